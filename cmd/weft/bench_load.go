@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"weft/sim"
+)
+
+// benchSubject is one side of a comparison, a controller or the floor, and the
+// switches connected to it.
+type benchSubject struct {
+	name    string
+	address string
+	child   *benchChild // nil if it was running before
+	dir     string      // its data, removed at the end; empty if it has none
+	net     *sim.Network
+	cancel  context.CancelFunc
+	done    chan error
+	rounds  []benchRound
+	latency *hdrhistogram.Histogram // of all rounds, ns
+}
+
+// benchRound is one round against one subject. Processor time is in percent of
+// one processor, 0 if it is not known.
+type benchRound struct {
+	AnswersPerS  float64 `json:"answers_per_s"`
+	P50US        float64 `json:"p50_us"`
+	P99US        float64 `json:"p99_us"`
+	CPU          float64 `json:"cpu_percent"`
+	GeneratorCPU float64 `json:"generator_cpu_percent"`
+	sim.Counts
+}
+
+// benchRunLoad is `weft bench throughput|latency`.
+func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) error {
+	cpus, err := benchPin()
+	if err != nil {
+		return err
+	}
+	subject, err := benchController(ctx, c, cpus)
+	if err != nil {
+		return err
+	}
+	defer subject.close()
+	subjects := []*benchSubject{subject}
+	if c.floor {
+		floor, err := benchFloor(ctx, cpus)
+		if err != nil {
+			return err
+		}
+		defer floor.close()
+		subjects = []*benchSubject{floor, subject}
+	}
+	for _, s := range subjects {
+		answered, err := s.connect(ctx, c)
+		if err != nil {
+			return s.child.failed(err)
+		}
+		fmt.Fprintf(progress, "%s: %d switches connected, every host has spoken once, %d of %d answered\n",
+			s.name, c.switches, answered, c.switches*c.hosts)
+	}
+	for r := range c.rounds {
+		for _, s := range subjects {
+			if err := s.measure(ctx, c); err != nil {
+				return s.child.failed(err)
+			}
+			last := s.rounds[r]
+			fmt.Fprintf(progress, "round %d/%d, %s: %s answers/s, p50 %.1f µs, p99 %.1f µs\n",
+				r+1, c.rounds, s.name, benchCount(last.AnswersPerS), last.P50US, last.P99US)
+		}
+	}
+	report := newBenchReport(c, cpus, subject, subjects[0])
+	if c.plot != "" {
+		if err := benchPlot(c.plot, report, subjects); err != nil {
+			return err
+		}
+	}
+	return report.write(out, c.output)
+}
+
+// benchController returns the controller to measure, started where need be.
+func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*benchSubject, error) {
+	if c.controller != "" {
+		return &benchSubject{name: c.controller, address: c.controller}, nil
+	}
+	port, err := benchFreePort()
+	if err != nil {
+		return nil, err
+	}
+	s := &benchSubject{name: "weft", address: fmt.Sprintf("127.0.0.1:%d", port)}
+	if c.command != "" {
+		words := strings.Fields(strings.ReplaceAll(c.command, "{port}", strconv.Itoa(port)))
+		if len(words) == 0 || !strings.Contains(c.command, "{port}") {
+			return nil, fmt.Errorf("--controller-command %q: want a command with {port} where the port goes that it is to listen on", c.command)
+		}
+		s.name = words[0]
+		return s, s.start(ctx, cpus, words[0], words[1:]...)
+	}
+	http, err := benchFreePort()
+	if err != nil {
+		return nil, err
+	}
+	return s, s.startWeft(ctx, cpus, fmt.Sprintf("127.0.0.1:%d", http), benchLearning)
+}
+
+// benchFloor starts the floor.
+func benchFloor(ctx context.Context, cpus benchCPUs) (*benchSubject, error) {
+	port, err := benchFreePort()
+	if err != nil {
+		return nil, err
+	}
+	s := &benchSubject{name: "floor", address: fmt.Sprintf("127.0.0.1:%d", port)}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return s, s.start(ctx, cpus, self, "bench", "floor", "--listen", s.address)
+}
+
+// startWeft starts Weft's own controller with its data in a directory of its own.
+func (s *benchSubject) startWeft(ctx context.Context, cpus benchCPUs, http string, services benchServices) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if s.dir, err = os.MkdirTemp("", "weft-bench-"); err != nil {
+		return err
+	}
+	return s.start(ctx, cpus, self, benchWeftArgs(s.address, http, s.dir, services)...)
+}
+
+// start starts the subject's process and waits until it accepts connections;
+// on an error nothing of it is left.
+func (s *benchSubject) start(ctx context.Context, cpus benchCPUs, path string, args ...string) error {
+	child, err := benchStart(cpus, s.name, path, args...)
+	if err == nil {
+		s.child = child
+		err = child.accepts(ctx, s.address)
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+// close disconnects the switches and stops what was started.
+func (s *benchSubject) close() {
+	if s.cancel != nil {
+		s.cancel()
+		<-s.done
+	}
+	s.child.stop()
+	if s.dir != "" {
+		os.RemoveAll(s.dir)
+	}
+}
+
+// run starts the simulated network.
+func (s *benchSubject) run(ctx context.Context, cfg sim.Config) error {
+	cfg.Address = s.address
+	n, err := sim.New(cfg)
+	if err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(ctx)
+	s.net, s.cancel, s.done = n, cancel, make(chan error, 1)
+	go func() { s.done <- n.Run(run) }()
+	return nil
+}
+
+// connect connects the switches, lets every host speak once and runs the load
+// for the warm-up. It returns how many hosts were answered.
+func (s *benchSubject) connect(ctx context.Context, c benchConfig) (answered int, err error) {
+	topo, err := sim.Isolated(c.switches, c.hosts, c.ports)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.run(ctx, sim.Config{Topology: topo, Version: c.version}); err != nil {
+		return 0, err
+	}
+	up, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	if err := s.net.WaitUp(up, 300*time.Millisecond); err != nil {
+		return 0, err
+	}
+	if _, answered, err = s.net.Announce(ctx, min(c.window, 64), time.Second); err != nil {
+		return 0, err
+	}
+	if c.warmup > 0 {
+		load := c.load()
+		load.Duration = c.warmup
+		if _, err := s.net.Measure(ctx, load); err != nil {
+			return 0, err
+		}
+	}
+	s.latency = sim.NewHistogram()
+	return answered, nil
+}
+
+// load returns the load of one round.
+func (c *benchConfig) load() sim.Load {
+	return sim.Load{Window: c.window, Rate: c.rate, Warm: 100 * time.Millisecond, Duration: c.duration, Unbuffered: c.unbuffered}
+}
+
+// measure runs one round.
+func (s *benchSubject) measure(ctx context.Context, c benchConfig) error {
+	began, cpu, own := time.Now(), s.child.cpu(), benchOwnCPU()
+	r, err := s.net.Measure(ctx, c.load())
+	if err != nil {
+		return err
+	}
+	wall := time.Since(began)
+	s.rounds = append(s.rounds, benchRound{
+		AnswersPerS:  r.AnswersPerSecond(),
+		P50US:        float64(r.Latency.ValueAtPercentile(50)) / 1e3,
+		P99US:        float64(r.Latency.ValueAtPercentile(99)) / 1e3,
+		CPU:          100 * float64(s.child.cpu()-cpu) / float64(wall),
+		GeneratorCPU: 100 * float64(benchOwnCPU()-own) / float64(wall),
+		Counts:       r.Counts,
+	})
+	s.latency.Merge(r.Latency)
+	return nil
+}

@@ -1,0 +1,121 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+)
+
+// method is one method that some service serves.
+type method struct {
+	name    string
+	decl    weft.Method
+	server  *service
+	handler atomic.Pointer[func(context.Context, any) (any, error)] // nil until set up, and once stopped
+}
+
+// Call calls a method and returns its response, by pointer on this goroutine or
+// encoded over the transport. Its errors are *api.Error in either case.
+func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
+	to := s.worker.methods[m.MethodName()]
+	if to == nil {
+		return nil, api.Errorf(codes.Unimplemented, "%s calls %s, which no service serves", s.spec.Name, m.MethodName())
+	}
+	if s.worker.wire != nil {
+		return s.callEncoded(ctx, to, req)
+	}
+	resp, err := to.answer(ctx, req)
+	if err != nil {
+		return nil, apiError(err)
+	}
+	return resp, nil
+}
+
+// answer runs the handler, twice if the worker says so.
+func (m *method) answer(ctx context.Context, req any) (any, error) {
+	if m.server.worker.config.CallTwice {
+		return m.answerTwice(ctx, req)
+	}
+	return m.invoke(ctx, req)
+}
+
+// answerTwice delivers the call again after it has succeeded, and fails if it
+// then fails otherwise than by the end of ctx.
+func (m *method) answerTwice(ctx context.Context, req any) (any, error) {
+	before, encodeErr := weft.Encode(nil, req)
+	resp, err := m.invoke(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if encodeErr == nil {
+		if after, err := weft.Encode(nil, req); err != nil || !bytes.Equal(before, after) {
+			return nil, api.Errorf(codes.Internal, "%s changes its request; requests are not written to", m.name)
+		}
+	}
+	if _, err := m.invoke(ctx, req); err != nil && ctx.Err() == nil {
+		return nil, api.Errorf(codes.Internal, "%s is not idempotent: delivered twice, it succeeds and then fails: %w", m.name, err)
+	}
+	return resp, nil
+}
+
+// invoke runs the handler and turns its panic into an error.
+func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = nil, m.server.panicked("the handler of "+m.name, p)
+		}
+	}()
+	h := m.handler.Load()
+	if h == nil {
+		return nil, m.absent()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return (*h)(ctx, req)
+}
+
+// absent says why there is no handler.
+func (m *method) absent() error {
+	select {
+	case <-m.server.worker.started:
+		return api.Errorf(codes.Unavailable, "%s: service %s has stopped", m.name, m.server.spec.Name)
+	default:
+		return api.Errorf(codes.Unavailable, "%s: service %s is not set up yet; call after weft.Ready", m.name, m.server.spec.Name)
+	}
+}
+
+// panicked logs and counts a panic of the service's and returns it as an error.
+func (s *service) panicked(where string, p any) error {
+	s.panics.Add(1)
+	s.log.Error("panic in "+where, "panic", p, "stack", string(debug.Stack()))
+	return api.Errorf(codes.Internal, "panic in %s: %v", where, p)
+}
+
+// apiError returns err as an *api.Error, with the kind that it would have after
+// crossing processes.
+func apiError(err error) error {
+	var e *api.Error
+	if errors.As(err, &e) {
+		if error(e) == err {
+			return err
+		}
+		return &api.Error{Kind: e.Kind, Text: err.Error(), Err: err}
+	}
+	kind := api.KindOf(err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		kind = codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		kind = codes.Canceled
+	}
+	return &api.Error{Kind: kind, Text: fmt.Sprint(err), Err: err}
+}

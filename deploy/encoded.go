@@ -1,0 +1,167 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+	"weft/transport"
+	"weft/transport/inproc"
+)
+
+// wire carries the calls and events of a worker encoded: each service listens
+// under its name and dials the others.
+type wire struct {
+	network   *inproc.Network
+	listeners []transport.Listener
+
+	mu    sync.Mutex // guards conns
+	conns map[[2]string]transport.Conn
+}
+
+func newWire(services []*service) (*wire, error) {
+	w := &wire{network: inproc.New(), conns: map[[2]string]transport.Conn{}}
+	for _, s := range services {
+		l, err := w.network.Listen(s.spec.Name, receiver{s})
+		if err != nil {
+			return nil, err
+		}
+		w.listeners = append(w.listeners, l)
+	}
+	return w, nil
+}
+
+func (w *wire) close() {
+	for _, l := range w.listeners {
+		_ = l.Close() // of inproc: never fails
+	}
+}
+
+func (w *wire) conn(ctx context.Context, from, to string) (transport.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.conns[[2]string{from, to}]; c != nil {
+		return c, nil
+	}
+	c, err := w.network.Dial(ctx, to)
+	if err == nil {
+		w.conns[[2]string{from, to}] = c
+	}
+	return c, err
+}
+
+// callEncoded makes a call over the wire.
+func (s *service) callEncoded(ctx context.Context, to *method, req any) (any, error) {
+	data, err := weft.Encode(nil, req)
+	if err != nil {
+		return nil, api.Errorf(codes.Internal, "encode the request of %s: %w", to.name, err)
+	}
+	c, err := s.worker.wire.conn(ctx, s.spec.Name, to.server.spec.Name)
+	if err != nil {
+		return nil, fromWire(err)
+	}
+	if data, err = c.Call(ctx, to.name, data); err != nil {
+		return nil, fromWire(err)
+	}
+	_, resp := to.decl.NewMessages()
+	if err := weft.Decode(data, resp); err != nil {
+		return nil, api.Errorf(codes.Internal, "decode the response of %s: %w", to.name, err)
+	}
+	return resp, nil
+}
+
+// publishEncoded sends an event over the wire to each subscriber.
+func (s *service) publishEncoded(to *subject, event any) {
+	data, err := weft.Encode(nil, event)
+	if err != nil {
+		panic(fmt.Sprintf("encode an event of %s: %v", to.name, err))
+	}
+	for _, at := range to.subscribers {
+		at.service.inbox.announce()
+		c, err := s.worker.wire.conn(s.ctx, s.spec.Name, at.service.spec.Name)
+		if err == nil {
+			err = c.Send(context.WithoutCancel(s.ctx), to.name, data)
+		}
+		if err != nil {
+			at.service.inbox.retract()
+			s.log.Debug("event not delivered: the worker is stopping", "subject", to.name, "to", at.service.spec.Name, "err", err)
+		}
+	}
+}
+
+// receiver is a service as its peers reach it over the wire.
+type receiver struct{ s *service }
+
+// Call decodes a request and answers it.
+func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, error) {
+	m := r.s.worker.methods[name]
+	if m == nil || m.server != r.s {
+		return nil, toWire(api.Errorf(codes.Unimplemented, "%s does not serve %s", r.s.spec.Name, name))
+	}
+	req, _ := m.decl.NewMessages()
+	if err := weft.Decode(data, req); err != nil {
+		return nil, toWire(api.Errorf(codes.Internal, "decode the request of %s: %w", name, err))
+	}
+	resp, err := m.answer(ctx, req)
+	if err != nil {
+		return nil, toWire(apiError(err))
+	}
+	if data, err = weft.Encode(nil, resp); err != nil {
+		return nil, toWire(api.Errorf(codes.Internal, "encode the response of %s: %w", name, err))
+	}
+	return data, nil
+}
+
+// Event decodes an event and queues it.
+func (r receiver) Event(_ context.Context, name string, data []byte) {
+	subject := r.s.worker.subjects[name]
+	event := subject.decl.NewMessage()
+	if err := weft.Decode(data, event); err != nil {
+		r.s.inbox.retract()
+		r.s.log.Error("event dropped: it cannot be decoded", "subject", name, "err", err)
+		return
+	}
+	r.s.enqueue(delivery{subject.subscriptionOf(r.s), event})
+}
+
+func toWire(err error) error {
+	return &transport.Error{Code: transport.Code(api.KindOf(err)), Text: err.Error()}
+}
+
+func fromWire(err error) error {
+	e := transport.ErrorOf(err)
+	return &api.Error{Kind: codes.Code(e.Code), Text: e.Text}
+}
+
+// encodedStage runs a stage on copies of packet-in and decision that have been
+// encoded and decoded, and takes its additions back the same way. The copies
+// are spoilt afterwards: a stage that keeps them reads nonsense.
+func (s *service) encodedStage(stage weft.StageFunc) weft.StageFunc {
+	cross := func(what string, src, dst any, buf []byte) []byte {
+		buf, err := weft.Encode(buf[:0], src)
+		if err == nil {
+			err = weft.Decode(buf, dst)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("carry the %s to the stage of %s: %v", what, s.spec.Name, err))
+		}
+		return buf
+	}
+	var packet, decision []byte
+	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+		theirIn, theirs := &flow.PacketIn{}, &flow.Decision{}
+		packet = cross("packet-in", in, theirIn, packet)
+		decision = cross("decision", d, theirs, decision)
+		v := stage(theirIn, theirs)
+		packet = cross("packet-in", theirIn, in, packet)
+		decision = cross("decision", theirs, d, decision)
+		clear(theirIn.Data)
+		*theirIn, *theirs = flow.PacketIn{}, flow.Decision{}
+		return v
+	}
+}

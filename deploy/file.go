@@ -1,0 +1,133 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"weft"
+)
+
+// maxFile is the largest configuration file, in octets.
+const maxFile = 1 << 20
+
+// File is the configuration of weft up:
+//
+//	services: [southbound, discovery, hosts]  # which to run; all if left out
+//	pipeline: [discovery, hosts]              # order of the stages
+//	hosts:                                    # one section per service
+//	  max_per_port: 8
+type File struct {
+	Path     string
+	Services []string // empty: all
+	Pipeline []string // empty: the default
+	Settings *Settings
+
+	lines map[string]int // of the services' names
+}
+
+// LoadConfig reads a configuration file. Whether its sections fit the services
+// is for Select and New to say, and for Check.
+func LoadConfig(path string) (*File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("%s: %d octets; a configuration has at most %d", path, info.Size(), maxFile)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	f := &File{Path: path, Settings: &Settings{}, lines: map[string]int{}}
+	body, err := parse(path, text)
+	if err != nil || body == nil {
+		return f, err
+	}
+	list := entries(behind(body))
+	if list == nil {
+		return nil, fmt.Errorf("%s:%d: want keys with values: services, pipeline, or the name of a service", path, body.GetToken().Position.Line)
+	}
+	var errs []error
+	for _, entry := range list {
+		line := entry.Key.GetToken().Position.Line
+		switch key := keyOf(entry); key {
+		case "services":
+			f.Services, err = f.names(key, entry.Value)
+		case "pipeline":
+			f.Pipeline, err = f.names(key, entry.Value)
+		default:
+			err = nil
+			f.Settings.add(key, change{source: path, lines: true, at: line, value: entry.Value})
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// names reads a list of services' names.
+func (f *File) names(key string, n ast.Node) (names []string, err error) {
+	list, ok := behind(n).(*ast.SequenceNode)
+	if !ok {
+		return nil, fmt.Errorf("%s:%d: %s: want a list of services, such as [discovery, hosts]", f.Path, n.GetToken().Position.Line, key)
+	}
+	var errs []error
+	for _, v := range list.Values {
+		name, ok := behind(v).(*ast.StringNode)
+		line := v.GetToken().Position.Line
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("%s:%d: %s: want the name of a service, not %s", f.Path, line, key, v))
+		case slices.Contains(names, name.Value):
+			errs = append(errs, fmt.Errorf("%s:%d: %s: %s is listed twice; list it once", f.Path, line, key, name.Value))
+		default:
+			names = append(names, name.Value)
+			f.lines[key+"."+name.Value] = line
+		}
+	}
+	return names, errors.Join(errs...)
+}
+
+// Select returns those of the given services that the file says to run, in the
+// given order.
+func (f *File) Select(specs []weft.Spec) ([]weft.Spec, error) {
+	var errs []error
+	known := specNames(specs)
+	for _, name := range f.Services {
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("%s:%d: services: unknown service %q; allowed: %s", f.Path, f.lines["services."+name], name, orNone(known)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if len(f.Services) == 0 {
+		return specs, nil
+	}
+	return slices.DeleteFunc(slices.Clone(specs), func(s weft.Spec) bool { return !slices.Contains(f.Services, s.Name) }), nil
+}
+
+// Check reports everything that is wrong with a configuration file for the
+// given services, without starting anything.
+func Check(path string, specs []weft.Spec) error {
+	f, err := LoadConfig(path)
+	if err != nil {
+		return err
+	}
+	chosen, err := f.Select(specs)
+	if err != nil {
+		return err
+	}
+	_, err = stages(chosen, f.Pipeline)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return errors.Join(CheckSpecs(chosen), err, f.Settings.check(chosen))
+}

@@ -1,0 +1,134 @@
+package deploy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weft"
+)
+
+// registry holds the figures of one worker. It is itself one collector of the
+// Registerer that the worker was given, so that all go when the worker ends.
+type registry struct {
+	inner *prometheus.Registry
+	desc  *prometheus.Desc
+
+	mu      sync.Mutex     // guards figures
+	figures map[string]any // by name and labels
+}
+
+func newRegistry() *registry {
+	return &registry{
+		inner:   prometheus.NewRegistry(),
+		desc:    prometheus.NewDesc("weft_deploy_worker", "The figures of one worker.", nil, nil),
+		figures: map[string]any{},
+	}
+}
+
+// Describe gives one name for all figures, under which the worker is known to
+// a Registerer. Figures come and go.
+func (r *registry) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+
+// Collect reads all figures.
+func (r *registry) Collect(ch chan<- prometheus.Metric) { r.inner.Collect(ch) }
+
+// metrics are the figures of one service: weft.Metrics. A figure that is
+// asked for wrongly is a mistake of the program and panics.
+type metrics struct {
+	registry *registry
+	service  string
+}
+
+var metricName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+func (m *metrics) Counter(name, help string, labels ...string) weft.Counter {
+	return figure(m, name, labels, func(full string, l prometheus.Labels) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: full, Help: help, ConstLabels: l})
+	})
+}
+
+func (m *metrics) CounterFunc(name, help string, read func() float64, labels ...string) {
+	f := figure(m, name, labels, func(full string, l prometheus.Labels) *counterFunc {
+		f := &counterFunc{}
+		f.CounterFunc = prometheus.NewCounterFunc(prometheus.CounterOpts{Name: full, Help: help, ConstLabels: l}, f.value)
+		f.set(read)
+		return f
+	})
+	f.set(read)
+}
+
+func (m *metrics) Gauge(name, help string, read func() float64, labels ...string) {
+	f := figure(m, name, labels, func(full string, l prometheus.Labels) *gaugeFunc {
+		f := &gaugeFunc{}
+		f.GaugeFunc = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: full, Help: help, ConstLabels: l}, f.value)
+		f.set(read)
+		return f
+	})
+	f.set(read)
+}
+
+func (m *metrics) Histogram(name, help string, bounds []float64, labels ...string) weft.Observer {
+	return figure(m, name, labels, func(full string, l prometheus.Labels) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: full, Help: help, ConstLabels: l, Buckets: bounds})
+	})
+}
+
+// reading is the function of a figure that is read; a later one replaces it.
+type reading struct {
+	read atomic.Pointer[func() float64]
+}
+
+func (r *reading) set(read func() float64) { r.read.Store(&read) }
+func (r *reading) value() float64          { return (*r.read.Load())() }
+
+type gaugeFunc struct {
+	prometheus.GaugeFunc
+	reading
+}
+
+type counterFunc struct {
+	prometheus.CounterFunc
+	reading
+}
+
+// figure returns the figure of a name and labels, made and registered if it is
+// new.
+func figure[F prometheus.Collector](m *metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
+	if !metricName.MatchString(name) {
+		panic(fmt.Sprintf("%s: metric %q: a name is lower-case letters, digits and _", m.service, name))
+	}
+	full := "weft_" + m.service + "_" + name
+	if len(labels)%2 != 0 {
+		panic(fmt.Sprintf("metric %s: labels %q: give a value after each name", full, labels))
+	}
+	set := prometheus.Labels{}
+	var pairs []string
+	for i := 0; i < len(labels); i += 2 {
+		set[labels[i]] = labels[i+1]
+		pairs = append(pairs, fmt.Sprintf("%s=%q", labels[i], labels[i+1]))
+	}
+	slices.Sort(pairs)
+	key := full + "{" + strings.Join(pairs, ",") + "}"
+
+	m.registry.mu.Lock()
+	defer m.registry.mu.Unlock()
+	if old, ok := m.registry.figures[key]; ok {
+		f, ok := old.(F)
+		if !ok {
+			panic(fmt.Sprintf("metric %s is asked for as a %T, but is a %T", key, f, old))
+		}
+		return f
+	}
+	f := create(full, set)
+	if err := m.registry.inner.Register(f); err != nil {
+		panic(fmt.Sprintf("metric %s: %v", key, err))
+	}
+	m.registry.figures[key] = f
+	return f
+}

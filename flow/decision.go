@@ -1,0 +1,106 @@
+package flow
+
+// OpKind is the kind of one operation of a Decision.
+type OpKind uint8
+
+// The kinds of operation.
+const (
+	OpFlow OpKind = iota
+	OpGroup
+	OpMeter
+	OpPacketOut
+	OpFence // wait: everything before it, on every switch, is confirmed by barrier before anything after it is sent
+)
+
+// Op is one operation on one switch; Index numbers it among those of its kind
+// in the Decision.
+type Op struct {
+	Kind   OpKind
+	Index  uint32
+	Switch DPID
+}
+
+// Decision is a program for the network: operations on switches, applied in
+// order, each switch seeing its own in order. It is a value in reused memory:
+// Reset empties it and keeps what it has allocated. Pointers and slices that
+// its methods return are valid until the next call of a method.
+type Decision struct {
+	Ops    []Op
+	Flows  []Mod
+	Groups []GroupMod
+	Meters []MeterMod
+	Outs   []PacketOut
+
+	actions []Action
+	buckets []Bucket // decoded by UnmarshalBinary, as are bands and data
+	bands   []Band
+	data    []byte
+}
+
+// Reset empties the decision.
+func (d *Decision) Reset() {
+	d.Ops, d.Flows, d.Groups, d.Meters, d.Outs = d.Ops[:0], d.Flows[:0], d.Groups[:0], d.Meters[:0], d.Outs[:0]
+	d.actions, d.buckets, d.bands, d.data = d.actions[:0], d.buckets[:0], d.bands[:0], d.data[:0]
+}
+
+// Fenced reports whether the decision has a fence.
+func (d *Decision) Fenced() bool {
+	for i := range d.Ops {
+		if d.Ops[i].Kind == OpFence {
+			return true
+		}
+	}
+	return false
+}
+
+// Empty reports whether nothing is to be done.
+func (d *Decision) Empty() bool { return len(d.Ops) == 0 }
+
+// Actions copies a list of actions into the decision's own memory.
+func (d *Decision) Actions(list ...Action) []Action {
+	n := len(d.actions)
+	d.actions = append(d.actions, list...)
+	return d.actions[n:len(d.actions):len(d.actions)]
+}
+
+// AddFlow appends a flow-mod that adds an empty entry, to be filled in place.
+func (d *Decision) AddFlow(sw DPID) *Mod {
+	d.Ops = append(d.Ops, Op{OpFlow, uint32(len(d.Flows)), sw})
+	n := len(d.Flows)
+	if n < cap(d.Flows) {
+		d.Flows = d.Flows[:n+1]
+		d.Flows[n] = Mod{}
+	} else {
+		d.Flows = append(d.Flows, Mod{})
+	}
+	m := &d.Flows[n]
+	m.BufferID, m.OutPort, m.OutGroup = BufferNone, PortAny, GroupAny
+	return m
+}
+
+// Flow appends a flow-mod.
+func (d *Decision) Flow(sw DPID, m Mod) {
+	d.Ops = append(d.Ops, Op{OpFlow, uint32(len(d.Flows)), sw})
+	d.Flows = append(d.Flows, m)
+}
+
+// Group appends a group-mod.
+func (d *Decision) Group(sw DPID, m GroupMod) {
+	d.Ops = append(d.Ops, Op{OpGroup, uint32(len(d.Groups)), sw})
+	d.Groups = append(d.Groups, m)
+}
+
+// Meter appends a meter-mod.
+func (d *Decision) Meter(sw DPID, m MeterMod) {
+	d.Ops = append(d.Ops, Op{OpMeter, uint32(len(d.Meters)), sw})
+	d.Meters = append(d.Meters, m)
+}
+
+// PacketOut appends a packet-out.
+func (d *Decision) PacketOut(sw DPID, o PacketOut) {
+	d.Ops = append(d.Ops, Op{OpPacketOut, uint32(len(d.Outs)), sw})
+	d.Outs = append(d.Outs, o)
+}
+
+// Fence appends a fence: what follows waits until what is before is confirmed.
+func (d *Decision) Fence() { d.Ops = append(d.Ops, Op{Kind: OpFence}) }

@@ -1,0 +1,58 @@
+package flow
+
+// Reason says why a packet was sent to the controller (OpenFlow 1.3.5 §7.4.1).
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonNoMatch Reason = iota
+	ReasonAction
+	ReasonInvalidTTL
+)
+
+// PortRole is what discovery knows of the far end of a port.
+type PortRole uint8
+
+// The roles. Traffic is taken from, and flooded to, edge ports and the tree of
+// links only; a port whose role is not settled yet carries neither.
+const (
+	RoleUnsettled PortRole = iota // just up; a neighbour may still answer a probe
+	RoleEdge                      // no switch behind it: hosts live here
+	RoleLink                      // a switch of ours is at the far end
+	RoleBlocked                   // taken out of use, for example by anti-flap
+)
+
+// String returns the role in lower case.
+func (r PortRole) String() string {
+	return [...]string{"unsettled", "edge", "link", "blocked"}[r&3]
+}
+
+// PacketIn is one packet on its way through the pipeline. Data, and whatever
+// points into it, is valid only during the call that is given it. The stages
+// add what they know, for those after them.
+type PacketIn struct {
+	Switch   DPID
+	Time     int64 // nanoseconds since 1970, taken once per batch
+	BufferID uint32
+	TotalLen uint16
+	Reason   Reason
+	Table    uint8
+	Cookie   Cookie
+	Key      Key // header fields; InPort is where it came in
+	Data     []byte
+
+	Role   PortRole // by discovery: the role of the ingress port
+	Src    Location // by hosts: where the sender is attached; zero is not known
+	Dst    Location // by hosts: where the destination is attached; zero is not known
+	DstMAC MAC      // by hosts: the address of the host at Dst
+}
+
+// Verdict is what a stage says of a packet-in.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Next Verdict = iota // the following stage sees the packet too
+	Done                // it is dealt with; later stages do not see it
+	Drop                // it is refused; the decision's operations so far still count
+)

@@ -1,0 +1,143 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// Complete fills in what was left open, the same way every time: the
+// controller; OpenFlow 1.0 and 1.3 and fail mode secure for switches; datapath
+// ids 1, 2, …; ports from 1, those of hosts first; and for the Nth host
+// 02:00:00:00:NN:NN, 10.0.0.N/24 (10.0.0.0/16 if there are more than 254
+// hosts) and fd00::N/64. What is set already is kept and never given twice.
+func (t *Topology) Complete() {
+	if len(t.Controllers) == 0 {
+		t.Controllers = []string{DefaultController}
+	}
+	t.completeSwitches()
+	t.completeHosts()
+	t.completePorts()
+}
+
+func (t *Topology) completeSwitches() {
+	used := map[DPID]bool{0: true}
+	for _, s := range t.Switches {
+		used[s.DPID] = true
+	}
+	for i := range t.Switches {
+		s := &t.Switches[i]
+		if s.DPID == 0 {
+			for s.DPID = DPID(i + 1); used[s.DPID]; {
+				s.DPID++
+			}
+			used[s.DPID] = true
+		}
+		if len(s.Protocols) == 0 {
+			s.Protocols = []string{"OpenFlow10", "OpenFlow13"}
+		}
+		if s.FailMode == "" {
+			s.FailMode = FailSecure
+		}
+	}
+}
+
+func (t *Topology) completeHosts() {
+	macs := map[MAC]bool{}
+	addrs := map[netip.Addr]bool{}
+	for _, h := range t.Hosts {
+		macs[h.MAC] = true
+		addrs[h.IPv4.Addr()] = true
+		addrs[h.IPv6.Addr()] = true
+	}
+	wide := len(t.Hosts) > 254
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
+		if (h.MAC == MAC{}) {
+			for n := i + 1; ; n++ {
+				if h.MAC = hostMAC(n); !macs[h.MAC] {
+					break
+				}
+			}
+			macs[h.MAC] = true
+		}
+		if !h.IPv4.IsValid() {
+			for n := i + 1; ; n++ {
+				if h.IPv4 = hostIPv4(n, wide); !addrs[h.IPv4.Addr()] {
+					break
+				}
+			}
+			addrs[h.IPv4.Addr()] = true
+		}
+		if !h.IPv6.IsValid() {
+			for n := i + 1; ; n++ {
+				if h.IPv6 = hostIPv6(n); !addrs[h.IPv6.Addr()] {
+					break
+				}
+			}
+			addrs[h.IPv6.Addr()] = true
+		}
+	}
+}
+
+func hostMAC(n int) MAC { return MAC{2, 0, 0, byte(n >> 16), byte(n >> 8), byte(n)} }
+
+func hostIPv4(n int, wide bool) netip.Prefix {
+	bits := 24
+	if wide || n > 254 {
+		bits = 16
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), bits)
+}
+
+func hostIPv6(n int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 14: byte(n >> 8), 15: byte(n)}), 64)
+}
+
+func (t *Topology) completePorts() {
+	used := map[string]map[uint16]bool{}
+	next := map[string]uint16{}
+	mark := func(sw string, port uint16) {
+		if used[sw] == nil {
+			used[sw] = map[uint16]bool{0: true}
+		}
+		used[sw][port] = true
+	}
+	give := func(sw string, port *uint16) {
+		if *port != 0 {
+			return
+		}
+		for mark(sw, 0); used[sw][next[sw]]; {
+			next[sw]++
+		}
+		*port = next[sw]
+		mark(sw, *port)
+	}
+	for _, h := range t.Hosts {
+		mark(h.Switch, h.Port)
+	}
+	for _, l := range t.Links {
+		mark(l.A, l.APort)
+		mark(l.B, l.BPort)
+	}
+	for i := range t.Hosts {
+		give(t.Hosts[i].Switch, &t.Hosts[i].Port)
+	}
+	for i := range t.Links {
+		give(t.Links[i].A, &t.Links[i].APort)
+		give(t.Links[i].B, &t.Links[i].BPort)
+	}
+}
+
+func splitHostPort(addr string) (string, uint16, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", 0, fmt.Errorf("%q is not HOST:PORT", addr)
+	}
+	return host, uint16(n), nil
+}

@@ -1,0 +1,16 @@
+// Package lab makes networks of real switches on one Linux machine: every
+// switch is an Open vSwitch bridge, every host a network namespace, every link
+// a veth pair or, where it has delay, a cable of two TAP devices. A network is
+// a Topology, read from a YAML file (Load), named by a spec such as "ring:10"
+// (Resolve) or built in Go; Up brings it up, Down leaves nothing of it.
+//
+// Each lab runs its own ovsdb-server and ovs-vswitchd, with its own database
+// and in its own network namespace, so several labs run side by side and the
+// machine's Open vSwitch, if any, is not touched. The switches connect to any
+// OpenFlow controller by its address; the package knows nothing of Weft's.
+//
+// Bringing a lab up needs root. Everything that reads, checks, generates or
+// draws a Topology works without.
+//
+// cmd/weft and tests may import it. It imports no other package of Weft.
+package lab

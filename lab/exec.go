@@ -1,0 +1,96 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netns"
+)
+
+// answers reports whether something listens on a Unix socket.
+func answers(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// StartCmd starts a prepared command in a host.
+func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
+	if _, err := l.Host(host); err != nil {
+		return err
+	}
+	if err := inNetns(l.HostNetns(host), cmd.Start); err != nil {
+		return fmt.Errorf("host %s: start %s: %w", host, cmd.Args[0], err)
+	}
+	return nil
+}
+
+// Start starts a command in a host and returns without waiting for its end,
+// which the caller awaits with Wait; when ctx ends it is killed. Its output is
+// discarded: use StartCmd to have it.
+func (l *Lab) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("no command given")
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	return cmd, l.StartCmd(host, cmd)
+}
+
+// Exec runs a command in a host to its end and returns what it wrote to
+// stdout and stderr.
+func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, error) {
+	if len(argv) == 0 {
+		return "", errors.New("no command given")
+	}
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second
+	if err := l.StartCmd(host, cmd); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return out.String(), fmt.Errorf("host %s: %s: %w: %s", host, strings.Join(argv, " "), err, lastLine(out.String()))
+	}
+	return out.String(), nil
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// Become replaces this process by a command in a host, terminal and all; it
+// returns only if that fails.
+func (l *Lab) Become(host string, argv ...string) error {
+	if _, err := l.Host(host); err != nil {
+		return err
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return fmt.Errorf("host %s: %w", host, err)
+	}
+	runtime.LockOSThread() // for good: execve makes this thread the process
+	ns, err := netns.GetFromPath(netnsPath(l.HostNetns(host)))
+	if err != nil {
+		return fmt.Errorf("enter host %s: %w", host, err)
+	}
+	if err := netns.Set(ns); err != nil {
+		return fmt.Errorf("enter host %s: %w", host, err)
+	}
+	ns.Close()
+	env := append(os.Environ(), "WEFT_LAB="+l.state.Name, "WEFT_LAB_HOST="+host)
+	return fmt.Errorf("host %s: run %s: %w", host, path, syscall.Exec(path, argv, env))
+}

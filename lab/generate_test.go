@@ -1,0 +1,237 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestGenerators(t *testing.T) {
+	for _, c := range []struct {
+		spec                          string
+		switches, hosts, links, loops int
+	}{
+		{"linear:1", 1, 1, 0, 0},
+		{"linear:5", 5, 5, 4, 0},
+		{"linear:100,2", 100, 200, 99, 0},
+		{"linear:3,0", 3, 0, 2, 0},
+		{"ring:10", 10, 10, 10, 1},
+		{"ring:4,3", 4, 12, 4, 1},
+		{"tree:1,3", 1, 3, 0, 0},
+		{"tree:3,2", 7, 8, 6, 0},
+		{"fattree:4", 20, 16, 32, 13},
+		{"random:20,3,42", 20, 20, 30, 11},
+		{"random:2,1,0", 2, 2, 1, 0},
+		{"random:5,4,1", 5, 5, 10, 6},
+		{"demo", 10, 8, 13, 4},
+		{"msn-fig8", 5, 10, 4, 0},
+		{"msn-fig13", 15, 16, 14, 0},
+		{"graphml:testdata/zoo.graphml", 4, 4, 4, 1},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			topo, err := Resolve(c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Check(topo); err != nil {
+				t.Error(err)
+			}
+			if len(topo.Switches) != c.switches || len(topo.Hosts) != c.hosts || len(topo.Links) != c.links || topo.Loops() != c.loops {
+				t.Errorf("%d switches, %d hosts, %d links, %d loops; want %d, %d, %d, %d",
+					len(topo.Switches), len(topo.Hosts), len(topo.Links), topo.Loops(), c.switches, c.hosts, c.links, c.loops)
+			}
+			if n := components(topo); n != 1 {
+				t.Errorf("%d components, want one", n)
+			}
+			again, err := Resolve(c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, _ := json.Marshal(topo)
+			b, _ := json.Marshal(again)
+			if !bytes.Equal(a, b) {
+				t.Error("made twice, it differs")
+			}
+		})
+	}
+}
+
+// components counts the connected parts of the switches.
+func components(t *Topology) int { return len(t.Switches) - len(t.Links) + t.Loops() }
+
+func TestRandomDependsOnItsSeed(t *testing.T) {
+	a, _ := Random(20, 3, 1)
+	b, _ := Random(20, 3, 2)
+	if fmt.Sprint(a.Links) == fmt.Sprint(b.Links) {
+		t.Error("seeds 1 and 2 give the same links")
+	}
+}
+
+// The distances the paper gives for its Fig. 8.
+func TestMSNFig8Distances(t *testing.T) {
+	topo := MSNFig8()
+	at := func(host string) int {
+		h, _ := topo.HostByName(host)
+		var n int
+		fmt.Sscanf(h.Switch, "s%d", &n)
+		return n
+	}
+	if n := at("h3") - at("h1") + 1; n != 2 {
+		t.Errorf("h1 and h3 are %d switches apart, want 2", n)
+	}
+	if n := at("h10") - at("h1") + 1; n != 5 {
+		t.Errorf("h1 and h10 are %d switches apart, want 5", n)
+	}
+}
+
+func TestSpecProblems(t *testing.T) {
+	for spec, want := range map[string]string{
+		"star:5":            `topology "star:5" is neither a file nor a known form; allowed: ` + SpecForms,
+		"nowhere.yaml":      `topology "nowhere.yaml" is neither a file nor a known form; allowed: ` + SpecForms,
+		"linear":            `topology "linear": it has 0 numbers; allowed: linear:N[,HOSTS]`,
+		"linear:0":          `topology "linear:0": the number of switches is 0; allowed: 1 and more; allowed: linear:N[,HOSTS]`,
+		"ring:2":            `topology "ring:2": the number of switches is 2; allowed: 3 and more; allowed: ring:N[,HOSTS]`,
+		"ring:x":            `topology "ring:x": "x" is not a number from 0 to 1048576; allowed: ring:N[,HOSTS]`,
+		"tree:3":            `topology "tree:3": it has 1 numbers; allowed: tree:DEPTH,FANOUT`,
+		"tree:0,1":          `topology "tree:0,1": the depth is 0; allowed: 1 and more; allowed: tree:DEPTH,FANOUT`,
+		"fattree:3":         `topology "fattree:3": the k of a fat-tree is 3; allowed: even numbers from 2; allowed: fattree:K`,
+		"random:5,5,1":      `topology "random:5,5,1": the degree is 5; allowed: 1 to 4 for 5 switches; allowed: random:N,DEGREE,SEED`,
+		"graphml:":          `topology "graphml:" names no file; allowed: graphml:FILE`,
+		"graphml:spec.go":   "spec.go: not GraphML: EOF",
+		"graphml:/dev/null": "/dev/null: not GraphML: EOF",
+	} {
+		if _, err := Resolve(spec); err == nil || err.Error() != want {
+			t.Errorf("%s:\ngot  %v\nwant %s", spec, err, want)
+		}
+	}
+}
+
+func TestGraphMLShapes(t *testing.T) {
+	topo, err := LoadGraphML("testdata/zoo.graphml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range topo.Switches {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, " "); got != "Z-rich-HB Geneva Geneva-2 n3" {
+		t.Errorf("switches %s", got)
+	}
+	l := topo.Links[0] // Zürich to Geneva: 224 km
+	if l.Rate != 10e9 || l.Delay.String() != "1.12ms" {
+		t.Errorf("the first link has rate %v, delay %v; want 10gbit, 1.12ms", l.Rate, l.Delay)
+	}
+}
+
+func TestManyHostsHaveDistinctAddresses(t *testing.T) {
+	topo, err := Linear(3, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(topo); err != nil {
+		t.Error(err)
+	}
+	if got := topo.Hosts[299].IPv4.String(); got != "10.0.1.44/16" {
+		t.Errorf("the 300th host has %s", got)
+	}
+}
+
+// Names longer than the kernel allows for an interface become short ones.
+func TestInterfaceNames(t *testing.T) {
+	topo := &Topology{Name: "long", Switches: []Switch{
+		{Name: "a-switch-with-a-long-name"}, {Name: "exactly15chars."}, {Name: "all"}, {Name: "s1"}, {Name: "s1-eth1"}, {Name: "sw1"},
+	}}
+	for i := range 5 {
+		topo.Hosts = append(topo.Hosts, Host{Name: fmt.Sprintf("host-%d", i), Switch: topo.Switches[i].Name})
+		topo.Links = append(topo.Links, Link{A: topo.Switches[i].Name, B: topo.Switches[i+1].Name})
+	}
+	topo.Complete()
+	if err := Check(topo); err != nil {
+		t.Fatal(err)
+	}
+	s := newState(topo)
+	used := map[string]bool{"lo": true, "all": true, "default": true}
+	take := func(name string) {
+		if len(name) > 15 || used[name] {
+			t.Errorf("interface name %q: %d bytes, used %v", name, len(name), used[name])
+		}
+		used[name] = true
+	}
+	for _, b := range s.Bridges {
+		take(b)
+	}
+	for _, w := range s.Wires {
+		for _, e := range w.ends() {
+			if !e.Host {
+				take(e.Iface)
+			}
+		}
+	}
+	if s.Bridges["s1"] != "s1" || s.Bridges["exactly15chars."] != "exactly15chars." {
+		t.Errorf("short names were changed: %v", s.Bridges)
+	}
+}
+
+func TestGraphOutputs(t *testing.T) {
+	for _, spec := range []string{"demo", "fattree:4", "linear:1", "linear:3,0", "random:40,3,7", "ring:500"} {
+		topo, err := Resolve(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := GraphOf(topo)
+		g.Links[len(g.Links)-1].State = LinkIsDown
+		var svg, dot, text strings.Builder
+		for _, err := range []error{g.SVG(&svg), g.DOT(&dot), g.Text(&text)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(svg.String(), "<circle"); n != len(topo.Switches) {
+			t.Errorf("%s: the drawing has %d switches, want %d", spec, n, len(topo.Switches))
+		}
+		if n := strings.Count(svg.String(), "<line"); n != len(g.Links) {
+			t.Errorf("%s: the drawing has %d links, want %d", spec, n, len(g.Links))
+		}
+		if strings.Contains(svg.String(), "NaN") {
+			t.Errorf("%s: the drawing has no coordinates somewhere", spec)
+		}
+		for d := xml.NewDecoder(strings.NewReader(svg.String())); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: the drawing is not XML: %v", spec, err)
+			}
+		}
+		if n := strings.Count(dot.String(), " -- "); n != len(g.Links) {
+			t.Errorf("%s: DOT has %d links, want %d", spec, n, len(g.Links))
+		}
+		if !strings.Contains(text.String(), "(down)") {
+			t.Errorf("%s: the text does not show what is down", spec)
+		}
+	}
+}
+
+// No two switches of a drawing lie on each other.
+func TestDrawingsDoNotOverlap(t *testing.T) {
+	for _, spec := range []string{"demo", "fattree:4", "tree:3,2", "linear:8", "ring:12", "random:30,3,1", "msn-fig13"} {
+		topo, err := Resolve(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := arrange(topo)
+		for i, a := range topo.Switches {
+			for _, b := range topo.Switches[:i] {
+				p, q := at[a.Name], at[b.Name]
+				if d := math.Hypot(p.x-q.x, p.y-q.y); d < 25 {
+					t.Errorf("%s: %s and %s are %.0f apart", spec, a.Name, b.Name, d)
+				}
+			}
+		}
+	}
+}

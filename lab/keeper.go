@@ -1,0 +1,225 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Keeper is the life of a lab's keeper, the process that relays the switches'
+// connections to their controllers and carries the frames of links with delay.
+// It returns when ctx ends. Up starts it; nobody else does.
+func Keeper(ctx context.Context, name string) error {
+	report := os.NewFile(3, "report") // the pipe startKeeper waits on
+	k, err := openKeeper(ctx, name)
+	if err != nil {
+		fmt.Fprintln(report, err)
+		return err
+	}
+	defer k.close()
+	fmt.Fprintln(report, keeperReady)
+	report.Close()
+	<-ctx.Done()
+	return nil
+}
+
+// RunKeeperIfAsked turns this process into a lab's keeper, and never returns,
+// if it was started as one; else it does nothing. It stands first in the main
+// or TestMain of a program whose own path is Options.KeeperCommand.
+func RunKeeperIfAsked() {
+	dir := os.Getenv(keeperEnv)
+	if dir == "" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := Keeper(ctx, filepath.Base(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+const keeperReady = "ready"
+
+func keeperSocket(lab string) string { return filepath.Join(dirOf(lab), "keeper.sock") }
+
+// startKeeper starts a lab's keeper as a process of its own and returns once
+// its sockets are listening and its cables laid.
+func startKeeper(ctx context.Context, s *state, command []string) error {
+	log, err := os.Create(filepath.Join(s.dir(), "keeper.log"))
+	if err != nil {
+		return fmt.Errorf("start the keeper: %w", err)
+	}
+	defer log.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start the keeper: %w", err)
+	}
+	defer r.Close()
+	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], s.Name)...)
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), keeperEnv+"="+s.dir())
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return fmt.Errorf("start the keeper: %w", err)
+	}
+	go cmd.Wait() // so that it leaves no zombie if it ends before this process
+	stop := context.AfterFunc(ctx, func() { r.Close() })
+	defer stop()
+	said, err := bufio.NewReader(r).ReadString('\n')
+	switch said = strings.TrimSpace(said); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case said == keeperReady:
+		return nil
+	case said == "":
+		return fmt.Errorf("start the keeper with %q: it ended without a word (%v); see %s", cmd.Args, err, log.Name())
+	}
+	return fmt.Errorf("start the keeper: %s", said)
+}
+
+// keeper is the inside of the keeper process.
+type keeper struct {
+	lab    string
+	relays []*relay
+	cables *cables
+	orders net.Listener
+	wg     sync.WaitGroup
+}
+
+func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
+	s, err := loadState(name)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{lab: name}
+	defer func() {
+		if err != nil {
+			k.close()
+		}
+	}()
+	if k.cables, err = newCables(); err != nil {
+		return nil, err
+	}
+	for i := range s.Wires {
+		if w := &s.Wires[i]; w.Cable {
+			if err := k.cables.lay(w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i, sock := range s.controllerSockets() {
+		if s.Topology.Controllers[i] == ControllerDirect {
+			continue
+		}
+		r, err := newRelay(ctx, sock, s.Topology.Controllers[i])
+		if err != nil {
+			return nil, err
+		}
+		k.relays = append(k.relays, r)
+	}
+	if k.orders, err = net.Listen("unix", keeperSocket(name)); err != nil {
+		return nil, fmt.Errorf("listen for orders: %w", err)
+	}
+	k.wg.Go(k.serve)
+	return k, nil
+}
+
+func (k *keeper) close() {
+	for _, r := range k.relays {
+		r.close()
+	}
+	if k.orders != nil {
+		k.orders.Close()
+	}
+	if k.cables != nil {
+		k.cables.close()
+	}
+	k.wg.Wait()
+}
+
+// order is what another process asks of the keeper about one wire.
+type order struct {
+	Wire   int   `json:"wire"`
+	Lay    bool  `json:"lay,omitempty"`   // make the cable the state describes
+	Delay  Delay `json:"delay,omitempty"` // else set its delay, jitter and carrier
+	Jitter Delay `json:"jitter,omitempty"`
+	Down   bool  `json:"down,omitempty"`
+}
+
+type answer struct {
+	Error string `json:"error,omitempty"`
+}
+
+func (k *keeper) serve() {
+	for {
+		c, err := k.orders.Accept()
+		if err != nil {
+			return
+		}
+		var o order
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		err = json.NewDecoder(c).Decode(&o)
+		if err == nil {
+			err = k.obey(o)
+		}
+		a := answer{}
+		if err != nil {
+			a.Error = err.Error()
+		}
+		json.NewEncoder(c).Encode(a)
+		c.Close()
+	}
+}
+
+func (k *keeper) obey(o order) error {
+	if !o.Lay {
+		return k.cables.set(o.Wire, time.Duration(o.Delay), time.Duration(o.Jitter), !o.Down)
+	}
+	s, err := loadState(k.lab)
+	if err != nil {
+		return err
+	}
+	if o.Wire < 0 || o.Wire >= len(s.Wires) {
+		return fmt.Errorf("there is no wire %d", o.Wire)
+	}
+	return k.cables.lay(&s.Wires[o.Wire])
+}
+
+// ask sends an order to a lab's keeper.
+func ask(ctx context.Context, lab string, o order) error {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", keeperSocket(lab))
+	if err != nil {
+		return fmt.Errorf("the keeper of lab %s does not answer: take the lab down and up again: %w", lab, err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	if err := json.NewEncoder(c).Encode(o); err != nil {
+		return fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
+	}
+	var a answer
+	if err := json.NewDecoder(c).Decode(&a); err != nil {
+		return fmt.Errorf("ask the keeper of lab %s: %w", lab, err)
+	}
+	if a.Error != "" {
+		return errors.New(a.Error)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Lab is a handle on a lab that is up. Any process may hold one; its methods
+// may be called from several goroutines.
+type Lab struct {
+	state *state // as it was when the handle was made; links change in the file
+}
+
+// Open returns a handle on a lab that is up.
+func Open(name string) (*Lab, error) {
+	s, err := loadState(name)
+	if err != nil {
+		return nil, err
+	}
+	if !s.Ready {
+		return nil, fmt.Errorf("lab %s is half made: wait for `weft lab up`, or remove it with `weft lab down %s`", name, name)
+	}
+	return &Lab{state: s}, nil
+}
+
+// OpenOnly returns a handle on the one lab that is up; if there is none or
+// several the error says so.
+func OpenOnly() (*Lab, error) {
+	names, err := labNames()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(names) == 0:
+		return nil, errors.New("no lab is up: bring one up with `weft lab up TOPOLOGY`")
+	case len(names) > 1:
+		return nil, fmt.Errorf("%d labs are up: say which with --name; allowed: %s", len(names), strings.Join(names, ", "))
+	}
+	return Open(names[0])
+}
+
+// Down takes the lab down; see the function Down.
+func (l *Lab) Down(ctx context.Context) error { return Down(ctx, l.state.Name) }
+
+// Name is the lab's name.
+func (l *Lab) Name() string { return l.state.Name }
+
+// Topology is what the lab was brought up with, completed. It is the lab's
+// own: do not change it.
+func (l *Lab) Topology() *Topology { return l.state.Topology }
+
+// Dir is the lab's directory: its sockets and its daemons' logs.
+func (l *Lab) Dir() string { return l.state.dir() }
+
+// ControllerSocket is the path of the Unix socket the switches connect to: that
+// of the ControllerDirect, who listens there itself, if the lab has one, else
+// that of the first controller's relay. Empty without a controller.
+func (l *Lab) ControllerSocket() string {
+	socks := l.state.controllerSockets()
+	if len(socks) == 0 {
+		return ""
+	}
+	return socks[max(0, slices.Index(l.state.Topology.Controllers, ControllerDirect))]
+}
+
+// Host returns a host by name; the error lists those there are.
+func (l *Lab) Host(name string) (Host, error) {
+	if h, ok := l.state.Topology.HostByName(name); ok {
+		return *h, nil
+	}
+	var names []string
+	for i, h := range l.state.Topology.Hosts {
+		if i == 10 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, h.Name)
+	}
+	return Host{}, fmt.Errorf("lab %s has no host %q; allowed: %s", l.state.Name, name, strings.Join(names, ", "))
+}
+
+// HostNetns is the name of a host's network namespace, for ip-netns(8).
+func (l *Lab) HostNetns(host string) string { return hostNetns(l.state.Name, host) }
+
+// SwitchNetns is the name of the namespace all switches run in.
+func (l *Lab) SwitchNetns() string { return switchNetns(l.state.Name) }
+
+// SwitchDPID returns the datapath id of a switch.
+func (l *Lab) SwitchDPID(name string) (DPID, error) {
+	if s, ok := l.state.Topology.SwitchByName(name); ok {
+		return s.DPID, nil
+	}
+	return 0, l.noSwitch(name)
+}
+
+func (l *Lab) noSwitch(name string) error {
+	return fmt.Errorf("lab %s has no switch %q; `weft lab graph` shows those there are", l.state.Name, name)
+}
+
+// Bridge is the name Open vSwitch knows a switch by: its own, unless that is
+// too long for an interface.
+func (l *Lab) Bridge(name string) (string, error) {
+	if b, ok := l.state.Bridges[name]; ok {
+		return b, nil
+	}
+	return "", l.noSwitch(name)
+}
+
+// VSCtl runs ovs-vsctl on the lab's database and returns what it printed.
+func (l *Lab) VSCtl(ctx context.Context, args ...string) (string, error) {
+	out, err := l.state.ovs().vsctl(ctx, args...)
+	return string(out), err
+}
+
+// AppCtl runs ovs-appctl on the lab's ovs-vswitchd.
+func (l *Lab) AppCtl(ctx context.Context, args ...string) (string, error) {
+	o := l.state.ovs()
+	out, err := o.run(ctx, "ovs-appctl", append([]string{"-t", filepath.Join(o.dir, "ovs-vswitchd.ctl")}, args...)...)
+	return string(out), err
+}
+
+// OfCtl runs an ovs-ofctl command on a switch: OfCtl(ctx, "s1", "add-flow",
+// "actions=NORMAL"). It speaks the newest OpenFlow version the switch allows
+// of 1.3 and 1.0.
+func (l *Lab) OfCtl(ctx context.Context, sw, command string, args ...string) (string, error) {
+	s, ok := l.state.Topology.SwitchByName(sw)
+	if !ok {
+		return "", l.noSwitch(sw)
+	}
+	o := l.state.ovs()
+	argv := append([]string{"-O", strings.Join(s.Protocols, ","), "--timeout=20", command,
+		"unix:" + filepath.Join(o.dir, l.state.Bridges[sw]+".mgmt")}, args...)
+	if version := "OpenFlow13"; strings.Contains(argv[1], version) {
+		argv[1] = version
+	}
+	out, err := o.run(ctx, "ovs-ofctl", argv...)
+	return string(out), err
+}
+
+// OfctlDumpFlows is the flow entries of a switch, a line each, as ovs-ofctl
+// dump-flows prints them.
+func (l *Lab) OfctlDumpFlows(ctx context.Context, sw string) ([]string, error) {
+	out, err := l.OfCtl(ctx, sw, "dump-flows")
+	var flows []string
+	for _, line := range strings.Split(out, "\n") {
+		if line = strings.TrimSpace(line); strings.Contains(line, "actions=") {
+			flows = append(flows, line)
+		}
+	}
+	return flows, err
+}
+
+// Status is one line of the list of labs.
+type Status struct {
+	Name        string    `json:"name"`
+	State       string    `json:"state"` // "up", "half made", "broken: …"
+	Created     time.Time `json:"created"`
+	Switches    int       `json:"switches"`
+	Hosts       int       `json:"hosts"`
+	Links       int       `json:"links"` // between switches
+	Controllers []string  `json:"controllers"`
+}
+
+// List is every lab of this machine, half made and broken ones included.
+func List() ([]Status, error) {
+	names, err := labNames()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Status, 0, len(names))
+	for _, name := range names {
+		st := Status{Name: name, State: "half made"}
+		if s, err := loadState(name); err == nil {
+			st.Created, st.Controllers = s.Created, s.Topology.Controllers
+			st.Switches, st.Hosts, st.Links = len(s.Topology.Switches), len(s.Topology.Hosts), len(s.Topology.Links)
+			if s.Ready {
+				st.State = s.health()
+			}
+		}
+		all = append(all, st)
+	}
+	return all, nil
+}
+
+// health says whether the lab's processes still run.
+func (s *state) health() string {
+	for _, p := range []struct{ socket, what string }{
+		{keeperSocket(s.Name), "keeper"},
+		{filepath.Join(s.dir(), "db.sock"), "ovsdb-server"},
+		{filepath.Join(s.dir(), "ovs-vswitchd.ctl"), "ovs-vswitchd"},
+	} {
+		if !answers(p.socket) {
+			return "broken: " + p.what + " does not run"
+		}
+	}
+	return "up"
+}

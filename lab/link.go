@@ -1,0 +1,274 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// LinkDown unplugs the link between a and b: both ends lose carrier, and the
+// switches report port status LINK_DOWN. An end is a switch, a host, or
+// SWITCH:PORT where two switches have several links. Of a veth pair between
+// switches, b's end also shows as PORT_DOWN (administratively down): a veth
+// has no other way to lose carrier.
+func (l *Lab) LinkDown(ctx context.Context, a, b string) error {
+	return l.setLinkState(ctx, a, b, LinkIsDown)
+}
+
+// LinkUp undoes LinkDown and LinkSilent.
+func (l *Lab) LinkUp(ctx context.Context, a, b string) error {
+	return l.setLinkState(ctx, a, b, LinkIsUp)
+}
+
+// LinkSilent makes the link lose every frame while both ends keep carrier: a
+// failure no port status tells of.
+func (l *Lab) LinkSilent(ctx context.Context, a, b string) error {
+	return l.setLinkState(ctx, a, b, LinkIsSilent)
+}
+
+func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error {
+	return l.changeLink(a, b, func(s *state, w *wire) error {
+		was := w.State
+		w.State = to
+		if (was == LinkIsSilent) != (to == LinkIsSilent) {
+			if err := needTools("nft"); err != nil {
+				return err
+			}
+			if err := applyLoss(w); err != nil {
+				return err
+			}
+		}
+		if (was == LinkIsDown) == (to == LinkIsDown) {
+			return nil
+		}
+		if w.Cable {
+			return ask(ctx, s.Name, order{Wire: w.ID, Delay: w.Shape.Delay, Jitter: w.Shape.Jitter, Down: to == LinkIsDown})
+		}
+		return setVeth(s, w, to != LinkIsDown)
+	})
+}
+
+// setVeth sets b's end of a veth pair up or down; both ends follow.
+func setVeth(s *state, w *wire, up bool) error {
+	return withLinks(w.B.Netns, func(h *netlink.Handle) error {
+		if up && w.B.Host {
+			host, _ := s.Topology.HostByName(w.B.Node)
+			return dressHost(h, w, host)
+		}
+		link, err := h.LinkByName(w.B.Iface)
+		if err != nil {
+			return fmt.Errorf("find %s of %s: %w", w.B.Iface, &w.B, err)
+		}
+		if up {
+			return h.LinkSetUp(link)
+		}
+		return h.LinkSetDown(link)
+	})
+}
+
+// Change is what ShapeLink changes: nil leaves a value as it is.
+type Change struct {
+	Rate   *Rate // 0: unlimited
+	Delay  *Delay
+	Jitter *Delay
+	Loss   *Percent
+}
+
+// ShapeLink changes what a link does to packets, from now on. Delay on a link
+// that had none since the lab came up replaces its veth pair by a cable: its
+// ports are gone for a moment and come back under the same numbers.
+func (l *Lab) ShapeLink(ctx context.Context, a, b string, change Change) error {
+	return l.changeLink(a, b, func(s *state, w *wire) error {
+		to := w.Shape
+		if change.Rate != nil {
+			to.Rate = *change.Rate
+		}
+		if change.Delay != nil {
+			to.Delay = *change.Delay
+		}
+		if change.Jitter != nil {
+			to.Jitter = *change.Jitter
+		}
+		if change.Loss != nil {
+			to.Loss = *change.Loss
+		}
+		was := w.Shape
+		w.Shape = to
+		replaced := false
+		switch {
+		case w.Cable && (to.Delay != was.Delay || to.Jitter != was.Jitter):
+			o := order{Wire: w.ID, Delay: to.Delay, Jitter: to.Jitter, Down: w.State == LinkIsDown}
+			if err := ask(ctx, s.Name, o); err != nil {
+				return err
+			}
+		case !w.Cable && to.needsCable():
+			w.Cable, replaced = true, true
+			if err := s.replaceByCable(ctx, w); err != nil {
+				return err
+			}
+		}
+		if to.Rate != was.Rate || (replaced && to.Rate != 0) {
+			if err := applyRates(w); err != nil {
+				return err
+			}
+		}
+		if to.Loss != was.Loss || (replaced && w.lossy()) {
+			if err := needTools("nft"); err != nil {
+				return err
+			}
+			return applyLoss(w)
+		}
+		return nil
+	})
+}
+
+// replaceByCable removes a wire's veth pair and has the keeper lay a cable
+// whose ends have the same names. Open vSwitch is told to forget the ports
+// meanwhile: it would hold on to the removed devices.
+func (s *state) replaceByCable(ctx context.Context, w *wire) error {
+	if _, err := s.ovs().vsctl(ctx, s.portArgs(w, func(br string, e *end) []string {
+		return []string{"--", "--if-exists", "del-port", br, e.Iface}
+	})...); err != nil {
+		return err
+	}
+	err := withLinks(w.A.Netns, func(h *netlink.Handle) error {
+		link, err := h.LinkByName(w.A.Iface)
+		if err != nil {
+			return fmt.Errorf("find %s of %s: %w", w.A.Iface, &w.A, err)
+		}
+		return h.LinkDel(link)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.save(); err != nil { // the keeper reads it there
+		return err
+	}
+	if err := ask(ctx, s.Name, order{Wire: w.ID, Lay: true}); err != nil {
+		return err
+	}
+	for _, e := range w.ends() {
+		err := withLinks(e.Netns, func(h *netlink.Handle) error {
+			if e.Host {
+				host, _ := s.Topology.HostByName(e.Node)
+				return dressHost(h, w, host)
+			}
+			return bringUp(h, w, e)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err = s.ovs().vsctl(ctx, s.portArgs(w, addPort)...)
+	return err
+}
+
+// portArgs is the arguments args makes for each end of w that is a switch's.
+func (s *state) portArgs(w *wire, args func(bridge string, e *end) []string) []string {
+	var all []string
+	for _, e := range w.ends() {
+		if !e.Host {
+			all = append(all, args(s.Bridges[e.Node], e)...)
+		}
+	}
+	return all
+}
+
+// changeLink runs change on the wire between a and b, under the lab's lock,
+// and saves the state.
+func (l *Lab) changeLink(a, b string, change func(*state, *wire) error) error {
+	lock, err := lockState(l.state.Name)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	s, err := loadState(l.state.Name)
+	if err != nil {
+		return err
+	}
+	w, err := s.find(a, b)
+	if err != nil {
+		return err
+	}
+	if err := change(s, w); err != nil {
+		if errors.Is(err, unix.ENODEV) {
+			err = fmt.Errorf("%w: an interface of the link is gone", err)
+		}
+		return fmt.Errorf("link %s to %s: %w", a, b, err)
+	}
+	return s.save()
+}
+
+// find returns the one wire between a and b.
+func (s *state) find(a, b string) (*wire, error) {
+	var found []*wire
+	var near []string
+	for i := range s.Wires {
+		w := &s.Wires[i]
+		switch {
+		case w.A.is(a) && w.B.is(b), w.A.is(b) && w.B.is(a):
+			found = append(found, w)
+		case w.A.is(a):
+			near = append(near, w.B.String())
+		case w.B.is(a):
+			near = append(near, w.A.String())
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		var names []string
+		for _, w := range found {
+			names = append(names, w.A.String()+" "+w.B.String())
+		}
+		return nil, fmt.Errorf("%d links join %s and %s: name one by its ports; allowed: %s", len(found), a, b, strings.Join(names, ", "))
+	case near != nil:
+		return nil, fmt.Errorf("no link joins %s and %s; %s is linked to %s", a, b, a, strings.Join(near, ", "))
+	}
+	return nil, fmt.Errorf("lab %s has no switch or host %q", s.Name, a)
+}
+
+// is reports whether ref, NODE or SWITCH:PORT, names this end.
+func (e *end) is(ref string) bool {
+	if e.Node == ref {
+		return true
+	}
+	node, port, ok := strings.Cut(ref, ":")
+	return ok && node == e.Node && port == strconv.Itoa(int(e.Port))
+}
+
+// LinkStatus is one link of a running lab.
+type LinkStatus struct {
+	A     string    `json:"a"` // SWITCH:PORT
+	B     string    `json:"b"` // SWITCH:PORT or HOST
+	State LinkState `json:"state"`
+	Shape
+	Made string `json:"made"` // "veth" or "cable"
+}
+
+// Links is every link as it is now, those of hosts first.
+func (l *Lab) Links() ([]LinkStatus, error) {
+	s, err := loadState(l.state.Name)
+	if err != nil {
+		return nil, err
+	}
+	return s.links(), nil
+}
+
+func (s *state) links() []LinkStatus {
+	all := make([]LinkStatus, len(s.Wires))
+	for i := range s.Wires {
+		w := &s.Wires[i]
+		all[i] = LinkStatus{A: w.A.String(), B: w.B.String(), State: w.State, Shape: w.Shape, Made: "veth"}
+		if w.Cable {
+			all[i].Made = "cable"
+		}
+	}
+	return all
+}

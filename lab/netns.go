@@ -1,0 +1,131 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// netnsDir is where ip-netns(8) keeps named namespaces.
+const netnsDir = "/run/netns"
+
+func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
+
+// prepareNetnsDir makes netnsDir a shared mount point as ip-netns(8) does, so
+// that a namespace deleted here is gone in every mount namespace.
+func prepareNetnsDir() error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return fmt.Errorf("make %s: %w", netnsDir, err)
+	}
+	err := unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if errors.Is(err, unix.EINVAL) { // not a mount point yet
+		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make %s a shared mount: %w", netnsDir, err)
+	}
+	return nil
+}
+
+// onThread runs fn on a thread of its own whose namespace fn may change; the
+// thread goes on only if its namespace can be restored.
+func onThread(fn func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		home, err := netns.Get()
+		if err != nil {
+			done <- fmt.Errorf("open this thread's network namespace: %w", err)
+			runtime.UnlockOSThread()
+			return
+		}
+		defer home.Close()
+		err = fn()
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread()
+		} // else the thread ends with this goroutine
+		done <- err
+	}()
+	return <-done
+}
+
+// inNetns runs fn on a thread in the named namespace. Processes and sockets
+// made by fn belong to it.
+func inNetns(name string, fn func() error) error {
+	return onThread(func() error {
+		ns, err := netns.GetFromPath(netnsPath(name))
+		if err != nil {
+			return fmt.Errorf("open network namespace %s: %w", name, err)
+		}
+		defer ns.Close()
+		if err := netns.Set(ns); err != nil {
+			return fmt.Errorf("enter network namespace %s: %w", name, err)
+		}
+		return fn()
+	})
+}
+
+// createNetns makes the named namespace and runs fn in it.
+func createNetns(name string, fn func() error) error {
+	return onThread(func() error {
+		path := netnsPath(name)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
+		if err != nil {
+			return fmt.Errorf("create network namespace %s: %w", name, err)
+		}
+		f.Close()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("create network namespace %s: %w", name, err)
+		}
+		if err := unix.Mount("/proc/thread-self/ns/net", path, "none", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("name network namespace %s: %w", name, err)
+		}
+		return fn()
+	})
+}
+
+// deleteNetns removes a named namespace; that it is not there is no error.
+func deleteNetns(name string) error {
+	path := netnsPath(name)
+	for { // more than one mount may lie on it
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			break
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete network namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// withLinks runs fn in the named namespace with a netlink handle on it.
+func withLinks(ns string, fn func(*netlink.Handle) error) error {
+	return inNetns(ns, func() error { return withHandle(fn) })
+}
+
+// withHandle runs fn with a netlink handle on this thread's namespace.
+func withHandle(fn func(*netlink.Handle) error) error {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	defer h.Close()
+	return fn(h)
+}
+
+// sysctl sets a value of this thread's namespace.
+func sysctl(path, value string) error {
+	if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("set sysctl %s: %w", path, err)
+	}
+	return nil
+}

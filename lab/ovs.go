@@ -1,0 +1,191 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
+
+// ovs is one private Open vSwitch: its own database, directory and namespace.
+type ovs struct {
+	dir   string
+	netns string
+}
+
+func (s *state) ovs() ovs { return ovs{dir: s.dir(), netns: switchNetns(s.Name)} }
+
+// command is an Open vSwitch tool told where this instance lives.
+func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second
+	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir)
+	return cmd
+}
+
+// run runs a tool to its end and returns what it wrote to stdout.
+func (o ovs) run(ctx context.Context, name string, args ...string) ([]byte, error) {
+	var out, errs bytes.Buffer
+	cmd := o.command(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return out.Bytes(), fmt.Errorf("%s: %w: %s", name, err, strings.TrimSpace(errs.String()))
+	}
+	return out.Bytes(), nil
+}
+
+func (o ovs) vsctl(ctx context.Context, args ...string) ([]byte, error) {
+	return o.run(ctx, "ovs-vsctl", append([]string{"--db=unix:" + filepath.Join(o.dir, "db.sock"), "--timeout=60"}, args...)...)
+}
+
+// daemon starts a daemon in the instance's namespace and returns once it is
+// ready and has detached.
+func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
+	args = append(args,
+		"--unixctl="+filepath.Join(o.dir, name+".ctl"), "--pidfile="+filepath.Join(o.dir, name+".pid"),
+		"--log-file="+filepath.Join(o.dir, name+".log"), "-vconsole:off", "-vsyslog:off", "--no-chdir", "--detach")
+	err := inNetns(o.netns, func() error {
+		return o.command(ctx, name, args...).Run()
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w; %s", name, err, o.lastLog(name))
+	}
+	return nil
+}
+
+// lastLog is the end of a daemon's log, for error messages.
+func (o ovs) lastLog(name string) string {
+	b, err := os.ReadFile(filepath.Join(o.dir, name+".log"))
+	if err != nil {
+		return "it wrote no log"
+	}
+	if len(b) > 500 {
+		b = b[len(b)-500:]
+	}
+	return "its log ends with: " + strings.TrimSpace(string(b))
+}
+
+// startDatabase creates and serves the database.
+func (o ovs) startDatabase(ctx context.Context) error {
+	db := filepath.Join(o.dir, "conf.db")
+	if _, err := o.run(ctx, "ovsdb-tool", "create", db, ovsSchema); err != nil {
+		return err
+	}
+	return o.daemon(ctx, "ovsdb-server", db, "--remote=punix:"+filepath.Join(o.dir, "db.sock"))
+}
+
+// startSwitches writes every bridge and port in one transaction, starts the
+// switch daemon on it, and checks that each port got its number.
+func (o ovs) startSwitches(ctx context.Context, s *state) error {
+	if _, err := o.vsctl(ctx, append([]string{"--no-wait"}, s.transaction()...)...); err != nil {
+		return err
+	}
+	if err := o.daemon(ctx, "ovs-vswitchd", "unix:"+filepath.Join(o.dir, "db.sock")); err != nil {
+		return err
+	}
+	// Without --no-wait this returns once the daemon has done all of the above.
+	if _, err := o.vsctl(ctx, "set", "Open_vSwitch", ".", "external-ids:lab="+s.Name); err != nil {
+		return fmt.Errorf("%w; %s", err, o.lastLog("ovs-vswitchd"))
+	}
+	return o.checkPorts(ctx, s)
+}
+
+// transaction is the arguments of ovs-vsctl for the whole lab. The switches
+// speak to their controllers through sockets in the instance's directory,
+// whatever the controller's address: their namespace has no addresses.
+func (s *state) transaction() []string {
+	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
+	sockets := s.controllerSockets()
+	ports := map[string][]*end{}
+	for i := range s.Wires {
+		for _, e := range s.Wires[i].ends() {
+			if !e.Host {
+				ports[e.Node] = append(ports[e.Node], e)
+			}
+		}
+	}
+	for i, sw := range s.Topology.Switches {
+		br := s.Bridges[sw.Name]
+		args = append(args, "--", "add-br", br, "--", "set", "bridge", br,
+			"datapath_type=netdev", "fail_mode="+sw.FailMode, "protocols="+strings.Join(sw.Protocols, ","),
+			"other_config:datapath-id="+sw.DPID.String(), "other_config:disable-in-band=true",
+			"other_config:dp-desc="+sw.Name)
+		var refs []string
+		for k, sock := range sockets {
+			ref := fmt.Sprintf("@c%d_%d", i, k)
+			refs = append(refs, ref)
+			args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", "unix:"+sock),
+				"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
+		}
+		if refs != nil {
+			args = append(args, "--", "set", "bridge", br, "controller="+strings.Join(refs, ","))
+		}
+		for _, e := range ports[sw.Name] {
+			args = append(args, addPort(br, e)...)
+		}
+	}
+	return args
+}
+
+// addPort is the arguments of ovs-vsctl that make an interface a port.
+func addPort(bridge string, e *end) []string {
+	return []string{"--", "add-port", bridge, e.Iface,
+		"--", "set", "interface", e.Iface, fmt.Sprintf("ofport_request=%d", e.Port)}
+}
+
+// controllerSockets is, for each controller of the lab, the socket in its
+// directory the switches connect to.
+func (s *state) controllerSockets() []string {
+	if slices.Contains(s.Topology.Controllers, ControllerNone) {
+		return nil
+	}
+	socks := make([]string, len(s.Topology.Controllers))
+	for i := range socks {
+		name := "ctl.sock"
+		if i > 0 {
+			name = fmt.Sprintf("ctl-%d.sock", i+1)
+		}
+		socks[i] = filepath.Join(s.dir(), name)
+	}
+	return socks
+}
+
+func (o ovs) checkPorts(ctx context.Context, s *state) error {
+	out, err := o.vsctl(ctx, "--format=json", "--columns=name,ofport,error", "list", "Interface")
+	if err != nil {
+		return err
+	}
+	var table struct{ Data [][3]any }
+	if err := json.Unmarshal(out, &table); err != nil {
+		return fmt.Errorf("read the ports from ovs-vsctl: %w", err)
+	}
+	got := map[string]int{}
+	why := map[string]string{}
+	for _, row := range table.Data {
+		name, _ := row[0].(string)
+		if n, ok := row[1].(float64); ok {
+			got[name] = int(n)
+		}
+		why[name], _ = row[2].(string)
+	}
+	for i := range s.Wires {
+		for _, e := range s.Wires[i].ends() {
+			if !e.Host && got[e.Iface] != int(e.Port) {
+				return fmt.Errorf("open vSwitch made %s (%s) port %d: %s; %s", e, e.Iface, got[e.Iface], why[e.Iface], o.lastLog("ovs-vswitchd"))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keeperEnv is the environment variable that marks a lab's keeper, with the
+// lab's directory as its value.
+const keeperEnv = "WEFT_LAB_KEEPER"
+
+// inode names a namespace.
+type inode struct{ dev, ino uint64 }
+
+func inodeOf(path string) (inode, bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return inode{}, false
+	}
+	return inode{st.Dev, st.Ino}, true
+}
+
+// belongs says whether a process is one of the lab's: it is in one of its
+// namespaces, or it is its keeper. Nothing else is asked, so that processes
+// are found whatever became of those that started them.
+type belongs struct {
+	spaces map[inode]bool
+	marker []byte
+}
+
+func newBelongs(lab string) belongs {
+	b := belongs{spaces: map[inode]bool{}, marker: []byte(keeperEnv + "=" + dirOf(lab))}
+	home, _ := inodeOf("/proc/self/ns/net")
+	for _, ns := range labNetns(lab) {
+		if in, ok := inodeOf(netnsPath(ns)); ok && in != home {
+			b.spaces[in] = true
+		}
+	}
+	return b
+}
+
+func (b belongs) has(pid int) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	if in, ok := inodeOf(filepath.Join(proc, "ns/net")); ok && b.spaces[in] {
+		return true
+	}
+	env, err := os.ReadFile(filepath.Join(proc, "environ"))
+	if err != nil {
+		return false
+	}
+	for _, v := range bytes.Split(env, []byte{0}) {
+		if bytes.Equal(v, b.marker) {
+			return true
+		}
+	}
+	return false
+}
+
+// processes lists every process of the lab but this one.
+func (b belongs) processes() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() && b.has(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// end ends every process of the lab: SIGTERM, and SIGKILL after a second. It
+// returns when none is left.
+func (b belongs) end(ctx context.Context) error {
+	deadline := time.Now().Add(time.Second)
+	for {
+		pids, err := b.processes()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		sig := unix.SIGTERM
+		if time.Now().After(deadline) {
+			sig = unix.SIGKILL
+		}
+		var fds []unix.PollFd
+		for _, pid := range pids {
+			if fd, ok := b.signal(pid, sig); ok {
+				fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			}
+		}
+		waitAll(fds, time.Until(deadline))
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("end processes %v: %w", pids, err)
+		}
+	}
+}
+
+// signal signals a process, having made sure through its pidfd that it is
+// still the one that belongs to the lab.
+func (b belongs) signal(pid int, sig unix.Signal) (int, bool) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return 0, false
+	}
+	if !b.has(pid) {
+		unix.Close(fd)
+		return 0, false
+	}
+	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		unix.Close(fd)
+		return 0, false
+	}
+	return fd, true
+}
+
+// waitAll waits until every process has ended, at least 20 ms and at most
+// until the given time has passed, and closes the pidfds.
+func waitAll(fds []unix.PollFd, most time.Duration) {
+	until := time.Now().Add(max(most, 20*time.Millisecond))
+	for i := range fds {
+		left := max(time.Until(until), 0)
+		unix.Poll(fds[i:i+1], int(left.Milliseconds()))
+		unix.Close(int(fds[i].Fd))
+	}
+}

@@ -1,0 +1,79 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// relay accepts switches on a socket and joins each to a connection of its own
+// to the controller. When either side ends, so does the other; while the
+// controller cannot be reached a switch is turned away at once and tries
+// again by its own back-off, as it would on TCP.
+type relay struct {
+	listener net.Listener
+	network  string
+	address  string
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+}
+
+func newRelay(ctx context.Context, socket, controller string) (*relay, error) {
+	network, address, _ := strings.Cut(controller, ":")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen for switches: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &relay{listener: l, network: network, address: address, cancel: cancel}
+	r.wg.Go(func() { r.accept(ctx) })
+	return r, nil
+}
+
+func (r *relay) close() {
+	r.cancel()
+	r.listener.Close()
+	r.wg.Wait()
+}
+
+func (r *relay) accept(ctx context.Context) {
+	for {
+		c, err := r.listener.Accept()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			time.Sleep(10 * time.Millisecond) // out of descriptors
+		default:
+			r.wg.Go(func() { r.join(ctx, c) })
+		}
+	}
+}
+
+func (r *relay) join(ctx context.Context, sw net.Conn) {
+	defer sw.Close()
+	d := net.Dialer{Timeout: 2 * time.Second}
+	ctl, err := d.DialContext(ctx, r.network, r.address)
+	if err != nil {
+		return
+	}
+	defer ctl.Close()
+	// Whichever ends first, closing both ends the other's copying too.
+	stop := context.AfterFunc(ctx, func() { sw.Close(); ctl.Close() })
+	defer stop()
+	done := make(chan struct{}, 2)
+	carry := func(to, from net.Conn) {
+		io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 64<<10))
+		done <- struct{}{}
+	}
+	go carry(ctl, sw)
+	go carry(sw, ctl)
+	<-done
+	sw.Close()
+	ctl.Close()
+	<-done
+}

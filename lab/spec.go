@@ -1,0 +1,102 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// SpecForms says what Resolve understands, for help texts.
+const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, msn-fig8, msn-fig13, graphml:FILE"
+
+// Resolve returns the topology named by a spec: one of SpecForms.
+func Resolve(spec string) (*Topology, error) {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "linear":
+		return generated(spec, rest, 1, 2, func(a []int) (*Topology, error) { return Linear(a[0], a[1]) })
+	case "ring":
+		return generated(spec, rest, 1, 2, func(a []int) (*Topology, error) { return Ring(a[0], a[1]) })
+	case "tree":
+		return generated(spec, rest, 2, 2, func(a []int) (*Topology, error) { return Tree(a[0], a[1]) })
+	case "fattree":
+		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return FatTree(a[0]) })
+	case "random":
+		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Random(a[0], a[1], uint64(a[2])) })
+	case "graphml":
+		if rest == "" {
+			return nil, fmt.Errorf("topology %q names no file; allowed: graphml:FILE", spec)
+		}
+		return LoadGraphML(rest)
+	}
+	switch spec {
+	case "demo":
+		return Demo(), nil
+	case "msn-fig8":
+		return MSNFig8(), nil
+	case "msn-fig13":
+		return MSNFig13(), nil
+	}
+	if _, err := os.Stat(spec); err != nil {
+		return nil, fmt.Errorf("topology %q is neither a file nor a known form; allowed: %s", spec, SpecForms)
+	}
+	return Load(spec)
+}
+
+// generated parses least to most comma-separated numbers and passes most of
+// them on; those left out are 1.
+func generated(spec, args string, least, most int, gen func([]int) (*Topology, error)) (*Topology, error) {
+	fail := func(why error) (*Topology, error) {
+		return nil, fmt.Errorf("topology %q: %w; allowed: %s", spec, why, formOf(spec))
+	}
+	parts := strings.Split(args, ",")
+	if args == "" {
+		parts = nil
+	}
+	if len(parts) < least || len(parts) > most {
+		return fail(fmt.Errorf("it has %d numbers", len(parts)))
+	}
+	nums := make([]int, most)
+	for i := range nums {
+		nums[i] = 1
+		if i >= len(parts) {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(parts[i]))
+		if err != nil || n < 0 || n > 1<<20 {
+			return fail(fmt.Errorf("%q is not a number from 0 to %d", parts[i], 1<<20))
+		}
+		nums[i] = n
+	}
+	t, err := gen(nums)
+	if err != nil {
+		return fail(err)
+	}
+	return t, nil
+}
+
+func formOf(spec string) string {
+	kind, _, _ := strings.Cut(spec, ":")
+	for _, f := range strings.Split(SpecForms, ", ") {
+		if strings.HasPrefix(f, kind+":") {
+			return f
+		}
+	}
+	return SpecForms
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// nameFrom makes a lab's name of any text.
+func nameFrom(s string) string {
+	s = strings.Trim(notInName.ReplaceAllString(s, "-"), "-_")
+	if len(s) > 32 {
+		s = s[:32]
+	}
+	if s == "" {
+		s = "lab"
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// runDir is where every lab that is up, or half up, has its directory.
+const runDir = "/run/weft/lab"
+
+func dirOf(name string) string { return filepath.Join(runDir, name) }
+
+// state is what a lab's directory says of it: written before anything of the
+// lab exists, and again whenever a link changes.
+type state struct {
+	Name     string            `json:"name"`
+	Created  time.Time         `json:"created"`
+	Ready    bool              `json:"ready"` // Up has finished
+	Topology *Topology         `json:"topology"`
+	Bridges  map[string]string `json:"bridges"` // switch name -> bridge name
+	Wires    []wire            `json:"wires"`   // those of hosts first, in the order of the topology
+}
+
+func (s *state) dir() string { return dirOf(s.Name) }
+
+func (s *state) save() error {
+	b, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return fmt.Errorf("encode the state of lab %s: %w", s.Name, err)
+	}
+	path := filepath.Join(s.dir(), "lab.json")
+	if err := os.WriteFile(path+".new", b, 0o644); err != nil {
+		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("write the state of lab %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// errNoLab is wrapped by errors about a lab that is not up.
+var errNoLab = errors.New("no such lab is up; see `weft lab list`")
+
+func loadState(name string) (*state, error) {
+	b, err := os.ReadFile(filepath.Join(dirOf(name), "lab.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("lab %s: %w", name, errNoLab)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the state of lab %s: %w", name, err)
+	}
+	s := &state{}
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("read the state of lab %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// lockState takes the lock under which a lab's links are changed; closing the
+// file releases it.
+func lockState(name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dirOf(name), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("lab %s: %w", name, errNoLab)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock lab %s: %w", name, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock lab %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// switchNetns is the namespace in which a lab's Open vSwitch runs. A lab's
+// name has no dot, so no two labs share a namespace's name.
+func switchNetns(lab string) string { return "weft-" + lab }
+
+func hostNetns(lab, host string) string { return "weft-" + lab + "." + host }

@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// tap is an open TAP device; it is gone when fd is closed.
+type tap struct {
+	fd   int
+	name string
+}
+
+// openTap makes a TAP device in the end's namespace.
+func openTap(e *end) (tap, error) {
+	t := tap{fd: -1, name: e.Iface}
+	err := inNetns(e.Netns, func() error {
+		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open /dev/net/tun: %w", err)
+		}
+		req, err := unix.NewIfreq(e.Iface)
+		if err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("make TAP device %s: %w", e.Iface, err)
+		}
+		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("make TAP device %s: %w", e.Iface, err)
+		}
+		t.fd = fd
+		return nil
+	})
+	return t, err
+}
+
+// setCarrier plugs the device in or out.
+func (t tap) setCarrier(up bool) error {
+	on := int32(0)
+	if up {
+		on = 1
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.fd), unix.TUNSETCARRIER, uintptr(unsafe.Pointer(&on))); errno != 0 {
+		return fmt.Errorf("set the carrier of %s: %w", t.name, errno)
+	}
+	return nil
+}

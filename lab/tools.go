@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// debianPackage names, for each tool a lab runs, the Debian package with it.
+func debianPackage(tool string) string {
+	switch tool {
+	case "nft":
+		return "nftables"
+	case "iperf3":
+		return "iperf3"
+	}
+	return "openvswitch-switch"
+}
+
+// needTools reports the tools that are not installed, and how to get them.
+func needTools(tools ...string) error {
+	var missing, packages []string
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err == nil {
+			continue
+		}
+		missing = append(missing, tool)
+		if p := debianPackage(tool); !strings.Contains(" "+strings.Join(packages, " ")+" ", " "+p+" ") {
+			packages = append(packages, p)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return fmt.Errorf("%s not found in PATH: install with `apt-get install --no-install-recommends %s`",
+		strings.Join(missing, ", "), strings.Join(packages, " "))
+}
+
+func needRoot() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("a lab needs root to make network namespaces: run this with sudo")
+	}
+	return nil
+}

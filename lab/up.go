@@ -1,0 +1,278 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
+)
+
+// Options says how Up brings a topology up.
+type Options struct {
+	// Name of the lab, unique among those that are up; empty: the topology's.
+	Name string
+	// Controllers replaces the topology's, if not empty: tcp:HOST:PORT and
+	// unix:PATH are dialled from the namespace Up was called in, ControllerDirect
+	// expects the controller to listen on Lab.ControllerSocket, ControllerNone is none.
+	Controllers []string
+	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
+	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
+	KeeperCommand []string
+	// Progress, if not nil, is told what is being done, from one goroutine.
+	Progress func(doing string)
+}
+
+// Up brings a topology up and returns once every switch has its ports and
+// every host its addresses; whether switches have reached their controller is
+// theirs to say. If anything fails, or ctx ends, it takes down what it made.
+// It refuses a name already up.
+func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
+	t := topo.clone()
+	if opt.Name != "" {
+		t.Name = opt.Name
+	}
+	if len(opt.Controllers) > 0 {
+		t.Controllers = slices.Clone(opt.Controllers)
+	}
+	t.Complete()
+	if err := Check(t); err != nil {
+		return nil, err
+	}
+	if len(opt.KeeperCommand) == 0 {
+		return nil, errors.New("lab.Options.KeeperCommand is empty: give the command that runs lab.Keeper")
+	}
+	if os.Getenv(keeperEnv) != "" {
+		return nil, errors.New("this process is a lab's keeper: its main or TestMain must begin with lab.RunKeeperIfAsked")
+	}
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	s := newState(t)
+	s.Created = time.Now()
+	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"}
+	if slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
+		tools = append(tools, "nft")
+	}
+	if err := needTools(tools...); err != nil {
+		return nil, err
+	}
+	if err := s.claim(); err != nil {
+		return nil, err
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(string) {}
+	}
+	if err := s.build(ctx, opt); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, errors.Join(fmt.Errorf("bring lab %s up: %w", s.Name, err), Down(clean, s.Name))
+	}
+	return &Lab{state: s}, nil
+}
+
+// claim takes the lab's name by making its directory.
+func (s *state) claim() error {
+	if err := os.MkdirAll(runDir, 0o755); err != nil {
+		return fmt.Errorf("make %s: %w", runDir, err)
+	}
+	switch err := os.Mkdir(s.dir(), 0o755); {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("lab %s is up already: take it down with `weft lab down %s`, or give this one another name", s.Name, s.Name)
+	case err != nil:
+		return fmt.Errorf("make the directory of lab %s: %w", s.Name, err)
+	}
+	for _, ns := range labNetns(s.Name) {
+		// Left by a lab whose directory was removed by hand.
+		os.Remove(s.dir())
+		return fmt.Errorf("network namespace %s of an earlier lab %s is still there: remove it with `weft lab down %s`", ns, s.Name, s.Name)
+	}
+	if err := s.save(); err != nil {
+		os.RemoveAll(s.dir())
+		return err
+	}
+	return nil
+}
+
+func (s *state) build(ctx context.Context, opt Options) error {
+	if err := prepareNetnsDir(); err != nil {
+		return err
+	}
+	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
+		return err
+	}
+	opt.Progress(fmt.Sprintf("making %d hosts and %d links", len(s.Topology.Hosts), len(s.Wires)))
+	if err := createNetns(switchNetns(s.Name), prepareSwitchNetns); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.ovs().startDatabase(gctx) })
+	g.Go(func() error { return s.buildHosts(gctx) })
+	g.Go(func() error { return s.buildSwitchLinks(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := startKeeper(ctx, s, opt.KeeperCommand); err != nil {
+		return err
+	}
+	if err := s.finishLinks(ctx); err != nil {
+		return err
+	}
+	opt.Progress(fmt.Sprintf("starting %d switches", len(s.Topology.Switches)))
+	if err := s.ovs().startSwitches(ctx, s); err != nil {
+		return err
+	}
+	for i := range s.Wires { // now: Open vSwitch removes what it finds on a new port
+		if w := &s.Wires[i]; w.Shape.Rate != 0 {
+			if err := applyRates(w); err != nil {
+				return err
+			}
+		}
+	}
+	s.Ready = true
+	return s.save()
+}
+
+// buildHosts makes every host's namespace and, unless it hangs on a cable,
+// its link and addresses.
+func (s *state) buildHosts(ctx context.Context) error {
+	ns, err := os.Open(netnsPath(switchNetns(s.Name)))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i := range s.Topology.Hosts {
+		if ctx.Err() != nil {
+			break
+		}
+		host, w := &s.Topology.Hosts[i], &s.Wires[i]
+		g.Go(func() error {
+			return createNetns(w.B.Netns, func() error {
+				return withHandle(func(h *netlink.Handle) error {
+					if err := prepareHostNetns(h); err != nil {
+						return err
+					}
+					if w.Cable {
+						return nil
+					}
+					if err := addVeth(h, &w.B, &w.A, ns, w.mtu()); err != nil {
+						return err
+					}
+					return dressHost(h, w, host)
+				})
+			})
+		})
+	}
+	return errors.Join(g.Wait(), ctx.Err())
+}
+
+// buildSwitchLinks makes the veth pairs between switches.
+func (s *state) buildSwitchLinks(ctx context.Context) error {
+	return withLinks(switchNetns(s.Name), func(h *netlink.Handle) error {
+		for i := len(s.Topology.Hosts); i < len(s.Wires) && ctx.Err() == nil; i++ {
+			if w := &s.Wires[i]; !w.Cable {
+				if err := addVeth(h, &w.A, &w.B, nil, w.mtu()); err != nil {
+					return err
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// finishLinks sets the switches' ends up, dresses the hosts on cables, and
+// gives every link its loss.
+func (s *state) finishLinks(ctx context.Context) error {
+	var rules strings.Builder
+	err := withLinks(switchNetns(s.Name), func(h *netlink.Handle) error {
+		for i := range s.Wires {
+			w := &s.Wires[i]
+			for _, e := range w.ends() {
+				if e.Host {
+					continue
+				}
+				if err := bringUp(h, w, e); err != nil {
+					return err
+				}
+			}
+			if w.lossy() {
+				rules.WriteString(lossRules(w, w.A.Netns))
+			}
+		}
+		if rules.Len() > 0 {
+			return runNft(rules.String())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	g.SetLimit(4)
+	for i := range s.Topology.Hosts {
+		host, w := &s.Topology.Hosts[i], &s.Wires[i]
+		if w.Shape == (Shape{}) && !w.Cable {
+			continue
+		}
+		g.Go(func() error { return finishHost(w, host) })
+	}
+	return errors.Join(g.Wait(), ctx.Err())
+}
+
+// finishHost does at a host's end of a wire what must wait for the wire.
+func finishHost(w *wire, host *Host) error {
+	return withLinks(w.B.Netns, func(h *netlink.Handle) error {
+		if err := dressHost(h, w, host); err != nil {
+			return err
+		}
+		if w.lossy() {
+			return runNft(lossRules(w, w.B.Netns))
+		}
+		return nil
+	})
+}
+
+// labNetns lists the existing namespaces of a lab, by their names.
+func labNetns(lab string) []string {
+	entries, err := os.ReadDir(netnsDir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if n := e.Name(); n == switchNetns(lab) || strings.HasPrefix(n, hostNetns(lab, "")) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// labNames lists the labs that have a directory.
+func labNames() ([]string, error) {
+	entries, err := os.ReadDir(runDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", filepath.Clean(runDir), err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}

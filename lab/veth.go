@@ -1,0 +1,150 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// prepareSwitchNetns sets up the namespace Open vSwitch runs in: its ports are
+// no stations, so they speak no IPv6.
+func prepareSwitchNetns() error {
+	for _, s := range []string{"all", "default"} {
+		if err := sysctl("net/ipv6/conf/"+s+"/disable_ipv6", "1"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepareHostNetns sets up a host's namespace: IPv6 usable at once and silent
+// unless spoken to, loopback up, ICMP sockets allowed.
+func prepareHostNetns(h *netlink.Handle) error {
+	for _, s := range [][2]string{
+		{"ipv6/conf/all/accept_dad", "0"},
+		{"ipv6/conf/default/accept_dad", "0"},
+		{"ipv6/conf/default/dad_transmits", "0"},
+		{"ipv6/conf/default/accept_ra", "0"},
+		{"ipv6/conf/default/autoconf", "0"},
+		{"ipv6/conf/default/router_solicitations", "0"},
+		{"ipv6/conf/default/keep_addr_on_down", "1"},
+		{"ipv4/ping_group_range", "0 0"},
+	} {
+		if err := sysctl("net/"+s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	return h.LinkSetUp(lo)
+}
+
+// addVeth makes a veth pair with end e in this thread's namespace and the
+// other end in the namespace peerNS.
+func addVeth(h *netlink.Handle, e, peer *end, peerNS *os.File, mtu int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = e.Iface, mtu, net.HardwareAddr(e.MAC[:])
+	v := &netlink.Veth{LinkAttrs: attrs, PeerName: peer.Iface, PeerHardwareAddr: net.HardwareAddr(peer.MAC[:])}
+	if peerNS != nil {
+		v.PeerNamespace = netlink.NsFd(int(peerNS.Fd()))
+	}
+	if err := h.LinkAdd(v); err != nil {
+		return fmt.Errorf("make link %s to %s: %w", e, peer, err)
+	}
+	return nil
+}
+
+// bringUp sets a switch's end of a wire up, in this thread's namespace. A TAP
+// end also gets its address, MTU and a queue long enough for bursts.
+func bringUp(h *netlink.Handle, w *wire, e *end) error {
+	l, err := h.LinkByName(e.Iface)
+	if err != nil {
+		return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
+	}
+	if w.Cable {
+		if err := h.LinkSetHardwareAddr(l, net.HardwareAddr(e.MAC[:])); err != nil {
+			return fmt.Errorf("set the address of %s: %w", e, err)
+		}
+		if err := h.LinkSetMTU(l, w.mtu()); err != nil {
+			return fmt.Errorf("set the MTU of %s: %w", e, err)
+		}
+		if err := h.LinkSetTxQLen(l, 5000); err != nil {
+			return fmt.Errorf("set the queue length of %s: %w", e, err)
+		}
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set %s up: %w", e, err)
+	}
+	return nil
+}
+
+// dressHost sets a host's interface up with its addresses and routes, in this
+// thread's namespace; what is there already is kept.
+func dressHost(h *netlink.Handle, w *wire, host *Host) error {
+	if !w.Cable {
+		// What the host sends reaches Open vSwitch through a packet socket,
+		// which wants checksums computed and segments cut.
+		if err := disableTxOffload(w.B.Iface); err != nil {
+			return fmt.Errorf("host %s: %w", host.Name, err)
+		}
+	}
+	if err := bringUp(h, w, &w.B); err != nil {
+		return err
+	}
+	l, err := h.LinkByName(w.B.Iface)
+	if err != nil {
+		return fmt.Errorf("host %s: find %s: %w", host.Name, w.B.Iface, err)
+	}
+	fail := func(what any, err error) error { return fmt.Errorf("host %s: set %v: %w", host.Name, what, err) }
+	if host.HasIPv4() {
+		if err := h.AddrReplace(l, &netlink.Addr{IPNet: ipNet(host.IPv4.Addr().AsSlice(), host.IPv4.Bits())}); err != nil {
+			return fail(host.IPv4, err)
+		}
+	}
+	if host.HasIPv6() {
+		a := &netlink.Addr{IPNet: ipNet(host.IPv6.Addr().AsSlice(), host.IPv6.Bits()), Flags: unix.IFA_F_NODAD}
+		if err := h.AddrReplace(l, a); err != nil {
+			return fail(host.IPv6, err)
+		}
+	}
+	for _, gw := range []net.IP{host.GW4.AsSlice(), host.GW6.AsSlice()} {
+		if gw == nil {
+			continue
+		}
+		if err := h.RouteReplace(&netlink.Route{LinkIndex: l.Attrs().Index, Gw: gw}); err != nil {
+			return fail(gw, err)
+		}
+	}
+	return nil
+}
+
+func ipNet(ip net.IP, bits int) *net.IPNet {
+	return &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, 8*len(ip))}
+}
+
+// disableTxOffload turns transmit checksum offload off, and with it
+// segmentation offload: `ethtool -K IFACE tx off`.
+func disableTxOffload(iface string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open a socket for ethtool: %w", err)
+	}
+	defer unix.Close(fd)
+	value := struct{ cmd, data uint32 }{cmd: unix.ETHTOOL_STXCSUM}
+	request := struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}{data: unsafe.Pointer(&value)}
+	copy(request.name[:maxIface], iface)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
+		return fmt.Errorf("turn transmit offload of %s off: %w", iface, errno)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+)
+
+// wire is one link as it is made on this machine.
+type wire struct {
+	ID    int       `json:"id"` // index in state.Wires
+	A     end       `json:"a"`  // always a switch
+	B     end       `json:"b"`
+	Cable bool      `json:"cable"` // two TAP devices and the keeper; else a veth pair
+	VLAN  uint16    `json:"vlan,omitempty"`
+	Shape Shape     `json:"shape"`
+	State LinkState `json:"state"`
+}
+
+// end is one end of a wire.
+type end struct {
+	Node  string `json:"node"`
+	Host  bool   `json:"host,omitempty"`
+	Port  uint16 `json:"port,omitempty"` // of a switch
+	Netns string `json:"netns"`
+	Iface string `json:"iface"`
+	MAC   MAC    `json:"mac"`
+}
+
+// LinkState is what was done to a link.
+type LinkState string
+
+const (
+	LinkIsUp     LinkState = "up"
+	LinkIsDown   LinkState = "down"   // both ends without carrier, as if unplugged
+	LinkIsSilent LinkState = "silent" // carrier stays, every frame is lost
+)
+
+func (w *wire) ends() [2]*end { return [2]*end{&w.A, &w.B} }
+
+func (w *wire) mtu() int {
+	switch {
+	case w.Shape.MTU != 0:
+		return w.Shape.MTU
+	case w.B.Host:
+		return DefaultMTU
+	}
+	return DefaultCoreMTU
+}
+
+func (e *end) String() string {
+	if e.Host {
+		return e.Node
+	}
+	return fmt.Sprintf("%s:%d", e.Node, e.Port)
+}
+
+const maxIface = 15 // IFNAMSIZ less the terminating zero
+
+// newState lays a completed topology out on this machine: names of bridges,
+// namespaces and interfaces, the way each link is made.
+func newState(t *Topology) *state {
+	s := &state{Name: t.Name, Topology: t, Bridges: map[string]string{}}
+	used := map[string]bool{"lo": true, "all": true, "default": true, "ovs-netdev": true, "ovs-system": true}
+	name := func(wanted, short string) string {
+		for n := 0; len(wanted) > maxIface || used[wanted]; n++ {
+			wanted = short
+			if n > 0 {
+				wanted = fmt.Sprintf("%s-%d", short, n)
+			}
+		}
+		used[wanted] = true
+		return wanted
+	}
+	for i, sw := range t.Switches {
+		s.Bridges[sw.Name] = name(sw.Name, fmt.Sprintf("sw%d", i+1))
+	}
+	switchEnd := func(sw string, port uint16) end {
+		i := slices.IndexFunc(t.Switches, func(x Switch) bool { return x.Name == sw }) + 1
+		return end{
+			Node: sw, Port: port, Netns: switchNetns(t.Name),
+			Iface: name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i, port)),
+			MAC:   MAC{6, 0, byte(i >> 8), byte(i), byte(port >> 8), byte(port)},
+		}
+	}
+	for _, h := range t.Hosts {
+		s.Wires = append(s.Wires, wire{
+			A:     switchEnd(h.Switch, h.Port),
+			B:     end{Node: h.Name, Host: true, Netns: hostNetns(t.Name, h.Name), Iface: hostIface, MAC: h.MAC},
+			Cable: h.Shape.needsCable() || h.VLAN != 0,
+			VLAN:  h.VLAN, Shape: h.Shape,
+		})
+	}
+	for _, l := range t.Links {
+		s.Wires = append(s.Wires, wire{
+			A: switchEnd(l.A, l.APort), B: switchEnd(l.B, l.BPort),
+			Cable: l.Shape.needsCable(), Shape: l.Shape,
+		})
+	}
+	for i := range s.Wires {
+		s.Wires[i].ID = i
+		s.Wires[i].State = LinkIsUp
+	}
+	return s
+}
+
+// hostIface is the interface of every host.
+const hostIface = "eth0"

@@ -1,0 +1,153 @@
+package weft
+
+import (
+	"context"
+	"encoding"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Handle answers a method. The handler runs on its caller's goroutine, so
+// several may run at once. A failed remote call may have run, and may come
+// twice: calls are idempotent.
+func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Context, *Req) (*Resp, error)) {
+	if !declared(env.spec.Serves, m.Name) {
+		env.mistake("answers %s, which its Spec does not list in Serves", m.Name)
+		return
+	}
+	env.runtime.Handle(m, func(ctx context.Context, req any) (any, error) {
+		resp, err := h(ctx, req.(*Req))
+		if err != nil {
+			return nil, err
+		}
+		return resp, nil
+	})
+}
+
+// Call calls a method of another service and waits for its answer. Neither
+// side writes to the request or the response afterwards.
+func Call[Req, Resp any](ctx context.Context, env *Env, m api.Method[Req, Resp], req *Req) (*Resp, error) {
+	if !declared(env.spec.Calls, m.Name) {
+		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.Name)
+	}
+	resp, err := env.runtime.Call(ctx, m, req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.(*Resp), nil
+}
+
+// On subscribes to a kind of event. A service's events are handled one at a
+// time on one goroutine, so state that only handlers touch needs no lock.
+func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {
+	if !subscribed(env.spec.Subscribes, s.Name) {
+		env.mistake("subscribes to %s, which its Spec does not list in Subscribes", s.Name)
+		return
+	}
+	env.runtime.Subscribe(s, func(ctx context.Context, e any) { h(ctx, e.(*E)) })
+}
+
+// Publish hands an event to all subscribers, who share the one message.
+func Publish[E any](env *Env, s api.Subject[E], e *E) {
+	if !subscribed(env.spec.Publishes, s.Name) {
+		panic(fmt.Sprintf("weft: %s publishes %s, which its Spec does not list in Publishes", env.spec.Name, s.Name))
+	}
+	env.runtime.Publish(s, e)
+}
+
+// Stage makes the service a stage of the packet-in pipeline. open is called
+// once for each session of a switch and returns the stage for its packets;
+// what open keeps is touched by one goroutine only.
+func Stage(env *Env, open func(flow.DPID) StageFunc) {
+	if !env.spec.Stage {
+		env.mistake("registers a stage, but its Spec does not say Stage")
+		return
+	}
+	env.runtime.Stage(open)
+}
+
+// Pipeline opens the pipeline for the packets of one switch.
+func Pipeline(env *Env, sw flow.DPID) StageFunc { return env.runtime.Pipeline(sw) }
+
+// State opens a bucket of durable state that the service owns.
+func State(env *Env, name string) (Bucket, error) {
+	for _, b := range env.spec.Buckets {
+		if b == name {
+			return env.runtime.Bucket(env.spec.Name + "." + name)
+		}
+	}
+	return nil, api.Errorf(codes.Internal, "%s opens bucket %s, which its Spec does not list in Buckets", env.spec.Name, name)
+}
+
+// Specs returns the declarations of all services of the system.
+func Specs(env *Env) []Spec { return env.runtime.Specs() }
+
+// Ready reports the mistakes made while setting up, or says that the service
+// is set up and waits until all others are: after it, calls find their servers
+// and events their subscribers.
+func Ready(ctx context.Context, env *Env) error {
+	if len(env.errs) > 0 {
+		return errors.Join(env.errs...)
+	}
+	return env.runtime.Ready(ctx)
+}
+
+// Serve is Ready for services that only react: it then blocks until ctx ends.
+func Serve(ctx context.Context, env *Env) error {
+	if err := Ready(ctx, env); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (env *Env) mistake(format string, args ...any) {
+	env.errs = append(env.errs, fmt.Errorf(env.spec.Name+" "+format, args...))
+}
+
+func declared(list []Method, name string) bool {
+	for _, m := range list {
+		if m.MethodName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+func subscribed(list []Subject, name string) bool {
+	for _, s := range list {
+		if s.SubjectName() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Encode returns a message in the form in which it crosses processes: that of
+// its own if it has one (flow's values), else protobuf's.
+func Encode(dst []byte, msg any) ([]byte, error) {
+	switch m := msg.(type) {
+	case encoding.BinaryAppender:
+		return m.AppendBinary(dst)
+	case proto.Message:
+		return proto.MarshalOptions{}.MarshalAppend(dst, m)
+	}
+	return nil, api.Errorf(codes.Internal, "message %T has no encoding", msg)
+}
+
+// Decode reads into msg what Encode has written.
+func Decode(src []byte, msg any) error {
+	switch m := msg.(type) {
+	case encoding.BinaryUnmarshaler:
+		return m.UnmarshalBinary(src)
+	case proto.Message:
+		return proto.Unmarshal(src, m)
+	}
+	return api.Errorf(codes.Internal, "message %T has no encoding", msg)
+}

@@ -1,0 +1,122 @@
+package discovery
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Config is the configuration of discovery.
+type Config struct {
+	// Interval is the time between two probes out of a port.
+	Interval time.Duration `yaml:"interval"`
+	// Timeout is how long a link lives without a probe: a silent failure is
+	// found at most this long after it. Two probes must be missing, too.
+	Timeout time.Duration `yaml:"timeout"`
+	// Settle is how long a port that has come up must stay without a neighbour
+	// of ours until it is an edge port.
+	Settle time.Duration `yaml:"settle"`
+	// Forget is how long a port that was a link and has fallen silent stays
+	// unsettled before it may become an edge port without having been down.
+	Forget time.Duration `yaml:"forget"`
+	// MaxAge is the age beyond which a probe is refused.
+	MaxAge time.Duration `yaml:"max_age"`
+	// LockAfter is how long a port must have been an edge port, and had a host
+	// on it, to be refused as the end of a new link whose other end is such a
+	// port, too; 0 is never.
+	LockAfter time.Duration `yaml:"lock_after"`
+	// Rate is how many LLDP frames per second of one port are looked at.
+	Rate int `yaml:"rate"`
+	// ReferenceKbps is the speed at which a link costs 1; slower ones cost in
+	// proportion more. 0: every link costs 1.
+	ReferenceKbps uint32 `yaml:"reference_kbps"`
+	// Key signs the probes: 64 hex digits. Empty: a random one, kept in the
+	// bucket discovery.keys.
+	Key      string   `yaml:"key"`
+	Liveness Liveness `yaml:"liveness"`
+	Flap     Flap     `yaml:"flap"`
+}
+
+// Liveness makes probes on established links frequent enough to find silent
+// failures fast. An Interval of 0 turns it off.
+type Liveness struct {
+	Interval time.Duration `yaml:"interval"`
+	Timeout  time.Duration `yaml:"timeout"`
+}
+
+// Flap takes links out of use that go down too often: more than Downs times
+// within Window. They are held for Hold, doubled each time it happens again,
+// up to MaxHold; the doubling is forgotten after MaxHold without.
+type Flap struct {
+	Downs   int           `yaml:"downs"`
+	Window  time.Duration `yaml:"window"`
+	Hold    time.Duration `yaml:"hold"`
+	MaxHold time.Duration `yaml:"max_hold"`
+}
+
+// DefaultConfig returns the defaults: a silent failure is found within 3 s.
+func DefaultConfig() *Config {
+	return &Config{
+		Interval:      1250 * time.Millisecond,
+		Timeout:       2750 * time.Millisecond,
+		Settle:        700 * time.Millisecond,
+		Forget:        10 * time.Minute,
+		MaxAge:        time.Second,
+		LockAfter:     time.Minute,
+		Rate:          100,
+		ReferenceKbps: 100_000_000,
+		Liveness:      Liveness{Timeout: 250 * time.Millisecond},
+		Flap:          Flap{Downs: 5, Window: time.Minute, Hold: 10 * time.Second, MaxHold: 5 * time.Minute},
+	}
+}
+
+// Validate says which key is wrong, what it is and what is allowed.
+func (c *Config) Validate() error {
+	for _, d := range []struct {
+		key      string
+		is       time.Duration
+		min, max time.Duration
+	}{
+		{"interval", c.Interval, 10 * time.Millisecond, time.Minute},
+		{"timeout", c.Timeout, 2 * c.Interval, 10 * time.Minute},
+		{"settle", c.Settle, 200 * time.Millisecond, time.Minute},
+		{"forget", c.Forget, c.Timeout, 24 * time.Hour},
+		{"max_age", c.MaxAge, 10 * time.Millisecond, time.Minute},
+		{"lock_after", c.LockAfter, 0, 24 * time.Hour},
+		{"flap.window", c.Flap.Window, time.Second, time.Hour},
+		{"flap.hold", c.Flap.Hold, 100 * time.Millisecond, time.Hour},
+		{"flap.max_hold", c.Flap.MaxHold, c.Flap.Hold, 24 * time.Hour},
+	} {
+		if d.is < d.min || d.is > d.max {
+			return fmt.Errorf("%s is %v: want %v to %v", d.key, d.is, d.min, d.max)
+		}
+	}
+	if l := c.Liveness; l.Interval != 0 {
+		if l.Interval < 5*time.Millisecond || l.Interval > c.Interval {
+			return fmt.Errorf("liveness.interval is %v: want 0 (off) or 5ms to interval, %v", l.Interval, c.Interval)
+		}
+		if l.Timeout < 2*l.Interval || l.Timeout > c.Timeout {
+			return fmt.Errorf("liveness.timeout is %v: want twice liveness.interval, %v, to timeout, %v", l.Timeout, 2*l.Interval, c.Timeout)
+		}
+	}
+	if c.Rate < 10 || c.Rate > 100_000 {
+		return fmt.Errorf("rate is %d: want 10 to 100000 frames per second", c.Rate)
+	}
+	if c.Flap.Downs < 1 || c.Flap.Downs > 1000 {
+		return fmt.Errorf("flap.downs is %d: want 1 to 1000", c.Flap.Downs)
+	}
+	if c.Key != "" {
+		if k, err := hex.DecodeString(c.Key); err != nil || len(k) != keySize {
+			return fmt.Errorf("key is %d characters long: want %d hex digits, such as openssl rand -hex %d prints", len(c.Key), 2*keySize, keySize)
+		}
+	}
+	return nil
+}
+
+// linkTimeout returns how long a link lives without a probe.
+func (c *Config) linkTimeout() int64 {
+	if c.Liveness.Interval > 0 {
+		return int64(c.Liveness.Timeout)
+	}
+	return int64(c.Timeout)
+}

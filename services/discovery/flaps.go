@@ -1,0 +1,117 @@
+package discovery
+
+import (
+	"weft/flow"
+)
+
+// A pair is the two ends of a link without direction: a before b.
+type pair struct{ a, b flow.Location }
+
+func newPair(a, b flow.Location) pair {
+	if b.Switch < a.Switch || b.Switch == a.Switch && b.Port < a.Port {
+		a, b = b, a
+	}
+	return pair{a, b}
+}
+
+// flaps is the anti-flap memory of a pair of ports. A link that goes down more
+// than Downs times in Window is dampened: held out of use until it has been
+// quiet for the hold time, which doubles with each time that it happens.
+type flaps struct {
+	pair  pair
+	downs []int64 // times of the last ones, oldest first
+	alive bool    // a direction has come up since the last down
+	until int64   // dampened until then; 0 if not
+	last  int64   // length of the last hold
+	quiet int64   // since when it is not dampened
+	cause string  // of the last down while dampened
+	links [2]*link
+	total [2]uint32 // times that each direction has gone down
+}
+
+// pairOf returns the memory of a pair of ports.
+func (t *topology) pairOf(a, b *port) *flaps {
+	key := newPair(a.at, b.at)
+	f := t.pairs[key]
+	if f == nil {
+		f = &flaps{pair: key}
+		t.pairs[key] = f
+	}
+	return f
+}
+
+// side numbers the direction that starts at src.
+func (f *flaps) side(src flow.Location) int {
+	if src == f.pair.a {
+		return 0
+	}
+	return 1
+}
+
+func (f *flaps) parked(src *port) *link { return f.links[f.side(src.at)] }
+func (f *flaps) hold(l *link)           { f.links[f.side(l.src.at)] = l }
+func (f *flaps) release(l *link)        { f.links[f.side(l.src.at)] = nil }
+func (f *flaps) count(l *link) uint32   { return f.total[f.side(l.src.at)] }
+
+// down counts a direction's going down; both directions going down together
+// are one time.
+func (f *flaps) down(t *topology, now int64, l *link) {
+	f.total[f.side(l.src.at)]++
+	if !f.alive {
+		return
+	}
+	f.alive = false
+	c := t.cfg.Flap
+	if f.until > now { // not quiet: the hold begins anew
+		f.until = now + f.last
+		t.due(f.until)
+		return
+	}
+	if len(f.downs) > c.Downs {
+		f.downs = append(f.downs[:0], f.downs[1:]...)
+	}
+	f.downs = append(f.downs, now)
+	if len(f.downs) <= c.Downs || now-f.downs[0] > int64(c.Window) {
+		return
+	}
+	if f.last == 0 || now-f.quiet > int64(c.MaxHold) {
+		f.last = int64(c.Hold)
+	} else {
+		f.last = min(2*f.last, int64(c.MaxHold))
+	}
+	f.until = now + f.last
+	f.downs = f.downs[:0]
+	t.held[f] = struct{}{}
+	t.due(f.until)
+	for _, l := range f.links {
+		if l != nil {
+			l.set(t, now, dampened, "dampened", true)
+		}
+	}
+}
+
+// thaw releases the pairs that have been quiet for their hold.
+func (t *topology) thaw(now int64) {
+	for f := range t.held {
+		if f.until > now {
+			t.due(f.until)
+			continue
+		}
+		delete(t.held, f)
+		f.until, f.quiet = 0, now
+		for _, l := range f.links {
+			switch {
+			case l == nil:
+			case l.attached:
+				l.refresh(t, now, "released")
+			default:
+				t.remove(l, f.cause)
+			}
+		}
+		for _, at := range [...]flow.Location{f.pair.a, f.pair.b} {
+			if p := t.at(at); p != nil {
+				t.settle(now, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package discovery
+
+import (
+	"slices"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// linkState is the state of a link in one direction.
+type linkState uint8
+
+// The states.
+const (
+	oneWay   linkState = iota // the other direction is not seen
+	up                        // both directions are
+	dampened                  // goes down too often; not to be used
+)
+
+// String returns the state as api.Link has it.
+func (s linkState) String() string { return [...]string{"one_way", "up", "dampened"}[s] }
+
+// A link is a link in one direction. It is attached, that is the out of its
+// source port and the in of its destination port, while its probes arrive; a
+// dampened one is kept, and reported, while they do not.
+type link struct {
+	src, dst *port
+	flaps    *flaps
+	state    linkState
+	attached bool
+	heard    int64 // when its last probe arrived
+	since    int64 // of the state
+	latency  int64 // smoothed, nanoseconds
+	index    int   // in topology.links
+}
+
+// arrive takes a probe that is genuine and fresh: sent out of src at the given
+// time, received at dst now. It says why it is refused, if it is.
+func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal {
+	from, to := t.at(src), t.at(dst)
+	if from == nil || to == nil || !from.up || !to.up || !t.switches[src.Switch].connected || !t.switches[dst.Switch].connected {
+		return unknown
+	}
+	if src.Switch == dst.Switch {
+		t.block(now, from)
+		t.block(now, to)
+		return looped
+	}
+	if from.out != nil && from.out.dst != to || to.in != nil && to.in.src != from {
+		t.block(now, to)
+		return second
+	}
+	if sent <= from.newest {
+		return replayed
+	}
+	l := from.out
+	if l == nil {
+		if why := t.suspect(now, from, to, now-sent); why != accepted {
+			return why
+		}
+	}
+	from.newest = sent
+	from.soon, from.unanswered = 0, 0
+	t.delays.add(now - sent)
+	if l == nil {
+		t.attach(now, from, to, now-sent)
+		return accepted
+	}
+	l.heard = now
+	l.latency += (now - sent - l.latency) / 8
+	return accepted
+}
+
+// suspect says whether a new link is to be refused because of what its ports
+// have been: two that were host ports for long do not become a link without
+// going down for longer than the timeout, and one such port does so only over
+// what takes no longer than a cable.
+func (t *topology) suspect(now int64, from, to *port, latency int64) refusal {
+	a, b := t.locked(now, from), t.locked(now, to)
+	switch {
+	case from.was == to.at || to.was == from.at:
+		return accepted
+	case a && b:
+		return hostPort
+	case (a || b) && t.delays.outlier(latency):
+		return outlier
+	}
+	return accepted
+}
+
+// locked reports whether a port has been an edge port with hosts for long.
+func (t *topology) locked(now int64, p *port) bool {
+	return t.cfg.LockAfter > 0 && p.hosts != 0 && now-p.hosts >= int64(t.cfg.LockAfter) && p.view.host.Load()
+}
+
+// attach makes a link of two ports.
+func (t *topology) attach(now int64, from, to *port, latency int64) {
+	f := t.pairOf(from, to)
+	l := f.parked(from)
+	if l == nil {
+		l = &link{src: from, dst: to, flaps: f, since: now, state: oneWay, index: len(t.links)}
+		t.links = append(t.links, l)
+		f.hold(l)
+	}
+	l.attached, l.heard, l.latency = true, now, latency
+	from.out, to.in = l, l
+	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
+		p.flaps, p.edge, p.hosts, p.blocked = f, false, 0, 0
+		if p.was != far {
+			p.was = far
+			t.known[p.at] = far
+			t.dirty[p.at.Switch] = struct{}{}
+		}
+	}
+	f.alive = true
+	if to.out == nil { // answer at once, rather than in the next round
+		to.burst(now)
+		dp := t.switches[to.at.Switch]
+		dp.next = now
+	}
+	t.due(now + t.cfg.linkTimeout())
+	state := l.wanted(f, now)
+	l.set(t, now, state, "probe", l.state != state || state != dampened)
+	if back := to.out; back != nil && back.dst == from {
+		back.refresh(t, now, "probe")
+	}
+	t.settle(now, from)
+	t.settle(now, to)
+}
+
+// wanted returns the state that an attached link ought to have.
+func (l *link) wanted(f *flaps, now int64) linkState {
+	switch back := l.dst.out; {
+	case f.until > now:
+		return dampened
+	case back != nil && back.dst == l.src:
+		return up
+	}
+	return oneWay
+}
+
+// refresh brings the state of an attached link up to date.
+func (l *link) refresh(t *topology, now int64, cause string) {
+	s := l.wanted(l.flaps, now)
+	l.set(t, now, s, cause, s != l.state)
+}
+
+// set sets the state; where it is news, it is an event.
+func (l *link) set(t *topology, now int64, s linkState, cause string, news bool) {
+	if !news {
+		return
+	}
+	l.state, l.since = s, now
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t.cfg), Cause: cause}})
+}
+
+// unlink takes down the links of a port, in both directions.
+func (t *topology) unlink(now int64, p *port, cause string) {
+	if p.out != nil {
+		t.detach(now, p.out, cause)
+	}
+	if p.in != nil {
+		t.detach(now, p.in, cause)
+	}
+}
+
+// detach takes down a link. One that is dampened stays listed until it is
+// released.
+func (t *topology) detach(now int64, l *link, cause string) {
+	l.attached = false
+	l.src.out, l.dst.in = nil, nil
+	l.flaps.down(t, now, l)
+	for _, p := range []*port{l.src, l.dst} {
+		if p.out == nil && p.in == nil {
+			p.silent = now
+		}
+	}
+	if l.flaps.until > now && l.state == dampened {
+		l.flaps.cause = cause
+	} else {
+		t.remove(l, cause)
+	}
+	if back := l.dst.out; back != nil && back.dst == l.src {
+		back.refresh(t, now, cause)
+	}
+	if cause == "silent" && l.src.up {
+		l.src.burst(now)
+		dp := t.switches[l.src.at.Switch]
+		dp.next = now
+	}
+	t.settle(now, l.src)
+	t.settle(now, l.dst)
+}
+
+// remove strikes a link off the list.
+func (t *topology) remove(l *link, cause string) {
+	last := t.links[len(t.links)-1]
+	t.links[l.index], last.index = last, l.index
+	t.links = t.links[:len(t.links)-1]
+	l.flaps.release(l)
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t.cfg), Removed: true, Cause: cause}})
+}
+
+// expire takes down the links whose probes are missing. To be missing, probes
+// must have been sent.
+func (t *topology) expire(now int64) {
+	timeout := t.cfg.linkTimeout()
+	for i := 0; i < len(t.links); i++ {
+		l := t.links[i]
+		if !l.attached {
+			continue
+		}
+		end := max(l.heard, t.floor) + timeout
+		if end <= now {
+			if l.src.unanswered >= 2 {
+				n := len(t.links)
+				t.detach(now, l, "silent")
+				i -= n - len(t.links)
+				continue
+			}
+			end = now + timeout/8
+		}
+		t.due(end)
+	}
+}
+
+// message returns the link as others see it.
+func (l *link) message(cfg *Config) *api.Link {
+	return &api.Link{
+		Src: api.NewLocation(l.src.at), Dst: api.NewLocation(l.dst.at), State: l.state.String(),
+		Weight: weight(cfg, l.src.speed, l.dst.speed), LatencyUs: uint64(max(l.latency, 0) / 1000),
+		Since: rfc3339(l.since), Flaps: l.flaps.count(l),
+	}
+}
+
+// weight returns the cost of a link by the slower of its ports; a speed that
+// is not known counts as 10 Gb/s.
+func weight(cfg *Config, a, b uint32) uint32 {
+	const usual = 10_000_000
+	if cfg.ReferenceKbps == 0 {
+		return 1
+	}
+	if a == 0 {
+		a = usual
+	}
+	if b == 0 {
+		b = usual
+	}
+	return max(cfg.ReferenceKbps/min(a, b), 1)
+}
+
+func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// listLinks returns all links, by source.
+func (t *topology) listLinks() []*api.Link {
+	list := make([]*api.Link, 0, len(t.links))
+	for _, l := range t.links {
+		list = append(list, l.message(t.cfg))
+	}
+	slices.SortFunc(list, func(a, b *api.Link) int { return compareLocations(a.Src, b.Src) })
+	return list
+}

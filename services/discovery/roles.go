@@ -1,0 +1,143 @@
+package discovery
+
+import (
+	"math"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// settle brings the role of a port up to date and sees that it is looked at
+// again when time alone may change it.
+func (t *topology) settle(now int64, p *port) {
+	role, again := t.roleOf(now, p)
+	if again != 0 {
+		t.pending[p] = struct{}{}
+		t.due(again)
+	} else {
+		delete(t.pending, p)
+	}
+	if role == flow.RoleEdge && !p.edge {
+		p.edge = true
+		if p.hosts == 0 {
+			p.hosts = now
+		}
+	}
+	if role != p.role {
+		p.role = role
+		p.view.role.Store(uint32(role))
+		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
+	}
+}
+
+// roleOf decides the role of a port, and when to decide again (0: when
+// something happens).
+func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
+	dp := t.switches[p.at.Switch]
+	switch {
+	case dp.connected && p.flaps != nil && p.flaps.until > now:
+		return flow.RoleBlocked, p.flaps.until
+	case !p.up || !dp.connected:
+		return flow.RoleUnsettled, 0
+	case p.blocked > now:
+		return flow.RoleBlocked, p.blocked
+	case p.out != nil || p.in != nil:
+		return flow.RoleLink, 0
+	case p.edge:
+		return flow.RoleEdge, 0
+	}
+	from := p.changed
+	if dp.trapped == 0 {
+		from = max(from, dp.since+trapGrace)
+	} else {
+		from = max(from, dp.trapped)
+	}
+	at := from + int64(t.cfg.Settle)
+	if p.was != (flow.Location{}) { // a switch is behind it, only not to be heard
+		at = max(at, p.silent+int64(t.cfg.Forget))
+	}
+	if at > now {
+		return flow.RoleUnsettled, at
+	}
+	if p.sent < len(burstGaps) {
+		return flow.RoleUnsettled, now + burstGaps[0]
+	}
+	return flow.RoleEdge, 0
+}
+
+// block takes a port out of use while something is heard on it that must not
+// be there: its own switch, or a second neighbour. A host cannot do this to a
+// port that hosts have lived on for long, or to a link: there, it is only
+// counted.
+func (t *topology) block(now int64, p *port) {
+	if p.out != nil || p.in != nil || t.locked(now, p) {
+		return
+	}
+	p.blocked = now + int64(t.cfg.Timeout)
+	t.settle(now, p)
+}
+
+// advance does what happens by itself by now: silent links, ports that settle,
+// links that are released.
+func (t *topology) advance(now int64) {
+	if now < t.deadline {
+		return
+	}
+	t.deadline = math.MaxInt64
+	t.expire(now)
+	t.thaw(now)
+	for p := range t.pending {
+		t.settle(now, p)
+	}
+	t.clean(now)
+}
+
+// late says that time has passed in which nothing could be heard, because the
+// process itself stood still: links get half a timeout more.
+func (t *topology) late(now int64) { t.floor = now - t.cfg.linkTimeout()/2 }
+
+// clean forgets what no longer matters: ports removed, switches gone and pairs
+// quiet for longer than Forget. It looks once a minute.
+func (t *topology) clean(now int64) {
+	if now-t.cleaned < int64(time.Minute) {
+		return
+	}
+	t.cleaned = now
+	old := func(since int64) bool { return now-since > int64(t.cfg.Forget) }
+	for key, f := range t.pairs {
+		if f.links[0] == nil && f.links[1] == nil && f.until == 0 &&
+			(len(f.downs) == 0 || old(f.downs[len(f.downs)-1])) && old(f.quiet) {
+			delete(t.pairs, key)
+		}
+	}
+	for id, dp := range t.switches {
+		if !dp.connected && dp.since != 0 && old(dp.since) {
+			delete(t.switches, id)
+			for _, p := range dp.ports {
+				delete(t.pending, p)
+			}
+			continue
+		}
+		t.sweep(dp, old)
+	}
+}
+
+// sweep forgets the ports of a switch that were removed long ago.
+func (t *topology) sweep(dp *datapath, old func(int64) bool) {
+	kept := dp.ports[:0]
+	for _, p := range dp.ports {
+		if p.removed && !p.up && old(p.changed) {
+			t.forget(p)
+			delete(dp.byNumber, p.at.Port)
+			delete(t.pending, p)
+			continue
+		}
+		kept = append(kept, p)
+	}
+	if len(kept) < len(dp.ports) {
+		clear(dp.ports[len(kept):])
+		dp.ports = kept
+		dp.view.set(kept)
+	}
+}

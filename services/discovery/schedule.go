@@ -1,0 +1,106 @@
+package discovery
+
+import (
+	"math"
+	"time"
+
+	"weft/flow"
+)
+
+// A schedule says when a switch sends probes next. The rounds of the switches
+// are spread over the interval, and wander by a twentieth of it.
+type schedule struct {
+	next   int64 // earliest time at which anything is to be sent
+	rounds int64 // of all ports
+	fast   int64 // of established links, where liveness is on
+}
+
+// A prober says when a port sends probes next.
+type prober struct {
+	frame      []byte // probe without stamp and signature; never changed
+	actions    []flow.Action
+	soon       int64 // an extra probe; 0 if none
+	sent       int   // probes since the last burst began
+	unanswered int   // probes since the last that has arrived
+}
+
+// burstGaps are the times between the extra probes of a port that has come up.
+var burstGaps = [...]int64{int64(50 * time.Millisecond), int64(100 * time.Millisecond), int64(200 * time.Millisecond)}
+
+// burst begins extra probes.
+func (p *prober) burst(now int64) { p.soon, p.sent = now, 0 }
+
+// start begins the schedule of a switch that has connected.
+func (s *schedule) start(t *topology, now int64) {
+	s.next = now
+	s.rounds = now + t.rand.Int64N(int64(t.cfg.Interval))
+	s.fast = math.MaxInt64
+	if t.cfg.Liveness.Interval > 0 {
+		s.fast = now + t.rand.Int64N(int64(t.cfg.Liveness.Interval))
+	}
+}
+
+// A job is one probe to be sent.
+type job struct {
+	at      flow.Location
+	frame   []byte
+	actions []flow.Action
+}
+
+// probes appends the probes that are due, those of one switch side by side, and
+// returns when the next ones are.
+func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
+	next := int64(math.MaxInt64)
+	for _, dp := range t.switches {
+		if !dp.connected {
+			continue
+		}
+		if dp.next <= now {
+			jobs = t.round(now, dp, jobs)
+		}
+		next = min(next, dp.next)
+	}
+	return jobs, next
+}
+
+// round appends the probes of one switch that are due.
+func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
+	all, links := dp.rounds <= now, dp.fast <= now
+	if all {
+		dp.rounds = t.wander(now, dp.rounds, int64(t.cfg.Interval))
+	}
+	if links {
+		dp.fast = t.wander(now, dp.fast, int64(t.cfg.Liveness.Interval))
+	}
+	dp.next = min(dp.rounds, dp.fast)
+	for _, p := range dp.ports {
+		if !p.up {
+			continue
+		}
+		extra := p.soon != 0 && p.soon <= now
+		if extra || links && p.out != nil || all && (p.out == nil || t.cfg.Liveness.Interval == 0) {
+			jobs = append(jobs, job{p.at, p.frame, p.actions})
+			p.unanswered++
+			p.sent++
+			if extra {
+				p.soon = 0
+				if p.sent <= len(burstGaps) && p.out == nil {
+					p.soon = now + burstGaps[p.sent-1]
+				}
+			}
+		}
+		if p.soon != 0 {
+			dp.next = min(dp.next, p.soon)
+		}
+	}
+	return jobs
+}
+
+// wander returns the time of the round after that of a time that has come:
+// an interval later, give or take a twentieth.
+func (t *topology) wander(now, last, interval int64) int64 {
+	if now-last > interval {
+		last = now
+	}
+	return last + interval + t.rand.Int64N(interval/10+1) - interval/20
+}

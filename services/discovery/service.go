@@ -1,0 +1,198 @@
+// Package discovery is the service that finds the links between switches, by
+// signed LLDP probes and port status, and the role of every port: edge, link,
+// or none yet. It is the first stage of the pipeline.
+//
+// What a signed probe proves is that it left a certain port within the last
+// second. It does not prove that the far end is a cable: two hosts that pass
+// probes on to each other at wire speed, and that are silent otherwise, look
+// like one. See suspect for what is refused.
+//
+// Only the list of services imports it; only this file imports weft.
+package discovery
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "discovery",
+		Doc:        "finds the links between switches and the roles of their ports",
+		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles),
+		Calls:      weft.Methods(api.Send, api.SetStanding),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent),
+		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
+		Buckets:    []string{"keys", "links"},
+		Stage:      true,
+		Class:      weft.RealTime,
+		Scale:      weft.Single,
+		Config:     DefaultConfig(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	key, err := probeKey(ctx, env, cfg)
+	if err != nil {
+		return err
+	}
+	past, err := weft.State(env, "links")
+	if err != nil {
+		return err
+	}
+	seed, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		return fmt.Errorf("discovery: random numbers: %w", err)
+	}
+	e := newEngine(engineConfig{
+		config: cfg, key: key, now: steadyClock(), figures: newFigures(env.Metric), log: env.Log,
+		send: func(ctx context.Context, d *flow.Decision) error {
+			r, err := weft.Call(ctx, env, api.Send, d)
+			if err == nil && len(r.GetFailures()) > 0 {
+				err = errors.New(r.Failures[0].GetText())
+			}
+			return err
+		},
+		publish: func(ev event) {
+			if ev.link != nil {
+				weft.Publish(env, api.LinkChangedEvent, ev.link)
+			}
+			if ev.role != nil {
+				weft.Publish(env, api.PortRoleChangedEvent, ev.role)
+			}
+		},
+		save: func(ctx context.Context, sw flow.DPID, links map[flow.Port]flow.Location) error {
+			_, err := past.Put(ctx, sw.String(), encodeLinks(links))
+			return err
+		},
+	}, seed.Uint64())
+	err = past.All(ctx, func(key string, value []byte, _ uint64) error {
+		sw, err := flow.ParseDPID(key)
+		links, err2 := decodeLinks(value)
+		if err = errors.Join(err, err2); err != nil {
+			env.Log.Warn("links of an earlier run not read", "key", key, "error", err)
+			return nil
+		}
+		for p, far := range links {
+			e.remember(flow.Location{Switch: sw, Port: p}, far)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("discovery: read links of an earlier run: %w", err)
+	}
+	k := &keeper{log: env.Log,
+		set: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			return weft.Call(ctx, env, api.SetStanding, req)
+		},
+		confirmed: func(sw flow.DPID) { e.change(func(now int64, t *topology) { t.trap(now, sw) }) },
+	}
+	gauges(env.Metric, e)
+
+	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return e.open(sw) })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
+		sw, err := flow.ParseDPID(m.GetSwitch().GetDpid())
+		if err != nil {
+			env.Log.Error("switch without identity", "error", err)
+			return
+		}
+		if !m.Switch.GetConnected() {
+			k.end(sw)
+			e.change(func(now int64, t *topology) { t.disconnect(now, sw) })
+			return
+		}
+		e.change(func(now int64, t *topology) { t.connect(now, sw, m.Ports) })
+		k.begin(ctx, sw)
+	})
+	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
+		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
+			e.change(func(now int64, t *topology) { t.change(now, sw, m.Port, m.Removed) })
+		}
+	})
+	weft.Handle(env, api.ListLinks, func(context.Context, *api.ListLinksRequest) (*api.ListLinksResponse, error) {
+		return e.links(), nil
+	})
+	weft.Handle(env, api.ListPortRoles, func(context.Context, *api.ListPortRolesRequest) (*api.ListPortRolesResponse, error) {
+		return e.ports(), nil
+	})
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	e.run(ctx)
+	k.wait()
+	return nil
+}
+
+// probeKey returns the key that signs probes: the configured one, else that of
+// the earlier run, else a new random one. To change it, delete the key lldp
+// from the bucket discovery.keys and restart.
+func probeKey(ctx context.Context, env *weft.Env, cfg *Config) ([]byte, error) {
+	if cfg.Key != "" {
+		return hex.DecodeString(cfg.Key)
+	}
+	b, err := weft.State(env, "keys")
+	if err != nil {
+		return nil, err
+	}
+	key, _, err := b.Get(ctx, "lldp")
+	if err != nil {
+		return nil, fmt.Errorf("discovery: read the key of the probes: %w", err)
+	}
+	if len(key) == keySize {
+		return key, nil
+	}
+	key = make([]byte, keySize)
+	rand.Read(key)
+	if _, err := b.Put(ctx, "lldp", key); err != nil {
+		return nil, fmt.Errorf("discovery: keep the key of the probes: %w", err)
+	}
+	return key, nil
+}
+
+// steadyClock returns a clock that starts at the time of day and never jumps.
+func steadyClock() func() int64 {
+	start := time.Now()
+	base := start.UnixNano()
+	return func() int64 { return base + int64(time.Since(start)) }
+}
+
+func newFigures(m weft.Metrics) figures {
+	f := figures{
+		sent:     m.Counter("probes_sent_total", "Probes handed to the southbound."),
+		received: m.Counter("probes_received_total", "Probes that arrived and were accepted."),
+		failed:   m.Counter("probes_failed_total", "Probes that the southbound could not send."),
+		skipped:  m.Counter("probes_skipped_total", "Probes left out because earlier ones of the switch were still being sent."),
+	}
+	for r := accepted + 1; r < refusals; r++ {
+		f.refused[r] = m.Counter("refused_total", "LLDP and BDDP frames refused.", "reason", r.String())
+	}
+	return f
+}
+
+func gauges(m weft.Metrics, e *engine) {
+	for s := oneWay; s <= dampened; s++ {
+		m.Gauge("links", "Links in one direction.", func() float64 {
+			return float64(e.count(func(t *topology) int { return t.countLinks(s) }))
+		}, "state", s.String())
+	}
+	for r := flow.RoleUnsettled; r <= flow.RoleBlocked; r++ {
+		m.Gauge("ports", "Ports of connected switches.", func() float64 {
+			return float64(e.count(func(t *topology) int { return t.countPorts(r) }))
+		}, "role", r.String())
+	}
+	m.Gauge("events_waiting", "Events that subscribers have not taken yet.", func() float64 {
+		return float64(e.count(func(t *topology) int { return len(t.events) }))
+	})
+}

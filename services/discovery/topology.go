@@ -1,0 +1,309 @@
+package discovery
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// A topology is what is known of switches, ports and links. It decides and
+// does nothing else: its methods take the time (nanoseconds since 1970, never
+// running back), change the state, and append to events what has changed. It
+// is not safe for concurrent use.
+type topology struct {
+	cfg      *Config
+	rand     *rand.Rand
+	switches map[flow.DPID]*datapath
+	links    []*link
+	pairs    map[pair]*flaps
+	held     map[*flaps]struct{} // dampened
+	pending  map[*port]struct{}  // whose role depends on the time
+	known    map[flow.Location]flow.Location
+	delays   delays
+	deadline int64 // nothing happens by itself before this time
+	cleaned  int64
+	floor    int64 // links count as heard of at this time, at least
+	events   []event
+	dirty    map[flow.DPID]struct{} // whose known links have changed
+}
+
+// An event is a change to be published: one of the two is set.
+type event struct {
+	link *api.LinkChanged
+	role *api.PortRoleChanged
+}
+
+// A datapath is a switch.
+type datapath struct {
+	id        flow.DPID
+	connected bool
+	since     int64 // of the connection
+	trapped   int64 // when the switch confirmed the LLDP trap; 0: not yet
+	ports     []*port
+	byNumber  map[flow.Port]*port
+	view      *view
+	schedule
+}
+
+// A port is a port of a switch. Its record outlives its being down, so that a
+// port cannot shed its past by going down for a moment.
+type port struct {
+	at      flow.Location
+	up      bool
+	removed bool
+	changed int64 // when it last went up or down
+	role    flow.PortRole
+	edge    bool          // it has settled as an edge port
+	hosts   int64         // since when it is one, short times down not counted; 0 if it is none
+	was     flow.Location // the far end that it had as a link
+	silent  int64         // since when that far end is silent
+	blocked int64         // out of use until then: two switches or itself are heard on it
+	out, in *link
+	flaps   *flaps // of the last link
+	newest  int64  // time of its newest probe that has arrived
+	speed   uint32 // kilobits per second
+	view    *portView
+	prober
+}
+
+// maxPorts bounds the ports of one switch that are looked at.
+const maxPorts = 16384
+
+// trapGrace is how long ports wait for their switch to confirm the LLDP trap
+// before they settle without it.
+const trapGrace = int64(3 * time.Second)
+
+func newTopology(cfg *Config, seed uint64) *topology {
+	return &topology{
+		cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
+		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
+		pending: map[*port]struct{}{}, known: map[flow.Location]flow.Location{}, dirty: map[flow.DPID]struct{}{},
+	}
+}
+
+// datapath returns the record of a switch, a new one if there is none.
+func (t *topology) datapath(id flow.DPID) *datapath {
+	dp := t.switches[id]
+	if dp == nil {
+		dp = &datapath{id: id, byNumber: map[flow.Port]*port{}, view: &view{}}
+		t.switches[id] = dp
+	}
+	return dp
+}
+
+// at returns a port, nil if there is none.
+func (t *topology) at(l flow.Location) *port {
+	if dp := t.switches[l.Switch]; dp != nil {
+		return dp.byNumber[l.Port]
+	}
+	return nil
+}
+
+// due says that something happens by itself at a time.
+func (t *topology) due(at int64) { t.deadline = min(t.deadline, at) }
+
+// connect takes a switch that has connected, with all its ports.
+func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
+	dp := t.datapath(id)
+	if dp.connected {
+		t.disconnect(now, id)
+	}
+	dp.connected, dp.since, dp.trapped = true, now, 0
+	dp.start(t, now)
+	listed := map[flow.Port]bool{}
+	for _, p := range ports {
+		if n := flow.Port(p.GetPort()); n.Physical() {
+			listed[n] = true
+			t.setPort(now, dp, p)
+		}
+	}
+	for _, p := range dp.ports {
+		if !listed[p.at.Port] {
+			t.lower(now, p, true, "port_status")
+		}
+	}
+	dp.view.set(dp.ports)
+}
+
+// disconnect takes the loss of a switch.
+func (t *topology) disconnect(now int64, id flow.DPID) {
+	dp := t.switches[id]
+	if dp == nil || !dp.connected {
+		return
+	}
+	dp.connected, dp.since, dp.trapped = false, now, 0
+	for _, p := range dp.ports {
+		t.unlink(now, p, "switch_gone")
+		t.settle(now, p)
+	}
+}
+
+// change takes a port that was added, modified or removed.
+func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) {
+	dp := t.switches[id]
+	n := flow.Port(msg.GetPort())
+	if dp == nil || !dp.connected || !n.Physical() {
+		return
+	}
+	if removed {
+		if p := dp.byNumber[n]; p != nil {
+			t.lower(now, p, true, "port_status")
+		}
+		return
+	}
+	count := len(dp.ports)
+	t.setPort(now, dp, msg)
+	if len(dp.ports) != count {
+		dp.view.set(dp.ports)
+	}
+}
+
+// trap takes the confirmation of the LLDP trap of a switch: probes are worth
+// sending, and silence means something, from now on.
+func (t *topology) trap(now int64, id flow.DPID) {
+	dp := t.switches[id]
+	if dp == nil || !dp.connected {
+		return
+	}
+	dp.trapped = now
+	for _, p := range dp.ports {
+		if p.up && p.out == nil {
+			p.burst(now)
+			t.settle(now, p)
+		}
+	}
+	dp.next = now
+}
+
+// setPort takes the present state of a port.
+func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
+	at := flow.Location{Switch: dp.id, Port: flow.Port(msg.GetPort())}
+	p := dp.byNumber[at.Port]
+	if p == nil {
+		if len(dp.ports) >= maxPorts {
+			return
+		}
+		mac, _ := flow.ParseMAC(msg.GetMac())
+		p = &port{at: at, view: &portView{}, changed: now}
+		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
+		p.actions = []flow.Action{flow.Output(at.Port)}
+		if far, ok := t.known[at]; ok {
+			p.was = far
+			t.expect(now, p)
+		}
+		dp.ports = append(dp.ports, p)
+		dp.byNumber[at.Port] = p
+	}
+	p.removed, p.speed = false, msg.GetSpeedKbps()
+	switch {
+	case msg.GetUp() && !p.up:
+		t.raise(now, dp, p)
+	case !msg.GetUp() && p.up:
+		t.lower(now, p, false, "port_status")
+	case p.up && p.out == nil && p.in == nil: // the switch has reconnected
+		p.edge = false
+		p.burst(now)
+		t.settle(now, p)
+	}
+	dp.next = min(dp.next, now)
+}
+
+// raise takes a port that has come up. What it was counts on if it was down
+// only for a moment.
+func (t *topology) raise(now int64, dp *datapath, p *port) {
+	if p.changed != now && now-p.changed > int64(t.cfg.Timeout) {
+		t.forget(p)
+	}
+	t.expect(now, p)
+	p.up, p.changed, p.edge = true, now, false
+	p.burst(now)
+	dp.next = now
+	t.settle(now, p)
+}
+
+// lower takes a port that has gone down or was removed.
+func (t *topology) lower(now int64, p *port, removed bool, cause string) {
+	p.removed = removed
+	if !p.up {
+		return
+	}
+	p.up, p.changed, p.blocked = false, now, 0
+	t.unlink(now, p, cause)
+	t.settle(now, p)
+}
+
+// forget clears what a port has been.
+func (t *topology) forget(p *port) {
+	if p.was != (flow.Location{}) {
+		delete(t.known, p.at)
+		t.dirty[p.at.Switch] = struct{}{}
+	}
+	p.was, p.hosts, p.flaps = flow.Location{}, 0, nil
+	p.view.host.Store(false)
+}
+
+// expect gives the neighbour that a port had, before the port was down for a
+// moment or in an earlier run, ten timeouts to be heard again.
+func (t *topology) expect(now int64, p *port) {
+	p.silent = now + min(10*int64(t.cfg.Timeout)-int64(t.cfg.Forget), 0)
+}
+
+// listPorts returns the roles of all ports of connected switches.
+func (t *topology) listPorts() []*api.PortRole {
+	var list []*api.PortRole
+	for _, dp := range t.switches {
+		if !dp.connected {
+			continue
+		}
+		for _, p := range dp.ports {
+			if !p.removed {
+				list = append(list, p.message())
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *api.PortRole) int { return compareLocations(a.At, b.At) })
+	return list
+}
+
+func compareLocations(a, b *api.Location) int {
+	switch {
+	case a.Dpid != b.Dpid && a.Dpid < b.Dpid:
+		return -1
+	case a.Dpid != b.Dpid:
+		return 1
+	}
+	return int(int64(a.Port) - int64(b.Port))
+}
+
+func (p *port) message() *api.PortRole {
+	return &api.PortRole{At: api.NewLocation(p.at), Role: p.role.String(), Refused: p.view.refused.Load()}
+}
+
+// countLinks returns how many links are in a state.
+func (t *topology) countLinks(s linkState) (n int) {
+	for _, l := range t.links {
+		if l.state == s {
+			n++
+		}
+	}
+	return n
+}
+
+// countPorts returns how many ports of connected switches have a role.
+func (t *topology) countPorts(r flow.PortRole) (n int) {
+	for _, dp := range t.switches {
+		if !dp.connected {
+			continue
+		}
+		for _, p := range dp.ports {
+			if p.role == r && !p.removed {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,178 @@
+package flowrules
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// trapPriority is the priority of discovery's entries in table 0, which send
+// LLDP to the controller and keep BDDP in; no operator's entry may stand beside
+// or before them, or links could be hidden or feigned (CVE-2024-37018).
+const trapPriority = flow.PriorityMax
+
+// The limits of numbers in OpenFlow 1.3.5 §7.3.4.3 and §7.2.1.
+const (
+	groupMax = 0xffffff00
+	meterMax = 0xffff0000
+)
+
+// admit returns what an operator's request describes, or an InvalidArgument
+// error: an entry that no switch can hold, or one that is reserved to Weft.
+func admit(f *api.FlowEntry) (flow.DPID, flow.Entry, error) {
+	sw, e, err := f.Entry()
+	if err != nil {
+		return 0, e, err
+	}
+	e.Match.Normalize()
+	if err = check(&e); err == nil {
+		err = reserved(f.GetOwner(), &e)
+	}
+	if err != nil {
+		return 0, e, api.Errorf(codes.InvalidArgument, "flow entry for switch %v: %w", sw, err)
+	}
+	return sw, e, nil
+}
+
+// check checks what every entry must fulfil.
+func check(e *flow.Entry) error {
+	if err := e.Match.Check(); err != nil {
+		return err
+	}
+	if e.Meter > meterMax {
+		return fmt.Errorf("meter %d: want 1 to %d", e.Meter, uint32(meterMax))
+	}
+	for _, a := range slices.Concat(e.Apply, e.Write) {
+		switch p := flow.Port(a.Arg); {
+		case a.Kind == flow.ActionOutput && (p == flow.PortAny || p == flow.PortTable || !p.Physical() && p < flow.PortIn):
+			return fmt.Errorf("action output:%v: want a port of the switch (1 to %d), in_port, normal, flood, all, controller or local", p, uint32(flow.PortMax))
+		case a.Kind == flow.ActionGroup && a.Arg > groupMax:
+			return fmt.Errorf("action group:%d: want at most %d", a.Arg, uint32(groupMax))
+		}
+	}
+	return nil
+}
+
+// reserved checks that an operator's entry keeps clear of what is Weft's own.
+func reserved(owner string, e *flow.Entry) error {
+	if owner != "" && owner != flow.OwnerOperator.String() {
+		return fmt.Errorf("owner %q: entries of the services are not the operator's to write; leave the owner empty", owner)
+	}
+	if e.Table == 0 && e.Priority == trapPriority {
+		return fmt.Errorf("priority %d in table 0 is reserved: it would shadow the LLDP trap by which links are discovered; want at most %d",
+			e.Priority, trapPriority-1)
+	}
+	if e.Table == 0 && e.Priority == 0 && e.Match.Set == 0 {
+		return fmt.Errorf("the table-miss entry of table 0 is reserved: it brings unknown packets to the controller; want a priority of at least 1")
+	}
+	if o := e.Cookie.Owner(); o != flow.OwnerOperator && e.Cookie>>32 != 0 {
+		return fmt.Errorf("cookie %016x: want at most 8 hex digits; the upper 32 bits name the writer", uint64(e.Cookie))
+	}
+	if e.Flags&flow.FlagOverlap != 0 {
+		return fmt.Errorf("flags %d: want no OFPFF_CHECK_OVERLAP (%d): an entry is written again when its switch has lost it, and would then overlap itself",
+			e.Flags, flow.FlagOverlap)
+	}
+	return nil
+}
+
+// operatorEntry completes an admitted entry: the cookie that marks it as the
+// operator's, and the flag by which the switch tells its end.
+func operatorEntry(e flow.Entry, generation uint8) flow.Entry {
+	id := e.Cookie.ID()
+	if id == 0 {
+		id = numberOf(e.Key())
+	}
+	e.Cookie = flow.NewCookie(flow.OwnerOperator, generation, id)
+	e.Flags |= flow.FlagSendRem
+	return e
+}
+
+// admitStanding returns the entries of a service's whole set for one switch,
+// with its cookie; of entries with the same key the last counts.
+func admitStanding(req *api.SetStandingRequest) (flow.DPID, flow.Owner, []flow.Entry, error) {
+	invalid := func(format string, args ...any) (flow.DPID, flow.Owner, []flow.Entry, error) {
+		return 0, 0, nil, api.Errorf(codes.InvalidArgument, "standing entries of %q: "+format, append([]any{req.GetOwner()}, args...)...)
+	}
+	sw, err := flow.ParseDPID(req.GetDpid())
+	if err != nil {
+		return invalid("%w", err)
+	}
+	owner, ok := standingOwner(req.GetOwner())
+	if !ok {
+		return invalid("want the owner to be one of discovery, hosts, forwarding")
+	}
+	entries := make([]flow.Entry, 0, len(req.GetFlows()))
+	at := map[flow.EntryKey]int{}
+	for _, f := range req.GetFlows() {
+		of, e, err := f.Entry()
+		if err != nil {
+			return invalid("%w", err)
+		}
+		if of != sw {
+			return invalid("an entry is for switch %v, the set for switch %v", of, sw)
+		}
+		e.Match.Normalize()
+		if err := check(&e); err != nil {
+			return invalid("%w", err)
+		}
+		switch e.Cookie.Owner() {
+		case owner:
+		case flow.OwnerForeign:
+			id := e.Cookie.ID()
+			if id == 0 {
+				id = numberOf(e.Key())
+			}
+			e.Cookie = flow.NewCookie(owner, 0, id)
+		default:
+			return invalid("an entry has the cookie of %v", e.Cookie.Owner())
+		}
+		if i, twice := at[e.Key()]; twice {
+			entries[i] = e
+			continue
+		}
+		at[e.Key()] = len(entries)
+		entries = append(entries, e)
+	}
+	return sw, owner, entries, nil
+}
+
+// standingOwner returns the owner of a name that may have standing entries.
+// Routes come and go with traffic and are forwarding's own to write; the
+// operator has AddFlows.
+func standingOwner(name string) (flow.Owner, bool) {
+	for _, o := range []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding} {
+		if o.String() == name {
+			return o, true
+		}
+	}
+	return 0, false
+}
+
+// digest returns what identifies an entry's key: equal for equal keys only.
+func digest(k flow.EntryKey) [sha256.Size]byte {
+	text := k.Match.Text()
+	b := fmt.Appendf(nil, "%d/%d", k.Table, k.Priority)
+	for _, field := range slices.Sorted(maps.Keys(text)) {
+		b = fmt.Appendf(b, ",%s=%s", field, text[field])
+	}
+	return sha256.Sum256(b)
+}
+
+// numberOf returns the number that names an entry in its cookie, never zero.
+func numberOf(k flow.EntryKey) uint32 {
+	d := digest(k)
+	return uint32(d[0])<<24 | uint32(d[1])<<16 | uint32(d[2])<<8 | uint32(d[3]) | 1
+}
+
+// storeKey returns the key of an operator's entry in the store.
+func storeKey(sw flow.DPID, k flow.EntryKey) string {
+	d := digest(k)
+	return sw.String() + "/" + hex.EncodeToString(d[:16])
+}

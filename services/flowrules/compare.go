@@ -1,0 +1,81 @@
+package flowrules
+
+import (
+	"slices"
+	"time"
+
+	"weft/flow"
+)
+
+// seen is an entry as a switch has told it.
+type seen struct {
+	entry flow.Entry
+	age   time.Duration // since it was installed
+}
+
+// flagsReported are the flags that switches keep with an entry; the others
+// only say how a flow-mod is carried out (OpenFlow 1.3.5 §7.3.4.1).
+const flagsReported = flow.FlagSendRem | flow.FlagNoPackets | flow.FlagNoBytes
+
+// clockSlack is how far the end of a timed entry may lie from where it should:
+// switches count whole seconds, and messages travel.
+const clockSlack = 3 * time.Second
+
+// same reports whether a switch's entry does what the wanted one with the same
+// key asks, leaving out what switches are free to change when they tell it:
+// flags that are not kept (OpenFlow 1.0 tells none), and how much of a packet
+// goes out of a port that is not the controller's.
+func same(want, have *flow.Entry, version string) bool {
+	w, h := *want, *have
+	w.Flags &= flagsReported
+	h.Flags &= flagsReported
+	if version == "1.0" {
+		h.Flags = w.Flags
+	}
+	w.Apply, h.Apply = told(w.Apply), told(h.Apply)
+	w.Write, h.Write = told(w.Write), told(h.Write)
+	return w.Same(&h)
+}
+
+// sameTimed is same for an entry that is to end at a given time, read at now:
+// its hard timeout counts from when it was installed, so the ends are compared.
+func sameTimed(want *flow.Entry, expires time.Time, have *seen, now time.Time, version string) bool {
+	if expires.IsZero() {
+		return same(want, &have.entry, version)
+	}
+	if have.entry.HardTimeout == 0 {
+		return false
+	}
+	end := now.Add(time.Duration(have.entry.HardTimeout)*time.Second - have.age)
+	if d := end.Sub(expires); d < -clockSlack || d > clockSlack {
+		return false
+	}
+	w := *want
+	w.HardTimeout = have.entry.HardTimeout
+	return same(&w, &have.entry, version)
+}
+
+// told returns actions as a switch tells them.
+func told(list []flow.Action) []flow.Action {
+	changes := func(a flow.Action) bool {
+		return a.Kind == flow.ActionOutput && flow.Port(a.Arg) != flow.PortController && a.MaxLen != 0
+	}
+	if !slices.ContainsFunc(list, changes) {
+		return list
+	}
+	list = slices.Clone(list)
+	for i := range list {
+		if changes(list[i]) {
+			list[i].MaxLen = 0
+		}
+	}
+	return list
+}
+
+// remaining returns the hard timeout that makes an entry installed at now end
+// at the given time: whole seconds, rounded up, at least one, for zero means
+// never.
+func remaining(expires, now time.Time) uint16 {
+	s := (expires.Sub(now) + time.Second - 1) / time.Second
+	return uint16(min(max(s, 1), 0xffff))
+}

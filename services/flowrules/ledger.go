@@ -1,0 +1,412 @@
+package flowrules
+
+import (
+	"fmt"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// ledger is everything about the entries of one switch: what it is to have,
+// what is on its way, and what has become of it. It does nothing by itself:
+// events and results change it, next says what to do. The operator's entries
+// outlive the sessions of the switch; a service's set lasts as long as the
+// session in which it was declared, for after it ports may be others.
+type ledger struct {
+	sw      flow.DPID
+	cfg     *Config
+	count   *counts
+	version string // OpenFlow version of the session
+
+	session   uint64 // number of the last connection; 0: has not been here yet
+	address   string // of the session, and when it began, in the southbound's words
+	began     string
+	connected bool
+	since     time.Time // of the connection, or of its loss
+	viewed    bool      // the entries have been read in this session
+	readDue   time.Time
+	readLate  int // failed reads in a row
+	readError string
+
+	rules     map[flow.EntryKey]*rule
+	hidden    map[flow.EntryKey]*rule // the operator's, behind a service's with the same key
+	todo      map[flow.EntryKey]*rule // those of rules that are to be sent, at their due time
+	timed     map[flow.EntryKey]*rule // those of rules and hidden that end
+	removals  map[flow.EntryKey]*removal
+	claimed   map[flow.Owner]bool                    // services that have declared their set in this session
+	unclaimed map[flow.Owner]map[flow.EntryKey]*seen // entries of those that have not
+	foreign   int
+	tally     tally
+	order     uint64
+
+	nextSend time.Time            // pacing
+	forget   []flow.EntryKey      // operator's entries that are over, to leave the store
+	deliver  []flow.EntryKey      // operator's entries confirmed for the first time, to be noted in the store
+	failures []*api.WantedFlow    // refusals to be made known
+	observed []*api.FlowsObserved // readings to be made known
+}
+
+// tally counts what the comparison at connect did.
+type tally struct{ kept, added, removed uint32 }
+
+func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
+	return &ledger{
+		sw: sw, cfg: cfg, count: count,
+		rules: map[flow.EntryKey]*rule{}, hidden: map[flow.EntryKey]*rule{}, todo: map[flow.EntryKey]*rule{},
+		timed: map[flow.EntryKey]*rule{}, removals: map[flow.EntryKey]*removal{},
+	}
+}
+
+// connect records a new session of the switch. It reports false if the event
+// is about the session that is known.
+func (l *ledger) connect(s *api.Switch, now time.Time) bool {
+	if l.connected {
+		if s.GetSince() != "" && s.GetSince() == l.began && s.GetAddress() == l.address {
+			return false
+		}
+		l.disconnect(now)
+	}
+	l.session++
+	l.connected, l.viewed = true, false
+	l.version, l.began, l.address = s.GetOpenflow(), s.GetSince(), s.GetAddress()
+	l.readDue, l.readLate, l.readError = now, 0, ""
+	l.nextSend = time.Time{}
+	l.tally = tally{}
+	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[flow.EntryKey]*seen{}
+	for _, r := range l.rules {
+		r.late, r.crowded, r.lost = 0, false, false
+		r.become(requested, "", now)
+	}
+	// l.since stays the time of the loss until the entries are read: it tells
+	// how long the switch was on its own.
+	return true
+}
+
+// disconnect records the loss of the switch.
+func (l *ledger) disconnect(now time.Time) {
+	if !l.connected {
+		return
+	}
+	l.connected, l.viewed, l.since = false, false, now
+	l.foreign = 0
+	l.claimed, l.unclaimed = nil, nil
+	clear(l.todo)
+	for k, m := range l.removals {
+		l.drop(k, m)
+	}
+	for k, r := range l.rules {
+		if r.owner() == flow.OwnerOperator {
+			r.become(requested, reasonAway, now)
+			r.settle() // nobody waits for a switch that is away
+			continue
+		}
+		delete(l.rules, k)
+		r.become(failed, reasonAway, now)
+	}
+	for k, r := range l.hidden {
+		delete(l.hidden, k)
+		l.rules[k] = r
+		r.become(requested, reasonAway, now)
+	}
+}
+
+// drop voids a removal.
+func (l *ledger) drop(k flow.EntryKey, m *removal) {
+	delete(l.removals, k)
+	close(m.settled)
+}
+
+// put makes r the desired entry of its key and has it sent.
+func (l *ledger) put(r *rule, now time.Time) {
+	k := r.entry.Key()
+	if m := l.removals[k]; m != nil {
+		l.drop(k, m) // adding overwrites
+	}
+	l.rules[k] = r
+	if !r.expires.IsZero() {
+		l.timed[k] = r
+	}
+	l.send(k, r, "", now)
+}
+
+// send puts r among what is to be sent at once, or when the switch is back.
+func (l *ledger) send(k flow.EntryKey, r *rule, reason string, now time.Time) {
+	if !l.connected {
+		r.become(requested, reasonAway, now)
+		return
+	}
+	r.become(requested, reason, now)
+	if l.viewed {
+		r.due = now
+		l.todo[k] = r
+	}
+}
+
+// take removes r from what is desired.
+func (l *ledger) take(k flow.EntryKey, r *rule) {
+	if l.rules[k] == r {
+		delete(l.rules, k)
+		delete(l.todo, k)
+	}
+	if l.hidden[k] == r {
+		delete(l.hidden, k)
+	}
+	if l.timed[k] == r {
+		delete(l.timed, k)
+	}
+	r.settle()
+}
+
+// remove has the switch lose an entry.
+func (l *ledger) remove(e *flow.Entry, now time.Time) *removal {
+	m := &removal{entry: flow.Entry{Table: e.Table, Priority: e.Priority, Match: e.Match, Cookie: e.Cookie}, due: now, settled: make(chan struct{})}
+	l.removals[e.Key()] = m
+	return m
+}
+
+// heldBy returns the service whose entry has this key, if one has.
+func (l *ledger) heldBy(k flow.EntryKey) (flow.Owner, bool) {
+	if r := l.rules[k]; r != nil && r.owner() != flow.OwnerOperator {
+		return r.owner(), true
+	}
+	return 0, false
+}
+
+func reasonHeld(o flow.Owner) string {
+	return fmt.Sprintf("%v has an entry with the same table, priority and match; choose another priority", o)
+}
+
+// operatorRule returns the operator's rule with this key, hidden or not.
+func (l *ledger) operatorRule(k flow.EntryKey) *rule {
+	if r := l.hidden[k]; r != nil {
+		return r
+	}
+	if r := l.rules[k]; r != nil && r.owner() == flow.OwnerOperator {
+		return r
+	}
+	return nil
+}
+
+// keep returns the operator's rule that the request asks for again, if it is
+// the same to the second: asking twice changes nothing, but a refused entry is
+// tried once more.
+func (l *ledger) keep(e *flow.Entry, expires, now time.Time) *rule {
+	k := e.Key()
+	r := l.operatorRule(k)
+	if r == nil || !r.entry.Same(e) || expires.Sub(r.expires) >= time.Second {
+		return nil
+	}
+	if r.state == failed && l.connected && l.rules[k] == r {
+		r.refusals, r.late = 0, 0
+		l.send(k, r, "", now)
+	}
+	return r
+}
+
+// add makes an operator's entry a desired one, in place of that with its key.
+func (l *ledger) add(e flow.Entry, expires, now time.Time) *rule {
+	k := e.Key()
+	if old := l.operatorRule(k); old != nil {
+		l.take(k, old)
+	}
+	l.order++
+	r := &rule{entry: e, expires: expires, added: now, since: now, order: l.order}
+	if o, held := l.heldBy(k); held { // declared while the entry was being stored
+		l.hide(k, r, o, now)
+		return r
+	}
+	l.put(r, now)
+	return r
+}
+
+// hide puts an operator's rule behind that of a service.
+func (l *ledger) hide(k flow.EntryKey, r *rule, o flow.Owner, now time.Time) {
+	l.hidden[k] = r
+	if !r.expires.IsZero() {
+		l.timed[k] = r
+	}
+	r.become(failed, reasonHeld(o), now)
+}
+
+// cancel takes back an operator's entry. It returns the removal from the
+// switch, nil if there is nothing to remove there.
+func (l *ledger) cancel(k flow.EntryKey, now time.Time) *removal {
+	r := l.operatorRule(k)
+	if r == nil {
+		return nil
+	}
+	visible := l.rules[k] == r
+	l.take(k, r)
+	if !visible || !l.connected || !l.viewed {
+		return nil // the comparison at connect finds it
+	}
+	return l.remove(&r.entry, now)
+}
+
+// declared is what became of a service's whole set: what to wait for, and what
+// has failed at once.
+type declared struct {
+	rules    []*rule
+	removals []*removal
+	refused  []*api.WantedFlow
+	sent     uint32
+	kept     uint32
+}
+
+// declare makes entries the whole set of a service for this session. The
+// entries of the switch must have been read.
+func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, now time.Time) declared {
+	var d declared
+	have := l.unclaimed[owner]
+	first := !l.claimed[owner]
+	l.claimed[owner] = true
+	delete(l.unclaimed, owner)
+
+	wanted := make(map[flow.EntryKey]bool, len(entries))
+	for i := range entries {
+		e := entries[i]
+		k := e.Key()
+		old := l.rules[k]
+		if old != nil && old.owner() != owner && old.owner() != flow.OwnerOperator {
+			d.refused = append(d.refused, &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &e), State: failed.String(), Reason: reasonHeld(old.owner())})
+			continue
+		}
+		wanted[k] = true
+		if old != nil && old.owner() == owner && old.entry.Same(&e) {
+			d.kept++
+			d.rules = append(d.rules, old)
+			continue
+		}
+		l.order++
+		r := &rule{entry: e, added: now, since: now, order: l.order}
+		if old != nil {
+			l.take(k, old)
+			if old.owner() == flow.OwnerOperator {
+				l.hide(k, old, owner, now)
+			}
+		}
+		d.rules = append(d.rules, r)
+		if h := have[k]; h != nil && same(&e, &h.entry, l.version) {
+			r.entry.Cookie = h.entry.Cookie
+			l.rules[k] = r
+			r.onSwitch(now)
+			d.kept++
+			continue
+		}
+		l.put(r, now)
+		d.sent++
+	}
+	for k, r := range l.rules {
+		if r.owner() == owner && !wanted[k] {
+			l.take(k, r)
+			if h := l.hidden[k]; h != nil { // the operator's comes back in its place
+				delete(l.hidden, k)
+				l.put(h, now)
+			} else {
+				d.removals = append(d.removals, l.remove(&r.entry, now))
+				d.sent++
+			}
+		}
+	}
+	for k, h := range have {
+		if !wanted[k] && l.rules[k] == nil && l.removals[k] == nil {
+			d.removals = append(d.removals, l.remove(&h.entry, now))
+			d.sent++
+		}
+	}
+	if first {
+		l.tally.kept += d.kept
+		l.tally.added += d.sent - uint32(len(d.removals))
+		l.tally.removed += uint32(len(d.removals))
+		l.count.reconciled(d.kept, d.sent-uint32(len(d.removals)), uint32(len(d.removals)))
+	}
+	return d
+}
+
+// removed records that the switch has removed an entry: one whose time was
+// over is no longer desired; one that somebody else has deleted is sent again.
+func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
+	k := e.Key()
+	if h := l.unclaimed[e.Cookie.Owner()]; h != nil {
+		delete(h, k)
+	}
+	r := l.rules[k]
+	if r == nil || r.entry.Cookie != e.Cookie {
+		return // replaced or taken back meanwhile: about the one before
+	}
+	switch reason {
+	case "idle_timeout", "hard_timeout":
+		l.count.expired(reason)
+		l.over(k, r)
+	default:
+		if r.state != confirmed {
+			r.lost = true // to be seen to when what is under way has ended
+			return
+		}
+		l.restore(k, r, now)
+	}
+	l.roomFor(1, now)
+}
+
+// restore sends an entry again that somebody else has deleted, the sooner the
+// longer it lasted.
+func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
+	l.count.restored()
+	if now.Sub(r.since) > time.Minute {
+		r.restores = 0
+	}
+	r.restores++
+	l.send(k, r, reasonDeleted, now)
+	if r.restores > 1 {
+		r.due = now.Add(backOff(lateFirst, 2, r.restores, lateMost))
+	}
+}
+
+// over takes an entry whose time has come from what is desired.
+func (l *ledger) over(k flow.EntryKey, r *rule) {
+	l.take(k, r)
+	if r.owner() == flow.OwnerOperator {
+		l.forget = append(l.forget, k)
+	}
+}
+
+// expire takes the entries that are over from what is desired. Where the
+// switch has the entry, it ends it itself and says so; it has a little longer.
+func (l *ledger) expire(now time.Time) (next time.Time) {
+	for k, r := range l.timed {
+		end := r.expires
+		if l.connected && (r.state == confirmed || r.state == sent) {
+			end = end.Add(clockSlack)
+		}
+		if !now.Before(end) {
+			l.count.expired("hard_timeout")
+			l.over(k, r)
+			continue
+		}
+		next = earlier(next, end)
+	}
+	return next
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// roomFor has entries tried at once for which the table had no room, now that
+// n others have left it.
+func (l *ledger) roomFor(n int, now time.Time) {
+	for _, r := range l.todo {
+		if n <= 0 {
+			return
+		}
+		if r.full && r.due.After(now) {
+			r.due = now
+			n--
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package flowrules
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"weft/api"
+)
+
+// ListFlows answers the call: the entries that the operator and the services
+// want, by switch, table, falling priority, and the order in which they were
+// asked for.
+func (r *Rules) ListFlows(_ context.Context, req *api.ListFlowsRequest) (*api.ListFlowsResponse, error) {
+	workers, err := r.all(req.GetDpid())
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(workers, func(a, b *worker) int { return cmp.Compare(a.ledger.sw, b.ledger.sw) })
+	resp := &api.ListFlowsResponse{}
+	for _, w := range workers {
+		w.mu.Lock()
+		resp.Flows = append(resp.Flows, w.ledger.list(time.Now())...)
+		w.mu.Unlock()
+	}
+	return resp, nil
+}
+
+// list returns the API's view of all rules of a switch.
+func (l *ledger) list(now time.Time) []*api.WantedFlow {
+	rules := make([]*rule, 0, len(l.rules)+len(l.hidden))
+	for _, r := range l.rules {
+		rules = append(rules, r)
+	}
+	for _, r := range l.hidden {
+		rules = append(rules, r)
+	}
+	slices.SortFunc(rules, func(a, b *rule) int {
+		return cmp.Or(cmp.Compare(a.entry.Table, b.entry.Table), cmp.Compare(b.entry.Priority, a.entry.Priority), cmp.Compare(a.order, b.order))
+	})
+	flows := make([]*api.WantedFlow, 0, len(rules))
+	for _, r := range rules {
+		f := l.wantedFlow(r)
+		if f.Reason == "" && !r.expires.IsZero() {
+			f.Reason = fmt.Sprintf("ends in %v", max(0, r.expires.Sub(now)).Round(time.Second))
+		}
+		flows = append(flows, f)
+	}
+	return flows
+}
+
+// ListSync answers the call.
+func (r *Rules) ListSync(context.Context, *api.ListSyncRequest) (*api.ListSyncResponse, error) {
+	workers, err := r.all("")
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ListSyncResponse{}
+	for _, w := range workers {
+		w.mu.Lock()
+		resp.Switches = append(resp.Switches, w.ledger.sync())
+		w.mu.Unlock()
+	}
+	slices.SortFunc(resp.Switches, func(a, b *api.Sync) int { return cmp.Compare(a.Dpid, b.Dpid) })
+	return resp, nil
+}
+
+// sync tells how far the switch agrees with what is desired.
+func (l *ledger) sync() *api.Sync {
+	s := &api.Sync{
+		Dpid: l.sw.String(), Wanted: uint32(len(l.rules) + len(l.hidden)), Failed: uint32(len(l.hidden)), Foreign: uint32(l.foreign),
+		Kept: l.tally.kept, Added: l.tally.added, Removed: l.tally.removed,
+	}
+	if !l.since.IsZero() {
+		s.Since = l.since.UTC().Format(time.RFC3339)
+	}
+	pending := len(l.removals)
+	for _, r := range l.rules {
+		switch r.state {
+		case confirmed:
+			s.Confirmed++
+		case failed:
+			s.Failed++
+		default:
+			pending++
+		}
+	}
+	switch {
+	case !l.connected:
+		s.State = "away"
+	case s.Failed > 0 || l.readLate >= lateMax:
+		s.State = "failing"
+	case !l.viewed || pending > 0:
+		s.State = "syncing"
+	default:
+		s.State = "in_sync"
+	}
+	return s
+}
+
+// Totals are figures over all switches.
+type Totals struct {
+	Wanted, Confirmed, Failed, Foreign     int
+	InSync, Syncing, Failing, AwaySwitches int
+}
+
+// totalsAt is the totals of a moment; counting is not for free.
+type totalsAt struct {
+	mu     sync.Mutex // guards what follows
+	at     time.Time
+	totals Totals
+}
+
+// Totals returns the figures, at most a second old.
+func (r *Rules) Totals() Totals {
+	s := &r.snapshot
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.at) >= time.Second {
+		s.at, s.totals = now, r.totals()
+	}
+	return s.totals
+}
+
+func (r *Rules) totals() (t Totals) {
+	workers, _ := r.all("")
+	for _, w := range workers {
+		w.mu.Lock()
+		s := w.ledger.sync()
+		w.mu.Unlock()
+		t.Wanted += int(s.Wanted)
+		t.Confirmed += int(s.Confirmed)
+		t.Failed += int(s.Failed)
+		t.Foreign += int(s.Foreign)
+		switch s.State {
+		case "in_sync":
+			t.InSync++
+		case "syncing":
+			t.Syncing++
+		case "failing":
+			t.Failing++
+		default:
+			t.AwaySwitches++
+		}
+	}
+	return t
+}

@@ -1,0 +1,91 @@
+package flowrules
+
+import (
+	"context"
+	"sync"
+
+	"weft/api"
+)
+
+// failuresMax bounds the refusals that wait to be made known.
+const failuresMax = 4096
+
+// news makes known what was observed and what has failed, on a goroutine of
+// its own: who hears of it may be waiting for the worker that says it. Of
+// several readings of one switch only the last counts, so what waits is
+// bounded.
+type news struct {
+	mu       sync.Mutex // guards what follows
+	order    [][2]string
+	observed map[[2]string]*api.FlowsObserved // by switch and owner
+	failures []*api.WantedFlow
+
+	bell chan struct{}
+	shed Counter
+}
+
+func newNews(shed Counter) *news {
+	return &news{observed: map[[2]string]*api.FlowsObserved{}, bell: make(chan struct{}, 1), shed: shed}
+}
+
+func (n *news) add(observed []*api.FlowsObserved, failures []*api.WantedFlow) {
+	if len(observed)+len(failures) == 0 {
+		return
+	}
+	n.mu.Lock()
+	for _, o := range observed {
+		k := [2]string{o.GetDpid(), o.GetOwner()}
+		if n.observed[k] == nil {
+			n.order = append(n.order, k)
+		}
+		n.observed[k] = o
+	}
+	room := min(failuresMax-len(n.failures), len(failures))
+	n.failures = append(n.failures, failures[:room]...)
+	n.mu.Unlock()
+	n.shed.Add(float64(len(failures) - room))
+	select {
+	case n.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (n *news) next() (*api.FlowsObserved, *api.WantedFlow) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.order) > 0 {
+		k := n.order[0]
+		n.order = n.order[1:]
+		o := n.observed[k]
+		delete(n.observed, k)
+		return o, nil
+	}
+	if len(n.failures) > 0 {
+		f := n.failures[0]
+		n.failures = n.failures[1:]
+		return nil, f
+	}
+	return nil, nil
+}
+
+// run hands out what there is until ctx ends.
+func (n *news) run(ctx context.Context, observed func(*api.FlowsObserved), failed func(*api.FlowFailed)) {
+	for {
+		o, f := n.next()
+		switch {
+		case o != nil:
+			observed(o)
+		case f != nil:
+			failed(&api.FlowFailed{Flow: f})
+		default:
+			select {
+			case <-ctx.Done():
+				return
+			case <-n.bell:
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}

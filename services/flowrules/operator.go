@@ -1,0 +1,304 @@
+package flowrules
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// storers bounds the entries of one request that are stored at the same time.
+const storers = 16
+
+// AddFlows answers the call: everything is checked first, then stored, then
+// installed.
+func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.AddFlowsResponse, error) {
+	generation := uint8(r.generation.Add(1))
+	targets := make([]target, 0, len(req.GetFlows()))
+	for _, f := range req.GetFlows() {
+		sw, e, err := admit(f)
+		if err != nil {
+			r.count.rejected("invalid")
+			return nil, err
+		}
+		targets = append(targets, target{sw: sw, entry: operatorEntry(e, generation)})
+	}
+	if err := r.room(targets); err != nil {
+		return nil, err
+	}
+	err := r.bySwitch(targets, func(w *worker, share []*target) error { return r.want(ctx, w, share) })
+	if err != nil {
+		return nil, err
+	}
+	if !req.GetNoWait() {
+		r.settle(ctx, targets)
+	}
+	return &api.AddFlowsResponse{Flows: r.outcome(targets)}, nil
+}
+
+// bySwitch calls f for each switch's share of the targets, in their order.
+func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) error {
+	shares := map[flow.DPID][]*target{}
+	var order []flow.DPID
+	for i := range targets {
+		t := &targets[i]
+		if shares[t.sw] == nil {
+			order = append(order, t.sw)
+		}
+		shares[t.sw] = append(shares[t.sw], t)
+	}
+	for _, sw := range order {
+		if err := f(r.worker(sw), shares[sw]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// room checks, before anything is stored, that no service holds the key of a
+// target and that the entries do not become too many.
+func (r *Rules) room(targets []target) error {
+	added := 0
+	for i := range targets {
+		t := &targets[i]
+		k := t.entry.Key()
+		w := r.known(t.sw)
+		if w == nil {
+			added++
+			continue
+		}
+		w.mu.Lock()
+		owner, held := w.ledger.heldBy(k)
+		if w.ledger.operatorRule(k) == nil {
+			added++
+		}
+		w.mu.Unlock()
+		if held {
+			r.count.rejected("held")
+			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, k.Table, k.Priority, reasonHeld(owner))
+		}
+	}
+	if added > 0 && int(r.flows.Load())+added > r.cfg.MaxFlows {
+		if n := r.operatorFlows(); n+added > r.cfg.MaxFlows {
+			r.count.rejected("limit")
+			return api.Errorf(codes.ResourceExhausted, "%d more entries: there are %d, and at most %d may be (flowrules: max_flows); delete some", added, n, r.cfg.MaxFlows)
+		}
+	}
+	r.flows.Add(int64(added))
+	return nil
+}
+
+// operatorFlows counts the operator's entries.
+func (r *Rules) operatorFlows() int {
+	n := 0
+	workers, _ := r.all("")
+	for _, w := range workers {
+		w.mu.Lock()
+		n += len(w.ledger.hidden)
+		for _, rule := range w.ledger.rules {
+			if rule.owner() == flow.OwnerOperator {
+				n++
+			}
+		}
+		w.mu.Unlock()
+	}
+	r.flows.Store(int64(n))
+	return n
+}
+
+// want stores one switch's share of a request and makes it desired. What was
+// stored before the store failed stays desired: the call may be repeated.
+func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
+	w.storing.Lock()
+	defer w.storing.Unlock()
+	now := time.Now()
+	expires := make([]time.Time, len(share))
+	errs := make([]error, len(share))
+	last := make(map[string]int, len(share)) // of entries with the same key the last counts
+	keys := make([]string, len(share))
+	for i, t := range share {
+		if t.entry.HardTimeout != 0 {
+			expires[i] = now.Add(time.Duration(t.entry.HardTimeout) * time.Second)
+		}
+		keys[i] = storeKey(t.sw, t.entry.Key())
+		last[keys[i]] = i
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, storers)
+	for i, t := range share {
+		if last[keys[i]] != i {
+			continue
+		}
+		w.mu.Lock()
+		kept := w.ledger.keep(&t.entry, expires[i], now)
+		w.mu.Unlock()
+		if kept != nil {
+			t.rule = kept
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			value, err := encode(t.sw, &rule{entry: t.entry, added: now, expires: expires[i]})
+			if err == nil {
+				_, err = r.store.Put(ctx, keys[i], value)
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	w.mu.Lock()
+	for i, t := range share {
+		if t.rule == nil && errs[i] == nil && last[keys[i]] == i {
+			t.rule = w.ledger.add(t.entry, expires[i], now)
+		}
+	}
+	for i, t := range share {
+		t.rule = share[last[keys[i]]].rule
+	}
+	w.mu.Unlock()
+	w.ring()
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		r.unstored("put", share[i].sw, errs[i])
+		return api.Errorf(codes.Unavailable, "flow entry for switch %v: not stored, so not installed: %w; try again", share[i].sw, errs[i])
+	}
+	return nil
+}
+
+// settle waits until the rules of a request are confirmed or have failed, or
+// their switch is away, for as long as the deadline allows.
+func (r *Rules) settle(ctx context.Context, targets []target) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
+	defer cancel()
+	waits := make([]<-chan struct{}, len(targets))
+	for i := range targets {
+		t := &targets[i]
+		w := r.worker(t.sw)
+		w.mu.Lock()
+		if w.ledger.connected {
+			waits[i] = t.rule.waiting()
+		}
+		w.mu.Unlock()
+	}
+	await(ctx, waits)
+}
+
+// outcome returns what has become of the entries of a request.
+func (r *Rules) outcome(targets []target) []*api.WantedFlow {
+	flows := make([]*api.WantedFlow, len(targets))
+	for i := range targets {
+		t := &targets[i]
+		w := r.worker(t.sw)
+		w.mu.Lock()
+		flows[i] = w.ledger.wantedFlow(t.rule)
+		w.mu.Unlock()
+	}
+	return flows
+}
+
+// DeleteFlows answers the call. Only the operator's own entries are deleted;
+// those of the services are not the operator's to delete (CVE-2019-11189).
+func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*api.DeleteFlowsResponse, error) {
+	var targets []target
+	for _, f := range req.GetFlows() {
+		sw, e, err := f.Entry()
+		if err != nil {
+			r.count.rejected("invalid")
+			return nil, err
+		}
+		e.Match.Normalize()
+		targets = append(targets, target{sw: sw, entry: e})
+	}
+	if of := req.GetAllOf(); of != "" {
+		if of == "all" {
+			of = ""
+		}
+		workers, err := r.all(of)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range workers {
+			targets = append(targets, w.operatorTargets()...)
+		}
+	}
+	var waits []<-chan struct{}
+	deleted := 0
+	err := r.bySwitch(targets, func(w *worker, share []*target) error {
+		n, removals, err := r.unwant(ctx, w, share)
+		deleted += n
+		waits = append(waits, removals...)
+		return err
+	})
+	r.flows.Add(-int64(deleted))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
+	defer cancel()
+	await(ctx, waits)
+	return &api.DeleteFlowsResponse{Deleted: uint32(deleted)}, nil
+}
+
+func (w *worker) operatorTargets() []target {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var targets []target
+	for _, rules := range []map[flow.EntryKey]*rule{w.ledger.rules, w.ledger.hidden} {
+		for _, rule := range rules {
+			if rule.owner() == flow.OwnerOperator {
+				targets = append(targets, target{sw: w.ledger.sw, entry: rule.entry})
+			}
+		}
+	}
+	return targets
+}
+
+// unwant takes one switch's share of a request from the store and from what is
+// desired. It returns how many were desired, and what tells that the switch
+// has lost them.
+func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted int, waits []<-chan struct{}, err error) {
+	w.storing.Lock()
+	defer w.storing.Unlock()
+	errs := make([]error, len(share))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, storers)
+	for i, t := range share {
+		w.mu.Lock()
+		t.rule = w.ledger.operatorRule(t.entry.Key())
+		w.mu.Unlock()
+		if t.rule == nil {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = r.store.Delete(ctx, storeKey(t.sw, t.entry.Key()))
+		})
+	}
+	wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for i, t := range share {
+		if errs[i] != nil {
+			err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, errs[i])
+			r.unstored("delete", t.sw, errs[i])
+			continue
+		}
+		k := t.entry.Key()
+		if t.rule == nil || w.ledger.operatorRule(k) != t.rule {
+			continue
+		}
+		deleted++
+		if m := w.ledger.cancel(k, now); m != nil {
+			waits = append(waits, m.settled)
+		}
+	}
+	w.ring()
+	return deleted, waits, err
+}

@@ -1,0 +1,186 @@
+package flowrules
+
+import (
+	"strconv"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// owners are those whose entries are made known when a switch connects.
+var owners = [...]flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator}
+
+// reading is the entries of a switch, as read from it.
+type reading struct {
+	ours    map[flow.Owner][]*api.FlowEntry
+	entries map[flow.EntryKey]*seen // of the services and the operator, without routes
+	foreign int
+}
+
+// newReading sorts what a switch has told by owner. An entry that cannot be
+// understood is not ours.
+func newReading(flows []*api.FlowEntry) *reading {
+	rd := &reading{ours: map[flow.Owner][]*api.FlowEntry{}, entries: map[flow.EntryKey]*seen{}}
+	for _, f := range flows {
+		c, err := strconv.ParseUint(f.GetCookie(), 16, 64)
+		owner := flow.Cookie(c).Owner()
+		if err != nil || owner == flow.OwnerForeign {
+			rd.foreign++
+			continue
+		}
+		if owner != flow.OwnerRoutes {
+			_, e, err := f.Entry()
+			if err != nil {
+				rd.foreign++
+				continue
+			}
+			e.Match.Normalize()
+			rd.entries[e.Key()] = &seen{e, time.Duration(f.GetDuration() * float64(time.Second))}
+		}
+		rd.ours[owner] = append(rd.ours[owner], f)
+	}
+	return rd
+}
+
+// read records what a switch has told, asked at began. The first reading of a
+// session is the comparison after connecting; later ones verify.
+func (l *ledger) read(rd *reading, began, now time.Time) {
+	l.foreign = rd.foreign
+	l.readLate, l.readError = 0, ""
+	if l.viewed {
+		l.verify(rd, began, now)
+		return
+	}
+	for _, o := range owners {
+		l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o]})
+	}
+	l.viewed = true
+	l.compare(rd, now)
+	l.since = now
+}
+
+// readFailed records that the switch has not told its entries.
+func (l *ledger) readFailed(text string, now time.Time) {
+	l.readLate++
+	l.readError = text
+	l.readDue = now.Add(backOff(lateFirst, 2, l.readLate, lateMost))
+}
+
+// compare settles, right after connecting, what of the operator's entries is
+// right on the switch, missing, wrong or too much, and keeps the services'
+// for when they declare their sets.
+func (l *ledger) compare(rd *reading, now time.Time) {
+	var t tally
+	for k, r := range l.rules {
+		h := rd.entries[k]
+		switch {
+		case h != nil && !r.lost && sameTimed(&r.entry, r.expires, h, now, l.version):
+			r.entry.Cookie = h.entry.Cookie
+			l.confirm(k, r, now)
+			t.kept++
+		case h == nil && l.idledAway(r, now):
+			l.count.expired("idle_while_away")
+			l.over(k, r)
+		default:
+			l.send(k, r, "", now)
+			t.added++
+		}
+	}
+	for k, h := range rd.entries {
+		switch o := h.entry.Cookie.Owner(); o {
+		case flow.OwnerOperator:
+			if l.rules[k] == nil {
+				l.remove(&h.entry, now)
+				t.removed++
+			}
+		default:
+			if l.unclaimed[o] == nil {
+				l.unclaimed[o] = map[flow.EntryKey]*seen{}
+			}
+			l.unclaimed[o][k] = h
+		}
+	}
+	l.tally = t
+	l.count.reconciled(t.kept, t.added, t.removed)
+}
+
+// idledAway reports whether an entry that the switch had, and has not now, may
+// have ended by its idle timeout while nobody could hear of it; it is then
+// not brought back (CVE-2018-1078).
+func (l *ledger) idledAway(r *rule, now time.Time) bool {
+	idle := time.Duration(r.entry.IdleTimeout) * time.Second
+	if idle == 0 || !r.delivered {
+		return false
+	}
+	alone := r.added
+	if l.since.After(alone) {
+		alone = l.since
+	}
+	return now.Sub(alone) >= idle
+}
+
+// confirm records that the switch has an entry, and has the store told if it
+// must know.
+func (l *ledger) confirm(k flow.EntryKey, r *rule, now time.Time) {
+	if !r.delivered && r.entry.IdleTimeout != 0 && r.owner() == flow.OwnerOperator {
+		l.deliver = append(l.deliver, k)
+	}
+	delete(l.todo, k)
+	r.onSwitch(now)
+}
+
+// verify repairs what has changed behind our back. Entries that are younger
+// than the configured age are not judged: some switches tell late.
+func (l *ledger) verify(rd *reading, began, now time.Time) {
+	old := began.Add(-l.cfg.VerifyAge)
+	for k, r := range l.rules {
+		if r.state != confirmed || r.since.After(old) {
+			continue
+		}
+		h := rd.entries[k]
+		switch {
+		case h == nil:
+			r.quirks, r.told = 0, nil
+			if l.idledAway(r, now) && r.owner() == flow.OwnerOperator {
+				l.count.expired("idle_unheard")
+				l.over(k, r)
+				continue
+			}
+			l.count.repaired("missing")
+			l.send(k, r, "", now)
+		case sameTimed(&r.entry, r.expires, h, now, l.version):
+			if r.quirks < quirkMax {
+				r.quirks, r.told = 0, nil
+			}
+		default:
+			l.mend(k, r, h, now)
+		}
+	}
+	for k, h := range rd.entries {
+		o := h.entry.Cookie.Owner()
+		if (o == flow.OwnerOperator || l.claimed[o]) && l.rules[k] == nil && l.removals[k] == nil && h.age >= l.cfg.VerifyAge {
+			l.count.repaired("extra")
+			l.remove(&h.entry, now)
+		}
+	}
+}
+
+// mend has an entry written again that the switch tells wrong, unless it has
+// told it just so after each of the last repairs: then that is its way.
+func (l *ledger) mend(k flow.EntryKey, r *rule, h *seen, now time.Time) {
+	if r.told == nil || !same(&r.told.entry, &h.entry, l.version) {
+		r.quirks = 0
+	}
+	r.told = h
+	r.quirks++
+	if r.quirks > quirkMax {
+		if r.reason == "" {
+			l.count.repaired("given_up")
+		}
+		r.reason = reasonTold
+		return
+	}
+	l.count.repaired("changed")
+	l.send(k, r, "", now)
+}

@@ -1,0 +1,192 @@
+package flowrules
+
+import (
+	"time"
+
+	"weft/flow"
+)
+
+// state is how far a desired entry has come.
+type state uint8
+
+const (
+	requested state = iota // to be sent
+	sent                   // on its way; not confirmed by barrier yet
+	confirmed              // the switch has it
+	failed                 // the switch has refused it, or has not confirmed it several times
+)
+
+// String returns the state as the API writes it.
+func (s state) String() string {
+	return [...]string{"requested", "sent", "confirmed", "failed"}[s]
+}
+
+// Reasons of states that are not the switch's words.
+const (
+	reasonAway    = "switch away"
+	reasonRoom    = "waiting for room in the table"
+	reasonTold    = "the switch tells this entry differently from how it was written"
+	reasonDeleted = "deleted by somebody else"
+)
+
+// lateMax is how many times in a row a switch may fail to confirm an entry
+// before the entry counts as failed; it is tried further all the same.
+const lateMax = 3
+
+// quirkMax is how many times in a row an entry is repaired before what the
+// switch tells of it is taken to be its way of telling it.
+const quirkMax = 3
+
+// rule is one desired entry of one switch.
+type rule struct {
+	entry   flow.Entry // its cookie is the one that the switch has, where known
+	expires time.Time  // zero is never; operator's entries only
+	added   time.Time
+	order   uint64 // of its request, among those of its switch
+
+	state     state
+	since     time.Time // when it came into this state
+	reason    string
+	delivered bool      // has been confirmed at least once
+	due       time.Time // when to send it, where it is in the ledger's todo
+	refusals  int       // in a row
+	late      int       // transient failures in a row
+	restores  int       // times that somebody else has deleted it, in a row
+	full      bool      // its last failure was for want of room
+	crowded   bool      // waits for the removals of this switch to make room
+	lost      bool      // deleted by somebody else while on its way
+	quirks    int       // times in a row that it had to be repaired
+	told      *seen     // how the switch told it when it had to be repaired last
+	announced string    // the failure that was made known
+	settled   chan struct{}
+}
+
+// owner returns whose entry it is.
+func (r *rule) owner() flow.Owner { return r.entry.Cookie.Owner() }
+
+// become changes the state, and wakes who waits for the rule to settle.
+func (r *rule) become(s state, reason string, now time.Time) {
+	if r.state != s {
+		r.since = now
+	}
+	r.state, r.reason = s, reason
+	if s == confirmed || s == failed {
+		r.settle()
+	}
+}
+
+func (r *rule) settle() {
+	if r.settled != nil {
+		close(r.settled)
+		r.settled = nil
+	}
+}
+
+// waiting returns a channel that is closed when the rule is confirmed or has
+// failed, nil if it is or has.
+func (r *rule) waiting() <-chan struct{} {
+	if r.state == confirmed || r.state == failed {
+		return nil
+	}
+	if r.settled == nil {
+		r.settled = make(chan struct{})
+	}
+	return r.settled
+}
+
+// wanted returns the entry to be written at now.
+func (r *rule) wanted(now time.Time) flow.Entry {
+	e := r.entry
+	if !r.expires.IsZero() {
+		e.HardTimeout = remaining(r.expires, now)
+	}
+	return e
+}
+
+// onSwitch records that the switch has the entry.
+func (r *rule) onSwitch(now time.Time) {
+	r.refusals, r.late, r.full, r.crowded, r.lost, r.delivered, r.announced = 0, 0, false, false, false, true, ""
+	r.become(confirmed, "", now)
+}
+
+// backOff returns the pause after the n-th failure in a row, from 1.
+func backOff(first time.Duration, factor, n int, most time.Duration) time.Duration {
+	d := first
+	for i := 1; i < n && d < most; i++ {
+		d *= time.Duration(factor)
+	}
+	return min(d, most)
+}
+
+// Pauses between attempts that failed because the switch was late.
+const (
+	lateFirst = 100 * time.Millisecond
+	lateMost  = 10 * time.Second
+)
+
+// refused records a failure and says whether the rule is to be tried again, at
+// due. Kinds of failure: the switch was late or away (transient), its table is
+// full, or it will not have the entry.
+func (r *rule) refused(f failure, cfg *Config, now time.Time) (again bool) {
+	r.full = f.kind == failedFull
+	switch f.kind {
+	case failedLate:
+		r.late++
+		r.due = now.Add(backOff(lateFirst, 2, r.late, lateMost))
+		if r.late < lateMax {
+			r.become(requested, f.text, now)
+		} else {
+			r.become(failed, f.text, now)
+		}
+		return true
+	case failedFull:
+		r.due = now.Add(cfg.RetryFull)
+		r.become(failed, f.text, now)
+		return true
+	}
+	r.refusals++
+	r.due = now.Add(backOff(cfg.RetryAfter, 4, r.refusals, time.Hour))
+	r.become(failed, f.text, now)
+	return r.refusals <= cfg.Retries
+}
+
+// removal is an entry that a switch is to lose.
+type removal struct {
+	entry   flow.Entry
+	due     time.Time
+	late    int
+	settled chan struct{} // closed when the switch has confirmed, or the removal is void
+}
+
+// failure is what became of one operation that did not succeed.
+type failure struct {
+	kind failureKind
+	text string
+}
+
+// failureKind tells failures apart by what to do about them.
+type failureKind uint8
+
+const (
+	failedLate    failureKind = iota // transient: away, late or queue full
+	failedFull                       // no room in the table
+	failedRefused                    // the switch will not have it
+)
+
+// String returns the kind as metrics label it.
+func (k failureKind) String() string {
+	return [...]string{"late", "table_full", "refused"}[k]
+}
+
+// kindOf tells the failure of a switch of an OpenFlow version apart by its
+// error: no room is OFPFMFC_TABLE_FULL (OpenFlow 1.3.5 §7.4.4.6) or
+// OFPFMFC_ALL_TABLES_FULL (OpenFlow 1.0.0 §5.4.4).
+func kindOf(version string, transient bool, errorType, code uint32) failureKind {
+	switch {
+	case transient:
+		return failedLate
+	case version != "1.0" && errorType == 5 && code == 1, version == "1.0" && errorType == 3 && code == 0:
+		return failedFull
+	}
+	return failedRefused
+}

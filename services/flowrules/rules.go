@@ -1,0 +1,213 @@
+package flowrules
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Rules is the desired entries of all switches.
+type Rules struct {
+	cfg   *Config
+	net   Network
+	store Store
+	log   *slog.Logger
+	count *counts
+	news  *news
+	slots chan struct{} // one taken for each switch that is being read or written
+
+	generation atomic.Uint32 // of the operator's entries: one per request
+	flows      atomic.Int64  // the operator's entries, all together, when last counted
+
+	mu       sync.Mutex // guards workers and unborn
+	workers  map[flow.DPID]*worker
+	unborn   []*worker // made, but not running yet
+	bell     chan struct{}
+	snapshot totalsAt
+}
+
+// NewRules returns the desired entries, none yet. The generation sets its own
+// entries apart from those of earlier runs.
+func NewRules(cfg *Config, net Network, store Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
+	c := newCounts(counter)
+	r := &Rules{
+		cfg: cfg, net: net, store: store, log: log, count: c, news: newNews(c.unheard),
+		slots:   make(chan struct{}, cfg.Parallel),
+		workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
+	}
+	r.generation.Store(uint32(generation))
+	return r
+}
+
+// Load takes over the operator's entries from the store; those whose time is
+// over are removed from it. An entry that cannot be read is reported and left.
+func (r *Rules) Load(ctx context.Context, now time.Time) error {
+	var over []string
+	err := r.store.All(ctx, func(key string, value []byte, _ uint64) error {
+		sw, rule, err := decode(key, value)
+		switch {
+		case err != nil:
+			r.log.Error("entry left out", "error", err)
+			r.count.unstored.Add(1)
+		case !rule.expires.IsZero() && !now.Before(rule.expires):
+			over = append(over, key)
+			r.count.expired("hard_timeout")
+		default:
+			l := r.worker(sw).ledger
+			l.order++
+			rule.order = l.order
+			l.put(rule, now)
+			r.flows.Add(1)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range over {
+		if err := r.store.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Serve works until ctx ends; observed and failed make known what their
+// messages say.
+func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), failed func(*api.FlowFailed)) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { r.news.run(ctx, observed, failed) })
+	for {
+		r.mu.Lock()
+		born := r.unborn
+		r.unborn = nil
+		r.mu.Unlock()
+		for _, w := range born {
+			wg.Go(func() { w.run(ctx, r) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.bell:
+		}
+	}
+}
+
+// worker returns the worker of a switch.
+func (r *Rules) worker(sw flow.DPID) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.workers[sw]
+	if w == nil {
+		w = newWorker(newLedger(sw, r.cfg, r.count))
+		r.workers[sw] = w
+		r.unborn = append(r.unborn, w)
+		select {
+		case r.bell <- struct{}{}:
+		default:
+		}
+	}
+	return w
+}
+
+// known returns the worker of a switch, nil if nothing is known of it.
+func (r *Rules) known(sw flow.DPID) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.workers[sw]
+}
+
+// all returns the workers of all switches, or of one.
+func (r *Rules) all(dpid string) ([]*worker, error) {
+	if dpid != "" {
+		sw, err := flow.ParseDPID(dpid)
+		if err != nil {
+			return nil, invalid(err)
+		}
+		if w := r.known(sw); w != nil {
+			return []*worker{w}, nil
+		}
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*worker, 0, len(r.workers))
+	for _, w := range r.workers {
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+func (r *Rules) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.workers)
+}
+
+// unstored reports a change that is not on disk.
+func (r *Rules) unstored(what string, sw flow.DPID, err error) {
+	r.count.unstored.Add(1)
+	r.log.Error("entry not stored", "operation", what, "dpid", sw, "error", err)
+}
+
+// SwitchChanged handles the event.
+func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
+	r.switchChanged(e.GetSwitch(), time.Now(), false)
+}
+
+// Connected tells of the switches that were there before the first event; a
+// switch of which an event has come is left as the event says.
+func (r *Rules) Connected(switches []*api.Switch) {
+	for _, s := range switches {
+		if s.GetConnected() {
+			r.switchChanged(s, time.Now(), true)
+		}
+	}
+}
+
+func (r *Rules) switchChanged(s *api.Switch, now time.Time, onlyNew bool) {
+	sw, err := flow.ParseDPID(s.GetDpid())
+	if err != nil {
+		r.log.Error("switch event left out", "error", err)
+		return
+	}
+	w := r.worker(sw)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.ledger
+	switch {
+	case onlyNew && l.session > 0:
+		return
+	case s.GetConnected():
+		if !l.connect(s, now) {
+			return
+		}
+	default:
+		l.disconnect(now)
+	}
+	w.turn()
+	w.ring()
+}
+
+// FlowRemoved handles the event.
+func (r *Rules) FlowRemoved(_ context.Context, e *api.FlowRemoved) {
+	sw, entry, err := e.GetFlow().Entry()
+	if err != nil || entry.Cookie.Owner() == flow.OwnerForeign || entry.Cookie.Owner() == flow.OwnerRoutes {
+		return
+	}
+	w := r.known(sw)
+	if w == nil {
+		return
+	}
+	entry.Match.Normalize()
+	w.mu.Lock()
+	w.ledger.removed(&entry, e.GetReason(), time.Now())
+	w.mu.Unlock()
+	w.ring()
+}

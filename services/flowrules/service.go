@@ -1,0 +1,98 @@
+// Package flowrules keeps the flow entries that switches are to have, the
+// operator's durably and the services' standing ones, and sees that switches
+// have them: it sends only what differs, knows of each entry whether the
+// switch has confirmed it, and repairs what others change. Nobody imports it
+// but the list of services.
+package flowrules
+
+import (
+	"context"
+	"time"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "flowrules",
+		Doc:        "keeps the desired flow entries and sees that switches have them",
+		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding),
+		Calls:      weft.Methods(api.ListSwitches, api.ReadFlows, api.Apply),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowRemovedEvent),
+		Publishes:  weft.Subjects(api.FlowsObservedEvent, api.FlowFailedEvent),
+		Buckets:    []string{"flows"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	store, err := weft.State(env, "flows")
+	if err != nil {
+		return err
+	}
+	counter := func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) }
+	now := time.Now()
+	r := NewRules(env.Config.(*Config), southbound{env}, store, env.Log, counter, uint8(now.Unix()))
+	if err := r.Load(ctx, now); err != nil {
+		return err
+	}
+	gauges(env.Metric, r)
+
+	weft.On(env, api.SwitchChangedEvent, r.SwitchChanged)
+	weft.On(env, api.FlowRemovedEvent, r.FlowRemoved)
+	weft.Handle(env, api.AddFlows, r.AddFlows)
+	weft.Handle(env, api.DeleteFlows, r.DeleteFlows)
+	weft.Handle(env, api.ListFlows, r.ListFlows)
+	weft.Handle(env, api.ListSync, r.ListSync)
+	weft.Handle(env, api.SetStanding, r.SetStanding)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+
+	if there, err := weft.Call(ctx, env, api.ListSwitches, &api.ListSwitchesRequest{}); err != nil {
+		env.Log.Warn("switches that are connected already are not known", "error", err)
+	} else {
+		r.Connected(there.GetSwitches())
+	}
+	r.Serve(ctx,
+		func(e *api.FlowsObserved) { weft.Publish(env, api.FlowsObservedEvent, e) },
+		func(e *api.FlowFailed) { weft.Publish(env, api.FlowFailedEvent, e) })
+	return nil
+}
+
+// southbound is the Network that calls the southbound service.
+type southbound struct{ env *weft.Env }
+
+func (s southbound) ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String()})
+	return resp.GetFlows(), err
+}
+
+func (s southbound) Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	return weft.Call(ctx, s.env, api.Apply, d)
+}
+
+func gauges(m weft.Metrics, r *Rules) {
+	for name, read := range map[string]func(Totals) int{
+		"wanted":    func(t Totals) int { return t.Wanted },
+		"confirmed": func(t Totals) int { return t.Confirmed },
+		"failed":    func(t Totals) int { return t.Failed },
+		"foreign":   func(t Totals) int { return t.Foreign },
+	} {
+		m.Gauge("entries", "Flow entries of all switches.", func() float64 { return float64(read(r.Totals())) }, "state", name)
+	}
+	for name, read := range map[string]func(Totals) int{
+		"in_sync": func(t Totals) int { return t.InSync },
+		"syncing": func(t Totals) int { return t.Syncing },
+		"failing": func(t Totals) int { return t.Failing },
+		"away":    func(t Totals) int { return t.AwaySwitches },
+	} {
+		m.Gauge("switches", "Switches, by how far they agree with what is desired.", func() float64 { return float64(read(r.Totals())) }, "state", name)
+	}
+}

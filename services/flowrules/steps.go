@@ -1,0 +1,255 @@
+package flowrules
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// stepKind is what to do next for a switch.
+type stepKind uint8
+
+const (
+	idle   stepKind = iota // until a time, or until something changes
+	record                 // bring the store up to date
+	write                  // add entries
+	erase                  // remove entries
+	read                   // read the switch's entries
+)
+
+// step is what to do next for a switch.
+type step struct {
+	kind     stepKind
+	until    time.Time // idle; zero is for ever
+	session  uint64
+	rules    []*rule    // write
+	removals []*removal // erase
+	decision *flow.Decision
+}
+
+// next returns what to do at now, and records that it is under way. Entries
+// are added before others are removed, so that nothing is missing in between;
+// of those to be added the most important first, so that what forbids is there
+// before what allows (CVE-2018-12691).
+func (l *ledger) next(now time.Time) step {
+	wake := l.expire(now)
+	if len(l.forget)+len(l.deliver) > 0 {
+		return step{kind: record}
+	}
+	if !l.connected {
+		return step{kind: idle, until: wake}
+	}
+	if !l.viewed {
+		if !now.Before(l.readDue) {
+			return step{kind: read, session: l.session}
+		}
+		return step{kind: idle, until: earlier(wake, l.readDue)}
+	}
+	due, later := l.dueRules(now)
+	erasable, laterErase := l.dueRemovals(now)
+	if len(due)+len(erasable) > 0 && now.Before(l.nextSend) {
+		return step{kind: idle, until: earlier(wake, l.nextSend)}
+	}
+	switch {
+	case len(due) > 0:
+		return l.writing(due, now)
+	case len(erasable) > 0:
+		return l.erasing(erasable, now)
+	case l.cfg.VerifyInterval > 0 && !now.Before(l.readDue):
+		return step{kind: read, session: l.session}
+	}
+	if l.cfg.VerifyInterval > 0 {
+		wake = earlier(wake, l.readDue)
+	}
+	return step{kind: idle, until: earlier(wake, earlier(later, laterErase))}
+}
+
+// dueRules returns the rules to be sent at now, and when the next will be due.
+func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
+	for _, r := range l.todo {
+		switch {
+		case r.crowded && len(l.removals) > 0:
+		case r.due.After(now):
+			later = earlier(later, r.due)
+		default:
+			due = append(due, r)
+		}
+	}
+	slices.SortFunc(due, func(a, b *rule) int {
+		return cmp.Or(cmp.Compare(b.entry.Priority, a.entry.Priority), cmp.Compare(b.entry.Table, a.entry.Table), cmp.Compare(a.order, b.order))
+	})
+	return due, later
+}
+
+// dueRemovals returns the removals to be sent at now, leaving out those whose
+// owner has entries that are still to come.
+func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {
+	if len(l.removals) == 0 {
+		return nil, later
+	}
+	var coming [256]bool
+	for _, r := range l.todo {
+		if r.state == requested && !r.crowded {
+			coming[r.owner()] = true
+		}
+	}
+	for _, m := range l.removals {
+		switch {
+		case coming[m.entry.Cookie.Owner()]:
+		case m.due.After(now):
+			later = earlier(later, m.due)
+		default:
+			due = append(due, m)
+		}
+	}
+	return due, later
+}
+
+func (l *ledger) pace(n int, now time.Time) {
+	l.nextSend = now.Add(time.Duration(n) * time.Second / time.Duration(l.cfg.Rate))
+}
+
+// writing returns the step that adds the first of the rules.
+func (l *ledger) writing(due []*rule, now time.Time) step {
+	due = due[:min(len(due), l.cfg.MaxBatch)]
+	s := step{kind: write, session: l.session, rules: due, decision: &flow.Decision{}}
+	for _, r := range due {
+		m := l.mod(s.decision)
+		m.Command, m.Entry = flow.Add, r.wanted(now)
+		r.lost = false
+		r.become(sent, "", now)
+	}
+	l.pace(len(due), now)
+	return s
+}
+
+// erasing returns the step that removes the first of the removals: exactly the
+// entry of that key, and only if it is still of the owner that it was of, so
+// that no owner ever deletes another's (CVE-2019-11189).
+func (l *ledger) erasing(due []*removal, now time.Time) step {
+	due = due[:min(len(due), l.cfg.MaxBatch)]
+	s := step{kind: erase, session: l.session, removals: due, decision: &flow.Decision{}}
+	for _, r := range due {
+		m := l.mod(s.decision)
+		m.Command, m.Entry, m.CookieMask = flow.DeleteStrict, r.entry, flow.OwnerMask
+	}
+	l.pace(len(due), now)
+	return s
+}
+
+func (l *ledger) mod(d *flow.Decision) *flow.Mod { return d.AddFlow(l.sw) }
+
+// outcome returns the failures of a step by the number of its operation. err
+// is that of the whole call.
+func (l *ledger) outcome(n int, res *api.ApplyResult, err error) map[int]failure {
+	failures := map[int]failure{}
+	if err != nil {
+		for i := range n {
+			failures[i] = failure{failedLate, err.Error()}
+		}
+		return failures
+	}
+	for _, f := range res.GetFailures() {
+		i := int(f.GetOp())
+		kind := kindOf(l.version, f.GetTransient(), f.GetType(), f.GetCode())
+		if old, twice := failures[i]; !twice || old.kind == failedLate {
+			failures[i] = failure{kind, f.GetText()}
+		}
+	}
+	return failures
+}
+
+// wrote records what became of entries that were added.
+func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
+	if s.session != l.session || !l.connected {
+		return // all of them are compared again after connecting
+	}
+	failures := l.outcome(len(s.rules), res, err)
+	for i, r := range s.rules {
+		k := r.entry.Key()
+		if l.rules[k] != r || r.state != sent {
+			continue // replaced or taken back meanwhile
+		}
+		f, bad := failures[i]
+		switch {
+		case !bad:
+			l.count.written("add", "confirmed")
+			lost := r.lost
+			l.confirm(k, r, now)
+			if lost {
+				l.restore(k, r, now)
+			}
+		default:
+			l.count.written("add", f.kind.String())
+			l.fail(k, r, f, now)
+		}
+	}
+}
+
+// fail records that a switch has not taken an entry. The others of the switch
+// are not held up by it (CVE-2017-1000358).
+func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
+	if f.kind == failedFull && len(l.removals) > 0 && !r.full {
+		r.full, r.crowded = true, true
+		r.become(requested, reasonRoom, now)
+		return
+	}
+	if !r.refused(f, l.cfg, now) {
+		delete(l.todo, k)
+	}
+	if r.state == failed && r.announced != f.text {
+		r.announced = f.text
+		l.failures = append(l.failures, l.wantedFlow(r))
+	}
+}
+
+// erased records what became of entries that were removed.
+func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) {
+	if s.session != l.session || !l.connected {
+		return
+	}
+	failures := l.outcome(len(s.removals), res, err)
+	gone := 0
+	for i, m := range s.removals {
+		k := m.entry.Key()
+		if l.removals[k] != m {
+			continue // wanted again meanwhile
+		}
+		f, bad := failures[i]
+		if bad {
+			l.count.written("delete", f.kind.String())
+			if f.kind == failedLate {
+				m.late++
+				m.due = now.Add(backOff(lateFirst, 2, m.late, lateMost))
+				continue
+			}
+		} else {
+			l.count.written("delete", "confirmed")
+			gone++
+		}
+		l.drop(k, m) // a refused one is found again when the switch is verified
+	}
+	l.roomFor(gone, now)
+	if len(l.removals) == 0 || gone > 0 {
+		for _, r := range l.todo {
+			if r.crowded {
+				r.crowded, r.due = false, now
+			}
+		}
+	}
+}
+
+// again sets when the entries are read the next time: a reading that took
+// long, or a network of many switches, makes it rarer, so that all readings
+// together stay a small part of the load. jitter is in [0, 1).
+func (l *ledger) again(took time.Duration, switches int, jitter float64, now time.Time) {
+	d := max(l.cfg.VerifyInterval, 100*took, time.Duration(switches)*verifyShare)
+	l.readDue = now.Add(time.Duration(float64(d) * (0.9 + 0.2*jitter)))
+}
+
+// verifyShare is the least time between the verifications of two switches, on
+// average.
+const verifyShare = 60 * time.Millisecond

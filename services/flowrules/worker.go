@@ -1,0 +1,179 @@
+package flowrules
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Network is what the service asks of the southbound.
+type Network interface {
+	// ReadFlows returns the entries that a switch has.
+	ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
+	// Apply carries out a decision and returns when it is confirmed.
+	Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error)
+}
+
+// worker looks after one switch: one goroutine, one step at a time, so that
+// calls for the same switch never cross and those for others do not wait.
+type worker struct {
+	mu      sync.Mutex // guards ledger and changed
+	ledger  *ledger
+	changed chan struct{} // closed and renewed when the switch connects, leaves or is read
+
+	storing sync.Mutex    // orders changes of the store with those of the ledger; taken before mu
+	bell    chan struct{} // holds one: something is to be done
+}
+
+func newWorker(l *ledger) *worker {
+	return &worker{ledger: l, changed: make(chan struct{}), bell: make(chan struct{}, 1)}
+}
+
+// ring has the worker look what is to be done.
+func (w *worker) ring() {
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+}
+
+// turn wakes those who wait for the switch. The caller holds mu.
+func (w *worker) turn() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// run works until ctx ends.
+func (w *worker) run(ctx context.Context, r *Rules) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		w.mu.Lock()
+		s := w.ledger.next(time.Now())
+		w.mu.Unlock()
+		if s.kind != idle {
+			w.perform(ctx, r, s)
+			continue
+		}
+		var alarm <-chan time.Time
+		if !s.until.IsZero() {
+			timer.Reset(time.Until(s.until))
+			alarm = timer.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-w.bell:
+		case <-alarm:
+		}
+	}
+}
+
+// perform does one step and records what has become of it.
+func (w *worker) perform(ctx context.Context, r *Rules, s step) {
+	if s.kind == record {
+		w.record(ctx, r)
+		return
+	}
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return
+	}
+	switch s.kind {
+	case read:
+		w.read(ctx, r, s)
+	case write, erase:
+		limited, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
+		defer cancel()
+		res, err := r.net.Apply(limited, s.decision)
+		w.mu.Lock()
+		if s.kind == write {
+			w.ledger.wrote(s, res, err, time.Now())
+		} else {
+			w.ledger.erased(s, res, err, time.Now())
+		}
+		w.announce(r)
+		w.mu.Unlock()
+	}
+}
+
+// read reads the switch's entries.
+func (w *worker) read(ctx context.Context, r *Rules, s step) {
+	limited, cancel := context.WithTimeout(ctx, r.cfg.ReadDeadline)
+	defer cancel()
+	began := time.Now()
+	flows, err := r.net.ReadFlows(limited, w.ledger.sw)
+	var rd *reading
+	if err == nil {
+		rd = newReading(flows)
+	}
+	switches := r.size()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l, now := w.ledger, time.Now()
+	if l.session != s.session || !l.connected {
+		return
+	}
+	if err != nil {
+		r.count.readErrors.Add(1)
+		l.readFailed(err.Error(), now)
+		return
+	}
+	l.read(rd, began, now)
+	l.again(now.Sub(began), switches, rand.Float64(), now)
+	w.announce(r)
+	w.turn()
+}
+
+// announce hands over what is to be made known. The caller holds mu.
+func (w *worker) announce(r *Rules) {
+	l := w.ledger
+	r.news.add(l.observed, l.failures)
+	l.observed, l.failures = nil, nil
+}
+
+// record brings the store up to date with what has ended or was delivered.
+func (w *worker) record(ctx context.Context, r *Rules) {
+	w.storing.Lock()
+	defer w.storing.Unlock()
+	w.mu.Lock()
+	l := w.ledger
+	forget, deliver := l.forget, l.deliver
+	l.forget, l.deliver = nil, nil
+	w.mu.Unlock()
+	for _, k := range forget {
+		w.mu.Lock()
+		again := l.operatorRule(k) != nil // asked for anew meanwhile
+		w.mu.Unlock()
+		if again {
+			continue
+		}
+		if err := r.store.Delete(ctx, storeKey(l.sw, k)); err != nil {
+			r.unstored("delete", l.sw, err)
+		}
+	}
+	for _, k := range deliver {
+		w.mu.Lock()
+		rule := l.operatorRule(k)
+		var value []byte
+		var err error
+		if rule != nil {
+			value, err = encode(l.sw, rule)
+		}
+		w.mu.Unlock()
+		if rule == nil {
+			continue
+		}
+		if err == nil {
+			_, err = r.store.Put(ctx, storeKey(l.sw, k), value)
+		}
+		if err != nil {
+			r.unstored("put", l.sw, err)
+		}
+	}
+}

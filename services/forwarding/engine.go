@@ -1,0 +1,127 @@
+package forwarding
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// engine is the state of forwarding by whole paths: the routes, and what the
+// packet path must know of ports. The stage is called by many goroutines, the
+// event handlers by one.
+type engine struct {
+	cfg     Config
+	subnets []subnet
+	program programmer
+	log     *slog.Logger
+	count   counters
+
+	findPath   func(*api.FindPathRequest) (*api.FindPathResponse, error)
+	send       func(*flow.Decision) (*api.ApplyResult, error)
+	publish    func(*api.RouteChanged)
+	readGroups func(dpid string) (*api.ReadGroupsResponse, error)
+
+	routes   *routeTable
+	held     *holding
+	adoption *adoption
+	known    knownHosts
+
+	mu    sync.RWMutex // guards edges
+	edges map[flow.DPID]*edgePorts
+}
+
+// edgePorts are the edge ports of one switch, and the allowance of each for
+// packets that the controller floods.
+type edgePorts struct {
+	ports atomic.Pointer[[]flow.Port] // in order; replaced, never written to
+
+	mu     sync.Mutex // guards all below
+	up     map[flow.Port]bool
+	role   map[flow.Port]string
+	floods map[flow.Port]*allowance
+}
+
+// allowance pays for floods.
+type allowance struct {
+	left float64
+	at   int64 // ns
+}
+
+func newEngine(cfg Config) (*engine, error) {
+	subnets, err := parseSubnets(cfg.Subnets)
+	if err != nil {
+		return nil, err
+	}
+	return &engine{
+		cfg: cfg, subnets: subnets, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
+		routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
+		adoption: newAdoption(), known: knownHosts{},
+	}, nil
+}
+
+// edge returns the edge ports of a switch.
+func (e *engine) edge(sw flow.DPID) *edgePorts {
+	e.mu.RLock()
+	p := e.edges[sw]
+	e.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p = e.edges[sw]; p == nil {
+		p = &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, floods: map[flow.Port]*allowance{}}
+		p.ports.Store(&[]flow.Port{})
+		e.edges[sw] = p
+	}
+	return p
+}
+
+// eachEdge calls f for every switch that has edge ports.
+func (e *engine) eachEdge(f func(flow.DPID, []flow.Port)) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for sw, p := range e.edges {
+		if ports := *p.ports.Load(); len(ports) > 0 {
+			f(sw, ports)
+		}
+	}
+}
+
+// mayFlood takes one flood from a port's allowance.
+func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.floods[port]
+	if a == nil {
+		a = &allowance{left: float64(perSecond), at: now}
+		p.floods[port] = a
+	}
+	a.left = min(float64(perSecond), a.left+float64(now-a.at)/1e9*float64(perSecond))
+	a.at = now
+	if a.left < 1 {
+		return false
+	}
+	a.left--
+	return true
+}
+
+// housekeep does what is due by time, until ctx ends.
+func (e *engine) housekeep(ctx context.Context) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			e.adopt(now)
+			e.held.expire(now.UnixNano(), &e.count)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package forwarding
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// flooding keeps, on every switch, the entries by which broadcasts and other
+// multicasts travel on a tree. A tree takes effect in two steps: first the
+// ports that the new one has not are taken out everywhere and that is
+// confirmed, then the new ones are put in. What is in force at any moment, on
+// whichever switches, is thus part of the old tree or part of the new, and
+// never has a loop.
+type flooding struct {
+	e      *engine
+	settle time.Duration
+	tree   func(context.Context) (*api.Tree, error)
+	set    func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
+	kick   chan struct{}
+
+	mu        sync.Mutex // guards all below
+	switches  map[flow.DPID]*floodSwitch
+	urgent    bool      // something was lost: do not wait for quiet
+	since     time.Time // the first change that has not been dealt with; zero if none
+	last      time.Time // the last one
+	committed uint64
+	wanted    uint64
+}
+
+// floodSwitch is what a connected switch has.
+type floodSwitch struct {
+	v10      bool
+	began    time.Time
+	tree     []flow.Port // tree ports that may be in force, in order
+	observed []flow.Port // tree ports that an earlier run had programmed
+	seen     bool        // what it had has been observed
+	sent     []*api.FlowEntry
+	done     bool // sent is confirmed
+}
+
+// A topology that never comes to rest is followed after restless all the same;
+// an earlier run's tree is waited for as long as expectFor.
+const (
+	restless  = 10 * time.Second
+	expectFor = 15 * time.Second
+)
+
+func newFlooding(e *engine, settle time.Duration) *flooding {
+	return &flooding{e: e, settle: settle, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{}}
+}
+
+func (f *flooding) note(urgent bool) {
+	f.mu.Lock()
+	f.noteLocked(urgent)
+	f.mu.Unlock()
+}
+
+func (f *flooding) noteLocked(urgent bool) {
+	f.last = time.Now()
+	if f.since.IsZero() {
+		f.since = f.last
+	}
+	f.urgent = f.urgent || urgent
+	select {
+	case f.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (f *flooding) changed() { f.note(false) }
+
+func (f *flooding) treeChanged(ev *api.PathsConverged) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wanted = ev.Version
+	f.noteLocked(len(ev.Lost) > 0)
+}
+
+func (f *flooding) switchChanged(ev *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(ev.Switch.Dpid)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.switches, sw)
+	if ev.Switch.Connected {
+		f.switches[sw] = &floodSwitch{v10: ev.Switch.Openflow == "1.0", began: time.Now()}
+	}
+	f.noteLocked(!ev.Switch.Connected)
+}
+
+// observed takes the standing entries that a switch had when it connected. A
+// switch that had none gets those that it cannot do without at once.
+func (f *flooding) observed(ev *api.FlowsObserved) {
+	sw, err := flow.ParseDPID(ev.Dpid)
+	if err != nil || ev.Owner != flow.OwnerForwarding.String() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.switches[sw]
+	if s == nil {
+		return
+	}
+	s.seen = true
+	for _, m := range ev.Flows {
+		_, entry, err := m.Entry()
+		if err == nil && entry.Priority == priorityLinkFlood && len(entry.Apply) > 0 {
+			s.observed = append(s.observed, entry.Match.Key.InPort)
+		}
+	}
+	slices.Sort(s.observed)
+	s.tree = slices.Clone(s.observed)
+	if len(ev.Flows) == 0 {
+		go f.bootstrap(sw, s)
+	}
+	f.noteLocked(false)
+}
+
+// bootstrap gives a fresh switch its table miss and its traps.
+func (f *flooding) bootstrap(sw flow.DPID, s *floodSwitch) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := f.standing(ctx, sw, s, nil); err != nil {
+		f.e.log.Warn("switch has no table miss yet", "dpid", sw, "error", err)
+	}
+}
+
+// run follows the topology until ctx ends.
+func (f *flooding) run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.kick:
+		case <-timer.C:
+		}
+		if again := f.due(time.Now()); again > 0 {
+			timer.Reset(again)
+			continue
+		}
+		if !f.commit(ctx) {
+			timer.Reset(time.Second)
+		}
+	}
+}
+
+// due returns for how long to wait; 0: not at all.
+func (f *flooding) due(now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.since.IsZero() {
+		return time.Hour
+	}
+	if now.Sub(f.since) > restless+expectFor {
+		return 0
+	}
+	for sw, s := range f.switches {
+		if !s.seen && now.Sub(s.began) < expectFor || f.expects(sw, s) && now.Sub(s.began) < expectFor {
+			return f.settle / 4
+		}
+	}
+	if f.urgent {
+		return 0
+	}
+	if quiet := now.Sub(f.last); quiet < f.settle && now.Sub(f.since) < restless {
+		return f.settle - quiet
+	}
+	return 0
+}
+
+// expects reports whether an earlier run's tree had a port at this switch that
+// is up and has not been found to be a link yet.
+func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
+	p := f.e.edge(sw)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, port := range s.observed {
+		if p.up[port] && p.role[port] != flow.RoleLink.String() {
+			return true
+		}
+	}
+	return false
+}
+
+// commit brings the tree that is wanted into force; it reports whether all
+// switches have confirmed.
+func (f *flooding) commit(ctx context.Context) bool {
+	tree, err := f.tree(ctx)
+	if err != nil {
+		f.e.log.Warn("tree not known", "error", err)
+		return false
+	}
+	next := map[flow.DPID][]flow.Port{}
+	for _, l := range tree.Ports {
+		at := l.Flow()
+		next[at.Switch] = append(next[at.Switch], at.Port)
+	}
+	f.mu.Lock()
+	f.since, f.urgent = time.Time{}, false
+	f.wanted = tree.Version
+	part := map[flow.DPID]*floodSwitch{}
+	for sw, s := range f.switches {
+		if s.seen {
+			part[sw] = s
+		}
+		slices.Sort(next[sw])
+	}
+	f.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	ok := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
+		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !slices.Contains(next[sw], p) })
+		return both, len(both) < len(s.tree)
+	})
+	ok = ok && f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) { return next[sw], true })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !ok {
+		f.noteLocked(false)
+		return false
+	}
+	f.committed = tree.Version
+	return true
+}
+
+// step sets the standing entries of the switches that want says, in parallel,
+// and waits for all to confirm. Who has gone meanwhile does not count.
+func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, want func(flow.DPID, *floodSwitch) ([]flow.Port, bool)) bool {
+	var g errgroup.Group
+	g.SetLimit(64)
+	for sw, s := range part {
+		ports, yes := want(sw, s)
+		if !yes {
+			continue
+		}
+		g.Go(func() error {
+			err := f.standing(ctx, sw, s, ports)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if err != nil && f.switches[sw] == s {
+				f.e.log.Warn("flooding not confirmed", "dpid", sw, "error", err)
+				return err
+			}
+			return nil
+		})
+	}
+	return g.Wait() == nil
+}
+
+func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	resp := &api.Flooding{Committed: f.committed, Wanted: f.wanted}
+	for sw, s := range f.switches {
+		for _, p := range s.tree {
+			resp.Ports = append(resp.Ports, api.NewLocation(flow.Location{Switch: sw, Port: p}))
+		}
+	}
+	slices.SortFunc(resp.Ports, func(a, b *api.Location) int {
+		if a.Dpid != b.Dpid {
+			if a.Dpid < b.Dpid {
+				return -1
+			}
+			return 1
+		}
+		return int(a.Port) - int(b.Port)
+	})
+	return resp, nil
+}

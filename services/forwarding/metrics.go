@@ -1,0 +1,40 @@
+package forwarding
+
+import (
+	"sync/atomic"
+
+	"weft"
+)
+
+// counters are the service's figures.
+type counters struct {
+	routes, rerouted, lost, idle, adopted, stale, refused atomic.Uint64
+	proxied, floods, transit                              atomic.Uint64
+
+	// Packets that were not delivered, or not programmed, by reason.
+	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed atomic.Uint64
+}
+
+// register makes the figures known.
+func (c *counters) register(m weft.Metrics, e *engine) {
+	figure := func(name, help string, n *atomic.Uint64, labels ...string) {
+		m.CounterFunc(name, help, func() float64 { return float64(n.Load()) }, labels...)
+	}
+	for kind, n := range map[string]*atomic.Uint64{
+		"programmed": &c.routes, "rerouted": &c.rerouted, "lost": &c.lost, "idle": &c.idle,
+		"adopted": &c.adopted, "stale": &c.stale, "refused": &c.refused,
+	} {
+		figure("route_changes_total", "Routes programmed, moved and removed.", n, "kind", kind)
+	}
+	m.Gauge("routes", "Routes that are programmed: one direction between two hosts each.", func() float64 { return float64(e.routes.size()) })
+	figure("proxied_total", "ARP requests and neighbour solicitations answered for a host.", &c.proxied)
+	figure("floods_total", "Packets handed to all edge ports.", &c.floods)
+	figure("unknown_total", "Packets flooded because nobody has their destination.", &c.unknown)
+	figure("transit_total", "Packets that a switch in the middle did not know, delivered at their destination.", &c.transit)
+	for reason, n := range map[string]*atomic.Uint64{
+		"unsettled_port": &c.unsettled, "stray": &c.stray, "same_port": &c.hairpin, "routes_full": &c.full, "unreachable": &c.unreachable,
+		"flood_allowance": &c.floodsShed, "malformed": &c.malformed, "unroutable": &c.unroutable, "held_too_long": &c.heldShed,
+	} {
+		figure("packets_shed_total", "Packets that were not delivered, or (routes_full) not programmed.", n, "reason", reason)
+	}
+}

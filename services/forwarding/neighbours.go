@@ -1,0 +1,117 @@
+package forwarding
+
+import (
+	"net/netip"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// arp answers requests for hosts that are known and for gateways, hands
+// replies to whom they are for, and floods what it cannot answer.
+func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+	a, ok := packet.ParseARP(in.Data)
+	if !ok {
+		e.count.malformed.Add(1)
+		return
+	}
+	e.learnt(in, d, a.SenderIP())
+	k := &in.Key
+	if a.Op() != 1 {
+		e.handOver(ports, in, d)
+		return
+	}
+	mac, known := in.DstMAC, in.Dst != flow.Location{}
+	if gw := e.gateway(a.TargetIP()); gw != nil {
+		mac, known = e.cfg.RouterMAC, true
+	} else if a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified() {
+		known = false // announcement or probe: everybody is to hear it
+	}
+	if !known || !e.cfg.Proxy && mac != e.cfg.RouterMAC || mac == a.SenderMAC() {
+		e.handOver(ports, in, d)
+		return
+	}
+	e.count.proxied.Add(1)
+	e.reply(d, in, packet.AppendARPReply(nil, k.VLAN, packet.ARPFields{
+		SenderMAC: mac, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
+	}))
+}
+
+// neighbour is arp for IPv6: neighbour solicitations and advertisements
+// (RFC 4861).
+func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+	nd, ok := packet.ParseND(in.Data)
+	if !ok {
+		e.count.malformed.Add(1)
+		return
+	}
+	k := &in.Key
+	sender := netip.AddrFrom16(k.IPv6Src)
+	e.learnt(in, d, sender)
+	if nd.Type() != flow.ICMPv6Solicit {
+		e.learnt(in, d, nd.Target())
+		e.handOver(ports, in, d)
+		return
+	}
+	mac, known := in.DstMAC, in.Dst != flow.Location{}
+	gateway := e.gateway(nd.Target()) != nil
+	if gateway {
+		mac, known = e.cfg.RouterMAC, true
+	} else if sender.IsUnspecified() {
+		known = false // duplicate address detection: its owner is to answer
+	}
+	if !known || !e.cfg.Proxy && !gateway || mac == k.EthSrc {
+		e.handOver(ports, in, d)
+		return
+	}
+	e.count.proxied.Add(1)
+	e.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, packet.NDFields{
+		SrcMAC: mac, SrcIP: nd.Target(), DstMAC: k.EthSrc, DstIP: sender,
+		Target: nd.Target(), TargetMAC: mac, Router: gateway, Solicited: true, Override: gateway,
+	}))
+}
+
+// reply sends a frame back to where the packet came from.
+func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
+	d.PacketOut(in.Switch, flow.PacketOut{
+		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(in.Key.InPort)), Data: frame,
+	})
+}
+
+// handOver delivers a packet to its destination if that is known and one host,
+// else to everybody.
+func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+	if k := &in.Key; !k.EthDst.Multicast() && (in.Dst != flow.Location{}) && in.DstMAC == k.EthDst {
+		deliver(d, in.Data, in.Dst, nil)
+		return
+	}
+	e.flood(ports, in, d)
+}
+
+// flood hands a packet to every edge port but that it came in by, at each
+// switch directly: it crosses no link, so it cannot loop. Each port has an
+// allowance of floods.
+func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+	if !ports.mayFlood(in.Key.InPort, in.Time, e.cfg.FloodsPerSecond) {
+		e.count.floodsShed.Add(1)
+		return
+	}
+	e.count.floods.Add(1)
+	e.toAll(d, in.Data, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+}
+
+// toAll appends packet-outs of a frame to all edge ports but one.
+func (e *engine) toAll(d *flow.Decision, frame []byte, but flow.Location) {
+	var actions []flow.Action
+	e.eachEdge(func(sw flow.DPID, list []flow.Port) {
+		actions = actions[:0]
+		for _, p := range list {
+			if (but != flow.Location{Switch: sw, Port: p}) {
+				actions = append(actions, flow.Output(p))
+			}
+		}
+		if len(actions) > 0 {
+			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package forwarding
+
+import (
+	"slices"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// update changes what is known of a switch's ports and makes the list anew.
+func (p *edgePorts) update(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	list := []flow.Port{}
+	for port, role := range p.role {
+		if role == flow.RoleEdge.String() && p.up[port] {
+			list = append(list, port)
+		}
+	}
+	slices.Sort(list)
+	if !slices.Equal(list, *p.ports.Load()) {
+		p.ports.Store(&list)
+	}
+}
+
+func (e *engine) switchChanged(ev *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(ev.Switch.Dpid)
+	if err != nil {
+		return
+	}
+	p := e.edge(sw)
+	p.update(func() {
+		clear(p.up)
+		clear(p.floods)
+		if !ev.Switch.Connected {
+			clear(p.role)
+			return
+		}
+		for _, port := range ev.Ports {
+			p.up[flow.Port(port.Port)] = port.Up
+		}
+	})
+}
+
+func (e *engine) portChanged(ev *api.PortChanged) {
+	sw, err := flow.ParseDPID(ev.Port.Dpid)
+	if err != nil {
+		return
+	}
+	p := e.edge(sw)
+	p.update(func() { p.up[flow.Port(ev.Port.Port)] = ev.Port.Up && !ev.Removed })
+}
+
+func (e *engine) roleChanged(ev *api.PortRoleChanged) {
+	at := ev.Port.At.Flow()
+	p := e.edge(at.Switch)
+	p.update(func() { p.role[at.Port] = ev.Port.Role })
+}

@@ -1,0 +1,173 @@
+package forwarding
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"sync"
+
+	"weft/flow"
+)
+
+// Priorities of the entries in table 0; see ARCHITECTURE.md for all of them.
+const (
+	priorityLinkFlood = 45000 // multicast from the link ports
+	priorityTrap      = 40000 // ARP, neighbour discovery and DHCP, to the controller
+	priorityFlood     = 30000 // multicast from the edge ports
+	priorityRoute     = 10000 // routes between hosts
+	priorityMiss      = 0
+)
+
+// pair identifies a route: one direction between two hosts as the sender
+// addresses it. For a route between subnets dst is the router's address and ip
+// the destination's.
+type pair struct {
+	src, dst flow.MAC
+	vlan     uint16 // as in flow.Key
+	ip       netip.Addr
+}
+
+// id is the route's number in cookies and groups: the same in every run.
+func (p pair) id() uint32 {
+	h := fnv.New32a()
+	h.Write(p.src[:])
+	h.Write(p.dst[:])
+	h.Write([]byte{byte(p.vlan >> 8), byte(p.vlan)})
+	if p.ip.IsValid() {
+		h.Write(p.ip.AsSlice())
+	}
+	return h.Sum32()
+}
+
+// hash spreads routes over paths of equal cost.
+func (p pair) hash() uint64 {
+	x := uint64(p.id()) * 0x9e3779b97f4a7c15
+	return x ^ x>>32
+}
+
+// match returns the match of the route's entry at a switch.
+func (p pair) match(in flow.Port) flow.Match {
+	var m flow.Match
+	m.Set = flow.FieldInPort.Bit() | flow.FieldEthSrc.Bit() | flow.FieldEthDst.Bit() | flow.FieldVLAN.Bit()
+	m.Key.InPort, m.Key.EthSrc, m.Key.EthDst, m.Key.VLAN = in, p.src, p.dst, p.vlan
+	switch {
+	case p.ip.Is4():
+		m.Set |= flow.FieldEthType.Bit() | flow.FieldIPv4Dst.Bit()
+		m.Key.EthType, m.Key.IPv4Dst = etherTypeIPv4, p.ip.As4()
+	case p.ip.Is6():
+		m.Set |= flow.FieldEthType.Bit() | flow.FieldIPv6Dst.Bit()
+		m.Key.EthType, m.Key.IPv6Dst = etherTypeIPv6, p.ip.As16()
+	}
+	return m
+}
+
+// pairOf reads the pair back off an entry's match.
+func pairOf(m *flow.Match) (p pair, in flow.Port, ok bool) {
+	want := flow.FieldInPort.Bit() | flow.FieldEthSrc.Bit() | flow.FieldEthDst.Bit() | flow.FieldVLAN.Bit()
+	if m.Set&want != want || m.Masked != 0 {
+		return p, 0, false
+	}
+	p = pair{src: m.Key.EthSrc, dst: m.Key.EthDst, vlan: m.Key.VLAN}
+	switch {
+	case m.Set.Has(flow.FieldIPv4Dst):
+		p.ip = netip.AddrFrom4(m.Key.IPv4Dst)
+	case m.Set.Has(flow.FieldIPv6Dst):
+		p.ip = netip.AddrFrom16(m.Key.IPv6Dst)
+	}
+	return p, m.Key.InPort, true
+}
+
+// hop is a route's way through one switch.
+type hop struct {
+	sw      flow.DPID
+	in, out flow.Port
+}
+
+// detour is the way around the link behind one hop: a further bucket at that
+// switch, and entries at others.
+type detour struct {
+	out  flow.Port
+	hops []hop
+}
+
+// route is one direction between two hosts, programmed.
+type route struct {
+	pair
+	hops    []hop // from the sender's switch to the receiver's
+	rewrite []flow.Action
+	detours []detour // one per hop, out 0 where there is none; nil if not protected
+	since   int64    // ns
+	sent    int64    // when it was last programmed, ns
+	moved   uint32   // reroutes
+}
+
+func (r *route) first() hop { return r.hops[0] }
+func (r *route) last() hop  { return r.hops[len(r.hops)-1] }
+
+// protected reports whether any hop has a detour.
+func (r *route) protected() bool {
+	for _, d := range r.detours {
+		if d.out != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// uses reports whether the route crosses a link, given by its sending end.
+func (r *route) uses(at flow.Location) bool {
+	for _, h := range r.hops[:len(r.hops)-1] {
+		if h.sw == at.Switch && h.out == at.Port {
+			return true
+		}
+	}
+	return false
+}
+
+// routeTable is all routes, by pair. It is divided so that switches do not
+// wait for each other.
+type routeTable struct {
+	shards [64]struct {
+		sync.Mutex // guards m and the routes in it
+		m          map[pair]*route
+	}
+}
+
+func newRouteTable() *routeTable {
+	t := &routeTable{}
+	for i := range t.shards {
+		t.shards[i].m = map[pair]*route{}
+	}
+	return t
+}
+
+// with calls f with the map that holds p, locked. f does not block.
+func (t *routeTable) with(p pair, f func(map[pair]*route)) {
+	s := &t.shards[p.id()%uint32(len(t.shards))]
+	s.Lock()
+	defer s.Unlock()
+	f(s.m)
+}
+
+// each calls f for every route, locked. f does not block.
+func (t *routeTable) each(f func(*route)) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.Lock()
+		for _, r := range s.m {
+			f(r)
+		}
+		s.Unlock()
+	}
+}
+
+// size returns how many routes there are.
+func (t *routeTable) size() int {
+	n := 0
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.Lock()
+		n += len(s.m)
+		s.Unlock()
+	}
+	return n
+}

@@ -1,0 +1,114 @@
+// Package forwarding carries packets between hosts: it programs the whole path
+// when the first packet of a pair comes, keeps it whole when links fail, and
+// sees that broadcasts travel on a tree only. Nobody imports it but the list
+// of services.
+package forwarding
+
+import (
+	"context"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:   "forwarding",
+		Doc:    "programs paths between hosts, answers ARP and ND, floods on a tree",
+		Serves: weft.Methods(api.ListRoutes, api.GetFlooding),
+		Calls:  weft.Methods(api.Send, api.FindPath, api.GetTree, api.SetStanding, api.ReadGroups),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
+			api.PathsConvergedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent),
+		Publishes: weft.Subjects(api.RouteChangedEvent),
+		Stage:     true,
+		Class:     weft.Latency,
+		Scale:     weft.PerPartition,
+		Config:    defaults(),
+		Run:       run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	if cfg.Mode == modeLearning {
+		return runLearning(ctx, env, cfg)
+	}
+	e, err := newEngine(*cfg)
+	if err != nil {
+		return err
+	}
+	e.log = env.Log
+	e.findPath = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
+		return weft.Call(ctx, env, api.FindPath, req)
+	}
+	e.send = func(d *flow.Decision) (*api.ApplyResult, error) { return weft.Call(ctx, env, api.Send, d) }
+	e.publish = func(r *api.RouteChanged) { weft.Publish(env, api.RouteChangedEvent, r) }
+	e.readGroups = func(dpid string) (*api.ReadGroupsResponse, error) {
+		return weft.Call(ctx, env, api.ReadGroups, &api.ReadGroupsRequest{Dpid: dpid})
+	}
+	e.count.register(env.Metric, e)
+	f := newFlooding(e, cfg.Settle)
+	f.tree = func(ctx context.Context) (*api.Tree, error) {
+		return weft.Call(ctx, env, api.GetTree, &api.GetTreeRequest{})
+	}
+	f.set = func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+		return weft.Call(ctx, env, api.SetStanding, req)
+	}
+
+	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return e.open(sw) })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.switchChanged(ev); f.switchChanged(ev) })
+	weft.On(env, api.PortChangedEvent, func(_ context.Context, ev *api.PortChanged) { e.portChanged(ev); f.changed() })
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) { e.roleChanged(ev); f.changed() })
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.adoption.linkChanged(ev) })
+	weft.On(env, api.PathsConvergedEvent, func(_ context.Context, ev *api.PathsConverged) {
+		e.converged(ev)
+		if ev.TreeChanged {
+			f.treeChanged(ev)
+		}
+	})
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, ev *api.HostChanged) { e.hostChanged(ev) })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { e.observed(ev); f.observed(ev) })
+	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { e.flowRemoved(ev) })
+	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, ev *api.SwitchError) { e.switchError(ev) })
+	weft.Handle(env, api.ListRoutes, e.listRoutes)
+	weft.Handle(env, api.GetFlooding, f.get)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	go e.housekeep(ctx)
+	return f.run(ctx)
+}
+
+// runLearning is the learning mode: every switch by itself, no other service
+// needed.
+func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
+	weft.Stage(env, func(sw flow.DPID) weft.StageFunc {
+		l := &learner{sw: sw, idle: uint16(cfg.IdleTimeout.Seconds())}
+		return l.packet
+	})
+	weft.On(env, api.SwitchChangedEvent, func(ctx context.Context, ev *api.SwitchChanged) {
+		if sw, err := flow.ParseDPID(ev.Switch.Dpid); err == nil && ev.Switch.Connected {
+			d := &flow.Decision{}
+			d.AddFlow(sw).Entry = missEntry(d)
+			if _, err := weft.Call(ctx, env, api.Send, d); err != nil {
+				env.Log.Warn("table miss not installed", "dpid", sw, "error", err)
+			}
+		}
+	})
+	weft.Handle(env, api.ListRoutes, func(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
+		return &api.ListRoutesResponse{}, nil
+	})
+	weft.Handle(env, api.GetFlooding, func(context.Context, *api.GetFloodingRequest) (*api.Flooding, error) { return &api.Flooding{}, nil })
+	return weft.Serve(ctx, env)
+}
+
+// missEntry is the table miss: what no entry matches goes to the controller
+// (OpenFlow 1.3.5 §5.4).
+func missEntry(d *flow.Decision) flow.Entry {
+	return flow.Entry{
+		Priority: priorityMiss, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0),
+		Apply: d.Actions(flow.Output(flow.PortController)),
+	}
+}

@@ -1,0 +1,214 @@
+package forwarding
+
+import (
+	"net/netip"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// open returns the stage for the packets of one switch.
+func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
+	ports := e.edge(sw)
+	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+		k := &in.Key
+		if in.Role == flow.RoleLink {
+			return e.transit(in, d)
+		}
+		if in.Role != flow.RoleEdge {
+			e.count.unsettled.Add(1)
+			return flow.Drop
+		}
+		switch {
+		case k.EthType == flow.EthTypeARP:
+			e.arp(ports, in, d)
+		case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert):
+			e.neighbour(ports, in, d)
+		case k.EthDst.Multicast():
+			e.flood(ports, in, d)
+		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0:
+			e.between(ports, in, d)
+		case in.Dst != flow.Location{}:
+			e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil)
+		default:
+			e.count.unknown.Add(1)
+			e.flood(ports, in, d)
+		}
+		return flow.Done
+	}
+}
+
+// transit deals with a packet that a switch in the middle did not know: its
+// entry is on the way, or has gone. It is delivered where its destination is,
+// and never flooded, for it has been, or is being, by its ingress.
+func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	k := &in.Key
+	if (in.Dst == flow.Location{}) || k.EthDst.Multicast() || k.EthDst == e.cfg.RouterMAC {
+		e.count.stray.Add(1)
+		return flow.Drop
+	}
+	e.count.transit.Add(1)
+	deliver(d, in.Data, in.Dst, nil)
+	return flow.Done
+}
+
+// deliver appends the packet-out that hands a frame to the host at a port.
+func deliver(d *flow.Decision, frame []byte, at flow.Location, rewrite []flow.Action) {
+	actions := append(append(make([]flow.Action, 0, 8), rewrite...), flow.Output(at.Port))
+	d.PacketOut(at.Switch, flow.PacketOut{
+		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame,
+	})
+}
+
+// recently is for how long after a route was programmed its packets are taken
+// to have been on the way already.
+const recently = int64(time.Second)
+
+// connect programs the route of a pair, and the way back, unless it has just
+// been done, and releases the packet behind the last switch.
+func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) {
+	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
+	if from == to {
+		e.count.hairpin.Add(1)
+		return
+	}
+	var fresh, full bool
+	e.routes.with(p, func(m map[pair]*route) {
+		r := m[p]
+		fresh = r != nil && in.Time-r.sent < recently && r.last() == hop{to.Switch, r.last().in, to.Port} && r.first().sw == from.Switch && r.first().in == from.Port
+		full = r == nil && len(m) >= e.cfg.MaxRoutes/len(e.routes.shards)+1
+	})
+	if fresh || full {
+		if full {
+			e.count.full.Add(1)
+		}
+		deliver(d, in.Data, to, rewrite)
+		return
+	}
+	r := e.compute(p, from, to, rewrite)
+	if r == nil {
+		e.count.unreachable.Add(1)
+		return
+	}
+	r.since, r.sent = in.Time, in.Time
+	if !p.ip.IsValid() {
+		back := pair{src: p.dst, dst: p.src, vlan: p.vlan}
+		if br := e.compute(back, to, from, nil); br != nil {
+			br.since, br.sent = in.Time, in.Time
+			e.install(d, br, nil)
+		}
+	}
+	e.install(d, r, func() { deliver(d, in.Data, to, rewrite) })
+}
+
+// install stores a route and appends its programming.
+func (e *engine) install(d *flow.Decision, r *route, release func()) {
+	var old *route
+	e.routes.with(r.pair, func(m map[pair]*route) {
+		if old = m[r.pair]; old != nil {
+			r.since, r.moved = old.since, old.moved
+		}
+		m[r.pair] = r
+	})
+	e.program.add(d, r, old, release)
+	if old != nil {
+		e.program.remove(d, old, r)
+	} else {
+		e.count.routes.Add(1)
+		e.adoption.forget(r.pair)
+	}
+}
+
+// compute returns the route of a pair between two ports, nil if there is no
+// path. Routes of the same pair take the same path in every run.
+func (e *engine) compute(p pair, from, to flow.Location, rewrite []flow.Action) *route {
+	r := &route{pair: p, rewrite: rewrite}
+	if from.Switch == to.Switch {
+		r.hops = []hop{{from.Switch, from.Port, to.Port}}
+		return r
+	}
+	resp, err := e.findPath(&api.FindPathRequest{Src: from.Switch.String(), Dst: to.Switch.String(), Hash: p.hash()})
+	if err != nil || len(resp.Paths) == 0 {
+		return nil
+	}
+	r.hops = hopsOf(resp.Paths[0], from.Port, to.Port)
+	if e.cfg.FastFailover {
+		e.protect(r)
+	}
+	return r
+}
+
+// hopsOf reads a path, whose ends are the given ports.
+func hopsOf(p *api.Path, first, last flow.Port) []hop {
+	hops := make([]hop, len(p.Hops))
+	for i, h := range p.Hops {
+		sw, err := flow.ParseDPID(h.Dpid)
+		if err != nil {
+			return nil
+		}
+		hops[i] = hop{sw, flow.Port(h.InPort), flow.Port(h.OutPort)}
+	}
+	hops[0].in, hops[len(hops)-1].out = first, last
+	return hops
+}
+
+// protect finds, for every hop, a detour around the link behind it: a path from
+// that switch that begins with another link. It visits the switch once and so
+// never crosses that link. A detour ends where it meets an entry of the route
+// that leads on without that link; one that cannot be told apart from another
+// is left out.
+func (e *engine) protect(r *route) {
+	next := make(map[hop]hop, 2*len(r.hops)) // by switch and ingress port
+	for _, h := range r.hops {
+		next[hop{sw: h.sw, in: h.in}] = h
+	}
+	r.detours = make([]detour, len(r.hops))
+	for i := len(r.hops) - 2; i >= 0; i-- {
+		h := r.hops[i]
+		resp, err := e.findPath(&api.FindPathRequest{Src: h.sw.String(), Dst: r.last().sw.String(), Count: 3, Kind: "disjoint"})
+		if err != nil {
+			continue
+		}
+		for _, p := range resp.Paths {
+			if flow.Port(p.Hops[0].OutPort) == h.out {
+				continue
+			}
+			path := hopsOf(p, h.in, r.last().out)
+			added, ok := graft(next, path[1:])
+			if !ok {
+				continue
+			}
+			for _, a := range added {
+				next[hop{sw: a.sw, in: a.in}] = a
+			}
+			r.detours[i] = detour{out: path[0].out, hops: added}
+			break
+		}
+	}
+}
+
+// graft returns the hops of a detour that are to be added to entries that are
+// already there. It fails if one of those would lead elsewhere.
+func graft(next map[hop]hop, path []hop) (added []hop, ok bool) {
+	for _, h := range path {
+		if there, taken := next[hop{sw: h.sw, in: h.in}]; taken {
+			if there != h {
+				return nil, false
+			}
+			continue
+		}
+		added = append(added, h)
+	}
+	return added, true
+}
+
+// gateway returns the subnet whose router address is a.
+func (e *engine) gateway(a netip.Addr) *subnet {
+	for i := range e.subnets {
+		if e.subnets[i].gateway == a {
+			return &e.subnets[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package forwarding
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/packet"
+)
+
+// between routes a packet that a host has sent to a gateway (RFC 1812 §5.2):
+// to the destination if it is known, else it asks for it and holds the packet.
+func (e *engine) between(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+	k := &in.Key
+	var dst, src netip.Addr
+	ttl := uint8(0)
+	switch k.EthType {
+	case flow.EthTypeIPv4:
+		src, dst = netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
+		if ip, ok := packet.ParseIPv4(in.Data); ok {
+			ttl = ip.TTL()
+		}
+	case flow.EthTypeIPv6:
+		src, dst = netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
+		if ip, ok := packet.ParseIPv6(in.Data); ok {
+			ttl = ip.HopLimit()
+		}
+	default:
+		e.count.malformed.Add(1)
+		return
+	}
+	if e.gateway(dst) != nil {
+		e.pingGateway(in, d, src, dst)
+		return
+	}
+	to := e.subnetOf(dst)
+	if to == nil || ttl <= 1 {
+		e.count.unroutable.Add(1)
+		return
+	}
+	if (in.Dst == flow.Location{}) || in.DstMAC == (flow.MAC{}) {
+		e.hold(in, d, dst, to)
+		return
+	}
+	e.connect(in, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: dst}, e.rewriteTo(k.VLAN, to, in.DstMAC))
+}
+
+// subnetOf returns the subnet that an address is in.
+func (e *engine) subnetOf(a netip.Addr) *subnet {
+	for i := range e.subnets {
+		if e.subnets[i].prefix.Contains(a) {
+			return &e.subnets[i]
+		}
+	}
+	return nil
+}
+
+// rewriteTo returns what a router does to a packet on its way into a subnet.
+func (e *engine) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action {
+	var actions []flow.Action
+	tagged, want := vlan&flow.VLANPresent != 0, to.vlan != 0
+	switch {
+	case tagged && !want:
+		actions = append(actions, flow.PopVLAN())
+	case !tagged && want:
+		actions = append(actions, flow.PushVLAN(0x8100), flow.SetVLAN(to.vlan))
+	case tagged && vlan&^flow.VLANPresent != to.vlan:
+		actions = append(actions, flow.SetVLAN(to.vlan))
+	}
+	return append(actions, flow.SetEthSrc(e.cfg.RouterMAC), flow.SetEthDst(mac), flow.Action{Kind: flow.ActionDecNwTTL})
+}
+
+// pingGateway answers an echo request to a gateway's address.
+func (e *engine) pingGateway(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) {
+	m, ok := packet.ParseICMP(in.Data)
+	if !ok {
+		m, ok = packet.ParseICMPv6(in.Data)
+	}
+	if !ok || m.Type() != packet.ICMPv4EchoRequest {
+		e.count.unroutable.Add(1)
+		return
+	}
+	e.reply(d, in, packet.AppendICMPEcho(nil,
+		packet.Ether{Src: e.cfg.RouterMAC, Dst: in.Key.EthSrc, VLAN: in.Key.VLAN},
+		packet.IP{Src: dst, Dst: src, TTL: 64},
+		packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
+}
+
+// What is held for a destination that is being asked for.
+const (
+	heldPerHost = 8
+	heldMax     = 4096
+	heldFor     = int64(3 * time.Second)
+	askAgain    = int64(time.Second)
+)
+
+// holding keeps packets to destinations whose Ethernet address is not known.
+type holding struct {
+	mu  sync.Mutex // guards all below
+	n   int
+	dst map[netip.Addr]*heldHost
+}
+
+type heldHost struct {
+	asked   int64
+	packets []heldPacket
+}
+
+type heldPacket struct {
+	in flow.PacketIn
+}
+
+func newHolding() *holding { return &holding{dst: map[netip.Addr]*heldHost{}} }
+
+// hold keeps a packet and asks all hosts of the subnet for its destination.
+func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *subnet) {
+	h := e.held
+	h.mu.Lock()
+	host := h.dst[dst]
+	if host == nil {
+		host = &heldHost{}
+		if h.n < heldMax {
+			h.dst[dst] = host
+		}
+	}
+	ask := in.Time-host.asked > askAgain
+	if ask {
+		host.asked = in.Time
+	}
+	if len(host.packets) < heldPerHost && h.n < heldMax {
+		kept := heldPacket{in: *in}
+		kept.in.Data = append([]byte(nil), in.Data...)
+		host.packets = append(host.packets, kept)
+		h.n++
+	} else {
+		e.count.heldShed.Add(1)
+	}
+	h.mu.Unlock()
+	if !ask {
+		return
+	}
+	vlan := uint16(0)
+	if to.vlan != 0 {
+		vlan = to.vlan | flow.VLANPresent
+	}
+	var frame []byte
+	if dst.Is4() {
+		frame = packet.AppendARPRequest(nil, vlan, packet.ARPFields{SenderMAC: e.cfg.RouterMAC, SenderIP: to.gateway, TargetIP: dst})
+	} else {
+		frame = packet.AppendNDSolicit(nil, vlan, packet.NDFields{SrcMAC: e.cfg.RouterMAC, SrcIP: to.gateway, Target: dst})
+	}
+	e.count.floods.Add(1)
+	e.toAll(d, frame, flow.Location{})
+}
+
+// learnt releases the packets that are held for a sender that has just made
+// itself known.
+func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
+	if len(e.subnets) == 0 || in.Src == (flow.Location{}) {
+		return
+	}
+	h := e.held
+	h.mu.Lock()
+	host := h.dst[a]
+	if host != nil {
+		delete(h.dst, a)
+		h.n -= len(host.packets)
+	}
+	h.mu.Unlock()
+	to := e.subnetOf(a)
+	if host == nil || to == nil {
+		return
+	}
+	for i := range host.packets {
+		held := &host.packets[i].in
+		held.Time, held.Dst, held.DstMAC = in.Time, in.Src, in.Key.EthSrc
+		k := &held.Key
+		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, in.Key.EthSrc))
+	}
+}
+
+// expire gives up packets that have been held too long.
+func (h *holding) expire(now int64, c *counters) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a, host := range h.dst {
+		if now-host.asked > heldFor {
+			c.heldShed.Add(uint64(len(host.packets)))
+			h.n -= len(host.packets)
+			delete(h.dst, a)
+		}
+	}
+}
+
+// message describes a route for people.
+func (r *route) message() *api.Route {
+	m := &api.Route{
+		Src: r.src.String(), Dst: r.dst.String(), Vlan: uint32(r.vlan &^ flow.VLANPresent), Protected: r.protected(),
+		Since: time.Unix(0, r.since).UTC().Format(time.RFC3339), Reroutes: r.moved,
+	}
+	if r.ip.IsValid() {
+		m.Dst = r.ip.String()
+	}
+	for _, h := range r.hops {
+		m.Hops = append(m.Hops, &api.Hop{Dpid: h.sw.String(), InPort: uint32(h.in), OutPort: uint32(h.out)})
+	}
+	return m
+}

@@ -1,0 +1,123 @@
+package hosts
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// An announcer knows which hosts are not what was last published of them. The
+// packet path only marks hosts; events are made from what they are when they
+// are published, so that no change is ever lost, only intermediate ones merged,
+// and no queue is longer than there are hosts. table.mu comes before its lock.
+type announcer struct {
+	wake chan struct{}
+
+	mu    sync.Mutex // guards queue and host.queued
+	queue []*host
+}
+
+// published is what was last published of a host.
+type published struct {
+	at        flow.Location
+	addresses []string
+}
+
+func newAnnouncer() *announcer { return &announcer{wake: make(chan struct{}, 1)} }
+
+// add marks a host as changed.
+func (a *announcer) add(h *host) {
+	a.mu.Lock()
+	if !h.queued {
+		h.queued = true
+		a.queue = append(a.queue, h)
+	}
+	a.mu.Unlock()
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waiting returns how many hosts have changed.
+func (a *announcer) waiting() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.queue)
+}
+
+// take returns the hosts that have changed, and unmarks them.
+func (a *announcer) take(list []*host) []*host {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list = append(list[:0], a.queue...)
+	for _, h := range list {
+		h.queued = false
+	}
+	clear(a.queue)
+	a.queue = a.queue[:0]
+	return list
+}
+
+// drain publishes what has changed.
+func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
+	list = t.news.take(list)
+	for i, h := range list {
+		t.mu.Lock()
+		events := h.news()
+		t.mu.Unlock()
+		for _, e := range events {
+			publish(e)
+		}
+		list[i] = nil
+	}
+	return list
+}
+
+// news returns the events that lead from what was published to what is.
+func (h *host) news() (events []*api.HostChanged) {
+	msg := h.message()
+	now := &published{at: h.at.Load().Location, addresses: slices.Concat(msg.Ipv4, msg.Ipv6)}
+	old := h.published
+	add := func(change string, from *api.Location) {
+		events = append(events, &api.HostChanged{Host: msg, Change: change, From: from})
+	}
+	switch {
+	case h.gone.Load() && old == nil:
+	case h.gone.Load():
+		add("gone", nil)
+		now = nil
+	case old == nil:
+		add("learnt", nil)
+	default:
+		if old.at != now.at {
+			add("moved", api.NewLocation(old.at))
+		}
+		if !slices.Equal(old.addresses, now.addresses) {
+			add("addresses", nil)
+		}
+	}
+	h.published = now
+	return events
+}
+
+// message returns the host as others see it.
+func (h *host) message() *api.Host {
+	m := &api.Host{
+		Mac: h.id.mac().String(), Vlan: uint32(h.id.vlan()), At: api.NewLocation(h.at.Load().Location),
+		FirstSeen: rfc3339(h.first), LastSeen: rfc3339(h.seen.Load()), Moves: h.moves,
+	}
+	for _, a := range h.addresses {
+		if a.ip.Is4() {
+			m.Ipv4 = append(m.Ipv4, a.ip.String())
+		} else {
+			m.Ipv6 = append(m.Ipv6, a.ip.String())
+		}
+	}
+	return m
+}
+
+func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,114 @@
+package hosts
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"weft/flow"
+)
+
+// Config is the configuration of hosts.
+type Config struct {
+	// PortLimit is how many hosts may be behind one port.
+	PortLimit int `yaml:"port_limit"`
+	// AddressLimit is how many IPv4 and IPv6 addresses a host may have.
+	AddressLimit int `yaml:"address_limit"`
+	// Limit is how many hosts there may be in all.
+	Limit int `yaml:"limit"`
+	// Age is how long a host may be silent. It is asked, by ARP or neighbour
+	// solicitation, before it is given up.
+	Age time.Duration `yaml:"age"`
+	// Verify is how long the present holder of a place or an address has, when
+	// somebody else claims it, to answer that it is still there.
+	Verify time.Duration `yaml:"verify"`
+	// Penalty is for how long a claim that has failed is refused at once.
+	Penalty time.Duration `yaml:"penalty"`
+	// PortGrace is how long hosts stay known when their port has gone down.
+	PortGrace time.Duration `yaml:"port_grace"`
+	// SwitchGrace is how long hosts stay known when their switch is gone.
+	SwitchGrace time.Duration `yaml:"switch_grace"`
+	// Moves is how often a host may move in MoveWindow. One that moves more
+	// often stays where it is for Quarantine.
+	Moves      int           `yaml:"moves"`
+	MoveWindow time.Duration `yaml:"move_window"`
+	Quarantine time.Duration `yaml:"quarantine"`
+	// Gateways are Ethernet, IPv4 and IPv6 addresses that belong to the network
+	// itself: no host may have them.
+	Gateways []string `yaml:"gateways"`
+	// ProbeMAC is the address that questions to hosts come from.
+	ProbeMAC string `yaml:"probe_mac"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() *Config {
+	return &Config{
+		PortLimit: 1024, AddressLimit: 32, Limit: 200_000,
+		Age: 10 * time.Minute, Verify: 300 * time.Millisecond, Penalty: 5 * time.Second,
+		PortGrace: 10 * time.Second, SwitchGrace: time.Minute,
+		Moves: 5, MoveWindow: 10 * time.Second, Quarantine: 30 * time.Second,
+		ProbeMAC: "02:57:46:00:00:01",
+	}
+}
+
+// Validate says which key is wrong, what it is and what is allowed.
+func (c *Config) Validate() error {
+	for _, n := range []struct {
+		key string
+		is  int
+		max int
+	}{
+		{"port_limit", c.PortLimit, 1_000_000}, {"address_limit", c.AddressLimit, 10_000},
+		{"limit", c.Limit, 10_000_000}, {"moves", c.Moves, 1000},
+	} {
+		if n.is < 1 || n.is > n.max {
+			return fmt.Errorf("%s is %d: want 1 to %d", n.key, n.is, n.max)
+		}
+	}
+	for _, d := range []struct {
+		key      string
+		is       time.Duration
+		min, max time.Duration
+	}{
+		{"age", c.Age, time.Second, 30 * 24 * time.Hour},
+		{"verify", c.Verify, 20 * time.Millisecond, 10 * time.Second},
+		{"penalty", c.Penalty, c.Verify, time.Hour},
+		{"port_grace", c.PortGrace, 0, 24 * time.Hour},
+		{"switch_grace", c.SwitchGrace, 0, 24 * time.Hour},
+		{"move_window", c.MoveWindow, 100 * time.Millisecond, time.Hour},
+		{"quarantine", c.Quarantine, 100 * time.Millisecond, 24 * time.Hour},
+	} {
+		if d.is < d.min || d.is > d.max {
+			return fmt.Errorf("%s is %v: want %v to %v", d.key, d.is, d.min, d.max)
+		}
+	}
+	if m, err := flow.ParseMAC(c.ProbeMAC); err != nil || m.Multicast() || m == (flow.MAC{}) {
+		return fmt.Errorf("probe_mac is %q: want the Ethernet address of no host, such as 02:57:46:00:00:01", c.ProbeMAC)
+	}
+	_, err := c.gateways()
+	return err
+}
+
+// owned is the addresses that no host may have.
+type owned struct {
+	macs map[flow.MAC]bool
+	ips  map[netip.Addr]bool
+}
+
+// gateways reads Gateways and ProbeMAC.
+func (c *Config) gateways() (owned, error) {
+	o := owned{map[flow.MAC]bool{}, map[netip.Addr]bool{}}
+	for i, s := range c.Gateways {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			o.ips[ip.Unmap().WithZone("")] = true
+		} else if mac, err := flow.ParseMAC(strings.ToLower(s)); err == nil {
+			o.macs[mac] = true
+		} else {
+			return o, fmt.Errorf("gateways[%d] is %q: want an Ethernet, IPv4 or IPv6 address", i, s)
+		}
+	}
+	mac, err := flow.ParseMAC(c.ProbeMAC)
+	o.macs[mac] = true
+	return o, err
+}

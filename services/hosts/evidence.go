@@ -1,0 +1,98 @@
+package hosts
+
+import (
+	"net/netip"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// evidence is what a packet says of a host's addresses, beyond that its sender
+// is there. Ordinary IPv4 and IPv6 packets say nothing: their source address
+// may be that of a host behind a router.
+type evidence struct {
+	ip   netip.Addr // not valid: none
+	who  id         // whose address it is
+	weak bool       // adds an address, never takes one from another host
+}
+
+// carries reports whether a packet may hold evidence, from its key alone.
+func carries(k *flow.Key) bool {
+	switch k.EthType {
+	case flow.EthTypeARP:
+		return true
+	case flow.EthTypeIPv4:
+		return k.IPProto == flow.IPProtoUDP && k.TPSrc == packet.DHCPv4ServerPort
+	case flow.EthTypeIPv6:
+		return k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert) ||
+			k.IPProto == flow.IPProtoUDP && k.TPSrc == packet.DHCPv6ServerPort
+	}
+	return false
+}
+
+// testimony appends the evidence in a packet. It refuses what contradicts
+// itself: ARP or ND whose sender is not the frame's.
+func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal) {
+	who := newID(k.EthSrc, k.VLAN)
+	switch k.EthType {
+	case flow.EthTypeARP:
+		if k.ARPOp == 0 {
+			return list, accepted // not ARP for IPv4 over Ethernet
+		}
+		if k.ARPSHA != k.EthSrc {
+			return list, spoofed
+		}
+		list = add(list, evidence{ip: netip.AddrFrom4(k.ARPSPA), who: who})
+	case flow.EthTypeIPv4:
+		if d, ok := packet.ParseDHCPv4(frame); ok && d.Type() == packet.DHCPAck {
+			list = add(list, evidence{ip: d.YourIP(), who: newID(d.ClientMAC(), k.VLAN)})
+		}
+	case flow.EthTypeIPv6:
+		if k.IPProto == flow.IPProtoUDP {
+			return reply6(k, frame, list), accepted
+		}
+		nd, ok := packet.ParseND(frame)
+		if !ok {
+			return list, accepted // RFC 4861 has hosts ignore it, too
+		}
+		if m, ok := nd.SourceMAC(); ok && m != k.EthSrc {
+			return list, spoofed
+		}
+		if m, ok := nd.TargetMAC(); ok && m != k.EthSrc {
+			return list, spoofed
+		}
+		if nd.Type() == flow.ICMPv6Solicit {
+			list = add(list, evidence{ip: netip.AddrFrom16(k.IPv6Src), who: who})
+		} else {
+			list = add(list, evidence{ip: nd.Target(), who: who, weak: !nd.Override()})
+		}
+	}
+	return list, accepted
+}
+
+// reply6 appends the addresses that a DHCPv6 server gives to the host that its
+// reply goes to.
+func reply6(k *flow.Key, frame []byte, list []evidence) []evidence {
+	d, ok := packet.ParseDHCPv6(frame)
+	if !ok || d.Type() != packet.DHCPv6Reply || k.EthDst.Multicast() {
+		return list
+	}
+	for _, a := range d.Addresses(nil) {
+		if a.Valid > 0 {
+			list = add(list, evidence{ip: a.Addr, who: newID(k.EthDst, k.VLAN)})
+		}
+	}
+	return list
+}
+
+// add appends evidence of an address that a host can have.
+func add(list []evidence, e evidence) []evidence {
+	ip := e.ip.Unmap()
+	if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip == broadcast4 {
+		return list
+	}
+	e.ip = ip
+	return append(list, e)
+}
+
+var broadcast4 = netip.AddrFrom4([4]byte{255, 255, 255, 255})

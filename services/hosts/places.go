@@ -1,0 +1,167 @@
+package hosts
+
+import (
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// A place is a port, as far as hosts live there. table.mu guards it, but for
+// its location, which never changes.
+type place struct {
+	flow.Location
+	sw    *attached
+	down  bool
+	since int64 // of down
+	role  flow.PortRole
+	hosts map[*host]struct{}
+}
+
+// attached is a switch.
+type attached struct {
+	gone   bool
+	since  int64 // of gone
+	places map[flow.Port]*place
+}
+
+// alive reports whether hosts at the place can be heard and reached.
+func (p *place) alive() bool {
+	return !p.down && !p.sw.gone && p.role != flow.RoleLink && p.role != flow.RoleBlocked
+}
+
+// lost reports whether hosts at the place are to be given up.
+func (p *place) lost(cfg *Config, now int64) bool {
+	switch {
+	case p.role == flow.RoleLink:
+		return true
+	case p.sw.gone:
+		return now-p.sw.since >= int64(cfg.SwitchGrace)
+	case p.down:
+		return now-p.since >= int64(cfg.PortGrace)
+	}
+	return false
+}
+
+// attached returns the record of a switch, a new one if there is none.
+func (t *table) attached(sw flow.DPID) *attached {
+	a := t.switches[sw]
+	if a == nil {
+		a = &attached{places: map[flow.Port]*place{}}
+		t.switches[sw] = a
+	}
+	return a
+}
+
+// place returns the record of a port, a new one if there is none.
+func (t *table) place(at flow.Location) *place {
+	a := t.attached(at.Switch)
+	p := a.places[at.Port]
+	if p == nil {
+		p = &place{Location: at, sw: a, role: flow.RoleEdge, hosts: map[*host]struct{}{}}
+		if t.links[at] {
+			p.role = flow.RoleLink
+		}
+		a.places[at.Port] = p
+	}
+	return p
+}
+
+// switchChanged takes a switch that has connected, with its ports, or is gone.
+func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*api.Port) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.attached(sw)
+	if a.gone == connected {
+		a.gone, a.since = !connected, now
+	}
+	if !connected {
+		t.due(now + int64(t.cfg.SwitchGrace))
+		return
+	}
+	listed := map[flow.Port]bool{}
+	for _, p := range ports {
+		listed[flow.Port(p.GetPort())] = true
+		t.portLocked(now, sw, p, false)
+	}
+	for n, p := range a.places {
+		if !listed[n] {
+			t.lower(now, p)
+		}
+	}
+}
+
+// portChanged takes a port that was added, modified or removed.
+func (t *table) portChanged(now int64, sw flow.DPID, p *api.Port, removed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.portLocked(now, sw, p, removed)
+}
+
+func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool) {
+	p := t.attached(sw).places[flow.Port(msg.GetPort())]
+	switch {
+	case p == nil: // no host there: nothing to remember
+	case removed || !msg.GetUp():
+		t.lower(now, p)
+	default:
+		p.down = false
+	}
+}
+
+// lower takes a port that has gone down.
+func (t *table) lower(now int64, p *place) {
+	if !p.down {
+		p.down, p.since = true, now
+		t.due(now + int64(t.cfg.PortGrace))
+	}
+}
+
+// roleChanged takes a new role of a port: hosts are not on links.
+func (t *table) roleChanged(now int64, at flow.Location, role string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if role == flow.RoleLink.String() {
+		t.links[at] = true
+	} else {
+		delete(t.links, at)
+	}
+	p := t.attached(at.Switch).places[at.Port]
+	if p == nil {
+		return
+	}
+	for r := flow.RoleUnsettled; r <= flow.RoleBlocked; r++ {
+		if r.String() == role {
+			p.role = r
+		}
+	}
+	if p.role == flow.RoleLink {
+		for h := range p.hosts {
+			t.remove(h)
+		}
+	}
+}
+
+// evict gives up the hosts at places that are lost, and forgets places
+// without hosts and switches without places.
+func (t *table) evict(now int64) {
+	for sw, a := range t.switches {
+		for n, p := range a.places {
+			if p.lost(t.cfg, now) {
+				for h := range p.hosts {
+					t.remove(h)
+				}
+			} else if len(p.hosts) > 0 && p.sw.gone {
+				t.due(p.sw.since + int64(t.cfg.SwitchGrace))
+			} else if len(p.hosts) > 0 && p.down {
+				t.due(p.since + int64(t.cfg.PortGrace))
+			}
+			if len(p.hosts) == 0 && !t.claimed(p) {
+				delete(a.places, n)
+			}
+		}
+		if len(a.places) == 0 && a.gone && now-a.since > int64(t.cfg.SwitchGrace)+int64(time.Minute) {
+			delete(t.switches, sw)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// Package hosts is the service that knows which host is attached where and
+// what its addresses are. It is the stage of the pipeline behind discovery: it
+// learns from edge ports only, refuses what does not fit, and tells the stages
+// after it where the sender and the destination of a packet are.
+//
+// Only the list of services imports it; only this file imports weft.
+package hosts
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "hosts",
+		Doc:        "knows which host is attached where, and its addresses",
+		Serves:     weft.Methods(api.ListHosts, api.FindHost),
+		Calls:      weft.Methods(api.Send),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent),
+		Publishes:  weft.Subjects(api.HostChangedEvent),
+		Stage:      true,
+		Class:      weft.Latency,
+		Scale:      weft.Single,
+		Config:     DefaultConfig(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	t := newTable(env.Config.(*Config))
+	for r := accepted + 1; r < refusals; r++ {
+		t.tally.metrics[r] = env.Metric.Counter("refused_total", "Packets not taken as evidence of a host.", "reason", r.String())
+	}
+	env.Metric.Gauge("hosts", "Hosts known.", func() float64 { return float64(t.size()) })
+	env.Metric.Gauge("events_waiting", "Hosts whose changes are not published yet.", func() float64 { return float64(t.news.waiting()) })
+	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
+
+	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
+		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
+			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
+		}
+	})
+	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
+		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
+			t.portChanged(now(), sw, m.Port, m.Removed)
+		}
+	})
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, m *api.PortRoleChanged) {
+		t.roleChanged(now(), m.GetPort().GetAt().Flow(), m.GetPort().GetRole())
+	})
+	weft.Handle(env, api.ListHosts, func(context.Context, *api.ListHostsRequest) (*api.ListHostsResponse, error) {
+		return t.list(), nil
+	})
+	weft.Handle(env, api.FindHost, func(_ context.Context, r *api.FindHostRequest) (*api.Host, error) {
+		return t.find(r.GetAddress(), r.GetVlan())
+	})
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { announce(ctx, env, t) })
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		d := &flow.Decision{}
+		t.advance(now(), d)
+		if d.Empty() {
+			continue
+		}
+		if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
+			failed.Add(float64(len(d.Outs)))
+			env.Log.Debug("questions to hosts not sent", "error", err)
+		}
+	}
+}
+
+// announce publishes what changes until ctx ends.
+func announce(ctx context.Context, env *weft.Env, t *table) {
+	var list []*host
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.news.wake:
+			list = t.drain(list, func(e *api.HostChanged) {
+				if ctx.Err() == nil {
+					weft.Publish(env, api.HostChangedEvent, e)
+				}
+			})
+		}
+	}
+}
+
+func now() int64 { return time.Now().UnixNano() }

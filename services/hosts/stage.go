@@ -1,0 +1,132 @@
+package hosts
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"weft/flow"
+)
+
+// touchGap is how exactly it is known when a host was last seen, in
+// nanoseconds: writing it for every packet would have processors fight for the
+// memory.
+const touchGap = int64(20 * time.Millisecond)
+
+// A cache remembers the hosts that the packets of one switch were about.
+type cache [256]struct {
+	id   id
+	host *host
+}
+
+// find returns the host with an id, nil if there is none.
+func (c *cache) find(x *index, i id) *host {
+	e := &c[i.hash()>>56]
+	if e.id == i && e.host != nil && !e.host.gone.Load() {
+		return e.host
+	}
+	h := x.host(i)
+	if h != nil {
+		e.id, e.host = i, h
+	}
+	return h
+}
+
+// open returns the stage for one switch: it learns who is where from edge
+// ports, and says of every packet where sender and destination are.
+func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
+	known := &cache{}
+	var says []evidence
+	probes, _ := flow.ParseMAC(t.cfg.ProbeMAC)
+	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+		k := &in.Key
+		who := newID(k.EthSrc, k.VLAN)
+		var h *host
+		switch in.Role {
+		case flow.RoleEdge:
+			if k.EthSrc.Multicast() || k.EthSrc == (flow.MAC{}) {
+				t.tally.add(source)
+				return flow.Drop
+			}
+			h = known.find(t.index, who)
+			if h == nil || h.at.Load().Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) {
+				var why refusal
+				h, says, why = t.examine(in, who, d, says[:0])
+				if why != accepted {
+					t.refuse(why, in, log)
+					return flow.Drop
+				}
+			} else if in.Time-h.seen.Load() > touchGap {
+				h.seen.Store(in.Time)
+			}
+			if k.EthDst == probes {
+				return flow.Done // the answer to a question of ours
+			}
+		case flow.RoleLink:
+			if h = known.find(t.index, who); h == nil {
+				t.tally.add(onLink)
+			}
+		case flow.RoleBlocked:
+			t.tally.add(blocked)
+			return flow.Drop
+		default:
+			t.tally.add(unsettled)
+			return flow.Drop
+		}
+		if h != nil {
+			in.Src = h.at.Load().Location
+		}
+		if to := t.destination(k, known); to != nil {
+			in.Dst, in.DstMAC = to.at.Load().Location, to.id.mac()
+		}
+		return flow.Next
+	}
+}
+
+// examine is the long way of a packet from an edge port: its sender is not
+// known there, or it is evidence of addresses.
+func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evidence) (*host, []evidence, refusal) {
+	if t.owned.macs[in.Key.EthSrc] {
+		return nil, says, gateway
+	}
+	says, why := testimony(&in.Key, in.Data, says)
+	if why != accepted {
+		return nil, says, why
+	}
+	h, why := t.observe(sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, says: says}, d)
+	return h, says, why
+}
+
+// refuse counts a refusal, and logs the first, second, fourth, eighth and so
+// on of those that may be an attack.
+func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
+	n := t.tally.add(why)
+	if why != unverified && n&(n-1) == 0 {
+		log.Warn("packet refused", "reason", why.String(), "dpid", in.Switch, "port", in.Key.InPort,
+			"eth_src", in.Key.EthSrc, "refused", n)
+	}
+}
+
+// destination returns the host that a packet is for: by the target of an ARP
+// request or neighbour solicitation, else by Ethernet destination, else, for
+// what goes to a router, by IP destination.
+func (t *table) destination(k *flow.Key, known *cache) *host {
+	switch {
+	case k.EthType == flow.EthTypeARP && k.ARPOp == 1:
+		return t.holder(netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff)
+	case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && k.ICMPType == flow.ICMPv6Solicit:
+		return t.holder(netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff)
+	case k.EthDst.Multicast():
+		return nil
+	}
+	if h := known.find(t.index, newID(k.EthDst, k.VLAN)); h != nil {
+		return h
+	}
+	switch k.EthType {
+	case flow.EthTypeIPv4:
+		return t.routed(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
+	case flow.EthTypeIPv6:
+		return t.routed(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package hosts
+
+import (
+	"math"
+	"net/netip"
+	"sync"
+
+	"weft/flow"
+)
+
+// A table is what is known of hosts and places, and the decisions about them.
+// Its methods take the time in nanoseconds since 1970. The index may be read
+// at any time; all else is under mu.
+type table struct {
+	cfg   *Config
+	owned owned
+	tally *tally
+	news  *announcer
+	*index
+
+	mu       sync.Mutex // guards the following, and changes of the index
+	switches map[flow.DPID]*attached
+	links    map[flow.Location]bool // ports that are links
+	claims   map[claimKey]*claim
+	count    int
+	deadline int64 // nothing happens by itself before this time
+}
+
+func newTable(cfg *Config) *table {
+	owned, err := cfg.gateways()
+	if err != nil {
+		panic("hosts: configuration not validated: " + err.Error())
+	}
+	return &table{
+		cfg: cfg, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
+		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey]*claim{},
+		deadline: math.MaxInt64,
+	}
+}
+
+// due says that something happens by itself at a time.
+func (t *table) due(at int64) { t.deadline = min(t.deadline, at) }
+
+// A sighting is a packet of a host at an edge port.
+type sighting struct {
+	now  int64
+	who  id
+	at   flow.Location
+	says []evidence
+}
+
+// observe takes a sighting: it learns the host, moves it, or says why not, and
+// binds the addresses that the packet is evidence of. Questions to hosts that
+// this raises go into d. The host is nil if it is not known.
+func (t *table) observe(s sighting, d *flow.Decision) (*host, refusal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, why := t.locate(s, d)
+	if why != accepted {
+		return h, why
+	}
+	for _, e := range s.says {
+		if why = t.testify(s, e, d); why != accepted {
+			return h, why
+		}
+	}
+	return h, accepted
+}
+
+// locate sees that the sender is at the place where it was seen.
+func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
+	if t.links[s.at] {
+		return nil, onLink
+	}
+	h := t.host(s.who)
+	if h == nil {
+		return t.learn(s)
+	}
+	if h.at.Load().Location == s.at {
+		h.seen.Store(s.now)
+		return h, accepted
+	}
+	return h, t.relocate(s, h, d)
+}
+
+// learn makes a new host.
+func (t *table) learn(s sighting) (*host, refusal) {
+	if t.count >= t.cfg.Limit {
+		return nil, tableLimit
+	}
+	p := t.place(s.at)
+	if len(p.hosts) >= t.cfg.PortLimit {
+		return nil, portLimit
+	}
+	h := &host{id: s.who, first: s.now}
+	h.at.Store(p)
+	h.seen.Store(s.now)
+	p.hosts[h] = struct{}{}
+	t.count++
+	t.put(h)
+	t.news.add(h)
+	t.due(s.now + int64(t.cfg.Age)*8/10)
+	return h, accepted
+}
+
+// move puts a host to another place, unless it moves too often.
+func (t *table) move(now int64, h *host, to flow.Location) refusal {
+	if h.quarantine > now {
+		return quarantined
+	}
+	p := t.place(to)
+	if len(p.hosts) >= t.cfg.PortLimit {
+		return portLimit
+	}
+	if len(h.moved) >= t.cfg.Moves {
+		if now-h.moved[len(h.moved)-t.cfg.Moves] < int64(t.cfg.MoveWindow) {
+			h.quarantine = now + int64(t.cfg.Quarantine)
+			return quarantined
+		}
+		h.moved = append(h.moved[:0], h.moved[1:]...)
+	}
+	h.moved = append(h.moved, now)
+	h.moves++
+	delete(h.at.Load().hosts, h)
+	p.hosts[h] = struct{}{}
+	h.at.Store(p)
+	h.seen.Store(now)
+	delete(t.claims, claimKey{who: h.id})
+	t.news.add(h)
+	return accepted
+}
+
+// testify takes evidence of an address.
+func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
+	if t.owned.ips[e.ip] {
+		return gateway
+	}
+	h := t.host(e.who)
+	if h == nil {
+		return accepted // DHCP for a host that has not been seen
+	}
+	if a := h.has(e.ip); a != nil {
+		if e.who == s.who {
+			a.confirmed = s.now
+		}
+		return accepted
+	}
+	holder := t.holder(e.ip, e.who.vlan())
+	switch {
+	case holder == nil:
+	case e.weak:
+		return accepted
+	case holder.at.Load() == h.at.Load() || !holder.at.Load().alive():
+		t.strip(holder, e.ip)
+	default:
+		return t.contest(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location}, holder, d)
+	}
+	return t.grant(s.now, h, e.ip)
+}
+
+// grant gives an address to a host. One with too many gives up that which it
+// has not confirmed for longest, if that is long ago.
+func (t *table) grant(now int64, h *host, ip netip.Addr) refusal {
+	if len(h.addresses) >= t.cfg.AddressLimit {
+		oldest := &h.addresses[0]
+		for i := range h.addresses {
+			if h.addresses[i].confirmed < oldest.confirmed {
+				oldest = &h.addresses[i]
+			}
+		}
+		if now-oldest.confirmed < int64(t.cfg.Age) {
+			return addressLimit
+		}
+		t.strip(h, oldest.ip)
+	}
+	h.addresses = append(h.addresses, address{ip, now})
+	t.bind(ip, h)
+	t.news.add(h)
+	return accepted
+}
+
+// strip takes an address from a host.
+func (t *table) strip(h *host, ip netip.Addr) {
+	for i := range h.addresses {
+		if h.addresses[i].ip == ip {
+			h.addresses = append(h.addresses[:i], h.addresses[i+1:]...)
+			break
+		}
+	}
+	t.unbind(ip, h)
+	delete(t.claims, claimKey{who: h.id, ip: ip})
+	t.news.add(h)
+}
+
+// remove gives up a host.
+func (t *table) remove(h *host) {
+	h.gone.Store(true)
+	t.drop(h)
+	t.count--
+	for _, a := range h.addresses {
+		t.unbind(a.ip, h)
+		delete(t.claims, claimKey{who: h.id, ip: a.ip})
+	}
+	delete(t.claims, claimKey{who: h.id})
+	delete(h.at.Load().hosts, h)
+	t.news.add(h)
+}
+
+// size returns how many hosts there are.
+func (t *table) size() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.count
+}

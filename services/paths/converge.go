@@ -1,0 +1,165 @@
+package paths
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// gatherFor is how long what has been gained waits for more: at start, and
+// when a switch returns, links come by the hundred. A loss never waits.
+const gatherFor = 10 * time.Millisecond
+
+// pathsMax bounds the paths of one answer.
+const pathsMax = 64
+
+// convergence turns changes of links into new topologies and tells of them.
+type convergence struct {
+	publish func(*api.PathsConverged)
+	wake    chan struct{}
+
+	mu     sync.Mutex // guards writing graph, and all below
+	graph  *Graph
+	gained []*api.Link
+}
+
+func newConvergence(publish func(*api.PathsConverged)) *convergence {
+	return &convergence{publish: publish, wake: make(chan struct{}, 1), graph: NewGraph()}
+}
+
+// gather publishes gains that have waited long enough, until ctx ends.
+func (c *convergence) gather(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(gatherFor):
+		}
+		c.mu.Lock()
+		c.converge(nil, time.Now())
+		c.mu.Unlock()
+	}
+}
+
+func (c *convergence) later() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// converge makes the next topology and tells of it if it is another. It is
+// called with the lock, so that versions are told in order.
+func (c *convergence) converge(lost []*api.Link, began time.Time) {
+	old := c.graph.Current()
+	tree := old.Tree()
+	now := c.graph.Snapshot()
+	gained := c.gained
+	c.gained = nil
+	if now == old && len(lost) == 0 && len(gained) == 0 {
+		return
+	}
+	c.publish(&api.PathsConverged{
+		Version: now.Version(), Lost: lost, Gained: gained, TreeChanged: now.Tree() != tree,
+		TookUs: uint64(time.Since(began).Microseconds()),
+	})
+}
+
+func (c *convergence) switchChanged(e *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(e.Switch.Dpid)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Switch.Connected {
+		c.graph.AddSwitch(sw)
+		c.later()
+		return
+	}
+	c.graph.RemoveSwitch(sw)
+	c.converge(nil, time.Now())
+}
+
+func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
+	src, dst := e.Link.Src.Flow(), e.Link.Dst.Flow()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !e.Removed && (e.Link.State == "up" || e.Link.State == "one_way") {
+		// The graph itself sees to it that both directions are there.
+		if c.graph.SetLink(Link{Src: src, Dst: dst, Weight: min(e.Link.Weight, MaxWeight)}) {
+			c.gained = append(c.gained, e.Link)
+			c.later()
+		}
+		return
+	}
+	if c.graph.RemoveLink(src, dst) {
+		c.converge([]*api.Link{e.Link}, now)
+	}
+}
+
+func (c *convergence) findPath(_ context.Context, req *api.FindPathRequest) (*api.FindPathResponse, error) {
+	src, err := flow.ParseDPID(req.Src)
+	if err == nil && !c.graph.Current().Has(src) {
+		return nil, api.Errorf(codes.NotFound, "switch %v is not connected", src)
+	}
+	dst, err2 := flow.ParseDPID(req.Dst)
+	if err2 == nil && !c.graph.Current().Has(dst) {
+		return nil, api.Errorf(codes.NotFound, "switch %v is not connected", dst)
+	}
+	if err != nil || err2 != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "path from %q to %q: want two datapath ids of 16 hex digits", req.Src, req.Dst)
+	}
+	if req.Count > pathsMax {
+		return nil, api.Errorf(codes.InvalidArgument, "count %d: want at most %d", req.Count, pathsMax)
+	}
+	t := c.graph.Current()
+	var found []Path
+	switch {
+	case req.Kind != "" && req.Kind != "shortest" && req.Kind != "disjoint":
+		return nil, api.Errorf(codes.InvalidArgument, "kind %q: want shortest or disjoint", req.Kind)
+	case req.Kind == "disjoint":
+		found = t.Disjoint(src, dst, max(1, int(req.Count)))
+	case req.Count > 1:
+		found = t.KShortest(src, dst, int(req.Count))
+	default:
+		if p, ok := t.Path(src, dst, req.Hash); ok {
+			found = []Path{p}
+		}
+	}
+	resp := &api.FindPathResponse{Version: t.Version()}
+	for _, p := range found {
+		cost, err := t.Weight(p)
+		if err != nil {
+			return nil, api.Errorf(codes.Internal, "computed path is not one: %w", err)
+		}
+		m := &api.Path{Cost: cost, Hops: make([]*api.Hop, len(p))}
+		for i, h := range p {
+			m.Hops[i] = &api.Hop{Dpid: h.Switch.String(), InPort: uint32(h.In), OutPort: uint32(h.Out)}
+		}
+		resp.Paths = append(resp.Paths, m)
+	}
+	return resp, nil
+}
+
+func (c *convergence) getTree(context.Context, *api.GetTreeRequest) (*api.Tree, error) {
+	t := c.graph.Current()
+	resp := &api.Tree{Version: t.Version()}
+	tree := t.Tree()
+	for _, sw := range tree.Switches() {
+		for _, p := range tree.Ports(sw) {
+			resp.Ports = append(resp.Ports, api.NewLocation(flow.Location{Switch: sw, Port: p}))
+		}
+	}
+	return resp, nil
+}

@@ -1,0 +1,303 @@
+package southbound
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// appendOp appends the message of one operation of d.
+func (s *session) appendOp(dst []byte, d *flow.Decision, op *flow.Op, xid uint32) ([]byte, error) {
+	switch op.Kind {
+	case flow.OpFlow:
+		return s.version.AppendFlowMod(dst, xid, &d.Flows[op.Index])
+	case flow.OpPacketOut:
+		return s.version.AppendPacketOut(dst, xid, &d.Outs[op.Index])
+	case flow.OpGroup:
+		return s.version.AppendGroupMod(dst, xid, &d.Groups[op.Index])
+	case flow.OpMeter:
+		return s.version.AppendMeterMod(dst, xid, &d.Meters[op.Index])
+	}
+	return dst, api.Errorf(codes.Internal, "operation of unknown kind %d", op.Kind)
+}
+
+func (c *batchCounts) op(kind flow.OpKind) {
+	switch kind {
+	case flow.OpFlow:
+		c.flowMods++
+	case flow.OpPacketOut:
+		c.packetOuts++
+	}
+}
+
+// emit carries out the decision about a packet of own, on the goroutine that
+// read it: what is for own is gathered until the end of the batch, what is for
+// other switches is sent at once, and so before it.
+func (h *hub) emit(own *session, d *flow.Decision) {
+	if d.Fenced() {
+		h.applyLater(d)
+		return
+	}
+	var target *session
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		if op.Switch == own.dpid {
+			if b, err := own.appendOp(own.scratch, d, op, own.xid.Add(1)); err != nil {
+				h.unsendable(own, err)
+			} else {
+				own.scratch = b
+				own.batch.op(op.Kind)
+			}
+			continue
+		}
+		if target == nil || target.dpid != op.Switch {
+			own.sendForeign(target)
+			if target = h.session(op.Switch); target == nil {
+				h.total.shed.away.Add(1)
+				continue
+			}
+		}
+		if b, err := target.appendOp(own.foreign, d, op, target.xid.Add(1)); err != nil {
+			h.unsendable(target, err)
+		} else {
+			own.foreign = b
+			target.count.op(op.Kind)
+		}
+	}
+	own.sendForeign(target)
+}
+
+// applyLater carries out a decision that has fences without being waited for.
+func (h *hub) applyLater(d *flow.Decision) {
+	kept := copyOps(d)
+	go func() { _, _ = h.apply(context.Background(), kept) }()
+}
+
+func (s *session) sendForeign(target *session) {
+	if len(s.foreign) == 0 {
+		return
+	}
+	if err := target.out.put(s.foreign); err != nil {
+		target.shed(err)
+	}
+	s.foreign = s.foreign[:0]
+}
+
+func (h *hub) unsendable(s *session, err error) {
+	h.total.shed.unsendable.Add(1)
+	h.log.Warn("message cannot be sent", "dpid", s.dpid, "error", err)
+}
+
+func (s *session) shed(err error) {
+	s.count.shed.Add(1)
+	if errors.Is(err, errQueueFull) {
+		s.hub.total.shed.queue.Add(1)
+	} else {
+		s.hub.total.shed.away.Add(1)
+	}
+}
+
+// copyOps returns a copy of d that shares no memory with it.
+func copyOps(d *flow.Decision) *flow.Decision {
+	c := &flow.Decision{}
+	for _, op := range d.Ops {
+		switch op.Kind {
+		case flow.OpFlow:
+			m := d.Flows[op.Index]
+			m.Entry = m.Entry.Clone()
+			c.Flow(op.Switch, m)
+		case flow.OpGroup:
+			g := d.Groups[op.Index]
+			g.Group.Buckets = slices.Clone(g.Group.Buckets)
+			for i := range g.Group.Buckets {
+				g.Group.Buckets[i].Actions = slices.Clone(g.Group.Buckets[i].Actions)
+			}
+			c.Group(op.Switch, g)
+		case flow.OpMeter:
+			m := d.Meters[op.Index]
+			m.Meter.Bands = slices.Clone(m.Meter.Bands)
+			c.Meter(op.Switch, m)
+		case flow.OpPacketOut:
+			o := d.Outs[op.Index]
+			o.Actions, o.Data = slices.Clone(o.Actions), slices.Clone(o.Data)
+			c.PacketOut(op.Switch, o)
+		case flow.OpFence:
+			c.Fence()
+		}
+	}
+	return c
+}
+
+// apply answers api.Apply: it carries out a decision and waits until every
+// switch that it touches has confirmed. After a fence whose operations were
+// not all confirmed nothing more is sent.
+func (h *hub) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	result := &api.ApplyResult{}
+	for start := 0; start < len(d.Ops); {
+		end := start
+		for end < len(d.Ops) && d.Ops[end].Kind != flow.OpFence {
+			end++
+		}
+		h.applySegment(ctx, d, start, end, result)
+		if len(result.Failures) > 0 {
+			for i := end; i < len(d.Ops); i++ {
+				if op := &d.Ops[i]; op.Kind != flow.OpFence {
+					result.Failures = append(result.Failures, failure(op.Switch, i, errors.New("not sent: an operation before the fence has failed"), true))
+				}
+			}
+			break
+		}
+		start = end + 1
+	}
+	return result, nil
+}
+
+// share is the part of a segment that concerns one switch.
+type share struct {
+	s    *session
+	ops  []int // numbers in the decision
+	wait *wait
+}
+
+// applySegment sends the operations from start to end, none of them a fence,
+// each switch's followed by a barrier, and waits for the barriers.
+func (h *hub) applySegment(ctx context.Context, d *flow.Decision, start, end int, result *api.ApplyResult) {
+	fail := func(sw dpid, op int, err error, transient bool) {
+		result.Failures = append(result.Failures, failure(sw, op, err, transient))
+	}
+	shares := make([]*share, 0, 8)
+	of := map[dpid]*share{}
+	for i := start; i < end; i++ {
+		sw := d.Ops[i].Switch
+		sh := of[sw]
+		if sh == nil {
+			sh = &share{s: h.session(sw)}
+			of[sw] = sh
+			shares = append(shares, sh)
+		}
+		if sh.s == nil {
+			h.total.shed.away.Add(1)
+			fail(sw, i, errClosed, true)
+			continue
+		}
+		sh.ops = append(sh.ops, i)
+	}
+	var buf []byte
+	for _, sh := range shares {
+		if len(sh.ops) == 0 {
+			continue
+		}
+		s := sh.s
+		last := s.xid.Add(uint32(len(sh.ops) + 1))
+		buf = buf[:0]
+		for k, i := range sh.ops {
+			b, err := s.appendOp(buf, d, &d.Ops[i], last-uint32(len(sh.ops)-k))
+			if err != nil {
+				fail(s.dpid, i, err, false)
+				continue
+			}
+			buf = b
+			s.count.op(d.Ops[i].Kind)
+		}
+		buf = s.version.AppendBarrierRequest(buf, last)
+		p, err := s.waits.add(last, len(sh.ops)+1)
+		if err == nil {
+			if err = s.out.put(buf); err != nil {
+				s.waits.forget(p, err)
+				s.shed(err)
+			}
+		}
+		if err != nil {
+			for _, i := range sh.ops {
+				fail(s.dpid, i, err, true)
+			}
+			continue
+		}
+		sh.wait = p
+	}
+	for _, sh := range shares {
+		if sh.wait == nil {
+			continue
+		}
+		if err := sh.s.await(ctx, sh.wait); err != nil {
+			for _, i := range sh.ops {
+				fail(sh.s.dpid, i, err, true)
+			}
+			continue
+		}
+		for _, r := range sh.wait.refused {
+			fail(sh.s.dpid, sh.ops[r.at], &r.err, false)
+		}
+	}
+}
+
+func failure(sw dpid, op int, err error, transient bool) *api.ApplyFailure {
+	f := &api.ApplyFailure{Dpid: sw.String(), Op: uint32(op), Text: err.Error(), Transient: transient}
+	if e := (*openflow.Error)(nil); errors.As(err, &e) {
+		f.Type, f.Code = uint32(e.Type), uint32(e.Code)
+	}
+	return f
+}
+
+// send answers api.Send: it queues a decision and does not wait. Operations on
+// one switch that follow each other are sent together.
+func (h *hub) send(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	result := &api.ApplyResult{}
+	if d.Fenced() {
+		h.applyLater(d)
+		return result, nil
+	}
+	var buf []byte
+	var target *session
+	first := 0
+	deliver := func(end int) {
+		if len(buf) == 0 {
+			return
+		}
+		if err := target.out.put(buf); err != nil {
+			target.shed(err)
+			for i := first; i < end; i++ {
+				result.Failures = append(result.Failures, failure(target.dpid, i, err, true))
+			}
+		}
+		buf = buf[:0]
+	}
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		if target == nil || target.dpid != op.Switch {
+			deliver(i)
+			first = i
+			if target = h.session(op.Switch); target == nil {
+				h.total.shed.away.Add(1)
+				result.Failures = append(result.Failures, failure(op.Switch, i, errClosed, true))
+				continue
+			}
+		}
+		b, err := target.appendOp(buf, d, op, target.xid.Add(1))
+		if err != nil {
+			result.Failures = append(result.Failures, failure(op.Switch, i, err, false))
+			continue
+		}
+		buf = b
+		target.count.op(op.Kind)
+	}
+	deliver(len(d.Ops))
+	return result, nil
+}
+
+// op counts a message to the switch of s that another switch's packet, or a
+// service, has caused.
+func (c *counts) op(kind flow.OpKind) {
+	switch kind {
+	case flow.OpFlow:
+		c.flowMods.Add(1)
+	case flow.OpPacketOut:
+		c.packetOuts.Add(1)
+	}
+}

@@ -1,0 +1,102 @@
+package southbound
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// Config is how switches are received.
+type Config struct {
+	// Listen lists where switches connect: tcp:HOST:PORT or unix:PATH.
+	Listen []string `yaml:"listen"`
+	// HandshakeTimeout is how long a new connection may take to become a switch.
+	HandshakeTimeout time.Duration `yaml:"handshake_timeout"`
+	// EchoInterval is the silence after which a switch is asked for an echo.
+	EchoInterval time.Duration `yaml:"echo_interval"`
+	// DeadAfter is the silence after which a connection is given up.
+	DeadAfter time.Duration `yaml:"dead_after"`
+	// WriteTimeout is how long a switch may refuse to read.
+	WriteTimeout time.Duration `yaml:"write_timeout"`
+	// ConfirmTimeout is how long a switch may take to confirm by barrier, or
+	// to answer a request for statistics.
+	ConfirmTimeout time.Duration `yaml:"confirm_timeout"`
+	// QueueBytes bounds what waits to be sent to one switch.
+	QueueBytes int `yaml:"queue_bytes"`
+	// NewSessionsPerSecond bounds how fast connections are accepted; the rest
+	// wait in the kernel's queue.
+	NewSessionsPerSecond int `yaml:"new_sessions_per_second"`
+	// MaxSessions bounds the connections at any time.
+	MaxSessions int `yaml:"max_sessions"`
+	// PortEventsPerSecond bounds the port-status events passed on for one
+	// port; of a faster flood only the latest state is.
+	PortEventsPerSecond int `yaml:"port_events_per_second"`
+}
+
+func defaults() *Config {
+	return &Config{
+		Listen:               []string{"tcp:127.0.0.1:6653"},
+		HandshakeTimeout:     10 * time.Second,
+		EchoInterval:         5 * time.Second,
+		DeadAfter:            15 * time.Second,
+		WriteTimeout:         5 * time.Second,
+		ConfirmTimeout:       5 * time.Second,
+		QueueBytes:           4 << 20,
+		NewSessionsPerSecond: 1000,
+		MaxSessions:          10_000,
+		PortEventsPerSecond:  20,
+	}
+}
+
+// Validate says which key is wrong and what it may be.
+func (c *Config) Validate() error {
+	if len(c.Listen) == 0 {
+		return fmt.Errorf("listen: want at least one address, such as tcp:127.0.0.1:6653")
+	}
+	for _, l := range c.Listen {
+		if _, _, err := splitListen(l); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+	}
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"handshake_timeout", c.HandshakeTimeout}, {"echo_interval", c.EchoInterval}, {"dead_after", c.DeadAfter},
+		{"write_timeout", c.WriteTimeout}, {"confirm_timeout", c.ConfirmTimeout},
+	} {
+		if d.value < 10*time.Millisecond {
+			return fmt.Errorf("%s: %v: want at least 10ms", d.key, d.value)
+		}
+	}
+	if c.DeadAfter <= c.EchoInterval {
+		return fmt.Errorf("dead_after: %v: want more than echo_interval (%v)", c.DeadAfter, c.EchoInterval)
+	}
+	for _, n := range []struct {
+		key        string
+		value, min int
+	}{
+		{"queue_bytes", c.QueueBytes, 1 << 17}, {"new_sessions_per_second", c.NewSessionsPerSecond, 1},
+		{"max_sessions", c.MaxSessions, 1}, {"port_events_per_second", c.PortEventsPerSecond, 1},
+	} {
+		if n.value < n.min {
+			return fmt.Errorf("%s: %d: want at least %d", n.key, n.value, n.min)
+		}
+	}
+	return nil
+}
+
+// splitListen splits an address into the network and the address of package net.
+func splitListen(s string) (network, address string, err error) {
+	network, address, ok := strings.Cut(s, ":")
+	switch {
+	case ok && network == "unix" && address != "":
+		return network, address, nil
+	case ok && network == "tcp":
+		if _, _, err := net.SplitHostPort(address); err == nil {
+			return network, address, nil
+		}
+	}
+	return "", "", fmt.Errorf("address %q: want tcp:HOST:PORT or unix:PATH", s)
+}

@@ -1,0 +1,228 @@
+package southbound
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// missSendLen asks for whole packets (OFPCML_NO_BUFFER; the largest number in
+// OpenFlow 1.0).
+const missSendLen = 0xffff
+
+// handshake makes a switch of a connection: version, identity, role, then what
+// it sends on its own, its description and its ports (OpenFlow 1.3.5 §6.3).
+// Nothing but the version is said before the identity is known to be free, and
+// nothing is asked of the switch before it has confirmed the role.
+func (s *session) handshake() error {
+	if err := s.conn.SetDeadline(time.Now().Add(s.hub.cfg.HandshakeTimeout)); err != nil {
+		return err
+	}
+	if err := s.hello(); err != nil {
+		return err
+	}
+	if err := s.identify(); err != nil {
+		return err
+	}
+	if s.version == openflow.V13 {
+		if err := s.takeRole(); err != nil {
+			return err
+		}
+	}
+	if err := s.configure(); err != nil {
+		return err
+	}
+	return s.conn.SetDeadline(time.Time{})
+}
+
+// hello agrees on a version: the highest that both bitmaps have, without
+// bitmaps the lower of the two (§6.3.1).
+func (s *session) hello() error {
+	if err := s.out.put(openflow.V13.AppendHello(nil, s.xid.Add(1), openflow.V10, openflow.V13)); err != nil {
+		return err
+	}
+	msg, err := s.in.next()
+	if err != nil {
+		return fmt.Errorf("no hello: %w", err)
+	}
+	h, err := openflow.ParseHeader(msg)
+	if err != nil {
+		return err
+	}
+	if h.Type != openflow.TypeHello {
+		return fmt.Errorf("%v came before hello", h.Type)
+	}
+	theirs, err := openflow.DecodeHello(msg)
+	if err != nil {
+		return err
+	}
+	both := theirs & openflow.VersionsOf(openflow.V10, openflow.V13)
+	if s.version = both.Highest(); s.version == 0 {
+		e := &openflow.Error{
+			Type: openflow.ErrHelloFailed, Code: openflow.HelloFailedIncompatible, Xid: h.Xid,
+			Data: []byte("this controller speaks OpenFlow 1.0 and 1.3"),
+		}
+		_ = s.out.put(openflow.V13.AppendError(nil, h.Xid, e))
+		return fmt.Errorf("no common version: the switch speaks up to %v, this controller OpenFlow 1.0 and 1.3; set protocols=OpenFlow13 on the bridge", theirs.Highest())
+	}
+	return nil
+}
+
+// reply waits for the answer to xid and meanwhile deals with what a switch may
+// send at any time. An error message that answers xid is returned as an error.
+func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
+	for {
+		msg, err := s.in.next()
+		if err != nil {
+			return nil, fmt.Errorf("no %v: %w", want, err)
+		}
+		h, err := openflow.ParseHeader(msg)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case h.Version != s.version && h.Type != openflow.TypeError:
+			return nil, fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.version)
+		case h.Type == openflow.TypeEchoRequest:
+			echo, err := s.version.AppendEchoReply(nil, h.Xid, msg[openflow.HeaderLen:])
+			if err == nil {
+				err = s.out.put(echo)
+			}
+			if err != nil {
+				return nil, err
+			}
+		case h.Type == openflow.TypeError:
+			e, err := s.version.DecodeError(msg)
+			if err != nil {
+				return nil, err
+			}
+			if h.Xid == xid {
+				return nil, &e
+			}
+		case h.Xid == xid && h.Type == want:
+			return msg, nil
+		}
+	}
+}
+
+// identify learns who the switch is and claims the identity.
+func (s *session) identify() error {
+	xid := s.xid.Add(1)
+	if err := s.out.put(s.version.AppendFeaturesRequest(nil, xid)); err != nil {
+		return err
+	}
+	msg, err := s.reply(xid, openflow.TypeFeaturesReply)
+	if err != nil {
+		return err
+	}
+	if s.feature, err = s.version.DecodeFeaturesReply(msg); err != nil {
+		return err
+	}
+	if s.feature.AuxiliaryID != 0 {
+		return fmt.Errorf("switch %v: auxiliary connection %d refused: all messages go over the main connection", s.feature.DPID, s.feature.AuxiliaryID)
+	}
+	s.dpid = s.feature.DPID
+	return s.hub.claim(s)
+}
+
+// takeRole becomes master under this run's epoch; a switch without roles is
+// used as it is.
+func (s *session) takeRole() error {
+	request := func(role openflow.Role, generation uint64) (openflow.Role, uint64, error) {
+		xid := s.xid.Add(1)
+		msg, err := s.version.AppendRoleRequest(nil, xid, role, generation)
+		if err == nil {
+			err = s.out.put(msg)
+		}
+		if err == nil {
+			msg, err = s.reply(xid, openflow.TypeRoleReply)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		return s.version.DecodeRoleReply(msg)
+	}
+	role, _, err := request(openflow.RoleMaster, s.hub.epoch)
+	var refused *openflow.Error
+	switch {
+	case err == nil && role == openflow.RoleMaster:
+		s.role = role
+		return nil
+	case err == nil:
+		return fmt.Errorf("switch %v answered the request for master with %v", s.dpid, role)
+	case errors.As(err, &refused) && refused.Type == openflow.ErrRoleRequestFailed && refused.Code == openflow.RoleRequestFailedStale:
+		_, theirs, _ := request(openflow.RoleNoChange, 0)
+		return fmt.Errorf("switch %v has a later master (generation %d, ours %d): another controller, or this one with an older clock, has programmed it", s.dpid, theirs, s.hub.epoch)
+	case errors.As(err, &refused):
+		s.role = openflow.RoleEqual
+		s.hub.log.Info("switch has no roles, used as it is", "dpid", s.dpid, "error", refused)
+		return nil
+	}
+	return err
+}
+
+// configure says what the switch is to send on its own, and reads what it is.
+func (s *session) configure() error {
+	b := s.version.AppendSetConfig(nil, s.xid.Add(1), 0, missSendLen)
+	if s.version == openflow.V13 {
+		async := openflow.Async{
+			PacketIn:    [2]uint32{1<<flow.ReasonNoMatch | 1<<flow.ReasonAction | 1<<flow.ReasonInvalidTTL},
+			PortStatus:  [2]uint32{0b111, 0b111},
+			FlowRemoved: [2]uint32{0b1111},
+		}
+		var err error
+		if b, err = s.version.AppendSetAsync(b, s.xid.Add(1), &async); err != nil {
+			return err
+		}
+	}
+	if err := s.out.put(b); err != nil {
+		return err
+	}
+	err := s.ask(openflow.MultipartDesc, func(body []byte) (err error) {
+		s.desc, err = s.version.DecodeDesc(body)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ports := s.feature.Ports
+	if s.version == openflow.V13 {
+		err := s.ask(openflow.MultipartPortDesc, func(body []byte) (err error) {
+			ports, err = s.version.DecodePortDesc(body, ports)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.setPorts(ports)
+	return nil
+}
+
+// ask is multipart for the time before the session has its own reader loop.
+func (s *session) ask(t openflow.MultipartType, each func(body []byte) error) error {
+	xid := s.xid.Add(1)
+	msg, err := s.version.AppendMultipartRequest(nil, xid, &openflow.MultipartRequest{Type: t})
+	if err == nil {
+		err = s.out.put(msg)
+	}
+	for more := true; more && err == nil; {
+		if msg, err = s.reply(xid, openflow.TypeMultipartReply); err != nil {
+			break
+		}
+		var r openflow.MultipartReply
+		if r, err = s.version.DecodeMultipartReply(msg); err != nil {
+			break
+		}
+		more = r.More
+		err = each(r.Body)
+	}
+	var refused *openflow.Error
+	if errors.As(err, &refused) && t == openflow.MultipartDesc {
+		return nil // a description is a courtesy
+	}
+	return err
+}

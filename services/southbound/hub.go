@@ -1,0 +1,287 @@
+package southbound
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"weft/api"
+)
+
+// hub is all sessions, and what is remembered of the switches that had one.
+type hub struct {
+	cfg   Config
+	epoch uint64
+	log   *slog.Logger
+	total totals
+
+	// What the rest of the system sees, set before serve.
+	open          func(dpid) stage
+	switchChanged func(*api.SwitchChanged)
+	portChanged   func(*api.PortChanged)
+	flowRemoved   func(*api.FlowRemoved)
+	switchError   func(*api.SwitchError)
+
+	up atomic.Pointer[map[dpid]*session] // sessions by switch; replaced, never written to
+
+	mu      sync.Mutex // guards all below, and who replaces up
+	claimed map[dpid]*session
+	records map[dpid]*record
+	conns   map[net.Conn]*session
+}
+
+// record is what is remembered of a switch.
+type record struct {
+	last       *api.Switch // as it was when its session ended
+	duplicates uint64
+}
+
+// recordsMax bounds the switches that are remembered.
+const recordsMax = 100_000
+
+func newHub(cfg Config, epoch uint64, log *slog.Logger) *hub {
+	h := &hub{
+		cfg: cfg, epoch: epoch, log: log,
+		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{},
+	}
+	h.up.Store(&map[dpid]*session{})
+	return h
+}
+
+// session returns the session of a switch that is up, or nil.
+func (h *hub) session(sw dpid) *session { return (*h.up.Load())[sw] }
+
+// listen opens the addresses; a Unix socket that nobody listens on any more is
+// taken over.
+func listen(addresses []string) (listeners []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range listeners {
+				l.Close()
+			}
+		}
+	}()
+	for _, a := range addresses {
+		network, address, err := splitListen(a)
+		if err != nil {
+			return listeners, err
+		}
+		if network == "unix" {
+			if c, err := net.Dial(network, address); err == nil {
+				c.Close()
+				return listeners, fmt.Errorf("listen on %s: another process already does", a)
+			}
+			os.Remove(address)
+		}
+		l, err := net.Listen(network, address)
+		if err != nil {
+			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with southbound.listen", err)
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+// serve accepts switches until ctx ends, and then ends all sessions.
+func (h *hub) serve(ctx context.Context, listeners []net.Listener) error {
+	limit := rate.NewLimiter(rate.Limit(h.cfg.NewSessionsPerSecond), max(1, h.cfg.NewSessionsPerSecond/5))
+	g, ctx := errgroup.WithContext(ctx)
+	var sessions sync.WaitGroup
+	for _, l := range listeners {
+		h.log.Info("listening for switches", "address", l.Addr().String())
+		g.Go(func() error {
+			<-ctx.Done()
+			return l.Close()
+		})
+		g.Go(func() error {
+			for {
+				if limit.Wait(ctx) != nil {
+					return nil
+				}
+				conn, err := l.Accept()
+				if ctx.Err() != nil {
+					return nil
+				}
+				if err != nil {
+					h.log.Error("accept", "error", err)
+					if pause(ctx, 100*time.Millisecond) {
+						continue
+					}
+					return nil
+				}
+				if s := h.admit(conn); s != nil {
+					sessions.Go(func() { h.hold(s) })
+				}
+			}
+		})
+	}
+	g.Go(func() error { return h.keepAlive(ctx) })
+	err := g.Wait()
+	h.mu.Lock()
+	for _, s := range h.conns {
+		s.end("the controller is stopping")
+	}
+	h.mu.Unlock()
+	sessions.Wait()
+	return err
+}
+
+// pause sleeps; it reports whether ctx still lasts.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// admit makes a session of a connection, unless there are too many.
+func (h *hub) admit(conn net.Conn) *session {
+	s := &session{hub: h, conn: conn, in: newReader(conn), out: newOutbox(conn, h.cfg.QueueBytes)}
+	s.lastRead.Store(time.Now().UnixNano())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.conns) >= h.cfg.MaxSessions {
+		h.total.refused.tooMany.Add(1)
+		conn.Close()
+		return nil
+	}
+	h.conns[conn] = s
+	return s
+}
+
+// hold runs a session and says how it ended.
+func (h *hub) hold(s *session) {
+	err := s.run()
+	h.mu.Lock()
+	delete(h.conns, s.conn)
+	if h.claimed[s.dpid] == s {
+		delete(h.claimed, s.dpid)
+	}
+	h.mu.Unlock()
+	if s.since.IsZero() {
+		h.total.refused.handshake.Add(1)
+		h.log.Warn("connection ended before it was a switch", "peer", s.conn.RemoteAddr(), "reason", err)
+	}
+}
+
+// claim reserves the identity of a switch for a session. A second one is
+// refused while the first lasts; so that a switch that has lost its
+// connection unnoticed is not kept out for long, the first is asked for a sign
+// of life at once.
+func (h *hub) claim(s *session) error {
+	h.mu.Lock()
+	first := h.claimed[s.dpid]
+	if first == nil {
+		h.claimed[s.dpid] = s
+		h.mu.Unlock()
+		return nil
+	}
+	h.record(s.dpid).duplicates++
+	h.mu.Unlock()
+	h.total.refused.duplicate.Add(1)
+	first.doubted.Store(true)
+	if first.asked.Load() == 0 {
+		first.askEcho(time.Now())
+	}
+	return fmt.Errorf("datapath id %v is in use by %v: a second connection with it is refused; give every bridge its own other-config:datapath-id", s.dpid, first.conn.RemoteAddr())
+}
+
+// record returns what is remembered of a switch; it is called with the lock.
+func (h *hub) record(sw dpid) *record {
+	r := h.records[sw]
+	if r == nil {
+		r = &record{}
+		if len(h.records) < recordsMax {
+			h.records[sw] = r
+		}
+	}
+	return r
+}
+
+// join makes the switch known to the system.
+func (h *hub) join(s *session) error {
+	s.pipeline = h.open(s.dpid)
+	s.packet.Switch = s.dpid
+	s.mu.Lock()
+	s.since = time.Now()
+	s.mu.Unlock()
+	h.mu.Lock()
+	h.record(s.dpid)
+	up := maps.Clone(*h.up.Load())
+	up[s.dpid] = s
+	h.up.Store(&up)
+	h.mu.Unlock()
+	h.log.Info("switch up", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "ports", len(s.ports))
+	h.switchChanged(&api.SwitchChanged{Switch: s.describe(), Ports: s.portList()})
+	return nil
+}
+
+// leave makes it known that the switch is gone.
+func (h *hub) leave(s *session, cause error) {
+	last := s.describe()
+	last.Connected = false
+	last.Since = time.Now().UTC().Format(time.RFC3339)
+	last.Reason = "closed"
+	if cause != nil {
+		last.Reason = cause.Error()
+	}
+	h.mu.Lock()
+	h.record(s.dpid).last = last
+	up := maps.Clone(*h.up.Load())
+	delete(up, s.dpid)
+	h.up.Store(&up)
+	h.mu.Unlock()
+	h.total.closed(&s.count)
+	h.log.Info("switch down", "dpid", s.dpid, "reason", last.Reason)
+	h.switchChanged(&api.SwitchChanged{Switch: last})
+}
+
+// doubt is how long a switch may take to answer an echo while another
+// connection claims its identity.
+const doubt = 2 * time.Second
+
+// keepAlive asks silent switches for a sign of life and ends the sessions of
+// those that give none, do not read, or do not finish a message.
+func (h *hub) keepAlive(ctx context.Context) error {
+	period := min(500*time.Millisecond, h.cfg.EchoInterval/4)
+	for pause(ctx, period) {
+		now := time.Now()
+		for _, s := range *h.up.Load() {
+			s.releaseHeld(now)
+			silent := now.Sub(time.Unix(0, s.lastRead.Load()))
+			partial, asked := s.partial.Load(), s.asked.Load()
+			switch {
+			case s.doubted.Load() && asked != 0 && now.Sub(time.Unix(0, asked)) > doubt:
+				s.end("another connection claims this datapath id, and this one does not answer")
+			case s.out.stuck(now) > h.cfg.WriteTimeout:
+				s.end(fmt.Sprintf("the switch has not read for %v", h.cfg.WriteTimeout))
+			case silent > h.cfg.DeadAfter:
+				s.end(fmt.Sprintf("the switch has been silent for %v", h.cfg.DeadAfter))
+			case partial != 0 && now.Sub(time.Unix(0, partial)) > h.cfg.DeadAfter:
+				s.end(fmt.Sprintf("the switch has not finished a message within %v", h.cfg.DeadAfter))
+			case silent > h.cfg.EchoInterval && asked == 0:
+				s.askEcho(now)
+			}
+		}
+	}
+	return nil
+}
+
+// askEcho asks the switch for a sign of life.
+func (s *session) askEcho(now time.Time) {
+	s.asked.Store(now.UnixNano())
+	if msg, err := s.version.AppendEchoRequest(nil, s.xid.Add(1), nil); err == nil {
+		_ = s.out.put(msg)
+	}
+}

@@ -1,0 +1,66 @@
+package southbound
+
+import (
+	"sync/atomic"
+
+	"weft"
+)
+
+// counts are one session's, and, summed up, those of sessions that are over.
+type counts struct {
+	packetIns, packetOuts, flowMods, errors, shed, portEventsHeld atomic.Uint64
+}
+
+func (c *counts) add(b *batchCounts) {
+	if b.packetIns > 0 {
+		c.packetIns.Add(b.packetIns)
+	}
+	if b.packetOuts > 0 {
+		c.packetOuts.Add(b.packetOuts)
+	}
+	if b.flowMods > 0 {
+		c.flowMods.Add(b.flowMods)
+	}
+	*b = batchCounts{}
+}
+
+// totals are the figures of the whole southbound.
+type totals struct {
+	over    counts // of sessions that are over
+	refused struct{ duplicate, tooMany, handshake atomic.Uint64 }
+	shed    struct{ queue, away, unsendable atomic.Uint64 }
+}
+
+func (t *totals) closed(c *counts) {
+	for to, from := range map[*atomic.Uint64]*atomic.Uint64{
+		&t.over.packetIns: &c.packetIns, &t.over.packetOuts: &c.packetOuts, &t.over.flowMods: &c.flowMods,
+		&t.over.errors: &c.errors, &t.over.shed: &c.shed, &t.over.portEventsHeld: &c.portEventsHeld,
+	} {
+		to.Add(from.Load())
+	}
+}
+
+// register makes the figures known.
+func (t *totals) register(m weft.Metrics, h *hub) {
+	sum := func(name, help string, figure func(*counts) *atomic.Uint64) {
+		m.CounterFunc(name, help, func() float64 {
+			n := figure(&t.over).Load()
+			for _, s := range *h.up.Load() {
+				n += figure(&s.count).Load()
+			}
+			return float64(n)
+		})
+	}
+	sum("packet_ins_total", "Packet-ins received.", func(c *counts) *atomic.Uint64 { return &c.packetIns })
+	sum("packet_outs_total", "Packet-outs sent.", func(c *counts) *atomic.Uint64 { return &c.packetOuts })
+	sum("flow_mods_total", "Flow-mods sent.", func(c *counts) *atomic.Uint64 { return &c.flowMods })
+	sum("errors_total", "Error messages received.", func(c *counts) *atomic.Uint64 { return &c.errors })
+	sum("port_events_held_total", "Port-status messages held back because the port sent too many.", func(c *counts) *atomic.Uint64 { return &c.portEventsHeld })
+	for reason, n := range map[string]*atomic.Uint64{"duplicate": &t.refused.duplicate, "too_many": &t.refused.tooMany, "handshake": &t.refused.handshake} {
+		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
+	}
+	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable} {
+		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
+	}
+	m.Gauge("switches", "Switches connected.", func() float64 { return float64(len(*h.up.Load())) })
+}

@@ -1,0 +1,190 @@
+package southbound
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// errQueueFull is why a message to a switch that reads too slowly is shed.
+var errQueueFull = errors.New("the send queue of the switch is full: it reads too slowly")
+
+// errClosed is why a message to a switch that has gone cannot be sent.
+var errClosed = errors.New("the switch is not connected")
+
+// outbox is what waits to be sent to one switch: bounded, filled by any
+// goroutine, written by one at a time without holding its lock. Whoever fills
+// it writes at once as much as the socket takes without blocking; what it does
+// not take is left to the outbox's own goroutine.
+type outbox struct {
+	conn  net.Conn
+	raw   syscall.RawConn // nil where the connection has no file descriptor
+	limit int
+
+	mu      sync.Mutex
+	queued  []byte // waits, in order
+	spare   []byte // the buffer last written, to be used again
+	writing bool   // somebody is in write
+	closed  bool
+	room    chan struct{} // closed when the queue has drained; nil if nobody waits
+
+	rest    chan []byte // what the socket did not take, to drain; the right to write goes with it
+	done    chan struct{}
+	started atomic.Int64 // when the blocking write began, ns; 0 if none
+}
+
+func newOutbox(conn net.Conn, limit int) *outbox {
+	o := &outbox{conn: conn, limit: limit, rest: make(chan []byte, 1), done: make(chan struct{})}
+	if sc, ok := conn.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			o.raw = raw
+		}
+	}
+	return o
+}
+
+// put queues whole messages and writes what the socket takes; b is the
+// caller's again afterwards. It never blocks.
+func (o *outbox) put(b []byte) error {
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return errClosed
+	}
+	if len(o.queued) > 0 && len(o.queued)+len(b) > o.limit {
+		o.mu.Unlock()
+		return errQueueFull
+	}
+	o.queued = append(o.queued, b...)
+	if o.writing {
+		o.mu.Unlock()
+		return nil
+	}
+	o.writing = true
+	o.flush()
+	return nil
+}
+
+// putWait is put that waits for room, for the goroutine that reads this very
+// switch: who does not take answers gets no more questions heard.
+func (o *outbox) putWait(b []byte) error {
+	for {
+		err := o.put(b)
+		if err != errQueueFull {
+			return err
+		}
+		o.mu.Lock()
+		if o.closed || len(o.queued) == 0 || len(o.queued)+len(b) <= o.limit {
+			o.mu.Unlock()
+			continue
+		}
+		if o.room == nil {
+			o.room = make(chan struct{})
+		}
+		room := o.room
+		o.mu.Unlock()
+		<-room
+	}
+}
+
+// flush writes until the queue is empty or the socket is full. It is entered
+// with the lock held and writing set, and leaves with the lock released.
+func (o *outbox) flush() {
+	for len(o.queued) > 0 && !o.closed {
+		b := o.queued
+		o.queued = o.spare[:0]
+		o.spare = nil
+		if o.room != nil {
+			close(o.room)
+			o.room = nil
+		}
+		o.mu.Unlock()
+		n := 0
+		if o.raw != nil {
+			n = o.tryWrite(b)
+		}
+		if n < len(b) {
+			o.rest <- b[n:]
+			return
+		}
+		o.mu.Lock()
+		o.recycle(b)
+	}
+	o.writing = false
+	o.mu.Unlock()
+}
+
+func (o *outbox) recycle(b []byte) {
+	if cap(b) <= 1<<18 {
+		o.spare = b[:0]
+	}
+}
+
+// tryWrite returns how much of b the socket took without blocking.
+func (o *outbox) tryWrite(b []byte) int {
+	done := 0
+	_ = o.raw.Write(func(fd uintptr) bool {
+		for done < len(b) {
+			n, err := syscall.Write(int(fd), b[done:])
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil || n <= 0 {
+				return true
+			}
+			done += n
+		}
+		return true
+	})
+	return done
+}
+
+// drain writes what sockets did not take at once; it runs until the outbox is
+// closed and reports the write that failed.
+func (o *outbox) drain() error {
+	for {
+		var b []byte
+		select {
+		case b = <-o.rest:
+		case <-o.done:
+			return nil
+		}
+		o.started.Store(time.Now().UnixNano())
+		_, err := o.conn.Write(b)
+		o.started.Store(0)
+		o.mu.Lock()
+		if err != nil {
+			o.writing = false
+			o.mu.Unlock()
+			return err
+		}
+		o.recycle(b)
+		o.flush()
+	}
+}
+
+// stuck reports for how long the switch has refused to read.
+func (o *outbox) stuck(now time.Time) time.Duration {
+	if at := o.started.Load(); at != 0 {
+		return now.Sub(time.Unix(0, at))
+	}
+	return 0
+}
+
+// close refuses further messages and wakes who waits for room.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	o.closed = true
+	close(o.done)
+	if o.room != nil {
+		close(o.room)
+		o.room = nil
+	}
+}

@@ -1,0 +1,121 @@
+package southbound
+
+import (
+	"sort"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// port is what a session knows of one port of its switch.
+type port struct {
+	desc    openflow.PortDesc
+	removed bool
+	// Events passed on are paid for from an allowance; what a flood exceeds
+	// it by is held back, and the latest state passed on later.
+	allowance float64
+	filled    time.Time
+	held      bool
+}
+
+func newPort(sw dpid, p *openflow.PortDesc) *api.Port {
+	return &api.Port{
+		Dpid: sw.String(), Port: uint32(p.No), Name: p.Name, Mac: p.HWAddr.String(), Up: p.Up(),
+		SpeedKbps: p.CurrSpeed, Config: p.Config, State: p.State,
+	}
+}
+
+// portStatus takes a port-status message (OpenFlow 1.3.5 §7.4.3).
+func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc) {
+	now := time.Now()
+	s.mu.Lock()
+	p := s.ports[desc.No]
+	if p == nil {
+		if reason == openflow.PortDeleted || len(s.ports) >= portsMax {
+			s.mu.Unlock()
+			return
+		}
+		p = &port{allowance: s.burst(), filled: now}
+		s.ports[desc.No] = p
+	}
+	p.desc, p.removed = *desc, reason == openflow.PortDeleted
+	event := s.due(p, now)
+	s.mu.Unlock()
+	if event != nil {
+		s.hub.portChanged(event)
+	} else {
+		s.count.portEventsHeld.Add(1)
+		s.held.Store(true)
+	}
+}
+
+// portsMax bounds the ports of one switch.
+const portsMax = 1 << 16
+
+func (s *session) burst() float64 { return float64(2 * s.hub.cfg.PortEventsPerSecond) }
+
+// due returns the event for a port if its allowance pays for it; else the
+// event is held back.
+func (s *session) due(p *port, now time.Time) *api.PortChanged {
+	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.hub.cfg.PortEventsPerSecond))
+	p.filled = now
+	if p.allowance < 1 {
+		p.held = true
+		return nil
+	}
+	p.allowance--
+	p.held = false
+	if p.removed {
+		delete(s.ports, p.desc.No)
+	}
+	return &api.PortChanged{Port: newPort(s.dpid, &p.desc), Removed: p.removed}
+}
+
+// releaseHeld passes on the port events that a flood had held back.
+func (s *session) releaseHeld(now time.Time) {
+	if !s.held.Swap(false) {
+		return
+	}
+	var events []*api.PortChanged
+	s.mu.Lock()
+	for _, p := range s.ports {
+		if !p.held {
+			continue
+		}
+		if e := s.due(p, now); e != nil {
+			events = append(events, e)
+		} else {
+			s.held.Store(true)
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range events {
+		s.hub.portChanged(e)
+	}
+}
+
+// portList returns the ports in the order of their numbers.
+func (s *session) portList() []*api.Port {
+	s.mu.Lock()
+	list := make([]*api.Port, 0, len(s.ports))
+	for _, p := range s.ports {
+		if !p.removed {
+			list = append(list, newPort(s.dpid, &p.desc))
+		}
+	}
+	s.mu.Unlock()
+	sort.Slice(list, func(i, j int) bool { return list[i].Port < list[j].Port })
+	return list
+}
+
+func (s *session) setPorts(list []openflow.PortDesc) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ports = make(map[flow.Port]*port, len(list))
+	for i := range list {
+		s.ports[list[i].No] = &port{desc: list[i], allowance: s.burst(), filled: now}
+	}
+}

@@ -1,0 +1,276 @@
+package southbound
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// describe returns what is to be said of the switch of a session.
+func (s *session) describe() *api.Switch {
+	s.mu.Lock()
+	ports, since := len(s.ports), s.since
+	s.mu.Unlock()
+	d := &api.Switch{
+		Dpid: s.dpid.String(), Connected: true, Address: s.conn.RemoteAddr().String(),
+		Openflow:     map[openflow.Version]string{openflow.V10: "1.0", openflow.V13: "1.3"}[s.version],
+		Manufacturer: s.desc.Manufacturer, Hardware: s.desc.Hardware, Software: s.desc.Software,
+		Serial: s.desc.Serial, Description: s.desc.Datapath,
+		Tables: uint32(s.feature.Tables), Buffers: s.feature.Buffers, Ports: uint32(ports),
+		Since:     since.UTC().Format(time.RFC3339),
+		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
+		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.echo.Load() / 1000),
+	}
+	if s.role != openflow.RoleNoChange {
+		d.Role = s.role.String()
+	}
+	return d
+}
+
+func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
+	up := *h.up.Load()
+	resp := &api.ListSwitchesResponse{}
+	h.mu.Lock()
+	for sw, r := range h.records {
+		d := r.last
+		if s := up[sw]; s != nil {
+			d = s.describe()
+		} else if d == nil {
+			continue
+		} else {
+			d = &api.Switch{
+				Dpid: d.Dpid, Address: d.Address, Openflow: d.Openflow, Manufacturer: d.Manufacturer, Hardware: d.Hardware,
+				Software: d.Software, Serial: d.Serial, Description: d.Description, Tables: d.Tables, Buffers: d.Buffers,
+				Ports: d.Ports, Since: d.Since, Reason: d.Reason,
+			}
+		}
+		d.Duplicates = r.duplicates
+		resp.Switches = append(resp.Switches, d)
+	}
+	h.mu.Unlock()
+	sort.Slice(resp.Switches, func(i, j int) bool { return resp.Switches[i].Dpid < resp.Switches[j].Dpid })
+	return resp, nil
+}
+
+// connected returns the session of a switch by the text of its identity.
+func (h *hub) connected(text string) (*session, error) {
+	sw, err := flow.ParseDPID(text)
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	if s := h.session(sw); s != nil {
+		return s, nil
+	}
+	h.mu.Lock()
+	known := h.records[sw] != nil
+	h.mu.Unlock()
+	if known {
+		return nil, api.Errorf(codes.Unavailable, "switch %v is not connected", sw)
+	}
+	return nil, api.Errorf(codes.NotFound, "no switch %v has ever connected", sw)
+}
+
+func (h *hub) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.ListPortsResponse, error) {
+	resp := &api.ListPortsResponse{}
+	if req.Dpid != "" {
+		s, err := h.connected(req.Dpid)
+		if err != nil {
+			return nil, err
+		}
+		resp.Ports = s.portList()
+		return resp, nil
+	}
+	for _, s := range *h.up.Load() {
+		resp.Ports = append(resp.Ports, s.portList()...)
+	}
+	sort.Slice(resp.Ports, func(i, j int) bool {
+		a, b := resp.Ports[i], resp.Ports[j]
+		return a.Dpid < b.Dpid || a.Dpid == b.Dpid && a.Port < b.Port
+	})
+	return resp, nil
+}
+
+func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{
+		Type: openflow.MultipartFlow, Table: flow.TableAll, OutPort: flow.PortAny, OutGroup: flow.GroupAny,
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadFlowsResponse{}
+	for _, b := range bodies {
+		err := s.version.DecodeFlowStats(b, func(f *openflow.FlowStats) error {
+			e := api.NewFlowEntry(s.dpid, &f.Entry)
+			if req.Owner != "" && e.Owner != req.Owner {
+				return nil
+			}
+			e.Packets, e.Bytes = f.Packets, f.Bytes
+			e.Duration = float64(f.DurationSec) + float64(f.DurationNsec)/1e9
+			resp.Flows = append(resp.Flows, e)
+			return nil
+		})
+		if err != nil {
+			return nil, garbled(s, err)
+		}
+	}
+	return resp, nil
+}
+
+func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadGroupsResponse{}
+	if s.version == openflow.V10 {
+		return resp, nil // has no groups
+	}
+	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc})
+	if err != nil {
+		return nil, err
+	}
+	var groups []flow.Group
+	for _, b := range bodies {
+		if groups, err = s.version.DecodeGroupDesc(b, groups); err != nil {
+			return nil, garbled(s, err)
+		}
+	}
+	bodies, err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll})
+	if err != nil {
+		return nil, err
+	}
+	var stats []openflow.GroupStats
+	for _, b := range bodies {
+		if stats, err = s.version.DecodeGroupStats(b, stats); err != nil {
+			return nil, garbled(s, err)
+		}
+	}
+	for i := range groups {
+		resp.Groups = append(resp.Groups, newGroup(s.dpid, &groups[i], stats))
+	}
+	sort.Slice(resp.Groups, func(i, j int) bool { return resp.Groups[i].Id < resp.Groups[j].Id })
+	return resp, nil
+}
+
+func newGroup(sw dpid, g *flow.Group, stats []openflow.GroupStats) *api.Group {
+	out := &api.Group{Dpid: sw.String(), Id: g.ID, Type: [...]string{"all", "select", "indirect", "fast_failover"}[g.Kind&3]}
+	for _, b := range g.Buckets {
+		bucket := &api.Bucket{Weight: uint32(b.Weight)}
+		if b.WatchPort != flow.PortAny {
+			bucket.WatchPort = uint32(b.WatchPort)
+		}
+		for _, a := range b.Actions {
+			bucket.Actions = append(bucket.Actions, a.String())
+		}
+		out.Buckets = append(out.Buckets, bucket)
+	}
+	for _, st := range stats {
+		if st.ID != g.ID {
+			continue
+		}
+		out.Packets, out.Bytes = st.Packets, st.Bytes
+		for i, c := range st.Buckets {
+			if i < len(out.Buckets) {
+				out.Buckets[i].Packets, out.Buckets[i].Bytes = c.Packets, c.Bytes
+			}
+		}
+	}
+	return out
+}
+
+func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) (*api.ReadPortStatsResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny})
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadPortStatsResponse{}
+	var list []openflow.PortStats
+	for _, b := range bodies {
+		if list, err = s.version.DecodePortStats(b, list[:0]); err != nil {
+			return nil, garbled(s, err)
+		}
+		for _, p := range list {
+			resp.Ports = append(resp.Ports, &api.PortStats{
+				Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: kept(p.RxPackets), TxPackets: kept(p.TxPackets),
+				RxBytes: kept(p.RxBytes), TxBytes: kept(p.TxBytes), RxDropped: kept(p.RxDropped), TxDropped: kept(p.TxDropped),
+				RxErrors: kept(p.RxErrors), TxErrors: kept(p.TxErrors),
+			})
+		}
+	}
+	return resp, nil
+}
+
+// kept turns a counter that the switch does not keep, all ones, into 0.
+func kept(counter uint64) uint64 {
+	if counter == ^uint64(0) {
+		return 0
+	}
+	return counter
+}
+
+func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest) (*api.ReadTableStatsResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartTable})
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadTableStatsResponse{}
+	var list []openflow.TableStats
+	for _, b := range bodies {
+		if list, err = s.version.DecodeTableStats(b, list[:0]); err != nil {
+			return nil, garbled(s, err)
+		}
+		for _, t := range list {
+			resp.Tables = append(resp.Tables, &api.TableStats{
+				Dpid: req.Dpid, Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched, MaxEntries: t.MaxEntries,
+			})
+		}
+	}
+	return resp, nil
+}
+
+// garbled is the error for a reply that cannot be read; the connection ends,
+// for nothing after it can be trusted.
+func garbled(s *session, err error) error {
+	s.end("malformed reply: " + err.Error())
+	return api.Errorf(codes.Internal, "switch %v sent a malformed reply: %w", s.dpid, err)
+}
+
+// removedEntry returns the message for an entry that a switch has removed.
+func removedEntry(sw dpid, r *openflow.FlowRemoved) *api.FlowEntry {
+	e := flow.Entry{
+		Table: r.Table, Priority: r.Priority, IdleTimeout: r.IdleTimeout, HardTimeout: r.HardTimeout,
+		Cookie: r.Cookie, Match: r.Match,
+	}
+	f := api.NewFlowEntry(sw, &e)
+	f.Packets, f.Bytes = r.Packets, r.Bytes
+	f.Duration = float64(r.DurationSec) + float64(r.DurationNsec)/1e9
+	return f
+}
+
+// removedReason names why a switch has removed an entry.
+func removedReason(r openflow.RemovedReason) string {
+	names := [...]string{"idle_timeout", "hard_timeout", "delete", "group_delete"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return fmt.Sprintf("reason_%d", r)
+}

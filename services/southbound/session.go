@@ -1,0 +1,256 @@
+package southbound
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+	"weft/packet"
+)
+
+type dpid = flow.DPID
+
+// stage is the pipeline of one switch.
+type stage func(*flow.PacketIn, *flow.Decision) flow.Verdict
+
+// session is the connection of one switch. One goroutine reads it and runs the
+// pipeline for its packets; any goroutine may send.
+type session struct {
+	hub     *hub
+	conn    net.Conn
+	in      *reader
+	out     *outbox
+	waits   waits
+	xid     atomic.Uint32
+	version openflow.Version
+	dpid    dpid
+	role    openflow.Role
+	feature openflow.Features
+	desc    openflow.Desc
+	since   time.Time
+
+	mu    sync.Mutex // guards ports
+	ports map[flow.Port]*port
+	held  atomic.Bool // an event of a port is held back
+
+	lastRead atomic.Int64 // ns
+	asked    atomic.Int64 // when the echo was sent that has not been answered, ns
+	doubted  atomic.Bool  // another connection has claimed the identity
+	partial  atomic.Int64 // since when a message is incomplete, ns
+	echo     atomic.Int64 // last round trip, ns
+	count    counts
+	lost     atomic.Pointer[string] // why the session is being ended, if not by the peer
+
+	// Only of the reading goroutine, and used again for each packet.
+	pipeline stage
+	packet   flow.PacketIn
+	decision flow.Decision
+	scratch  []byte // messages to this switch, sent at the end of the batch
+	foreign  []byte // messages to another switch
+	batch    batchCounts
+}
+
+// batchCounts are added to counts once per batch.
+type batchCounts struct{ packetIns, packetOuts, flowMods uint64 }
+
+// flushAt is how much for the own switch is gathered before it is sent.
+const flushAt = 48 << 10
+
+// end closes the connection for a reason of ours.
+func (s *session) end(reason string) {
+	s.lost.CompareAndSwap(nil, &reason)
+	s.conn.Close()
+}
+
+// run is the life of a connection: handshake, then messages until it ends.
+func (s *session) run() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v", p)
+			s.hub.log.Error("session ended by a fault of ours", "peer", s.conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
+		}
+		if reason := s.lost.Load(); reason != nil {
+			err = errors.New(*reason)
+		}
+		s.conn.Close()
+		s.out.close()
+		s.waits.close()
+	}()
+	go func() {
+		if err := s.out.drain(); err != nil {
+			s.end("write: " + err.Error())
+		}
+	}()
+	if err := s.handshake(); err != nil {
+		return err
+	}
+	if err := s.hub.join(s); err != nil {
+		return err
+	}
+	defer func() { s.hub.leave(s, err) }()
+	return s.receive()
+}
+
+// receive reads in batches, deals with every message of a batch, and sends
+// what came of it.
+func (s *session) receive() error {
+	for {
+		if err := s.in.fill(); err != nil {
+			if errors.Is(err, io.EOF) {
+				return errors.New("closed by the switch")
+			}
+			return fmt.Errorf("read: %w", err)
+		}
+		now := time.Now().UnixNano()
+		s.lastRead.Store(now)
+		s.packet.Time = now
+		for {
+			msg, err := s.in.take()
+			if err != nil {
+				return err
+			}
+			if msg == nil {
+				break
+			}
+			if err := s.message(msg); err != nil {
+				return err
+			}
+			if len(s.scratch) >= flushAt {
+				if err := s.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		if s.in.partial() {
+			s.partial.CompareAndSwap(0, now)
+		} else {
+			s.partial.Store(0)
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// flush sends what the batch has gathered for this switch.
+func (s *session) flush() error {
+	s.count.add(&s.batch)
+	if len(s.scratch) == 0 {
+		return nil
+	}
+	err := s.out.putWait(s.scratch)
+	s.scratch = s.scratch[:0]
+	return err
+}
+
+// message deals with one message of a switch that is up.
+func (s *session) message(msg []byte) error {
+	h, err := openflow.ParseHeader(msg)
+	if err != nil {
+		return err
+	}
+	if h.Version != s.version {
+		return fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.version)
+	}
+	switch h.Type {
+	case openflow.TypePacketIn:
+		return s.packetIn(msg)
+	case openflow.TypeEchoRequest:
+		s.scratch, err = s.version.AppendEchoReply(s.scratch, h.Xid, msg[openflow.HeaderLen:])
+		return err
+	case openflow.TypeEchoReply:
+		if at := s.asked.Swap(0); at != 0 {
+			s.echo.Store(s.packet.Time - at)
+			s.doubted.Store(false)
+		}
+	case openflow.TypePortStatus:
+		reason, desc, err := s.version.DecodePortStatus(msg)
+		if err != nil {
+			return err
+		}
+		s.portStatus(reason, &desc)
+	case openflow.TypeBarrierReply:
+		s.waits.answer(h.Xid, nil, false)
+	case openflow.TypeMultipartReply:
+		r, err := s.version.DecodeMultipartReply(msg)
+		if err != nil {
+			return err
+		}
+		s.waits.answer(h.Xid, r.Body, r.More)
+	case openflow.TypeFlowRemoved:
+		var r openflow.FlowRemoved
+		if err := s.version.DecodeFlowRemoved(msg, &r); err != nil {
+			return err
+		}
+		s.hub.flowRemoved(&api.FlowRemoved{Flow: removedEntry(s.dpid, &r), Reason: removedReason(r.Reason)})
+	case openflow.TypeError:
+		return s.refused(msg)
+	case openflow.TypeFeaturesReply:
+		f, err := s.version.DecodeFeaturesReply(msg)
+		if err != nil {
+			return err
+		}
+		if f.DPID != s.dpid {
+			return fmt.Errorf("the switch changed its datapath id to %v", f.DPID)
+		}
+	}
+	return nil
+}
+
+// packetIn runs a packet through the pipeline and carries out the decision.
+func (s *session) packetIn(msg []byte) error {
+	in, d := &s.packet, &s.decision
+	if err := s.version.DecodePacketIn(msg, in); err != nil {
+		return err
+	}
+	s.batch.packetIns++
+	packet.Parse(in.Data, &in.Key)
+	in.Role, in.Src, in.Dst = 0, flow.Location{}, flow.Location{}
+	d.Reset()
+	s.pipeline(in, d)
+	if len(d.Ops) == 0 {
+		return nil
+	}
+	s.hub.emit(s, d)
+	return nil
+}
+
+// refused passes a switch's error on to whoever sent the refused message.
+func (s *session) refused(msg []byte) error {
+	e, err := s.version.DecodeError(msg)
+	if err != nil {
+		return err
+	}
+	s.count.errors.Add(1)
+	if s.waits.refuse(e) {
+		return nil
+	}
+	event := &api.SwitchError{Dpid: s.dpid.String(), Type: uint32(e.Type), Code: uint32(e.Code), Text: e.Error(), Xid: e.Xid}
+	if cookie, ok := refusedCookie(s.version, e.Data); ok {
+		event.Cookie = fmt.Sprintf("%016x", uint64(cookie))
+	}
+	s.hub.switchError(event)
+	return nil
+}
+
+// refusedCookie reads the cookie off the start of a refused flow-mod, at least
+// 64 octets of which an error message carries (OpenFlow 1.3.5 §7.4.4).
+func refusedCookie(v openflow.Version, data []byte) (flow.Cookie, bool) {
+	at := openflow.HeaderLen
+	if v == openflow.V10 {
+		at += 40 // behind the match
+	}
+	if h, err := openflow.ParseHeader(data); err != nil || h.Type != openflow.TypeFlowMod || len(data) < at+8 {
+		return 0, false
+	}
+	return flow.Cookie(binary.BigEndian.Uint64(data[at:])), true
+}

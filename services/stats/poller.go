@@ -1,0 +1,316 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Network is what the service asks of the southbound.
+type Network interface {
+	// ReadPorts returns the port counters of a switch.
+	ReadPorts(ctx context.Context, sw flow.DPID) ([]*api.PortStats, error)
+	// ReadTables returns the table counters of a switch.
+	ReadTables(ctx context.Context, sw flow.DPID) ([]*api.TableStats, error)
+	// ReadFlows returns the flow entries of a switch, with their counters.
+	ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
+}
+
+// Poller reads the counters of all connected switches again and again. A
+// switch is read by one goroutine at a time, so readings never overlap.
+type Poller struct {
+	cfg     *Config
+	net     Network
+	figures *figures
+	seed    maphash.Seed
+
+	mu       sync.Mutex // guards what follows
+	switches map[flow.DPID]*target
+	entries  int // flow entries of all switches
+	up       int // switches that are connected
+	waiting  queue
+	busy     int           // switches being read
+	bell     chan struct{} // holds one: something is due earlier
+}
+
+// target is one switch to be read.
+type target struct {
+	sw        flow.DPID
+	connected bool
+	session   uint64 // grows with each connection
+	polling   bool
+	due       time.Time
+	flowsDue  time.Time
+	pace      pace
+	sample    sample
+	at        int // place in the queue, -1 outside
+}
+
+// NewPoller returns a poller of no switches yet.
+func NewPoller(cfg *Config, net Network, m Meters) *Poller {
+	p := &Poller{cfg: cfg, net: net, seed: maphash.MakeSeed(), switches: map[flow.DPID]*target{}, bell: make(chan struct{}, 1)}
+	p.figures = newFigures(m, p)
+	return p
+}
+
+// SwitchChanged handles the event.
+func (p *Poller) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
+	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64(), false)
+}
+
+// Connected tells of the switches that were there before the first event; a
+// switch of which an event has come is left as the event says.
+func (p *Poller) Connected(switches []*api.Switch) {
+	for _, s := range switches {
+		if s.GetConnected() {
+			p.switchChanged(s, time.Now(), rand.Float64(), true)
+		}
+	}
+}
+
+func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64, onlyNew bool) {
+	sw, err := flow.ParseDPID(s.GetDpid())
+	if err != nil {
+		return
+	}
+	var fresh *target
+	defer func() {
+		if fresh != nil { // after unlocking: whoever reads figures locks, too
+			p.figures.register(p, fresh)
+		}
+	}()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.switches[sw]
+	if t == nil {
+		t = &target{sw: sw, at: -1}
+		p.switches[sw] = t
+		if p.figures.admit() {
+			fresh = t
+		}
+	} else if onlyNew {
+		return
+	}
+	switch {
+	case s.GetConnected() && !t.connected:
+		p.up++
+		p.entries += t.sample.sum.entries
+	case !s.GetConnected() && t.connected:
+		p.up--
+		p.entries -= t.sample.sum.entries
+	}
+	t.connected = s.GetConnected()
+	p.waiting.remove(t)
+	if !t.connected {
+		return
+	}
+	t.session++
+	t.pace = pace{}
+	t.sample.restart()
+	t.due = now.Add(firstPause(p.cfg, p.load(), jitter))
+	t.flowsDue = t.due
+	if !t.polling {
+		p.enqueue(t)
+	}
+}
+
+// load returns what the network asks of the readings. The caller holds mu.
+func (p *Poller) load() load { return load{switches: p.up, entries: p.entries} }
+
+// enqueue has a switch read when it is due. The caller holds mu.
+func (p *Poller) enqueue(t *target) {
+	p.waiting.add(t)
+	if p.waiting.first() == t {
+		p.ring()
+	}
+}
+
+func (p *Poller) ring() {
+	select {
+	case p.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Serve reads switches until ctx ends.
+func (p *Poller) Serve(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		jobs, wake := p.take(time.Now())
+		for _, j := range jobs {
+			wg.Go(func() { p.poll(ctx, j) })
+		}
+		var alarm <-chan time.Time
+		if !wake.IsZero() {
+			timer.Reset(time.Until(wake))
+			alarm = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.bell:
+		case <-alarm:
+		}
+	}
+}
+
+// job is one reading of one switch.
+type job struct {
+	target  *target
+	session uint64
+	flows   bool // tables and flow entries, too
+}
+
+// take returns the readings that are due, as many as may run, and when the
+// next will be due, zero if only the end of another can tell.
+func (p *Poller) take(now time.Time) (jobs []job, wake time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		t := p.waiting.first()
+		switch {
+		case t == nil || p.busy >= p.cfg.Parallel:
+			return jobs, time.Time{}
+		case t.due.After(now):
+			return jobs, t.due
+		}
+		p.waiting.remove(t)
+		t.polling = true
+		p.busy++
+		p.figures.waited.Observe(now.Sub(t.due).Seconds())
+		jobs = append(jobs, job{t, t.session, !t.flowsDue.After(now)})
+	}
+}
+
+// reading is what one job has found.
+type reading struct {
+	ports    []*api.PortStats
+	tables   []*api.TableStats
+	flows    []*api.FlowEntry
+	took     time.Duration
+	flowTook time.Duration
+	err      error
+}
+
+func (p *Poller) poll(ctx context.Context, j job) {
+	var r reading
+	began := time.Now()
+	r.ports, r.err = limited(ctx, p, p.net.ReadPorts, j.target.sw)
+	r.took = time.Since(began)
+	portsAt := time.Now()
+	if j.flows && r.err == nil {
+		if r.tables, r.err = limited(ctx, p, p.net.ReadTables, j.target.sw); r.err == nil {
+			r.flows, r.err = limited(ctx, p, p.net.ReadFlows, j.target.sw)
+		}
+		r.flowTook = time.Since(portsAt)
+	}
+	if ctx.Err() == nil {
+		p.finish(j, r, portsAt, time.Now(), rand.Float64())
+	}
+}
+
+func limited[T any](ctx context.Context, p *Poller, ask func(context.Context, flow.DPID) ([]T, error), sw flow.DPID) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.Deadline)
+	defer cancel()
+	return ask(ctx, sw)
+}
+
+// finish records what a job has found and sets when the next is due.
+func (p *Poller) finish(j job, r reading, portsAt, now time.Time, jitter float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := j.target
+	t.polling = false
+	p.busy--
+	defer p.ring() // a place is free
+	p.figures.took.Observe((r.took + r.flowTook).Seconds())
+	if r.err != nil {
+		p.figures.failed.Add(1)
+	} else {
+		p.figures.done.Add(1)
+	}
+	if !t.connected {
+		return
+	}
+	if t.session != j.session {
+		p.enqueue(t) // at the time that its connection has set
+		return
+	}
+	if r.ports != nil {
+		t.sample.setPorts(r.ports, portsAt)
+	}
+	if r.err != nil {
+		t.pace.failures++
+	} else {
+		t.pace.failures, t.pace.took = 0, r.took
+	}
+	if j.flows && r.err == nil {
+		t.pace.flowTook = r.flowTook
+		t.sample.tables = r.tables
+		p.entries += len(r.flows) - t.sample.sum.entries
+		t.sample.setFlows(r.flows, p.seed, now)
+	}
+	if j.flows {
+		t.flowsDue = now.Add(jittered(flowInterval(p.cfg, p.load(), t.pace), jitter))
+	}
+	t.due = now.Add(jittered(portInterval(p.cfg, p.load(), t.pace), jitter))
+	p.enqueue(t)
+}
+
+// samples calls f for the samples of one switch, or of all if dpid is empty,
+// in the order of their identities.
+func (p *Poller) samples(dpid string, f func(*target)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []*target
+	if dpid != "" {
+		sw, err := flow.ParseDPID(dpid)
+		if err != nil {
+			return api.Errorf(codes.InvalidArgument, "%w", err)
+		}
+		t := p.switches[sw]
+		if t == nil {
+			return api.Errorf(codes.NotFound, "no switch %v has ever connected", sw)
+		}
+		list = append(list, t)
+	} else {
+		for _, t := range p.switches {
+			list = append(list, t)
+		}
+		slices.SortFunc(list, func(a, b *target) int { return cmp.Compare(a.sw, b.sw) })
+	}
+	for _, t := range list {
+		f(t)
+	}
+	return nil
+}
+
+// ListPortStats answers the call.
+func (p *Poller) ListPortStats(_ context.Context, req *api.ListPortStatsRequest) (*api.ListPortStatsResponse, error) {
+	resp := &api.ListPortStatsResponse{}
+	return resp, p.samples(req.GetDpid(), func(t *target) { resp.Ports = append(resp.Ports, t.sample.portStats()...) })
+}
+
+// ListTableStats answers the call.
+func (p *Poller) ListTableStats(_ context.Context, req *api.ListTableStatsRequest) (*api.ListTableStatsResponse, error) {
+	resp := &api.ListTableStatsResponse{}
+	return resp, p.samples(req.GetDpid(), func(t *target) { resp.Tables = append(resp.Tables, t.sample.tableStats()...) })
+}
+
+// ListFlowStats answers the call.
+func (p *Poller) ListFlowStats(_ context.Context, req *api.ListFlowStatsRequest) (*api.ListFlowStatsResponse, error) {
+	resp := &api.ListFlowStatsResponse{}
+	return resp, p.samples(req.GetDpid(), func(t *target) { resp.Flows = append(resp.Flows, t.sample.flowStats(t.sw.String())...) })
+}

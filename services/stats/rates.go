@@ -1,0 +1,45 @@
+package stats
+
+import (
+	"math"
+	"time"
+)
+
+// unsupported is how a switch tells that it does not count something
+// (OpenFlow 1.3.5 §7.3.5.6).
+const unsupported = math.MaxUint64
+
+// counted returns a counter's value, 0 if the switch does not count.
+func counted(v uint64) uint64 {
+	if v == unsupported {
+		return 0
+	}
+	return v
+}
+
+// growth returns by how much a counter has grown. A counter that has become
+// smaller has wrapped, if it was in the upper half of its 32 or 64 bits and is
+// now in the lower; else it was reset, and how much it has grown is not known.
+func growth(before, after uint64) (n uint64, known bool) {
+	if before == unsupported || after == unsupported {
+		return 0, false
+	}
+	if after >= before {
+		return after - before, true
+	}
+	for _, half := range []uint64{1 << 31, 1 << 63} {
+		if n = (after - before) & (half | (half - 1)); before/half == 1 && after < half && n < half {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// perSecond returns growth per second, 0 where it is not known.
+func perSecond(before, after uint64, dt time.Duration) float64 {
+	n, known := growth(before, after)
+	if !known || dt <= 0 {
+		return 0
+	}
+	return float64(n) / dt.Seconds()
+}

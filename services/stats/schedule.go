@@ -1,0 +1,48 @@
+package stats
+
+import "time"
+
+// load is what the whole network asks of the readings.
+type load struct {
+	switches int // that are connected
+	entries  int // flow entries of all of them
+}
+
+// pace is how one switch has answered.
+type pace struct {
+	took     time.Duration // the last reading of its ports
+	flowTook time.Duration // the last reading of its tables and flow entries
+	failures int           // readings in a row that have failed
+}
+
+// portInterval returns the time from one reading of a switch's ports to the
+// next.
+func portInterval(c *Config, l load, p pace) time.Duration {
+	d := max(c.Interval, time.Duration(l.switches)*c.PerSwitch, time.Duration(c.SlowFactor)*p.took)
+	for range min(p.failures, 16) {
+		d *= 2
+		if d > c.MaxInterval {
+			break
+		}
+	}
+	return min(d, max(c.MaxInterval, time.Duration(l.switches)*c.PerSwitch))
+}
+
+// flowInterval returns the time from one reading of a switch's tables and flow
+// entries to the next.
+func flowInterval(c *Config, l load, p pace) time.Duration {
+	d := max(time.Duration(c.FlowsEvery)*portInterval(c, l, p), time.Duration(c.SlowFactor)*p.flowTook)
+	return max(min(d, time.Duration(c.FlowsEvery)*c.MaxInterval), time.Duration(l.entries)*c.PerEntry)
+}
+
+// firstPause returns how long to wait after a switch has connected until it is
+// read first, so that many that connect at once are not all read at once.
+// jitter is in [0, 1).
+func firstPause(c *Config, l load, jitter float64) time.Duration {
+	return time.Duration(jitter * float64(min(portInterval(c, l, pace{}), time.Duration(l.switches)*c.PerSwitch)))
+}
+
+// jittered returns d give or take a tenth; jitter is in [0, 1).
+func jittered(d time.Duration, jitter float64) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*jitter))
+}

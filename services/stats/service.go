@@ -1,0 +1,69 @@
+// Package stats reads the counters of switches, as often as the size of the
+// network allows, and keeps the last values and rates. Nobody imports it but
+// the list of services.
+package stats
+
+import (
+	"context"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "stats",
+		Doc:        "reads the switches' counters and keeps rates",
+		Serves:     weft.Methods(api.ListPortStats, api.ListTableStats, api.ListFlowStats),
+		Calls:      weft.Methods(api.ListSwitches, api.ReadPortStats, api.ReadTableStats, api.ReadFlows),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent),
+		Class:      weft.Compute,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	p := NewPoller(env.Config.(*Config), southbound{env}, Meters{
+		Counter: func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) },
+		Gauge:   env.Metric.Gauge,
+		Histogram: func(name, help string, bounds []float64, labels ...string) Observer {
+			return env.Metric.Histogram(name, help, bounds, labels...)
+		},
+	})
+	weft.On(env, api.SwitchChangedEvent, p.SwitchChanged)
+	weft.Handle(env, api.ListPortStats, p.ListPortStats)
+	weft.Handle(env, api.ListTableStats, p.ListTableStats)
+	weft.Handle(env, api.ListFlowStats, p.ListFlowStats)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	if there, err := weft.Call(ctx, env, api.ListSwitches, &api.ListSwitchesRequest{}); err != nil {
+		env.Log.Warn("switches that are connected already are not known", "error", err)
+	} else {
+		p.Connected(there.GetSwitches())
+	}
+	p.Serve(ctx)
+	return nil
+}
+
+// southbound is the Network that calls the southbound service.
+type southbound struct{ env *weft.Env }
+
+func (s southbound) ReadPorts(ctx context.Context, sw flow.DPID) ([]*api.PortStats, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadPortStats, &api.ReadPortStatsRequest{Dpid: sw.String()})
+	return resp.GetPorts(), err
+}
+
+func (s southbound) ReadTables(ctx context.Context, sw flow.DPID) ([]*api.TableStats, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadTableStats, &api.ReadTableStatsRequest{Dpid: sw.String()})
+	return resp.GetTables(), err
+}
+
+func (s southbound) ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String()})
+	return resp.GetFlows(), err
+}

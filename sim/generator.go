@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"weft/flow"
+)
+
+// generator makes the packet-ins of one switch.
+type generator struct {
+	next  int    // hosts that have announced themselves
+	rand  uint64 // state of xorshift
+	due   int64  // at a rate: when the next packet is due
+	every int64  // at a rate: nanoseconds between packets
+}
+
+// begin starts a load. At a rate the switches take turns.
+func (g *generator) begin(nd *node, l *load) {
+	g.next = 0
+	if g.rand == 0 {
+		g.rand = uint64(nd.index+1) * 0x9e3779b97f4a7c15
+	}
+	if l.conf.Rate > 0 {
+		n := len(l.net.nodes)
+		g.every = max(int64(float64(n)*1e9/l.conf.Rate), 1)
+		g.due = l.net.now + g.every*int64(nd.index)/int64(n)
+	}
+}
+
+// pair chooses two hosts on different ports.
+func (g *generator) pair(hosts []endpoint) (src, dst *endpoint) {
+	g.rand ^= g.rand << 13
+	g.rand ^= g.rand >> 7
+	g.rand ^= g.rand << 17
+	n := uint64(len(hosts))
+	s := g.rand & 0xffffffff * n >> 32
+	d := g.rand >> 32 * n >> 32
+	src = &hosts[s]
+	for hosts[d].port == src.port {
+		if d++; d == n {
+			d = 0
+		}
+	}
+	return src, &hosts[d]
+}
+
+// feed sends what the load has for a switch now: in a closed loop as many
+// packets as the window has room for, at a rate those that are due.
+func (l *load) feed(nd *node) {
+	if l.stage >= stageDrain && l.conf.Rate == 0 || len(nd.track.free) == 0 {
+		return
+	}
+	if l.hello {
+		l.announce(nd)
+		return
+	}
+	lay := &l.layout
+	buf := l.blank
+	t, g := &nd.track, &nd.gen
+	sent := l.net.now
+	count := len(t.free)
+	for i := range count {
+		if l.conf.Rate > 0 {
+			if sent = g.due; !l.owes(nd) {
+				count = i
+				break
+			}
+			g.due += g.every
+		}
+		b := buf[i*lay.size : (i+1)*lay.size]
+		src, dst := g.pair(nd.hosts)
+		s := t.free[len(t.free)-1]
+		t.free = t.free[:len(t.free)-1]
+		id := t.issue(s, dst.port, sent)
+		onWire := id
+		if l.conf.Unbuffered {
+			onWire = flow.BufferNone
+		}
+		binary.BigEndian.PutUint32(b[lay.bufferID:], onWire)
+		binary.BigEndian.PutUint16(b[lay.inPort:], uint16(src.port))
+		address(b[lay.frame:], l.sum, src, dst, id)
+	}
+	l.sent(nd, buf[:count*lay.size], count)
+}
+
+// sent writes packet-ins; what the socket does not take now goes later.
+func (l *load) sent(nd *node, b []byte, count int) {
+	if count == 0 {
+		return
+	}
+	l.counts.Sent += uint64(count)
+	if k, ok := nd.write(b); ok && k < len(b) {
+		nd.pending = append(nd.pending, b[k:]...)
+	}
+}
+
+// announce sends the announcements of the hosts that have not spoken yet.
+func (l *load) announce(nd *node) {
+	lay, t, g := &l.layout, &nd.track, &nd.gen
+	buf := l.blank
+	count := min(len(t.free), len(nd.hosts)-g.next)
+	for i := range count {
+		h := &nd.hosts[g.next]
+		g.next++
+		s := t.free[len(t.free)-1]
+		t.free = t.free[:len(t.free)-1]
+		id := t.issue(s, 0, l.net.now)
+		b := buf[i*lay.size : (i+1)*lay.size]
+		binary.BigEndian.PutUint32(b[lay.bufferID:], id)
+		binary.BigEndian.PutUint16(b[lay.inPort:], uint16(h.port))
+		announcement(b[lay.frame:lay.frame], h, id)
+	}
+	l.sent(nd, buf[:count*lay.size], count)
+}

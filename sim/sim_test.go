@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"weft/openflow"
+)
+
+// listen returns a listener on the loopback.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+// startFloor runs a floor and returns its address.
+func startFloor(t testing.TB) string {
+	t.Helper()
+	ln := listen(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- Floor(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return ln.Addr().String()
+}
+
+// start runs a network.
+func start(t testing.TB, cfg Config) *Network {
+	t.Helper()
+	n, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// within returns a context for one step of a test.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func isolated(t testing.TB, n, hosts, ports int) *Topology {
+	t.Helper()
+	topo, err := Isolated(n, hosts, ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topo
+}
+
+func TestFloorAnswersEverything(t *testing.T) {
+	for _, v := range []openflow.Version{openflow.V10, openflow.V13} {
+		t.Run(v.String(), func(t *testing.T) {
+			n := start(t, Config{Topology: isolated(t, 4, 16, 4), Version: v, Address: startFloor(t)})
+			ctx := within(t, 10*time.Second)
+			if err := n.WaitUp(ctx, 0); err != nil {
+				t.Fatal(err)
+			}
+			hosts, answered, err := n.Announce(ctx, 8, time.Second)
+			if err != nil || hosts != 64 || answered != 64 {
+				t.Fatalf("Announce: %d of %d answered, %v", answered, hosts, err)
+			}
+			for _, conf := range []Load{
+				{Window: 64, Warm: 20 * time.Millisecond, Duration: 100 * time.Millisecond},
+				{Window: 1, Duration: 100 * time.Millisecond},
+				{Window: 64, Rate: 20000, Duration: 100 * time.Millisecond},
+			} {
+				r, err := n.Measure(ctx, conf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("%+v: %.0f/s p50 %v p99 %v %+v", conf, r.AnswersPerSecond(),
+					time.Duration(r.Latency.ValueAtPercentile(50)), time.Duration(r.Latency.ValueAtPercentile(99)), r.Counts)
+				if r.Answered == 0 || r.Flooded != r.Answered || r.Lost+r.Wrong+r.Duplicates+r.Late+r.Unsent != 0 {
+					t.Errorf("%+v: %+v", conf, r.Counts)
+				}
+				if got := uint64(r.Latency.TotalCount()); got != r.Answered {
+					t.Errorf("%+v: %d latencies of %d answers", conf, got, r.Answered)
+				}
+				if conf.Rate > 0 && (r.Answered < 1950 || r.Answered > 2050) {
+					t.Errorf("at %v/s: %d answers in 0.1 s, want about 2000", conf.Rate, r.Answered)
+				}
+			}
+		})
+	}
+}

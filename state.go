@@ -1,0 +1,30 @@
+package weft
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrRevision is what Bucket.Update returns when somebody else was first.
+var ErrRevision = errors.New("the key has changed since it was read")
+
+// Bucket is durable key-value state with one writer. A change is on disk
+// before the call returns. Keys are letters, digits and any of "-/_=.".
+type Bucket interface {
+	// Get returns the value and its revision, nil and 0 if there is none.
+	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	// Put sets the value and returns its new revision, which grows over the
+	// life of the bucket and is never used again.
+	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	// Update is Put if the revision is still the given one (0: no value yet),
+	// else ErrRevision.
+	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	// Delete removes the key; it is no error if there is none.
+	Delete(ctx context.Context, key string) error
+	// All calls f for every key, in no particular order, until it fails.
+	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
+	// Watch calls f for every key and then for every change until ctx ends;
+	// a nil value is a key that is gone. f is called once with an empty key
+	// when the keys that were there at first are through.
+	Watch(ctx context.Context, f func(key string, value []byte, revision uint64)) error
+}

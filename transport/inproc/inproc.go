@@ -1,0 +1,202 @@
+// Package inproc is the transport within one process. What it carries is
+// copied, so it shows whether a system would work across processes.
+//
+// Package deploy imports it. It imports only transport.
+package inproc
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"weft/transport"
+)
+
+// Network is a set of addresses that can reach each other. Addresses are any
+// text that is not empty.
+type Network struct {
+	mu        sync.Mutex // guards listeners
+	listeners map[string]*listener
+}
+
+// New returns an empty network.
+func New() *Network { return &Network{listeners: map[string]*listener{}} }
+
+// Listen offers a handler at an address.
+func (n *Network) Listen(address string, h transport.Handler) (transport.Listener, error) {
+	if address == "" {
+		return nil, transport.Errorf(transport.Unavailable, "listen: the address is empty; give it a name")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listeners[address] != nil {
+		return nil, transport.Errorf(transport.Unavailable, "listen: address %q is in use; close its listener first", address)
+	}
+	l := &listener{network: n, address: address, handler: h}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	n.listeners[address] = l
+	return l, nil
+}
+
+// Dial connects to an address.
+func (n *Network) Dial(ctx context.Context, address string) (transport.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, transport.ErrorOf(err)
+	}
+	n.mu.Lock()
+	l := n.listeners[address]
+	n.mu.Unlock()
+	if l == nil {
+		return nil, transport.Errorf(transport.Unavailable, "dial: nobody listens at %q", address)
+	}
+	c := &conn{peer: l, events: make(chan event, transport.Window-1), closing: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(l.ctx)
+	go c.deliver()
+	return c, nil
+}
+
+type listener struct {
+	network *Network
+	address string
+	handler transport.Handler
+	ctx     context.Context // of the offer; ends with it
+	cancel  context.CancelFunc
+}
+
+func (l *listener) Address() string { return l.address }
+
+func (l *listener) Close() error {
+	l.network.mu.Lock()
+	if l.network.listeners[l.address] == l {
+		delete(l.network.listeners, l.address)
+	}
+	l.network.mu.Unlock()
+	l.cancel()
+	return nil
+}
+
+type event struct {
+	subject string
+	data    []byte
+}
+
+// conn is one connection. Its events pass through a channel, which Close
+// closes; the lock keeps that from happening under a Send.
+type conn struct {
+	peer    *listener
+	ctx     context.Context // of the calls under way
+	cancel  context.CancelFunc
+	events  chan event
+	closing chan struct{}
+	once    sync.Once // of Close
+
+	mu     sync.RWMutex // guards closed, and events against being closed
+	closed bool
+}
+
+type answer struct {
+	resp []byte
+	err  error
+}
+
+func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	if err := c.usable(ctx, req); err != nil {
+		return nil, err
+	}
+	hctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		hctx, cancel = context.WithDeadline(hctx, deadline)
+		defer cancel()
+	}
+	done := make(chan answer, 1)
+	req = bytes.Clone(req)
+	go func() {
+		resp, err := c.peer.handler.Call(hctx, method, req)
+		if err == nil && len(resp) > transport.MaxMessage {
+			err = tooLarge("response", len(resp))
+		}
+		if err != nil {
+			e := *transport.ErrorOf(err)
+			done <- answer{err: &e}
+			return
+		}
+		done <- answer{resp: bytes.Clone(resp)}
+	}()
+	select {
+	case a := <-done:
+		return a.resp, a.err
+	case <-ctx.Done():
+		return nil, transport.ErrorOf(ctx.Err())
+	case <-c.ctx.Done():
+		return nil, c.lost()
+	}
+}
+
+func (c *conn) Send(ctx context.Context, subject string, data []byte) error {
+	if err := c.usable(ctx, data); err != nil {
+		return err
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed {
+		return c.lost()
+	}
+	select {
+	case c.events <- event{subject, bytes.Clone(data)}:
+		return nil
+	case <-ctx.Done():
+		return transport.ErrorOf(ctx.Err())
+	case <-c.closing:
+	case <-c.peer.ctx.Done():
+	}
+	return c.lost()
+}
+
+func (c *conn) Close() error {
+	c.cancel()
+	c.once.Do(func() {
+		close(c.closing) // Sends that wait let go of the lock
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.closed = true
+		close(c.events)
+	})
+	return nil
+}
+
+// deliver hands over events in order until the connection is closed and empty,
+// or the handler no longer on offer.
+func (c *conn) deliver() {
+	for {
+		select {
+		case e, ok := <-c.events:
+			if !ok || c.peer.ctx.Err() != nil {
+				return
+			}
+			c.peer.handler.Event(c.peer.ctx, e.subject, e.data)
+		case <-c.peer.ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *conn) usable(ctx context.Context, message []byte) error {
+	switch {
+	case ctx.Err() != nil:
+		return transport.ErrorOf(ctx.Err())
+	case c.ctx.Err() != nil:
+		return c.lost()
+	case len(message) > transport.MaxMessage:
+		return tooLarge("message", len(message))
+	}
+	return nil
+}
+
+func (c *conn) lost() error {
+	return transport.Errorf(transport.Unavailable, "the connection to %q is closed", c.peer.address)
+}
+
+func tooLarge(what string, size int) error {
+	return transport.Errorf(transport.ResourceExhausted, "%s of %d octets: at most %d are allowed", what, size, transport.MaxMessage)
+}

@@ -1,0 +1,115 @@
+// Package transport is the seam between processes: bytes by name. It says what
+// every transport offers and promises; the folders below it are transports,
+// and transporttest is the suite that all of them pass. A transport knows no
+// message and no service.
+//
+// Package deploy imports it. It imports only the standard library, and each
+// transport that and the library of its protocol.
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Window is how many events a connection takes before their handler has
+// returned from the first of them: then Send waits.
+const Window = 1024
+
+// MaxMessage is the largest request, response or event, in octets. Larger ones
+// are refused with ResourceExhausted.
+const MaxMessage = 16 << 20
+
+// Transport carries calls and events to handlers at addresses. What an address
+// looks like is the transport's own business.
+type Transport interface {
+	// Listen offers a handler at an address. An address in use is an error.
+	Listen(address string, h Handler) (Listener, error)
+	// Dial connects to an address; Unavailable if nobody listens there.
+	Dial(ctx context.Context, address string) (Conn, error)
+}
+
+// Listener is a handler on offer.
+type Listener interface {
+	// Address is where to dial, complete also if Listen was given part of it.
+	Address() string
+	// Close ends the offer and all its connections: what is sent afterwards
+	// gets Unavailable, and the contexts of handlers at work end.
+	Close() error
+}
+
+// Handler answers what peers send. Neither method keeps the bytes that it is
+// given after it returns.
+type Handler interface {
+	// Call answers a unary call. Several run at once. ctx carries the caller's
+	// deadline, ends when the caller gives up or its connection is lost, and
+	// carries nothing else of the caller's.
+	Call(ctx context.Context, method string, req []byte) (resp []byte, err error)
+	// Event takes one event: of each connection one at a time, in the order in
+	// which they were sent. While it does not return, senders come to wait.
+	Event(ctx context.Context, subject string, event []byte)
+}
+
+// Conn is a connection to one handler; any goroutine may use it.
+type Conn interface {
+	// Call makes a unary call and returns its response, which is the caller's.
+	// req may be used again as soon as it returns. It returns when ctx ends,
+	// whether or not the handler does. Errors are *Error: that of the handler,
+	// or of the transport; after Unavailable, DeadlineExceeded and Canceled
+	// the call may have run. Calls have no order among themselves or with
+	// events, other than that which waiting for them gives.
+	Call(ctx context.Context, method string, req []byte) (resp []byte, err error)
+	// Send sends an event and returns when the connection has taken it, which
+	// waits while Window of them are under way. event may be used again as
+	// soon as it returns. A taken event is delivered once, unless the
+	// connection is lost. Errors are *Error; the event has then not been sent.
+	Send(ctx context.Context, subject string, event []byte) error
+	// Close ends the connection. Events already taken are still delivered;
+	// calls under way fail with Unavailable.
+	Close() error
+}
+
+// Error is how calls and connections fail: a kind, on which callers branch,
+// and a text. Handlers' errors of other types arrive as Unknown.
+type Error struct {
+	Code Code
+	Text string
+}
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+// Code is the kind of an Error, numbered like the status codes of gRPC.
+type Code uint32
+
+// The codes that transports themselves return; handlers may use any.
+const (
+	Canceled          Code = 1
+	Unknown           Code = 2
+	DeadlineExceeded  Code = 4
+	ResourceExhausted Code = 8
+	Unavailable       Code = 14
+)
+
+// Errorf returns an error with a code.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Text: fmt.Sprintf(format, args...)}
+}
+
+// ErrorOf returns err as it crosses a connection: itself if it is an *Error,
+// the fitting code if it is that of a context, else Unknown with its text.
+func ErrorOf(err error) *Error {
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Code: DeadlineExceeded, Text: err.Error()}
+	case errors.Is(err, context.Canceled):
+		return &Error{Code: Canceled, Text: err.Error()}
+	}
+	return &Error{Code: Unknown, Text: err.Error()}
+}

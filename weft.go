@@ -1,0 +1,151 @@
+// Package weft is how a service of the controller is written: a Spec that
+// declares it as plain data, and the few functions by which its Run takes part
+// in the system: Handle, Call, On, Publish, Stage, State and Serve.
+//
+// A service does not know in which process its peers run. Which service runs
+// where is a plan's business (package deploy). Anyone may import weft; it
+// imports only flow, api and the protobuf runtime.
+package weft
+
+import (
+	"context"
+	"log/slog"
+
+	"weft/flow"
+)
+
+// Class orders work: real-time before latency-sensitive before compute, in
+// dispatch and, where processes are told apart, in OS priority.
+type Class int
+
+// The classes.
+const (
+	RealTime Class = iota // echo, heartbeat, probes, roles, port status
+	Latency               // packet-in, path set-up
+	Compute               // recomputation, statistics
+)
+
+// String returns the class as plans write it.
+func (c Class) String() string { return [...]string{"realtime", "latency", "compute"}[c] }
+
+// Scale says how many instances of a service may run at once.
+type Scale int
+
+// The scales.
+const (
+	Single       Scale = iota // one in the whole system
+	PerPartition              // one for each partition of the network
+	Any                       // as many as one likes
+)
+
+// String returns the scale as plans write it.
+func (s Scale) String() string { return [...]string{"single", "per-partition", "any"}[s] }
+
+// Method is an api.Method without its types.
+type Method interface {
+	MethodName() string
+	NewMessages() (req, resp any)
+}
+
+// Subject is an api.Subject without its type.
+type Subject interface {
+	SubjectName() string
+	NewMessage() any
+}
+
+// Methods lists methods in a Spec.
+func Methods(m ...Method) []Method { return m }
+
+// Subjects lists subjects in a Spec.
+func Subjects(s ...Subject) []Subject { return s }
+
+// Spec declares a service. It is plain data: the whole graph of services can
+// be read without starting anything. To use what is not declared here is an
+// error at start, so the graph tells the truth.
+type Spec struct {
+	Name       string    // also its folder, its package and the prefix of its methods, subjects, buckets and metrics
+	Doc        string    // one line: what it does
+	Serves     []Method  // methods that it answers
+	Calls      []Method  // methods of others that it calls
+	Subscribes []Subject // events of others that it wants
+	Publishes  []Subject // events of its own; nobody else publishes them
+	Buckets    []string  // durable state that it writes; nobody else does
+	Stage      bool      // it is a stage of the packet-in pipeline
+	Pipeline   bool      // it runs the pipeline; the southbound only
+	Class      Class
+	Scale      Scale
+	Config     Config // defaults; a plan overrides single keys; nil if it has none
+	Run        func(context.Context, *Env) error
+}
+
+// Config is a service's configuration: a pointer to a struct whose yaml tags
+// name its keys, holding the defaults. Validate says which key is wrong, what
+// it is and what is allowed.
+type Config interface{ Validate() error }
+
+// StageFunc is one stage at work on the packets of one switch. It is called
+// for one packet at a time, in the order in which they arrived, and must not
+// block, keep in or d, or allocate in the common case.
+type StageFunc func(in *flow.PacketIn, d *flow.Decision) flow.Verdict
+
+// Runtime is what a service runs on: implemented in one process and across
+// processes by deploy, and for tests by wefttest. Services use the functions
+// of this package instead.
+type Runtime interface {
+	// Handle registers the handler of a method.
+	Handle(m Method, h func(ctx context.Context, req any) (resp any, err error))
+	// Call calls a method and returns its response.
+	Call(ctx context.Context, m Method, req any) (resp any, err error)
+	// Subscribe registers a handler of events: one at a time, in order per
+	// publisher, on a goroutine of this service's own.
+	Subscribe(s Subject, h func(ctx context.Context, event any))
+	// Publish hands an event to all subscribers; it waits for a full queue.
+	Publish(s Subject, event any)
+	// Stage registers this service's stage; open is called once per switch.
+	Stage(open func(flow.DPID) StageFunc)
+	// Pipeline opens the pipeline for one switch.
+	Pipeline(sw flow.DPID) StageFunc
+	// Bucket opens durable state.
+	Bucket(name string) (Bucket, error)
+	// Ready says that the service's set-up is complete, and waits until that
+	// of all others is, too.
+	Ready(ctx context.Context) error
+	// Specs returns all services of the system.
+	Specs() []Spec
+}
+
+// Env is one running instance of a service, as its Run sees it.
+type Env struct {
+	Log    *slog.Logger // carries the service's name
+	Config any          // the Spec's Config with the plan's changes
+	Metric Metrics      // the service's figures
+
+	spec    *Spec
+	runtime Runtime
+	errs    []error
+}
+
+// NewEnv returns the environment of one instance; for runtimes.
+func NewEnv(spec *Spec, rt Runtime, config any, log *slog.Logger, m Metrics) *Env {
+	return &Env{Log: log, Config: config, Metric: m, spec: spec, runtime: rt}
+}
+
+// Metrics registers a service's figures; names get the service's as prefix,
+// and are exported as weft_SERVICE_NAME. Labels are alternating names and
+// values. Asking again for the same name and labels returns the same figure.
+type Metrics interface {
+	// Counter returns a figure that only grows.
+	Counter(name, help string, labels ...string) Counter
+	// CounterFunc registers a figure that only grows and is read when somebody looks.
+	CounterFunc(name, help string, read func() float64, labels ...string)
+	// Gauge registers a figure that is read when somebody looks.
+	Gauge(name, help string, read func() float64, labels ...string)
+	// Histogram returns a distribution over the given upper bounds.
+	Histogram(name, help string, bounds []float64, labels ...string) Observer
+}
+
+// Counter is a figure that only grows. Add does not allocate.
+type Counter interface{ Add(float64) }
+
+// Observer takes the values of a distribution.
+type Observer interface{ Observe(float64) }

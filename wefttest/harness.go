@@ -1,0 +1,388 @@
+package wefttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/deploy"
+	"weft/flow"
+	"weft/packet"
+)
+
+// self is the name under which the test calls the service and hears it.
+const self = "wefttest"
+
+// Harness is a service under test, with the test in the place of all its
+// peers. One goroutine uses it; fakes run on others.
+type Harness struct {
+	// Mode is how the service runs.
+	Mode Mode
+	// Timeout bounds every wait; then the test fails. 5 s at first.
+	Timeout time.Duration
+	// Store keeps the service's buckets, across restarts.
+	Store *Store
+
+	t        *testing.T
+	spec     weft.Spec
+	settings *deploy.Settings
+	run      *running // nil while the service does not run
+
+	mu     sync.Mutex // guards what follows
+	fakes  map[string]func(context.Context, any) (any, error)
+	events map[string]chan any // by subject: published and not waited for yet
+	sent   []sent
+	stage  weft.StageFunc
+}
+
+// running is one life of the service.
+type running struct {
+	worker   *deploy.Worker
+	registry *prometheus.Registry
+	cancel   context.CancelFunc
+	ended    chan error
+	peers    map[string]weft.Runtime
+	walks    map[flow.DPID]weft.StageFunc
+}
+
+// sent is a message that has been sent, and how it was then.
+type sent struct {
+	name    string
+	message any
+	bytes   []byte
+}
+
+// eventsKept is how many events of a subject may wait for the test.
+const eventsKept = 65536
+
+func newHarness(t *testing.T, spec weft.Spec, mode Mode) *Harness {
+	h := &Harness{
+		Mode: mode, Timeout: 5 * time.Second, Store: NewStore(), t: t, spec: spec, settings: &deploy.Settings{},
+		fakes: map[string]func(context.Context, any) (any, error){}, events: map[string]chan any{},
+	}
+	for _, s := range spec.Publishes {
+		h.events[s.SubjectName()] = make(chan any, eventsKept)
+	}
+	return h
+}
+
+// Configure changes keys of the service's configuration, given as YAML. It
+// takes effect when the service starts.
+func (h *Harness) Configure(text string) {
+	h.t.Helper()
+	if h.run != nil {
+		h.t.Fatal("Configure: the service runs already; configure it first, or Restart it afterwards")
+	}
+	if err := h.settings.Add(h.spec.Name, "Configure", []byte(text)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// Start starts the service and waits until it is set up. It does nothing if
+// the service runs.
+func (h *Harness) Start() {
+	h.t.Helper()
+	if h.run != nil {
+		return
+	}
+	if err := h.start(); err != nil {
+		h.t.Fatalf("service %s does not start: %v", h.spec.Name, err)
+	}
+}
+
+// StartError starts a service that is expected not to start, and returns why.
+func (h *Harness) StartError() error {
+	h.t.Helper()
+	err := h.start()
+	if err == nil {
+		h.t.Fatalf("service %s starts, but should not", h.spec.Name)
+	}
+	return err
+}
+
+func (h *Harness) start() error {
+	r := &running{
+		registry: prometheus.NewRegistry(), ended: make(chan error, 1),
+		peers: map[string]weft.Runtime{}, walks: map[flow.DPID]weft.StageFunc{},
+	}
+	var mu sync.Mutex // guards r.peers until all have started
+	config := deploy.Config{
+		Specs: h.system(), Settings: h.settings, Store: h.Store, Registry: r.registry, Encoded: h.Mode != Pointer,
+		StandIns: map[string]func(context.Context, weft.Runtime) error{}, ReadyTimeout: h.Timeout, StopTimeout: h.Timeout,
+		Log: slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, peer := range config.Specs {
+		if peer.Name == h.spec.Name {
+			if peer.Stage {
+				config.Pipeline = []string{peer.Name}
+			} else if peer.Pipeline {
+				config.Pipeline = []string{self}
+			}
+			continue
+		}
+		config.StandIns[peer.Name] = func(ctx context.Context, rt weft.Runtime) error {
+			mu.Lock()
+			r.peers[peer.Name] = rt
+			mu.Unlock()
+			return h.standIn(ctx, peer, rt)
+		}
+	}
+	worker, err := deploy.New(config)
+	if err != nil {
+		return err
+	}
+	r.worker = worker
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() { r.ended <- worker.Run(ctx) }()
+	select {
+	case <-worker.Started():
+	case err := <-r.ended:
+		cancel()
+		return err
+	}
+	h.run = r
+	return nil
+}
+
+// system returns the service, one Spec for each peer that it wants something
+// of, and one for the test itself.
+func (h *Harness) system() []weft.Spec {
+	test := weft.Spec{Name: self, Calls: h.spec.Serves, Subscribes: h.spec.Publishes, Stage: h.spec.Pipeline, Pipeline: h.spec.Stage}
+	var peers []*weft.Spec
+	peer := func(name string) *weft.Spec {
+		owner := ownerOf(name)
+		for _, p := range peers {
+			if p.Name == owner {
+				return p
+			}
+		}
+		peers = append(peers, &weft.Spec{Name: owner})
+		return peers[len(peers)-1]
+	}
+	for _, m := range h.spec.Calls {
+		p := peer(m.MethodName())
+		p.Serves = append(p.Serves, m)
+	}
+	for _, s := range h.spec.Subscribes {
+		p := peer(s.SubjectName())
+		p.Publishes = append(p.Publishes, s)
+	}
+	var specs []weft.Spec
+	for _, p := range append(peers, &test) {
+		if p.Name != h.spec.Name {
+			p.Run = func(context.Context, *weft.Env) error { return nil } // never: it has a stand-in
+			specs = append(specs, *p)
+		}
+	}
+	return append(specs, h.spec)
+}
+
+// ownerOf returns the service of a method or subject.
+func ownerOf(name string) string {
+	owner, _, _ := strings.Cut(name, ".")
+	return owner
+}
+
+// standIn is the Run of a peer.
+func (h *Harness) standIn(ctx context.Context, peer weft.Spec, rt weft.Runtime) error {
+	for _, m := range peer.Serves {
+		name := m.MethodName()
+		rt.Handle(m, func(ctx context.Context, req any) (any, error) { return h.answer(ctx, name, req) })
+	}
+	for _, s := range peer.Subscribes {
+		name := s.SubjectName()
+		rt.Subscribe(s, func(_ context.Context, event any) { h.heard(name, event) })
+	}
+	if peer.Stage {
+		rt.Stage(func(flow.DPID) weft.StageFunc { return h.ownStage })
+	}
+	if err := rt.Ready(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// answer calls the fake of a method.
+func (h *Harness) answer(ctx context.Context, name string, req any) (any, error) {
+	h.keep("request of "+name, req)
+	h.mu.Lock()
+	fake := h.fakes[name]
+	h.mu.Unlock()
+	if fake == nil {
+		return nil, api.Errorf(codes.Unimplemented, "the test has no fake of %s; give one with wefttest.Fake", name)
+	}
+	return fake(ctx, req)
+}
+
+// heard takes an event that the service has published.
+func (h *Harness) heard(name string, event any) {
+	h.keep("event "+name, event)
+	select {
+	case h.events[name] <- event:
+	default:
+		h.t.Errorf("more than %d events %s that the test does not take", eventsKept, name)
+	}
+}
+
+// keep remembers how a message of the service's is now.
+func (h *Harness) keep(name string, message any) {
+	b, err := weft.Encode(nil, message)
+	if err != nil {
+		return // Encoded fails the test for it
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent = append(h.sent, sent{name, message, b})
+}
+
+// Stop stops the service; the test fails if it does not end cleanly.
+func (h *Harness) Stop() {
+	h.t.Helper()
+	if h.run == nil {
+		return
+	}
+	h.run.cancel()
+	err := <-h.run.ended
+	h.run = nil
+	if err != nil {
+		h.t.Errorf("service %s does not end cleanly: %v", h.spec.Name, err)
+	}
+}
+
+// Restart stops the service and starts it again with the same buckets and
+// fakes. Events that the test has not taken are forgotten.
+func (h *Harness) Restart() {
+	h.t.Helper()
+	h.Stop()
+	for _, c := range h.events {
+		for len(c) > 0 {
+			<-c
+		}
+	}
+	h.Start()
+}
+
+// finish ends the test of one mode.
+func (h *Harness) finish() {
+	h.Stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.sent {
+		if b, err := weft.Encode(nil, s.message); err != nil || !bytes.Equal(b, s.bytes) {
+			h.t.Errorf("%s was written to after it was sent", s.name)
+		}
+	}
+}
+
+// Bucket returns one of the service's buckets, named as in its Spec.
+func (h *Harness) Bucket(name string) weft.Bucket {
+	h.t.Helper()
+	b, err := h.Store.Bucket(h.t.Context(), h.spec.Name+"."+name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return b
+}
+
+// Metric returns the present value of one of the service's counters or gauges,
+// or the number of values that a histogram has seen; 0 if there is none of
+// that name and labels.
+func (h *Harness) Metric(name string, labels ...string) float64 {
+	h.t.Helper()
+	h.Start()
+	families, err := h.run.registry.Gather()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	want := map[string]string{}
+	for i := 0; i+1 < len(labels); i += 2 {
+		want[labels[i]] = labels[i+1]
+	}
+	for _, f := range families {
+		if f.GetName() != "weft_"+h.spec.Name+"_"+name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			have := map[string]string{}
+			for _, l := range m.GetLabel() {
+				have[l.GetName()] = l.GetValue()
+			}
+			if fmt.Sprint(have) == fmt.Sprint(want) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return 0
+}
+
+// PacketIn gives a packet to the service's stage and returns its verdict and
+// what it decided. Packets of one switch follow each other in one session.
+func (h *Harness) PacketIn(in *flow.PacketIn) (flow.Verdict, *flow.Decision) {
+	h.t.Helper()
+	h.Start()
+	walk := h.run.walks[in.Switch]
+	if walk == nil {
+		if !h.spec.Stage {
+			h.t.Fatalf("service %s takes no packets: its Spec does not say Stage", h.spec.Name)
+		}
+		walk = h.run.peers[self].Pipeline(in.Switch)
+		h.run.walks[in.Switch] = walk
+	}
+	d := &flow.Decision{}
+	return walk(in, d), d
+}
+
+// Packet is PacketIn for a frame that came in at a port now, parsed.
+func (h *Harness) Packet(sw flow.DPID, port flow.Port, frame []byte) (flow.Verdict, *flow.Decision) {
+	h.t.Helper()
+	return h.PacketIn(NewPacketIn(sw, port, frame))
+}
+
+// Reconnect ends the session of a switch: its next packet opens another stage.
+func (h *Harness) Reconnect(sw flow.DPID) {
+	if h.run != nil {
+		delete(h.run.walks, sw)
+	}
+}
+
+// NewPacketIn returns the packet-in for a frame that came in at an edge port
+// now, unbuffered and parsed.
+func NewPacketIn(sw flow.DPID, port flow.Port, frame []byte) *flow.PacketIn {
+	in := &flow.PacketIn{
+		Switch: sw, Time: time.Now().UnixNano(), BufferID: flow.BufferNone, TotalLen: uint16(len(frame)), Reason: flow.ReasonAction,
+		Data: frame, Role: flow.RoleEdge,
+	}
+	in.Key.InPort = port
+	packet.Parse(frame, &in.Key)
+	return in
+}
+
+// Stage makes f the pipeline of a service that runs one, on all switches.
+// Without it every packet gets Next.
+func (h *Harness) Stage(f weft.StageFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stage = f
+}
+
+func (h *Harness) ownStage(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	h.mu.Lock()
+	f := h.stage
+	h.mu.Unlock()
+	if f == nil {
+		return flow.Next
+	}
+	return f(in, d)
+}

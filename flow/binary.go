@@ -128,7 +128,8 @@ const (
 // (encoding.BinaryAppender).
 func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	var flags uint8
-	for i, set := range [...]bool{p.BufferID != BufferNone, p.Cookie != 0, p.Src != Location{}, p.Dst != Location{}} {
+	for i, set := range [...]bool{p.BufferID != BufferNone, p.Cookie != 0, p.Src != Location{},
+		p.Dst != Location{} || p.DstMAC != MAC{}} {
 		if set {
 			flags |= 1 << i
 		}
@@ -148,6 +149,7 @@ func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if flags&packetDst != 0 {
 		b = appendLocation(b, p.Dst)
+		b = append(b, p.DstMAC[:]...)
 	}
 	b = appendKey(b, &p.Key)
 	b = binary.AppendUvarint(b, uint64(len(p.Data)))
@@ -177,6 +179,7 @@ func (p *PacketIn) UnmarshalBinary(b []byte) error {
 	}
 	if flags&packetDst != 0 {
 		p.Dst = r.location()
+		p.DstMAC = r.mac()
 	}
 	r.key(&p.Key)
 	p.Data = append(data, r.bytes()...)

@@ -250,7 +250,11 @@ func (r *reader) actions(list []Action) []Action {
 		switch a.Kind = ActionKind(kind); a.Kind {
 		case ActionOutput:
 			a.Arg = r.uvarint32()
-			a.MaxLen = uint16(r.uvarint())
+			n := r.uvarint()
+			if n > 0xffff {
+				r.fail(fmt.Errorf("output of at most %d octets: want at most 65535", n))
+			}
+			a.MaxLen = uint16(n)
 		case ActionSetField:
 			if a.Field = Field(r.uint8()); a.Field >= NumFields {
 				r.fail(fmt.Errorf("set-field: there is no field number %d", uint8(a.Field)))

@@ -86,7 +86,7 @@ func (c *cables) lay(w *wire) error {
 		t, err := openTap(e)
 		if err != nil {
 			if i == 1 {
-				unix.Close(k.taps[0].fd)
+				k.taps[0].close()
 			}
 			return fmt.Errorf("lay a cable from %s to %s: %w", &w.A, &w.B, err)
 		}
@@ -138,8 +138,8 @@ func (c *cables) close() {
 	unix.Write(c.wake, binary.NativeEndian.AppendUint64(nil, 1))
 	<-c.done
 	for _, k := range c.byWire {
-		unix.Close(k.taps[0].fd)
-		unix.Close(k.taps[1].fd)
+		k.taps[0].close()
+		k.taps[1].close()
 	}
 	unix.Close(c.epoll)
 	unix.Close(c.timer)

@@ -7,10 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tap is an open TAP device; it is gone when fd is closed.
+// tap is an open TAP device; it is gone when closed.
 type tap struct {
-	fd   int
-	name string
+	fd     int
+	socket int // for ethtool, in the device's namespace
+	name   string
+}
+
+func (t tap) close() {
+	unix.Close(t.fd)
+	unix.Close(t.socket)
 }
 
 // openTap makes a TAP device in the end's namespace.
@@ -31,13 +37,18 @@ func openTap(e *end) (tap, error) {
 			unix.Close(fd)
 			return fmt.Errorf("make TAP device %s: %w", e.Iface, err)
 		}
+		if t.socket, err = ethtoolSocket(); err != nil {
+			unix.Close(fd)
+			return err
+		}
 		t.fd = fd
 		return nil
 	})
 	return t, err
 }
 
-// setCarrier plugs the device in or out.
+// setCarrier plugs the device in or out. The kernel would tell the world of a
+// lost carrier up to a second later; being asked for it, it does at once.
 func (t tap) setCarrier(up bool) error {
 	on := int32(0)
 	if up {
@@ -45,6 +56,9 @@ func (t tap) setCarrier(up bool) error {
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(t.fd), unix.TUNSETCARRIER, uintptr(unsafe.Pointer(&on))); errno != 0 {
 		return fmt.Errorf("set the carrier of %s: %w", t.name, errno)
+	}
+	if _, err := ethtool(t.socket, t.name, unix.ETHTOOL_GLINK, 0); err != nil {
+		return fmt.Errorf("ask for the carrier of %s: %w", t.name, err)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -126,25 +125,4 @@ func dressHost(h *netlink.Handle, w *wire, host *Host) error {
 
 func ipNet(ip net.IP, bits int) *net.IPNet {
 	return &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, 8*len(ip))}
-}
-
-// disableTxOffload turns transmit checksum offload off, and with it
-// segmentation offload: `ethtool -K IFACE tx off`.
-func disableTxOffload(iface string) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open a socket for ethtool: %w", err)
-	}
-	defer unix.Close(fd)
-	value := struct{ cmd, data uint32 }{cmd: unix.ETHTOOL_STXCSUM}
-	request := struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte
-	}{data: unsafe.Pointer(&value)}
-	copy(request.name[:maxIface], iface)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
-		return fmt.Errorf("turn transmit offload of %s off: %w", iface, errno)
-	}
-	return nil
 }

@@ -174,6 +174,30 @@ func TestApplyNothing(t *testing.T) {
 	}
 }
 
+// TestApplyTypes: what names the payload can be rewritten as anything else.
+func TestApplyTypes(t *testing.T) {
+	for s, want := range map[string]flow.Key{
+		"set_field:0x88b5->eth_type": {EthDst: macB, EthSrc: macA, EthType: 0x88b5},
+		"set_field:47->ip_proto": {EthDst: macB, EthSrc: macA, EthType: flow.EthTypeIPv4, IPDSCP: 46, IPProto: 47,
+			IPv4Src: [4]byte{10, 0, 0, 1}, IPv4Dst: [4]byte{10, 0, 0, 2}},
+	} {
+		a, err := flow.ParseAction(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, ok := Apply(tcp4(), a)
+		var k flow.Key
+		if Parse(b, &k); !ok || k != want || !sumsGood(b) {
+			t.Errorf("%s: %v, %+v", s, ok, k)
+		}
+	}
+	llc := append(append(append([]byte{}, macB[:]...), macA[:]...), 0, 3, 0x42, 0x42, 3) // spanning tree
+	a, _ := flow.ParseAction("set_field:0x88b5->eth_type")
+	if _, ok := Apply(llc, a); ok {
+		t.Error("a frame without ethertype is given one")
+	}
+}
+
 // TestUDPWithoutChecksum: a datagram over IPv4 sent without a checksum stays so.
 func TestUDPWithoutChecksum(t *testing.T) {
 	b := frame(t, "udp v4 tagged")

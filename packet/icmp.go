@@ -105,7 +105,7 @@ func AppendICMP(b []byte, e Ether, ip IP, kind, code uint8, body []byte) []byte 
 // whole and has a right checksum.
 func ICMPv6Good(frame []byte) bool {
 	var l layers
-	b, ok := segment(frame, &l, flow.IPProtoICMPv6, icmpv6Len)
+	b, ok := segment(frame, &l, flow.IPProtoICMPv6, icmpLen)
 	if !ok || l.ethType != flow.EthTypeIPv6 || !l.whole {
 		return false
 	}

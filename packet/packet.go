@@ -62,7 +62,6 @@ const (
 	udpLen      = 8
 	sctpLen     = 12
 	icmpLen     = 8
-	icmpv6Len   = 4
 	ndLen       = 24 // neighbour solicitation or advertisement without options
 	pbbLen      = 18 // addresses, ethertype and I-TAG before the customer frame
 )
@@ -226,7 +225,7 @@ func (l *layers) ipv6(frame []byte) {
 			offset := be16(b[at+2 : at+4])
 			l.fragment = l.fragment || offset&0xfff9 != 0
 			if offset&0xfff8 != 0 {
-				l.proto = b[at]
+				l.proto = extFragment
 				return
 			}
 		case extAuth:

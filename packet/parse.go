@@ -34,7 +34,8 @@ func (l *layers) ethernet(frame []byte, k *flow.Key) {
 // other fields; those that the packet does not have are zero.
 //
 // VLAN is the outer tag, EthType what follows the last one. Fragments other
-// than the first have no transport fields. What lies behind MPLS labels or a
+// than the first have no transport fields; over IPv6 their protocol is 44, the
+// fragment header, as Open vSwitch has it. What lies behind MPLS labels or a
 // PBB tag is not looked at. A header that is cut off or malformed leaves its
 // fields, and those of what it would carry, zero; Parse then reports false.
 // So it does if the packet is shorter than its IP header says, which is usual
@@ -109,7 +110,7 @@ func transport(b []byte, l *layers, k *flow.Key) bool {
 		if l.ethType != flow.EthTypeIPv6 {
 			return l.whole
 		}
-		if len(b) < icmpv6Len {
+		if len(b) < icmpLen {
 			return false
 		}
 		k.ICMPType, k.ICMPCode = b[0], b[1]
@@ -122,6 +123,11 @@ func transport(b []byte, l *layers, k *flow.Key) bool {
 	}
 	if len(b) < need {
 		return false
+	}
+	if l.proto == flow.IPProtoTCP {
+		if head := int(b[12]>>4) * 4; head < tcpLen || head > len(b) && l.whole {
+			return false
+		}
 	}
 	k.TPSrc, k.TPDst = be16(b[0:2]), be16(b[2:4])
 	return l.whole

@@ -18,6 +18,9 @@ func setField(frame []byte, l *layers, f flow.Field, v *[16]byte) bool {
 		copy(frame[6:12], value)
 		return true
 	case flow.FieldEthType:
+		if l.ethType == ethTypeNone {
+			return false
+		}
 		copy(frame[l.typeAt:], value)
 		return true
 	case flow.FieldVLAN:
@@ -147,7 +150,7 @@ func setTransport(frame []byte, l *layers, f flow.Field, value []byte) bool {
 	case flow.FieldICMPv4Type, flow.FieldICMPv4Code:
 		proto, need, at, ethType = flow.IPProtoICMP, icmpLen, int(f-flow.FieldICMPv4Type), flow.EthTypeIPv4
 	case flow.FieldICMPv6Type, flow.FieldICMPv6Code:
-		proto, need, at, ethType = flow.IPProtoICMPv6, icmpv6Len, int(f-flow.FieldICMPv6Type), flow.EthTypeIPv6
+		proto, need, at, ethType = flow.IPProtoICMPv6, icmpLen, int(f-flow.FieldICMPv6Type), flow.EthTypeIPv6
 	case flow.FieldNDTarget, flow.FieldNDSLL, flow.FieldNDTLL:
 		proto, need, at, ethType = flow.IPProtoICMPv6, ndLen, 8, flow.EthTypeIPv6
 	default:

@@ -69,7 +69,7 @@ func TestTshark(t *testing.T) {
 		}
 	}
 	args := []string{"-r", writePcap(t, list), "-T", "fields", "-E", "separator=|", "-E", "occurrence=a", "-E", "aggregator=;",
-		"-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "sctp.checksum:CRC32c"}
+		"-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "sctp.checksum:CRC 32c"}
 	for _, f := range tsharkFields {
 		args = append(args, "-e", f)
 	}

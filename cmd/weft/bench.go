@@ -35,7 +35,7 @@ Where there are two processors, what is measured runs on the first of them and
 the load on the second.`,
 		Example: `  weft bench throughput --switches 16
   weft bench latency --switches 16 --openflow 1.3 -o json
-  weft bench throughput --controller-command "ovs-testcontroller ptcp:{port}" --switches 8
+  weft bench throughput --controller-command "ovs-testcontroller --unixctl=none ptcp:{port}" --switches 8
   weft bench throughput --controller 127.0.0.1:6653 --rate 50000 --plot latency.svg
   weft bench discovery --switches 1000 --links 6000`,
 	}
@@ -83,7 +83,7 @@ measure how long the answers take.`,
 		Example: `  weft bench throughput --switches 16 --openflow 1.0
   weft bench throughput --switches 16 --openflow 1.3 -o json
   weft bench throughput --rate 100000 --plot latency.svg
-  weft bench throughput --switches 8 --controller-command "ovs-testcontroller ptcp:{port}"`,
+  weft bench throughput --switches 8 --controller-command "ovs-testcontroller --unixctl=none ptcp:{port}"`,
 		Args: cobra.NoArgs,
 	}
 	window := 512

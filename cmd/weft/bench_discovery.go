@@ -1,5 +1,303 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
 
-func benchDiscoveryCommand() *cobra.Command { return &cobra.Command{Use: "discovery"} }
+	"github.com/spf13/cobra"
+
+	"weft/flow"
+	"weft/openflow"
+	"weft/sim"
+)
+
+// benchDiscoveryConfig is the flags of discovery.
+type benchDiscoveryConfig struct {
+	topology string
+	switches int
+	links    int
+	seed     uint64
+	hosts    int
+	version  openflow.Version
+	timeout  time.Duration
+	idle     time.Duration
+	output   string
+}
+
+// benchTopologies is the values of --topology.
+const benchTopologies = "random, linear, ring, fat-tree:K, hydra"
+
+func benchDiscoveryCommand() *cobra.Command {
+	var c benchDiscoveryConfig
+	var version string
+	cmd := &cobra.Command{
+		Use:   "discovery",
+		Short: "Measure how long Weft takes to connect and discover a large network",
+		Long: `Start Weft's own controller with all its services, connect simulated switches,
+and measure how long it takes until all are connected and every link is known in
+both directions, each checked against the topology; then what the controller
+uses while nothing happens.`,
+		Example: `  weft bench discovery --switches 1000 --links 6000
+  weft bench discovery --topology hydra --timeout 5m
+  weft bench discovery --topology fat-tree:16 --openflow 1.0 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if c.version, err = benchVersion(version); err != nil {
+				return err
+			}
+			topo, err := c.check(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			ctx, stop := benchSignals(cmd)
+			defer stop()
+			return benchRunDiscovery(ctx, c, topo, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.topology, "topology", "random", "one of "+benchTopologies)
+	f.IntVar(&c.switches, "switches", 1000, "switches of a random, linear or ring topology")
+	f.IntVar(&c.links, "links", 6000, "links of a random topology")
+	f.Uint64Var(&c.seed, "seed", 1, "of a random topology: the same seed gives the same links")
+	f.IntVar(&c.hosts, "hosts", 1, "hosts of each switch, on a port each")
+	f.StringVar(&version, "openflow", "1.3", "OpenFlow version: 1.0 or 1.3")
+	f.DurationVar(&c.timeout, "timeout", 2*time.Minute, "give up after this time")
+	f.DurationVar(&c.idle, "idle", 10*time.Second, "how long to watch the idle controller")
+	f.StringVarP(&c.output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// check says which flag is wrong, and returns the topology.
+func (c *benchDiscoveryConfig) check(changed func(string) bool) (*sim.Topology, error) {
+	switch {
+	case c.hosts < 0:
+		return nil, fmt.Errorf("--hosts %d: want 0 or more on each switch", c.hosts)
+	case c.timeout <= 0:
+		return nil, fmt.Errorf("--timeout %v: want more than zero", c.timeout)
+	case c.idle < 0:
+		return nil, fmt.Errorf("--idle %v: want 0 or more", c.idle)
+	}
+	if err := benchCheckOutput(c.output); err != nil {
+		return nil, err
+	}
+	kind, size, sized := strings.Cut(c.topology, ":")
+	if sized != (kind == "fat-tree") {
+		return nil, fmt.Errorf("--topology %q: want one of %s", c.topology, benchTopologies)
+	}
+	if kind != "random" && changed("links") || (kind == "hydra" || sized) && changed("switches") {
+		return nil, fmt.Errorf("--topology %s: has its own number of links or switches; leave out --links and --switches as far as it decides them", c.topology)
+	}
+	var topo *sim.Topology
+	var err error
+	switch kind {
+	case "random":
+		topo, err = sim.Random(c.switches, c.links, c.seed)
+	case "linear":
+		topo, err = sim.Linear(c.switches)
+	case "ring":
+		topo, err = sim.Ring(c.switches)
+	case "hydra":
+		topo = sim.Hydra()
+	case "fat-tree":
+		k, bad := strconv.Atoi(size)
+		if bad != nil {
+			return nil, fmt.Errorf("--topology %q: want fat-tree:K with K the number of ports of a switch, such as fat-tree:8", c.topology)
+		}
+		topo, err = sim.FatTree(k)
+	default:
+		return nil, fmt.Errorf("--topology %q: want one of %s", c.topology, benchTopologies)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return topo, topo.AttachHosts(c.hosts, c.hosts)
+}
+
+// benchDiscovery is what discovery prints.
+type benchDiscovery struct {
+	Topology    string  `json:"topology"`
+	OpenFlow    string  `json:"openflow"`
+	Switches    int     `json:"switches"`
+	Links       int     `json:"links"` // between switches; each is found twice, once in each direction
+	ConnectedS  float64 `json:"connected_s"`
+	DiscoveredS float64 `json:"discovered_s"`
+	WrongLinks  int     `json:"wrong_links"` // reported, but not in the topology
+	BusyCPUS    float64 `json:"busy_cpu_s"`  // processor time of the controller until then
+	IdleCPU     float64 `json:"idle_cpu_percent"`
+	IdleS       float64 `json:"idle_s"`
+	MemoryBytes int64   `json:"memory_bytes"`
+	PollS       float64 `json:"poll_s"` // the longest time between two looks: how much too late discovered_s may be
+	PacketIns   uint64  `json:"packet_ins"`
+	PacketOuts  uint64  `json:"packet_outs"`
+	FlowMods    uint64  `json:"flow_mods"`
+}
+
+// benchRunDiscovery is `weft bench discovery`.
+func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.Topology, out, progress io.Writer) error {
+	cpus, err := benchPin()
+	if err != nil {
+		return err
+	}
+	ports := [2]int{}
+	for i := range ports {
+		if ports[i], err = benchFreePort(); err != nil {
+			return err
+		}
+	}
+	s := &benchSubject{name: "weft", address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	north := fmt.Sprintf("127.0.0.1:%d", ports[1])
+	if err := s.startWeft(ctx, cpus, north, benchAll); err != nil {
+		return err
+	}
+	defer s.close()
+	r := &benchDiscovery{Topology: topo.Name, OpenFlow: "1.3", Switches: len(topo.Switches), Links: len(topo.Links)}
+	if c.version == openflow.V10 {
+		r.OpenFlow = "1.0"
+	}
+	limit, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("not done within --timeout %v", c.timeout))
+	defer cancel()
+	began := time.Now()
+	if err := s.run(ctx, sim.Config{Topology: topo, Version: c.version}); err != nil {
+		return err
+	}
+	if err := s.net.WaitUp(limit, 0); err != nil {
+		return s.child.failed(err)
+	}
+	r.ConnectedS = time.Since(began).Seconds()
+	fmt.Fprintf(progress, "%d switches connected after %.2f s\n", r.Switches, r.ConnectedS)
+	if err := benchAwaitLinks(limit, "http://"+north, topo, r, began, progress); err != nil {
+		return s.child.failed(err)
+	}
+	r.BusyCPUS = s.child.cpu().Seconds()
+	select { // let what the last links have set off come to an end
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(2 * time.Second):
+	}
+	from, cpu := time.Now(), s.child.cpu()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(c.idle):
+	}
+	r.IdleS = time.Since(from).Seconds()
+	r.IdleCPU = 100 * benchRatio((s.child.cpu() - cpu).Seconds(), r.IdleS)
+	r.MemoryBytes = s.child.memory()
+	stats, err := s.net.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	r.PacketIns, r.PacketOuts, r.FlowMods = stats.PacketIns, stats.PacketOuts, stats.FlowMods
+	if stats.Lost > 0 || stats.Up != r.Switches {
+		return s.child.failed(fmt.Errorf("%d of %d switches connected at the end, %d connections lost; the last: %s", stats.Up, r.Switches, stats.Lost, stats.LastLoss))
+	}
+	return r.write(out, c.output)
+}
+
+// benchLinks is the answer to GET /v1/links, as far as it matters.
+type benchLinks struct {
+	Links []struct {
+		Src, Dst struct {
+			DPID flow.DPID
+			Port flow.Port
+		}
+		State string
+	}
+}
+
+// benchAwaitLinks looks at the links that the controller knows until it knows
+// all. It waits five times as long between looks as a look takes, so as not to
+// measure itself.
+func benchAwaitLinks(ctx context.Context, north string, topo *sim.Topology, r *benchDiscovery, began time.Time, progress io.Writer) error {
+	want := make(map[[2]flow.Location]bool, 2*len(topo.Links))
+	for _, l := range topo.Links {
+		a := flow.Location{Switch: topo.Switches[l.A.Switch].DPID, Port: l.A.Port}
+		b := flow.Location{Switch: topo.Switches[l.B.Switch].DPID, Port: l.B.Port}
+		want[[2]flow.Location{a, b}], want[[2]flow.Location{b, a}] = true, true
+	}
+	last := began
+	for said := -1; ; {
+		look := time.Now()
+		var got benchLinks
+		if err := benchGet(ctx, north+"/v1/links", &got); err != nil {
+			return err
+		}
+		found := make(map[[2]flow.Location]bool, len(got.Links))
+		r.WrongLinks = 0
+		for _, l := range got.Links {
+			k := [2]flow.Location{{Switch: l.Src.DPID, Port: l.Src.Port}, {Switch: l.Dst.DPID, Port: l.Dst.Port}}
+			switch {
+			case !want[k]:
+				r.WrongLinks++
+			case l.State == "up":
+				found[k] = true
+			}
+		}
+		r.PollS = max(r.PollS, time.Since(last).Seconds())
+		last = time.Now()
+		if len(found) == len(want) {
+			r.DiscoveredS = time.Since(began).Seconds()
+			fmt.Fprintf(progress, "%d links known in both directions after %.2f s\n", len(topo.Links), r.DiscoveredS)
+			return nil
+		}
+		if len(found) != said {
+			said = len(found)
+			fmt.Fprintf(progress, "%.1f s: %d of %d links, each direction counted\n", time.Since(began).Seconds(), said, len(want))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d links found, each direction counted, and %d wrong ones: %w", len(found), len(want), r.WrongLinks, context.Cause(ctx))
+		case <-time.After(max(100*time.Millisecond, 5*time.Since(look))):
+		}
+	}
+}
+
+// benchGet reads JSON from the controller's northbound.
+func benchGet(ctx context.Context, url string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w (%w)", err, cause)
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+		return fmt.Errorf("GET %s: %s: %s", url, resp.Status, strings.TrimSpace(string(text)))
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("GET %s: %w", url, err)
+	}
+	return nil
+}
+
+// write prints the figures.
+func (r *benchDiscovery) write(w io.Writer, output string) error {
+	if output == "json" {
+		return benchJSON(w, r)
+	}
+	fmt.Fprintf(w, "discovery of %s: %d switches, %d links, OpenFlow %s\n", r.Topology, r.Switches, r.Links, r.OpenFlow)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "all switches connected\t%.2f s\n", r.ConnectedS)
+	fmt.Fprintf(t, "all links known\t%.2f s (looked every %.2f s)\n", r.DiscoveredS, r.PollS)
+	fmt.Fprintf(t, "wrong links\t%d\n", r.WrongLinks)
+	fmt.Fprintf(t, "CPU until then\t%.2f s\n", r.BusyCPUS)
+	fmt.Fprintf(t, "CPU when idle\t%.1f%% of a processor over %.0f s\n", r.IdleCPU, r.IdleS)
+	fmt.Fprintf(t, "memory\t%d MB\n", r.MemoryBytes>>20)
+	fmt.Fprintf(t, "messages\t%d packet-ins, %d packet-outs, %d flow-mods\n", r.PacketIns, r.PacketOuts, r.FlowMods)
+	return t.Flush()
+}

@@ -47,7 +47,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 		t.block(now, to)
 		return looped
 	}
-	if from.out != nil && from.out.dst != to || to.in != nil && to.in.src != from {
+	if a, b := from.neighbour(), to.neighbour(); a != nil && a != to || b != nil && b != from {
 		t.block(now, to)
 		return second
 	}
@@ -70,6 +70,18 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	l.heard = now
 	l.latency += (now - sent - l.latency) / 8
 	return accepted
+}
+
+// neighbour returns the port at the far end, as heard in either direction; nil
+// if there is none. A cable has two ends, so there is one at most.
+func (p *port) neighbour() *port {
+	switch {
+	case p.out != nil:
+		return p.out.dst
+	case p.in != nil:
+		return p.in.src
+	}
+	return nil
 }
 
 // suspect says whether a new link is to be refused because of what its ports

@@ -20,7 +20,7 @@ func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // has what is desired and what others have added, no entry that was right was
 // ever written again, and once all is right nothing more is sent.
 func TestConverges(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(400) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { converges(t, rand.New(rand.NewPCG(seed, 1))) })
 		})
@@ -33,7 +33,7 @@ type chaos struct {
 	rnd      *rand.Rand
 	operator map[flow.DPID]map[flow.EntryKey]flow.Entry
 	standing map[flow.DPID]map[flow.Owner]map[flow.EntryKey]flow.Entry
-	pulled   int // entries deleted by others: each may cost one write too many
+	asked    map[flow.EntryKey]time.Time
 }
 
 var chaosOwners = []flow.Owner{flow.OwnerDiscovery, flow.OwnerForwarding}
@@ -46,6 +46,7 @@ func converges(t *testing.T, rnd *rand.Rand) {
 		rig: newRig(t, cfg, 1, 2), rnd: rnd,
 		operator: map[flow.DPID]map[flow.EntryKey]flow.Entry{},
 		standing: map[flow.DPID]map[flow.Owner]map[flow.EntryKey]flow.Entry{},
+		asked:    map[flow.EntryKey]time.Time{},
 	}
 	for sw := range c.net.switches {
 		c.operator[sw] = map[flow.EntryKey]flow.Entry{}
@@ -83,8 +84,8 @@ func converges(t *testing.T, rnd *rand.Rand) {
 	for sw, s := range c.net.switches {
 		c.check(sw)
 		adds -= len(s.adds)
-		if s.rewrites > c.pulled {
-			t.Errorf("switch %v: %d entries that were right were written again, and others have deleted only %d", sw, s.rewrites, c.pulled)
+		if s.rewrites > 0 {
+			t.Errorf("switch %v: %d entries that were right were written again", sw, s.rewrites)
 		}
 		if s.crossed {
 			t.Errorf("switch %v: two calls at the same time", sw)
@@ -106,6 +107,10 @@ func (c *chaos) disturb(sw flow.DPID) {
 	switch n := c.rnd.IntN(100); {
 	case n < 25:
 		e := c.entry(sw, flow.OwnerOperator)
+		if time.Since(c.asked[e.Key()]) < 10*time.Second {
+			return // there and back while the first is on its way would have to be sent
+		}
+		c.asked[e.Key()] = time.Now()
 		c.operator[sw][e.Key()] = e
 		if _, err := c.rules.AddFlows(c.t.Context(), &api.AddFlowsRequest{Flows: []*api.FlowEntry{api.NewFlowEntry(sw, &e)}, NoWait: c.rnd.IntN(2) == 0}); err != nil {
 			c.t.Fatalf("AddFlows: %v", err)
@@ -148,7 +153,6 @@ func (c *chaos) disturb(sw flow.DPID) {
 	case n < 92: // somebody deletes, and the switch tells if it was asked to
 		c.with(sw, func(s *fakeSwitch) {
 			for k := range s.entries {
-				c.pulled++
 				s.lose(k, "delete")
 				break
 			}
@@ -168,6 +172,7 @@ func (c *chaos) disturb(sw flow.DPID) {
 		if owner == flow.OwnerForeign {
 			e.Cookie = 42
 		}
+		e.Apply = []flow.Action{flow.Output(98)} // never right by chance
 		c.with(sw, func(s *fakeSwitch) {
 			if s.entries[e.Key()] == nil {
 				s.entries[e.Key()] = &fakeEntry{e, time.Now()}

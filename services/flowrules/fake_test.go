@@ -29,7 +29,8 @@ type fakeSwitch struct {
 	distort  func(*flow.Entry)        // how it tells its entries
 	adds     []flow.Entry             // in the order in which it took or refused them
 	deletes  int
-	rewrites int // adds of what was there already just so
+	rewrites int                    // adds of what was there already just so, other than
+	unsure   map[flow.EntryKey]bool // after it has refused a change of it
 	batches  int
 	busy     int // calls at this moment
 	crossed  bool
@@ -68,14 +69,16 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 	case flow.Add:
 		s.adds = append(s.adds, m.Entry.Clone())
 		if words := s.refuse[k]; words != "" {
+			s.unsure[k] = have != nil
 			return &api.ApplyFailure{Text: words, Type: 5, Code: 6}
 		}
 		if have == nil && s.room > 0 && len(s.entries) >= s.room {
 			return &api.ApplyFailure{Text: "OFPET_FLOW_MOD_FAILED OFPFMFC_TABLE_FULL: no room in the table", Type: 5, Code: 1}
 		}
-		if have != nil && have.Same(&m.Entry) {
+		if have != nil && have.Same(&m.Entry) && !s.unsure[k] {
 			s.rewrites++
 		}
+		delete(s.unsure, k)
 		s.entries[k] = &fakeEntry{m.Entry.Clone(), now}
 	case flow.DeleteStrict:
 		if have != nil && (have.Cookie^m.Entry.Cookie)&m.CookieMask == 0 {
@@ -254,7 +257,7 @@ type rig struct {
 func newRig(t *testing.T, cfg *Config, switches ...flow.DPID) *rig {
 	g := &rig{t: t, net: &fakeNetwork{map[flow.DPID]*fakeSwitch{}}, store: &memory{values: map[string][]byte{}}}
 	for _, sw := range switches {
-		g.net.switches[sw] = &fakeSwitch{dpid: sw, version: "1.3", entries: map[flow.EntryKey]*fakeEntry{}, refuse: map[flow.EntryKey]string{}}
+		g.net.switches[sw] = &fakeSwitch{dpid: sw, version: "1.3", entries: map[flow.EntryKey]*fakeEntry{}, refuse: map[flow.EntryKey]string{}, unsure: map[flow.EntryKey]bool{}}
 	}
 	g.start(cfg)
 	t.Cleanup(func() { g.stop() })

@@ -21,13 +21,13 @@ func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 		e.handOver(ports, in, d)
 		return
 	}
-	mac, known := in.DstMAC, in.Dst != flow.Location{}
+	mac, found := in.DstMAC, in.Dst != flow.Location{} && in.DstMAC != flow.MAC{}
 	if gw := e.gateway(a.TargetIP()); gw != nil {
-		mac, known = e.cfg.RouterMAC, true
+		mac, found = e.cfg.RouterMAC, true
 	} else if a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified() {
-		known = false // announcement or probe: everybody is to hear it
+		found = false // announcement or probe: everybody is to hear it
 	}
-	if !known || !e.cfg.Proxy && mac != e.cfg.RouterMAC || mac == a.SenderMAC() {
+	if !found || !e.cfg.Proxy && mac != e.cfg.RouterMAC || mac == a.SenderMAC() {
 		e.handOver(ports, in, d)
 		return
 	}
@@ -53,14 +53,14 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 		e.handOver(ports, in, d)
 		return
 	}
-	mac, known := in.DstMAC, in.Dst != flow.Location{}
+	mac, found := in.DstMAC, in.Dst != flow.Location{} && in.DstMAC != flow.MAC{}
 	gateway := e.gateway(nd.Target()) != nil
 	if gateway {
-		mac, known = e.cfg.RouterMAC, true
+		mac, found = e.cfg.RouterMAC, true
 	} else if sender.IsUnspecified() {
-		known = false // duplicate address detection: its owner is to answer
+		found = false // duplicate address detection: its owner is to answer
 	}
-	if !known || !e.cfg.Proxy && !gateway || mac == k.EthSrc {
+	if !found || !e.cfg.Proxy && !gateway || mac == k.EthSrc {
 		e.handOver(ports, in, d)
 		return
 	}
@@ -81,7 +81,7 @@ func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
 // handOver delivers a packet to its destination if that is known and one host,
 // else to everybody.
 func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
-	if k := &in.Key; !k.EthDst.Multicast() && (in.Dst != flow.Location{}) && in.DstMAC == k.EthDst {
+	if known(in) {
 		deliver(d, in.Data, in.Dst, nil)
 		return
 	}

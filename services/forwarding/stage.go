@@ -29,7 +29,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 			e.flood(ports, in, d)
 		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0:
 			e.between(ports, in, d)
-		case in.Dst != flow.Location{}:
+		case known(in):
 			e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil)
 		default:
 			e.count.unknown.Add(1)
@@ -39,12 +39,17 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
+// known reports whether the host that the packet is addressed to is known. That
+// of its IP address alone is not enough: only a router's packets may go there.
+func known(in *flow.PacketIn) bool {
+	return in.Dst != flow.Location{} && in.DstMAC == in.Key.EthDst
+}
+
 // transit deals with a packet that a switch in the middle did not know: its
 // entry is on the way, or has gone. It is delivered where its destination is,
 // and never flooded, for it has been, or is being, by its ingress.
 func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-	k := &in.Key
-	if (in.Dst == flow.Location{}) || k.EthDst.Multicast() || k.EthDst == e.cfg.RouterMAC {
+	if !known(in) {
 		e.count.stray.Add(1)
 		return flow.Drop
 	}

@@ -11,9 +11,8 @@ import (
 // is there. Ordinary IPv4 and IPv6 packets say nothing: their source address
 // may be that of a host behind a router.
 type evidence struct {
-	ip   netip.Addr // not valid: none
-	who  id         // whose address it is
-	weak bool       // adds an address, never takes one from another host
+	ip  netip.Addr
+	who id // whose address it is
 }
 
 // carries reports whether a packet may hold evidence, from its key alone.
@@ -64,7 +63,7 @@ func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal)
 		if nd.Type() == flow.ICMPv6Solicit {
 			list = add(list, evidence{ip: netip.AddrFrom16(k.IPv6Src), who: who})
 		} else {
-			list = add(list, evidence{ip: nd.Target(), who: who, weak: !nd.Override()})
+			list = add(list, evidence{ip: nd.Target(), who: who})
 		}
 	}
 	return list, accepted

@@ -148,8 +148,6 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	holder := t.holder(e.ip, e.who.vlan())
 	switch {
 	case holder == nil:
-	case e.weak:
-		return accepted
 	case holder.at.Load() == h.at.Load() || !holder.at.Load().alive():
 		t.strip(holder, e.ip)
 	default:

@@ -1,0 +1,133 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// startTimeout bounds the start of the embedded server, which reads all its
+// files again after a crash.
+const startTimeout = 30 * time.Second
+
+// maxValue is the largest value of the embedded server, in octets.
+const maxValue = 8 << 20
+
+// serve starts the embedded server in the directory.
+func (s *Store) serve(ctx context.Context) (err error) {
+	dir, err := filepath.Abs(s.config.Directory)
+	if err != nil {
+		return fmt.Errorf("data directory %s: %w", s.config.Directory, err)
+	}
+	if s.lock, err = lockDirectory(dir); err != nil {
+		return err
+	}
+	log := &serverLog{log: s.config.Log}
+	s.server, err = server.NewServer(&server.Options{
+		ServerName: "weft", DontListen: true, NoSigs: true, DisableJetStreamBanner: true,
+		JetStream: true, StoreDir: dir, SyncAlways: true, MaxPayload: maxValue, MaxPending: 8 * maxValue,
+	})
+	if err != nil {
+		return fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	s.server.SetLoggerV2(log, false, false, false)
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		s.server.Start()
+	}()
+	select {
+	case <-started:
+	case <-ctx.Done():
+		return fmt.Errorf("start the store in %s: %w", dir, ctx.Err())
+	case <-time.After(startTimeout):
+		return fmt.Errorf("start the store in %s: not ready after %v; is the disk very slow, or full?", dir, startTimeout)
+	}
+	if fatal := log.fatal.Load(); fatal != nil {
+		return fmt.Errorf("start the store in %s: %s; check the files there and the space on the disk", dir, *fatal)
+	}
+	if !s.server.ReadyForConnections(startTimeout) || !s.server.JetStreamEnabled() {
+		return fmt.Errorf("start the store in %s: not ready after %v; the log at debug says more", dir, startTimeout)
+	}
+	return nil
+}
+
+// lockDirectory makes the directory if need be and takes it for this process.
+// The lock goes with the process, however that ends.
+func lockDirectory(dir string) (*os.File, error) {
+	unusable := func(err error) error {
+		return fmt.Errorf("data directory %s cannot be used: %w; make it writable for user %d, or choose another", dir, err, os.Getuid())
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, unusable(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, unusable(err)
+		}
+		owner := "another process"
+		if pid, err := io.ReadAll(io.LimitReader(f, 16)); err == nil && len(pid) > 0 {
+			owner = "process " + strings.TrimSpace(string(pid))
+		}
+		return nil, fmt.Errorf("data directory %s is in use by %s; stop that process, or give this one a directory of its own", dir, owner)
+	}
+	if err := f.Truncate(0); err != nil {
+		f.Close()
+		return nil, unusable(err)
+	}
+	if _, err := fmt.Fprintln(f, os.Getpid()); err != nil {
+		f.Close()
+		return nil, unusable(err)
+	}
+	return f, nil
+}
+
+// serverLog passes on what the embedded server says, and keeps what it calls
+// fatal.
+type serverLog struct {
+	log   *slog.Logger
+	fatal atomic.Pointer[string]
+}
+
+func (l *serverLog) say(kind, format string, args []any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug(fmt.Sprintf(format, args...), "from", "nats", "kind", kind)
+	}
+}
+
+// Noticef and the others are server.Logger.
+func (l *serverLog) Noticef(format string, args ...any) { l.say("notice", format, args) }
+
+// Warnf logs a warning.
+func (l *serverLog) Warnf(format string, args ...any) { l.say("warning", format, args) }
+
+// Errorf logs an error.
+func (l *serverLog) Errorf(format string, args ...any) { l.say("error", format, args) }
+
+// Debugf logs for debugging.
+func (l *serverLog) Debugf(format string, args ...any) { l.say("debug", format, args) }
+
+// Tracef logs what is sent and received.
+func (l *serverLog) Tracef(format string, args ...any) { l.say("trace", format, args) }
+
+// Fatalf keeps why the server cannot go on.
+func (l *serverLog) Fatalf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	l.fatal.CompareAndSwap(nil, &text)
+	l.say("fatal", format, args)
+}

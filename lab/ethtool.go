@@ -1,0 +1,48 @@
+package lab
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ethtoolSocket opens a socket for ethtool requests in this thread's namespace.
+func ethtoolSocket() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open a socket for ethtool: %w", err)
+	}
+	return fd, nil
+}
+
+// ethtool makes a request with one value, on an interface of the socket's
+// namespace, and returns the value answered.
+func ethtool(socket int, iface string, command, value uint32) (uint32, error) {
+	data := struct{ cmd, data uint32 }{command, value}
+	request := struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}{data: unsafe.Pointer(&data)}
+	copy(request.name[:maxIface], iface)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return data.data, nil
+}
+
+// disableTxOffload turns transmit checksum offload off, and with it
+// segmentation offload: `ethtool -K IFACE tx off`.
+func disableTxOffload(iface string) error {
+	fd, err := ethtoolSocket()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if _, err := ethtool(fd, iface, unix.ETHTOOL_STXCSUM, 0); err != nil {
+		return fmt.Errorf("turn transmit offload of %s off: %w", iface, err)
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+// Package test runs the whole system on real networks: controllers in process,
+// Open vSwitch, namespaces, traffic. It needs root and Open vSwitch, and fails
+// without.
+package test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weft"
+	"weft/api"
+	"weft/deploy"
+	"weft/lab"
+	"weft/services/discovery"
+	"weft/services/flowrules"
+	"weft/services/forwarding"
+	"weft/services/hosts"
+	"weft/services/paths"
+	"weft/services/southbound"
+	"weft/services/stats"
+	"weft/wefttest"
+)
+
+func TestMain(m *testing.M) {
+	lab.RunKeeperIfAsked()
+	os.Exit(m.Run())
+}
+
+// modes are the ways in which services are connected; all must behave alike.
+var modes = []struct {
+	name    string
+	encoded bool
+}{{"pointer", false}, {"encoded", true}}
+
+// controller is a running controller.
+type controller struct {
+	t        *testing.T
+	env      *weft.Env
+	address  string
+	registry *prometheus.Registry
+	store    deploy.Store
+	stop     func()
+}
+
+// options say what a controller is like.
+type options struct {
+	encoded bool
+	store   deploy.Store // nil: a fresh one
+	address string       // HOST:PORT; empty: a free one
+	set     []string
+}
+
+// start runs a controller until the test ends or stop is called.
+func start(t *testing.T, o options) *controller {
+	t.Helper()
+	c := &controller{t: t, store: o.store, registry: prometheus.NewRegistry(), address: o.address}
+	if c.store == nil {
+		c.store = wefttest.NewStore()
+	}
+	if c.address == "" {
+		c.address = freeAddress(t)
+	}
+	settings := &deploy.Settings{}
+	for _, s := range append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...) {
+		if err := settings.Set(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make(chan *weft.Env, 1)
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), paths.Spec(), flowrules.Spec(), forwarding.Spec(), stats.Spec(), probe(got)}
+	level := slog.LevelWarn
+	if os.Getenv("WEFT_TEST_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
+	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: c.registry, Log: log, Encoded: o.encoded})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	select {
+	case c.env = <-got:
+	case err := <-ended:
+		t.Fatalf("controller: %v", err)
+	}
+	var stopped atomic.Bool
+	c.stop = func() {
+		if stopped.Swap(true) {
+			return
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("controller: %v", err)
+		}
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+// probe is a service that lets a test call all others.
+func probe(got chan<- *weft.Env) weft.Spec {
+	return weft.Spec{
+		Name: "probe", Doc: "lets a test call the services",
+		Calls: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ListLinks, api.ListPortRoles, api.ListHosts,
+			api.FindHost, api.FindPath, api.GetTree, api.ListRoutes, api.GetFlooding, api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
+			api.ListPortStats, api.ListFlowStats),
+		Run: func(ctx context.Context, env *weft.Env) error {
+			if err := weft.Ready(ctx, env); err != nil {
+				return err
+			}
+			got <- env
+			<-ctx.Done()
+			return nil
+		},
+	}
+}
+
+func call[Req, Resp any](c *controller, m api.Method[Req, Resp], req *Req) *Resp {
+	c.t.Helper()
+	resp, err := weft.Call(context.Background(), c.env, m, req)
+	if err != nil {
+		c.t.Fatalf("%s: %v", m.Name, err)
+	}
+	return resp
+}
+
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	fmt.Fprint(os.Stderr, "    ", string(b))
+	return len(b), nil
+}
+
+// up brings a lab up for a controller, and down when the test ends.
+func up(t *testing.T, spec string, c *controller) *lab.Lab {
+	t.Helper()
+	topo, err := lab.Resolve(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.ToLower(fmt.Sprintf("t%d", time.Now().UnixNano()%1e9))
+	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// explain prints, when the test has failed, what the controller counted.
+func explain(c *controller) {
+	if !c.t.Failed() {
+		return
+	}
+	families, err := c.registry.Gather()
+	if err != nil {
+		c.t.Log(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			if v != 0 {
+				c.t.Log(f.GetName(), m.Label, v)
+			}
+		}
+	}
+}
+
+// eventually waits until f holds.
+func eventually(t *testing.T, within time.Duration, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+		if f() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+// settled waits until all switches and links of the lab are known and the
+// broadcast tree is in force.
+func settled(c *controller, l *lab.Lab) {
+	c.t.Helper()
+	topo := l.Topology()
+	eventually(c.t, 20*time.Second, "all switches and links discovered", func() bool {
+		up := 0
+		for _, s := range call(c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches {
+			if s.Connected {
+				up++
+			}
+		}
+		links := 0
+		for _, l := range call(c, api.ListLinks, &api.ListLinksRequest{}).Links {
+			if l.State == "up" {
+				links++
+			}
+		}
+		return up == len(topo.Switches) && links == 2*len(topo.Links)
+	})
+	eventually(c.t, 20*time.Second, "broadcast tree in force", func() bool {
+		f := call(c, api.GetFlooding, &api.GetFloodingRequest{})
+		return f.Committed == f.Wanted && f.Wanted > 0 && len(f.Ports) == 2*(len(topo.Switches)-1)
+	})
+	eventually(c.t, 20*time.Second, "ports of all hosts settled", func() bool {
+		edges := 0
+		for _, p := range call(c, api.ListPortRoles, &api.ListPortRolesRequest{}).Ports {
+			if p.Role == "edge" {
+				edges++
+			}
+		}
+		return edges >= len(topo.Hosts)
+	})
+}
+
+// pingAll pings all pairs and fails if anything is lost.
+func pingAll(t *testing.T, l *lab.Lab, v6 bool) {
+	t.Helper()
+	results, err := l.PingAll(context.Background(), l.AllPairs(v6), lab.PingOptions{IPv6: v6, Count: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Lost() > 0 || r.Error != "" {
+			t.Errorf("%s -> %s (IPv6 %v): %d of %d lost %s", r.From, r.To, v6, r.Lost(), r.Sent, r.Error)
+		}
+	}
+}
+
+func TestPingAll(t *testing.T) {
+	for _, spec := range []string{"linear:3", "demo"} {
+		for _, m := range modes {
+			t.Run(spec+"/"+m.name, func(t *testing.T) {
+				c := start(t, options{encoded: m.encoded})
+				l := up(t, spec, c)
+				settled(c, l)
+				pingAll(t, l, false)
+				pingAll(t, l, true)
+				explain(c)
+			})
+		}
+	}
+}

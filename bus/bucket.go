@@ -25,8 +25,9 @@ const markerLife = time.Hour
 // bucket is a weft.Bucket over a key-value bucket of JetStream. Its revisions
 // are those of JetStream: sequence numbers of the stream below.
 type bucket struct {
-	name string
-	kv   jetstream.KeyValue
+	store *Store
+	name  string
+	kv    jetstream.KeyValue
 }
 
 // Get reads from the nearest server. On a replicated cluster that may be a
@@ -126,47 +127,6 @@ func (b *bucket) snapshot(ctx context.Context) ([]jetstream.KeyValueEntry, error
 				last[e.Key()] = e
 			default:
 				delete(last, e.Key())
-			}
-		}
-	}
-}
-
-func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
-	w, err := b.kv.WatchAll(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return b.fail(ctx, "watch", "all keys", err)
-	}
-	defer stopWatcher(w)
-	complete := false
-	told := map[string]uint64{} // keys that f knows, by revision
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case e, ok := <-w.Updates():
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case !ok:
-				return b.fail(ctx, "watch", "all keys", errors.New("the connection to the store was closed"))
-			case e == nil:
-				if !complete {
-					complete = true
-					f("", nil, 0)
-				}
-			case e.Revision() <= told[e.Key()]:
-				// comes again after a reconnect
-			case e.Operation() == jetstream.KeyValuePut:
-				told[e.Key()] = e.Revision()
-				f(e.Key(), present(e.Value()), e.Revision())
-			default:
-				if told[e.Key()] != 0 { // else it was gone before
-					delete(told, e.Key())
-					f(e.Key(), nil, e.Revision())
-				}
 			}
 		}
 	}

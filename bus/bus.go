@@ -66,8 +66,9 @@ type Store struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 
-	mu      sync.Mutex // guards buckets
-	buckets map[string]*bucket
+	mu          sync.Mutex // guards what follows
+	buckets     map[string]*bucket
+	reconnected chan struct{} // closed at the next reconnect
 }
 
 // Open opens the store. Its errors say what to do about them.
@@ -78,7 +79,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{config: c, buckets: map[string]*bucket{}}
+	s := &Store{config: c, buckets: map[string]*bucket{}, reconnected: make(chan struct{})}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -89,6 +90,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 	options := []nats.Option{
 		nats.Name("weft"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.config.Log.Debug("nats", "err", err) }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			close(s.reconnected)
+			s.reconnected = make(chan struct{})
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				s.config.Log.Warn("the connection to the store is lost; trying again", "err", err)
@@ -131,6 +138,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// reconnect returns what is closed when the connection has been lost and is
+// there again.
+func (s *Store) reconnect() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reconnected
+}
+
 // where names the store in errors.
 func (s *Store) where() string {
 	if s.config.Directory != "" {
@@ -166,7 +181,7 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	if err != nil {
 		return nil, fail(ctx, "open bucket "+name, err)
 	}
-	b := &bucket{name: name, kv: kv}
+	b := &bucket{store: s, name: name, kv: kv}
 	s.buckets[name] = b
 	return b, nil
 }

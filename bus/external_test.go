@@ -57,7 +57,7 @@ func TestExternal(t *testing.T) {
 			if got != want {
 				t.Fatalf("the watcher is told %s, want %s", got, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(5 * time.Second):
 			t.Fatalf("the watcher does not hear of %s", want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -27,7 +28,8 @@ type method struct {
 func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
 	to := s.worker.methods[m.MethodName()]
 	if to == nil {
-		return nil, api.Errorf(codes.Unimplemented, "%s calls %s, which no service serves", s.spec.Name, m.MethodName())
+		owner, _, _ := strings.Cut(m.MethodName(), ".")
+		return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", s.spec.Name, m.MethodName(), owner)
 	}
 	if s.worker.wire != nil {
 		return s.callEncoded(ctx, to, req)

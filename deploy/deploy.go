@@ -26,6 +26,10 @@ type Config struct {
 	// messages whose types they do not know: tests, and whatever speaks for
 	// services elsewhere.
 	StandIns map[string]func(context.Context, weft.Runtime) error
+	// Partial says that Specs is a selection made on purpose: what services
+	// want of absent ones is no error, but their calls fail with Unavailable
+	// and the events do not come.
+	Partial bool
 	// Pipeline names the stages of the packet-in pipeline in order. Empty
 	// means those of DefaultPipeline that are present.
 	Pipeline []string

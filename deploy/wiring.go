@@ -13,8 +13,12 @@ import (
 
 // CheckSpecs reports everything by which services do not fit together: each
 // name used and not provided, provided twice, or not well formed.
-func CheckSpecs(specs []weft.Spec) error {
+func CheckSpecs(specs []weft.Spec) error { return checkSpecs(specs, false) }
+
+// checkSpecs is CheckSpecs; if partial, services may be absent.
+func checkSpecs(specs []weft.Spec, partial bool) error {
 	c := &checker{
+		partial:  partial,
 		names:    map[string]bool{},
 		serves:   map[string]string{},
 		subjects: map[string]string{},
@@ -29,6 +33,7 @@ func CheckSpecs(specs []weft.Spec) error {
 }
 
 type checker struct {
+	partial  bool // absent services are no mistake
 	names    map[string]bool
 	serves   map[string]string // method -> service
 	subjects map[string]string // subject -> publisher
@@ -137,6 +142,9 @@ func (c *checker) missing(s *weft.Spec, wants, name, does, field string) {
 	owner, _, _ := strings.Cut(name, ".")
 	if c.names[owner] {
 		c.fail("service %s %s %s, but the Spec of %s does not list it in %s; add it there", s.Name, wants, name, owner, field)
+		return
+	}
+	if c.partial {
 		return
 	}
 	c.fail("service %s %s %s, which service %s %s, but %s is not among the services that run; add %s or leave out %s",

@@ -47,7 +47,7 @@ func New(c Config) (*Worker, error) {
 		methods: map[string]*method{}, subjects: map[string]*subject{},
 		arrived: make(chan *service, len(c.Specs)), started: make(chan struct{}),
 	}
-	errs := []error{CheckSpecs(c.Specs), c.Settings.check(c.Specs)}
+	errs := []error{checkSpecs(c.Specs, c.Partial), c.Settings.check(c.Specs)}
 	for name := range c.StandIns {
 		if !slices.Contains(specNames(c.Specs), name) {
 			errs = append(errs, fmt.Errorf("stand-in for %s, which is not among the services that run: %s", name, orNone(specNames(c.Specs))))
@@ -98,6 +98,10 @@ func (w *Worker) build(order []string) error {
 	for _, s := range w.services {
 		for _, sub := range s.spec.Subscribes {
 			to := w.subjects[sub.SubjectName()]
+			if to == nil { // of an absent service: nobody will publish it
+				to = &subject{name: sub.SubjectName(), decl: sub}
+				w.subjects[to.name] = to
+			}
 			to.subscribers = append(to.subscribers, &subscription{subject: to, service: s})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +27,13 @@ func Open(name string) (*Lab, error) {
 		return nil, fmt.Errorf("lab %s is half made: wait for `weft lab up`, or remove it with `weft lab down %s`", name, name)
 	}
 	return &Lab{state: s}, nil
+}
+
+// Exists reports whether anything of a lab is there to take down: files or
+// namespaces.
+func Exists(name string) bool {
+	_, err := os.Stat(dirOf(name))
+	return err == nil || len(labNetns(name)) > 0
 }
 
 // OpenOnly returns a handle on the one lab that is up; if there is none or

@@ -261,14 +261,31 @@ func (l *Lab) Links() ([]LinkStatus, error) {
 	return s.links(), nil
 }
 
+// Link is the link between a and b as it is now.
+func (l *Lab) Link(a, b string) (LinkStatus, error) {
+	s, err := loadState(l.state.Name)
+	if err != nil {
+		return LinkStatus{}, err
+	}
+	w, err := s.find(a, b)
+	if err != nil {
+		return LinkStatus{}, err
+	}
+	return w.status(), nil
+}
+
 func (s *state) links() []LinkStatus {
 	all := make([]LinkStatus, len(s.Wires))
 	for i := range s.Wires {
-		w := &s.Wires[i]
-		all[i] = LinkStatus{A: w.A.String(), B: w.B.String(), State: w.State, Shape: w.Shape, Made: "veth"}
-		if w.Cable {
-			all[i].Made = "cable"
-		}
+		all[i] = s.Wires[i].status()
 	}
 	return all
+}
+
+func (w *wire) status() LinkStatus {
+	k := LinkStatus{A: w.A.String(), B: w.B.String(), State: w.State, Shape: w.Shape, Made: "veth"}
+	if w.Cable {
+		k.Made = "cable"
+	}
+	return k
 }

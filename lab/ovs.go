@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -56,8 +58,14 @@ func (o ovs) daemon(ctx context.Context, name string, args ...string) error {
 	args = append(args,
 		"--unixctl="+filepath.Join(o.dir, name+".ctl"), "--pidfile="+filepath.Join(o.dir, name+".pid"),
 		"--log-file="+filepath.Join(o.dir, name+".log"), "-vconsole:off", "-vsyslog:off", "--no-chdir", "--detach")
+	// Each port takes descriptors: allow as many as this process may have.
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	argv := append([]string{fmt.Sprintf("--nofile=%d", files.Max), name}, args...)
 	err := inNetns(o.netns, func() error {
-		return o.command(ctx, name, args...).Run()
+		return o.command(ctx, "prlimit", argv...).Run()
 	})
 	if err != nil {
 		return fmt.Errorf("start %s: %w; %s", name, err, o.lastLog(name))

@@ -14,6 +14,8 @@ func debianPackage(tool string) string {
 		return "nftables"
 	case "iperf3":
 		return "iperf3"
+	case "prlimit":
+		return "util-linux"
 	}
 	return "openvswitch-switch"
 }

@@ -57,7 +57,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	}
 	s := newState(t)
 	s.Created = time.Now()
-	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl"}
+	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
 	if slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
 		tools = append(tools, "nft")
 	}

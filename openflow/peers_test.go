@@ -95,7 +95,9 @@ func TestWiresharkReadsGoldens(t *testing.T) {
 // splitAt cuts text at the lines that start with prefix.
 func splitAt(text, prefix string) (parts []string) {
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, prefix) {
+		// the message that an error encloses belongs to it
+		inError := len(parts) > 0 && strings.HasPrefix(parts[len(parts)-1], "OFPT_ERROR") && strings.Count(parts[len(parts)-1], "\n") == 1
+		if strings.HasPrefix(line, prefix) && !inError {
 			parts = append(parts, "")
 		}
 		if len(parts) > 0 {

@@ -18,6 +18,23 @@ func TestParseTCP4(t *testing.T) {
 	}
 }
 
+func TestParseDoesNotAllocate(t *testing.T) {
+	var k flow.Key
+	for _, f := range frames() {
+		if n := testing.AllocsPerRun(20, func() {
+			Parse(f.frame, &k)
+			ParseARP(f.frame)
+			ParseND(f.frame)
+			ParseTCP(f.frame)
+			ParseDHCPv4(f.frame)
+			ParseDHCPv6(f.frame)
+			ParseLLDP(f.frame)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations", f.name, n)
+		}
+	}
+}
+
 func BenchmarkParse(b *testing.B) {
 	nd := AppendNDSolicit(nil, 0, NDFields{SrcMAC: macA, SrcIP: ip6A, Target: ip6B})
 	for name, frame := range map[string][]byte{

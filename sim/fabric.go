@@ -40,8 +40,12 @@ func (nd *node) port(no flow.Port) *port {
 	return &nd.ports[no-1]
 }
 
-// maxHops ends frames that go in circles.
-const maxHops = 64
+// What ends frames that go in circles, and storms: a packet-out leads to at
+// most maxHops hops in a row and maxCopies in all.
+const (
+	maxHops   = 64
+	maxCopies = 1 << 16
+)
 
 // packetOut sends a packet on behalf of the controller.
 func (nd *node) packetOut(o *flow.PacketOut, msg []byte) {
@@ -55,6 +59,7 @@ func (nd *node) packetOut(o *flow.PacketOut, msg []byte) {
 			return
 		}
 	}
+	nd.net.copies = maxCopies
 	nd.apply(o.Actions, o.InPort, o.Data, maxHops, 0, flow.Cookie(^uint64(0)))
 }
 
@@ -104,11 +109,12 @@ func (nd *node) output(to, in flow.Port, frame []byte, hops int, table uint8, co
 // send puts a frame on the wire of a port.
 func (nd *node) send(p *port, frame []byte, hops int) {
 	n := nd.net
-	if !p.desc.Up() || p.desc.Config&openflow.PortConfigNoFwd != 0 || hops == 0 {
+	if !p.desc.Up() || p.desc.Config&openflow.PortConfigNoFwd != 0 || hops == 0 || n.copies == 0 {
 		p.drops++
 		n.stats.Dropped++
 		return
 	}
+	n.copies--
 	p.tx.Packets++
 	p.tx.Bytes += uint64(len(frame))
 	if p.link < 0 {
@@ -167,7 +173,7 @@ func (nd *node) process(in flow.Port, frame []byte, hops int) {
 // group sends a frame through a group: all buckets, or the first that is live.
 func (nd *node) group(id uint32, in flow.Port, frame []byte, hops int) {
 	g := nd.table.groups[id]
-	if g == nil || hops == 0 {
+	if g == nil || hops == 0 || nd.net.copies == 0 {
 		nd.net.stats.Dropped++
 		return
 	}

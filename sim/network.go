@@ -49,6 +49,7 @@ type Network struct {
 	load  *load
 	stats Stats
 
+	copies int    // of frames that the packet-out at work may still lead to
 	in     []byte // what the loop reads into, shared by all switches
 	mod    flow.Mod
 	out    flow.PacketOut

@@ -190,7 +190,7 @@ func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.To
 	case <-time.After(c.idle):
 	}
 	r.IdleS = time.Since(from).Seconds()
-	r.IdleCPU = 100 * benchRatio((s.child.cpu() - cpu).Seconds(), r.IdleS)
+	r.IdleCPU = 100 * benchRatio((s.child.cpu()-cpu).Seconds(), r.IdleS)
 	r.MemoryBytes = s.child.memory()
 	stats, err := s.net.Stats(ctx)
 	if err != nil {

@@ -39,7 +39,9 @@ func labUpCommand() *cobra.Command {
 		Use:   "up TOPOLOGY",
 		Short: "Bring a lab up",
 		Long: `Bring a lab up: switches, hosts and links, and the switches' connection to the
-controller, which need not run yet.
+controller, which need not run yet. Switches of different labs have the same
+datapath ids unless their topology files say otherwise: give each lab a
+controller of its own.
 
 TOPOLOGY is one of
   ` + strings.ReplaceAll(lab.SpecForms, ", ", "\n  ") + `
@@ -120,6 +122,7 @@ type labUpResult struct {
 
 func labDownCommand() *cobra.Command {
 	var all bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "down [NAME]",
 		Short: "Take a lab down, leaving nothing of it",
@@ -129,33 +132,49 @@ Works on labs half made, too, and on those whose maker was killed.`,
   weft lab down --all`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 1) {
+				return errors.New("name the one lab to take down, or all of them by --all")
+			}
+			if err := labCheckOutput(output); err != nil {
+				return err
+			}
 			ctx, stop := labSignals(cmd.Context())
 			defer stop()
 			progress := newLabProgress(cmd.ErrOrStderr())
 			defer progress.stop()
 			progress.doing("taking down")
-			var names []string
+			result := labDownResult{Down: []string{}}
 			var err error
 			switch {
-			case all && len(args) == 0:
-				names, err = lab.DownAll(ctx)
-			case !all && len(args) == 1:
-				names, err = args, lab.Down(ctx, args[0])
+			case all:
+				result.Down, err = lab.DownAll(ctx)
+			case lab.Exists(args[0]):
+				result.Down = args
+				err = lab.Down(ctx, args[0])
 			default:
-				return errors.New("name the one lab to take down, or all of them by --all")
+				err = lab.Down(ctx, args[0]) // checks the name, finds processes without files
 			}
 			if err != nil {
 				return err
 			}
 			progress.stop()
-			for _, name := range names {
-				fmt.Fprintf(cmd.OutOrStdout(), "lab %s is down\n", name)
-			}
-			return nil
+			return labPrint(cmd.OutOrStdout(), output, result, func(w *labTable) {
+				for _, name := range result.Down {
+					fmt.Fprintf(w, "lab %s is down\n", name)
+				}
+				if len(result.Down) == 0 {
+					fmt.Fprintln(w, "no such lab was up")
+				}
+			})
 		},
 	}
+	labOutputFlag(cmd, &output)
 	cmd.Flags().BoolVar(&all, "all", false, "take every lab down")
 	return cmd
+}
+
+type labDownResult struct {
+	Down []string `json:"down"`
 }
 
 func labListCommand() *cobra.Command {

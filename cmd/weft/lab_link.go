@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -42,18 +43,15 @@ host, or SWITCH:PORT where two switches have several links):
 		if err != nil {
 			return err
 		}
+		if err := labCheckOutput(output); err != nil {
+			return err
+		}
 		if len(args) == 0 {
 			links, err := l.Links()
 			if err != nil {
 				return err
 			}
-			return labPrint(cmd.OutOrStdout(), output, links, func(w *labTable) {
-				w.row("A", "B", "STATE", "RATE", "DELAY", "JITTER", "LOSS", "MADE OF")
-				for _, k := range links {
-					w.row(k.A, k.B, k.State, labUnless(k.Shape.Rate == 0, k.Shape.Rate), labUnless(k.Shape.Delay == 0, k.Shape.Delay),
-						labUnless(k.Shape.Jitter == 0, k.Shape.Jitter), labUnless(k.Shape.Loss == 0, k.Shape.Loss), k.Made)
-				}
-			})
+			return labPrintLinks(cmd.OutOrStdout(), output, links, links)
 		}
 		if len(args) != 3 {
 			return errors.New("name the two ends of the link and what to do: up, down, silent or set")
@@ -73,9 +71,27 @@ host, or SWITCH:PORT where two switches have several links):
 		if change == nil {
 			return fmt.Errorf("unknown action %q; allowed: up, down, silent, set", args[2])
 		}
-		return change(ctx, args[0], args[1])
+		if err := change(ctx, args[0], args[1]); err != nil {
+			return err
+		}
+		link, err := l.Link(args[0], args[1])
+		if err != nil {
+			return err
+		}
+		return labPrintLinks(cmd.OutOrStdout(), output, link, []lab.LinkStatus{link})
 	}
 	return cmd
+}
+
+// labPrintLinks prints v as JSON or YAML, or links as a table.
+func labPrintLinks(w io.Writer, output string, v any, links []lab.LinkStatus) error {
+	return labPrint(w, output, v, func(t *labTable) {
+		t.row("A", "B", "STATE", "RATE", "DELAY", "JITTER", "LOSS", "MADE OF")
+		for _, k := range links {
+			t.row(k.A, k.B, k.State, labUnless(k.Rate == 0, k.Rate), labUnless(k.Delay == 0, k.Delay),
+				labUnless(k.Jitter == 0, k.Jitter), labUnless(k.Loss == 0, k.Loss), k.Made)
+		}
+	})
 }
 
 // labChange reads the flags of `weft lab link … set`; empty ones change nothing.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"weft/api"
@@ -47,6 +48,8 @@ func (s *fakeSwitch) expire(now time.Time) {
 	for k, e := range s.entries {
 		if e.HardTimeout != 0 && now.Sub(e.since) >= time.Duration(e.HardTimeout)*time.Second {
 			s.lose(k, "hard_timeout")
+		} else if e.IdleTimeout != 0 && now.Sub(e.since) >= time.Duration(e.IdleTimeout)*time.Second {
+			s.lose(k, "idle_timeout") // there is no traffic
 		}
 	}
 }
@@ -321,6 +324,12 @@ func (g *rig) with(sw flow.DPID, f func(*fakeSwitch)) {
 	defer s.mu.Unlock()
 	s.expire(time.Now())
 	f(s)
+}
+
+// look returns a switch when nothing is going on.
+func (g *rig) look(sw flow.DPID) *fakeSwitch {
+	synctest.Wait()
+	return g.net.switches[sw]
 }
 
 func (g *rig) add(flows ...*api.FlowEntry) []*api.WantedFlow {

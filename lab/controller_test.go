@@ -1,0 +1,70 @@
+package lab
+
+import (
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// startTestController runs the controller that comes with Open vSwitch.
+func startTestController(t testing.TB, method string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("ovs-testcontroller", "--unixctl="+filepath.Join(t.TempDir(), "ctl"), method)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return cmd
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// wantAllPing waits until every pair answers, as a controller needs time to
+// hear of its switches.
+func wantAllPing(t testing.TB, l *Lab, within time.Duration) {
+	t.Helper()
+	var results []PingResult
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		var err error
+		results, err = l.PingAll(t.Context(), l.AllPairs(false), PingOptions{Interval: 10 * time.Millisecond, Timeout: 200 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !AnyLost(results) {
+			return
+		}
+	}
+	t.Errorf("not all pairs answer within %v: %+v", within, results)
+}
+
+func TestControllerThroughTheRelay(t *testing.T) {
+	port := freePort(t)
+	l := upForTest(t, linear(t, 3, 1), Options{Controllers: []string{"tcp:127.0.0.1:" + port}})
+	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
+	c := startTestController(t, "ptcp:"+port+":127.0.0.1")
+	wantAllPing(t, l, 8*time.Second)
+	c.Process.Kill()
+	c.Wait()
+	startTestController(t, "ptcp:"+port+":127.0.0.1")
+	if _, err := l.OfCtl(t.Context(), "s2", "del-flows"); err != nil {
+		t.Fatal(err)
+	}
+	wantAllPing(t, l, 8*time.Second)
+}
+
+func TestControllerDirect(t *testing.T) {
+	l := upForTest(t, linear(t, 2, 1), Options{Controllers: []string{ControllerDirect}})
+	startTestController(t, "punix:"+l.ControllerSocket())
+	wantAllPing(t, l, 8*time.Second)
+}

@@ -1,0 +1,171 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestDownAfterTheKeeperWasKilled(t *testing.T) {
+	topo := standalone(linear(t, 2, 1))
+	topo.Links[0].Delay = Delay(time.Millisecond)
+	l := upForTest(t, topo, Options{})
+	sleeper, err := l.Start(context.Background(), "h1", "sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := newBelongs(l.Name()).processes()
+	if err != nil || len(pids) < 4 { // ovsdb-server, ovs-vswitchd, keeper, sh
+		t.Fatalf("processes %v, %v", pids, err)
+	}
+	killed := false
+	for _, pid := range pids {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); strings.Contains(string(b), keeperEnv+"=") {
+			killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+		}
+	}
+	if !killed {
+		t.Fatal("found no keeper")
+	}
+	for end := time.Now().Add(5 * time.Second); l.state.health() != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("without its keeper the lab is %q", l.state.health())
+		}
+	}
+	if err := l.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := sleeper.Wait(); err == nil {
+		t.Error("what ran in a host ended by itself")
+	}
+	wantNothing(t, l.Name())
+}
+
+// A maker killed at any moment leaves what Down can remove.
+func TestDownOfHalfMadeLabs(t *testing.T) {
+	for _, after := range []int{5, 20, 40, 80, 120, 160} {
+		name := fmt.Sprintf("t%d-half-%d", os.Getpid(), after)
+		cmd := exec.Command(os.Args[0], "-test.run=^TestMakerToBeKilled$")
+		cmd.Env = append(os.Environ(), "WEFT_TEST_MAKER="+name)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(dirOf(name)); err == nil {
+				break
+			}
+		}
+		time.Sleep(time.Duration(after) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if err := Down(t.Context(), name); err != nil {
+			t.Errorf("killed after %d ms: %v", after, err)
+		}
+		wantNothing(t, name)
+		if err := Down(t.Context(), name); err != nil {
+			t.Errorf("down again: %v", err)
+		}
+	}
+}
+
+// TestMakerToBeKilled is the process TestDownOfHalfMadeLabs kills.
+func TestMakerToBeKilled(t *testing.T) {
+	name := os.Getenv("WEFT_TEST_MAKER")
+	if name == "" {
+		return
+	}
+	topo := linear(t, 10, 2)
+	topo.Links[0].Delay = Delay(time.Millisecond)
+	if _, err := Up(t.Context(), topo, Options{Name: name, KeeperCommand: keeperOfTest(t)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUpUndoesWhatItMadeWhenInterrupted(t *testing.T) {
+	name := fmt.Sprintf("t%d-interrupted", os.Getpid())
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Up(ctx, linear(t, 5, 2), Options{Name: name, KeeperCommand: keeperOfTest(t), Progress: func(doing string) {
+		if strings.HasPrefix(doing, "starting") {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	wantNothing(t, name)
+}
+
+func TestUpSaysWhyTheKeeperFailed(t *testing.T) {
+	name := fmt.Sprintf("t%d-keeperless", os.Getpid())
+	_, err := Up(t.Context(), linear(t, 1, 1), Options{Name: name, KeeperCommand: []string{"false"}})
+	if err == nil || !strings.Contains(err.Error(), "start the keeper") {
+		t.Errorf("got %v", err)
+	}
+	wantNothing(t, name)
+	if _, err := Up(t.Context(), linear(t, 1, 1), Options{Name: name}); err == nil || !strings.Contains(err.Error(), "KeeperCommand is empty") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMissingToolNamesItsPackage(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Up(t.Context(), linear(t, 1, 1), Options{Name: "toolless", KeeperCommand: []string{"x"}})
+	want := "ovsdb-tool, ovsdb-server, ovs-vswitchd, ovs-vsctl, ovs-ofctl, ovs-appctl, prlimit not found in PATH: install with `apt-get install --no-install-recommends openvswitch-switch util-linux`"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if err := needTools("nft", "iperf3"); err == nil || !strings.Contains(err.Error(), "nftables iperf3") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A hundred switches and two hundred hosts come up in at most 30 s.
+func TestLargeLab(t *testing.T) {
+	topo, err := Random(100, 4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		topo.Hosts = append(topo.Hosts, Host{Name: fmt.Sprintf("x%d", i+1), Switch: topo.Switches[i].Name})
+	}
+	topo.Controllers = []string{ControllerNone}
+	start := time.Now()
+	l := upForTest(t, topo, Options{})
+	took := time.Since(start)
+	t.Logf("100 switches, 200 hosts, %d links: up in %v", len(topo.Links), took)
+	if took > 30*time.Second {
+		t.Errorf("up took %v, want at most 30 s", took)
+	}
+	for _, sw := range []string{"s1", "s50", "s100"} { // a host each on ports 1 and 2
+		if _, err := l.OfCtl(t.Context(), sw, "add-flow", "actions=NORMAL"); err != nil {
+			t.Fatal(err)
+		}
+		n := strings.TrimPrefix(sw, "s")
+		wantPing(t, l, "h"+n, "x"+n, PingOptions{}, 3, 3)
+	}
+	start = time.Now()
+	if err := l.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("down in %v", time.Since(start))
+}
+
+func BenchmarkUpDown100Switches200Hosts(b *testing.B) {
+	topo := linear(b, 100, 2)
+	topo.Controllers = []string{ControllerNone}
+	for b.Loop() {
+		l, err := Up(b.Context(), topo, Options{Name: fmt.Sprintf("b%d", os.Getpid()), KeeperCommand: keeperOfTest(b)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Down(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

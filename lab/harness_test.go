@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Tests that bring real labs up need root, Open vSwitch,
+// nftables, iperf3 and ovs-testcontroller, and fail without them.
+
+func TestMain(m *testing.M) {
+	RunKeeperIfAsked()
+	os.Exit(m.Run())
+}
+
+// upForTest brings a lab up under a name of its own and takes it down at the
+// end of the test, which must leave nothing.
+func upForTest(t testing.TB, topo *Topology, opt Options) *Lab {
+	t.Helper()
+	opt.Name = fmt.Sprintf("t%d-%s", os.Getpid(), nameFrom(filepath.Base(t.Name())))
+	opt.Name = opt.Name[:min(len(opt.Name), 32)]
+	opt.KeeperCommand = keeperOfTest(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, log := range []string{"keeper.log", "ovs-vswitchd.log"} {
+				if b, err := os.ReadFile(filepath.Join(dirOf(opt.Name), log)); err == nil {
+					t.Logf("%s:\n%s", log, b[max(0, len(b)-2000):])
+				}
+			}
+		}
+		if err := Down(context.Background(), opt.Name); err != nil {
+			t.Error(err)
+		}
+		wantNothing(t, opt.Name)
+	})
+	l, err := Up(t.Context(), topo, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func keeperOfTest(t testing.TB) []string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{exe}
+}
+
+// wantNothing checks that a lab has left neither processes nor namespaces nor files.
+func wantNothing(t testing.TB, name string) {
+	t.Helper()
+	if ns := labNetns(name); len(ns) > 0 {
+		t.Errorf("namespaces left: %v", ns)
+	}
+	if _, err := os.Stat(dirOf(name)); err == nil {
+		t.Errorf("%s is left", dirOf(name))
+	}
+	procs, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range procs {
+		if b, err := os.ReadFile(p); err == nil && strings.Contains(string(b), name) {
+			t.Errorf("process left: %s", strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+}
+
+// standalone makes every switch a learning switch without a controller.
+func standalone(t *Topology) *Topology {
+	for i := range t.Switches {
+		t.Switches[i].FailMode = FailStandalone
+	}
+	t.Controllers = []string{ControllerNone}
+	return t
+}
+
+// normal has every switch forward like a learning switch, by a flow entry.
+func normal(t testing.TB, l *Lab) {
+	t.Helper()
+	for _, s := range l.Topology().Switches {
+		if _, err := l.OfCtl(t.Context(), s.Name, "add-flow", "priority=1,actions=NORMAL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func linear(t testing.TB, n, hosts int) *Topology {
+	t.Helper()
+	topo, err := Linear(n, hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topo
+}
+
+// wantPing pings and checks how many answers come.
+func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, most int) PingResult {
+	t.Helper()
+	if opt.Interval == 0 {
+		opt.Interval = 10 * time.Millisecond
+	}
+	r, err := l.Ping(t.Context(), from, to, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Received < least || r.Received > most {
+		t.Errorf("%s to %s: %d answers of %d, want %d to %d (%s)", from, to, r.Received, r.Sent, least, most, r.Error)
+	}
+	return r
+}

@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// minToken is the shortest token that is not guessed by trying.
+const minToken = 16
+
+// Config is how the northbound is offered.
+type Config struct {
+	// Listen is HOST:PORT of the one port for everything. An address other
+	// than loopback needs a token.
+	Listen string `yaml:"listen"`
+	// Token is what clients must present; empty asks nobody.
+	Token string `yaml:"token"`
+	// TokenFile holds the token instead; its mode must be 0600 or less. It is
+	// read again when it changes.
+	TokenFile string `yaml:"token_file"`
+	// CallTimeout bounds every call of a client.
+	CallTimeout time.Duration `yaml:"call_timeout"`
+	// MaxConnections bounds the connections at any time; more wait in the
+	// kernel's queue.
+	MaxConnections int `yaml:"max_connections"`
+	// MaxEventClients bounds the clients of the event stream.
+	MaxEventClients int `yaml:"max_event_clients"`
+	// EventQueue bounds the events that wait for one client; a client that
+	// lets more wait is dropped.
+	EventQueue int `yaml:"event_queue"`
+}
+
+func defaults() *Config {
+	return &Config{
+		Listen:          "127.0.0.1:8181",
+		CallTimeout:     time.Minute,
+		MaxConnections:  1024,
+		MaxEventClients: 64,
+		EventQueue:      4096,
+	}
+}
+
+// Validate says which key is wrong and what it may be.
+func (c *Config) Validate() error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %q: want HOST:PORT, such as 127.0.0.1:8181", c.Listen)
+	}
+	switch {
+	case c.Token != "" && c.TokenFile != "":
+		return fmt.Errorf("token: set as well as token_file; set one of them")
+	case c.Token != "" && len(c.Token) < minToken:
+		return fmt.Errorf("token: %d characters; want at least %d, such as those of `openssl rand -hex 16`", len(c.Token), minToken)
+	case strings.ContainsAny(c.Token, " \t\r\n"):
+		return fmt.Errorf("token: has white space in it; want printable characters only")
+	case !c.private() && !loopback(host):
+		return fmt.Errorf("listen: %s is not a loopback address, so whoever reaches it could control the network: set token or token_file, or listen on 127.0.0.1", c.Listen)
+	}
+	if c.CallTimeout < 100*time.Millisecond {
+		return fmt.Errorf("call_timeout: %v: want at least 100ms", c.CallTimeout)
+	}
+	for _, n := range []struct {
+		key        string
+		value, max int
+	}{
+		{"max_connections", c.MaxConnections, 1_000_000}, {"max_event_clients", c.MaxEventClients, 100_000}, {"event_queue", c.EventQueue, 1_000_000},
+	} {
+		if n.value < 1 || n.value > n.max {
+			return fmt.Errorf("%s: %d: want 1 to %d", n.key, n.value, n.max)
+		}
+	}
+	return nil
+}
+
+// private reports whether clients must present a token.
+func (c *Config) private() bool { return c.Token != "" || c.TokenFile != "" }
+
+// loopback reports whether a host, a name or an address, is this machine.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && a.Unmap().IsLoopback()
+}

@@ -1,0 +1,233 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	eventsPath   = "/v1/events"
+	writeTimeout = 10 * time.Second // of one event to one client
+	pingInterval = 30 * time.Second
+)
+
+// stream hands the controller's events to the clients of the WebSocket. It
+// never waits for one of them.
+type stream struct {
+	subjects []string
+	queue    int // events that may wait for one client
+	max      int // clients
+	now      func() time.Time
+	sent     func()
+	slow     func()
+
+	any     atomic.Int32 // how many clients there are
+	mu      sync.Mutex   // guards what follows
+	clients map[*client]bool
+	closed  bool
+	wait    sync.WaitGroup // of the clients' handlers
+}
+
+// client is one client of the event stream.
+type client struct {
+	wants  map[string]bool // subjects; nil is all
+	events chan []byte
+	end    chan struct{} // closed, once, when the client is to go
+	why    func(*websocket.Conn) error
+	gone   bool // end is closed; guarded by stream.mu
+}
+
+// wanted returns the subjects that a client asks for by a list of subjects and
+// services, nil for all.
+func (s *stream) wanted(list string) (map[string]bool, error) {
+	if list == "" {
+		return nil, nil
+	}
+	wants := map[string]bool{}
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		found := false
+		for _, subject := range s.subjects {
+			if subject == name || strings.HasPrefix(subject, name+".") {
+				wants[subject], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("subjects: unknown subject %q; allowed: %s, or a service for all of its own", name, strings.Join(s.subjects, ", "))
+		}
+	}
+	return wants, nil
+}
+
+// publish puts an event into the queues of those who want it. A client whose
+// queue is full is dropped.
+func (s *stream) publish(subject string, event proto.Message) {
+	if s.any.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var text []byte
+	for c := range s.clients {
+		if c.gone || c.wants != nil && !c.wants[subject] {
+			continue
+		}
+		if text == nil {
+			text = s.encode(subject, event)
+		}
+		select {
+		case c.events <- text:
+			s.sent()
+		default:
+			s.slow()
+			s.drop(c, websocket.StatusPolicyViolation, fmt.Sprintf("too slow: %d events waited", cap(c.events)))
+		}
+	}
+}
+
+// encode returns {"time":…,"subject":…,"event":…}.
+func (s *stream) encode(subject string, event proto.Message) []byte {
+	body, err := written().Marshal(event)
+	if err != nil {
+		body, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"time":%q,"subject":%q,"event":`, s.now().UTC().Format(time.RFC3339Nano), subject)
+	json.Compact(&b, body) // of what was just written: cannot fail
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// drop ends a client with a status and a reason; mu is held.
+func (s *stream) drop(c *client, code websocket.StatusCode, reason string) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.why = func(conn *websocket.Conn) error { return conn.Close(code, reason) }
+	close(c.end)
+}
+
+// add takes a client in; false if there is no room.
+func (s *stream) add(c *client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.clients) >= s.max {
+		return false
+	}
+	s.clients[c] = true
+	s.any.Store(int32(len(s.clients)))
+	s.wait.Add(1)
+	return true
+}
+
+func (s *stream) remove(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, c)
+	s.any.Store(int32(len(s.clients)))
+	s.wait.Done()
+}
+
+// close ends all clients and waits until they are gone.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.clients {
+		s.drop(c, websocket.StatusGoingAway, "the controller stops")
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+}
+
+// ServeHTTP serves one client until it goes, is dropped, or the stream closes.
+func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	wants, err := s.wanted(r.URL.Query().Get("subjects"))
+	if err == nil {
+		err = onlyParameters(r, "subjects", "access_token")
+	}
+	if err != nil {
+		refuse(w, r, codes.InvalidArgument, err.Error())
+		return
+	}
+	c := &client{wants: wants, events: make(chan []byte, s.queue), end: make(chan struct{})}
+	if !s.add(c) {
+		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.max))
+		return
+	}
+	defer s.remove(c)
+	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered
+	if err != nil {
+		return
+	}
+	defer conn.CloseNow()
+	ctx := conn.CloseRead(r.Context())
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	for {
+		select {
+		case <-c.end:
+			_ = c.why(conn) // it is gone either way
+			return
+		default:
+		}
+		select {
+		case <-c.end:
+		case <-ctx.Done():
+			return
+		case text := <-c.events:
+			if s.send(ctx, c, conn, text) != nil {
+				return
+			}
+		case <-ping.C:
+			bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+			err := conn.Ping(bounded)
+			cancel()
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// send writes one event; a client that does not take it in time, or that is
+// dropped meanwhile and still does not read, is given up.
+func (s *stream) send(ctx context.Context, c *client, conn *websocket.Conn, text []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	written := make(chan error, 1)
+	go func() { written <- conn.Write(ctx, websocket.MessageText, text) }()
+	select {
+	case err := <-written:
+		return err
+	case <-c.end:
+	}
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(time.Second):
+		return context.DeadlineExceeded
+	}
+}
+
+// onlyParameters reports a parameter of the query that is not among those given.
+func onlyParameters(r *http.Request, known ...string) error {
+	for key := range r.URL.Query() {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("unknown parameter %q; allowed: %s", key, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"weft/api"
+)
+
+// rpc is one method that clients may call.
+type rpc struct {
+	name    string // service.Method
+	request func() any
+	call    func(ctx context.Context, req any) (any, error)
+}
+
+// apiServices are the services of the .proto files.
+func apiServices() []*grpc.ServiceDesc {
+	return []*grpc.ServiceDesc{
+		&api.Gateway_ServiceDesc, &api.Southbound_ServiceDesc, &api.Discovery_ServiceDesc, &api.Hosts_ServiceDesc,
+		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc,
+	}
+}
+
+// internal are the methods that are between services only. SetStanding
+// replaces all entries of any owner, so no client may call it.
+func internal() []string { return []string{"flowrules.SetStanding"} }
+
+// calls are the methods by their full names in gRPC: /weft.v1.Service/Method.
+type calls struct {
+	rpcs    map[string]rpc
+	timeout time.Duration
+	failed  func(codes.Code)
+}
+
+// fullName returns the name in gRPC of a method, service.Method.
+func fullName(method string) string {
+	service, name, _ := strings.Cut(method, ".")
+	return "/weft.v1." + strings.ToUpper(service[:1]) + service[1:] + "/" + name
+}
+
+func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls {
+	c := &calls{rpcs: map[string]rpc{}, timeout: timeout, failed: failed}
+	for _, r := range rpcs {
+		c.rpcs[fullName(r.name)] = r
+	}
+	return c
+}
+
+// register offers every method of the .proto files to a gRPC server. Those
+// that no client may call answer so.
+func (c *calls) register(s *grpc.Server) {
+	for _, d := range apiServices() {
+		own := grpc.ServiceDesc{ServiceName: d.ServiceName, Metadata: d.Metadata}
+		for _, m := range d.Methods {
+			full := "/" + d.ServiceName + "/" + m.MethodName
+			own.Methods = append(own.Methods, grpc.MethodDesc{
+				MethodName: m.MethodName,
+				Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+					r, ok := c.rpcs[full]
+					if !ok {
+						return nil, status.Errorf(codes.Unimplemented, "%s is not offered to clients", full)
+					}
+					req := r.request()
+					if err := decode(req); err != nil {
+						return nil, err
+					}
+					return c.do(ctx, r, req)
+				},
+			})
+		}
+		s.RegisterService(&own, nil)
+	}
+}
+
+// do makes one call.
+func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = nil, status.Errorf(codes.Internal, "panic in %s: %v", r.name, p)
+		}
+		if err != nil {
+			c.failed(status.Code(err))
+		}
+	}()
+	resp, err = r.call(ctx, req)
+	if err != nil {
+		return nil, status.Convert(kinded(err)).Err()
+	}
+	return resp, nil
+}
+
+// kinded gives errors of contexts their kind.
+func kinded(err error) error {
+	if status.Code(err) == codes.Unknown {
+		if s := status.FromContextError(err); s.Code() != codes.Unknown {
+			return s.Err()
+		}
+	}
+	return err
+}
+
+// Invoke makes a call for the JSON handlers, which are generated as clients of
+// a connection: calls is that connection, within the process.
+func (c *calls) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
+	r, ok := c.rpcs[method]
+	if !ok {
+		return status.Errorf(codes.Unimplemented, "%s is not offered to clients", method)
+	}
+	if err := checkQuery(ctx, args.(proto.Message)); err != nil {
+		return err
+	}
+	resp, err := c.do(ctx, r, args)
+	if err != nil {
+		return err
+	}
+	share(reply.(proto.Message), resp.(proto.Message))
+	return nil
+}
+
+// NewStream is not used: no method streams.
+func (c *calls) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, status.Error(codes.Unimplemented, "there are no streaming methods")
+}
+
+// share sets the fields of an empty message to those of another; what the
+// fields refer to is shared, for neither is written to afterwards.
+func share(dst, src proto.Message) {
+	to := dst.ProtoReflect()
+	src.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		to.Set(f, v)
+		return true
+	})
+}
+
+// missing returns an error if a method of the .proto files is neither offered
+// nor internal, or one is offered that they do not have.
+func (c *calls) missing() error {
+	left := map[string]bool{}
+	for name := range c.rpcs {
+		left[name] = true
+	}
+	for _, name := range internal() {
+		left[fullName(name)] = true
+	}
+	for _, d := range apiServices() {
+		for _, m := range d.Methods {
+			full := "/" + d.ServiceName + "/" + m.MethodName
+			if !left[full] {
+				return fmt.Errorf("gateway: %s is not offered; add it to offered in service.go, or to internal", full)
+			}
+			delete(left, full)
+		}
+	}
+	for name := range left {
+		return fmt.Errorf("gateway: %s is offered, but the .proto files do not have it", name)
+	}
+	return nil
+}

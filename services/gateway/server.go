@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+)
+
+// stopTimeout is how long calls under way may take when the gateway stops.
+const stopTimeout = 2 * time.Second
+
+// server is the northbound on one port.
+type server struct {
+	config  Config
+	calls   *calls
+	stream  *stream
+	tokens  *tokens
+	metrics http.Handler // nil: none
+	refused func(refusal)
+	log     *slog.Logger
+}
+
+// handler returns what answers every request.
+func (s *server) handler() (http.Handler, *grpc.Server, error) {
+	rpc := grpc.NewServer(grpc.MaxRecvMsgSize(maxBody))
+	s.calls.register(rpc)
+	jsonCalls := runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, newJSONCodec()),
+		runtime.WithErrorHandler(httpError),
+		runtime.WithRoutingErrorHandler(routingError),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisableHTTPMethodOverride(),
+		// Headers are no metadata: no call reads any.
+		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
+	)
+	ctx := context.Background() // the registrations keep it, and have no use for it with a connection of ours
+	err := errors.Join(
+		api.RegisterGatewayHandlerClient(ctx, jsonCalls, api.NewGatewayClient(s.calls)),
+		api.RegisterSouthboundHandlerClient(ctx, jsonCalls, api.NewSouthboundClient(s.calls)),
+		api.RegisterDiscoveryHandlerClient(ctx, jsonCalls, api.NewDiscoveryClient(s.calls)),
+		api.RegisterHostsHandlerClient(ctx, jsonCalls, api.NewHostsClient(s.calls)),
+		api.RegisterPathsHandlerClient(ctx, jsonCalls, api.NewPathsClient(s.calls)),
+		api.RegisterForwardingHandlerClient(ctx, jsonCalls, api.NewForwardingClient(s.calls)),
+		api.RegisterFlowrulesHandlerClient(ctx, jsonCalls, api.NewFlowrulesClient(s.calls)),
+		api.RegisterStatsHandlerClient(ctx, jsonCalls, api.NewStatsClient(s.calls)),
+	)
+	if err != nil {
+		return nil, nil, fmt.Errorf("gateway: %w", err)
+	}
+
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", s.bounded(jsonCalls))
+	mux.Handle("GET "+eventsPath, s.stream)
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(api.OpenAPI)
+	})
+	if s.metrics != nil {
+		mux.Handle("GET /metrics", s.metrics)
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		io.WriteString(w, "ok\n")
+	})
+	mux.HandleFunc("GET /{$}", frontPage)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, r, codes.NotFound, fmt.Sprintf("there is no %s %s; GET / lists what there is", r.Method, r.URL.Path))
+	})
+
+	g := &guard{tokens: s.tokens, listen: hostname(s.config.Listen), count: s.refused}
+	return headers(g.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isGRPC(r) {
+			rpc.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))), rpc, nil
+}
+
+// isGRPC reports whether a request is one of gRPC.
+func isGRPC(r *http.Request) bool {
+	return r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+}
+
+// headers forbids browsers what no answer of ours needs.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// bounded reads the body before the call, up to maxBody, and notes the query.
+func (s *server) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+				s.refused(refusedSize)
+				writeError(w, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request is larger than %d octets; send it in parts", maxBody))
+				return
+			}
+			refuse(w, r, codes.InvalidArgument, fmt.Sprintf("read the request: %v", err))
+			return
+		}
+		r = r.WithContext(context.WithValue(r.Context(), queryKey{}, r.URL.Query()))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// routingError answers requests that no method is mapped to.
+func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	switch code {
+	case http.StatusMethodNotAllowed:
+		writeError(w, code, codes.Unimplemented, fmt.Sprintf("%s does not take %s; GET /openapi.json says what it takes", r.URL.Path, r.Method))
+	case http.StatusNotFound:
+		refuse(w, r, codes.NotFound, fmt.Sprintf("there is no %s %s; GET / lists what there is", r.Method, r.URL.Path))
+	default:
+		writeError(w, code, codes.InvalidArgument, fmt.Sprintf("%s %s: %s", r.Method, r.URL.Path, http.StatusText(code)))
+	}
+}
+
+// listen opens the port.
+func (s *server) listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", s.config.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("gateway.listen: %s is in use, perhaps by another controller; choose another port", s.config.Listen)
+	case err != nil:
+		return nil, fmt.Errorf("gateway.listen: %w", err)
+	}
+	return netutil.LimitListener(l, s.config.MaxConnections), nil
+}
+
+// serve answers requests until ctx ends; calls under way are finished.
+func (s *server) serve(ctx context.Context, l net.Listener) error {
+	handler, rpc, err := s.handler()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // for gRPC
+	srv := &http.Server{
+		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: s.config.CallTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	s.log.Info("northbound is open", "address", l.Addr().String(), "token", s.tokens.asked())
+	select {
+	case err := <-done:
+		return fmt.Errorf("gateway: %w", err)
+	case <-ctx.Done():
+	}
+	s.stream.close()
+	bounded, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if srv.Shutdown(bounded) != nil {
+		srv.Close() // what is left is cut off
+	}
+	rpc.Stop()
+	<-done
+	return nil
+}

@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tokens knows the token that clients must present. The zero value asks nobody.
+type tokens struct {
+	fixed string
+	file  string
+
+	mu    sync.Mutex // guards what follows
+	value string     // of the file
+	mtime time.Time  // of the file as it was read
+	size  int64
+}
+
+// newTokens returns the tokens of a configuration; the error says what is
+// wrong with the file.
+func newTokens(c *Config) (*tokens, error) {
+	t := &tokens{fixed: c.Token, file: c.TokenFile}
+	_, err := t.current()
+	return t, err
+}
+
+// asked reports whether clients must present a token.
+func (t *tokens) asked() bool { return t.fixed != "" || t.file != "" }
+
+// right reports, in a time that does not depend on the token, whether a client
+// has presented it.
+func (t *tokens) right(presented string) bool {
+	want, err := t.current()
+	if err != nil || want == "" {
+		return false
+	}
+	a, b := sha256.Sum256([]byte(presented)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// current returns the token; it reads the file if that has changed, so that an
+// old token ends with it.
+func (t *tokens) current() (string, error) {
+	if t.file == "" {
+		return t.fixed, nil
+	}
+	info, err := os.Stat(t.file)
+	if err != nil {
+		return "", fmt.Errorf("gateway: token_file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("gateway: token_file %s: its mode is %04o, so others on this machine can read it; run chmod 600 %s", t.file, info.Mode().Perm(), t.file)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.value != "" && info.ModTime().Equal(t.mtime) && info.Size() == t.size {
+		return t.value, nil
+	}
+	text, err := os.ReadFile(t.file)
+	if err != nil {
+		return "", fmt.Errorf("gateway: token_file: %w", err)
+	}
+	value := strings.TrimSpace(string(text))
+	if len(value) < minToken || strings.ContainsAny(value, " \t\r\n") {
+		return "", fmt.Errorf("gateway: token_file %s: want one line of at least %d characters, such as that of `openssl rand -hex 16`", t.file, minToken)
+	}
+	t.value, t.mtime, t.size = value, info.ModTime(), info.Size()
+	return value, nil
+}

@@ -1,0 +1,31 @@
+// Package services lists the services of the controller. cmd/weft and tests of
+// the whole system import it; it imports the services and nothing of what runs
+// them.
+package services
+
+import (
+	"weft"
+	"weft/services/discovery"
+	"weft/services/flowrules"
+	"weft/services/forwarding"
+	"weft/services/gateway"
+	"weft/services/hosts"
+	"weft/services/paths"
+	"weft/services/southbound"
+	"weft/services/stats"
+)
+
+// All returns every service, in the order in which they start. p is what the
+// gateway tells of the process.
+func All(p gateway.Process) []weft.Spec {
+	return []weft.Spec{
+		southbound.Spec(),
+		discovery.Spec(),
+		hosts.Spec(),
+		paths.Spec(),
+		forwarding.Spec(),
+		flowrules.Spec(),
+		stats.Spec(),
+		gateway.Spec(p),
+	}
+}

@@ -1,0 +1,171 @@
+package test
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/lab"
+)
+
+// path returns the switches of the route between two hosts, in order.
+func path(c *controller, l *lab.Lab, from, to string) (names []string, hops []*api.Hop) {
+	c.t.Helper()
+	a, err := l.Host(from)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	b, err := l.Host(to)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	byDPID := map[string]string{}
+	for _, s := range l.Topology().Switches {
+		byDPID[s.DPID.String()] = s.Name
+	}
+	for _, r := range call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes {
+		if r.Src == a.MAC.String() && r.Dst == b.MAC.String() {
+			for _, h := range r.Hops {
+				names = append(names, byDPID[h.Dpid])
+			}
+			return names, r.Hops
+		}
+	}
+	c.t.Fatalf("no route from %s to %s", from, to)
+	return nil, nil
+}
+
+// distant returns two hosts of the lab whose route crosses at least one link.
+func distant(c *controller, l *lab.Lab) (from, to string, names []string) {
+	hosts := l.Topology().Hosts
+	for _, h := range hosts[1:] {
+		if names, _ := path(c, l, hosts[0].Name, h.Name); len(names) > len(l.Topology().Switches)/3 {
+			return hosts[0].Name, h.Name, names
+		}
+	}
+	c.t.Fatal("all hosts are near each other")
+	return "", "", nil
+}
+
+func stream(l *lab.Lab, from, to string, packets int, interval time.Duration) <-chan lab.PingResult {
+	result := make(chan lab.PingResult, 1)
+	go func() {
+		r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: packets, Interval: interval})
+		if err != nil {
+			r.Error = err.Error()
+		}
+		result <- r
+	}()
+	return result
+}
+
+func TestLinkFailure(t *testing.T) {
+	for _, v := range []struct {
+		name string
+		set  []string
+		cut  func(*lab.Lab, context.Context, string, string) error
+		most time.Duration // outage that is never to be exceeded, generously
+	}{
+		{"carrier", nil, (*lab.Lab).LinkDown, time.Second},
+		{"carrier with failover groups", []string{"forwarding.fast_failover=true"}, (*lab.Lab).LinkDown, time.Second},
+		{"silent", nil, (*lab.Lab).LinkSilent, 3500 * time.Millisecond},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			c := start(t, options{set: v.set})
+			l := up(t, "demo", c)
+			settled(c, l)
+			pingAll(t, l, false)
+			from, to, names := distant(c, l)
+			result := stream(l, from, to, 1500, 3*time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
+			if err := v.cut(l, context.Background(), names[0], names[1]); err != nil {
+				t.Fatal(err)
+			}
+			r := <-result
+			t.Logf("%s-%s cut under %s -> %s: %d of %d lost, outage %.0f ms", names[0], names[1], from, to, r.Lost(), r.Sent, r.Outage)
+			if r.Error != "" || r.Outage > float64(v.most.Milliseconds()) {
+				t.Errorf("outage %.0f ms, want at most %v; %s", r.Outage, v.most, r.Error)
+			}
+			pingAll(t, l, false)
+			if err := l.LinkUp(context.Background(), names[0], names[1]); err != nil {
+				t.Fatal(err)
+			}
+			settled(c, l)
+			pingAll(t, l, true)
+			explain(c)
+		})
+	}
+}
+
+var entryOf = regexp.MustCompile(`cookie=(0x[0-9a-f]+), duration=([0-9.]+)s, table=(\d+), n_packets=\d+, n_bytes=\d+,(?: idle_age=\d+,)?(.*)`)
+
+// entries returns the age in seconds of every flow entry of every switch.
+func entries(t *testing.T, l *lab.Lab) map[string]float64 {
+	t.Helper()
+	ages := map[string]float64{}
+	for _, s := range l.Topology().Switches {
+		lines, err := l.OfctlDumpFlows(context.Background(), s.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range lines {
+			m := entryOf.FindStringSubmatch(line)
+			if m == nil {
+				t.Fatalf("cannot read %q", line)
+			}
+			age, _ := strconv.ParseFloat(m[2], 64)
+			ages[s.Name+" "+m[1]+" "+m[3]+m[4]] = age
+		}
+	}
+	return ages
+}
+
+func TestControllerRestart(t *testing.T) {
+	for _, v := range []struct {
+		name string
+		set  []string
+	}{{"plain", nil}, {"failover groups", []string{"forwarding.fast_failover=true"}}} {
+		t.Run(v.name, func(t *testing.T) {
+			c := start(t, options{set: v.set})
+			l := up(t, "demo", c)
+			settled(c, l)
+			pingAll(t, l, false)
+			time.Sleep(3 * time.Second) // so that the age of an entry tells
+			before := entries(t, l)
+			routes := len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes)
+			from, to, _ := distant(c, l)
+			began := time.Now()
+			result := stream(l, from, to, 4000, 2*time.Millisecond)
+			c.stop()
+			time.Sleep(time.Second)
+			c = start(t, options{set: v.set, store: c.store, address: c.address})
+			settled(c, l)
+			eventually(t, 10*time.Second, "all routes adopted", func() bool {
+				return len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes) == routes
+			})
+			if r := <-result; r.Lost() > 0 || r.Error != "" {
+				t.Errorf("established flow disturbed: %d of %d lost %s", r.Lost(), r.Sent, r.Error)
+			}
+			time.Sleep(time.Second)
+			passed := time.Since(began).Seconds()
+			after := entries(t, l)
+			for e, age := range before {
+				if now, ok := after[e]; !ok {
+					t.Errorf("gone: %s", e)
+				} else if now < age+passed-0.5 {
+					t.Errorf("rewritten: %s: %.1f s old, was %.1f s %.1f s ago", e, now, age, passed)
+				}
+			}
+			for e := range after {
+				if _, ok := before[e]; !ok {
+					t.Errorf("new: %s", e)
+				}
+			}
+			pingAll(t, l, false)
+			explain(c)
+		})
+	}
+}

@@ -66,8 +66,10 @@ type Store struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 
-	mu          sync.Mutex // guards what follows
-	buckets     map[string]*bucket
+	mu      sync.Mutex // guards buckets
+	buckets map[string]*bucket
+
+	lossMu      sync.Mutex    // guards reconnected
 	reconnected chan struct{} // closed at the next reconnect
 }
 
@@ -91,8 +93,8 @@ func (s *Store) open(ctx context.Context) (err error) {
 		nats.Name("weft"), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.config.Log.Debug("nats", "err", err) }),
 		nats.ReconnectHandler(func(*nats.Conn) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			s.lossMu.Lock()
+			defer s.lossMu.Unlock()
 			close(s.reconnected)
 			s.reconnected = make(chan struct{})
 		}),
@@ -141,8 +143,8 @@ func (s *Store) Close() error {
 // reconnect returns what is closed when the connection has been lost and is
 // there again.
 func (s *Store) reconnect() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.lossMu.Lock()
+	defer s.lossMu.Unlock()
 	return s.reconnected
 }
 

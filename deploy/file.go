@@ -62,7 +62,9 @@ func LoadConfig(path string) (*File, error) {
 			f.Pipeline, err = f.names(key, entry.Value)
 		default:
 			err = nil
-			f.Settings.add(key, change{source: path, lines: true, at: line, value: entry.Value})
+			if _, empty := behind(entry.Value).(*ast.NullNode); !empty {
+				f.Settings.add(key, change{source: path, line: line, value: entry.Value})
+			}
 		}
 		errs = append(errs, err)
 	}

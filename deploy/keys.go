@@ -99,7 +99,7 @@ func (c *change) unknown(name string, n ast.Node, t reflect.Type) (errs []error)
 			errs = append(errs, c.unknown(fmt.Sprintf("%s[%d]", name, i), v, t.Elem())...)
 		}
 	case *ast.NullNode:
-		// a section or key without a value changes nothing
+		errs = append(errs, fmt.Errorf("%s: %s: no value; give one, or take the key out", c.place(n), name))
 	default:
 		if keys, ok := structKeys(t); ok {
 			errs = append(errs, fmt.Errorf("%s: %s: want keys with values; allowed: %s", c.place(n), name, allowed(keys)))
@@ -140,63 +140,45 @@ func keyOf(entry *ast.MappingValueNode) string {
 // explain turns an error of the YAML library into one that says where the
 // value is and what is wanted instead.
 func (c *change) explain(name string, t reflect.Type, err error) error {
-	e := yaml.Error(nil)
-	if !errors.As(err, &e) || e.GetToken() == nil {
+	key, at, kind, cause := culprit(name, c.value, t)
+	if cause == nil { // each value by itself is good
 		return fmt.Errorf("%s: %s: %w", c.place(nil), name, err)
 	}
-	token := e.GetToken()
-	place := c.source
-	if c.lines {
-		place = fmt.Sprintf("%s:%d", c.source, token.Position.Line)
+	if e := yaml.Error(nil); errors.As(cause, &e) || kind == reflect.TypeFor[time.Duration]() {
+		return fmt.Errorf("%s: %s: want %s, not %q", c.place(at), key, wanted(kind), at)
 	}
-	key, kind := locate(name, c.value, t, token.Position.Offset)
-	if kind == nil {
-		return fmt.Errorf("%s: %s: %s", place, name, e.GetMessage())
-	}
-	var typeErr *yaml.TypeError
-	var overflow *yaml.OverflowError
-	if errors.As(err, &typeErr) || errors.As(err, &overflow) {
-		return fmt.Errorf("%s: %s: want %s, not %q", place, key, wanted(kind), token.Value)
-	}
-	return fmt.Errorf("%s: %s: %q: %s; want %s", place, key, token.Value, e.GetMessage(), wanted(kind))
+	return fmt.Errorf("%s: %s: %w", c.place(at), key, cause)
 }
 
-// locate finds the innermost key whose value holds the token at an offset, and
-// its type.
-func locate(name string, n ast.Node, t reflect.Type, offset int) (string, reflect.Type) {
+// culprit finds the innermost value that cannot be read as the type of its
+// key, and why; all nil if there is none.
+func culprit(name string, n ast.Node, t reflect.Type) (string, ast.Node, reflect.Type, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	n = behind(n)
-	if list, ok := n.(*ast.SequenceNode); ok && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
-		for i, v := range list.Values {
-			if key, kind := locate(fmt.Sprintf("%s[%d]", name, i), v, t.Elem(), offset); kind != nil {
-				return key, kind
-			}
-		}
-		return "", nil
-	}
-	if list := entries(n); list != nil {
-		keys, _ := structKeys(t)
-		for _, entry := range list {
-			inner := reflect.Type(nil)
-			if f, ok := keys[keyOf(entry)]; ok {
-				inner = f.Type
-			} else if t.Kind() == reflect.Map {
+	keys, isStruct := structKeys(t)
+	list, isList := behind(n).(*ast.SequenceNode)
+	switch mapping := entries(behind(n)); {
+	case mapping != nil && (isStruct || t.Kind() == reflect.Map):
+		for _, entry := range mapping {
+			inner := t
+			if field, ok := keys[keyOf(entry)]; ok {
+				inner = field.Type
+			} else if !isStruct {
 				inner = t.Elem()
-			} else {
-				continue
 			}
-			if key, kind := locate(name+"."+keyOf(entry), entry.Value, inner, offset); kind != nil {
-				return key, kind
+			if key, at, kind, err := culprit(name+"."+keyOf(entry), entry.Value, inner); err != nil {
+				return key, at, kind, err
 			}
 		}
-		return "", nil
+	case isList && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
+		for i, v := range list.Values {
+			if key, at, kind, err := culprit(fmt.Sprintf("%s[%d]", name, i), v, t.Elem()); err != nil {
+				return key, at, kind, err
+			}
+		}
 	}
-	if n.GetToken() != nil && n.GetToken().Position.Offset == offset {
-		return name, t
-	}
-	return "", nil
+	return name, n, t, yaml.NodeToValue(n, reflect.New(t).Interface(), yaml.Strict())
 }
 
 // wanted describes the values of a type as somebody would write them.

@@ -25,10 +25,10 @@ type Settings struct {
 // change sets one value: that of the whole configuration if the path is empty,
 // else that of one key in it.
 type change struct {
-	source string // file, or the option that it came from
-	lines  bool   // the source has lines worth telling
-	at     int    // the line of the section's name
-	path   []string
+	source string   // file, or the option that it came from
+	line   int      // of the section's name; 0 if the source has no lines
+	path   []string // of an option
+	text   string   // the value of an option, not read yet
 	value  ast.Node
 }
 
@@ -39,13 +39,13 @@ func (s *Settings) Add(service, source string, text []byte) error {
 	if err != nil || value == nil {
 		return err
 	}
-	s.add(service, change{source: source, lines: true, at: 1, value: value})
+	s.add(service, change{source: source, line: 1, value: value})
 	return nil
 }
 
 // Set sets one key from an assignment service.key=value, as the option --set
 // gives it. Keys of nested structures are separated by dots; the value is
-// YAML.
+// taken as it is where text is wanted, and is YAML elsewhere.
 func (s *Settings) Set(assignment string) error {
 	source := "--set " + assignment
 	name, text, ok := strings.Cut(assignment, "=")
@@ -53,14 +53,7 @@ func (s *Settings) Set(assignment string) error {
 	if !ok || len(path) < 2 || slices.Contains(path, "") {
 		return fmt.Errorf("%s: want service.key=value, such as hosts.max_per_port=8", source)
 	}
-	if text == "" {
-		text = `""`
-	}
-	value, err := parse(source, []byte(text))
-	if err != nil {
-		return err
-	}
-	s.add(path[0], change{source: source, path: path[1:], value: value})
+	s.add(path[0], change{source: source, path: path[1:], text: text})
 	return nil
 }
 
@@ -145,6 +138,19 @@ func (c *change) apply(service string, config reflect.Value) error {
 		}
 		at, name = at.FieldByIndex(field.Index), name+"."+key
 	}
+	if len(c.path) > 0 {
+		if at.Kind() == reflect.String && !readsItself(at.Type()) {
+			at.SetString(c.text)
+			return nil
+		}
+		value, err := parse(c.source, []byte(c.text))
+		if err != nil {
+			return fmt.Errorf("%s: %s: want %s, not %q", c.source, name, wanted(at.Type()), c.text)
+		}
+		if c.value = value; value == nil {
+			return fmt.Errorf("%s: %s: no value; want %s", c.source, name, wanted(at.Type()))
+		}
+	}
 	if errs := c.unknown(name, c.value, at.Type()); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
@@ -157,10 +163,10 @@ func (c *change) apply(service string, config reflect.Value) error {
 // place says where a node, or the change as a whole, is written.
 func (c *change) place(n ast.Node) string {
 	switch {
-	case !c.lines:
+	case c.line == 0:
 		return c.source
 	case n == nil || n.GetToken() == nil:
-		return fmt.Sprintf("%s:%d", c.source, c.at)
+		return fmt.Sprintf("%s:%d", c.source, c.line)
 	}
 	return fmt.Sprintf("%s:%d", c.source, n.GetToken().Position.Line)
 }

@@ -9,6 +9,19 @@
 // machine's Open vSwitch, if any, is not touched. The switches connect to any
 // OpenFlow controller by its address; the package knows nothing of Weft's.
 //
+// A test brings a network up, uses it and takes it down by
+//
+//	func TestMain(m *testing.M) { lab.RunKeeperIfAsked(); os.Exit(m.Run()) }
+//
+//	topo, err := lab.Resolve("ring:4")
+//	l, err := lab.Up(ctx, topo, lab.Options{Name: "mine", Controllers: []string{"tcp:127.0.0.1:6653"}, KeeperCommand: []string{exe}})
+//	defer l.Down(context.Background())
+//	result, err := l.Ping(ctx, "h1", "h3", lab.PingOptions{Count: 10})
+//	err = l.LinkDown(ctx, "s1", "s2")
+//	flows, err := l.OfctlDumpFlows(ctx, "s1")
+//
+// where exe is os.Executable().
+//
 // Bringing a lab up needs root. Everything that reads, checks, generates or
 // draws a Topology works without.
 //

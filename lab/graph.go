@@ -165,27 +165,3 @@ func (g Graph) SVG(w io.Writer) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// Loops is the number of links beyond a spanning forest: 0 if the switches
-// form a tree.
-func (t *Topology) Loops() int {
-	parent := map[string]string{}
-	var root func(string) string
-	root = func(n string) string {
-		if p, ok := parent[n]; ok && p != n {
-			parent[n] = root(p)
-			return parent[n]
-		}
-		return n
-	}
-	loops := 0
-	for _, l := range t.Links {
-		a, b := root(l.A), root(l.B)
-		if a == b {
-			loops++
-			continue
-		}
-		parent[a] = b
-	}
-	return loops
-}

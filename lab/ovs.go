@@ -34,12 +34,17 @@ func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd
 	return cmd
 }
 
-// run runs a tool to its end and returns what it wrote to stdout.
+// run runs a tool to its end and returns what it wrote to stdout. It runs in
+// the instance's namespace, where Down finds it if whoever started it is killed.
 func (o ovs) run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
 	cmd := o.command(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
+	err := inNetns(o.netns, cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}

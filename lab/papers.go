@@ -23,9 +23,9 @@ func MSNFig8() *Topology {
 // MSNFig13 is the network of Fig. 13 of the MSN paper, on which it measures
 // scalability. The drawing is not in the text at hand, so this is a
 // reconstruction from what section 4.4.2 says of it: 16 hosts in a
-// hierarchical data-centre network. It is three layers, 15 switches: one core
-// switch s1; two aggregation switches, four below them, and eight edge
-// switches as a binary tree, with two hosts on each edge switch.
+// hierarchical data-centre network. It is a binary tree of 15 switches, s1 the
+// core, s2 and s3 below it, then four, then eight edge switches with two hosts
+// on each.
 func MSNFig13() *Topology {
 	t, err := Tree(4, 2)
 	if err != nil {

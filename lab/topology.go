@@ -142,6 +142,30 @@ func (t *Topology) HostByName(name string) (*Host, bool) {
 	return &t.Hosts[i], true
 }
 
+// Loops is the number of links beyond a spanning forest: 0 if the switches
+// form a tree.
+func (t *Topology) Loops() int {
+	parent := map[string]string{}
+	var root func(string) string
+	root = func(n string) string {
+		if p, ok := parent[n]; ok && p != n {
+			parent[n] = root(p)
+			return parent[n]
+		}
+		return n
+	}
+	loops := 0
+	for _, l := range t.Links {
+		a, b := root(l.A), root(l.B)
+		if a == b {
+			loops++
+			continue
+		}
+		parent[a] = b
+	}
+	return loops
+}
+
 // clone copies the topology deeply enough that completing the copy leaves the original alone.
 func (t *Topology) clone() *Topology {
 	c := *t

@@ -92,10 +92,9 @@ func (s *state) claim() error {
 	case err != nil:
 		return fmt.Errorf("make the directory of lab %s: %w", s.Name, err)
 	}
-	for _, ns := range labNetns(s.Name) {
-		// Left by a lab whose directory was removed by hand.
+	if left := labNetns(s.Name); len(left) > 0 { // of a lab whose directory was removed by hand
 		os.Remove(s.dir())
-		return fmt.Errorf("network namespace %s of an earlier lab %s is still there: remove it with `weft lab down %s`", ns, s.Name, s.Name)
+		return fmt.Errorf("network namespace %s of an earlier lab %s is still there: remove it with `weft lab down %s`", left[0], s.Name, s.Name)
 	}
 	if err := s.save(); err != nil {
 		os.RemoveAll(s.dir())

@@ -68,9 +68,13 @@ func (v Version) appendPortRequest(dst []byte, r *MultipartRequest) ([]byte, err
 	if v != V10 {
 		return be.AppendUint64(dst, uint64(r.Port)<<32|low), nil
 	}
-	p, ok := port10(r.Port)
+	port := r.Port
+	if r.Type == MultipartQueue && port == flow.PortAny {
+		port = flow.PortAll // so OpenFlow 1.0.1 §5.3.5 asks for all ports' queues
+	}
+	p, ok := port10(port)
 	if !ok {
-		return dst, unsupported(v, r.Type.String(), "port "+r.Port.String(), badRequestPort)
+		return dst, unsupported(v, r.Type.String(), "port "+port.String(), badRequestPort)
 	}
 	return be.AppendUint64(dst, uint64(p)<<48|low), nil
 }
@@ -116,6 +120,9 @@ func (v Version) DecodeMultipartRequest(msg []byte, r *MultipartRequest) (err er
 		}
 		if r.Type == MultipartQueue {
 			r.Queue = be.Uint32(body[4:])
+			if v == V10 && r.Port == flow.PortAll {
+				r.Port = flow.PortAny
+			}
 		}
 	case MultipartGroup:
 		r.Group = be.Uint32(body)

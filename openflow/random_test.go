@@ -393,7 +393,9 @@ func randomRequest(r *rand.Rand, v Version) MultipartRequest {
 		}
 	case MultipartQueue:
 		q.Queue = r.Uint32()
-		q.Port = port(r, v)
+		if q.Port = port(r, v); q.Port == flow.PortAll {
+			q.Port = flow.PortAny
+		}
 	case MultipartPortStats:
 		q.Port = port(r, v)
 	case MultipartGroup:

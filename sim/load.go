@@ -30,7 +30,7 @@ const DefaultPatience = 2 * time.Second
 type Counts struct {
 	Sent     uint64 `json:"sent"`     // packet-ins
 	Answered uint64 `json:"answered"` // packets answered: in a closed loop those whose answer came, at a rate those that were due, in the measured time
-	Lost     uint64 `json:"lost"`     // packets given up, or still unanswered at the end of an open loop
+	Lost     uint64 `json:"lost"`     // packets given up: no answer came in time
 	Unsent   uint64 `json:"unsent"`   // at a rate: packets that were due but found the window full to the end
 
 	Duplicates uint64 `json:"duplicates"` // answers to packets answered before
@@ -158,9 +158,7 @@ func (l *load) begin() {
 // join lets a switch take part.
 func (l *load) join(nd *node) {
 	nd.track.expire(l.net.now+1, l.lost) // of a lost connection, or of a load that was cancelled
-	if len(nd.track.slots) != l.conf.Window {
-		nd.track = newTracker(l.conf.Window)
-	}
+	nd.track.resize(l.conf.Window)
 	nd.gen.begin(nd, l)
 	nd.queue(nd.pending, nil)
 }
@@ -204,7 +202,7 @@ func (l *load) step() {
 		}
 	}
 	if now >= l.nextLook {
-		l.nextLook = now + int64(sweepEvery)
+		l.nextLook = now + int64(min(sweepEvery, l.conf.Patience/4))
 		if l.stage == stageDrain {
 			l.nextLook = now + int64(time.Millisecond)
 		}
@@ -229,9 +227,6 @@ func (l *load) look() {
 	}
 	outstanding := 0
 	for _, nd := range l.net.nodes {
-		if len(nd.track.slots) == 0 {
-			continue
-		}
 		free := len(nd.track.free)
 		nd.track.expire(before, l.lost)
 		outstanding += nd.track.outstanding()
@@ -267,7 +262,7 @@ func (l *load) lost(sent int64) {
 		}
 		return
 	}
-	if l.stage == stageMeasure {
+	if l.stage >= stageMeasure {
 		l.counts.Lost++
 	}
 }

@@ -25,30 +25,48 @@ type slot struct {
 // tracker knows the packets of one switch.
 type tracker struct {
 	slots  []slot
-	free   []uint32 // slots that hold no packet
-	given  []uint32 // per slot: the last packet given up; see verdictLate
+	window int      // slots in use: the first ones
+	free   []uint32 // slots in use that hold no packet
+	gone   []gone   // per slot: the packets given up
 	turned []bool   // per slot: its turns have started over
 	key    uint32
 }
 
-// newTracker returns a tracker of window packets.
-func newTracker(window int) tracker {
-	t := tracker{
-		slots:  make([]slot, window),
-		free:   make([]uint32, 0, window),
-		given:  make([]uint32, window),
-		turned: make([]bool, window),
-		key:    rand.Uint32() & idMask,
+// gone remembers which packets of a slot were given up: bit i is the one i
+// turns before turn.
+type gone struct {
+	turn uint32
+	bits uint64
+}
+
+func (g *gone) add(turn uint32) {
+	g.bits = g.bits<<((turn-g.turn)&turnMask) | 1
+	g.turn = turn
+}
+
+func (g *gone) has(turn uint32) bool {
+	return g.bits>>((g.turn-turn)&turnMask)&1 != 0
+}
+
+// resize makes room for window outstanding packets; none may be outstanding.
+// What is known of earlier packets stays known.
+func (t *tracker) resize(window int) {
+	if len(t.slots) == 0 {
+		t.key = rand.Uint32() & idMask
 	}
-	for i := window - 1; i >= 0; i-- {
-		t.slots[i].id = uint32(i)
-		t.free = append(t.free, uint32(i))
+	for s := len(t.slots); s < window; s++ {
+		t.slots = append(t.slots, slot{id: uint32(s)})
+		t.gone = append(t.gone, gone{})
+		t.turned = append(t.turned, false)
 	}
-	return t
+	t.window, t.free = window, t.free[:0]
+	for s := window - 1; s >= 0; s-- {
+		t.free = append(t.free, uint32(s))
+	}
 }
 
 // outstanding returns how many packets are unanswered.
-func (t *tracker) outstanding() int { return len(t.slots) - len(t.free) }
+func (t *tracker) outstanding() int { return t.window - len(t.free) }
 
 // issue puts a new packet into a slot that has been taken from free, and
 // returns its identity on the wire.
@@ -100,7 +118,7 @@ func (t *tracker) judge(id, s uint32) verdict {
 		return verdictWrong
 	case age > turnMask/2:
 		return verdictWrong
-	case t.given[s] == id && id != 0:
+	case t.gone[s].has(id >> slotBits):
 		return verdictLate
 	}
 	return verdictDuplicate
@@ -114,7 +132,7 @@ func (t *tracker) expire(before int64, lost func(sent int64)) {
 		if sl.sent != 0 && sl.sent < before {
 			lost(sl.sent)
 			sl.sent = 0
-			t.given[s] = sl.id
+			t.gone[s].add(sl.id >> slotBits)
 			t.free = append(t.free, uint32(s))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -119,13 +120,13 @@ sends the next when it is answered.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var err error
 		if c.version, err = benchVersion(version); err != nil {
-			return err
+			return wrongly(cmd, "%w", err)
 		}
 		if c.rate > 0 && !cmd.Flags().Changed("window") {
 			c.window = sim.MaxWindow
 		}
 		if err := c.check(); err != nil {
-			return err
+			return wrongly(cmd, "%w", err)
 		}
 		ctx, stop := benchSignals(cmd)
 		defer stop()
@@ -176,6 +177,9 @@ func (c *benchConfig) check() error {
 		return fmt.Errorf("--rounds %d: want at least 1", c.rounds)
 	case c.controller != "" && c.command != "":
 		return errors.New("--controller and --controller-command: give one of them: a controller that runs, or how to start one")
+	}
+	if c.command != "" && !strings.Contains(c.command, "{port}") {
+		return fmt.Errorf("--controller-command %q: want a command with {port} where the port goes that it is to listen on", c.command)
 	}
 	if c.controller != "" {
 		if _, _, err := net.SplitHostPort(c.controller); err != nil {

@@ -39,33 +39,50 @@ func benchWeftArgs(openflow, http, dir string, services benchServices) []string 
 // one for the load; -1 where there are not two.
 type benchCPUs struct{ subject, load int }
 
-// benchPin divides the processors and moves this process to its own.
-func benchPin() (benchCPUs, error) {
-	none := benchCPUs{-1, -1}
+// benchPin divides the processors and moves this process to its own; undo
+// brings it back.
+func benchPin() (cpus benchCPUs, undo func(), err error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() < 2 {
-		return none, nil
+		return benchCPUs{-1, -1}, func() {}, nil
 	}
-	var cpus []int
-	for i := 0; len(cpus) < 2; i++ {
+	var two []int
+	for i := 0; len(two) < 2; i++ {
 		if set.IsSet(i) {
-			cpus = append(cpus, i)
+			two = append(two, i)
 		}
 	}
-	runtime.GOMAXPROCS(1)
+	was := runtime.GOMAXPROCS(1)
+	undo = func() {
+		runtime.GOMAXPROCS(was)
+		_ = benchMove(set)
+	}
+	var own unix.CPUSet
+	own.Set(two[1])
+	if err := benchMove(own); err != nil {
+		undo()
+		return benchCPUs{}, nil, fmt.Errorf("pin the load to processor %d: %w", two[1], err)
+	}
+	return benchCPUs{two[0], two[1]}, undo, nil
+}
+
+// benchMove moves all threads of this process, and those to come, which
+// inherit it, to a set of processors.
+func benchMove(set unix.CPUSet) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return none, fmt.Errorf("pin the load to a processor: %w", err)
+		return err
 	}
-	set.Zero()
-	set.Set(cpus[1])
-	for _, t := range tasks { // threads to come inherit it
-		tid, _ := strconv.Atoi(t.Name())
+	for _, t := range tasks {
+		tid, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
+		}
 		if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
-			return none, fmt.Errorf("pin the load to a processor: %w", err)
+			return err
 		}
 	}
-	return benchCPUs{cpus[0], cpus[1]}, nil
+	return nil
 }
 
 // benchChild is a process that bench has started.

@@ -52,11 +52,11 @@ uses while nothing happens.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if c.version, err = benchVersion(version); err != nil {
-				return err
+				return wrongly(cmd, "%w", err)
 			}
 			topo, err := c.check(cmd.Flags().Changed)
 			if err != nil {
-				return err
+				return wrongly(cmd, "%w", err)
 			}
 			ctx, stop := benchSignals(cmd)
 			defer stop()
@@ -143,10 +143,11 @@ type benchDiscovery struct {
 
 // benchRunDiscovery is `weft bench discovery`.
 func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.Topology, out, progress io.Writer) error {
-	cpus, err := benchPin()
+	cpus, undo, err := benchPin()
 	if err != nil {
 		return err
 	}
+	defer undo()
 	ports := [2]int{}
 	for i := range ports {
 		if ports[i], err = benchFreePort(); err != nil {
@@ -214,16 +215,42 @@ type benchLinks struct {
 	}
 }
 
+// benchLink is a link in one direction.
+type benchLink struct{ from, to flow.Location }
+
+// benchWanted returns the links of a topology, each in both directions.
+func benchWanted(topo *sim.Topology) map[benchLink]bool {
+	want := make(map[benchLink]bool, 2*len(topo.Links))
+	for _, l := range topo.Links {
+		a := flow.Location{Switch: topo.Switches[l.A.Switch].DPID, Port: l.A.Port}
+		b := flow.Location{Switch: topo.Switches[l.B.Switch].DPID, Port: l.B.Port}
+		want[benchLink{a, b}], want[benchLink{b, a}] = true, true
+	}
+	return want
+}
+
+// compare returns how many of the wanted links are up, and notes in r how many
+// there are that should not be.
+func (got *benchLinks) compare(want map[benchLink]bool, r *benchDiscovery) int {
+	found := make(map[benchLink]bool, len(got.Links))
+	r.WrongLinks = 0
+	for _, l := range got.Links {
+		k := benchLink{flow.Location{Switch: l.Src.DPID, Port: l.Src.Port}, flow.Location{Switch: l.Dst.DPID, Port: l.Dst.Port}}
+		switch {
+		case !want[k]:
+			r.WrongLinks++
+		case l.State == "up":
+			found[k] = true
+		}
+	}
+	return len(found)
+}
+
 // benchAwaitLinks looks at the links that the controller knows until it knows
 // all. It waits five times as long between looks as a look takes, so as not to
 // measure itself.
 func benchAwaitLinks(ctx context.Context, north string, topo *sim.Topology, r *benchDiscovery, began time.Time, progress io.Writer) error {
-	want := make(map[[2]flow.Location]bool, 2*len(topo.Links))
-	for _, l := range topo.Links {
-		a := flow.Location{Switch: topo.Switches[l.A.Switch].DPID, Port: l.A.Port}
-		b := flow.Location{Switch: topo.Switches[l.B.Switch].DPID, Port: l.B.Port}
-		want[[2]flow.Location{a, b}], want[[2]flow.Location{b, a}] = true, true
-	}
+	want := benchWanted(topo)
 	last := began
 	for said := -1; ; {
 		look := time.Now()
@@ -231,31 +258,21 @@ func benchAwaitLinks(ctx context.Context, north string, topo *sim.Topology, r *b
 		if err := benchGet(ctx, north+"/v1/links", &got); err != nil {
 			return err
 		}
-		found := make(map[[2]flow.Location]bool, len(got.Links))
-		r.WrongLinks = 0
-		for _, l := range got.Links {
-			k := [2]flow.Location{{Switch: l.Src.DPID, Port: l.Src.Port}, {Switch: l.Dst.DPID, Port: l.Dst.Port}}
-			switch {
-			case !want[k]:
-				r.WrongLinks++
-			case l.State == "up":
-				found[k] = true
-			}
-		}
+		found := got.compare(want, r)
 		r.PollS = max(r.PollS, time.Since(last).Seconds())
 		last = time.Now()
-		if len(found) == len(want) {
+		if found == len(want) {
 			r.DiscoveredS = time.Since(began).Seconds()
 			fmt.Fprintf(progress, "%d links known in both directions after %.2f s\n", len(topo.Links), r.DiscoveredS)
 			return nil
 		}
-		if len(found) != said {
-			said = len(found)
+		if found != said {
+			said = found
 			fmt.Fprintf(progress, "%.1f s: %d of %d links, each direction counted\n", time.Since(began).Seconds(), said, len(want))
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d links found, each direction counted, and %d wrong ones: %w", len(found), len(want), r.WrongLinks, context.Cause(ctx))
+			return fmt.Errorf("%d of %d links found, each direction counted, and %d wrong ones: %w", found, len(want), r.WrongLinks, context.Cause(ctx))
 		case <-time.After(max(100*time.Millisecond, 5*time.Since(look))):
 		}
 	}

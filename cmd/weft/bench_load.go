@@ -41,10 +41,11 @@ type benchRound struct {
 
 // benchRunLoad is `weft bench throughput|latency`.
 func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) error {
-	cpus, err := benchPin()
+	cpus, undo, err := benchPin()
 	if err != nil {
 		return err
 	}
+	defer undo()
 	subject, err := benchController(ctx, c, cpus)
 	if err != nil {
 		return err
@@ -98,9 +99,6 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 	s := &benchSubject{name: "weft", address: fmt.Sprintf("127.0.0.1:%d", port)}
 	if c.command != "" {
 		words := strings.Fields(strings.ReplaceAll(c.command, "{port}", strconv.Itoa(port)))
-		if len(words) == 0 || !strings.Contains(c.command, "{port}") {
-			return nil, fmt.Errorf("--controller-command %q: want a command with {port} where the port goes that it is to listen on", c.command)
-		}
 		s.name = words[0]
 		return s, s.start(ctx, cpus, words[0], words[1:]...)
 	}

@@ -438,4 +438,3 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
-

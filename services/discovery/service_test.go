@@ -206,4 +206,3 @@ func TestPortFlood(t *testing.T) {
 		}
 	})
 }
-

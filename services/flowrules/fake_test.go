@@ -38,6 +38,13 @@ type fakeSwitch struct {
 	removed  func(*api.FlowRemoved)
 }
 
+func newFakeSwitch(sw flow.DPID) *fakeSwitch {
+	return &fakeSwitch{
+		dpid: sw, version: "1.3",
+		entries: map[flow.EntryKey]*fakeEntry{}, refuse: map[flow.EntryKey]string{}, unsure: map[flow.EntryKey]bool{},
+	}
+}
+
 type fakeEntry struct {
 	flow.Entry
 	since time.Time
@@ -260,7 +267,7 @@ type rig struct {
 func newRig(t *testing.T, cfg *Config, switches ...flow.DPID) *rig {
 	g := &rig{t: t, net: &fakeNetwork{map[flow.DPID]*fakeSwitch{}}, store: &memory{values: map[string][]byte{}}}
 	for _, sw := range switches {
-		g.net.switches[sw] = &fakeSwitch{dpid: sw, version: "1.3", entries: map[flow.EntryKey]*fakeEntry{}, refuse: map[flow.EntryKey]string{}, unsure: map[flow.EntryKey]bool{}}
+		g.net.switches[sw] = newFakeSwitch(sw)
 	}
 	g.start(cfg)
 	t.Cleanup(func() { g.stop() })

@@ -43,6 +43,7 @@ func TestKeepsWhatIsRightOverRestart(t *testing.T) {
 			s.adds = nil
 		})
 		g.start(defaults())
+		g.look(1)
 		g.observed = nil
 		g.connect(1)
 		time.Sleep(time.Second)
@@ -57,6 +58,7 @@ func TestKeepsWhatIsRightOverRestart(t *testing.T) {
 				t.Errorf("%d sent, %d of them in vain, %d deleted, %d entries", len(s.adds), s.rewrites, s.deletes, len(s.entries))
 			}
 		})
+		g.look(1)
 		seen := map[string]int{}
 		for _, o := range g.observed {
 			seen[o.Owner] += 1 + len(o.Flows)

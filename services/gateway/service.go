@@ -22,8 +22,8 @@ import (
 type Process struct {
 	Version  string
 	Started  time.Time
-	Pipeline []string     // the stages in order
-	Metrics  http.Handler // serves the figures of all services; nil for none
+	Pipeline func() []string // the stages in order; asked once the services run
+	Metrics  http.Handler    // serves the figures of all services; nil for none
 }
 
 // Spec declares the service.
@@ -137,7 +137,10 @@ func follow[E any](env *weft.Env, s *stream, subject api.Subject[E]) {
 // gateway answers.
 func describe(p Process, specs []weft.Spec) *api.Info {
 	info := &api.Info{
-		Version: p.Version, GoVersion: runtime.Version(), Started: p.Started.UTC().Format(time.RFC3339), Pipeline: p.Pipeline,
+		Version: p.Version, GoVersion: runtime.Version(), Started: p.Started.UTC().Format(time.RFC3339),
+	}
+	if p.Pipeline != nil {
+		info.Pipeline = p.Pipeline()
 	}
 	for _, s := range specs {
 		d := &api.ServiceInfo{

@@ -38,6 +38,7 @@ type Poller struct {
 	entries  int // flow entries of all switches
 	up       int // switches that are connected
 	waiting  queue
+	last     time.Time     // when the switch that connected last is read first
 	busy     int           // switches being read
 	bell     chan struct{} // holds one: something is due earlier
 }
@@ -116,8 +117,8 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64, onl
 	t.session++
 	t.pace = pace{}
 	t.sample.restart()
-	t.due = now.Add(firstPause(p.cfg, p.load(), jitter))
-	t.flowsDue = t.due
+	t.due, t.flowsDue = firstReadings(p.cfg, p.load(), p.last, now, jitter)
+	p.last = t.due
 	if !t.polling {
 		p.enqueue(t)
 	}

@@ -35,11 +35,17 @@ func flowInterval(c *Config, l load, p pace) time.Duration {
 	return max(min(d, time.Duration(c.FlowsEvery)*c.MaxInterval), time.Duration(l.entries)*c.PerEntry)
 }
 
-// firstPause returns how long to wait after a switch has connected until it is
-// read first, so that many that connect at once are not all read at once.
-// jitter is in [0, 1).
-func firstPause(c *Config, l load, jitter float64) time.Duration {
-	return time.Duration(jitter * float64(min(portInterval(c, l, pace{}), time.Duration(l.switches)*c.PerSwitch)))
+// firstReadings returns when a switch that has connected is read first: its
+// ports a little after the switch that connected before it, so that many that
+// connect at once are not all read at once, and its flow entries within the
+// time in which those of all are. jitter is in [0, 1).
+func firstReadings(c *Config, l load, before, now time.Time, jitter float64) (ports, flows time.Time) {
+	ports = now
+	if next := before.Add(c.PerSwitch); next.After(now) {
+		ports = next
+	}
+	all := time.Duration(l.switches) * c.PerSwitch * time.Duration(c.FlowsEvery)
+	return ports, ports.Add(time.Duration(jitter * float64(all)))
 }
 
 // jittered returns d give or take a tenth; jitter is in [0, 1).

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// The values of tables, as people read them.
+
+// millis writes microseconds as milliseconds.
+func millis(us uint64) string {
+	if us == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(us)/1000, 'f', 2, 64)
+}
+
+// when writes a time of RFC 3339 in the local zone, without the date if it is
+// today's.
+func when(rfc3339 string) string {
+	t, err := time.Parse(time.RFC3339, rfc3339)
+	if err != nil {
+		return rfc3339
+	}
+	t = t.Local()
+	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// place writes a port of a switch.
+func place(l *api.Location) string {
+	if l.GetDpid() == "" {
+		return ""
+	}
+	return l.Dpid + "/" + port(l.Port)
+}
+
+func port(p uint32) string { return flow.Port(p).String() }
+
+func vlan(v uint32) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// hops writes a path: SWITCH:OUT > IN:SWITCH:OUT > IN:SWITCH.
+func hops(list []*api.Hop) string {
+	text := make([]string, len(list))
+	for i, h := range list {
+		text[i] = h.Dpid
+		if h.InPort != 0 {
+			text[i] = port(h.InPort) + ":" + text[i]
+		}
+		if h.OutPort != 0 {
+			text[i] += ":" + port(h.OutPort)
+		}
+	}
+	return strings.Join(text, " > ")
+}
+
+// seconds writes a duration as ovs-ofctl does.
+func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + "s" }
+
+// rate writes a rate with a metric prefix.
+func rate(v float64) string {
+	for _, p := range []struct {
+		size   float64
+		prefix string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= p.size {
+			return strconv.FormatFloat(v/p.size, 'f', 2, 64) + p.prefix
+		}
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// footer writes counts that are not zero below a table.
+func footer(t *table, title string, counts map[string]uint64) {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if counts[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+		}
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(t, "\n%s: %s\n", title, strings.Join(parts, ", "))
+	}
+}
+
+// matchText writes a match in the order of the fields' numbers.
+func matchText(m map[string]string) string {
+	if parsed, err := flow.ParseMatch(m); err == nil {
+		return parsed.String()
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, name+"="+m[name])
+	}
+	return strings.Join(parts, ",")
+}
+
+// actionText writes all instructions of an entry.
+func actionText(f *api.FlowEntry) string {
+	var parts []string
+	if f.Meter != 0 {
+		parts = append(parts, fmt.Sprintf("meter:%d", f.Meter))
+	}
+	parts = append(parts, f.Actions...)
+	if f.ClearActions {
+		parts = append(parts, "clear_actions")
+	}
+	if len(f.WriteActions) > 0 {
+		parts = append(parts, "write_actions("+strings.Join(f.WriteActions, ",")+")")
+	}
+	if f.Metadata != "" {
+		parts = append(parts, "write_metadata:"+f.Metadata)
+	}
+	if f.GotoTable != 0 {
+		parts = append(parts, fmt.Sprintf("goto_table:%d", f.GotoTable))
+	}
+	if len(parts) == 0 {
+		return "drop"
+	}
+	return strings.Join(parts, ",")
+}

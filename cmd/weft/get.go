@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+func getCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "get",
+		Short: "Show what the controller knows",
+		Long: `Show what the controller knows: of its switches, read from the switches
+themselves where that is possible; of the network; and of itself.`,
+		Example: `  weft get switches
+  weft get flows --switch 1
+  weft get hosts -o json`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(getSwitches(&r), getPorts(&r), getLinks(&r), getHosts(&r), getFlows(&r), getGroups(&r),
+		getPaths(&r), getServices(&r), getRoutes(&r), getSync(&r), getStats(&r))
+	return cmd
+}
+
+// view is an answer: the value for programs, and how to write it for people.
+type view struct {
+	value any
+	text  func(*table)
+}
+
+// getter makes a command that asks a controller and prints the answer.
+func getter(r *remote, cmd *cobra.Command, ask func(c *controller, args []string) (view, error)) *cobra.Command {
+	var out output
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, done, err := r.dial(cmd)
+		if err != nil {
+			return err
+		}
+		defer done()
+		v, err := ask(c, args)
+		if err != nil {
+			return err
+		}
+		return out.print(cmd, v.value, v.text)
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+func getSwitches(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:   "switches",
+		Short: "List the switches",
+		Long: `List the switches that are or were connected. ERRORS counts what they refused,
+SHED the messages dropped because a switch did not read, DUPLICATES the
+connections refused because they claimed a DPID in use.`,
+		Example: "  weft get switches",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
+		return view{m, func(t *table) {
+			t.row("DPID", "STATE", "ROLE", "OPENFLOW", "ADDRESS", "PORTS", "TABLES", "PACKET-INS", "FLOW-MODS", "ERRORS", "SHED", "DUPLICATES", "ECHO ms", "SINCE", "SOFTWARE")
+			for _, s := range m.GetSwitches() {
+				state := "connected"
+				if !s.Connected {
+					state = strings.TrimSuffix("away: "+s.Reason, ": ")
+				}
+				t.row(s.Dpid, state, s.Role, s.Openflow, s.Address, s.Ports, s.Tables, s.PacketIns, s.FlowMods, s.Errors, s.Shed, s.Duplicates,
+					millis(s.EchoUs), when(s.Since), strings.TrimSpace(s.Hardware+" "+s.Software))
+			}
+		}}, err
+	})
+}
+
+func getLinks(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:     "links",
+		Short:   "List the links between switches, each direction",
+		Example: "  weft get links -o yaml",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
+		return view{m, func(t *table) {
+			t.row("FROM", "TO", "STATE", "WEIGHT", "LATENCY ms", "FLAPS", "SINCE")
+			for _, l := range m.GetLinks() {
+				t.row(place(l.Src), place(l.Dst), l.State, l.Weight, millis(l.LatencyUs), l.Flaps, when(l.Since))
+			}
+		}}, err
+	})
+}
+
+func getHosts(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:     "hosts",
+		Short:   "List the hosts, and count the packets refused from would-be ones",
+		Example: "  weft get hosts -o json",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListHosts(c.ctx, &api.ListHostsRequest{})
+		return view{m, func(t *table) {
+			t.row("MAC", "VLAN", "AT", "IPV4", "IPV6", "MOVES", "FIRST SEEN", "LAST SEEN")
+			for _, h := range m.GetHosts() {
+				t.row(h.Mac, vlan(h.Vlan), place(h.At), strings.Join(h.Ipv4, " "), strings.Join(h.Ipv6, " "), h.Moves, when(h.FirstSeen), when(h.LastSeen))
+			}
+			footer(t, "packets refused", m.GetRefused())
+		}}, err
+	})
+}
+
+func getServices(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:     "services",
+		Short:   "List the services that run",
+		Long:    "List the services that run. STAGE is the place in the packet-in pipeline.",
+		Example: "  weft get services",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.GetInfo(c.ctx, &api.GetInfoRequest{})
+		return view{m, func(t *table) {
+			t.row("NAME", "STATE", "CLASS", "SCALE", "STAGE", "WHAT IT DOES")
+			for _, s := range m.GetServices() {
+				stage := ""
+				if i := slices.Index(m.Pipeline, s.Name); i >= 0 {
+					stage = fmt.Sprint(i + 1)
+				}
+				t.row(s.Name, s.State, s.Class, s.Scale, stage, s.Doc)
+			}
+			fmt.Fprintf(t, "\nweft %s, %s, up since %s\n", m.GetVersion(), m.GetGoVersion(), when(m.GetStarted()))
+		}}, err
+	})
+}
+
+func getRoutes(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:     "routes",
+		Short:   "List the paths between hosts that are programmed",
+		Example: "  weft get routes",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListRoutes(c.ctx, &api.ListRoutesRequest{})
+		return view{m, func(t *table) {
+			t.row("FROM", "TO", "VLAN", "HOPS", "PROTECTED", "REROUTES", "SINCE", "PATH")
+			for _, r := range m.GetRoutes() {
+				t.row(r.Src, r.Dst, vlan(r.Vlan), len(r.Hops), yes(r.Protected), r.Reroutes, when(r.Since), hops(r.Hops))
+			}
+		}}, err
+	})
+}
+
+func getSync(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:   "sync",
+		Short: "Show how far each switch has the flow entries that it is to have",
+		Long: `Show how far each switch has the flow entries that it is to have. KEPT, ADDED
+and REMOVED are what the last reconciliation did; FOREIGN entries are not Weft's
+and left alone. The failed ones are in weft get flows, with the reason.`,
+		Example: "  weft get sync",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListSync(c.ctx, &api.ListSyncRequest{})
+		return view{m, func(t *table) {
+			t.row("SWITCH", "STATE", "WANTED", "CONFIRMED", "FAILED", "FOREIGN", "KEPT", "ADDED", "REMOVED", "SINCE")
+			for _, s := range m.GetSwitches() {
+				t.row(s.Dpid, s.State, s.Wanted, s.Confirmed, s.Failed, s.Foreign, s.Kept, s.Added, s.Removed, when(s.Since))
+			}
+		}}, err
+	})
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// dpidFlag is a DPID as the value of a flag; the zero value is none.
+type dpidFlag struct{ text string }
+
+func (d *dpidFlag) String() string { return d.text }
+func (d *dpidFlag) Type() string   { return "DPID" }
+
+// Set reads what flow.ParseDPID reads.
+func (d *dpidFlag) Set(s string) error {
+	v, err := flow.ParseDPID(s)
+	d.text = v.String()
+	return err
+}
+
+// switchFlag adds --switch, which narrows a command to one switch.
+func switchFlag(cmd *cobra.Command, only *dpidFlag) *cobra.Command {
+	cmd.Flags().VarP(only, "switch", "s", "only this switch")
+	return cmd
+}
+
+// switches returns the DPIDs of a switch, or of all that are connected.
+func (c *controller) switches(only dpidFlag) ([]string, error) {
+	if only.text != "" {
+		return []string{only.text}, nil
+	}
+	m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
+	var list []string
+	for _, s := range m.GetSwitches() {
+		if s.Connected {
+			list = append(list, s.Dpid)
+		}
+	}
+	return list, err
+}
+
+// portRow is a port with what is behind it.
+type portRow struct {
+	Switch  string `json:"dpid"`
+	Port    uint32 `json:"port"`
+	Name    string `json:"name"`
+	MAC     string `json:"mac"`
+	Up      bool   `json:"up"`
+	Speed   uint32 `json:"speed_kbps"`
+	Role    string `json:"role"`
+	Refused uint64 `json:"refused"`
+}
+
+func getPorts(r *remote) *cobra.Command {
+	var only dpidFlag
+	return switchFlag(getter(r, &cobra.Command{
+		Use:   "ports",
+		Short: "List the ports of the switches, and what is behind them",
+		Long: `List the ports of the switches, and what is behind them (ROLE): an edge, where
+hosts are, or a link. REFUSED counts the discovery probes that came in there and
+were forged, old, replayed or not ours.`,
+		Example: "  weft get ports --switch 1",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListPorts(c.ctx, &api.ListPortsRequest{Dpid: only.text})
+		if err != nil {
+			return view{}, err
+		}
+		roles, err := c.ListPortRoles(c.ctx, &api.ListPortRolesRequest{})
+		if err = unless(err, codes.Unavailable); err != nil {
+			return view{}, err
+		}
+		behind := map[flow.Location]*api.PortRole{}
+		for _, p := range roles.GetPorts() {
+			behind[p.At.Flow()] = p
+		}
+		rows := []portRow{}
+		for _, p := range m.Ports {
+			at := behind[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()]
+			rows = append(rows, portRow{p.Dpid, p.Port, p.Name, p.Mac, p.Up, p.SpeedKbps, at.GetRole(), at.GetRefused()})
+		}
+		return view{map[string]any{"ports": rows}, func(t *table) {
+			t.row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED")
+			for _, p := range rows {
+				state, speed := "down", ""
+				if p.Up {
+					state = "up"
+				}
+				if p.Speed != 0 {
+					speed = rate(float64(p.Speed)*1000) + "bit/s"
+				}
+				t.row(p.Switch, port(p.Port), p.Name, p.MAC, state, speed, p.Role, p.Refused)
+			}
+		}}, nil
+	}), &only)
+}
+
+// unless returns err unless it is of a kind.
+func unless(err error, kind codes.Code) error {
+	if e := (*remoteError)(nil); errors.As(err, &e) && e.kind == kind {
+		return nil
+	}
+	return err
+}
+
+func getFlows(r *remote) *cobra.Command {
+	var only dpidFlag
+	var owner string
+	cmd := switchFlag(getter(r, &cobra.Command{
+		Use:   "flows",
+		Short: "List the flow entries of the switches",
+		Long: `List the flow entries of the switches, read from the switches now, with their
+counters. STATE is what the controller knows of the entry: confirmed (the switch
+has said that it has it), failed (it refused; the reason is shown), and so on;
+entries that it wants and a switch does not have are shown, too.`,
+		Example: `  weft get flows
+  weft get flows --switch 1 --owner operator
+  weft get flows -o json`,
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.flows(only, owner)
+		return view{m, func(t *table) { flowsTable(t, m.GetFlows()) }}, err
+	}), &only)
+	cmd.Flags().StringVar(&owner, "owner", "", "only entries of this writer: discovery, hosts, forwarding, routes, operator or foreign")
+	return cmd
+}
+
+// flows returns the entries that switches have, with their states, and those
+// that they should have.
+func (c *controller) flows(only dpidFlag, owner string) (*api.ListFlowsResponse, error) {
+	switches, err := c.switches(only)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.ListFlows(c.ctx, &api.ListFlowsRequest{Dpid: only.text})
+	if err = unless(err, codes.Unavailable); err != nil {
+		return nil, err
+	}
+	type key struct {
+		sw flow.DPID
+		flow.EntryKey
+	}
+	states := map[key]*api.WantedFlow{}
+	keyOf := func(f *api.FlowEntry) (key, bool) {
+		sw, e, err := f.Entry()
+		return key{sw, e.Key()}, err == nil
+	}
+	for _, w := range wanted.GetFlows() {
+		if k, ok := keyOf(w.Flow); ok {
+			states[k] = w
+		}
+	}
+	all := &api.ListFlowsResponse{}
+	for _, dpid := range switches {
+		has, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: dpid, Owner: owner})
+		if err != nil {
+			return nil, fmt.Errorf("switch %s: %w", dpid, err)
+		}
+		for _, f := range has.Flows {
+			w := &api.WantedFlow{Flow: f}
+			if k, ok := keyOf(f); ok && states[k] != nil {
+				w.State, w.Reason = states[k].State, states[k].Reason
+				delete(states, k)
+			}
+			all.Flows = append(all.Flows, w)
+		}
+	}
+	for _, w := range states {
+		if owner == "" || w.Flow.Owner == owner {
+			w.Reason = strings.TrimSuffix("not on the switch: "+w.Reason, ": ")
+			all.Flows = append(all.Flows, w)
+		}
+	}
+	slices.SortStableFunc(all.Flows, func(a, b *api.WantedFlow) int {
+		return cmp.Or(cmp.Compare(a.Flow.Dpid, b.Flow.Dpid), cmp.Compare(a.Flow.Table, b.Flow.Table),
+			cmp.Compare(b.Flow.Priority, a.Flow.Priority), cmp.Compare(matchText(a.Flow.Match), matchText(b.Flow.Match)))
+	})
+	return all, nil
+}
+
+func flowsTable(t *table, list []*api.WantedFlow) {
+	t.row("SWITCH", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "DURATION", "OWNER", "STATE")
+	for _, w := range list {
+		f, state := w.Flow, w.State
+		if w.Reason != "" {
+			state = strings.TrimPrefix(state+": "+w.Reason, ": ")
+		}
+		t.row(f.Dpid, f.Table, f.Priority, matchText(f.Match), actionText(f), f.Packets, f.Bytes, seconds(f.Duration), f.Owner, state)
+	}
+}
+
+func getGroups(r *remote) *cobra.Command {
+	var only dpidFlag
+	return switchFlag(getter(r, &cobra.Command{
+		Use:     "groups",
+		Short:   "List the groups of the switches, read from the switches",
+		Example: "  weft get groups --switch 1",
+	}, func(c *controller, _ []string) (view, error) {
+		switches, err := c.switches(only)
+		if err != nil {
+			return view{}, err
+		}
+		all := &api.ReadGroupsResponse{}
+		for _, dpid := range switches {
+			m, err := c.ReadGroups(c.ctx, &api.ReadGroupsRequest{Dpid: dpid})
+			if err != nil {
+				return view{}, fmt.Errorf("switch %s: %w", dpid, err)
+			}
+			all.Groups = append(all.Groups, m.Groups...)
+		}
+		return view{all, func(t *table) {
+			t.row("SWITCH", "GROUP", "TYPE", "BUCKET", "WEIGHT", "WATCH", "ACTIONS", "PACKETS", "BYTES")
+			for _, g := range all.Groups {
+				for i, b := range g.Buckets {
+					watch := ""
+					if b.WatchPort != 0 {
+						watch = port(b.WatchPort)
+					}
+					t.row(g.Dpid, g.Id, g.Type, i, b.Weight, watch, strings.Join(b.Actions, ","), b.Packets, b.Bytes)
+				}
+				if len(g.Buckets) == 0 {
+					t.row(g.Dpid, g.Id, g.Type, "", "", "", "drop", g.Packets, g.Bytes)
+				}
+			}
+		}}, nil
+	}), &only)
+}
+
+func getStats(r *remote) *cobra.Command {
+	var only dpidFlag
+	kinds := []string{"ports", "tables", "flows"}
+	return switchFlag(getter(r, &cobra.Command{
+		Use:   "stats [ports|tables|flows]",
+		Short: "Show counters and rates of ports (default), tables or flows",
+		Example: `  weft get stats
+  weft get stats flows --switch 1`,
+		ValidArgs: kinds,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+	}, func(c *controller, args []string) (view, error) {
+		switch append(args, "ports")[0] {
+		case "tables":
+			m, err := c.ListTableStats(c.ctx, &api.ListTableStatsRequest{Dpid: only.text})
+			return view{m, func(t *table) {
+				t.row("SWITCH", "TABLE", "ENTRIES", "AT MOST", "LOOKUPS", "MATCHED")
+				for _, s := range m.GetTables() {
+					most := ""
+					if s.MaxEntries != 0 {
+						most = fmt.Sprint(s.MaxEntries)
+					}
+					t.row(s.Dpid, s.Table, s.Active, most, s.Lookups, s.Matched)
+				}
+			}}, err
+		case "flows":
+			m, err := c.ListFlowStats(c.ctx, &api.ListFlowStatsRequest{Dpid: only.text})
+			return view{m, func(t *table) {
+				t.row("SWITCH", "OWNER", "ENTRIES", "PACKETS", "BYTES", "PACKETS/s", "BITS/s")
+				for _, s := range m.GetFlows() {
+					t.row(s.Dpid, s.Owner, s.Entries, s.Packets, s.Bytes, rate(s.PacketsPerS), rate(s.BitsPerS))
+				}
+			}}, err
+		}
+		m, err := c.ListPortStats(c.ctx, &api.ListPortStatsRequest{Dpid: only.text})
+		return view{m, func(t *table) {
+			t.row("SWITCH", "PORT", "RX PACKETS", "TX PACKETS", "RX BYTES", "TX BYTES", "RX DROPPED", "TX DROPPED", "RX ERRORS", "TX ERRORS",
+				"RX BITS/s", "TX BITS/s", "RX PACKETS/s", "TX PACKETS/s", "OVER")
+			for _, s := range m.GetPorts() {
+				t.row(s.Dpid, port(s.Port), s.RxPackets, s.TxPackets, s.RxBytes, s.TxBytes, s.RxDropped, s.TxDropped, s.RxErrors, s.TxErrors,
+					rate(s.RxBitsPerS), rate(s.TxBitsPerS), rate(s.RxPacketsPerS), rate(s.TxPacketsPerS), seconds(s.Interval))
+			}
+		}}, err
+	}), &only)
+}

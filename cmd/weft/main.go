@@ -1,0 +1,120 @@
+// Command weft is the controller and everything around it: one file, or a few
+// that begin alike, for each subcommand. Those that talk to a running
+// controller use its northbound API only.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs the command line and returns the exit status: 0, 1 if the
+// command failed, 2 if it was called wrongly.
+func execute(args []string, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "weft: %s\n", strings.TrimRight(line, "\n"))
+	}
+	if usage := (*usageError)(nil); errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+		return 2
+	}
+	return 1
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weft",
+		Short: "Weft is an SDN controller",
+		Long: `Weft is an SDN controller for OpenFlow 1.3 and 1.0 networks, with a laboratory
+of real switches to try it in.`,
+		Example: `  weft up                                  # run the controller
+  weft lab up demo                         # bring up a network of real switches
+  weft get switches                        # look at it
+  weft trace 10.0.0.1 10.0.0.8             # follow a packet through the flow tables`,
+		Version:       build().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("weft {{.Version}}\n")
+	root.AddGroup(
+		&cobra.Group{ID: "run", Title: "Run:"},
+		&cobra.Group{ID: "talk", Title: "Talk to a running controller:"},
+		&cobra.Group{ID: "work", Title: "Workbench:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("run", upCommand(), checkCommand())
+	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand())
+	add("work", labCommand(), benchCommand())
+	root.AddCommand(versionCommand())
+	root.InitDefaultCompletionCmd()
+	strict(root)
+	return root
+}
+
+// usageError is a command called wrongly.
+type usageError struct {
+	err     error
+	command string
+}
+
+func (e *usageError) Error() string {
+	return fmt.Sprintf("%v\nsee %s --help", e.err, e.command)
+}
+
+func (e *usageError) Unwrap() error { return e.err }
+
+// strict makes wrong flags and arguments of all commands usage errors.
+func strict(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{err, c.CommandPath()} })
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(c *cobra.Command, list []string) error {
+			if err := args(c, list); err != nil {
+				return &usageError{err, c.CommandPath()}
+			}
+			return nil
+		}
+	}
+	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.RunE = func(c *cobra.Command, list []string) error {
+			if len(list) == 0 {
+				return c.Help()
+			}
+			var known []string
+			for _, sub := range c.Commands() {
+				if !sub.Hidden {
+					known = append(known, sub.Name())
+				}
+			}
+			return &usageError{fmt.Errorf("unknown command %q; allowed: %s", list[0], strings.Join(known, ", ")), c.CommandPath()}
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+// wrongly returns a usage error of a command.
+func wrongly(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...), cmd.CommandPath()}
+}

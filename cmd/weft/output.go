@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// output is how a command prints data: -o.
+type output struct{ format string }
+
+func (o *output) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "table, json or yaml")
+	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { // before anything is asked of a controller
+		switch o.format {
+		case "table", "json", "yaml":
+			return run(cmd, args)
+		}
+		return wrongly(cmd, "output %q; allowed: table, json, yaml", o.format)
+	}
+}
+
+// print writes v, a message of the API or a value with JSON tags, or calls
+// text for people.
+func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
+	w := cmd.OutOrStdout()
+	if o.format == "table" {
+		t := &table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+		text(t)
+		return t.Flush()
+	}
+	b, err := toJSON(v)
+	if err == nil && o.format == "yaml" {
+		b, err = yaml.JSONToYAML(b)
+	}
+	if err != nil {
+		return fmt.Errorf("encode the output: %w", err)
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// toJSON writes a message as the controller's HTTP interface does, any other
+// value by its tags; indented, with a newline at the end.
+func toJSON(v any) ([]byte, error) {
+	var raw []byte
+	var err error
+	if m, ok := v.(proto.Message); ok {
+		raw, err = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
+	} else {
+		raw, err = json.Marshal(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// table writes aligned columns.
+type table struct{ *tabwriter.Writer }
+
+func (t *table) row(cells ...any) {
+	text := make([]string, len(cells))
+	for i, c := range cells {
+		text[i] = fmt.Sprint(c)
+		if text[i] == "" {
+			text[i] = "-"
+		}
+	}
+	io.WriteString(t, strings.Join(text, "\t")+"\n")
+}

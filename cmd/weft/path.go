@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// endpoint is one end of a path: a host, or a switch.
+type endpoint struct {
+	text string
+	dpid string
+	host *api.Host // nil if it is a switch
+}
+
+// endpoint finds out what an argument names: a host by Ethernet or IP address,
+// or a switch by DPID.
+func (c *controller) endpoint(text string) (endpoint, error) {
+	_, ipErr := netip.ParseAddr(text)
+	_, macErr := flow.ParseMAC(text)
+	if ipErr == nil || macErr == nil {
+		h, err := c.FindHost(c.ctx, &api.FindHostRequest{Address: text, Vlan: -1})
+		if err != nil {
+			return endpoint{}, err
+		}
+		return endpoint{text, h.GetAt().GetDpid(), h}, nil
+	}
+	d, err := flow.ParseDPID(text)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("%q: want a host by Ethernet or IP address, or a switch by DPID", text)
+	}
+	return endpoint{text, d.String(), nil}, nil
+}
+
+func pathCommand() *cobra.Command {
+	var r remote
+	var count uint32
+	var disjoint bool
+	cmd := getter(&r, &cobra.Command{
+		Use:   "path A B",
+		Short: "Compute the paths between two hosts or switches",
+		Long: `Compute the shortest paths from A to B over the links that are up: hosts by
+Ethernet or IP address, or switches by DPID. This is what could be used;
+weft get routes shows what is programmed, weft trace what packets meet.`,
+		Example: `  weft path 10.0.0.1 10.0.0.8
+  weft path 1 7 -k 3
+  weft path 02:00:00:00:00:01 02:00:00:00:00:08 -k 2 --disjoint`,
+		Args: cobra.ExactArgs(2),
+	}, func(c *controller, args []string) (view, error) {
+		a, err := c.endpoint(args[0])
+		if err != nil {
+			return view{}, err
+		}
+		b, err := c.endpoint(args[1])
+		if err != nil {
+			return view{}, err
+		}
+		req := &api.FindPathRequest{Src: a.dpid, Dst: b.dpid, Count: count}
+		if disjoint {
+			req.Kind = "disjoint"
+		}
+		m, err := c.FindPath(c.ctx, req)
+		if err != nil {
+			return view{}, err
+		}
+		if len(m.Paths) == 0 {
+			return view{}, fmt.Errorf("there is no path from %s to %s: no links that are up connect switches %s and %s", a.text, b.text, a.dpid, b.dpid)
+		}
+		for _, p := range m.Paths {
+			attach(p, a, b)
+		}
+		return view{m, func(t *table) {
+			t.row("PATH", "COST", "HOP", "IN", "SWITCH", "OUT")
+			for i, p := range m.Paths {
+				for j, h := range p.Hops {
+					t.row(i+1, p.Cost, j+1, portOr(h.InPort), h.Dpid, portOr(h.OutPort))
+				}
+			}
+		}}, nil
+	})
+	r.flags(cmd)
+	cmd.Flags().Uint32VarP(&count, "count", "k", 1, "how many paths, best first")
+	cmd.Flags().BoolVar(&disjoint, "disjoint", false, "paths that share as few links and switches as can be")
+	return cmd
+}
+
+// attach completes a path with the ports of the hosts at its ends.
+func attach(p *api.Path, a, b endpoint) {
+	if len(p.Hops) == 0 {
+		return
+	}
+	if a.host != nil {
+		p.Hops[0].InPort = a.host.GetAt().GetPort()
+	}
+	if b.host != nil {
+		p.Hops[len(p.Hops)-1].OutPort = b.host.GetAt().GetPort()
+	}
+}
+
+func portOr(p uint32) string {
+	if p == 0 {
+		return ""
+	}
+	return port(p)
+}
+
+// pathRow is the shortest path between two switches.
+type pathRow struct {
+	Src  string     `json:"src"`
+	Dst  string     `json:"dst"`
+	Cost uint64     `json:"cost"`
+	Hops []*api.Hop `json:"hops"` // none if there is no path
+}
+
+func getPaths(r *remote) *cobra.Command {
+	var only dpidFlag
+	return switchFlag(getter(r, &cobra.Command{
+		Use:   "paths",
+		Short: "List the shortest path between every two switches",
+		Example: `  weft get paths
+  weft get paths --switch 1       # from switch 1 to all others`,
+	}, func(c *controller, _ []string) (view, error) {
+		all, err := c.switches(dpidFlag{})
+		if err != nil {
+			return view{}, err
+		}
+		from := all
+		if only.text != "" {
+			from = []string{only.text}
+		}
+		rows := []pathRow{}
+		for _, src := range from {
+			for _, dst := range all {
+				if src == dst {
+					continue
+				}
+				m, err := c.FindPath(c.ctx, &api.FindPathRequest{Src: src, Dst: dst})
+				if err != nil {
+					return view{}, err
+				}
+				row := pathRow{Src: src, Dst: dst, Hops: []*api.Hop{}}
+				if len(m.Paths) > 0 {
+					row.Cost, row.Hops = m.Paths[0].Cost, m.Paths[0].Hops
+				}
+				rows = append(rows, row)
+			}
+		}
+		return view{map[string]any{"paths": rows}, func(t *table) {
+			t.row("FROM", "TO", "COST", "PATH")
+			for _, p := range rows {
+				path, cost := "none", ""
+				if len(p.Hops) > 0 {
+					path, cost = hops(p.Hops), fmt.Sprint(p.Cost)
+				}
+				t.row(p.Src, p.Dst, cost, path)
+			}
+		}}, nil
+	}), &only)
+}

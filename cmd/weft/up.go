@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+
+	"weft"
+	"weft/bus"
+	"weft/deploy"
+	"weft/services"
+	"weft/services/gateway"
+	"weft/services/southbound"
+)
+
+// upOptions are the flags of weft up.
+type upOptions struct {
+	config   string
+	services []string
+	listen   []string
+	http     string
+	dataDir  string
+	set      []string
+	logLevel string
+	quiet    bool
+}
+
+func upCommand() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run the controller in one process",
+		Long: `Run the controller in one process, with its durable state in a directory of its
+own, until it is interrupted (SIGINT or SIGTERM). Switches connect to it by
+OpenFlow; the northbound is on one HTTP port.
+
+Every service has settings. They come from a file, with a section per service,
+and from --set; weft check FILE checks a file. A file looks like this:
+
+  southbound:
+    listen: [tcp:0.0.0.0:6653]
+  forwarding:
+    mode: proactive
+    subnets:
+      - {gateway: 10.0.1.1/24}
+      - {gateway: 10.0.2.1/24}
+  gateway:
+    listen: 0.0.0.0:8181
+    token_file: /etc/weft/token
+
+With --services only those services run. Calls of others to the ones left out
+fail, so this is for parts that stand by themselves, such as learning switches:
+--services southbound,forwarding --set forwarding.mode=learning`,
+		Example: `  weft up
+  weft up --config weft.yaml --set forwarding.mode=proactive
+  weft up --listen 0.0.0.0:6653 --listen 0.0.0.0:6633 --http 127.0.0.1:9000
+  weft up --services southbound,forwarding --set forwarding.mode=learning`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return up(ctx, cmd, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.config, "config", "", "configuration file (YAML)")
+	f.StringSliceVar(&o.services, "services", nil, "run only these services")
+	f.StringArrayVar(&o.listen, "listen", nil, "where switches connect: HOST:PORT, tcp:HOST:PORT or unix:PATH; may be repeated (default tcp:127.0.0.1:6653)")
+	f.StringVar(&o.http, "http", "", "HOST:PORT of the northbound; adds the gateway to --services (default 127.0.0.1:8181)")
+	f.StringVar(&o.dataDir, "data-dir", "", "directory of the durable state (default /var/lib/weft as root, else ~/.local/state/weft)")
+	f.StringArrayVar(&o.set, "set", nil, "set one key, as service.key=value; may be repeated")
+	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
+	f.BoolVar(&o.quiet, "quiet", false, "print and log warnings and errors only")
+	cmd.MarkFlagFilename("config", "yaml", "yml")
+	cmd.MarkFlagDirname("data-dir")
+	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// up runs the controller until ctx ends: it builds in order and stops in
+// reverse.
+func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
+	}
+	if o.quiet {
+		level = max(level, slog.LevelWarn)
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	listen, err := listenAddresses(o.listen)
+	if err != nil {
+		return wrongly(cmd, "%v", err)
+	}
+	tuneMemory()
+
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var worker *deploy.Worker
+	all := services.All(gateway.Process{
+		Version: build().Version, Started: time.Now(),
+		Pipeline: func() []string { return worker.Pipeline() },
+		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+	})
+	c, err := o.plan(all, listen)
+	if err != nil {
+		return err
+	}
+	dir, err := dataDirectory(o.dataDir)
+	if err != nil {
+		return err
+	}
+	store, err := bus.Open(ctx, bus.Config{Directory: dir, Log: log.With("service", "bus")})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	c.Store, c.Registry, c.Log = store, metrics, log
+	if worker, err = deploy.New(c); err != nil {
+		return err
+	}
+	if !o.quiet {
+		go func() {
+			select {
+			case <-worker.Started():
+				fmt.Fprintln(cmd.OutOrStdout(), readyLine(worker, dir))
+			case <-ctx.Done():
+			}
+		}()
+	}
+	err = worker.Run(ctx)
+	return errors.Join(err, store.Close())
+}
+
+// plan returns what to run: of all services the chosen ones, with the settings
+// of file and flags.
+func (o *upOptions) plan(all []weft.Spec, listen []string) (deploy.Config, error) {
+	c := deploy.Config{Specs: all, Settings: &deploy.Settings{}}
+	if o.config != "" {
+		file, err := deploy.LoadConfig(o.config)
+		if err != nil {
+			return c, err
+		}
+		c.Settings, c.Pipeline = file.Settings, file.Pipeline
+		if c.Specs, err = file.Select(all); err != nil {
+			return c, err
+		}
+	}
+	if len(o.services) > 0 {
+		chosen := slices.Clone(o.services)
+		if o.http != "" {
+			chosen = append(chosen, "gateway")
+		}
+		var names []string
+		for _, s := range all {
+			names = append(names, s.Name)
+		}
+		for _, name := range chosen {
+			if !slices.Contains(names, name) {
+				return c, fmt.Errorf("--services: unknown service %q; allowed: %s", name, strings.Join(names, ", "))
+			}
+		}
+		c.Partial = true
+		c.Specs = slices.DeleteFunc(slices.Clone(all), func(s weft.Spec) bool { return !slices.Contains(chosen, s.Name) })
+	}
+	var set []string
+	if len(listen) > 0 {
+		list, err := json.Marshal(listen)
+		if err != nil {
+			return c, err
+		}
+		set = append(set, "southbound.listen="+string(list))
+	}
+	if o.http != "" {
+		set = append(set, "gateway.listen="+fmt.Sprintf("%q", o.http))
+	}
+	var errs []error
+	for _, assignment := range append(set, o.set...) {
+		errs = append(errs, c.Settings.Set(assignment))
+	}
+	return c, errors.Join(errs...)
+}
+
+// listenAddresses brings the values of --listen into the form of the
+// configuration.
+func listenAddresses(flags []string) ([]string, error) {
+	var list []string
+	for _, l := range flags {
+		network, address, ok := strings.Cut(l, ":")
+		switch {
+		case ok && network == "unix" && address != "":
+		case ok && network == "tcp" && hostPort(address):
+		case hostPort(l):
+			l = "tcp:" + l
+		default:
+			return nil, fmt.Errorf("--listen %q; want HOST:PORT, tcp:HOST:PORT or unix:PATH", l)
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+func hostPort(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	return err == nil && port != ""
+}
+
+// dataDirectory returns the directory of the durable state, made if need be.
+func dataDirectory(dir string) (string, error) {
+	if dir == "" {
+		if os.Geteuid() == 0 {
+			dir = "/var/lib/weft"
+		} else if state := os.Getenv("XDG_STATE_HOME"); state != "" {
+			dir = filepath.Join(state, "weft")
+		} else if home, err := os.UserHomeDir(); err == nil {
+			dir = filepath.Join(home, ".local", "state", "weft")
+		} else {
+			return "", fmt.Errorf("no home directory for the durable state (%w); name a directory with --data-dir", err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("directory of the durable state: %w; name another with --data-dir", err)
+	}
+	return dir, nil
+}
+
+// readyLine says what runs and where.
+func readyLine(w *deploy.Worker, dir string) string {
+	parts := []string{"weft " + build().Version + " is up"}
+	if c, ok := w.Effective("southbound").(*southbound.Config); ok {
+		parts = append(parts, "OpenFlow on "+strings.Join(c.Listen, ", "))
+	}
+	if c, ok := w.Effective("gateway").(*gateway.Config); ok {
+		parts = append(parts, "northbound on http://"+c.Listen)
+	}
+	return strings.Join(append(parts, "state in "+dir), "; ")
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker: -ldflags "-X main.version=1.2.3".
+var version string
+
+// buildInfo is what this binary was made of.
+type buildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // the revision had changes that were not committed
+	Time     string `json:"time,omitempty"`     // of the revision
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func build() buildInfo {
+	b := buildInfo{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Revision = s.Value
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
+			case "vcs.time":
+				b.Time = s.Value
+			}
+		}
+	}
+	if b.Version == "" && ok {
+		b.Version = info.Main.Version
+	}
+	if b.Version == "" || b.Version == "(devel)" {
+		b.Version = "devel"
+		if len(b.Revision) >= 12 {
+			b.Version += "-" + b.Revision[:12]
+		}
+	}
+	return b
+}
+
+func versionCommand() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print what this binary is",
+		Example: "  weft version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := build()
+			return out.print(cmd, b, func(t *table) {
+				fmt.Fprintf(t, "weft %s %s %s\n", b.Version, b.Go, b.Platform)
+				if b.Revision != "" {
+					fmt.Fprintf(t, "revision %s of %s\n", b.Revision, b.Time)
+				}
+			})
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}

@@ -1,0 +1,74 @@
+package deploy_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"weft"
+	"weft/api"
+	"weft/deploy"
+)
+
+func TestWiringMistakes(t *testing.T) {
+	run := func(context.Context, *weft.Env) error { return nil }
+	find, list := weft.Methods(api.FindHost), weft.Methods(api.FindHost, api.FindHost)
+	host := weft.Subjects(api.HostChangedEvent)
+	for _, c := range []struct {
+		name  string
+		specs []weft.Spec
+		order []string
+		want  string
+	}{
+		{"server absent", []weft.Spec{{Name: "gateway", Run: run, Calls: find}}, nil,
+			"service gateway calls hosts.FindHost, which service hosts serves, but hosts is not among the services that run; add hosts or leave out gateway"},
+		{"not served", []weft.Spec{{Name: "hosts", Run: run}, {Name: "gateway", Run: run, Calls: find}}, nil,
+			"service gateway calls hosts.FindHost, but the Spec of hosts does not list it in Serves"},
+		{"publisher absent", []weft.Spec{{Name: "paths", Run: run, Subscribes: host}}, nil,
+			"service paths subscribes to hosts.HostChanged, which service hosts publishes, but hosts is not among the services that run"},
+		{"not published", []weft.Spec{{Name: "hosts", Run: run}, {Name: "paths", Run: run, Subscribes: host}}, nil,
+			"but the Spec of hosts does not list it in Publishes"},
+		{"name twice", []weft.Spec{{Name: "a", Run: run}, {Name: "a", Run: run}}, nil, "service a is listed twice"},
+		{"bad name", []weft.Spec{{Name: "Hosts", Run: run}}, nil, `service "Hosts": a name is lower-case`},
+		{"reserved name", []weft.Spec{{Name: "pipeline", Run: run}}, nil, "service pipeline: the name is reserved"},
+		{"no run", []weft.Spec{{Name: "a"}}, nil, "service a: its Spec has no Run"},
+		{"config by value", []weft.Spec{{Name: "a", Run: run, Config: byValue{}}}, nil, "make it a pointer to a struct"},
+		{"foreign method", []weft.Spec{{Name: "a", Run: run, Serves: find}}, nil, "hosts.FindHost has the prefix of service hosts"},
+		{"foreign subject", []weft.Spec{{Name: "a", Run: run, Publishes: host}}, nil, "hosts.HostChanged has the prefix of service hosts"},
+		{"malformed method", []weft.Spec{{Name: "a", Run: run, Calls: weft.Methods(api.Method[int, int]{Name: "find"})}}, nil,
+			`name "find" is not of the form service.Name`},
+		{"served twice", []weft.Spec{{Name: "hosts", Run: run, Serves: list}}, nil, "a method has one server"},
+		{"published twice", []weft.Spec{{Name: "hosts", Run: run, Publishes: host}, {Name: "b", Run: run, Publishes: host}}, nil, "a subject has one publisher"},
+		{"called twice", []weft.Spec{{Name: "hosts", Run: run, Serves: find}, {Name: "b", Run: run, Calls: list}}, nil, "lists hosts.FindHost twice in Calls"},
+		{"own event", []weft.Spec{{Name: "hosts", Run: run, Publishes: host, Subscribes: host}}, nil, "subscribes to its own hosts.HostChanged"},
+		{"bucket name", []weft.Spec{{Name: "a", Run: run, Buckets: []string{"a.b"}}}, nil, `bucket "a.b"`},
+		{"bucket twice", []weft.Spec{{Name: "a", Run: run, Buckets: []string{"b", "b"}}}, nil, "lists bucket b twice"},
+		{"no store", []weft.Spec{{Name: "a", Run: run, Buckets: []string{"b"}}}, nil, "service a keeps durable state (b), but there is no store"},
+		{"two pipelines", []weft.Spec{{Name: "a", Run: run, Pipeline: true}, {Name: "b", Run: run, Pipeline: true}}, nil, "services a and b both run the packet-in pipeline"},
+		{"stage absent", []weft.Spec{{Name: "hosts", Run: run, Stage: true}}, []string{"hosts", "nat"},
+			"pipeline: nat is not among the services that run; take it out or add the service; stages are: hosts"},
+		{"not a stage", []weft.Spec{{Name: "a", Run: run}}, []string{"a"}, "pipeline: service a is not a stage; take it out; stages are: none"},
+		{"stage twice", []weft.Spec{{Name: "hosts", Run: run, Stage: true}}, []string{"hosts", "hosts"}, "pipeline: stage hosts is listed twice"},
+		{"stage left out", []weft.Spec{{Name: "hosts", Run: run, Stage: true}, {Name: "nat", Run: run, Stage: true}}, []string{"hosts"},
+			"pipeline: service nat is a stage but not listed"},
+		{"stage without a place", []weft.Spec{{Name: "mirror", Run: run, Stage: true}}, nil, "pipeline: service mirror is a stage but not listed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := deploy.New(deploy.Config{Specs: c.specs, Pipeline: c.order})
+			wantError(t, err, c.want)
+		})
+	}
+}
+
+// byValue is a configuration that is not a pointer.
+type byValue struct{}
+
+func (byValue) Validate() error { return nil }
+
+func TestAllMistakesAreReported(t *testing.T) {
+	_, err := deploy.New(deploy.Config{Specs: []weft.Spec{{Name: "a"}, {Name: "b"}}, Pipeline: []string{"c"}})
+	wantError(t, err, "service a", "service b", "pipeline: c")
+	if n := strings.Count(err.Error(), "\n"); n != 2 {
+		t.Errorf("%d lines, want 3:\n%v", n+1, err)
+	}
+}

@@ -1,0 +1,61 @@
+package stats
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/wefttest"
+)
+
+func TestService(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		h.Configure("interval: 100ms\nflows_every: 1\nper_switch: 0s")
+		net := &fakeNetwork{switches: map[flow.DPID]*fakeSwitch{1: {
+			up: true, ports: []uint32{1, 2, 3}, since: time.Now(), rate: 1_000_000,
+			entries: []*api.FlowEntry{{Priority: 1, Owner: "routes"}},
+		}}}
+		there := &api.Switch{Dpid: "0000000000000001", Connected: true}
+		wefttest.Fake(h, api.ListSwitches, func(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
+			return &api.ListSwitchesResponse{Switches: []*api.Switch{there}}, nil
+		})
+		wefttest.Fake(h, api.ReadPortStats, func(ctx context.Context, _ *api.ReadPortStatsRequest) (*api.ReadPortStatsResponse, error) {
+			ports, err := net.ReadPorts(ctx, 1)
+			return &api.ReadPortStatsResponse{Ports: ports}, err
+		})
+		wefttest.Fake(h, api.ReadTableStats, func(ctx context.Context, _ *api.ReadTableStatsRequest) (*api.ReadTableStatsResponse, error) {
+			tables, err := net.ReadTables(ctx, 1)
+			return &api.ReadTableStatsResponse{Tables: tables}, err
+		})
+		wefttest.Fake(h, api.ReadFlows, func(ctx context.Context, _ *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
+			flows, err := net.ReadFlows(ctx, 1)
+			return &api.ReadFlowsResponse{Flows: flows}, err
+		})
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: there})
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			ports, err := wefttest.Call(h, api.ListPortStats, &api.ListPortStatsRequest{Dpid: "1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables, err := wefttest.Call(h, api.ListTableStats, &api.ListTableStatsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			flows, err := wefttest.Call(h, api.ListFlowStats, &api.ListFlowStatsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(ports.Ports) == 3 && ports.Ports[0].RxBitsPerS > 1e6 && len(tables.Tables) > 0 && len(flows.Flows) == 1 && flows.Flows[0].BitsPerS > 1e6 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no rates: %v %v %v", ports, tables, flows)
+			}
+		}
+		if rx := h.Metric("switch_rx_bytes", "dpid", "0000000000000001"); rx <= 0 || h.Metric("all_rx_bytes") < rx || h.Metric("switches") != 1 || h.Metric("polls", "result", "done") < 2 {
+			t.Errorf("metrics: %v bytes of the switch, %v of all, %v switches", rx, h.Metric("all_rx_bytes"), h.Metric("switches"))
+		}
+	})
+}

@@ -92,22 +92,29 @@ func (c *cables) lay(w *wire) error {
 		}
 		k.taps[i] = t
 	}
+	for _, t := range k.taps {
+		if err := t.setCarrier(k.up); err != nil {
+			return err
+		}
+	}
+	return c.carry(w.ID, k, w.mtu())
+}
+
+// carry begins to carry the frames of a cable whose devices are open.
+func (c *cables) carry(wire int, k *cable, mtu int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byWire[w.ID] != nil {
-		return fmt.Errorf("the cable from %s to %s is laid already", &w.A, &w.B)
+	if c.byWire[wire] != nil {
+		return fmt.Errorf("the cable from %s to %s is laid already", k.taps[0].name, k.taps[1].name)
 	}
-	c.byWire[w.ID] = k
-	if room := w.mtu() + 64; room > c.room { // Ethernet header, tags
+	c.byWire[wire] = k
+	if room := mtu + 64; room > c.room { // Ethernet header, tags
 		c.room, c.free = room, nil
 	}
 	for i := range k.taps {
 		c.lanes = append(c.lanes, &lane{cable: k, from: i})
 		if err := c.watch(k.taps[i].fd, int32(len(c.lanes)-1)); err != nil {
 			return fmt.Errorf("watch %s: %w", k.taps[i].name, err)
-		}
-		if err := k.taps[i].setCarrier(k.up); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -159,13 +159,20 @@ func TestLargeLab(t *testing.T) {
 func BenchmarkUpDown100Switches200Hosts(b *testing.B) {
 	topo := linear(b, 100, 2)
 	topo.Controllers = []string{ControllerNone}
+	var up, down time.Duration
 	for b.Loop() {
+		start := time.Now()
 		l, err := Up(b.Context(), topo, Options{Name: fmt.Sprintf("b%d", os.Getpid()), KeeperCommand: keeperOfTest(b)})
 		if err != nil {
 			b.Fatal(err)
 		}
+		up += time.Since(start)
+		start = time.Now()
 		if err := l.Down(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+		down += time.Since(start)
 	}
+	b.ReportMetric(up.Seconds()/float64(b.N), "s-up")
+	b.ReportMetric(down.Seconds()/float64(b.N), "s-down")
 }

@@ -83,10 +83,14 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 
 // claim takes the lab's name by making its directory.
 func (s *state) claim() error {
-	if err := os.MkdirAll(runDir, 0o755); err != nil {
-		return fmt.Errorf("make %s: %w", runDir, err)
+	err := fs.ErrNotExist
+	for try := 0; try < 10 && errors.Is(err, fs.ErrNotExist); try++ { // the last lab to go removes runDir
+		if err := os.MkdirAll(runDir, 0o755); err != nil {
+			return fmt.Errorf("make %s: %w", runDir, err)
+		}
+		err = os.Mkdir(s.dir(), 0o755)
 	}
-	switch err := os.Mkdir(s.dir(), 0o755); {
+	switch {
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("lab %s is up already: take it down with `weft lab down %s`, or give this one another name", s.Name, s.Name)
 	case err != nil:

@@ -1,6 +1,7 @@
 package openflow
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -95,6 +96,9 @@ func codecs() []codec {
 		message("hello", only13,
 			func(r *rand.Rand, v Version) Versions { return Versions(r.Uint32())&^1 | 1<<V13 },
 			func(v Version, dst []byte, xid uint32, x Versions) ([]byte, error) {
+				if x&^1 == 0 {
+					return dst, errors.New("a peer that speaks no version")
+				}
 				var list []Version
 				for v := Version(1); v < 32; v++ {
 					if x.Has(v) {

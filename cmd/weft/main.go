@@ -65,7 +65,7 @@ of real switches to try it in.`,
 	}
 	add("run", upCommand(), checkCommand())
 	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand())
-	add("work", labCommand(), benchCommand())
+	add("work", demoCommand(), labCommand(), benchCommand())
 	root.AddCommand(versionCommand())
 	root.InitDefaultCompletionCmd()
 	strict(root)

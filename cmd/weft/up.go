@@ -187,7 +187,7 @@ func (o *upOptions) plan(all []weft.Spec, listen []string) (deploy.Config, error
 		set = append(set, "southbound.listen="+string(list))
 	}
 	if o.http != "" {
-		set = append(set, "gateway.listen="+fmt.Sprintf("%q", o.http))
+		set = append(set, "gateway.listen="+o.http)
 	}
 	var errs []error
 	for _, assignment := range append(set, o.set...) {

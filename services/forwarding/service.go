@@ -97,11 +97,25 @@ func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 			}
 		}
 	})
+	ignore(env, api.PortChangedEvent)
+	ignore(env, api.PortRoleChangedEvent)
+	ignore(env, api.LinkChangedEvent)
+	ignore(env, api.PathsConvergedEvent)
+	ignore(env, api.HostChangedEvent)
+	ignore(env, api.FlowsObservedEvent)
+	ignore(env, api.FlowRemovedEvent)
+	ignore(env, api.SwitchErrorEvent)
 	weft.Handle(env, api.ListRoutes, func(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
 		return &api.ListRoutesResponse{}, nil
 	})
 	weft.Handle(env, api.GetFlooding, func(context.Context, *api.GetFloodingRequest) (*api.Flooding, error) { return &api.Flooding{}, nil })
 	return weft.Serve(ctx, env)
+}
+
+// ignore subscribes to events that are of no use in this mode: a Spec declares
+// what any mode needs.
+func ignore[E any](env *weft.Env, s api.Subject[E]) {
+	weft.On(env, s, func(context.Context, *E) {})
 }
 
 // missEntry is the table miss: what no entry matches goes to the controller

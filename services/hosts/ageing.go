@@ -1,26 +1,25 @@
 package hosts
 
 import (
-	"math"
 	"net/netip"
 
 	"weft/flow"
 )
 
 // advance does what happens by itself by now: claims are decided, hosts at lost
-// places and silent ones given up. Questions to hosts go into d. It returns
-// when there is something to do again.
-func (t *table) advance(now int64, d *flow.Decision) int64 {
+// places and silent ones given up. Questions to hosts go into d.
+func (t *table) advance(now int64, d *flow.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now < t.deadline {
-		return t.deadline
+	if t.judging.come(now) {
+		t.judge(now, d)
 	}
-	t.deadline = math.MaxInt64
-	t.judge(now, d)
-	t.evict(now)
-	t.age(now, d)
-	return t.deadline
+	if t.evicting.come(now) {
+		t.evict(now)
+	}
+	if t.ageing.come(now) {
+		t.age(now, d)
+	}
 }
 
 // age gives up hosts that have been silent for Age, and asks those that have
@@ -42,6 +41,6 @@ func (t *table) age(now int64, d *flow.Decision) {
 			}
 			next = min(h.asked+age/10, seen+age)
 		}
-		t.due(max(next, now+age/100))
+		t.ageing.at(max(next, now+age/100))
 	})
 }

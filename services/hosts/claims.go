@@ -53,7 +53,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 		c.since, c.asked = s.now, 1
 		t.claims[c.key] = &c
 		t.ask(holder, c.key.ip, d)
-		t.due(s.now + int64(t.cfg.Verify)/2)
+		t.judging.at(s.now + int64(t.cfg.Verify)/2)
 		return unverified
 	case old.refused > s.now || old.by != c.by || old.at != c.at:
 		return spoofed
@@ -81,7 +81,7 @@ func (t *table) resolve(now int64, c *claim) refusal {
 	switch {
 	case heard > c.since:
 		c.refused = now + int64(t.cfg.Penalty)
-		t.due(c.refused)
+		t.judging.at(c.refused)
 		return spoofed
 	case now-c.since < int64(t.cfg.Verify) && h.at.Load().alive():
 		return unverified
@@ -120,13 +120,13 @@ func (t *table) judge(now int64, d *flow.Decision) {
 				t.ask(t.host(c.key.who), c.key.ip, d)
 			}
 			if c.asked == 1 {
-				t.due(c.since + verify/2)
+				t.judging.at(c.since + verify/2)
 			} else {
-				t.due(c.since + verify)
+				t.judging.at(c.since + verify)
 			}
 		case spoofed:
 			if c.refused > now {
-				t.due(c.refused)
+				t.judging.at(c.refused)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 		a.gone, a.since = !connected, now
 	}
 	if !connected {
-		t.due(now + int64(t.cfg.SwitchGrace))
+		t.evicting.at(now + int64(t.cfg.SwitchGrace))
 		return
 	}
 	listed := map[flow.Port]bool{}
@@ -113,7 +113,7 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 func (t *table) lower(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
-		t.due(now + int64(t.cfg.PortGrace))
+		t.evicting.at(now + int64(t.cfg.PortGrace))
 	}
 }
 
@@ -152,9 +152,9 @@ func (t *table) evict(now int64) {
 					t.remove(h)
 				}
 			} else if len(p.hosts) > 0 && p.sw.gone {
-				t.due(p.sw.since + int64(t.cfg.SwitchGrace))
+				t.evicting.at(p.sw.since + int64(t.cfg.SwitchGrace))
 			} else if len(p.hosts) > 0 && p.down {
-				t.due(p.since + int64(t.cfg.PortGrace))
+				t.evicting.at(p.since + int64(t.cfg.PortGrace))
 			}
 			if len(p.hosts) == 0 && !t.claimed(p) {
 				delete(a.places, n)

@@ -60,9 +60,12 @@ func BenchmarkKnownHostParallel(b *testing.B) {
 	b.RunParallel(func(p *testing.PB) {
 		s := r.open(1, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		var d flow.Decision
+		own := make([]flow.PacketIn, 16)
+		for i := range own {
+			own[i] = *list[i]
+		}
 		for i := 0; p.Next(); i++ {
-			in := *list[i&15]
-			s(&in, &d)
+			s(&own[i&15], &d)
 		}
 	})
 }

@@ -23,7 +23,23 @@ type table struct {
 	links    map[flow.Location]bool // ports that are links
 	claims   map[claimKey]*claim
 	count    int
-	deadline int64 // nothing happens by itself before this time
+	// Before these times nothing happens by itself.
+	judging, evicting, ageing deadline
+}
+
+// A deadline is the time before which there is nothing to do.
+type deadline int64
+
+// at brings a deadline forward.
+func (d *deadline) at(t int64) { *d = min(*d, deadline(t)) }
+
+// come reports whether a deadline has come, and if so puts it off.
+func (d *deadline) come(now int64) bool {
+	if now < int64(*d) {
+		return false
+	}
+	*d = math.MaxInt64
+	return true
 }
 
 func newTable(cfg *Config) *table {
@@ -34,12 +50,9 @@ func newTable(cfg *Config) *table {
 	return &table{
 		cfg: cfg, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey]*claim{},
-		deadline: math.MaxInt64,
+		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64,
 	}
 }
-
-// due says that something happens by itself at a time.
-func (t *table) due(at int64) { t.deadline = min(t.deadline, at) }
 
 // A sighting is a packet of a host at an edge port.
 type sighting struct {
@@ -99,7 +112,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	t.count++
 	t.put(h)
 	t.news.add(h)
-	t.due(s.now + int64(t.cfg.Age)*8/10)
+	t.ageing.at(s.now + int64(t.cfg.Age)*8/10)
 	return h, accepted
 }
 

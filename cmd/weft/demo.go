@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weft/lab"
+)
+
+func demoCommand() *cobra.Command {
+	d := &demo{}
+	var keep bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the controller at work on a network of real switches",
+		Long: `Show the controller at work: start it, bring up a lab of ten Open vSwitch
+switches with loops and eight hosts, wait for discovery, ping all pairs over
+IPv4 and IPv6, cut a link under a running ping, kill the controller with SIGKILL
+under traffic and restart it, and print what came of it. Exit status 1 if
+anything fell short.
+
+On a terminal the controller and the lab are left running, to be looked at;
+weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
+what it made. It needs root and Open vSwitch.`,
+		Example: `  weft demo
+  CI=1 weft demo
+  weft demo stop`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			if !cmd.Flags().Changed("keep") {
+				keep = os.Getenv("CI") == "" && terminal(os.Stdout)
+			}
+			return d.run(ctx, cmd, keep)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&d.listen, "listen", "127.0.0.1:6653", "HOST:PORT where the switches connect")
+	f.StringVar(&d.http, "http", "127.0.0.1:8181", "HOST:PORT of the northbound")
+	f.StringVar(&d.topology, "topology", "demo", "the lab's topology; see weft lab up")
+	f.StringVar(&d.dir, "dir", "/run/weft/demo", "directory of the controller's state and log")
+	f.BoolVar(&keep, "keep", false, "leave controller and lab running (default: on a terminal)")
+	cmd.AddCommand(&cobra.Command{
+		Use:     "stop",
+		Short:   "Take down what a demo has left running",
+		Example: "  weft demo stop",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return (&demo{dir: "/run/weft/demo", out: cmd.OutOrStdout()}).stop(context.Background())
+		},
+	})
+	return cmd
+}
+
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// demoLab is the name of the demo's lab.
+const demoLab = "demo"
+
+// demo is one run.
+type demo struct {
+	listen, http, topology, dir string
+
+	out     io.Writer
+	began   time.Time
+	lab     *lab.Lab
+	results []demoResult
+}
+
+// demoResult is a line of the summary.
+type demoResult struct {
+	what, figure string
+	err          error
+}
+
+// errDemo is the demo's error once the summary has said what fell short.
+var errDemo = errors.New("the demo fell short; see the summary")
+
+func (d *demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err error) {
+	d.out, d.began = cmd.OutOrStdout(), time.Now()
+	if os.Geteuid() != 0 {
+		return errors.New("the demo makes network namespaces and so needs root; try sudo weft demo")
+	}
+	if err := d.stop(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if keep && err == nil {
+			return
+		}
+		d.progress("taking down controller and lab")
+		err = errors.Join(err, d.stop(context.WithoutCancel(ctx)))
+	}()
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) (figure string, err error)
+	}{
+		{"controller up, one process, embedded store", d.startController},
+		{"lab of real switches up", d.startLab},
+		{"switches, links and ports discovered", d.awaitDiscovery},
+		{"ping all pairs, IPv4", func(ctx context.Context) (string, error) { return d.pingAll(ctx, false) }},
+		{"ping all pairs, IPv6", func(ctx context.Context) (string, error) { return d.pingAll(ctx, true) }},
+		{"weft get flows agrees with ovs-ofctl", d.compareFlows},
+		{"link cut under a running ping", d.cutLink},
+		{"controller killed (SIGKILL) under traffic", d.killController},
+		{"ping all pairs after the restart", func(ctx context.Context) (string, error) { return d.pingAll(ctx, false) }},
+	} {
+		d.progress(step.what)
+		figure, err := step.do(ctx)
+		d.results = append(d.results, demoResult{step.what, figure, err})
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if err != nil {
+			d.progress("failed: " + err.Error())
+			if d.lab == nil || len(d.results) <= 3 {
+				break // nothing else can work
+			}
+		}
+	}
+	if err := d.summary(); err != nil {
+		return err
+	}
+	if keep {
+		d.next()
+	}
+	return nil
+}
+
+func (d *demo) progress(what string) {
+	fmt.Fprintf(d.out, "%6.1fs  %s\n", time.Since(d.began).Seconds(), what)
+}
+
+// summary prints the results, and is errDemo if any of them is an error.
+func (d *demo) summary() error {
+	fmt.Fprintln(d.out)
+	w := tabwriter.NewWriter(d.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECK\tRESULT\tFIGURES")
+	var failed error
+	for _, r := range d.results {
+		verdict := "ok"
+		if r.err != nil {
+			verdict, failed = "FAILED", errDemo
+			r.figure = strings.TrimSpace(r.figure + " " + r.err.Error())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.what, verdict, r.figure)
+	}
+	w.Flush()
+	return failed
+}
+
+func (d *demo) next() {
+	server := ""
+	if d.http != "127.0.0.1:8181" {
+		server = " --server http://" + d.http
+	}
+	fmt.Fprintf(d.out, `
+Controller and lab are running: http://%s (log in %s)
+Try:
+  weft get switches%[3]s          and links, hosts, flows, routes, paths, services
+  weft trace 10.0.0.1 10.0.0.4%[3]s   which entry of which switch a packet meets
+  weft events%[3]s                what happens, as it happens
+  weft lab ping h1 h8 -c -1      a ping to look at, until interrupted
+  weft lab link s1 s6 down       cut a link, and up again
+  weft lab exec h1 -- bash       a shell in a host
+  weft demo stop                 when you have seen enough
+`, d.http, filepath.Join(d.dir, "controller.log"), server)
+}
+
+// stop takes down what this or an earlier demo has made.
+func (d *demo) stop(ctx context.Context) error {
+	err := lab.Down(ctx, demoLab)
+	return errors.Join(err, d.endController(), os.RemoveAll(d.dir))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+// startController starts the controller as a process of its own, which
+// outlives the demo, and waits until it answers.
+func (d *demo) startController(ctx context.Context) (string, error) {
+	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+		return "", err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	log, err := os.OpenFile(filepath.Join(d.dir, "controller.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer log.Close()
+	began := time.Now()
+	c := exec.Command(exe, "up", "--listen", d.listen, "--http", d.http, "--data-dir", filepath.Join(d.dir, "data"))
+	c.Stdout, c.Stderr = log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.Start(); err != nil {
+		return "", err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	if err := os.WriteFile(d.pidFile(), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
+		return "", err
+	}
+	for {
+		err := d.ask(ctx, func(n *controller) error {
+			_, err := n.GetInfo(n.ctx, &api.GetInfoRequest{})
+			return err
+		})
+		if err == nil {
+			return fmt.Sprintf("in %.1f s", time.Since(began).Seconds()), nil
+		}
+		select {
+		case <-ended:
+			text, _ := os.ReadFile(log.Name())
+			return "", fmt.Errorf("the controller ended:\n%s", lastLines(string(text), 5))
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Since(began) > 20*time.Second {
+			return "", fmt.Errorf("the controller does not answer: %w", err)
+		}
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func (d *demo) pidFile() string { return filepath.Join(d.dir, "controller.pid") }
+
+// controllerProcess returns the controller's process, nil if there is none: a
+// process of that number that runs something else is not it.
+func (d *demo) controllerProcess() *os.Process {
+	text, err := os.ReadFile(d.pidFile())
+	if err != nil {
+		return nil
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !strings.Contains(string(line), filepath.Join(d.dir, "data")) {
+		return nil
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// endController stops the controller, by force if it does not stop by itself.
+func (d *demo) endController() error {
+	p := d.controllerProcess()
+	if p == nil {
+		return nil
+	}
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if err := p.Signal(signal); err != nil {
+			return nil
+		}
+		for range 100 {
+			if d.controllerProcess() == nil {
+				return nil
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	return errors.New("the controller does not end")
+}
+
+// ask makes calls of the controller's northbound.
+func (d *demo) ask(ctx context.Context, f func(*controller) error) error {
+	cmd := &cobra.Command{}
+	cmd.SetContext(ctx)
+	r := &remote{server: "http://" + d.http, timeout: 10 * time.Second}
+	c, done, err := r.dial(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return f(c)
+}

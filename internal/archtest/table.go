@@ -1,0 +1,100 @@
+package archtest
+
+import (
+	"path"
+	"strings"
+)
+
+// row says what the packages of a folder may import. Patterns are those of
+// path.Match; the root is ".". Everybody may import the standard library.
+type row struct {
+	dir     string
+	inside  []string // folders of this module
+	outside []string // prefixes of other modules' packages; "*": any
+}
+
+// codes are the kinds of errors, which are gRPC's.
+const codes = "google.golang.org/grpc/codes"
+
+// table is who may import whom. The first row that matches a folder counts.
+var table = []row{
+	{"flow", nil, nil},
+	{"packet", []string{"flow"}, nil},
+	{"openflow", []string{"flow"}, nil},
+	{"openflow/*", []string{"openflow", "flow", "packet"}, nil},
+	{"api", []string{"flow"}, []string{
+		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
+	}},
+	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
+	{"services/southbound", []string{".", "flow", "packet", "api", "openflow"}, []string{"*"}},
+	{"services/*", []string{".", "flow", "packet", "api"}, []string{"*"}},
+	{"services", []string{".", "services/*"}, nil},
+	{"transport", nil, nil},
+	{"transport/transporttest", []string{"transport"}, nil},
+	{"transport/*", []string{"transport"}, []string{"*"}},
+	{"bus", []string{".", "api"}, []string{nats, codes}},
+	{"bus/bustest", []string{".", "api"}, []string{codes}},
+	{"plan", []string{".", "api", "flow"}, []string{"gonum.org/"}},
+	{"deploy", []string{".", "flow", "api", "plan", "bus", "transport", "transport/*"}, []string{
+		"github.com/goccy/go-yaml", metricsClient, codes,
+	}},
+	{"deploy/*", []string{".", "flow", "api", "plan", "bus", "transport", "transport/*", "deploy"}, []string{"*"}},
+	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, codes}},
+	{"lab", []string{"flow", "packet"}, []string{"*"}},
+	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
+	{"loom", nil, nil},
+	{"internal/*", nil, nil},
+	{"experiments", []string{"*", "*/*"}, []string{"*"}},
+	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
+	{"test", []string{"*", "*/*"}, []string{"*"}},
+	{"cmd/weft", []string{"*", "*/*"}, []string{"*"}},
+}
+
+const (
+	nats          = "github.com/nats-io/"
+	metricsClient = "github.com/prometheus/client_golang/"
+)
+
+// suites are the packages made for tests; any test may import them.
+var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest"}
+
+// keepers are libraries with one importer each; the reason goes into the
+// message.
+var keepers = []struct{ prefix, dir, instead string }{
+	{nats, "bus", "keep state and events through weft.State and weft.Publish"},
+	{"github.com/vishvananda/", "lab", "let package lab touch links and namespaces"},
+}
+
+// starters are the files of cmd/weft that run services. All others talk to a
+// running controller, by its northbound API only.
+var starters = []string{"up.go", "check.go"}
+
+// rowOf returns the rules of a folder; false if the table has none.
+func rowOf(dir string) (row, bool) {
+	for _, r := range table {
+		if ok, err := path.Match(r.dir, dir); ok && err == nil {
+			return r, true
+		}
+	}
+	return row{}, false
+}
+
+// imports checks the import table.
+func (c *check) imports() {
+	for i := range c.files {
+		f := &c.files[i]
+		r, ok := rowOf(f.dir)
+		if !ok {
+			c.fail(f, nil, "folder %s has no row in the import table; add it to internal/archtest/table.go and to ARCHITECTURE.md", f.dir)
+			continue
+		}
+		for _, spec := range f.syntax.Imports {
+			p := imported(spec)
+			if dir, ours := within(p); ours {
+				c.inside(f, r, spec, dir)
+			} else if strings.Contains(strings.SplitN(p, "/", 2)[0], ".") {
+				c.outside(f, r, spec, p)
+			}
+		}
+	}
+}

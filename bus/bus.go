@@ -1,7 +1,7 @@
 // Package bus is durable state over NATS JetStream: a server embedded in the
 // process by default, or an external cluster. It is the only importer of NATS.
 //
-// cmd/weft and deploy import it. It imports weft, api and NATS.
+// cmd/weft and tests import it. It imports weft, api and NATS.
 package bus
 
 import (

@@ -2,8 +2,10 @@ package bus_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,6 +173,28 @@ func TestReopen(t *testing.T) {
 		if _, err := b.Put(t.Context(), "a", nil); err == nil {
 			t.Error("a closed store takes a value")
 		}
+	}
+}
+
+func TestServerLogsAtDebug(t *testing.T) {
+	var log bytes.Buffer
+	s, err := bus.Open(t.Context(), bus.Config{
+		Directory: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	for _, line := range lines {
+		if !strings.Contains(line, "level=DEBUG") || !strings.Contains(line, "from=nats") {
+			t.Errorf("unexpected line: %s", line)
+		}
+	}
+	if len(lines) < 5 {
+		t.Errorf("only %d lines of the server's", len(lines))
 	}
 }
 

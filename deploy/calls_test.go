@@ -167,6 +167,31 @@ func TestCallTwice(t *testing.T) {
 	})
 }
 
+// BenchmarkRuntimeCall is Call without what weft.Call adds.
+func BenchmarkRuntimeCall(b *testing.B) {
+	host := &api.Host{}
+	var rt weft.Runtime
+	specs := []weft.Spec{
+		answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) { return host, nil }),
+		client(func(context.Context, *weft.Env) error { return nil }),
+	}
+	start(b, deploy.Config{Specs: specs, StandIns: map[string]func(context.Context, weft.Runtime) error{
+		"gateway": func(ctx context.Context, r weft.Runtime) error {
+			rt = r
+			err := r.Ready(ctx)
+			<-ctx.Done()
+			return err
+		},
+	}})
+	method, req := specs[1].Calls[0], &api.FindHostRequest{Address: "10.0.0.1"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := rt.Call(b.Context(), method, req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkCall(b *testing.B) {
 	for _, encoded := range []bool{false, true} {
 		b.Run(fmt.Sprintf("encoded=%v", encoded), func(b *testing.B) {

@@ -3,7 +3,7 @@
 // and stops them as one worker. It is given the Specs and imports no service.
 //
 // cmd/weft, wefttest and tests of the whole system import it. It imports weft,
-// transport, bus, and the libraries for YAML and for metrics.
+// flow, api, transport, and the libraries for YAML and for metrics.
 package deploy
 
 import (

@@ -350,6 +350,27 @@ func pipeline(t testing.TB, c deploy.Config, stages ...weft.Spec) func(flow.DPID
 	return func(sw flow.DPID) weft.StageFunc { return weft.Pipeline(env, sw) }
 }
 
+// TestPanicInStageIsTheStages checks that a panic is counted where it comes
+// from.
+func TestPanicInStageIsTheStages(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	next := func(flow.DPID) weft.StageFunc {
+		return func(*flow.PacketIn, *flow.Decision) flow.Verdict { return flow.Next }
+	}
+	broken := func(flow.DPID) weft.StageFunc {
+		return func(*flow.PacketIn, *flow.Decision) flow.Verdict { panic("no port") }
+	}
+	open := pipeline(t, deploy.Config{Registry: registry}, stageSpec("discovery", next), stageSpec("hosts", broken), stageSpec("forwarding", next))
+	if v := open(1)(&flow.PacketIn{}, &flow.Decision{}); v != flow.Drop {
+		t.Errorf("verdict %v, want Drop", v)
+	}
+	for name, want := range map[string]float64{"discovery": 0, "hosts": 1, "forwarding": 0, "southbound": 0} {
+		if n := value(t, registry, "weft_deploy_panics", name); n != want {
+			t.Errorf("%v panics of %s, want %v", n, name, want)
+		}
+	}
+}
+
 func BenchmarkPipeline(b *testing.B) {
 	for _, n := range []int{1, 3} {
 		b.Run(fmt.Sprintf("stages=%d", n), func(b *testing.B) {

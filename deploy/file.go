@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -26,7 +27,7 @@ type File struct {
 	Pipeline []string // empty: the default
 	Settings *Settings
 
-	lines map[string]int // of the services' names
+	lines map[string]int // of the keys, and of names in lists as key.name
 }
 
 // LoadConfig reads a configuration file. Whether its sections fit the services
@@ -55,9 +56,13 @@ func LoadConfig(path string) (*File, error) {
 	var errs []error
 	for _, entry := range list {
 		line := entry.Key.GetToken().Position.Line
+		f.lines[keyOf(entry)] = line
 		switch key := keyOf(entry); key {
 		case "services":
 			f.Services, err = f.names(key, entry.Value)
+			if err == nil && len(f.Services) == 0 {
+				err = fmt.Errorf("%s:%d: services: the list is empty; leave the key out to run all", path, line)
+			}
 		case "pipeline":
 			f.Pipeline, err = f.names(key, entry.Value)
 		default:
@@ -123,13 +128,33 @@ func Check(path string, specs []weft.Spec) error {
 	if err != nil {
 		return err
 	}
+	return f.Check(specs)
+}
+
+// Check reports everything that is wrong with the configuration, and with what
+// has been added to its Settings since, for the given services.
+func (f *File) Check(specs []weft.Spec) error {
 	chosen, err := f.Select(specs)
 	if err != nil {
 		return err
 	}
-	_, err = stages(chosen, f.Pipeline)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+	_, order := stages(chosen, f.Pipeline)
+	return errors.Join(f.at("services", CheckSpecs(chosen)), f.at("pipeline", order), f.Settings.check(chosen))
+}
+
+// at says of errors, each on a line, that they are due to a key, if the file
+// has it.
+func (f *File) at(key string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return errors.Join(CheckSpecs(chosen), err, f.Settings.check(chosen))
+	place := f.Path
+	if line, ok := f.lines[key]; ok {
+		place = fmt.Sprintf("%s:%d", f.Path, line)
+	}
+	var errs []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		errs = append(errs, fmt.Errorf("%s: %s", place, line))
+	}
+	return errors.Join(errs...)
 }

@@ -13,7 +13,7 @@ func (s *service) Pipeline(sw flow.DPID) weft.StageFunc {
 	if !s.spec.Pipeline {
 		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.spec.Name))
 	}
-	var stages []weft.StageFunc
+	w := &walk{}
 	for _, st := range s.worker.pipeline {
 		f := st.openStage(sw)
 		if f == nil {
@@ -22,26 +22,43 @@ func (s *service) Pipeline(sw flow.DPID) weft.StageFunc {
 		if s.worker.wire != nil {
 			f = st.encodedStage(f)
 		}
-		stages = append(stages, f)
+		w.stages, w.owners = append(w.stages, f), append(w.owners, st)
 	}
-	switch len(stages) {
-	case 0:
-		return func(*flow.PacketIn, *flow.Decision) flow.Verdict { return flow.Next }
-	case 1:
-		stage := stages[0]
-		return func(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
-			defer s.dropOnPanic(d, &v)
-			return stage(in, d)
+	if len(w.stages) == 1 {
+		return w.single
+	}
+	return w.all
+}
+
+// walk is the opened pipeline of one switch.
+type walk struct {
+	stages []weft.StageFunc
+	owners []*service // of the stages
+}
+
+func (w *walk) all(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+	at := 0
+	defer w.dropOnPanic(&at, d, &v)
+	for at = range w.stages {
+		if v := w.stages[at](in, d); v != flow.Next {
+			return v
 		}
 	}
-	return func(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
-		defer s.dropOnPanic(d, &v)
-		for _, stage := range stages {
-			if v := stage(in, d); v != flow.Next {
-				return v
-			}
-		}
-		return flow.Next
+	return flow.Next
+}
+
+func (w *walk) single(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+	at := 0
+	defer w.dropOnPanic(&at, d, &v)
+	return w.stages[0](in, d)
+}
+
+// dropOnPanic, deferred, makes of a panic in a stage a dropped packet.
+func (w *walk) dropOnPanic(at *int, d *flow.Decision, v *flow.Verdict) {
+	if p := recover(); p != nil {
+		_ = w.owners[*at].panicked("the stage", p) // logged there
+		d.Reset()
+		*v = flow.Drop
 	}
 }
 
@@ -54,13 +71,4 @@ func (s *service) openStage(sw flow.DPID) weft.StageFunc {
 		panic(fmt.Sprintf("the stage of %s is not set up yet; open the pipeline after weft.Ready", s.spec.Name))
 	}
 	return open(sw)
-}
-
-// dropOnPanic, deferred, makes of a panic in the pipeline a dropped packet.
-func (s *service) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
-	if p := recover(); p != nil {
-		_ = s.panicked("a stage of the pipeline", p) // logged there
-		d.Reset()
-		*v = flow.Drop
-	}
 }

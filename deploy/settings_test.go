@@ -244,7 +244,8 @@ func TestFileMistakes(t *testing.T) {
 		{"settings of a service left out", "services: [paths]\nhosts:\n  on: true\n", 2, "which is not among the services that run: paths"},
 		{"nothing to configure", "paths:\n  a: 1\n", 1, "service paths has nothing to configure"},
 		{"two documents", "hosts:\n---\npaths:\n", 0, "2 YAML documents"},
-		{"pipeline", "pipeline: [hosts]\n", 0, "service hosts is not a stage"},
+		{"pipeline", "pipeline: [hosts]\n", 1, "pipeline: service hosts is not a stage"},
+		{"no services", "services: []\n", 1, "services: the list is empty; leave the key out to run all"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := writeFile(t, c.text)

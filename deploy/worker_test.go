@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,43 @@ func TestSetUpMistakes(t *testing.T) {
 			return weft.Serve(ctx, env)
 		})
 		wantError(t, run(t, deploy.Config{Specs: []weft.Spec{quiet, listener(serve)}}), "lists hosts.HostChanged in Subscribes, but has no handler")
+	})
+}
+
+// TestNothingIsLeftBehind counts goroutines before and after a worker that has
+// called and published.
+func TestNothingIsLeftBehind(t *testing.T) {
+	inBothModes(t, func(t *testing.T, encoded bool) {
+		before := runtime.NumGoroutine()
+		serving := server(func(ctx context.Context, env *weft.Env) error {
+			weft.Handle(env, api.FindHost, func(context.Context, *api.FindHostRequest) (*api.Host, error) {
+				weft.Publish(env, api.HostChangedEvent, numbered(1))
+				return &api.Host{}, nil
+			})
+			return weft.Serve(ctx, env)
+		})
+		called := make(chan struct{})
+		stop := start(t, deploy.Config{Encoded: encoded, Specs: []weft.Spec{
+			serving, hearing(func(context.Context, *api.HostChanged) {}),
+			client(func(ctx context.Context, env *weft.Env) error {
+				if err := weft.Ready(ctx, env); err != nil {
+					return err
+				}
+				_, err := weft.Call(ctx, env, api.FindHost, &api.FindHostRequest{})
+				close(called)
+				<-ctx.Done()
+				return err
+			}),
+		}})
+		<-called
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+			}
+		}
 	})
 }
 

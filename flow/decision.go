@@ -69,7 +69,7 @@ func (d *Decision) AddFlow(sw DPID) *Mod {
 	n := len(d.Flows)
 	if n < cap(d.Flows) {
 		d.Flows = d.Flows[:n+1]
-		d.Flows[n] = Mod{}
+		d.Flows[n].clear()
 	} else {
 		d.Flows = append(d.Flows, Mod{})
 	}

@@ -153,6 +153,19 @@ type Mod struct {
 	CookieMask Cookie
 }
 
+// clear makes m the zero Mod. A mask is zero already unless a field is masked.
+func (m *Mod) clear() {
+	e := &m.Entry
+	if e.Match.Masked != 0 {
+		e.Match.Mask = Key{}
+	}
+	e.Match.Set, e.Match.Masked, e.Match.Key = 0, 0, Key{}
+	e.Table, e.Goto, e.Clear, e.HasWrite, e.Priority = 0, 0, false, false, 0
+	e.IdleTimeout, e.HardTimeout, e.Flags, e.Meter = 0, 0, 0, 0
+	e.Cookie, e.Metadata, e.MetaMask, e.Apply, e.Write = 0, 0, 0, nil, nil
+	m.Command, m.BufferID, m.OutPort, m.OutGroup, m.CookieMask = 0, 0, 0, 0, 0
+}
+
 // GroupKind is the type of a group (OpenFlow 1.3.5 §5.6.1).
 type GroupKind uint8
 

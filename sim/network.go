@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type Network struct {
 	start time.Time
 	now   int64 // nanoseconds since start, of this turn of the loop
 	sweep int64 // when to look after idle things next
+	yield int64 // when to let other goroutines run
 	dirty []*node
 	load  *load
 	stats Stats
@@ -168,7 +170,7 @@ func (n *Network) Run(ctx context.Context) error {
 			n.sweep = n.now + int64(sweepEvery)
 			n.sweepAll()
 		}
-		k, err := unix.EpollWait(n.epoll, events, n.patience())
+		k, err := n.wait(events)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("simulated network: epoll: %w", err)
 		}
@@ -190,6 +192,22 @@ func (n *Network) Run(ctx context.Context) error {
 		n.dirty = n.dirty[:0]
 	}
 	return nil
+}
+
+// Under load the loop gives other goroutines of the process a turn this often,
+// and does not sleep for longer either.
+const yieldEvery = 2 * time.Millisecond
+
+// wait waits for events.
+func (n *Network) wait(events []unix.EpollEvent) (int, error) {
+	if n.load == nil {
+		return unix.EpollWait(n.epoll, events, n.patience())
+	}
+	if n.now >= n.yield {
+		n.yield = n.now + int64(yieldEvery)
+		runtime.Gosched()
+	}
+	return waitBriefly(n.epoll, events, min(n.patience(), int(yieldEvery/time.Millisecond)))
 }
 
 // clock returns nanoseconds since the network was made, never 0.

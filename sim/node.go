@@ -179,23 +179,22 @@ func (nd *node) newXid() uint32 {
 func (nd *node) read() bool {
 	n := nd.net
 	have := copy(n.in, nd.partial)
-	k, err := unix.Read(nd.fd, n.in[have:])
+	k, err := readNow(nd.fd, n.in[have:])
 	switch {
-	case k > 0:
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+	case err == unix.EAGAIN || err == unix.EINTR:
 		return true
-	case err != nil:
+	case err != 0:
 		nd.lose(err)
 		return false
-	default:
+	case k == 0:
 		nd.lose(errors.New("closed by the controller"))
 		return false
 	}
 	nd.heard, nd.probed = n.now, false
-	rest, err := nd.take(n.in[:have+k])
-	if err != nil {
+	rest, bad := nd.take(n.in[:have+k])
+	if bad != nil {
 		nd.flush()
-		nd.lose(err)
+		nd.lose(bad)
 		return false
 	}
 	if nd.fd < 0 {
@@ -276,12 +275,15 @@ func (nd *node) flush() {
 
 // write writes b as far as the socket takes it; false if the connection is gone.
 func (nd *node) write(b []byte) (int, bool) {
-	k, err := unix.Write(nd.fd, b)
-	if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
-		nd.lose(err)
-		return 0, false
+	k, err := writeNow(nd.fd, b)
+	switch err {
+	case 0:
+		return k, true
+	case unix.EAGAIN, unix.EINTR:
+		return 0, true
 	}
-	return max(k, 0), true
+	nd.lose(err)
+	return 0, false
 }
 
 // interest tells epoll what the switch waits for.

@@ -277,13 +277,22 @@ func (h *Harness) Restart() {
 // finish ends the test of one mode.
 func (h *Harness) finish() {
 	h.Stop()
+	for _, name := range h.rewritten() {
+		h.t.Errorf("%s was written to after it was sent", name)
+	}
+}
+
+// rewritten returns the messages of the service's that are no longer what they
+// were when they were sent.
+func (h *Harness) rewritten() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.sent {
 		if b, err := weft.Encode(nil, s.message); err != nil || !bytes.Equal(b, s.bytes) {
-			h.t.Errorf("%s was written to after it was sent", s.name)
+			names = append(names, s.name)
 		}
 	}
+	return names
 }
 
 // Bucket returns one of the service's buckets, named as in its Spec.

@@ -176,6 +176,9 @@ func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.To
 	r.ConnectedS = time.Since(began).Seconds()
 	fmt.Fprintf(progress, "%d switches connected after %.2f s\n", r.Switches, r.ConnectedS)
 	if err := benchAwaitLinks(limit, "http://"+north, topo, r, began, progress); err != nil {
+		if stats, bad := s.net.Stats(ctx); bad == nil && stats.Lost > 0 {
+			err = fmt.Errorf("%w; %d connections lost, the last: %s", err, stats.Lost, stats.LastLoss)
+		}
 		return s.child.failed(err)
 	}
 	r.BusyCPUS = s.child.cpu().Seconds()
@@ -246,9 +249,15 @@ func (got *benchLinks) compare(want map[benchLink]bool, r *benchDiscovery) int {
 	return len(found)
 }
 
+// Between looks at the links.
+const (
+	benchLookFrom = 50 * time.Millisecond
+	benchLookTo   = 500 * time.Millisecond
+)
+
 // benchAwaitLinks looks at the links that the controller knows until it knows
-// all. It waits five times as long between looks as a look takes, so as not to
-// measure itself.
+// all. It waits up to five times as long between looks as a look takes, so as
+// not to measure itself.
 func benchAwaitLinks(ctx context.Context, north string, topo *sim.Topology, r *benchDiscovery, began time.Time, progress io.Writer) error {
 	want := benchWanted(topo)
 	last := began
@@ -273,7 +282,7 @@ func benchAwaitLinks(ctx context.Context, north string, topo *sim.Topology, r *b
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d links found, each direction counted, and %d wrong ones: %w", found, len(want), r.WrongLinks, context.Cause(ctx))
-		case <-time.After(max(100*time.Millisecond, 5*time.Since(look))):
+		case <-time.After(min(max(5*time.Since(look), benchLookFrom), benchLookTo)):
 		}
 	}
 }

@@ -1,5 +1,154 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 
-func checkCommand() *cobra.Command { return &cobra.Command{Use: "check"} }
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/spf13/cobra"
+
+	"weft/deploy"
+	"weft/lab"
+	"weft/services"
+	"weft/services/gateway"
+)
+
+// checkResult is what is said of one file.
+type checkResult struct {
+	File     string    `json:"file"`
+	Kind     string    `json:"kind"` // configuration or topology
+	OK       bool      `json:"ok"`
+	Problems []problem `json:"problems"`
+}
+
+// problem is one mistake in a file.
+type problem struct {
+	Line    int    `json:"line"` // 0 if it is of no line
+	Message string `json:"message"`
+}
+
+func checkCommand() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Check a configuration or a topology, without starting anything",
+		Long: `Check files without starting anything: configurations of the controller, as for
+weft up --config, and topologies, as for weft lab up. Which of them a file is,
+its keys say. Every mistake is reported as FILE:LINE: what is wrong, and what is
+allowed.`,
+		Example: `  weft check weft.yaml
+  weft check triangle.yaml topology.graphml -o json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			results := []checkResult{}
+			wrong := 0
+			for _, path := range args {
+				r, err := checkFile(path)
+				if err != nil {
+					return err
+				}
+				wrong += len(r.Problems)
+				results = append(results, r)
+			}
+			err := out.print(cmd, results, func(t *table) {
+				for _, r := range results {
+					if r.OK {
+						fmt.Fprintf(t, "%s: a %s without mistakes\n", r.File, r.Kind)
+					}
+					for _, p := range r.Problems {
+						fmt.Fprintln(t, p.in(r.File))
+					}
+				}
+			})
+			switch {
+			case err != nil:
+				return err
+			case wrong == 1:
+				return fmt.Errorf("1 mistake")
+			case wrong > 1:
+				return fmt.Errorf("%d mistakes", wrong)
+			}
+			return nil
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+func (p problem) in(file string) string {
+	if p.Line == 0 {
+		return file + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", file, p.Line, p.Message)
+}
+
+// checkFile checks one file; the error is of reading it.
+func checkFile(path string) (checkResult, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return checkResult{}, fmt.Errorf("check: %w", err)
+	}
+	r := checkResult{File: path, Kind: "configuration", Problems: []problem{}}
+	switch {
+	case strings.EqualFold(filepath.Ext(path), ".graphml"):
+		r.Kind = "topology"
+		_, err = lab.LoadGraphML(path)
+	case isTopology(text):
+		r.Kind = "topology"
+		_, err = lab.Parse(path, text)
+	default:
+		err = deploy.Check(path, services.All(gateway.Process{}))
+	}
+	r.OK = err == nil
+	if err != nil {
+		r.Problems = problemsOf(path, err)
+	}
+	return r, nil
+}
+
+// problemsOf splits an error of several lines, each with the place.
+func problemsOf(path string, err error) (list []problem) {
+	for line := range strings.Lines(err.Error()) {
+		p := problem{Message: strings.TrimSuffix(strings.TrimRight(line, "\n"), ";")}
+		p.Message = strings.TrimPrefix(p.Message, path+": ")
+		if rest, ok := strings.CutPrefix(p.Message, path+":"); ok {
+			if number, text, ok := strings.Cut(rest, ": "); ok {
+				if n, err := strconv.Atoi(number); err == nil {
+					p = problem{n, text}
+				}
+			}
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// topologyKey are the beginnings of lines that only a topology has, for files
+// that are not well-formed.
+var topologyKey = regexp.MustCompile(`(?m)^["']?(switches|links|name|controller)["']?\s*:`)
+
+// isTopology reports whether a file is a topology: it has switches, links, a
+// name or a controller, or its hosts are a list; in a configuration they are
+// the section of a service.
+func isTopology(text []byte) bool {
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil || len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return topologyKey.Match(text)
+	}
+	for _, p := range mapping(file.Docs[0].Body) {
+		switch p.key {
+		case "switches", "links", "name", "controller":
+			return true
+		case "hosts":
+			if _, ok := p.value.(*ast.SequenceNode); ok {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,5 +1,138 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
 
-func eventsCommand() *cobra.Command { return &cobra.Command{Use: "events"} }
+	"github.com/coder/websocket"
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+)
+
+// maxEvent is the largest event that is read, in octets.
+const maxEvent = 64 << 20
+
+func eventsCommand() *cobra.Command {
+	var r remote
+	var out output
+	var subjects []string
+	var count int
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Follow what happens",
+		Long: `Follow what happens: switches, ports and links that come and go, hosts, routes,
+refusals; until interrupted. With -o json, one object per line.`,
+		Example: `  weft events
+  weft events --subjects discovery.LinkChanged,forwarding
+  weft events -o json | jq 'select(.subject == "hosts.HostChanged").event.host.mac'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if ctx == nil {
+				ctx = context.Background()
+			}
+			ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			conn, err := r.follow(ctx, cmd, subjects)
+			if err != nil {
+				return err
+			}
+			defer conn.CloseNow()
+			for n := 0; count == 0 || n < count; n++ {
+				_, text, err := conn.Read(ctx)
+				if ctx.Err() != nil {
+					return nil // interrupted
+				}
+				if err != nil {
+					return followEnded(err)
+				}
+				if err := printEvent(cmd.OutOrStdout(), out.format, text); err != nil {
+					return err
+				}
+			}
+			conn.Close(websocket.StatusNormalClosure, "")
+			return nil
+		},
+	}
+	r.flags(cmd)
+	cmd.Flags().StringSliceVar(&subjects, "subjects", nil, "only these kinds of event, or all those of a service (default all)")
+	cmd.Flags().IntVarP(&count, "count", "n", 0, "stop after this many events; 0 is never")
+	out.flag(cmd)
+	return cmd
+}
+
+// follow opens the event stream.
+func (r *remote) follow(ctx context.Context, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
+	u, err := r.address()
+	if err != nil {
+		return nil, wrongly(cmd, "%v", err)
+	}
+	target := *u
+	target.Path = "/v1/events"
+	if len(subjects) > 0 {
+		target.RawQuery = url.Values{"subjects": {strings.Join(subjects, ",")}}.Encode()
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	conn, resp, err := websocket.Dial(bounded, target.String(), &websocket.DialOptions{HTTPHeader: r.header(), HTTPClient: &http.Client{}})
+	switch {
+	case err == nil:
+		conn.SetReadLimit(maxEvent)
+		return conn, nil
+	case resp != nil && resp.StatusCode != 0:
+		var refusal struct{ Message string }
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+		if json.Unmarshal(body, &refusal) == nil && refusal.Message != "" {
+			return nil, errors.New(refusal.Message)
+		}
+		return nil, fmt.Errorf("%s answers %s; is it a controller of Weft's?", u, resp.Status)
+	}
+	if cause := (*url.Error)(nil); errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return nil, absent(u, err)
+}
+
+// followEnded says why the stream has ended.
+func followEnded(err error) error {
+	if c := (websocket.CloseError{}); errors.As(err, &c) {
+		return fmt.Errorf("the controller has ended the stream: %s", strings.TrimSpace(c.Reason+" ("+c.Code.String()+")"))
+	}
+	return fmt.Errorf("the connection to the controller is lost: %w", err)
+}
+
+// eventRecord is one event as the controller sends it.
+type eventRecord struct {
+	Time    time.Time       `json:"time"`
+	Subject string          `json:"subject"`
+	Event   json.RawMessage `json:"event"`
+}
+
+func printEvent(w io.Writer, format string, text []byte) error {
+	switch format {
+	case "json":
+		_, err := fmt.Fprintf(w, "%s\n", text)
+		return err
+	case "yaml":
+		b, err := yaml.JSONToYAML(text)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "---\n%s", b)
+		}
+		return err
+	}
+	var e eventRecord
+	if err := json.Unmarshal(text, &e); err != nil {
+		return fmt.Errorf("an event of the controller is not understood: %w", err)
+	}
+	_, err := fmt.Fprintf(w, "%s  %-26s %s\n", e.Time.Local().Format("15:04:05.000"), e.Subject, sentence(e.Subject, e.Event))
+	return err
+}

@@ -1,5 +1,207 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"strings"
 
-func flowCommand() *cobra.Command { return &cobra.Command{Use: "flow"} }
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/flow"
+)
+
+func flowCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "flow",
+		Short: "Add and delete flow entries",
+		Long: `Add and delete flow entries of the operator's own. The controller keeps them,
+sees that the switches have them, and puts them back after a restart of either.
+weft get flows --owner operator lists them.`,
+		Example: `  weft flow add --switch 1 --match eth_type=0x0800,ipv4_dst=10.0.0.9 --priority 50000
+  weft flow delete --all`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(flowAddCommand(&r), flowDeleteCommand(&r))
+	return cmd
+}
+
+// flowFlags describe one flow entry.
+type flowFlags struct {
+	file     string
+	sw       dpidFlag
+	table    uint8
+	priority uint16
+	match    []string
+	actions  []string
+	write    []string
+	goTo     uint8
+	idle     uint16
+	hard     uint16
+}
+
+const flowFileForm = `The file is YAML or JSON, a list of entries:
+
+  - dpid: 1
+    priority: 50000
+    match: {in_port: 1, eth_type: 0x0800, ipv4_dst: 10.0.0.0/24}
+    actions: [set_field:02:00:00:00:00:09->eth_dst, output:3]
+
+Further keys: table, write_actions, clear_actions, goto_table, meter, metadata,
+idle_timeout and hard_timeout (seconds), flags. The priority is 32768 if left
+out. What weft get flows -o yaml prints is understood, too.`
+
+func flowAddCommand(r *remote) *cobra.Command {
+	var o flowFlags
+	var noWait bool
+	var out output
+	cmd := &cobra.Command{
+		Use:   "add",
+		Short: "Add flow entries, or replace those with the same table, priority and match",
+		Long: `Add flow entries, or replace those with the same table, priority and match: one
+by flags, or many from a file. The answer says of each whether the switch has
+confirmed it. An entry without actions drops.
+
+` + flowFileForm,
+		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller
+  weft flow add --switch 1 --match ipv4_dst=10.0.0.0/8,eth_type=0x0800 --priority 50000     # drop
+  weft flow add -f flows.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			flows, err := o.entries(cmd)
+			if err != nil {
+				return err
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.AddFlows(c.ctx, &api.AddFlowsRequest{Flows: flows, NoWait: noWait})
+			if err != nil {
+				return err
+			}
+			if err := out.print(cmd, m, func(t *table) { flowsTable(t, m.Flows) }); err != nil {
+				return err
+			}
+			failed := 0
+			for _, w := range m.Flows {
+				if w.State == "failed" {
+					failed++
+				}
+			}
+			if failed > 0 {
+				return fmt.Errorf("%d of %d entries failed; the reason is beside them, and weft flow delete takes them back", failed, len(m.Flows))
+			}
+			return nil
+		},
+	}
+	o.flags(cmd)
+	f := cmd.Flags()
+	f.StringArrayVarP(&o.actions, "action", "a", nil, "an action, such as output:2, group:1, push_vlan:0x8100, set_field:5->vlan_vid, dec_ttl; may be repeated")
+	f.StringArrayVar(&o.write, "write-action", nil, "an action for the action set; may be repeated")
+	f.Uint8Var(&o.goTo, "goto-table", 0, "the next table; 0 is none")
+	f.Uint16Var(&o.idle, "idle-timeout", 0, "seconds without a packet after which it is removed; 0 is never")
+	f.Uint16Var(&o.hard, "hard-timeout", 0, "seconds after which it is removed; 0 is never")
+	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
+	out.flag(cmd)
+	return cmd
+}
+
+func flowDeleteCommand(r *remote) *cobra.Command {
+	var o flowFlags
+	var all bool
+	var out output
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete flow entries that were added",
+		Long: `Delete flow entries that were added with weft flow add: one by switch, table,
+priority and match; those of a file; or all, of one switch or of every switch.
+
+` + flowFileForm,
+		Example: `  weft flow delete --switch 1 --match in_port=1,eth_type=0x0806
+  weft flow delete -f flows.yaml
+  weft flow delete --all --switch 1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			req := &api.DeleteFlowsRequest{}
+			switch {
+			case all && (o.file != "" || len(o.match) > 0 || cmd.Flags().Changed("priority")):
+				return wrongly(cmd, "--all goes with --switch only")
+			case all:
+				if req.AllOf = o.sw.text; req.AllOf == "" {
+					req.AllOf = "all"
+				}
+			default:
+				var err error
+				if req.Flows, err = o.entries(cmd); err != nil {
+					return err
+				}
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.DeleteFlows(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%d entries deleted\n", m.Deleted) }); err != nil {
+				return err
+			}
+			if n := len(req.Flows); int(m.Deleted) < n {
+				return fmt.Errorf("%d of %d entries were not there; weft get flows --owner operator lists those that are", n-int(m.Deleted), n)
+			}
+			return nil
+		},
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all entries that were added")
+	out.flag(cmd)
+	return cmd
+}
+
+func (o *flowFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "file", "f", "", "file of entries (YAML or JSON); - is standard input")
+	f.VarP(&o.sw, "switch", "s", "the switch")
+	f.Uint8VarP(&o.table, "table", "t", 0, "the table")
+	f.Uint16VarP(&o.priority, "priority", "p", defaultPriority, "the priority, 0 to 65535")
+	f.StringArrayVarP(&o.match, "match", "m", nil, "the match, as field=value,...; may be repeated; left out, it matches every packet")
+	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+}
+
+// entries returns the entries that flags or file describe, checked.
+func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
+	if o.file != "" {
+		for _, name := range []string{"switch", "table", "priority", "match", "action", "write-action", "goto-table", "idle-timeout", "hard-timeout"} {
+			if cmd.Flags().Changed(name) {
+				return nil, wrongly(cmd, "--%s and --file: the file says it all", name)
+			}
+		}
+		return readFlowFile(o.file, cmd.InOrStdin())
+	}
+	if o.sw.text == "" {
+		return nil, wrongly(cmd, "name the switch with --switch, or give a file with --file")
+	}
+	match, err := flow.ParseMatchString(strings.Join(o.match, ","))
+	if err != nil {
+		return nil, wrongly(cmd, "--match: %v", err)
+	}
+	f := &api.FlowEntry{
+		Dpid: o.sw.text, Table: uint32(o.table), Priority: uint32(o.priority), Match: match.Text(),
+		Actions: o.actions, WriteActions: o.write, GotoTable: uint32(o.goTo), IdleTimeout: uint32(o.idle), HardTimeout: uint32(o.hard),
+	}
+	if _, _, err := f.Entry(); err != nil {
+		return nil, wrongly(cmd, "%v", err)
+	}
+	return []*api.FlowEntry{f}, nil
+}
+
+// defaultPriority is that of entries that do not say theirs, as in ovs-ofctl.
+const defaultPriority = 32768
+
+// errNoFlows is a file without entries.
+var errNoFlows = errors.New("no flow entries in it; want a list of entries, or flows: with such a list")

@@ -1,5 +1,139 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"strings"
 
-func traceCommand() *cobra.Command { return &cobra.Command{Use: "trace"} }
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/flow"
+)
+
+func traceCommand() *cobra.Command {
+	var r remote
+	var out output
+	var p tracePacket
+	cmd := &cobra.Command{
+		Use:   "trace A B",
+		Short: "Follow a packet from host A to host B through the real flow tables",
+		Long: `Follow a packet from host A to host B through the flow tables as the switches
+have them now: at each switch the entry that matches, its counters and actions,
+and where the packet goes from there, until it arrives, or why it does not.
+Nothing is sent. Hosts are named by Ethernet or IP address.
+
+The packet is an ICMP echo request, or whatever the flags make of it. Between
+subnets that the controller routes, give the router's address by --eth-dst.
+The exit status is not zero if the packet does not arrive.`,
+		Example: `  weft trace 10.0.0.1 10.0.0.8
+  weft trace fd00::1 fd00::8 --tcp-dst 443
+  weft trace 02:00:00:00:00:01 02:00:00:00:00:08 --udp-dst 53 -o json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			a, err := c.endpoint(args[0])
+			if err != nil {
+				return err
+			}
+			b, err := c.endpoint(args[1])
+			if err != nil {
+				return err
+			}
+			for _, e := range []endpoint{a, b} {
+				if e.host == nil {
+					return wrongly(cmd, "%s: want a host by Ethernet or IP address", e.text)
+				}
+			}
+			frame, what, err := p.build(a, b)
+			if err != nil {
+				return wrongly(cmd, "%v", err)
+			}
+			net, err := c.network()
+			if err != nil {
+				return err
+			}
+			t, err := net.trace(frame, a.host, b.host)
+			if err != nil {
+				return err
+			}
+			t.Packet = what
+			if err := out.print(cmd, t, func(w *table) { traceTable(w, t) }); err != nil {
+				return err
+			}
+			if !t.Arrives {
+				return errors.New("the packet does not arrive: " + t.Verdict)
+			}
+			return nil
+		},
+	}
+	r.flags(cmd)
+	p.flags(cmd)
+	out.flag(cmd)
+	return cmd
+}
+
+// network gathers what a trace needs.
+func (c *controller) network() (*traceNetwork, error) {
+	n := &traceNetwork{
+		flows: func(sw flow.DPID) ([]*api.FlowEntry, error) {
+			m, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: sw.String()})
+			return m.GetFlows(), err
+		},
+		groups: func(sw flow.DPID) ([]*api.Group, error) {
+			m, err := c.ReadGroups(c.ctx, &api.ReadGroupsRequest{Dpid: sw.String()})
+			return m.GetGroups(), err
+		},
+		links: map[flow.Location]flow.Location{}, up: map[flow.Location]bool{}, hosts: map[flow.Location][]*api.Host{},
+	}
+	ports, err := c.ListPorts(c.ctx, &api.ListPortsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ports.Ports {
+		n.up[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()] = p.Up
+	}
+	links, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links.Links {
+		n.links[l.Src.Flow()] = l.Dst.Flow()
+	}
+	hosts, err := c.ListHosts(c.ctx, &api.ListHostsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hosts.Hosts {
+		n.hosts[h.At.Flow()] = append(n.hosts[h.At.Flow()], h)
+	}
+	return n, nil
+}
+
+func traceTable(t *table, r *traceResult) {
+	fmt.Fprintf(t, "%s, enters at %s\n\n", r.Packet, r.Enters)
+	t.row("HOP", "SWITCH", "IN", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "OWNER", "NEXT")
+	var notes []string
+	for _, s := range r.Steps {
+		next := strings.Join(s.Next, " and ")
+		if e := s.Entry; e != nil {
+			t.row(s.Hop, s.Switch, port(s.InPort), s.Table, e.Priority, matchText(e.Match), s.Actions, e.Packets, e.Bytes, e.Owner, next)
+		} else {
+			t.row(s.Hop, s.Switch, port(s.InPort), s.Table, "", "no entry matches", "", "", "", "", next)
+		}
+		for _, n := range s.Notes {
+			notes = append(notes, fmt.Sprintf("hop %d, switch %s: %s", s.Hop, s.Switch, n))
+		}
+	}
+	fmt.Fprintln(t)
+	for _, n := range notes {
+		fmt.Fprintln(t, n)
+	}
+	if r.Arrives {
+		fmt.Fprintln(t, r.Verdict)
+	}
+}

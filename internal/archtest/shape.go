@@ -67,8 +67,8 @@ func (c *check) packages() {
 // services checks that a service's folder looks like all others and that
 // services.go lists it.
 func (c *check) services() {
-	spec := map[string]bool{} // folder: its service.go declares Spec
-	any := map[string]*file{}
+	spec := map[string]bool{}    // folder: its service.go declares Spec
+	sample := map[string]*file{} // a file of each service, to report at
 	listed := map[string]bool{}
 	var list *file
 	for i := range c.files {
@@ -79,7 +79,7 @@ func (c *check) services() {
 			listed = specsIn(f)
 		case path.Dir(f.dir) == "services" && !f.test:
 			name := path.Base(f.dir)
-			any[name] = f
+			sample[name] = f
 			if f.syntax.Name.Name != name {
 				c.fail(f, f.syntax.Name, "package %s in folder %s; a service's package has the name of its folder", f.syntax.Name.Name, name)
 			}
@@ -88,12 +88,12 @@ func (c *check) services() {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(any)) {
+	for _, name := range slices.Sorted(maps.Keys(sample)) {
 		if !spec[name] {
-			c.fail(any[name], nil, "service %s has no service.go that declares Spec, a variable or a function; add it", name)
+			c.fail(sample[name], nil, "service %s has no service.go that declares Spec, a variable or a function; add it", name)
 		}
 		if !listed[name] {
-			where := any[name]
+			where := sample[name]
 			if list != nil {
 				where = list
 			}

@@ -27,6 +27,7 @@ type fakeSwitch struct {
 	refuse   map[flow.EntryKey]string // entries that it will not have, and its words
 	room     int                      // entries that fit in; 0 is any number
 	late     int                      // calls that it will not answer
+	slow     int                      // flow-mods that it carries out in a call; 0 is any number
 	distort  func(*flow.Entry)        // how it tells its entries
 	adds     []flow.Entry             // in the order in which it took or refused them
 	deletes  int
@@ -91,6 +92,9 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 		delete(s.unsure, k)
 		s.entries[k] = &fakeEntry{m.Entry.Clone(), now}
 	case flow.DeleteStrict:
+		if s.version == "1.0" && m.CookieMask != 0 {
+			return &api.ApplyFailure{Text: "OpenFlow 1.0 cannot express a cookie mask"}
+		}
 		if have != nil && (have.Cookie^m.Entry.Cookie)&m.CookieMask == 0 {
 			s.deletes++
 			s.lose(k, "delete")
@@ -160,6 +164,9 @@ func (n *fakeNetwork) Apply(_ context.Context, d *flow.Decision) (*api.ApplyResu
 	s.batches++
 	for i, op := range d.Ops {
 		var f *api.ApplyFailure
+		if err == nil && s.slow > 0 && len(d.Ops) > s.slow {
+			err = fmt.Errorf("switch %v has not confirmed in time", s.dpid)
+		}
 		if err != nil {
 			f = &api.ApplyFailure{Text: err.Error(), Transient: true}
 		} else {

@@ -41,6 +41,7 @@ type ledger struct {
 	order     uint64
 
 	nextSend time.Time            // pacing
+	batch    int                  // flow-mods that the switch is trusted with at a time
 	forget   []flow.EntryKey      // operator's entries that are over, to leave the store
 	deliver  []flow.EntryKey      // operator's entries confirmed for the first time, to be noted in the store
 	failures []*api.WantedFlow    // refusals to be made known
@@ -71,7 +72,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.connected, l.viewed = true, false
 	l.version, l.began, l.address = s.GetOpenflow(), s.GetSince(), s.GetAddress()
 	l.readDue, l.readLate, l.readError = now, 0, ""
-	l.nextSend = time.Time{}
+	l.nextSend, l.batch = time.Time{}, l.cfg.MaxBatch
 	l.tally = tally{}
 	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[flow.EntryKey]*seen{}
 	for _, r := range l.rules {

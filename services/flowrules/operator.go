@@ -12,8 +12,13 @@ import (
 	"weft/flow"
 )
 
-// storers bounds the entries of one request that are stored at the same time.
-const storers = 16
+// storers bounds the entries of one request that are stored at the same time,
+// portion those that are stored before they are installed and others get a
+// turn.
+const (
+	storers = 16
+	portion = 256
+)
 
 // AddFlows answers the call: everything is checked first, then stored, then
 // installed.
@@ -41,7 +46,8 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	return &api.AddFlowsResponse{Flows: r.outcome(targets)}, nil
 }
 
-// bySwitch calls f for each switch's share of the targets, in their order.
+// bySwitch calls f for each switch's share of the targets, portion by portion,
+// in their order.
 func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) error {
 	shares := map[flow.DPID][]*target{}
 	var order []flow.DPID
@@ -53,8 +59,10 @@ func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) err
 		shares[t.sw] = append(shares[t.sw], t)
 	}
 	for _, sw := range order {
-		if err := f(r.worker(sw), shares[sw]); err != nil {
-			return err
+		for part := range slices.Chunk(shares[sw], portion) {
+			if err := f(r.worker(sw), part); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -195,7 +203,11 @@ func (r *Rules) outcome(targets []target) []*api.WantedFlow {
 		t := &targets[i]
 		w := r.worker(t.sw)
 		w.mu.Lock()
-		flows[i] = w.ledger.wantedFlow(t.rule)
+		rule := t.rule
+		if now := w.ledger.operatorRule(t.entry.Key()); now != nil {
+			rule = now // the request, or another, has asked for something else meanwhile
+		}
+		flows[i] = w.ledger.wantedFlow(rule)
 		w.mu.Unlock()
 	}
 	return flows

@@ -23,9 +23,8 @@ type reading struct {
 func newReading(flows []*api.FlowEntry) *reading {
 	rd := &reading{ours: map[flow.Owner][]*api.FlowEntry{}, entries: map[flow.EntryKey]*seen{}}
 	for _, f := range flows {
-		c, err := strconv.ParseUint(f.GetCookie(), 16, 64)
-		owner := flow.Cookie(c).Owner()
-		if err != nil || owner == flow.OwnerForeign {
+		owner := ownerOf(f)
+		if owner == flow.OwnerForeign {
 			rd.foreign++
 			continue
 		}
@@ -41,6 +40,15 @@ func newReading(flows []*api.FlowEntry) *reading {
 		rd.ours[owner] = append(rd.ours[owner], f)
 	}
 	return rd
+}
+
+// ownerOf returns whose an entry is, without reading the rest of it.
+func ownerOf(f *api.FlowEntry) flow.Owner {
+	c, err := strconv.ParseUint(f.GetCookie(), 16, 64)
+	if err != nil {
+		return flow.OwnerForeign
+	}
+	return flow.Cookie(c).Owner()
 }
 
 // read records what a switch has told, asked at began. The first reading of a

@@ -197,8 +197,12 @@ func (r *Rules) switchChanged(s *api.Switch, now time.Time, onlyNew bool) {
 
 // FlowRemoved handles the event.
 func (r *Rules) FlowRemoved(_ context.Context, e *api.FlowRemoved) {
+	switch ownerOf(e.GetFlow()) {
+	case flow.OwnerForeign, flow.OwnerRoutes:
+		return
+	}
 	sw, entry, err := e.GetFlow().Entry()
-	if err != nil || entry.Cookie.Owner() == flow.OwnerForeign || entry.Cookie.Owner() == flow.OwnerRoutes {
+	if err != nil {
 		return
 	}
 	w := r.known(sw)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,6 +266,9 @@ func TestOpenFlow10TellsNoFlags(t *testing.T) {
 		if n := len(g.look(1).adds); n != 1 {
 			t.Errorf("sent %d times", n)
 		}
+		if _, err := g.rules.DeleteFlows(t.Context(), &api.DeleteFlowsRequest{AllOf: "all"}); err != nil || len(g.look(1).entries) != 0 {
+			t.Errorf("%v, %d entries left", err, len(g.look(1).entries))
+		}
 	})
 }
 
@@ -358,6 +362,64 @@ func TestPaced(t *testing.T) {
 		}
 		if s := g.look(1); s.batches != 50 || s.crossed {
 			t.Errorf("%d batches of at most 10; two at once: %v", s.batches, s.crossed)
+		}
+	})
+}
+
+// A switch that cannot carry out a whole batch in time gets smaller ones.
+func TestSlowSwitchSmallerBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		g.net.switches[1].slow = 10
+		g.connect(1)
+		var flows []*api.FlowEntry
+		for i := range 300 {
+			flows = append(flows, wanted(1, uint32(100+i), 1, 2))
+		}
+		g.add(flows...)
+		time.Sleep(30 * time.Second)
+		if s := g.sync(1); s.State != "in_sync" || s.Confirmed != 300 {
+			t.Errorf("%v", s)
+		}
+	})
+}
+
+// 1,000 switches that connect at once, with two services' sets and one entry of
+// the operator's each, are read and written a few at a time.
+func TestThousandSwitches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all []flow.DPID
+		for i := range 1000 {
+			all = append(all, flow.DPID(i+1))
+		}
+		g := newRig(t, defaults(), all...)
+		var flows []*api.FlowEntry
+		for _, sw := range all {
+			flows = append(flows, wanted(sw, 100, 1, 2))
+		}
+		g.add(flows...)
+		var wg sync.WaitGroup
+		for _, sw := range all {
+			g.connect(sw)
+			for _, owner := range []string{"discovery", "forwarding"} {
+				wg.Go(func() {
+					req := &api.SetStandingRequest{Dpid: sw.String(), Owner: owner, Flows: []*api.FlowEntry{wanted(sw, 200+uint32(len(owner)), 1, 2)}}
+					if resp, err := g.rules.SetStanding(context.Background(), req); err != nil || len(resp.Failed) > 0 {
+						t.Errorf("switch %v: %v, %v", sw, resp, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		if n := g.rules.Totals(); n.InSync != 1000 || n.Confirmed != 3000 {
+			t.Errorf("%+v", n)
+		}
+		time.Sleep(10 * time.Minute)
+		for _, sw := range all {
+			if s := g.look(sw); len(s.adds) != 3 || s.rewrites > 0 || s.crossed {
+				t.Errorf("switch %v: %d sent, %d in vain, crossed %v", sw, len(s.adds), s.rewrites, s.crossed)
+			}
 		}
 	})
 }

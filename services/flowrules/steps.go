@@ -108,13 +108,29 @@ func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {
 	return due, later
 }
 
+// trust adapts the size of batches to what the switch can do in time: one that
+// was late with all of a batch gets half as many, one that was not one more.
+func (l *ledger) trust(n int, failures map[int]failure) {
+	late := 0
+	for _, f := range failures {
+		if f.kind == failedLate {
+			late++
+		}
+	}
+	if late == n {
+		l.batch = max(1, min(n, l.batch)/2)
+	} else {
+		l.batch = min(l.batch+1, l.cfg.MaxBatch)
+	}
+}
+
 func (l *ledger) pace(n int, now time.Time) {
 	l.nextSend = now.Add(time.Duration(n) * time.Second / time.Duration(l.cfg.Rate))
 }
 
 // writing returns the step that adds the first of the rules.
 func (l *ledger) writing(due []*rule, now time.Time) step {
-	due = due[:min(len(due), l.cfg.MaxBatch)]
+	due = due[:min(len(due), l.batch)]
 	s := step{kind: write, session: l.session, rules: due, decision: &flow.Decision{}}
 	for _, r := range due {
 		m := l.mod(s.decision)
@@ -128,13 +144,17 @@ func (l *ledger) writing(due []*rule, now time.Time) step {
 
 // erasing returns the step that removes the first of the removals: exactly the
 // entry of that key, and only if it is still of the owner that it was of, so
-// that no owner ever deletes another's (CVE-2019-11189).
+// that no owner ever deletes another's (CVE-2019-11189). OpenFlow 1.0 cannot
+// ask for the owner.
 func (l *ledger) erasing(due []*removal, now time.Time) step {
-	due = due[:min(len(due), l.cfg.MaxBatch)]
+	due = due[:min(len(due), l.batch)]
 	s := step{kind: erase, session: l.session, removals: due, decision: &flow.Decision{}}
 	for _, r := range due {
 		m := l.mod(s.decision)
-		m.Command, m.Entry, m.CookieMask = flow.DeleteStrict, r.entry, flow.OwnerMask
+		m.Command, m.Entry = flow.DeleteStrict, r.entry
+		if l.version != "1.0" {
+			m.CookieMask = flow.OwnerMask
+		}
 	}
 	l.pace(len(due), now)
 	return s
@@ -168,6 +188,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 		return // all of them are compared again after connecting
 	}
 	failures := l.outcome(len(s.rules), res, err)
+	l.trust(len(s.rules), failures)
 	for i, r := range s.rules {
 		k := r.entry.Key()
 		if l.rules[k] != r || r.state != sent {
@@ -206,12 +227,15 @@ func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
 	}
 }
 
-// erased records what became of entries that were removed.
-func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) {
+// erased records what became of entries that were removed. It returns the
+// switch's words if it has refused to remove one: that one is found again when
+// the switch is verified.
+func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
 	if s.session != l.session || !l.connected {
-		return
+		return ""
 	}
 	failures := l.outcome(len(s.removals), res, err)
+	l.trust(len(s.removals), failures)
 	gone := 0
 	for i, m := range s.removals {
 		k := m.entry.Key()
@@ -226,11 +250,12 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 				m.due = now.Add(backOff(lateFirst, 2, m.late, lateMost))
 				continue
 			}
+			refusal = f.text
 		} else {
 			l.count.written("delete", "confirmed")
 			gone++
 		}
-		l.drop(k, m) // a refused one is found again when the switch is verified
+		l.drop(k, m)
 	}
 	l.roomFor(gone, now)
 	if len(l.removals) == 0 || gone > 0 {
@@ -240,6 +265,7 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 			}
 		}
 	}
+	return refusal
 }
 
 // again sets when the entries are read the next time: a reading that took

@@ -92,13 +92,17 @@ func (w *worker) perform(ctx context.Context, r *Rules, s step) {
 		defer cancel()
 		res, err := r.net.Apply(limited, s.decision)
 		w.mu.Lock()
+		refusal := ""
 		if s.kind == write {
 			w.ledger.wrote(s, res, err, time.Now())
 		} else {
-			w.ledger.erased(s, res, err, time.Now())
+			refusal = w.ledger.erased(s, res, err, time.Now())
 		}
 		w.announce(r)
 		w.mu.Unlock()
+		if refusal != "" {
+			r.log.Warn("switch keeps an entry that it was to remove", "dpid", w.ledger.sw, "reason", refusal)
+		}
 	}
 }
 

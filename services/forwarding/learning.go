@@ -1,6 +1,7 @@
 package forwarding
 
 import (
+	"math/bits"
 	"time"
 
 	"weft/flow"
@@ -16,28 +17,22 @@ type learner struct {
 	table macTable
 }
 
-// learnedFor is how long an address that is not seen again is remembered.
-const learnedFor = 5 * time.Minute
-
-const (
-	etherTypeLLDP = 0x88cc
-	etherTypeARP  = 0x0806
-	etherTypeIPv4 = 0x0800
-	etherTypeIPv6 = 0x86dd
-)
+// learnedFor is how long an address that is not seen again is remembered, in
+// seconds.
+const learnedFor = 300
 
 // packet decides about one packet: an entry towards a known address, which
 // also releases the packet, or a flood.
 func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	k := &in.Key
-	if k.EthType == etherTypeLLDP {
+	if k.EthType == flow.EthTypeLLDP {
 		return flow.Done
 	}
-	vlan := uint64(k.VLAN) << 48
-	l.table.put(k.EthSrc.Uint64()|vlan, k.InPort, in.Time)
+	vlan, now := uint64(k.VLAN)<<48, uint32(in.Time/int64(time.Second))
+	l.table.put(k.EthSrc.Uint64()|vlan, k.InPort, now)
 	out := flow.PortFlood
 	if !k.EthDst.Multicast() {
-		if p, ok := l.table.get(k.EthDst.Uint64()|vlan, in.Time-int64(learnedFor)); ok {
+		if p, ok := l.table.get(k.EthDst.Uint64()|vlan, now); ok {
 			if p == k.InPort {
 				return flow.Drop
 			}
@@ -70,24 +65,26 @@ func releaseAt(sw flow.DPID, in *flow.PacketIn, d *flow.Decision, out flow.Port)
 }
 
 // macTable maps addresses (with the VLAN above them) to ports by open
-// addressing. Nothing is removed; when it is full of addresses that are still
-// remembered it grows up to tableMax, and beyond that starts over.
+// addressing. Nothing is removed; when it is half full of addresses that are
+// still remembered it grows up to tableMax, and beyond that starts over.
 type macTable struct {
 	slots []macSlot // a power of two of them
+	shift uint8     // 64 - log2(len(slots))
 	used  int
 }
 
+// macSlot is small, so that one cache line holds four.
 type macSlot struct {
 	key  uint64 // address + 1, so that 0 is a free slot
 	port flow.Port
-	seen int64
+	seen uint32 // seconds since 1970; good until 2106
 }
 
 const tableMax = 1 << 20
 
 func (t *macTable) find(key uint64) *macSlot {
 	mask := uint64(len(t.slots) - 1)
-	for i := key * 0x9e3779b97f4a7c15 >> 20; ; i++ {
+	for i := key * 0x9e3779b97f4a7c15 >> t.shift; ; i++ {
 		s := &t.slots[i&mask]
 		if s.key == key || s.key == 0 {
 			return s
@@ -95,8 +92,9 @@ func (t *macTable) find(key uint64) *macSlot {
 	}
 }
 
-func (t *macTable) put(address uint64, p flow.Port, now int64) {
-	if 4*t.used >= 3*len(t.slots) {
+// put remembers that an address was seen behind p; now is in seconds.
+func (t *macTable) put(address uint64, p flow.Port, now uint32) {
+	if 2*t.used >= len(t.slots) {
 		t.grow(now)
 	}
 	s := t.find(address + 1)
@@ -104,37 +102,43 @@ func (t *macTable) put(address uint64, p flow.Port, now int64) {
 		s.key = address + 1
 		t.used++
 	}
-	s.port, s.seen = p, now
+	if s.port != p || s.seen != now { // mostly not: leave the cache line clean
+		s.port, s.seen = p, now
+	}
 }
 
-func (t *macTable) get(address uint64, since int64) (flow.Port, bool) {
+// get returns where an address was last seen, if that is not too long ago.
+func (t *macTable) get(address uint64, now uint32) (flow.Port, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
 	}
 	s := t.find(address + 1)
-	return s.port, s.key != 0 && s.seen >= since
+	return s.port, s.key != 0 && s.fresh(now)
 }
+
+func (s *macSlot) fresh(now uint32) bool { return s.seen+learnedFor >= now }
 
 // grow makes room: it drops what is too old and doubles the table if that is
 // not enough.
-func (t *macTable) grow(now int64) {
+func (t *macTable) grow(now uint32) {
 	old := t.slots
 	live := 0
 	for i := range old {
-		if old[i].key != 0 && old[i].seen >= now-int64(learnedFor) {
+		if old[i].key != 0 && old[i].fresh(now) {
 			live++
 		}
 	}
 	size := max(64, len(old))
-	if 2*live >= size {
+	if 4*live >= size {
 		size *= 2
 	}
 	if size > tableMax {
 		old, size = nil, tableMax
 	}
 	t.slots, t.used = make([]macSlot, size), 0
+	t.shift = uint8(64 - bits.TrailingZeros(uint(size)))
 	for i := range old {
-		if old[i].key != 0 && old[i].seen >= now-int64(learnedFor) {
+		if old[i].key != 0 && old[i].fresh(now) {
 			*t.find(old[i].key) = old[i]
 			t.used++
 		}

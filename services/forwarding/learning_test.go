@@ -45,7 +45,7 @@ func TestLearning(t *testing.T) {
 		t.Fatalf("destination behind the ingress port: want it dropped, got %v %+v", v, d)
 	}
 	d.Reset()
-	l.packet(learningPacket(t, b, a, 2, now.Add(learnedFor+time.Second)), d)
+	l.packet(learningPacket(t, b, a, 2, now.Add((learnedFor+1)*time.Second)), d)
 	if len(d.Flows) != 0 {
 		t.Fatalf("forgotten destination: want a flood, got %+v", d)
 	}
@@ -57,11 +57,11 @@ func TestMACTableEqualsMap(t *testing.T) {
 	want := map[uint64]flow.Port{}
 	for i := range 200_000 {
 		k, p := r.Uint64N(50_000)<<8, flow.Port(r.Uint32N(48)+1)
-		table.put(k, p, int64(i))
+		table.put(k, p, uint32(i/1000))
 		want[k] = p
 	}
 	for k := range uint64(50_000) {
-		p, ok := table.get(k<<8, 0)
+		p, ok := table.get(k<<8, 200)
 		if w, known := want[k<<8]; ok != known || known && p != w {
 			t.Fatalf("%x: got %v %v, want %v %v", k, p, ok, w, known)
 		}

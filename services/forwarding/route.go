@@ -52,10 +52,10 @@ func (p pair) match(in flow.Port) flow.Match {
 	switch {
 	case p.ip.Is4():
 		m.Set |= flow.FieldEthType.Bit() | flow.FieldIPv4Dst.Bit()
-		m.Key.EthType, m.Key.IPv4Dst = etherTypeIPv4, p.ip.As4()
+		m.Key.EthType, m.Key.IPv4Dst = flow.EthTypeIPv4, p.ip.As4()
 	case p.ip.Is6():
 		m.Set |= flow.FieldEthType.Bit() | flow.FieldIPv6Dst.Bit()
-		m.Key.EthType, m.Key.IPv6Dst = etherTypeIPv6, p.ip.As16()
+		m.Key.EthType, m.Key.IPv6Dst = flow.EthTypeIPv6, p.ip.As16()
 	}
 	return m
 }

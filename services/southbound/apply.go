@@ -48,7 +48,7 @@ func (h *hub) emit(own *session, d *flow.Decision) {
 	for i := range d.Ops {
 		op := &d.Ops[i]
 		if op.Switch == own.dpid {
-			if b, err := own.appendOp(own.scratch, d, op, own.xid.Add(1)); err != nil {
+			if b, err := own.appendOp(own.scratch, d, op, own.nextXid()); err != nil {
 				h.unsendable(own, err)
 			} else {
 				own.scratch = b
@@ -77,6 +77,18 @@ func (h *hub) emit(own *session, d *flow.Decision) {
 func (h *hub) applyLater(d *flow.Decision) {
 	kept := copyOps(d)
 	go func() { _, _ = h.apply(context.Background(), kept) }()
+}
+
+// nextXid returns a transaction id for a message of the batch. They are taken
+// from the session's in blocks, for it is shared.
+func (s *session) nextXid() uint32 {
+	if s.xidsLeft == 0 {
+		s.xidsLeft = 1 << 12
+		s.xidNext = s.xid.Add(s.xidsLeft) - s.xidsLeft
+	}
+	s.xidsLeft--
+	s.xidNext++
+	return s.xidNext
 }
 
 func (s *session) sendForeign(target *session) {

@@ -19,6 +19,7 @@ type reader struct {
 	conn       net.Conn
 	buf        []byte
 	start, end int
+	filled     bool // the last read left no room
 }
 
 func newReader(conn net.Conn) *reader { return &reader{conn: conn, buf: make([]byte, bufferMin)} }
@@ -41,13 +42,14 @@ func (r *reader) fill() error {
 		r.end -= r.start
 		r.start = 0
 	}
-	if r.end == len(r.buf) {
+	if r.filled && len(r.buf) < bufferMax {
 		grown := make([]byte, min(4*len(r.buf), bufferMax))
 		copy(grown, r.buf[:r.end])
 		r.buf = grown
 	}
 	n, err := r.conn.Read(r.buf[r.end:])
 	r.end += n
+	r.filled = r.end == len(r.buf)
 	if n > 0 {
 		return nil
 	}

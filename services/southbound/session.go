@@ -57,6 +57,8 @@ type session struct {
 	scratch  []byte // messages to this switch, sent at the end of the batch
 	foreign  []byte // messages to another switch
 	batch    batchCounts
+	xidNext  uint32
+	xidsLeft uint32
 }
 
 // batchCounts are added to counts once per batch.

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+)
+
+// eventMessage returns an empty message of the kind of a subject, nil if it is
+// not known.
+func eventMessage(subject string) proto.Message {
+	switch subject {
+	case api.SwitchChangedEvent.Name:
+		return &api.SwitchChanged{}
+	case api.PortChangedEvent.Name:
+		return &api.PortChanged{}
+	case api.FlowRemovedEvent.Name:
+		return &api.FlowRemoved{}
+	case api.SwitchErrorEvent.Name:
+		return &api.SwitchError{}
+	case api.LinkChangedEvent.Name:
+		return &api.LinkChanged{}
+	case api.PortRoleChangedEvent.Name:
+		return &api.PortRoleChanged{}
+	case api.HostChangedEvent.Name:
+		return &api.HostChanged{}
+	case api.PathsConvergedEvent.Name:
+		return &api.PathsConverged{}
+	case api.RouteChangedEvent.Name:
+		return &api.RouteChanged{}
+	case api.FlowsObservedEvent.Name:
+		return &api.FlowsObserved{}
+	case api.FlowFailedEvent.Name:
+		return &api.FlowFailed{}
+	}
+	return nil
+}
+
+// sentence writes an event for people; one that is not known, as it came.
+func sentence(subject string, body []byte) string {
+	m := eventMessage(subject)
+	if m == nil || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, m) != nil {
+		return string(body)
+	}
+	switch e := m.(type) {
+	case *api.SwitchChanged:
+		s := e.Switch
+		if !s.GetConnected() {
+			return fmt.Sprintf("switch %s is gone%s", s.GetDpid(), because(s.GetReason()))
+		}
+		return fmt.Sprintf("switch %s has connected from %s, OpenFlow %s, %d ports", s.Dpid, s.Address, s.Openflow, len(e.Ports))
+	case *api.PortChanged:
+		p, state := e.Port, "down"
+		switch {
+		case e.Removed:
+			state = "removed"
+		case p.GetUp():
+			state = "up"
+		}
+		return fmt.Sprintf("port %s/%s (%s) is %s", p.GetDpid(), port(p.GetPort()), p.GetName(), state)
+	case *api.FlowRemoved:
+		f := e.Flow
+		return fmt.Sprintf("switch %s has removed an entry of %s (%s): priority %d, %s, after %s and %d packets",
+			f.GetDpid(), f.GetOwner(), e.Reason, f.GetPriority(), matchText(f.GetMatch()), seconds(f.GetDuration()), f.GetPackets())
+	case *api.SwitchError:
+		return fmt.Sprintf("switch %s has refused a message: %s%s", e.Dpid, e.Text, because(strings.TrimSuffix("cookie "+e.Cookie, "cookie ")))
+	case *api.LinkChanged:
+		state := e.Link.GetState()
+		if e.Removed {
+			state = "gone"
+		}
+		return fmt.Sprintf("link %s > %s is %s%s", place(e.Link.GetSrc()), place(e.Link.GetDst()), state, because(e.Cause))
+	case *api.PortRoleChanged:
+		return fmt.Sprintf("port %s is now: %s", place(e.Port.GetAt()), e.Port.GetRole())
+	case *api.HostChanged:
+		h := e.Host
+		text := fmt.Sprintf("host %s %s at %s", h.GetMac(), e.Change, place(h.GetAt()))
+		if e.From != nil {
+			text += ", before at " + place(e.From)
+		}
+		if ips := append(append([]string{}, h.GetIpv4()...), h.GetIpv6()...); len(ips) > 0 {
+			text += ", " + strings.Join(ips, " ")
+		}
+		return text
+	case *api.PathsConverged:
+		text := fmt.Sprintf("topology %d: %d links lost, %d gained; paths in %s ms", e.Version, len(e.Lost), len(e.Gained), millis(max(e.TookUs, 1)))
+		if e.TreeChanged {
+			text += "; another broadcast tree"
+		}
+		return text
+	case *api.RouteChanged:
+		text := fmt.Sprintf("route %s > %s %s%s", e.Route.GetSrc(), e.Route.GetDst(), e.Change, because(e.Reason))
+		if e.TookUs > 0 {
+			text += fmt.Sprintf(" in %s ms", millis(e.TookUs))
+		}
+		return text + "; " + hops(e.Route.GetHops())
+	case *api.FlowsObserved:
+		return fmt.Sprintf("switch %s has %d entries of %s", e.Dpid, len(e.Flows), e.Owner)
+	case *api.FlowFailed:
+		f := e.Flow.GetFlow()
+		return fmt.Sprintf("switch %s has not taken an entry of %s: priority %d, %s%s", f.GetDpid(), f.GetOwner(), f.GetPriority(),
+			matchText(f.GetMatch()), because(e.Flow.GetReason()))
+	}
+	return string(body)
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}

@@ -1,0 +1,120 @@
+package oftest
+
+import (
+	"hash/fnv"
+	"slices"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// toGroup sends a packet through a group (§5.6.1).
+func (s *Switch) toGroup(t *transit, id uint32) {
+	g := s.groups[id]
+	if g == nil || slices.Contains(t.groups, id) {
+		return
+	}
+	g.packets.Packets++
+	g.packets.Bytes += uint64(len(t.frame))
+	through := func(i int) {
+		g.buckets[i].Packets++
+		g.buckets[i].Bytes += uint64(len(t.frame))
+		b := t.branch()
+		b.groups = append(b.groups, id)
+		b.reason = flow.ReasonAction // even of a table-miss entry
+		s.finishBucket(b, g.Buckets[i].Actions)
+	}
+	switch g.Kind {
+	case flow.GroupKindAll:
+		for i := range g.Buckets {
+			through(i)
+		}
+	case flow.GroupKindIndirect:
+		through(0)
+	case flow.GroupKindSelect:
+		if i := s.choose(g, t); i >= 0 {
+			through(i)
+		}
+	case flow.GroupKindFastFailover:
+		if i := slices.IndexFunc(g.Buckets, func(b flow.Bucket) bool { return s.bucketLive(&b, 0) }); i >= 0 {
+			through(i)
+		}
+	}
+}
+
+// finishBucket carries out a bucket's actions, which are an action set.
+func (s *Switch) finishBucket(t *transit, actions []flow.Action) {
+	for i := range actions {
+		t.set.write(&actions[i])
+	}
+	s.finish(t)
+}
+
+// choose returns the bucket of a select group for a packet: always the same
+// one for packets of one flow while the same buckets live, and as often as its
+// weight says over many flows; -1 if none lives.
+func (s *Switch) choose(g *group, t *transit) int {
+	total := uint64(0)
+	weight := func(b *flow.Bucket) uint64 {
+		if watches(b) && !s.bucketLive(b, 0) {
+			return 0
+		}
+		return uint64(b.Weight)
+	}
+	for i := range g.Buckets {
+		total += weight(&g.Buckets[i])
+	}
+	if total == 0 {
+		return -1
+	}
+	at := flowHash(&t.key) % total
+	for i := range g.Buckets {
+		w := weight(&g.Buckets[i])
+		if at < w {
+			return i
+		}
+		at -= w
+	}
+	return -1
+}
+
+// flowHash is a hash of what tells flows apart.
+func flowHash(k *flow.Key) uint64 {
+	h := fnv.New64a()
+	h.Write(k.EthSrc[:])
+	h.Write(k.EthDst[:])
+	h.Write(k.IPv4Src[:])
+	h.Write(k.IPv4Dst[:])
+	h.Write(k.IPv6Src[:])
+	h.Write(k.IPv6Dst[:])
+	h.Write([]byte{byte(k.EthType >> 8), byte(k.EthType), k.IPProto, byte(k.VLAN >> 8), byte(k.VLAN),
+		byte(k.TPSrc >> 8), byte(k.TPSrc), byte(k.TPDst >> 8), byte(k.TPDst)})
+	v := h.Sum64()
+	return v ^ v>>32
+}
+
+// bucketLive reports whether a bucket that watches a port or group is live:
+// one of them is (§5.6.1).
+func (s *Switch) bucketLive(b *flow.Bucket, depth int) bool {
+	if p := s.ports[b.WatchPort]; p != nil && p.State&openflow.PortStateLive != 0 {
+		return true
+	}
+	return b.WatchGroup != flow.GroupAny && s.groupLive(b.WatchGroup, depth+1)
+}
+
+// groupLive reports whether a group has a bucket that is live.
+func (s *Switch) groupLive(id uint32, depth int) bool {
+	g := s.groups[id]
+	if g == nil || depth > len(s.groups) {
+		return false
+	}
+	for i := range g.Buckets {
+		if b := &g.Buckets[i]; watches(b) && s.bucketLive(b, depth) {
+			return true
+		}
+	}
+	return false
+}
+
+// watches reports whether a bucket's liveness depends on anything.
+func watches(b *flow.Bucket) bool { return b.WatchPort != flow.PortAny || b.WatchGroup != flow.GroupAny }

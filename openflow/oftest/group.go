@@ -1,0 +1,158 @@
+package oftest
+
+import (
+	"slices"
+	"time"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// group is a group with its counters.
+type group struct {
+	flow.Group
+	since   time.Time
+	packets openflow.Counter
+	buckets []openflow.Counter
+}
+
+// bucketsMax bounds the buckets of a group.
+const bucketsMax = 256
+
+// groupMod handles a group-mod (§6.5, §7.3.4.2).
+func (s *Switch) groupMod(c *conn, msg []byte) error {
+	if c.version == openflow.V10 {
+		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadType)
+	}
+	var m flow.GroupMod
+	if err := c.version.DecodeGroupMod(msg, &m); err != nil {
+		return err
+	}
+	failed := func(code uint16) error { return refuse(openflow.ErrGroupModFailed, code) }
+	id := m.Group.ID
+	if m.Command == flow.Delete {
+		return s.deleteGroups(id)
+	}
+	old := s.groups[id]
+	switch {
+	case m.Command == flow.Add && old != nil:
+		return failed(openflow.GroupModFailedGroupExists)
+	case m.Command == flow.Modify && old == nil:
+		return failed(openflow.GroupModFailedUnknownGroup)
+	case id > groupMax:
+		return failed(openflow.GroupModFailedInvalidGroup)
+	case m.Command == flow.Add && s.cfg.MaxGroups > 0 && len(s.groups) >= s.cfg.MaxGroups:
+		return failed(openflow.GroupModFailedOutOfGroups)
+	}
+	if err := s.checkGroup(&m.Group); err != nil {
+		return err
+	}
+	g := &group{Group: m.Group, since: s.now, buckets: make([]openflow.Counter, len(m.Group.Buckets))}
+	if old != nil {
+		g.since = old.since
+		g.packets = old.packets
+	}
+	s.groups[id] = g
+	return nil
+}
+
+// checkGroup checks a group that is to be added or to replace another.
+func (s *Switch) checkGroup(g *flow.Group) error {
+	failed := func(code uint16) error { return refuse(openflow.ErrGroupModFailed, code) }
+	switch {
+	case g.Kind > flow.GroupKindFastFailover:
+		return failed(openflow.GroupModFailedBadType)
+	case len(g.Buckets) > bucketsMax:
+		return failed(openflow.GroupModFailedOutOfBuckets)
+	case g.Kind == flow.GroupKindIndirect && len(g.Buckets) != 1:
+		return failed(openflow.GroupModFailedInvalidGroup)
+	}
+	for i := range g.Buckets {
+		b := &g.Buckets[i]
+		switch {
+		case b.Weight != 0 && g.Kind != flow.GroupKindSelect:
+			return failed(openflow.GroupModFailedInvalidGroup)
+		case g.Kind == flow.GroupKindFastFailover && !watches(b):
+			return failed(openflow.GroupModFailedWatchUnsupported)
+		case b.WatchGroup != flow.GroupAny && b.WatchGroup > groupMax:
+			return failed(openflow.GroupModFailedBadWatch)
+		}
+		if err := s.checkBucket(g, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkBucket checks the actions of a bucket; groups that they lead to exist
+// and do not lead back.
+func (s *Switch) checkBucket(g *flow.Group, b *flow.Bucket) error {
+	for i := range b.Actions {
+		a := &b.Actions[i]
+		if a.Kind != flow.ActionGroup {
+			if err := s.checkAction(a, false); err != nil {
+				return err
+			}
+			continue
+		}
+		if a.Arg == g.ID || s.leadsTo(a.Arg, g.ID) {
+			return refuse(openflow.ErrGroupModFailed, openflow.GroupModFailedLoop)
+		}
+		if err := s.checkAction(a, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leadsTo reports whether group from leads to group to, by however many others.
+func (s *Switch) leadsTo(from, to uint32) bool {
+	g := s.groups[from]
+	if g == nil {
+		return false
+	}
+	for _, b := range g.Buckets {
+		for i := range b.Actions {
+			if a := &b.Actions[i]; a.Kind == flow.ActionGroup && (a.Arg == to || s.leadsTo(a.Arg, to)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// deleteGroups deletes a group, or all, with the flow entries that lead to it.
+// One that another group leads to stays (OFPGFC_CHAINING_CHECKS).
+func (s *Switch) deleteGroups(id uint32) error {
+	all := id == flow.GroupAll
+	if !all {
+		if s.groups[id] == nil {
+			return nil
+		}
+		for other := range s.groups {
+			if s.groups[other].refers(id) {
+				return refuse(openflow.ErrGroupModFailed, openflow.GroupModFailedChainedGroup)
+			}
+		}
+	}
+	s.removeUsing(func(e *entry) bool {
+		uses := func(a flow.Action) bool { return a.Kind == flow.ActionGroup && (all || a.Arg == id) }
+		return slices.ContainsFunc(e.Apply, uses) || slices.ContainsFunc(e.Write, uses)
+	}, openflow.RemovedGroupDelete)
+	if all {
+		clear(s.groups)
+	} else {
+		delete(s.groups, id)
+	}
+	return nil
+}
+
+// refers reports whether a bucket of g leads to group id.
+func (g *group) refers(id uint32) bool {
+	for _, b := range g.Buckets {
+		if slices.ContainsFunc(b.Actions, func(a flow.Action) bool { return a.Kind == flow.ActionGroup && a.Arg == id }) {
+			return true
+		}
+	}
+	return false
+}

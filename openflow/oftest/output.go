@@ -1,0 +1,107 @@
+package oftest
+
+import (
+	"slices"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// output carries out an output action (§4.5, §5.12).
+func (s *Switch) output(t *transit, to flow.Port, maxLen uint16) {
+	switch to {
+	case flow.PortIn:
+		s.transmit(t, s.ports[t.in])
+	case flow.PortAll, flow.PortFlood:
+		for _, p := range s.portList() {
+			if p.No != t.in && (to == flow.PortAll || p.Config&openflow.PortConfigNoFlood == 0) {
+				s.transmit(t, p)
+			}
+		}
+	case flow.PortController:
+		in := *t
+		in.maxLen = maxLen
+		s.packetIn(&in, nil)
+	case flow.PortTable:
+		again := t.branch()
+		s.process(again)
+	default:
+		if to != t.in { // never back without being told so
+			s.transmit(t, s.ports[to])
+		}
+	}
+}
+
+// transmit sends the packet out of a port, if there is one and it is up.
+func (s *Switch) transmit(t *transit, p *port) {
+	if p == nil {
+		return
+	}
+	if !p.Up() || p.Config&openflow.PortConfigNoFwd != 0 {
+		p.stats.TxDropped++
+		return
+	}
+	p.stats.TxPackets++
+	p.stats.TxBytes += uint64(len(t.frame))
+	s.effects.Frames = append(s.effects.Frames, Frame{p.No, slices.Clone(t.frame)})
+}
+
+// packetIn sends the packet to the controllers that want it and that only,
+// unless it is nil, lets pass (§7.4.1).
+func (s *Switch) packetIn(t *transit, only func(*conn) bool) {
+	if p := s.ports[t.in]; p != nil && p.Config&openflow.PortConfigNoPacketIn != 0 {
+		return
+	}
+	for _, c := range s.listeners(func(a *openflow.Async) *[2]uint32 { return &a.PacketIn }, uint8(t.reason)) {
+		if only != nil && !only(c) {
+			continue
+		}
+		in := flow.PacketIn{
+			BufferID: flow.BufferNone, TotalLen: uint16(len(t.frame)), Reason: t.reason, Table: t.table, Cookie: t.cookie, Data: t.frame,
+			Key: flow.Key{InPort: t.in, Metadata: t.key.Metadata, TunnelID: t.key.TunnelID},
+		}
+		if t.maxLen != flow.NoBuffer {
+			if id, ok := s.buffers.keep(s.cfg.Buffers, t); ok {
+				in.BufferID = id
+				in.Data = in.Data[:min(len(in.Data), int(t.maxLen))]
+			}
+		}
+		if msg, err := c.version.AppendPacketIn(nil, 0, &in); err == nil {
+			s.send(c, msg)
+		}
+	}
+}
+
+// packetOut handles a packet-out (§7.3.7).
+func (s *Switch) packetOut(c *conn, msg []byte) error {
+	var o flow.PacketOut
+	if err := c.version.DecodePacketOut(msg, &o); err != nil {
+		return err
+	}
+	if !o.InPort.Physical() && o.InPort != flow.PortController && o.InPort != flow.PortLocal {
+		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadPort)
+	}
+	t := &transit{frame: slices.Clone(o.Data), in: o.InPort}
+	if o.BufferID != flow.BufferNone {
+		kept, err := s.buffers.release(o.BufferID)
+		if err != nil {
+			return err
+		}
+		t.frame = kept.frame
+	}
+	if len(t.frame) < 14 {
+		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadPacket)
+	}
+	t.legacy = c.version == openflow.V10
+	var known *headers
+	parse(t)
+	if !t.legacy {
+		known = carriedHeaders(&t.key)
+	}
+	if err := s.checkActions(o.Actions, known, true); err != nil {
+		return err
+	}
+	t.cookie, t.reason = noCookie, flow.ReasonAction
+	s.apply(t, o.Actions)
+	return nil
+}

@@ -1,0 +1,201 @@
+package oftest
+
+import (
+	"slices"
+
+	"weft/flow"
+	"weft/openflow"
+	"weft/packet"
+)
+
+// transit is a packet on its way through the switch.
+type transit struct {
+	frame  []byte
+	key    flow.Key // as of the last parse; the pipeline fields are kept
+	in     flow.Port
+	table  uint8
+	cookie flow.Cookie
+	reason flow.Reason // of a packet-in
+	maxLen uint16
+	legacy bool
+	set    actionSet
+	groups []uint32 // that the packet is in, to refuse loops
+}
+
+// branch returns a copy for a bucket, whose changes the packet itself does not see.
+func (t *transit) branch() *transit {
+	b := *t
+	b.frame = slices.Clone(t.frame)
+	b.groups = slices.Clone(t.groups)
+	b.set = actionSet{}
+	return &b
+}
+
+// noCookie is the cookie of a packet-in that no flow entry has caused.
+const noCookie = ^flow.Cookie(0)
+
+// receive takes a frame off a port.
+func (s *Switch) receive(p *port, frame []byte) {
+	if !p.Up() {
+		return
+	}
+	p.stats.RxPackets++
+	p.stats.RxBytes += uint64(len(frame))
+	if p.Config&openflow.PortConfigNoRecv != 0 {
+		p.stats.RxDropped++
+		return
+	}
+	s.process(&transit{frame: frame, in: p.No})
+}
+
+// process runs a packet through the tables from the first on (§5.1).
+func (s *Switch) process(t *transit) {
+	t.key.InPort, t.key.InPhyPort = t.in, t.in
+	packet.Parse(t.frame, &t.key)
+	if s.flags&openflow.FragMask == openflow.FragDrop && fragment(t) {
+		return
+	}
+	t.set = actionSet{}
+	for next := 0; next >= 0; {
+		t.table = uint8(next)
+		e := s.tables[next].lookup(&t.key)
+		if e == nil {
+			s.missed(t)
+			return
+		}
+		s.count(e, len(t.frame))
+		t.cookie, t.legacy, t.reason = e.Cookie, e.legacy, flow.ReasonAction
+		if e.miss() {
+			t.reason = flow.ReasonNoMatch
+		}
+		if next = s.execute(t, &e.Entry); next == dropped {
+			return
+		}
+	}
+	s.finish(t)
+}
+
+// fragment reports whether the packet is a fragment of IP.
+func fragment(t *transit) bool {
+	if p, ok := packet.ParseIPv4(t.frame); ok {
+		return p.MoreFragments() || p.FragmentOffset() > 0
+	}
+	return t.key.IPv6Ext&packet.ExtFrag != 0
+}
+
+// The ends of the pipeline that execute returns.
+const (
+	finished = -1
+	dropped  = -2
+)
+
+// execute carries out the instructions of an entry in their order (§5.9) and
+// returns the next table.
+func (s *Switch) execute(t *transit, e *flow.Entry) int {
+	if e.Meter != 0 && !s.passMeter(e.Meter, len(t.frame)) {
+		return dropped
+	}
+	if !s.apply(t, e.Apply) {
+		return dropped
+	}
+	if e.Clear {
+		t.set = actionSet{}
+	}
+	for i := range e.Write {
+		t.set.write(&e.Write[i])
+	}
+	if e.MetaMask != 0 {
+		t.key.Metadata = t.key.Metadata&^e.MetaMask | e.Metadata&e.MetaMask
+	}
+	if e.Goto != 0 {
+		return int(e.Goto)
+	}
+	return finished
+}
+
+// missed deals with a packet that no entry matches: it is dropped, but that
+// OpenFlow 1.0 has the controller see it (OpenFlow 1.0.1 §3.4).
+func (s *Switch) missed(t *transit) {
+	t.cookie, t.reason, t.maxLen = noCookie, flow.ReasonNoMatch, s.missLen
+	s.packetIn(t, func(c *conn) bool { return c.version == openflow.V10 })
+}
+
+// finish carries out the action set (§5.10).
+func (s *Switch) finish(t *transit) {
+	var room [16]flow.Action
+	s.apply(t, t.set.list(room[:0]))
+}
+
+// apply carries out a list of actions in order (§5.11); false is that the
+// packet's time to live is used up.
+func (s *Switch) apply(t *transit, list []flow.Action) bool {
+	changed := false
+	for i := range list {
+		a := &list[i]
+		switch a.Kind {
+		case flow.ActionOutput:
+			s.output(t, flow.Port(a.Arg), a.MaxLen)
+		case flow.ActionGroup:
+			s.toGroup(t, a.Arg)
+		case flow.ActionSetQueue: // there are none; the packet goes where it would
+		default:
+			ok := false
+			t.frame, ok = rewrite(t, a)
+			changed = changed || ok
+			if !ok && s.expired(t, a.Kind) {
+				return false
+			}
+		}
+	}
+	if changed {
+		packet.Parse(t.frame, &t.key)
+	}
+	return true
+}
+
+// rewrite applies an action that changes the packet or a pipeline field.
+func rewrite(t *transit, a *flow.Action) ([]byte, bool) {
+	if a.Kind == flow.ActionSetField && a.Field == flow.FieldTunnelID {
+		t.key.Put(a.Field, a.Value)
+		return t.frame, true
+	}
+	frame, ok := packet.Apply(t.frame, *a)
+	if ok || !t.legacy || a.Kind != flow.ActionSetField {
+		return frame, ok
+	}
+	// OpenFlow 1.0.1 §5.2.4: setting the VLAN of an untagged frame tags it;
+	// setting a port is for TCP and UDP alike.
+	switch a.Field {
+	case flow.FieldVLAN, flow.FieldVLANPCP:
+		if frame, ok = packet.Apply(frame, flow.PushVLAN(flow.EthTypeVLAN)); !ok {
+			return frame, false
+		}
+		return packet.Apply(frame, *a)
+	case flow.FieldTCPSrc, flow.FieldTCPDst:
+		other := *a
+		other.Field += flow.FieldUDPSrc - flow.FieldTCPSrc
+		return packet.Apply(frame, other)
+	}
+	return frame, false
+}
+
+// expired reports whether an action could not be applied because the time to
+// live is used up, and tells the controllers so (§7.4.1, OFPR_INVALID_TTL).
+func (s *Switch) expired(t *transit, kind flow.ActionKind) bool {
+	var probe flow.Action
+	switch kind {
+	case flow.ActionDecNwTTL:
+		probe = flow.Action{Kind: flow.ActionSetNwTTL, Arg: 1}
+	case flow.ActionDecMPLSTTL:
+		probe = flow.Action{Kind: flow.ActionSetMPLSTTL, Arg: 1}
+	default:
+		return false
+	}
+	if _, has := packet.Apply(slices.Clone(t.frame), probe); !has {
+		return false // it has no such header: the action means nothing to it
+	}
+	late := *t
+	late.reason, late.maxLen = flow.ReasonInvalidTTL, s.missLen
+	s.packetIn(&late, nil)
+	return true
+}

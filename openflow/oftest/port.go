@@ -1,0 +1,147 @@
+package oftest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// port is a port with its counters.
+type port struct {
+	openflow.PortDesc
+	stats openflow.PortStats
+	since time.Time
+}
+
+// The bits of a port's configuration that may be changed.
+const portConfigs = openflow.PortConfigDown | openflow.PortConfigNoRecv | openflow.PortConfigNoFwd | openflow.PortConfigNoPacketIn
+
+func (s *Switch) addPort(no flow.Port) *port {
+	p := &port{since: s.now}
+	p.PortDesc = openflow.PortDesc{
+		No: no, HWAddr: flow.MACFrom(0x020000000000 | uint64(s.cfg.DPID)<<16&0xffffff0000 | uint64(no)&0xffff),
+		Name: fmt.Sprintf("port%d", no), State: openflow.PortStateLive,
+		Curr: openflow.Port10GbFD, Supported: openflow.Port10GbFD, CurrSpeed: 10_000_000, MaxSpeed: 10_000_000,
+	}
+	if no == flow.PortLocal {
+		p.Name = "local"
+	}
+	p.stats.Port = no
+	s.ports[no] = p
+	return p
+}
+
+// Port returns the description of a port; false if there is none.
+func (s *Switch) Port(no flow.Port) (openflow.PortDesc, bool) {
+	p := s.ports[no]
+	if p == nil {
+		return openflow.PortDesc{}, false
+	}
+	return p.PortDesc, true
+}
+
+// AddPort adds a port, up, and tells the controllers.
+func (s *Switch) AddPort(no flow.Port) Effects {
+	if s.ports[no] == nil {
+		s.tellPort(openflow.PortAdded, s.addPort(no))
+	}
+	return s.take()
+}
+
+// RemovePort removes a port and tells the controllers.
+func (s *Switch) RemovePort(no flow.Port) Effects {
+	if p := s.ports[no]; p != nil {
+		delete(s.ports, no)
+		s.tellPort(openflow.PortDeleted, p)
+	}
+	return s.take()
+}
+
+// SetLink gives a port its link, or takes it away, and tells the controllers
+// if that is a change.
+func (s *Switch) SetLink(no flow.Port, up bool) Effects {
+	if p := s.ports[no]; p != nil {
+		was := p.State
+		p.State |= openflow.PortStateLinkDown
+		if up {
+			p.State &^= openflow.PortStateLinkDown
+		}
+		p.live()
+		if p.State != was {
+			s.tellPort(openflow.PortModified, p)
+		}
+	}
+	return s.take()
+}
+
+// live brings the bit that fast-failover groups ask for into line.
+func (p *port) live() {
+	p.State &^= openflow.PortStateLive
+	if p.Up() {
+		p.State |= openflow.PortStateLive
+	}
+}
+
+// tellPort sends a port-status (§7.4.3).
+func (s *Switch) tellPort(reason openflow.PortReason, p *port) {
+	for _, c := range s.listeners(func(a *openflow.Async) *[2]uint32 { return &a.PortStatus }, uint8(reason)) {
+		desc := c.view(p.PortDesc)
+		if msg, err := c.version.AppendPortStatus(nil, s.nextXid(), reason, &desc); err == nil {
+			s.send(c, msg)
+		}
+	}
+}
+
+// view returns a port as the connection's version has it.
+func (c *conn) view(p openflow.PortDesc) openflow.PortDesc {
+	if c.version == openflow.V10 {
+		p.State &= openflow.PortStateLinkDown
+	} else {
+		p.Config &^= openflow.PortConfigNoFlood
+	}
+	return p
+}
+
+// portMod handles a port-mod (§7.3.4.3).
+func (s *Switch) portMod(c *conn, msg []byte) error {
+	m, err := c.version.DecodePortMod(msg)
+	if err != nil {
+		return err
+	}
+	p := s.ports[m.Port]
+	legal := portConfigs
+	if c.version == openflow.V10 {
+		legal |= openflow.PortConfigNoFlood | 1<<1 | 1<<3 // no-STP, no-recv-STP
+	}
+	switch {
+	case p == nil:
+		return refuse(openflow.ErrPortModFailed, openflow.PortModFailedBadPort)
+	case p.HWAddr != m.HWAddr:
+		return refuse(openflow.ErrPortModFailed, openflow.PortModFailedBadHWAddr)
+	case m.Mask&^legal != 0:
+		return refuse(openflow.ErrPortModFailed, openflow.PortModFailedBadConfig)
+	}
+	was := p.PortDesc
+	p.Config = p.Config&^m.Mask | m.Config&m.Mask
+	if m.Advertise != 0 {
+		p.Advertised = m.Advertise
+	}
+	p.live()
+	if p.PortDesc != was {
+		s.tellPort(openflow.PortModified, p)
+	}
+	return nil
+}
+
+// portList returns the ports in the order of their numbers.
+func (s *Switch) portList() []*port {
+	list := make([]*port, 0, len(s.ports))
+	for _, no := range slices.Sorted(maps.Keys(s.ports)) {
+		list = append(list, s.ports[no])
+	}
+	return list
+}

@@ -17,7 +17,7 @@ import (
 // several may run at once. A failed remote call may have run, and may come
 // twice: calls are idempotent.
 func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Context, *Req) (*Resp, error)) {
-	if !declared(env.spec.Serves, m.Name) {
+	if declared(env.spec.Serves, m.Name) == nil {
 		env.mistake("answers %s, which its Spec does not list in Serves", m.Name)
 		return
 	}
@@ -33,10 +33,11 @@ func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Con
 // Call calls a method of another service and waits for its answer. Neither
 // side writes to the request or the response afterwards.
 func Call[Req, Resp any](ctx context.Context, env *Env, m api.Method[Req, Resp], req *Req) (*Resp, error) {
-	if !declared(env.spec.Calls, m.Name) {
+	method := declared(env.spec.Calls, m.Name)
+	if method == nil {
 		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.Name)
 	}
-	resp, err := env.runtime.Call(ctx, m, req)
+	resp, err := env.runtime.Call(ctx, method, req)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func Call[Req, Resp any](ctx context.Context, env *Env, m api.Method[Req, Resp],
 // On subscribes to a kind of event. A service's events are handled one at a
 // time on one goroutine, so state that only handlers touch needs no lock.
 func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {
-	if !subscribed(env.spec.Subscribes, s.Name) {
+	if subscribed(env.spec.Subscribes, s.Name) == nil {
 		env.mistake("subscribes to %s, which its Spec does not list in Subscribes", s.Name)
 		return
 	}
@@ -55,10 +56,11 @@ func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {
 
 // Publish hands an event to all subscribers, who share the one message.
 func Publish[E any](env *Env, s api.Subject[E], e *E) {
-	if !subscribed(env.spec.Publishes, s.Name) {
+	subject := subscribed(env.spec.Publishes, s.Name)
+	if subject == nil {
 		panic(fmt.Sprintf("weft: %s publishes %s, which its Spec does not list in Publishes", env.spec.Name, s.Name))
 	}
-	env.runtime.Publish(s, e)
+	env.runtime.Publish(subject, e)
 }
 
 // Stage makes the service a stage of the packet-in pipeline. open is called
@@ -111,22 +113,24 @@ func (env *Env) mistake(format string, args ...any) {
 	env.errs = append(env.errs, fmt.Errorf(env.spec.Name+" "+format, args...))
 }
 
-func declared(list []Method, name string) bool {
+// declared returns the method of a name, nil if it is not in the list.
+func declared(list []Method, name string) Method {
 	for _, m := range list {
 		if m.MethodName() == name {
-			return true
+			return m
 		}
 	}
-	return false
+	return nil
 }
 
-func subscribed(list []Subject, name string) bool {
+// subscribed returns the subject of a name, nil if it is not in the list.
+func subscribed(list []Subject, name string) Subject {
 	for _, s := range list {
 		if s.SubjectName() == name {
-			return true
+			return s
 		}
 	}
-	return false
+	return nil
 }
 
 // Encode returns a message in the form in which it crosses processes: that of

@@ -69,6 +69,9 @@ type Store struct {
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
 
+	closing sync.Once
+	closed  error // of closing
+
 	lossMu      sync.Mutex    // guards reconnected
 	reconnected chan struct{} // closed at the next reconnect
 }
@@ -125,8 +128,13 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close closes the store; buckets then fail.
+// Close closes the store; buckets then fail. Closing again does nothing.
 func (s *Store) Close() error {
+	s.closing.Do(func() { s.closed = s.close() })
+	return s.closed
+}
+
+func (s *Store) close() error {
 	if s.conn != nil {
 		s.conn.Close()
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	"weft"
 	"weft/api"
 	"weft/deploy"
@@ -70,5 +72,50 @@ func TestAllMistakesAreReported(t *testing.T) {
 	wantError(t, err, "service a", "service b", "pipeline: c")
 	if n := strings.Count(err.Error(), "\n"); n != 2 {
 		t.Errorf("%d lines, want 3:\n%v", n+1, err)
+	}
+}
+
+func TestPartial(t *testing.T) {
+	inBothModes(t, func(t *testing.T, encoded bool) {
+		asked := make(chan error, 1)
+		alone := weft.Spec{Name: "gateway", Calls: weft.Methods(api.FindHost), Subscribes: weft.Subjects(api.HostChangedEvent),
+			Run: func(ctx context.Context, env *weft.Env) error {
+				weft.On(env, api.HostChangedEvent, func(context.Context, *api.HostChanged) {})
+				if err := weft.Ready(ctx, env); err != nil {
+					return err
+				}
+				_, err := weft.Call(ctx, env, api.FindHost, &api.FindHostRequest{})
+				asked <- err
+				<-ctx.Done()
+				return nil
+			}}
+		start(t, deploy.Config{Specs: []weft.Spec{alone}, Partial: true, Encoded: encoded})
+		if err := <-asked; api.KindOf(err) != codes.Unavailable {
+			t.Errorf("got %v, want Unavailable", err)
+		}
+		// What is wrong with services that are there is still an error.
+		_, err := deploy.New(deploy.Config{Specs: []weft.Spec{alone, idle("hosts")}, Partial: true})
+		wantError(t, err, "the Spec of hosts does not list it in Serves")
+	})
+}
+
+func TestEffective(t *testing.T) {
+	var s deploy.Settings
+	if err := s.Set("hosts.max_hosts=4"); err != nil {
+		t.Fatal(err)
+	}
+	specs := append(configured(), weft.Spec{Name: "forwarding", Stage: true, Run: configured()[0].Run}, weft.Spec{Name: "discovery", Stage: true, Run: configured()[0].Run})
+	w, err := deploy.New(deploy.Config{Specs: specs, Settings: &s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := w.Effective("hosts"); c.(*limits).MaxHosts != 4 {
+		t.Errorf("effective configuration %+v, want max_hosts 4", c)
+	}
+	if c := w.Effective("nobody"); c != nil {
+		t.Errorf("configuration of nobody: %v", c)
+	}
+	if got := strings.Join(w.Pipeline(), " "); got != "discovery forwarding" {
+		t.Errorf("pipeline %s, want discovery forwarding", got)
 	}
 }

@@ -122,6 +122,7 @@ const (
 	packetCookie
 	packetSrc
 	packetDst
+	packetParsed
 )
 
 // AppendBinary appends the encoding of p, what the stages noted included
@@ -129,7 +130,7 @@ const (
 func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	var flags uint8
 	for i, set := range [...]bool{p.BufferID != BufferNone, p.Cookie != 0, p.Src != Location{},
-		p.Dst != Location{} || p.DstMAC != MAC{}} {
+		p.Dst != Location{} || p.DstMAC != MAC{}, p.Parsed} {
 		if set {
 			flags |= 1 << i
 		}
@@ -165,6 +166,7 @@ func (p *PacketIn) UnmarshalBinary(b []byte) error {
 	r.begin(wirePacketIn)
 	flags := r.uint8()
 	p.Reason, p.Table, p.Role = Reason(r.uint8()), r.uint8(), PortRole(r.uint8())
+	p.Parsed = flags&packetParsed != 0
 	p.Switch = DPID(r.uint64())
 	p.Time = int64(r.uint64())
 	p.TotalLen = r.uint16()

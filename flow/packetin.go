@@ -38,7 +38,8 @@ type PacketIn struct {
 	Reason   Reason
 	Table    uint8
 	Cookie   Cookie
-	Key      Key // header fields; InPort is where it came in
+	Parsed   bool // Key holds all header fields; else only ports and those of Ethernet: packet.Headers reads the rest
+	Key      Key  // InPort is where it came in
 	Data     []byte
 
 	Role   PortRole // by discovery: the role of the ingress port

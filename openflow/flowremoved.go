@@ -70,14 +70,14 @@ func (v Version) AppendFlowRemoved(dst []byte, xid uint32, r *FlowRemoved) ([]by
 
 // DecodeFlowRemoved reads a flow-removed into r.
 func (v Version) DecodeFlowRemoved(msg []byte, r *FlowRemoved) error {
-	n, b := flowRemovedLen+matchMinLen, msg
+	n := flowRemovedLen + matchMinLen
 	if v == V10 {
 		n = flowRemovedLen10
 	}
 	if len(msg) < n {
 		return malformed(TypeFlowRemoved, len(msg), "cut short", badRequestLen)
 	}
-	b = msg[HeaderLen:]
+	b := msg[HeaderLen:]
 	r.Partial = false
 	if v == V10 {
 		decodeMatch10(b, &r.Match)

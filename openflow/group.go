@@ -11,8 +11,9 @@ const (
 	bucketLen   = 16
 )
 
-// The commands of group-mod and meter-mod, which have no strict ones.
-func appendableCommand(op string, c flow.Command, answer pair) (uint16, error) {
+// commandToWire is the number of a command of a group-mod or meter-mod, which
+// have no strict ones.
+func commandToWire(op string, c flow.Command, answer pair) (uint16, error) {
 	switch c {
 	case flow.Add:
 		return 0, nil
@@ -37,7 +38,7 @@ func (v Version) AppendGroupMod(dst []byte, xid uint32, m *flow.GroupMod) ([]byt
 	if v == V10 {
 		return dst, unsupported(v, op, "groups", badRequestType)
 	}
-	command, err := appendableCommand(op, m.Command, pair{ErrGroupModFailed, GroupModFailedBadCommand})
+	command, err := commandToWire(op, m.Command, pair{ErrGroupModFailed, GroupModFailedBadCommand})
 	if err != nil {
 		return dst, err
 	}

@@ -55,7 +55,7 @@ type MatchError struct {
 
 // Error names the field and says why it cannot stand.
 func (e *MatchError) Error() string {
-	return fmt.Sprintf("match field %s: %s", e.Field.String(), e.Reason)
+	return fmt.Sprintf("match field %s: %s", e.Field, e.Reason)
 }
 
 // Answer returns the error message by which a switch refuses request because

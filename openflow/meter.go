@@ -31,7 +31,7 @@ func (v Version) AppendMeterMod(dst []byte, xid uint32, m *flow.MeterMod) ([]byt
 	if v == V10 {
 		return dst, unsupported(v, op, "meters", badRequestType)
 	}
-	command, err := appendableCommand(op, m.Command, pair{ErrMeterModFailed, MeterModFailedBadCommand})
+	command, err := commandToWire(op, m.Command, pair{ErrMeterModFailed, MeterModFailedBadCommand})
 	if err != nil {
 		return dst, err
 	}

@@ -87,7 +87,9 @@ func TestTruncated(t *testing.T) {
 				for n := HeaderLen; n < len(msg); n++ {
 					cut := bytes.Clone(msg[:n:n])
 					cut[2], cut[3] = byte(n>>8), byte(n)
-					_, _ = c.decode(v, cut)
+					if _, err := c.decode(v, cut); err == nil && n == HeaderLen && c.name != "hello" {
+						t.Errorf("%s of %s: nothing but a header is accepted", c.name, v)
+					}
 				}
 			}
 		}

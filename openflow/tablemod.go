@@ -9,7 +9,7 @@ type TableMod struct {
 // AppendTableMod appends a table-mod.
 func (v Version) AppendTableMod(dst []byte, xid uint32, m *TableMod) ([]byte, error) {
 	if v == V10 {
-		return dst, unsupported(v, "table-mod", "it", badRequestType)
+		return dst, unsupported(v, "table-mod", "table configuration", badRequestType)
 	}
 	start := len(dst)
 	dst = appendHeader(dst, v, uint8(TypeTableMod), xid)

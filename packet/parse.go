@@ -2,6 +2,16 @@ package packet
 
 import "weft/flow"
 
+// Headers returns the header fields of a packet-in. Whoever is first to ask
+// pays for reading what lies behind Ethernet.
+func Headers(in *flow.PacketIn) *flow.Key {
+	if !in.Parsed {
+		Parse(in.Data, &in.Key)
+		in.Parsed = true
+	}
+	return &in.Key
+}
+
 // ParseEthernet reads addresses, VLAN and type of a frame into k and leaves
 // the rest of k alone. It reports false, and changes nothing, if the frame is
 // too short to have them.

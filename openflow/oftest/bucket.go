@@ -117,4 +117,6 @@ func (s *Switch) groupLive(id uint32, depth int) bool {
 }
 
 // watches reports whether a bucket's liveness depends on anything.
-func watches(b *flow.Bucket) bool { return b.WatchPort != flow.PortAny || b.WatchGroup != flow.GroupAny }
+func watches(b *flow.Bucket) bool {
+	return b.WatchPort != flow.PortAny || b.WatchGroup != flow.GroupAny
+}

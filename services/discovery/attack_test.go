@@ -438,3 +438,14 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+func FuzzRead(f *testing.F) {
+	s := newSigner(make([]byte, keySize))
+	f.Add(s.appendProbe(nil, newProbe(at(1, 1), flow.MAC{}, 4), at(1, 1), 5))
+	f.Add(bddp())
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if at, sent, why := s.read(frame); why == accepted && (at.Switch != 1 || at.Port != 1 || sent != 5) {
+			t.Errorf("a forged probe of %v is taken for genuine", at)
+		}
+	})
+}

@@ -85,7 +85,7 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	t.due(f.until)
 	for _, l := range f.links {
 		if l != nil {
-			l.set(t, now, dampened, "dampened", true)
+			l.set(t, now, dampened, "dampened")
 		}
 	}
 }

@@ -32,7 +32,8 @@ type link struct {
 	heard    int64 // when its last probe arrived
 	since    int64 // of the state
 	latency  int64 // smoothed, nanoseconds
-	index    int   // in topology.links
+	weight   uint32
+	index    int // in topology.links
 }
 
 // arrive takes a probe that is genuine and fresh: sent out of src at the given
@@ -133,7 +134,9 @@ func (t *topology) attach(now int64, from, to *port, latency int64) {
 	}
 	t.due(now + t.cfg.linkTimeout())
 	state := l.wanted(f, now)
-	l.set(t, now, state, "probe", l.state != state || state != dampened)
+	if l.state != state || state != dampened {
+		l.set(t, now, state, "probe")
+	}
 	if back := to.out; back != nil && back.dst == from {
 		back.refresh(t, now, "probe")
 	}
@@ -154,17 +157,18 @@ func (l *link) wanted(f *flaps, now int64) linkState {
 
 // refresh brings the state of an attached link up to date.
 func (l *link) refresh(t *topology, now int64, cause string) {
-	s := l.wanted(l.flaps, now)
-	l.set(t, now, s, cause, s != l.state)
+	if s := l.wanted(l.flaps, now); s != l.state {
+		l.set(t, now, s, cause)
+	}
 }
 
-// set sets the state; where it is news, it is an event.
-func (l *link) set(t *topology, now int64, s linkState, cause string, news bool) {
-	if !news {
-		return
+// set sets state and weight, which is an event.
+func (l *link) set(t *topology, now int64, s linkState, cause string) {
+	if l.state != s {
+		l.state, l.since = s, now
 	}
-	l.state, l.since = s, now
-	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t.cfg), Cause: cause}})
+	l.weight = weight(t.cfg, l.src.speed, l.dst.speed)
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Cause: cause}})
 }
 
 // unlink takes down the links of a port, in both directions.
@@ -211,7 +215,7 @@ func (t *topology) remove(l *link, cause string) {
 	t.links[l.index], last.index = last, l.index
 	t.links = t.links[:len(t.links)-1]
 	l.flaps.release(l)
-	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t.cfg), Removed: true, Cause: cause}})
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Removed: true, Cause: cause}})
 }
 
 // expire takes down the links whose probes are missing. To be missing, probes
@@ -238,10 +242,10 @@ func (t *topology) expire(now int64) {
 }
 
 // message returns the link as others see it.
-func (l *link) message(cfg *Config) *api.Link {
+func (l *link) message() *api.Link {
 	return &api.Link{
 		Src: api.NewLocation(l.src.at), Dst: api.NewLocation(l.dst.at), State: l.state.String(),
-		Weight: weight(cfg, l.src.speed, l.dst.speed), LatencyUs: uint64(max(l.latency, 0) / 1000),
+		Weight: l.weight, LatencyUs: uint64(max(l.latency, 0) / 1000),
 		Since: rfc3339(l.since), Flaps: l.flaps.count(l),
 	}
 }
@@ -268,7 +272,7 @@ func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC333
 func (t *topology) listLinks() []*api.Link {
 	list := make([]*api.Link, 0, len(t.links))
 	for _, l := range t.links {
-		list = append(list, l.message(t.cfg))
+		list = append(list, l.message())
 	}
 	slices.SortFunc(list, func(a, b *api.Link) int { return compareLocations(a.Src, b.Src) })
 	return list

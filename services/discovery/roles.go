@@ -20,6 +20,7 @@ func (t *topology) settle(now int64, p *port) {
 	}
 	if role == flow.RoleEdge && !p.edge {
 		p.edge = true
+		t.part(p)
 		if p.hosts == 0 {
 			p.hosts = now
 		}

@@ -74,6 +74,9 @@ func run(ctx context.Context, env *weft.Env) error {
 			}
 		},
 		save: func(ctx context.Context, sw flow.DPID, links map[flow.Port]flow.Location) error {
+			if len(links) == 0 {
+				return past.Delete(ctx, sw.String())
+			}
 			_, err := past.Put(ctx, sw.String(), encodeLinks(links))
 			return err
 		},

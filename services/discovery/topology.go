@@ -198,7 +198,8 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		dp.ports = append(dp.ports, p)
 		dp.byNumber[at.Port] = p
 	}
-	p.removed, p.speed = false, msg.GetSpeedKbps()
+	p.removed = false
+	t.setSpeed(now, p, msg.GetSpeedKbps())
 	switch {
 	case msg.GetUp() && !p.up:
 		t.raise(now, dp, p)
@@ -210,6 +211,20 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		t.settle(now, p)
 	}
 	dp.next = min(dp.next, now)
+}
+
+// setSpeed takes the speed of a port; links that cost something else by it have
+// changed.
+func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
+	if p.speed == kbps {
+		return
+	}
+	p.speed = kbps
+	for _, l := range []*link{p.out, p.in} {
+		if l != nil && l.weight != weight(t.cfg, l.src.speed, l.dst.speed) {
+			l.set(t, now, l.state, "port_status")
+		}
+	}
 }
 
 // raise takes a port that has come up. What it was counts on if it was down
@@ -238,12 +253,18 @@ func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 
 // forget clears what a port has been.
 func (t *topology) forget(p *port) {
+	t.part(p)
+	p.hosts, p.flaps = 0, nil
+	p.view.host.Store(false)
+}
+
+// part forgets the neighbour that a port had.
+func (t *topology) part(p *port) {
 	if p.was != (flow.Location{}) {
+		p.was = flow.Location{}
 		delete(t.known, p.at)
 		t.dirty[p.at.Switch] = struct{}{}
 	}
-	p.was, p.hosts, p.flaps = flow.Location{}, 0, nil
-	p.view.host.Store(false)
 }
 
 // expect gives the neighbour that a port had, before the port was down for a

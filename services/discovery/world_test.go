@@ -358,3 +358,21 @@ func TestDeadlineIsKept(t *testing.T) {
 		t.Errorf("a switch with an edge port has a deadline, %v from now", time.Duration(w.topo.deadline-w.now))
 	}
 }
+
+func TestSpeedChangesWeight(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cable(at(1, 1), at(2, 1))
+	w.switches(1, 1, 2)
+	w.run(time.Second)
+	w.linkEvents()
+	m := portMsg(1, 1, true)
+	m.SpeedKbps = 1_000_000
+	w.topo.change(w.now, 1, m, false)
+	w.topo.change(w.now, 1, m, false)
+	if log := w.linkEvents(); len(log) != 2 {
+		t.Errorf("events %q, want one for each direction", log)
+	}
+	if l := w.topo.listLinks(); l[0].Weight != 100 || l[1].Weight != 100 || l[0].State != "up" {
+		t.Errorf("links %v", l)
+	}
+}

@@ -52,6 +52,11 @@ func (l *ledger) list(now time.Time) []*api.WantedFlow {
 	return flows
 }
 
+// wantedFlow returns the API's view of a rule of the ledger.
+func (l *ledger) wantedFlow(r *rule) *api.WantedFlow {
+	return &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &r.entry), State: r.state.String(), Reason: r.reason}
+}
+
 // ListSync answers the call.
 func (r *Rules) ListSync(context.Context, *api.ListSyncRequest) (*api.ListSyncResponse, error) {
 	workers, err := r.all("")

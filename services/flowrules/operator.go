@@ -20,6 +20,13 @@ const (
 	portion = 256
 )
 
+// target is one admitted entry of a request.
+type target struct {
+	sw    flow.DPID
+	entry flow.Entry
+	rule  *rule
+}
+
 // AddFlows answers the call: everything is checked first, then stored, then
 // installed.
 func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.AddFlowsResponse, error) {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"weft/api"
 	"weft/flow"
 )
@@ -214,4 +216,8 @@ func (r *Rules) FlowRemoved(_ context.Context, e *api.FlowRemoved) {
 	w.ledger.removed(&entry, e.GetReason(), time.Now())
 	w.mu.Unlock()
 	w.ring()
+}
+
+func invalid(err error) error {
+	return api.Errorf(codes.InvalidArgument, "%w", err)
 }

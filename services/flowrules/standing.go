@@ -106,18 +106,82 @@ func await(ctx context.Context, waits []<-chan struct{}) {
 	}
 }
 
-// wantedFlow returns the API's view of a rule of the ledger.
-func (l *ledger) wantedFlow(r *rule) *api.WantedFlow {
-	return &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &r.entry), State: r.state.String(), Reason: r.reason}
+// declared is what became of a service's whole set: what to wait for, and what
+// has failed at once.
+type declared struct {
+	rules    []*rule
+	removals []*removal
+	refused  []*api.WantedFlow
+	sent     uint32
+	kept     uint32
 }
 
-func invalid(err error) error {
-	return api.Errorf(codes.InvalidArgument, "%w", err)
-}
+// declare makes entries the whole set of a service for this session. The
+// entries of the switch must have been read.
+func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, now time.Time) declared {
+	var d declared
+	have := l.unclaimed[owner]
+	first := !l.claimed[owner]
+	l.claimed[owner] = true
+	delete(l.unclaimed, owner)
 
-// target is one admitted entry of a request.
-type target struct {
-	sw    flow.DPID
-	entry flow.Entry
-	rule  *rule
+	wanted := make(map[flow.EntryKey]bool, len(entries))
+	for i := range entries {
+		e := entries[i]
+		k := e.Key()
+		old := l.rules[k]
+		if old != nil && old.owner() != owner && old.owner() != flow.OwnerOperator {
+			d.refused = append(d.refused, &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &e), State: failed.String(), Reason: reasonHeld(old.owner())})
+			continue
+		}
+		wanted[k] = true
+		if old != nil && old.owner() == owner && old.entry.Same(&e) {
+			d.kept++
+			d.rules = append(d.rules, old)
+			continue
+		}
+		l.order++
+		r := &rule{entry: e, added: now, since: now, order: l.order}
+		if old != nil {
+			l.take(k, old)
+			if old.owner() == flow.OwnerOperator {
+				l.hide(k, old, owner, now)
+			}
+		}
+		d.rules = append(d.rules, r)
+		if h := have[k]; h != nil && same(&e, &h.entry, l.version) {
+			r.entry.Cookie = h.entry.Cookie
+			l.rules[k] = r
+			r.onSwitch(now)
+			d.kept++
+			continue
+		}
+		l.put(r, now)
+		d.sent++
+	}
+	for k, r := range l.rules {
+		if r.owner() == owner && !wanted[k] {
+			l.take(k, r)
+			if h := l.hidden[k]; h != nil { // the operator's comes back in its place
+				delete(l.hidden, k)
+				l.put(h, now)
+			} else {
+				d.removals = append(d.removals, l.remove(&r.entry, now))
+				d.sent++
+			}
+		}
+	}
+	for k, h := range have {
+		if !wanted[k] && l.rules[k] == nil && l.removals[k] == nil {
+			d.removals = append(d.removals, l.remove(&h.entry, now))
+			d.sent++
+		}
+	}
+	if first {
+		l.tally.kept += d.kept
+		l.tally.added += d.sent - uint32(len(d.removals))
+		l.tally.removed += uint32(len(d.removals))
+		l.count.reconciled(d.kept, d.sent-uint32(len(d.removals)), uint32(len(d.removals)))
+	}
+	return d
 }

@@ -1,10 +1,12 @@
 package forwarding
 
-import (
-	"sync/atomic"
+import "sync/atomic"
 
-	"weft"
-)
+// figures is where the service's figures are made known; weft.Metrics is one.
+type figures interface {
+	CounterFunc(name, help string, read func() float64, labels ...string)
+	Gauge(name, help string, read func() float64, labels ...string)
+}
 
 // counters are the service's figures.
 type counters struct {
@@ -16,7 +18,7 @@ type counters struct {
 }
 
 // register makes the figures known.
-func (c *counters) register(m weft.Metrics, e *engine) {
+func (c *counters) register(m figures, e *engine) {
 	figure := func(name, help string, n *atomic.Uint64, labels ...string) {
 		m.CounterFunc(name, help, func() float64 { return float64(n.Load()) }, labels...)
 	}

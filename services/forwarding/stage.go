@@ -6,13 +6,14 @@ import (
 
 	"weft/api"
 	"weft/flow"
+	"weft/packet"
 )
 
 // open returns the stage for the packets of one switch.
 func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	ports := e.edge(sw)
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-		k := &in.Key
+		k := packet.Headers(in)
 		if in.Role == flow.RoleLink {
 			return e.transit(in, d)
 		}

@@ -21,6 +21,7 @@ const (
 	eventsPath   = "/v1/events"
 	writeTimeout = 10 * time.Second // of one event to one client
 	pingInterval = 30 * time.Second
+	closeTimeout = time.Second // for a client to answer that it goes
 )
 
 // stream hands the controller's events to the clients of the WebSocket. It
@@ -173,13 +174,15 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.CloseNow()
-	ctx := conn.CloseRead(r.Context())
+	ctx, cut := context.WithCancel(r.Context())
+	defer cut()
+	ctx = conn.CloseRead(ctx)
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	for {
 		select {
 		case <-c.end:
-			_ = c.why(conn) // it is gone either way
+			c.close(conn, cut)
 			return
 		default:
 		}
@@ -199,6 +202,22 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	}
+}
+
+// close tells a client why it has to go, and waits a little for its answer
+// before it cuts the connection.
+func (c *client) close(conn *websocket.Conn, cut func()) {
+	said := make(chan struct{})
+	go func() {
+		_ = c.why(conn) // it is gone either way
+		close(said)
+	}()
+	select {
+	case <-said:
+	case <-time.After(closeTimeout):
+		cut()
+		<-said
 	}
 }
 

@@ -68,8 +68,13 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 	mux.Handle("/v1/", s.bounded(jsonCalls))
 	mux.Handle("GET "+eventsPath, s.stream)
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		document, err := api.OpenAPI()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(api.OpenAPI)
+		w.Write(document)
 	})
 	if s.metrics != nil {
 		mux.Handle("GET /metrics", s.metrics)

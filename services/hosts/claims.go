@@ -8,9 +8,9 @@ import (
 
 // A claim is somebody's saying that it has what another host has: its Ethernet
 // address, seen at another port, or its IP address. Who is right is found out
-// by asking the holder where it is. If it answers within Verify the claimant is
-// a liar; if it does not, it has moved, or is gone. (A port that is down needs
-// no asking.) Until then the claimant's packets are refused.
+// by asking the holder, twice, where it is. If it answers within Verify the
+// claimant is a liar; if it does not, it has moved, or is gone. (A port that is
+// down needs no asking.) Until then the claimant's packets are refused.
 //
 // A host without IP addresses cannot be asked; it is heard only if it sends
 // something that comes to the controller.
@@ -19,7 +19,8 @@ type claim struct {
 	by      id            // who claims
 	at      flow.Location // where
 	since   int64
-	asked   int   // how often the holder was asked
+	asked   int   // how often the holder was asked: twice, before its silence counts
+	last    int64 // when it was last asked
 	refused int64 // not 0: it was wrong, and is refused until then
 }
 
@@ -50,7 +51,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 	case old == nil && len(t.claims) >= maxClaims:
 		return tableLimit
 	case old == nil:
-		c.since, c.asked = s.now, 1
+		c.since, c.asked, c.last = s.now, 1, s.now
 		t.claims[c.key] = &c
 		t.ask(holder, c.key.ip, d)
 		t.judging.at(s.now + int64(t.cfg.Verify)/2)
@@ -83,7 +84,7 @@ func (t *table) resolve(now int64, c *claim) refusal {
 		c.refused = now + int64(t.cfg.Penalty)
 		t.judging.at(c.refused)
 		return spoofed
-	case now-c.since < int64(t.cfg.Verify) && h.at.Load().alive():
+	case (c.asked < 2 || now-c.last < int64(t.cfg.Verify)/2) && h.at.Load().alive():
 		return unverified
 	}
 	delete(t.claims, c.key)
@@ -115,15 +116,11 @@ func (t *table) judge(now int64, d *flow.Decision) {
 	for _, c := range t.claims {
 		switch t.resolve(now, c) {
 		case unverified:
-			if c.asked == 1 && now-c.since >= verify/2 {
-				c.asked = 2
+			if c.asked == 1 && now-c.last >= verify/2 {
+				c.asked, c.last = 2, now
 				t.ask(t.host(c.key.who), c.key.ip, d)
 			}
-			if c.asked == 1 {
-				t.judging.at(c.since + verify/2)
-			} else {
-				t.judging.at(c.since + verify)
-			}
+			t.judging.at(c.last + verify/2)
 		case spoofed:
 			if c.refused > now {
 				t.judging.at(c.refused)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weft/flow"
+	"weft/packet"
 )
 
 // touchGap is how exactly it is known when a host was last seen, in
@@ -39,7 +40,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	var says []evidence
 	probes, _ := flow.ParseMAC(t.cfg.ProbeMAC)
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-		k := &in.Key
+		k := packet.Headers(in)
 		who := newID(k.EthSrc, k.VLAN)
 		var h *host
 		switch in.Role {

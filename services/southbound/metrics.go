@@ -1,10 +1,12 @@
 package southbound
 
-import (
-	"sync/atomic"
+import "sync/atomic"
 
-	"weft"
-)
+// figures is where the service's figures are made known; weft.Metrics is one.
+type figures interface {
+	CounterFunc(name, help string, read func() float64, labels ...string)
+	Gauge(name, help string, read func() float64, labels ...string)
+}
 
 // counts are one session's, and, summed up, those of sessions that are over.
 type counts struct {
@@ -41,7 +43,7 @@ func (t *totals) closed(c *counts) {
 }
 
 // register makes the figures known.
-func (t *totals) register(m weft.Metrics, h *hub) {
+func (t *totals) register(m figures, h *hub) {
 	sum := func(name, help string, figure func(*counts) *atomic.Uint64) {
 		m.CounterFunc(name, help, func() float64 {
 			n := figure(&t.over).Load()

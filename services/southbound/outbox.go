@@ -58,12 +58,21 @@ func (o *outbox) put(b []byte) error {
 		o.mu.Unlock()
 		return errQueueFull
 	}
-	o.queued = append(o.queued, b...)
 	if o.writing {
+		o.queued = append(o.queued, b...)
 		o.mu.Unlock()
 		return nil
 	}
 	o.writing = true
+	if o.raw != nil && len(o.queued) == 0 {
+		o.mu.Unlock()
+		b = b[o.tryWrite(b):]
+		o.mu.Lock()
+	}
+	if len(b) > 0 {
+		o.queued = append(append(o.spare[:0], b...), o.queued...) // before what came meanwhile
+		o.spare = nil
+	}
 	o.flush()
 	return nil
 }

@@ -215,8 +215,10 @@ func (s *session) packetIn(msg []byte) error {
 		return err
 	}
 	s.batch.packetIns++
-	packet.Parse(in.Data, &in.Key)
-	in.Role, in.Src, in.Dst = 0, flow.Location{}, flow.Location{}
+	if in.Parsed = !packet.ParseEthernet(in.Data, &in.Key); in.Parsed {
+		packet.Parse(in.Data, &in.Key) // too short for any; leaves nothing of the last
+	}
+	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
 	d.Reset()
 	s.pipeline(in, d)
 	if len(d.Ops) == 0 {

@@ -27,18 +27,17 @@ type fakeNetwork struct {
 }
 
 type fakeSwitch struct {
-	up       bool
-	ports    []uint32
-	entries  []*api.FlowEntry
-	since    time.Time // counters start
-	rate     uint64    // bytes per second of every port and entry; a tenth of it packets
-	takes    time.Duration
-	fails    error
-	asked    []time.Time // readings of the ports
-	flowsAt  []time.Time
-	busy     int
-	crossed  bool
-	finished int
+	up      bool
+	ports   []uint32
+	entries []*api.FlowEntry
+	since   time.Time // counters start
+	rate    uint64    // bytes per second of every port and entry; a tenth of it packets
+	takes   time.Duration
+	fails   error
+	asked   []time.Time // readings of the ports
+	flowsAt []time.Time
+	busy    int
+	crossed bool
 }
 
 func (n *fakeNetwork) ask(ctx context.Context, sw flow.DPID) (*fakeSwitch, uint64, error) {

@@ -1,0 +1,528 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"weft/api"
+)
+
+// testServer is a gateway without services behind it: calls answers them.
+type testServer struct {
+	*server
+	address string
+	slow    atomic.Int32
+	refuse  atomic.Int32
+	got     chan any // requests, if it has room
+	stop    func()
+}
+
+func method[Req, Resp any](s *testServer, m api.Method[Req, Resp], answer *Resp) rpc {
+	return rpc{m.Name, func() any { return new(Req) }, func(ctx context.Context, req any) (any, error) {
+		select {
+		case s.got <- req:
+		default:
+		}
+		return answer, ctx.Err()
+	}}
+}
+
+// serve starts a gateway with a configuration on a free port.
+func serve(t *testing.T, change func(*Config)) *testServer {
+	t.Helper()
+	c := defaults()
+	c.Listen = "127.0.0.1:0"
+	if change != nil {
+		change(c)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := newTokens(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testServer{got: make(chan any, 10)}
+	s.server = &server{
+		config: *c, tokens: tokens, log: slog.New(slog.DiscardHandler),
+		metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "weft_figure 1\n") }),
+		refused: func(refusal) { s.refuse.Add(1) },
+		stream: &stream{
+			subjects: []string{"discovery.LinkChanged", "hosts.HostChanged"}, queue: c.EventQueue, max: c.MaxEventClients, now: time.Now,
+			clients: map[*client]bool{}, sent: func() {}, slow: func() { s.slow.Add(1) },
+		},
+	}
+	s.calls = newCalls([]rpc{
+		method(s, api.ListHosts, &api.ListHostsResponse{Hosts: []*api.Host{{Mac: "02:00:00:00:00:01"}}}),
+		method(s, api.ListPorts, &api.ListPortsResponse{}),
+		method(s, api.AddFlows, &api.AddFlowsResponse{}),
+		method(s, api.FindHost, &api.Host{}),
+		{api.GetTree.Name, func() any { return new(api.GetTreeRequest) }, func(context.Context, any) (any, error) { panic("tree") }},
+		{api.ListLinks.Name, func() any { return new(api.ListLinksRequest) }, func(ctx context.Context, _ any) (any, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}},
+	}, c.CallTimeout, func(codes.Code) {})
+	l, err := s.listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.server.serve(ctx, l) }()
+	stopped := false
+	s.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("gateway: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the gateway does not stop")
+		}
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// request makes one request; header holds names and values.
+func (s *testServer) request(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, "http://"+s.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+func get(t *testing.T, url string) (*http.Response, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp, string(text)
+}
+
+func wait(t *testing.T, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited for 5 s")
+		}
+	}
+}
+
+// Whatever a client sends wrongly is answered as {"code","message"} with the
+// status that fits, and says what would be right.
+func TestWrongRequests(t *testing.T) {
+	s := serve(t, nil)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"POST", "/v1/flows", `{"flows":[{"dpid":"1","prioritty":5}]}`, 400, `unknown field \"prioritty\"`},
+		{"POST", "/v1/flows", `{"flowz":[]}`, 400, `AddFlowsRequest has flows, no_wait`},
+		{"POST", "/v1/flows", `{"flows":5}`, 400, "JSON of the request"},
+		{"POST", "/v1/flows", `{"flows":[]} {}`, 400, "JSON of the request"},
+		{"POST", "/v1/flows", `{`, 400, "JSON of the request"},
+		{"POST", "/v1/flows", `{"flows":[{"priority":4294967296}]}`, 400, "JSON of the request"},
+		{"POST", "/v1/flows", `{"flows":[{"priority":-1}]}`, 400, "JSON of the request"},
+		{"POST", "/v1/flows?flow=1", `{}`, 400, `unknown parameter \"flow\"`},
+		{"GET", "/v1/hosts?vlan=1", "", 400, "ListHostsRequest has no fields"},
+		{"GET", "/v1/ports?dpdi=1", "", 400, "ListPortsRequest has dpid"},
+		{"GET", "/v1/hosts/x?vlan=many", "", 400, "many"},
+		{"GET", "/v1/nothing", "", 404, "there is no GET /v1/nothing"},
+		{"GET", "/nothing", "", 404, "there is no GET /nothing"},
+		{"DELETE", "/v1/hosts", "", 405, "does not take DELETE"},
+		{"GET", "/v1/tree", "", 500, "panic in paths.GetTree"},
+		{"GET", "/v1/switches", "", 501, "not offered"},
+		{"GET", "/v1/events?subjects=nothing", "", 400, "allowed: discovery.LinkChanged, hosts.HostChanged"},
+		{"GET", "/v1/events?subject=hosts", "", 400, "allowed: subjects"},
+	} {
+		resp, body := s.request(t, c.method, c.path, c.body)
+		var e failure
+		if err := json.Unmarshal([]byte(body), &e); err != nil || e.Code == 0 || resp.StatusCode != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s %s: %s %s; want %d and %q", c.method, c.path, c.body, resp.Status, body, c.status, c.want)
+		}
+	}
+}
+
+// JSON has all fields, named as in the .proto files.
+func TestJSONForm(t *testing.T) {
+	s := serve(t, nil)
+	_, body := s.request(t, "GET", "/v1/hosts", "")
+	for _, want := range []string{`"first_seen":""`, `"vlan":0`, `"ipv4":[]`, `"refused":{}`} {
+		if !strings.Contains(strings.ReplaceAll(body, ": ", ":"), want) {
+			t.Errorf("%s does not hold %s", body, want)
+		}
+	}
+	s.request(t, "GET", "/v1/hosts/02:00:00:00:00:01?vlan=7", "")
+	<-s.got
+	if r := (<-s.got).(*api.FindHostRequest); r.Address != "02:00:00:00:00:01" || r.Vlan != 7 {
+		t.Errorf("request: %v", r)
+	}
+	s.request(t, "POST", "/v1/flows", `{"flows":[{"dpid":"1","match":{"in_port":"1"}}],"noWait":true}`)
+	if r := (<-s.got).(*api.AddFlowsRequest); len(r.Flows) != 1 || !r.NoWait || r.Flows[0].Match["in_port"] != "1" {
+		t.Errorf("request: %v", r)
+	}
+}
+
+func TestOtherPaths(t *testing.T) {
+	s := serve(t, nil)
+	for path, want := range map[string]string{
+		"/": "/v1/switches", "/healthz": "ok", "/metrics": "weft_figure 1", "/openapi.json": `"swagger": "2.0"`,
+	} {
+		if resp, body := s.request(t, "GET", path, ""); resp.StatusCode != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %s %.80s", path, resp.Status, body)
+		}
+	}
+}
+
+// CVE-2017-1000079, denial of service by requests: bodies are bounded, read and
+// announced, and calls that take too long end.
+func TestCVE_2017_1000079_LargeAndEndlessRequests(t *testing.T) {
+	s := serve(t, func(c *Config) { c.CallTimeout = 100 * time.Millisecond })
+	large := `{"flows":[` + strings.Repeat(" ", maxBody) + `]}`
+	resp, body := s.request(t, "POST", "/v1/flows", large)
+	if resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(body, "4194304") {
+		t.Errorf("announced: %s %s", resp.Status, body)
+	}
+	req, _ := http.NewRequest("POST", "http://"+s.address+"/v1/flows", io.MultiReader(strings.NewReader(large))) // chunked
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("chunked: %s", resp.Status)
+		}
+	}
+	if s.refuse.Load() == 0 {
+		t.Error("refusals by size are not counted")
+	}
+	_, err := api.NewFlowrulesClient(dial(t, s.address)).AddFlows(t.Context(), &api.AddFlowsRequest{
+		Flows: []*api.FlowEntry{{Actions: []string{strings.Repeat("x", maxBody)}}}})
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("gRPC: %v", err)
+	}
+	start := time.Now()
+	if resp, body := s.request(t, "GET", "/v1/links", ""); resp.StatusCode != http.StatusGatewayTimeout || time.Since(start) > 2*time.Second {
+		t.Errorf("endless call: %s %s after %v", resp.Status, body, time.Since(start))
+	}
+	if resp, _ := s.request(t, "GET", "/v1/hosts", ""); resp.StatusCode != 200 {
+		t.Errorf("afterwards: %s", resp.Status)
+	}
+}
+
+const token = "0123456789abcdef-right"
+
+// CVE-2017-1000080 and -1000081, WebSocket and upload without authentication:
+// with a token set, nothing that tells or does anything is open without it.
+func TestCVE_2017_1000080_1000081_NothingWithoutToken(t *testing.T) {
+	s := serve(t, func(c *Config) { c.Token = token })
+	for _, path := range []string{"/v1/hosts", "/v1/events", "/metrics", "/openapi.json", "/nothing", "/v1/hosts?access_token=" + token} {
+		for _, header := range [][]string{nil, {"Authorization", "Bearer wrong-wrong-wrong"}, {"Authorization", "Basic " + token}, {"Authorization", token}} {
+			resp, _ := s.request(t, "GET", path, "", header...)
+			if resp.StatusCode != http.StatusUnauthorized || resp.Header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s with %v: %s; want 401", path, header, resp.Status)
+			}
+		}
+	}
+	if resp, _ := s.request(t, "POST", "/v1/flows", "{}"); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("POST: %s", resp.Status)
+	}
+	for _, path := range []string{"/", "/healthz"} {
+		if resp, _ := s.request(t, "GET", path, ""); resp.StatusCode != 200 {
+			t.Errorf("%s: %s; want 200", path, resp.Status)
+		}
+	}
+	hosts := api.NewHostsClient(dial(t, s.address))
+	if _, err := hosts.ListHosts(t.Context(), &api.ListHostsRequest{}); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "WEFT_TOKEN") {
+		t.Errorf("gRPC without: %v", err)
+	}
+	with := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+	if _, err := hosts.ListHosts(with, &api.ListHostsRequest{}); err != nil {
+		t.Errorf("gRPC with: %v", err)
+	}
+	// With the token, the name under which the server is reached does not matter.
+	if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Authorization", "Bearer "+token, "Host", "controller.example:8181"); resp.StatusCode != 200 {
+		t.Errorf("HTTP with: %s", resp.Status)
+	}
+	if _, _, err := websocket.Dial(t.Context(), "ws://"+s.address+eventsPath, nil); err == nil {
+		t.Error("the event stream opens without a token")
+	}
+	conn, _, err := websocket.Dial(t.Context(), "ws://"+s.address+eventsPath+"?access_token="+token, nil)
+	if err != nil {
+		t.Fatalf("the event stream does not open with the token in the query: %v", err)
+	}
+	conn.CloseNow()
+}
+
+// CVE-2017-1000406, an old password stays valid: when the file of the token
+// changes, the old token ends.
+func TestCVE_2017_1000406_OldTokenEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(text string, mode os.FileMode) {
+		if err := os.WriteFile(file, []byte(text+"\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(token, 0o600)
+	s := serve(t, func(c *Config) { c.TokenFile = file })
+	try := func(token string, want int) {
+		t.Helper()
+		if resp, _ := s.request(t, "GET", "/v1/hosts", "", "Authorization", "Bearer "+token); resp.StatusCode != want {
+			t.Errorf("token %s: %s; want %d", token, resp.Status, want)
+		}
+	}
+	try(token, 200)
+	write("a-new-token-0123456789", 0o600)
+	try(token, 401)
+	try("a-new-token-0123456789", 200)
+	write("a-new-token-0123456789", 0o644) // now others can read it
+	try("a-new-token-0123456789", 401)
+	os.Remove(file)
+	try("a-new-token-0123456789", 401)
+	if _, err := newTokens(&Config{TokenFile: file}); err == nil {
+		t.Error("no error without the file")
+	}
+	write(token, 0o640)
+	if _, err := newTokens(&Config{TokenFile: file}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("readable by the group: %v", err)
+	}
+	write("short", 0o600)
+	if _, err := newTokens(&Config{TokenFile: file}); err == nil {
+		t.Error("no error for a short token")
+	}
+}
+
+// ONOS's default credentials: there are none; without a token only loopback is
+// possible.
+func TestNoDefaultPassword(t *testing.T) {
+	for listen, allowed := range map[string]bool{
+		"127.0.0.1:1": true, "127.1.2.3:1": true, "[::1]:1": true, "localhost:1": true, "[::ffff:127.0.0.1]:1": true,
+		"0.0.0.0:1": false, ":1": false, "[::]:1": false, "192.0.2.1:1": false, "example.org:1": false, "127.0.0.1.example.org:1": false,
+	} {
+		c := defaults()
+		c.Listen = listen
+		if err := c.Validate(); (err == nil) != allowed {
+			t.Errorf("%s without a token: %v; want allowed %v", listen, err, allowed)
+		}
+		c.Token = token
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s with a token: %v", listen, err)
+		}
+	}
+}
+
+// A page of the web that has its name point to 127.0.0.1 (DNS rebinding) is
+// told by the Host, a page that sends requests across sites by the Origin.
+func TestRebindingAndCrossSite(t *testing.T) {
+	s := serve(t, nil)
+	_, port, _ := net.SplitHostPort(s.address)
+	for _, c := range []struct {
+		host, origin string
+		allowed      bool
+	}{
+		{s.address, "", true},
+		{"localhost:" + port, "", true},
+		{"LOCALHOST", "", true},
+		{"[::1]:" + port, "", true},
+		{"127.0.0.1:9999", "", true}, // forwarded
+		{s.address, "http://" + s.address, true},
+		{"evil.example:" + port, "", false},
+		{"127.0.0.1.evil.example", "", false},
+		{"192.0.2.1", "", false},
+		{s.address, "http://evil.example", false},
+		{s.address, "http://localhost:" + port, false},
+		{s.address, "https://" + s.address, false},
+		{s.address, "null", false},
+		{"evil.example", "http://evil.example", false},
+	} {
+		header := []string{"Host", c.host}
+		if c.origin != "" {
+			header = append(header, "Origin", c.origin)
+		}
+		for _, path := range []string{"/v1/hosts", "/metrics", "/"} {
+			resp, body := s.request(t, "GET", path, "", header...)
+			if (resp.StatusCode == 200) != c.allowed || !c.allowed && resp.StatusCode != http.StatusForbidden {
+				t.Errorf("GET %s, host %s, origin %s: %s %s; want allowed %v", path, c.host, c.origin, resp.Status, body, c.allowed)
+			}
+		}
+		h := http.Header{}
+		if c.origin != "" {
+			h.Set("Origin", c.origin)
+		}
+		conn, _, err := websocket.Dial(t.Context(), "ws://"+s.address+eventsPath, &websocket.DialOptions{Host: c.host, HTTPHeader: h})
+		if (err == nil) != c.allowed {
+			t.Errorf("WebSocket, host %s, origin %s: %v; want allowed %v", c.host, c.origin, err, c.allowed)
+		}
+		if err == nil {
+			conn.CloseNow()
+		}
+	}
+	if s.refuse.Load() == 0 {
+		t.Error("refusals are not counted")
+	}
+}
+
+// CVE-2018-1000163, script in a page: answers are not pages, and the one page
+// has nothing in it that somebody sent.
+func TestCVE_2018_1000163_NoScript(t *testing.T) {
+	s := serve(t, nil)
+	script := "<script>alert(1)</script>"
+	resp, body := s.request(t, "GET", "/v1/"+strings.ReplaceAll(script, "/", "%2F"), "")
+	if resp.Header.Get("Content-Type") != "application/json" || strings.Contains(body, "<script>") {
+		t.Errorf("%s %s", resp.Header.Get("Content-Type"), body)
+	}
+	resp, body = s.request(t, "GET", "/?x="+script, "")
+	if strings.Contains(body, "<script") {
+		t.Error("the front page holds a script")
+	}
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+		"X-Content-Type-Options":  "nosniff",
+	} {
+		if got := resp.Header.Get(name); got != want {
+			t.Errorf("%s: %q; want %q", name, got, want)
+		}
+	}
+}
+
+// CVE-2019-1010249, -1010250 and -1010252, integers of flows overflow: numbers
+// out of range do not reach a service.
+func TestCVE_2019_1010249_IntegerRanges(t *testing.T) {
+	s := serve(t, nil)
+	for _, field := range []string{"priority", "table", "idle_timeout", "hard_timeout", "meter", "flags"} {
+		for _, value := range []string{"4294967296", "-1", "1.5", "1e99", `"x"`, "99999999999999999999999"} {
+			resp, _ := s.request(t, "POST", "/v1/flows", fmt.Sprintf(`{"flows":[{%q:%s}]}`, field, value))
+			if resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s %s: %s", field, value, resp.Status)
+			}
+		}
+	}
+	select {
+	case r := <-s.got:
+		t.Errorf("a service was given %v", r)
+	default:
+	}
+}
+
+// A client that sends its request slowly, or never, is given up and in nobody's
+// way; malformed requests of either protocol close one connection.
+func TestSlowAndMalformedClients(t *testing.T) {
+	s := serve(t, nil)
+	for _, text := range []string{
+		"GET /v1/hosts HTTP/1.1\r\nHost: localhost\r\n", // not finished
+		"\x00\x01\x02\x03\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		"POST /v1/flows HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, text)
+	}
+	if resp, _ := s.request(t, "GET", "/v1/hosts", ""); resp.StatusCode != 200 {
+		t.Errorf("others: %s", resp.Status)
+	}
+}
+
+// The port in use is said so.
+func TestPortInUse(t *testing.T) {
+	s := serve(t, nil)
+	second := &server{config: Config{Listen: s.address, MaxConnections: 1}}
+	if _, err := second.listen(); err == nil || !strings.Contains(err.Error(), "is in use") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Calls under way when the gateway stops are answered.
+func TestGracefulStop(t *testing.T) {
+	s := serve(t, func(c *Config) { c.CallTimeout = 500 * time.Millisecond })
+	conn := subscribe(t, s.address, "")
+	idle := api.NewHostsClient(dial(t, s.address))
+	if _, err := idle.ListHosts(t.Context(), &api.ListHostsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan *http.Response, 1)
+	go func() {
+		resp, err := http.Get("http://" + s.address + "/v1/links") // ends by its timeout
+		if err != nil {
+			t.Error(err)
+		} else {
+			resp.Body.Close()
+		}
+		answered <- resp
+	}()
+	time.Sleep(100 * time.Millisecond)
+	start := time.Now()
+	s.stop()
+	if resp := <-answered; resp != nil && resp.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("the call under way: %s", resp.Status)
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	_, _, err := conn.Read(t.Context())
+	if websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("the event stream ended by %v", err)
+	}
+}
+
+func TestShareCopiesFieldsOnly(t *testing.T) {
+	src := &api.ListHostsResponse{Hosts: []*api.Host{{Mac: "x"}}, Refused: map[string]uint64{"a": 1}}
+	dst := &api.ListHostsResponse{}
+	share(dst, src)
+	if dst.Hosts[0] != src.Hosts[0] || dst.Refused["a"] != 1 {
+		t.Errorf("%v", dst)
+	}
+	var b bytes.Buffer
+	if err := newJSONCodec().NewEncoder(&b).Encode(dst); err != nil || !strings.Contains(b.String(), `"mac"`) {
+		t.Errorf("%s %v", b.String(), err)
+	}
+}

@@ -23,7 +23,12 @@
 // counts as an answer.
 //
 // Every answer is also looked at for where it sends the packet: to the port of
-// the destination host, everywhere (flood), or elsewhere; see Counts.
+// the destination host, everywhere (flood), or elsewhere; see Counts. Whether
+// the match of a flow-mod covers the packet is not looked at.
+//
+// The flow-mods of a load are not installed: its packets stand for those that
+// no entry matches. All others are, so that a controller reads back what it
+// has written.
 //
 // # Latency
 //

@@ -345,3 +345,30 @@ func TestAnnouncements(t *testing.T) {
 		}
 	})
 }
+
+func TestLostConnectionIsNoAnswer(t *testing.T) {
+	v := openflow.V13
+	c := newController(t)
+	n := start(t, Config{Topology: isolated(t, 1, 8, 4), Version: v, Address: c.address()})
+	s := c.open(v)
+	result := make(chan *Result)
+	go func() {
+		r, err := n.Measure(t.Context(), Load{Window: 8, Duration: 400 * time.Millisecond, Patience: time.Second})
+		if err != nil {
+			t.Error(err)
+		}
+		result <- r
+	}()
+	for range 8 {
+		s.expect(openflow.TypePacketIn)
+	}
+	s.conn.Close()
+	s = c.open(v) // it comes back and takes part again
+	in := s.packetIn(s.expect(openflow.TypePacketIn))
+	s.send(flowMod(v, in.BufferID, flow.PortFlood), nil)
+	s.fence()
+	s.conn.Close()
+	if r := <-result; r.Answered != 1 || r.Lost < 15 || r.Wrong+r.Duplicates+r.Late != 0 {
+		t.Errorf("%+v, want one answer, and the packets of the lost connections lost", r.Counts)
+	}
+}

@@ -61,20 +61,20 @@ type Network struct {
 
 // Stats counts what the switches have done and seen.
 type Stats struct {
-	Up          int    // switches whose connection is established and has seen a features request
-	Connects    uint64 // connections established
-	Lost        uint64 // connections lost
-	LastLoss    string // why the last one was lost
-	Received    uint64 // messages from the controller, answers to a load left out
-	LastMessage time.Duration
-	ErrorsSent  uint64 // error messages to the controller
-	FlowMods    uint64 // other than answers
-	PacketOuts  uint64 // other than answers
-	PacketIns   uint64 // other than those of a load
-	Delivered   uint64 // frames that reached a host's port
-	Carried     uint64 // frames that crossed a link
-	Dropped     uint64 // frames dropped: no entry, port or link down, too many hops
-	Entries     int    // flow entries now
+	Up          int           // switches whose connection is established and has seen a features request
+	Connects    uint64        // connections established
+	Lost        uint64        // connections lost
+	LastLoss    string        // why the last one was lost
+	Received    uint64        // messages from the controller, answers to a load left out
+	LastMessage time.Duration // when the last of these came, since New
+	ErrorsSent  uint64        // error messages to the controller
+	FlowMods    uint64        // other than answers
+	PacketOuts  uint64        // other than answers
+	PacketIns   uint64        // other than those of a load
+	Delivered   uint64        // frames that reached a host's port
+	Carried     uint64        // frames that crossed a link
+	Dropped     uint64        // frames dropped: no entry, port or link down, too many hops
+	Entries     int           // flow entries now
 }
 
 // New prepares a network; Run connects it.
@@ -317,14 +317,20 @@ func (n *Network) Stats(ctx context.Context) (s Stats, err error) {
 
 // WaitUp waits until all switches are connected and the controller has asked
 // each for its features, and then until no message has come for the given
-// time. The error says how far it got.
+// time; some controllers never fall silent: ten times that is enough. The
+// error says how far it got.
 func (n *Network) WaitUp(ctx context.Context, quiet time.Duration) error {
 	var last Stats
+	up := time.Duration(0)
 	for {
 		s, err := n.Stats(ctx)
 		if err == nil {
 			last = s
-			if s.Up == len(n.nodes) && time.Since(n.start)-s.LastMessage >= quiet {
+			now := time.Since(n.start)
+			if s.Up == len(n.nodes) && up == 0 {
+				up = now
+			}
+			if s.Up == len(n.nodes) && (now-s.LastMessage >= quiet || now-up >= 10*quiet) {
 				return nil
 			}
 			select {

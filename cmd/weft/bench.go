@@ -33,7 +33,8 @@ gives the ratio: figures of different machines, or of a busy one, do not
 compare, ratios do.
 
 Where there are two processors, what is measured runs on the first of them and
-the load on the second.`,
+the load on the second. To see how far the load itself goes, measure the floor
+as the controller: --controller-command "weft bench floor --listen 127.0.0.1:{port}".`,
 		Example: `  weft bench throughput --switches 16
   weft bench latency --switches 16 --openflow 1.3 -o json
   weft bench throughput --controller-command "ovs-testcontroller --unixctl=none ptcp:{port}" --switches 8

@@ -216,6 +216,13 @@ func (s *benchSubject) measure(ctx context.Context, c benchConfig) error {
 		return err
 	}
 	wall := time.Since(began)
+	stats, err := s.net.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	if stats.Lost > 0 {
+		return fmt.Errorf("%d connections lost during the load, the last: %s", stats.Lost, stats.LastLoss)
+	}
 	s.rounds = append(s.rounds, benchRound{
 		AnswersPerS:  r.AnswersPerSecond(),
 		P50US:        float64(r.Latency.ValueAtPercentile(50)) / 1e3,

@@ -55,6 +55,7 @@ func benchPlot(file string, r *benchReport, subjects []*benchSubject) error {
 		p.Legend.Add(s.name, l)
 	}
 	p.Legend.Top, p.Legend.Left = true, true
+	p.X.Max += 0.2 // room for the last label
 	if err := p.Save(18*vg.Centimeter, 11*vg.Centimeter, file); err != nil {
 		return fmt.Errorf("--plot %s: %w", file, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,8 +30,9 @@ themselves where that is possible; of the network; and of itself.`,
 
 // view is an answer: the value for programs, and how to write it for people.
 type view struct {
-	value any
-	text  func(*table)
+	value  any
+	text   func(*table)
+	failed error // what is missing in it, and why
 }
 
 // getter makes a command that asks a controller and prints the answer.
@@ -49,7 +51,7 @@ func getter(r *remote, cmd *cobra.Command, ask func(c *controller, args []string
 		if err != nil {
 			return err
 		}
-		return out.print(cmd, v.value, v.text)
+		return errors.Join(out.print(cmd, v.value, v.text), v.failed)
 	}
 	out.flag(cmd)
 	return cmd
@@ -65,7 +67,7 @@ connections refused because they claimed a DPID in use.`,
 		Example: "  weft get switches",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("DPID", "STATE", "ROLE", "OPENFLOW", "ADDRESS", "PORTS", "TABLES", "PACKET-INS", "FLOW-MODS", "ERRORS", "SHED", "DUPLICATES", "ECHO ms", "SINCE", "SOFTWARE")
 			for _, s := range m.GetSwitches() {
 				state := "connected"
@@ -86,7 +88,7 @@ func getLinks(r *remote) *cobra.Command {
 		Example: "  weft get links -o yaml",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("FROM", "TO", "STATE", "WEIGHT", "LATENCY ms", "FLAPS", "SINCE")
 			for _, l := range m.GetLinks() {
 				t.row(place(l.Src), place(l.Dst), l.State, l.Weight, millis(l.LatencyUs), l.Flaps, when(l.Since))
@@ -102,7 +104,7 @@ func getHosts(r *remote) *cobra.Command {
 		Example: "  weft get hosts -o json",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListHosts(c.ctx, &api.ListHostsRequest{})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("MAC", "VLAN", "AT", "IPV4", "IPV6", "MOVES", "FIRST SEEN", "LAST SEEN")
 			for _, h := range m.GetHosts() {
 				t.row(h.Mac, vlan(h.Vlan), place(h.At), strings.Join(h.Ipv4, " "), strings.Join(h.Ipv6, " "), h.Moves, when(h.FirstSeen), when(h.LastSeen))
@@ -120,7 +122,7 @@ func getServices(r *remote) *cobra.Command {
 		Example: "  weft get services",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.GetInfo(c.ctx, &api.GetInfoRequest{})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("NAME", "STATE", "CLASS", "SCALE", "STAGE", "WHAT IT DOES")
 			for _, s := range m.GetServices() {
 				stage := ""
@@ -141,7 +143,7 @@ func getRoutes(r *remote) *cobra.Command {
 		Example: "  weft get routes",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListRoutes(c.ctx, &api.ListRoutesRequest{})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("FROM", "TO", "VLAN", "HOPS", "PROTECTED", "REROUTES", "SINCE", "PATH")
 			for _, r := range m.GetRoutes() {
 				t.row(r.Src, r.Dst, vlan(r.Vlan), len(r.Hops), yes(r.Protected), r.Reroutes, when(r.Since), hops(r.Hops))
@@ -160,7 +162,7 @@ and left alone. The failed ones are in weft get flows, with the reason.`,
 		Example: "  weft get sync",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListSync(c.ctx, &api.ListSyncRequest{})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("SWITCH", "STATE", "WANTED", "CONFIRMED", "FAILED", "FOREIGN", "KEPT", "ADDED", "REMOVED", "SINCE")
 			for _, s := range m.GetSwitches() {
 				t.row(s.Dpid, s.State, s.Wanted, s.Confirmed, s.Failed, s.Foreign, s.Kept, s.Added, s.Removed, when(s.Since))

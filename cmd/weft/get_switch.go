@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 
 	"weft/api"
@@ -87,7 +88,7 @@ were forged, old, replayed or not ours.`,
 			at := behind[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()]
 			rows = append(rows, portRow{p.Dpid, p.Port, p.Name, p.Mac, p.Up, p.SpeedKbps, at.GetRole(), at.GetRefused()})
 		}
-		return view{map[string]any{"ports": rows}, func(t *table) {
+		return view{value: map[string]any{"ports": rows}, text: func(t *table) {
 			t.row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED")
 			for _, p := range rows {
 				state, speed := "down", ""
@@ -125,23 +126,23 @@ entries that it wants and a switch does not have are shown, too.`,
   weft get flows --switch 1 --owner operator
   weft get flows -o json`,
 	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.flows(only, owner)
-		return view{m, func(t *table) { flowsTable(t, m.GetFlows()) }}, err
+		m, failed, err := c.flows(only, owner)
+		return view{m, func(t *table) { flowsTable(t, m.GetFlows()) }, failed}, err
 	}), &only)
 	cmd.Flags().StringVar(&owner, "owner", "", "only entries of this writer: discovery, hosts, forwarding, routes, operator or foreign")
 	return cmd
 }
 
 // flows returns the entries that switches have, with their states, and those
-// that they should have.
-func (c *controller) flows(only dpidFlag, owner string) (*api.ListFlowsResponse, error) {
+// that they should have; failed says which switches could not be read.
+func (c *controller) flows(only dpidFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
 	switches, err := c.switches(only)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	wanted, err := c.ListFlows(c.ctx, &api.ListFlowsRequest{Dpid: only.text})
 	if err = unless(err, codes.Unavailable); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	type key struct {
 		sw flow.DPID
@@ -158,22 +159,24 @@ func (c *controller) flows(only dpidFlag, owner string) (*api.ListFlowsResponse,
 		}
 	}
 	all := &api.ListFlowsResponse{}
-	for _, dpid := range switches {
-		has, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: dpid, Owner: owner})
-		if err != nil {
-			return nil, fmt.Errorf("switch %s: %w", dpid, err)
+	lists, errs := readEach(switches, func(dpid string) ([]*api.FlowEntry, error) {
+		m, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: dpid, Owner: owner})
+		return m.GetFlows(), err
+	})
+	for _, f := range slices.Concat(lists...) {
+		w := &api.WantedFlow{Flow: f}
+		if k, ok := keyOf(f); ok && states[k] != nil {
+			w.State, w.Reason = states[k].State, states[k].Reason
+			delete(states, k)
 		}
-		for _, f := range has.Flows {
-			w := &api.WantedFlow{Flow: f}
-			if k, ok := keyOf(f); ok && states[k] != nil {
-				w.State, w.Reason = states[k].State, states[k].Reason
-				delete(states, k)
-			}
-			all.Flows = append(all.Flows, w)
-		}
+		all.Flows = append(all.Flows, w)
+	}
+	unread := map[string]bool{}
+	for i, dpid := range switches {
+		unread[dpid] = errs[i] != nil
 	}
 	for _, w := range states {
-		if owner == "" || w.Flow.Owner == owner {
+		if (owner == "" || w.Flow.Owner == owner) && !unread[w.Flow.Dpid] {
 			w.Reason = strings.TrimSuffix("not on the switch: "+w.Reason, ": ")
 			all.Flows = append(all.Flows, w)
 		}
@@ -182,18 +185,48 @@ func (c *controller) flows(only dpidFlag, owner string) (*api.ListFlowsResponse,
 		return cmp.Or(cmp.Compare(a.Flow.Dpid, b.Flow.Dpid), cmp.Compare(a.Flow.Table, b.Flow.Table),
 			cmp.Compare(b.Flow.Priority, a.Flow.Priority), cmp.Compare(matchText(a.Flow.Match), matchText(b.Flow.Match)))
 	})
-	return all, nil
+	return all, errors.Join(errs...), nil
+}
+
+// readEach reads something from each of several switches, some at a time. An
+// error of one does not keep back what the others have.
+func readEach[T any](switches []string, read func(dpid string) ([]T, error)) (lists [][]T, errs []error) {
+	lists, errs = make([][]T, len(switches)), make([]error, len(switches))
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i, dpid := range switches {
+		group.Go(func() (err error) {
+			if lists[i], err = read(dpid); err != nil {
+				errs[i] = fmt.Errorf("switch %s: %w", dpid, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	return lists, errs
 }
 
 func flowsTable(t *table, list []*api.WantedFlow) {
-	t.row("SWITCH", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "DURATION", "OWNER", "STATE")
+	t.row("SWITCH", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "DURATION", "TIMEOUT", "OWNER", "STATE")
 	for _, w := range list {
 		f, state := w.Flow, w.State
 		if w.Reason != "" {
 			state = strings.TrimPrefix(state+": "+w.Reason, ": ")
 		}
-		t.row(f.Dpid, f.Table, f.Priority, matchText(f.Match), actionText(f), f.Packets, f.Bytes, seconds(f.Duration), f.Owner, state)
+		t.row(f.Dpid, f.Table, f.Priority, matchText(f.Match), actionText(f), f.Packets, f.Bytes, seconds(f.Duration), timeouts(f), f.Owner, state)
 	}
+}
+
+// timeouts writes when an entry goes by itself.
+func timeouts(f *api.FlowEntry) string {
+	var parts []string
+	if f.IdleTimeout != 0 {
+		parts = append(parts, fmt.Sprintf("idle %ds", f.IdleTimeout))
+	}
+	if f.HardTimeout != 0 {
+		parts = append(parts, fmt.Sprintf("hard %ds", f.HardTimeout))
+	}
+	return strings.Join(parts, " ")
 }
 
 func getGroups(r *remote) *cobra.Command {
@@ -207,14 +240,11 @@ func getGroups(r *remote) *cobra.Command {
 		if err != nil {
 			return view{}, err
 		}
-		all := &api.ReadGroupsResponse{}
-		for _, dpid := range switches {
+		lists, errs := readEach(switches, func(dpid string) ([]*api.Group, error) {
 			m, err := c.ReadGroups(c.ctx, &api.ReadGroupsRequest{Dpid: dpid})
-			if err != nil {
-				return view{}, fmt.Errorf("switch %s: %w", dpid, err)
-			}
-			all.Groups = append(all.Groups, m.Groups...)
-		}
+			return m.GetGroups(), err
+		})
+		all := &api.ReadGroupsResponse{Groups: slices.Concat(lists...)}
 		return view{all, func(t *table) {
 			t.row("SWITCH", "GROUP", "TYPE", "BUCKET", "WEIGHT", "WATCH", "ACTIONS", "PACKETS", "BYTES")
 			for _, g := range all.Groups {
@@ -229,7 +259,7 @@ func getGroups(r *remote) *cobra.Command {
 					t.row(g.Dpid, g.Id, g.Type, "", "", "", "drop", g.Packets, g.Bytes)
 				}
 			}
-		}}, nil
+		}, errors.Join(errs...)}, nil
 	}), &only)
 }
 
@@ -247,7 +277,7 @@ func getStats(r *remote) *cobra.Command {
 		switch append(args, "ports")[0] {
 		case "tables":
 			m, err := c.ListTableStats(c.ctx, &api.ListTableStatsRequest{Dpid: only.text})
-			return view{m, func(t *table) {
+			return view{value: m, text: func(t *table) {
 				t.row("SWITCH", "TABLE", "ENTRIES", "AT MOST", "LOOKUPS", "MATCHED")
 				for _, s := range m.GetTables() {
 					most := ""
@@ -259,7 +289,7 @@ func getStats(r *remote) *cobra.Command {
 			}}, err
 		case "flows":
 			m, err := c.ListFlowStats(c.ctx, &api.ListFlowStatsRequest{Dpid: only.text})
-			return view{m, func(t *table) {
+			return view{value: m, text: func(t *table) {
 				t.row("SWITCH", "OWNER", "ENTRIES", "PACKETS", "BYTES", "PACKETS/s", "BITS/s")
 				for _, s := range m.GetFlows() {
 					t.row(s.Dpid, s.Owner, s.Entries, s.Packets, s.Bytes, rate(s.PacketsPerS), rate(s.BitsPerS))
@@ -267,7 +297,7 @@ func getStats(r *remote) *cobra.Command {
 			}}, err
 		}
 		m, err := c.ListPortStats(c.ctx, &api.ListPortStatsRequest{Dpid: only.text})
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("SWITCH", "PORT", "RX PACKETS", "TX PACKETS", "RX BYTES", "TX BYTES", "RX DROPPED", "TX DROPPED", "RX ERRORS", "TX ERRORS",
 				"RX BITS/s", "TX BITS/s", "RX PACKETS/s", "TX PACKETS/s", "OVER")
 			for _, s := range m.GetPorts() {

@@ -67,7 +67,6 @@ of real switches to try it in.`,
 	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand())
 	add("work", demoCommand(), labCommand(), benchCommand())
 	root.AddCommand(versionCommand())
-	root.InitDefaultCompletionCmd()
 	strict(root)
 	return root
 }

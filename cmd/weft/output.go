@@ -53,13 +53,10 @@ func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 // toJSON writes a message as the controller's HTTP interface does, any other
 // value by its tags; indented, with a newline at the end.
 func toJSON(v any) ([]byte, error) {
-	var raw []byte
-	var err error
 	if m, ok := v.(proto.Message); ok {
-		raw, err = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
-	} else {
-		raw, err = json.Marshal(v)
+		v = message{m}
 	}
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +66,14 @@ func toJSON(v any) ([]byte, error) {
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
+}
+
+// message is a message of the API as part of a value with JSON tags.
+type message struct{ proto.Message }
+
+// MarshalJSON writes it as the controller's HTTP interface does.
+func (m message) MarshalJSON() ([]byte, error) {
+	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m.Message)
 }
 
 // table writes aligned columns.

@@ -73,7 +73,7 @@ weft get routes shows what is programmed, weft trace what packets meet.`,
 		for _, p := range m.Paths {
 			attach(p, a, b)
 		}
-		return view{m, func(t *table) {
+		return view{value: m, text: func(t *table) {
 			t.row("PATH", "COST", "HOP", "IN", "SWITCH", "OUT")
 			for i, p := range m.Paths {
 				for j, h := range p.Hops {
@@ -110,10 +110,11 @@ func portOr(p uint32) string {
 
 // pathRow is the shortest path between two switches.
 type pathRow struct {
-	Src  string     `json:"src"`
-	Dst  string     `json:"dst"`
-	Cost uint64     `json:"cost"`
-	Hops []*api.Hop `json:"hops"` // none if there is no path
+	Src  string    `json:"src"`
+	Dst  string    `json:"dst"`
+	Cost uint64    `json:"cost"`
+	Hops []message `json:"hops"` // none if there is no path
+	path string    // as a table has it
 }
 
 func getPaths(r *remote) *cobra.Command {
@@ -142,21 +143,24 @@ func getPaths(r *remote) *cobra.Command {
 				if err != nil {
 					return view{}, err
 				}
-				row := pathRow{Src: src, Dst: dst, Hops: []*api.Hop{}}
+				row := pathRow{Src: src, Dst: dst, Hops: []message{}, path: "none"}
 				if len(m.Paths) > 0 {
-					row.Cost, row.Hops = m.Paths[0].Cost, m.Paths[0].Hops
+					row.Cost, row.path = m.Paths[0].Cost, hops(m.Paths[0].Hops)
+					for _, h := range m.Paths[0].Hops {
+						row.Hops = append(row.Hops, message{h})
+					}
 				}
 				rows = append(rows, row)
 			}
 		}
-		return view{map[string]any{"paths": rows}, func(t *table) {
+		return view{value: map[string]any{"paths": rows}, text: func(t *table) {
 			t.row("FROM", "TO", "COST", "PATH")
 			for _, p := range rows {
-				path, cost := "none", ""
+				cost := ""
 				if len(p.Hops) > 0 {
-					path, cost = hops(p.Hops), fmt.Sprint(p.Cost)
+					cost = fmt.Sprint(p.Cost)
 				}
-				t.row(p.Src, p.Dst, cost, path)
+				t.row(p.Src, p.Dst, cost, p.path)
 			}
 		}}, nil
 	}), &only)

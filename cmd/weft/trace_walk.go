@@ -31,7 +31,8 @@ type traceStep struct {
 	Switch  string         `json:"switch"`
 	InPort  uint32         `json:"in_port"`
 	Table   uint32         `json:"table"`
-	Entry   *api.FlowEntry `json:"entry"` // nil: none matches
+	Entry   *api.FlowEntry `json:"-"`     // nil: none matches
+	JSON    *message       `json:"entry"` // the same
 	Actions string         `json:"actions"`
 	Next    []string       `json:"next"` // where copies of the packet go
 	Notes   []string       `json:"notes,omitempty"`
@@ -134,7 +135,7 @@ func (w *walk) enter(v visit) error {
 			w.end(fateDropped, "dropped by %v: no entry of table %d matches", sw, number)
 			return x.forward()
 		}
-		x.step.Entry, x.step.Actions = hit.text, actionText(hit.text)
+		x.step.Entry, x.step.JSON, x.step.Actions = hit.text, &message{hit.text}, actionText(hit.text)
 		e := &hit.entry
 		if e.Meter != 0 {
 			x.note("meter %d may drop it", e.Meter)

@@ -74,6 +74,7 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			context.AfterFunc(ctx, stop) // a second signal ends the process at once
 			return up(ctx, cmd, &o)
 		},
 	}
@@ -201,11 +202,11 @@ func (o *upOptions) plan(all []weft.Spec, listen []string) (deploy.Config, error
 func listenAddresses(flags []string) ([]string, error) {
 	var list []string
 	for _, l := range flags {
-		network, address, ok := strings.Cut(l, ":")
+		network, address, _ := strings.Cut(l, ":")
 		switch {
-		case ok && network == "unix" && address != "":
-		case ok && network == "tcp" && hostPort(address):
-		case hostPort(l):
+		case network == "unix" && address != "":
+		case network == "tcp" && hostPort(address):
+		case network != "tcp" && hostPort(l):
 			l = "tcp:" + l
 		default:
 			return nil, fmt.Errorf("--listen %q; want HOST:PORT, tcp:HOST:PORT or unix:PATH", l)

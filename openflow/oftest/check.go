@@ -41,8 +41,12 @@ func (s *Switch) checkMod(m *flow.Mod, legacy bool) error {
 	if err := s.checkActions(e.Apply, known, false); err != nil {
 		return err
 	}
-	// What the packet is when the action set is carried out, nobody can tell.
-	return s.checkActions(e.Write, nil, false)
+	// An action set is carried out later, and in another order: Open vSwitch,
+	// and so this switch, is strict about its set-fields only.
+	if known != nil {
+		known.lenient = true
+	}
+	return s.checkActions(e.Write, known, false)
 }
 
 // checkActions checks a list of actions. Where known is given, each of them
@@ -53,7 +57,7 @@ func (s *Switch) checkActions(list []flow.Action, known *headers, packetOut bool
 		if err := s.checkAction(a, packetOut); err != nil {
 			return err
 		}
-		if known != nil && !known.apply(a) {
+		if known != nil && !known.apply(a) && (!known.lenient || a.Kind == flow.ActionSetField) {
 			return refuse(openflow.ErrBadAction, openflow.BadActionMatchInconsistent)
 		}
 	}
@@ -126,6 +130,7 @@ type headers struct {
 	tags     int    // VLAN tags at least
 	proto    uint8  // 0 is not known
 	icmpType int    // -1 is not known
+	lenient  bool   // only set-fields are held to it
 }
 
 func matchedHeaders(m *flow.Match) *headers {
@@ -163,8 +168,9 @@ func (h *headers) apply(a *flow.Action) bool {
 	case flow.ActionPushVLAN:
 		h.tags++
 	case flow.ActionPopVLAN:
-		h.tags--
-		return h.tags >= 0
+		was := h.tags > 0
+		h.tags = max(0, h.tags-1)
+		return was
 	case flow.ActionPushMPLS:
 		h.payload(uint16(a.Arg))
 	case flow.ActionPopMPLS:

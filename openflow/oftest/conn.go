@@ -77,6 +77,9 @@ func (s *Switch) hello(c *conn, msg []byte) {
 		theirs, err = openflow.DecodeHello(msg)
 	}
 	ours := openflow.VersionsOf(s.cfg.Versions...)
+	if h.Version < openflow.V13 {
+		theirs &= openflow.VersionsOf(h.Version) // without a bitmap it is the lower of both
+	}
 	c.version = (ours & theirs).Highest()
 	if err == nil && h.Type == openflow.TypeHello && c.version != 0 {
 		return

@@ -177,7 +177,6 @@ func mac(n byte) flow.MAC { return flow.MAC{2, 0, 0, 0, 0, n} }
 
 // udp is a frame of IPv4 and UDP between two hosts.
 func udp(src, dst byte) []byte {
-	u := packet.AppendUDP(nil, netip.AddrFrom4([4]byte{10, 0, 0, src}), netip.AddrFrom4([4]byte{10, 0, 0, dst}), 1000, 2000, []byte("datagram"))
-	f := packet.AppendEthernet(nil, packet.Ether{Dst: mac(dst), Src: mac(src)}, flow.EthTypeIPv4)
-	return packet.Pad(packet.AppendIPv4(f, packet.IPHeader{}, u))
+	ip := packet.IP{Src: netip.AddrFrom4([4]byte{10, 0, 0, src}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, dst})}
+	return packet.Pad(packet.AppendUDP(nil, packet.Ether{Dst: mac(dst), Src: mac(src)}, ip, 1000, 2000, []byte("datagram")))
 }

@@ -81,7 +81,6 @@ func hasBitsOutsideMask(msg []byte) bool {
 // add adds an entry or replaces that of the same match and priority.
 func (s *Switch) add(m *flow.Mod, legacy bool) error {
 	e := &entry{Entry: m.Entry.Clone(), legacy: legacy, created: s.now, used: s.now}
-	e.Flags &^= flow.FlagOverlap | flow.FlagReset // they are about the message
 	t := &s.tables[e.Table]
 	if m.Entry.Flags&flow.FlagOverlap != 0 && t.overlaps(&e.Match, e.Priority) {
 		return refuse(openflow.ErrFlowModFailed, openflow.FlowModFailedOverlap)

@@ -73,7 +73,7 @@ func (s *Switch) checkGroup(g *flow.Group) error {
 		case b.Weight != 0 && g.Kind != flow.GroupKindSelect:
 			return failed(openflow.GroupModFailedInvalidGroup)
 		case g.Kind == flow.GroupKindFastFailover && !watches(b):
-			return failed(openflow.GroupModFailedWatchUnsupported)
+			return failed(openflow.GroupModFailedInvalidGroup)
 		case b.WatchGroup != flow.GroupAny && b.WatchGroup > groupMax:
 			return failed(openflow.GroupModFailedBadWatch)
 		}

@@ -13,22 +13,24 @@ import (
 // timed out.
 const tick = 100 * time.Millisecond
 
+// farewell is how long what is queued may take to be sent when a connection ends.
+const farewell = time.Second
+
 // Serve is the device's end of a connection to a controller, hello included,
 // until the connection or ctx ends; it closes the connection. What the device
 // sends waits in memory while the controller does not read.
 func (d *Device) Serve(ctx context.Context, conn net.Conn) error {
 	q := &queue{more: make(chan struct{}, 1)}
-	done := make(chan struct{})
 	id := d.attach(&line{receive: q.put, close: q.finish})
 	var writer sync.WaitGroup
-	writer.Go(func() { d.write(conn, q, done) })
+	writer.Go(func() { d.write(conn, q) })
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	err := d.read(ctx, id, conn)
+	d.detach(id)
+	_ = conn.SetWriteDeadline(time.Now().Add(farewell)) // on a connection that is closed already it means nothing
+	writer.Wait()
 	stop()
 	conn.Close()
-	close(done)
-	d.detach(id)
-	writer.Wait()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -100,14 +102,12 @@ func (d *Device) message(ctx context.Context, id int, msg []byte) {
 	d.Do(func(s *Switch) Effects { return s.Message(id, msg) })
 }
 
-// write sends what is queued and has time pass.
-func (d *Device) write(conn net.Conn, q *queue, done <-chan struct{}) {
+// write sends what is queued, and has time pass, until the queue is finished.
+func (d *Device) write(conn net.Conn, q *queue) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
 		select {
-		case <-done:
-			return
 		case <-t.C:
 			if d.clock != nil {
 				d.Do(func(*Switch) Effects { return Effects{} })
@@ -117,8 +117,9 @@ func (d *Device) write(conn net.Conn, q *queue, done <-chan struct{}) {
 		}
 		b, last := q.take()
 		if _, err := conn.Write(b); err != nil || last {
-			conn.Close()
-			<-done
+			conn.Close() // this ends read, if that has not ended
+		}
+		if last {
 			return
 		}
 	}

@@ -33,14 +33,14 @@ type Config struct {
 	MaxGroups  int                // no limit by default
 	MaxMeters  int                // no limit by default
 	Buffers    int                // packets that it can keep; none by default
-	Desc       openflow.Desc      // as DefaultDesc by default
+	Desc       openflow.Desc      // made up by default
 	Now        time.Time          // where its clock stands at first; 1970 by default
 	// Refuse, if given, is asked about every flow-mod that is otherwise right,
 	// and refuses it by returning an error; Xid and Data are filled in.
 	Refuse func(*flow.Mod) *openflow.Error
 }
 
-// DefaultDesc is the description of a switch whose Config gives none.
+// defaultDesc is the description of a switch whose Config gives none.
 var defaultDesc = openflow.Desc{Manufacturer: "Weft", Hardware: "oftest", Software: "oftest", Serial: "None", Datapath: "fake switch"}
 
 // Message is an OpenFlow message on its way to a controller.

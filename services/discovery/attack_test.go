@@ -131,8 +131,8 @@ func TestCVE_2015_1611_SpoofedLLDP(t *testing.T) {
 	r.refusedAs(stale, at(2, 1), genuine)
 	r.refusedAs(unknown, at(2, 1), r.probe(at(9, 1)))
 	r.refusedAs(unknown, at(2, 77), r.probe(at(1, 1)))
-	if n := r.refused(at(2, 1)); n != 6 {
-		t.Errorf("port shows %d refused, want 6", n)
+	if n := r.refused(at(2, 1)); n != 5 {
+		t.Errorf("port shows %d refused, want 5", n)
 	}
 	if _, role := r.packet(at(2, 1), data); role != flow.RoleEdge {
 		t.Errorf("port is %v", role)

@@ -40,7 +40,7 @@ type link struct {
 // time, received at dst now. It says why it is refused, if it is.
 func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal {
 	from, to := t.at(src), t.at(dst)
-	if from == nil || to == nil || !from.up || !to.up || !t.switches[src.Switch].connected || !t.switches[dst.Switch].connected {
+	if from == nil || to == nil || !from.alive() || !to.alive() {
 		return unknown
 	}
 	if src.Switch == dst.Switch {
@@ -129,8 +129,7 @@ func (t *topology) attach(now int64, from, to *port, latency int64) {
 	f.alive = true
 	if to.out == nil { // answer at once, rather than in the next round
 		to.burst(now)
-		dp := t.switches[to.at.Switch]
-		dp.next = now
+		to.dp.next = now
 	}
 	t.due(now + t.cfg.linkTimeout())
 	state := l.wanted(f, now)
@@ -173,16 +172,14 @@ func (l *link) set(t *topology, now int64, s linkState, cause string) {
 
 // unlink takes down the links of a port, in both directions.
 func (t *topology) unlink(now int64, p *port, cause string) {
-	if p.out != nil {
-		t.detach(now, p.out, cause)
-	}
-	if p.in != nil {
-		t.detach(now, p.in, cause)
+	for _, l := range []*link{p.out, p.in} {
+		if l != nil {
+			t.detach(now, l, cause)
+		}
 	}
 }
 
-// detach takes down a link. One that is dampened stays listed until it is
-// released.
+// detach takes down a link, and has the other direction know.
 func (t *topology) detach(now int64, l *link, cause string) {
 	l.attached = false
 	l.src.out, l.dst.in = nil, nil
@@ -193,21 +190,23 @@ func (t *topology) detach(now int64, l *link, cause string) {
 		}
 	}
 	if l.flaps.until > now && l.state == dampened {
-		l.flaps.cause = cause
+		l.flaps.cause = cause // stays listed until it is released
 	} else {
 		t.remove(l, cause)
 	}
-	if back := l.dst.out; back != nil && back.dst == l.src {
-		back.refresh(t, now, cause)
+	if back := l.dst.out; back != nil && back.dst == l.src && l.src.alive() && l.dst.alive() {
+		back.refresh(t, now, cause) // else it goes down next
 	}
 	if cause == "silent" && l.src.up {
 		l.src.burst(now)
-		dp := t.switches[l.src.at.Switch]
-		dp.next = now
+		l.src.dp.next = now
 	}
 	t.settle(now, l.src)
 	t.settle(now, l.dst)
 }
+
+// alive reports whether a port is up, on a switch that is connected.
+func (p *port) alive() bool { return p.up && p.dp.connected }
 
 // remove strikes a link off the list.
 func (t *topology) remove(l *link, cause string) {

@@ -35,7 +35,7 @@ func (t *topology) settle(now int64, p *port) {
 // roleOf decides the role of a port, and when to decide again (0: when
 // something happens).
 func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
-	dp := t.switches[p.at.Switch]
+	dp := p.dp
 	switch {
 	case dp.connected && p.flaps != nil && p.flaps.until > now:
 		return flow.RoleBlocked, p.flaps.until

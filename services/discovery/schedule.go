@@ -7,8 +7,13 @@ import (
 	"weft/flow"
 )
 
-// A schedule says when a switch sends probes next. The rounds of the switches
-// are spread over the interval, and wander by a twentieth of it.
+// moments is how many times in an interval there are for rounds. The switches
+// are spread over them: more would have the probes of a switch's neighbours
+// come one by one, each at the price of waking up for it; fewer would have
+// other packets wait for too many at a time.
+const moments = 5
+
+// A schedule says when a switch sends probes next.
 type schedule struct {
 	next   int64 // earliest time at which anything is to be sent
 	rounds int64 // of all ports
@@ -33,11 +38,25 @@ func (p *prober) burst(now int64) { p.soon, p.sent = now, 0 }
 // start begins the schedule of a switch that has connected.
 func (s *schedule) start(t *topology, now int64) {
 	s.next = now
-	s.rounds = now + t.rand.Int64N(int64(t.cfg.Interval))
+	s.rounds = t.moment(now, int64(t.cfg.Interval))
 	s.fast = math.MaxInt64
 	if t.cfg.Liveness.Interval > 0 {
-		s.fast = now + t.rand.Int64N(int64(t.cfg.Liveness.Interval))
+		s.fast = t.moment(now, int64(t.cfg.Liveness.Interval))
 	}
+}
+
+// moment returns one of the moments of the interval that begins now.
+func (t *topology) moment(now, interval int64) int64 {
+	gap := interval / moments
+	return (now/gap + 1 + t.rand.Int64N(moments)) * gap
+}
+
+// following returns the round after one whose time has come.
+func (t *topology) following(now, last, interval int64) int64 {
+	if now-last > interval {
+		return t.moment(now, interval)
+	}
+	return last + interval
 }
 
 // A job is one probe to be sent.
@@ -67,10 +86,10 @@ func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 	all, links := dp.rounds <= now, dp.fast <= now
 	if all {
-		dp.rounds = t.wander(now, dp.rounds, int64(t.cfg.Interval))
+		dp.rounds = t.following(now, dp.rounds, int64(t.cfg.Interval))
 	}
 	if links {
-		dp.fast = t.wander(now, dp.fast, int64(t.cfg.Liveness.Interval))
+		dp.fast = t.following(now, dp.fast, int64(t.cfg.Liveness.Interval))
 	}
 	dp.next = min(dp.rounds, dp.fast)
 	for _, p := range dp.ports {
@@ -94,13 +113,4 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		}
 	}
 	return jobs
-}
-
-// wander returns the time of the round after that of a time that has come:
-// an interval later, give or take a twentieth.
-func (t *topology) wander(now, last, interval int64) int64 {
-	if now-last > interval {
-		last = now
-	}
-	return last + interval + t.rand.Int64N(interval/10+1) - interval/20
 }

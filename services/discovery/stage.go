@@ -60,6 +60,9 @@ func (e *engine) judge(s *signer, b *bucket, p *portView, in *flow.PacketIn) {
 		return
 	}
 	e.figures.refused[why].Add(1)
+	if why == unknown {
+		return // genuine; the port's coming up, or going down, is not known yet
+	}
 	if n := p.refused.Add(1); n&(n-1) == 0 { // 1, 2, 4, 8 …
 		e.log.Warn("LLDP refused", "dpid", in.Switch, "port", in.Key.InPort, "reason", why.String(), "refused", n)
 	}

@@ -53,6 +53,7 @@ type datapath struct {
 // port cannot shed its past by going down for a moment.
 type port struct {
 	at      flow.Location
+	dp      *datapath
 	up      bool
 	removed bool
 	changed int64 // when it last went up or down
@@ -188,7 +189,7 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 			return
 		}
 		mac, _ := flow.ParseMAC(msg.GetMac())
-		p = &port{at: at, view: &portView{}, changed: now}
+		p = &port{at: at, dp: dp, view: &portView{}, changed: now}
 		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
 		p.actions = []flow.Action{flow.Output(at.Port)}
 		if far, ok := t.known[at]; ok {

@@ -1,14 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"context"
 
 	"github.com/coder/websocket"
 

@@ -169,8 +169,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	protocols.SetUnencryptedHTTP2(true) // for gRPC
 	srv := &http.Server{
 		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: s.config.CallTimeout + 30*time.Second, IdleTimeout: 2 * time.Minute,
+		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		// Longer than any call: when one of these is over, net/http cancels it.
+		ReadTimeout: s.config.CallTimeout + 30*time.Second, WriteTimeout: s.config.CallTimeout + 30*time.Second,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	done := make(chan error, 1)

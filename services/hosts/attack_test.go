@@ -167,3 +167,30 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// Behind one port the hosts may settle among themselves who has an address, as
+// two routers with a virtual one do: the port is the same.
+func TestSamePortTakesOver(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.254", "10.0.0.9"))
+	r.accept(at(1, 1), arpRequest(mac(2), "10.0.0.254", "10.0.0.9"))
+	if h := r.holder(ip("10.0.0.254"), 0); h.id.mac() != mac(2) {
+		t.Errorf("10.0.0.254 is %v's", h.id.mac())
+	}
+	if h := r.host(newID(mac(1), 0)); len(h.addresses) != 0 {
+		t.Errorf("the first still has %v", h.addresses)
+	}
+}
+
+// A process that stood still while the answer was under way must not take
+// silence for an answer: the holder is asked twice, and given time after each.
+func TestStalledProcessMovesNobody(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	r.now += ms
+	r.refusedAs(unverified, at(2, 2), udp(mac(1), mac(5), "10.0.0.1", "10.0.0.5"))
+	r.now += int64(5 * time.Second)
+	r.step(r.alive(mac(1), at(1, 1), "10.0.0.1"))
+	r.run(time.Second, nil)
+	r.wantAt(mac(1), at(1, 1))
+}

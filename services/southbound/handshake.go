@@ -60,6 +60,9 @@ func (s *session) hello() error {
 		return err
 	}
 	both := theirs & openflow.VersionsOf(openflow.V10, openflow.V13)
+	if h.Version < openflow.V13 {
+		both &= openflow.VersionsOf(h.Version) // no bitmap: the lower of both, which we may not speak
+	}
 	if s.version = both.Highest(); s.version == 0 {
 		e := &openflow.Error{
 			Type: openflow.ErrHelloFailed, Code: openflow.HelloFailedIncompatible, Xid: h.Xid,

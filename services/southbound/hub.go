@@ -147,7 +147,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // admit makes a session of a connection, unless there are too many.
 func (h *hub) admit(conn net.Conn) *session {
-	s := &session{hub: h, conn: conn, in: newReader(conn), out: newOutbox(conn, h.cfg.QueueBytes)}
+	s := &session{hub: h, conn: conn, in: newReader(conn), out: newOutbox(conn, h.cfg.QueueBytes), over: make(chan struct{})}
 	s.lastRead.Store(time.Now().UnixNano())
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,6 +169,7 @@ func (h *hub) hold(s *session) {
 		delete(h.claimed, s.dpid)
 	}
 	h.mu.Unlock()
+	close(s.over)
 	if s.since.IsZero() {
 		h.total.refused.handshake.Add(1)
 		h.log.Warn("connection ended before it was a switch", "peer", s.conn.RemoteAddr(), "reason", err)
@@ -178,10 +179,20 @@ func (h *hub) hold(s *session) {
 // claim reserves the identity of a switch for a session. A second one is
 // refused while the first lasts; so that a switch that has lost its
 // connection unnoticed is not kept out for long, the first is asked for a sign
-// of life at once.
+// of life at once. A first that is being wound up is waited for.
 func (h *hub) claim(s *session) error {
 	h.mu.Lock()
 	first := h.claimed[s.dpid]
+	for first != nil && first.ending.Load() {
+		h.mu.Unlock()
+		select {
+		case <-first.over:
+		case <-time.After(h.cfg.HandshakeTimeout):
+			return fmt.Errorf("datapath id %v: the connection that had it does not end", s.dpid)
+		}
+		h.mu.Lock()
+		first = h.claimed[s.dpid]
+	}
 	if first == nil {
 		h.claimed[s.dpid] = s
 		h.mu.Unlock()

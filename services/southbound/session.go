@@ -49,6 +49,8 @@ type session struct {
 	echo     atomic.Int64 // last round trip, ns
 	count    counts
 	lost     atomic.Pointer[string] // why the session is being ended, if not by the peer
+	ending   atomic.Bool            // it is being wound up; then over is closed soon
+	over     chan struct{}          // closed when the identity is free again
 
 	// Only of the reading goroutine, and used again for each packet.
 	pipeline stage
@@ -80,9 +82,8 @@ func (s *session) run() (err error) {
 			err = fmt.Errorf("internal error: %v", p)
 			s.hub.log.Error("session ended by a fault of ours", "peer", s.conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
-		if reason := s.lost.Load(); reason != nil {
-			err = errors.New(*reason)
-		}
+		err = s.cause(err)
+		s.ending.Store(true)
 		s.conn.Close()
 		s.out.close()
 		s.waits.close()
@@ -98,8 +99,20 @@ func (s *session) run() (err error) {
 	if err := s.hub.join(s); err != nil {
 		return err
 	}
-	defer func() { s.hub.leave(s, err) }()
+	defer func() {
+		s.ending.Store(true)
+		s.hub.leave(s, s.cause(err))
+	}()
 	return s.receive()
+}
+
+// cause returns why the session ends: our reason if we have ended it, else what
+// reading came to.
+func (s *session) cause(err error) error {
+	if reason := s.lost.Load(); reason != nil {
+		return errors.New(*reason)
+	}
+	return err
 }
 
 // receive reads in batches, deals with every message of a batch, and sends

@@ -38,8 +38,8 @@ func defaults() *Config {
 	return &Config{
 		Interval:       5 * time.Second,
 		MaxInterval:    5 * time.Minute,
-		PerSwitch:      10 * time.Millisecond,
-		FlowsEvery:     6,
+		PerSwitch:      20 * time.Millisecond,
+		FlowsEvery:     3,
 		PerEntry:       time.Millisecond,
 		SlowFactor:     10,
 		Deadline:       10 * time.Second,

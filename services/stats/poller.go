@@ -111,12 +111,12 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64, onl
 	}
 	t.connected = s.GetConnected()
 	p.waiting.remove(t)
+	t.sample.restart()
 	if !t.connected {
 		return
 	}
 	t.session++
 	t.pace = pace{}
-	t.sample.restart()
 	t.due, t.flowsDue = firstReadings(p.cfg, p.load(), p.last, now, jitter)
 	p.last = t.due
 	if !t.polling {
@@ -142,6 +142,10 @@ func (p *Poller) ring() {
 	}
 }
 
+// gather is how long readings wait for others, so that the process wakes up
+// for several at a time.
+const gather = 50 * time.Millisecond
+
 // Serve reads switches until ctx ends.
 func (p *Poller) Serve(ctx context.Context) {
 	var wg sync.WaitGroup
@@ -155,7 +159,7 @@ func (p *Poller) Serve(ctx context.Context) {
 		}
 		var alarm <-chan time.Time
 		if !wake.IsZero() {
-			timer.Reset(time.Until(wake))
+			timer.Reset(max(time.Until(wake), gather))
 			alarm = timer.C
 		}
 		select {

@@ -223,8 +223,8 @@ func TestAwayIsNotRead(t *testing.T) {
 		if got := len(net.switches[1].asked); got != n || n < 2 {
 			t.Errorf("read %d times, then %d times while away", n, got-n)
 		}
-		if resp, err := p.ListPortStats(t.Context(), &api.ListPortStatsRequest{}); err != nil || len(resp.Ports) != 2 {
-			t.Errorf("%v, %v: the last sample is kept", resp, err)
+		if resp, err := p.ListPortStats(t.Context(), &api.ListPortStatsRequest{}); err != nil || len(resp.Ports) != 2 || resp.Ports[0].RxBytes == 0 || resp.Ports[0].RxBitsPerS != 0 {
+			t.Errorf("%v, %v: want the last counters, and no rates", resp, err)
 		}
 		connect(p, net, 1, true)
 		time.Sleep(time.Second)
@@ -300,8 +300,8 @@ func TestThousandSwitches(t *testing.T) {
 		}
 		worst = slices.Max(slices.Collect(maps.Values(perSecond)))
 		t.Logf("readings per second: %.0f of ports, at most %d; %.1f of flow entries; %d at once", float64(ports)/600, worst, float64(flows)/600, net.most)
-		if ports < 55_000 || ports > 65_000 || flows < 9_000 || flows > 12_000 {
-			t.Errorf("%d readings of ports and %d of flow entries in 10 minutes, want about 60,000 and 10,000", ports, flows)
+		if ports < 27_000 || ports > 33_000 || flows < 7_500 || flows > 11_000 {
+			t.Errorf("%d readings of ports and %d of flow entries in 10 minutes, want about 30,000 and 9,000", ports, flows)
 		}
 		if net.most > defaults().Parallel || worst > 150 {
 			t.Errorf("%d at once, up to %d a second", net.most, worst)

@@ -133,8 +133,8 @@ func identify(f *api.FlowEntry, seed maphash.Seed) uint64 {
 	return h
 }
 
-// restart forgets what rates are taken from, for the switch has connected anew
-// and may count anew.
+// restart forgets the rates and what they are taken from: the switch is gone,
+// or has connected anew and may count anew.
 func (s *sample) restart() {
 	s.portsAt, s.flowsAt, s.flows = time.Time{}, time.Time{}, nil
 	for number, p := range s.ports {

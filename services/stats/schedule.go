@@ -31,8 +31,8 @@ func portInterval(c *Config, l load, p pace) time.Duration {
 // flowInterval returns the time from one reading of a switch's tables and flow
 // entries to the next.
 func flowInterval(c *Config, l load, p pace) time.Duration {
-	d := max(time.Duration(c.FlowsEvery)*portInterval(c, l, p), time.Duration(c.SlowFactor)*p.flowTook)
-	return max(min(d, time.Duration(c.FlowsEvery)*c.MaxInterval), time.Duration(l.entries)*c.PerEntry)
+	every := time.Duration(c.FlowsEvery)
+	return max(every*portInterval(c, l, p), min(time.Duration(c.SlowFactor)*p.flowTook, every*c.MaxInterval), time.Duration(l.entries)*c.PerEntry)
 }
 
 // firstReadings returns when a switch that has connected is read first: its

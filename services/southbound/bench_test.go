@@ -1,0 +1,131 @@
+package southbound
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// learner is a session whose stage answers every packet with an entry and the
+// packet itself, and whose switch reads and throws away.
+func learner(tb testing.TB, v openflow.Version) *session {
+	tb.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "socketpair")
+		if ends[i], err = net.FileConn(f); err != nil {
+			tb.Fatal(err)
+		}
+		f.Close()
+	}
+	h := newHub(*defaults(), 1, slog.New(slog.DiscardHandler))
+	h.switchChanged = func(*api.SwitchChanged) {}
+	h.open = func(dpid) stage {
+		return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+			m := d.AddFlow(in.Switch)
+			m.Entry.Priority, m.Entry.IdleTimeout, m.Entry.Cookie = 10, 60, 7
+			m.Entry.Match.Set = flow.FieldInPort.Bit() | flow.FieldEthDst.Bit() | flow.FieldEthSrc.Bit()
+			m.Entry.Match.Key.InPort, m.Entry.Match.Key.EthDst, m.Entry.Match.Key.EthSrc = in.Key.InPort, in.Key.EthDst, in.Key.EthSrc
+			if v == openflow.V10 {
+				m.Entry.Cookie = 0
+			}
+			m.Entry.Apply = d.Actions(flow.Output(2))
+			d.PacketOut(in.Switch, flow.PacketOut{BufferID: in.BufferID, InPort: in.Key.InPort, Actions: m.Entry.Apply, Data: in.Data})
+			return flow.Done
+		}
+	}
+	s := h.admit(ends[0])
+	s.version, s.dpid = v, 1
+	if err := h.join(s); err != nil {
+		tb.Fatal(err)
+	}
+	drained := make(chan struct{})
+	go func() {
+		_ = s.out.drain() // the test closes what it writes to
+		close(drained)
+	}()
+	read := make(chan struct{})
+	go func() {
+		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{ends[1]}, make([]byte, 1<<18))
+		close(read)
+	}()
+	tb.Cleanup(func() {
+		s.out.close()
+		s.conn.Close()
+		<-drained
+		<-read
+		ends[1].Close()
+	})
+	return s
+}
+
+// batch is packet-ins as one read brings them.
+func batch(tb testing.TB, v openflow.Version) [][]byte {
+	var msgs [][]byte
+	for i := range 64 {
+		frame := make([]byte, 60)
+		frame[5], frame[11], frame[12], frame[13] = byte(i), byte(i+1), 8, 6
+		in := flow.PacketIn{BufferID: flow.BufferNone, TotalLen: 60, Data: frame, Key: flow.Key{InPort: 1}}
+		msg, err := v.AppendPacketIn(nil, 0, &in)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		msgs = append(msgs, msg)
+	}
+	return msgs
+}
+
+// answer has a session deal with a batch.
+func (s *session) answer(tb testing.TB, msgs [][]byte) {
+	for _, m := range msgs {
+		if err := s.message(m); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := s.flush(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestPacketInAllocatesNothing: from the packet-in to the flow-mod and the
+// packet-out in the socket no memory is allocated.
+func TestPacketInAllocatesNothing(t *testing.T) {
+	for _, v := range []openflow.Version{openflow.V10, v13} {
+		s := learner(t, v)
+		msgs := batch(t, v)
+		for range 100 {
+			s.answer(t, msgs)
+		}
+		if n := testing.AllocsPerRun(200, func() { s.answer(t, msgs) }); n >= 1 {
+			t.Errorf("%v: %v allocations for %d packet-ins, want none", v, n, len(msgs))
+		}
+	}
+}
+
+// BenchmarkPacketIn measures what a packet-in costs the controller: decode,
+// parse, a trivial stage, encode of a flow-mod and a packet-out, and a write
+// for every 64 of them.
+func BenchmarkPacketIn(b *testing.B) {
+	for _, v := range []openflow.Version{openflow.V10, v13} {
+		b.Run(v.String(), func(b *testing.B) {
+			s := learner(b, v)
+			msgs := batch(b, v)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; i < b.N; i += len(msgs) {
+				s.answer(b, msgs)
+			}
+		})
+	}
+}

@@ -63,6 +63,23 @@ func (d *Decision) Actions(list ...Action) []Action {
 	return d.actions[n:len(d.actions):len(d.actions)]
 }
 
+// Output returns, in the decision's own memory, the list of one action that
+// sends the packet out of p. It writes the action in place, which is twice as
+// fast as copying one.
+func (d *Decision) Output(p Port) []Action {
+	n := len(d.actions)
+	if n == cap(d.actions) {
+		return d.Actions(Output(p))
+	}
+	d.actions = d.actions[:n+1]
+	a := &d.actions[n]
+	a.Kind, a.Field, a.MaxLen, a.Arg, a.Value, a.Data = ActionOutput, 0, 0, uint32(p), [16]byte{}, ""
+	if p == PortController {
+		a.MaxLen = NoBuffer
+	}
+	return d.actions[n : n+1 : n+1]
+}
+
 // AddFlow appends a flow-mod that adds an empty entry, to be filled in place.
 func (d *Decision) AddFlow(sw DPID) *Mod {
 	d.Ops = append(d.Ops, Op{OpFlow, uint32(len(d.Flows)), sw})

@@ -13,9 +13,9 @@ import (
 
 // LinkDown unplugs the link between a and b: both ends lose carrier, and the
 // switches report port status LINK_DOWN. An end is a switch, a host, or
-// SWITCH:PORT where two switches have several links. Of a veth pair between
-// switches, b's end also shows as PORT_DOWN (administratively down): a veth
-// has no other way to lose carrier.
+// SWITCH:PORT where two switches have several links. The ends of a veth pair
+// between switches also show as PORT_DOWN (administratively down): a veth has
+// no other way to lose carrier.
 func (l *Lab) LinkDown(ctx context.Context, a, b string) error {
 	return l.setLinkState(ctx, a, b, LinkIsDown)
 }
@@ -53,21 +53,37 @@ func (l *Lab) setLinkState(ctx context.Context, a, b string, to LinkState) error
 	})
 }
 
-// setVeth sets b's end of a veth pair up or down; both ends follow.
+// setVeth sets a veth pair up or down: between switches both ends, at the same
+// moment as a cable does (the peer of an end that is set down loses carrier
+// some time later, from a work queue of the kernel); a host's end alone, which
+// the switch's follows.
 func setVeth(s *state, w *wire, up bool) error {
 	return withLinks(w.B.Netns, func(h *netlink.Handle) error {
 		if up && w.B.Host {
 			host, _ := s.Topology.HostByName(w.B.Node)
 			return dressHost(h, w, host)
 		}
-		link, err := h.LinkByName(w.B.Iface)
-		if err != nil {
-			return fmt.Errorf("find %s of %s: %w", w.B.Iface, &w.B, err)
+		var links []netlink.Link
+		for _, e := range w.ends() {
+			if e.Netns != w.B.Netns {
+				continue
+			}
+			link, err := h.LinkByName(e.Iface)
+			if err != nil {
+				return fmt.Errorf("find %s of %s: %w", e.Iface, e, err)
+			}
+			links = append(links, link)
 		}
+		set := h.LinkSetDown
 		if up {
-			return h.LinkSetUp(link)
+			set = h.LinkSetUp
 		}
-		return h.LinkSetDown(link)
+		for _, link := range links {
+			if err := set(link); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -158,6 +158,12 @@ func up(t *testing.T, spec string, c *controller) *lab.Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return bring(t, topo, c)
+}
+
+// bring is up for a topology made in Go.
+func bring(t *testing.T, topo *lab.Topology, c *controller) *lab.Lab {
+	t.Helper()
 	name := strings.ToLower(fmt.Sprintf("t%d", time.Now().UnixNano()%1e9))
 	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}})
 	if err != nil {

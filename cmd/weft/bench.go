@@ -41,7 +41,8 @@ as the controller: --controller-command "weft bench floor --listen 127.0.0.1:{po
   weft bench throughput --controller 127.0.0.1:6653 --rate 50000 --plot latency.svg
   weft bench discovery --switches 1000 --links 6000`,
 	}
-	cmd.AddCommand(benchLoadCommand(benchThroughput), benchLoadCommand(benchLatency), benchDiscoveryCommand(), benchFloorCommand())
+	cmd.AddCommand(benchLoadCommand(benchThroughput), benchLoadCommand(benchLatency), benchDiscoveryCommand(), benchFloorCommand(),
+		benchFirstCommand(), benchRerouteCommand())
 	return cmd
 }
 

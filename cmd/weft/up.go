@@ -38,6 +38,7 @@ type upOptions struct {
 	set      []string
 	logLevel string
 	quiet    bool
+	profile  string
 }
 
 func upCommand() *cobra.Command {
@@ -87,6 +88,7 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 	f.StringArrayVar(&o.set, "set", nil, "set one key, as service.key=value; may be repeated")
 	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	f.BoolVar(&o.quiet, "quiet", false, "print and log warnings and errors only")
+	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE, for go tool pprof, when the controller stops")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.MarkFlagDirname("data-dir")
 	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
@@ -109,6 +111,13 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 		return wrongly(cmd, "%v", err)
 	}
 	tuneMemory()
+	if o.profile != "" {
+		stop, err := startProfile(o.profile)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

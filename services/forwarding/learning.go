@@ -12,9 +12,26 @@ import (
 // does not know. It belongs to the goroutine of its switch. It knows nothing
 // of other switches, so a loop of switches in this mode storms.
 type learner struct {
-	sw    flow.DPID
-	idle  uint16 // seconds
-	table macTable
+	sw       flow.DPID
+	idle     uint16               // seconds
+	untagged macTable             // the addresses of frames without a VLAN tag
+	tagged   map[uint16]*macTable // by VLAN
+}
+
+// table returns the addresses of a VLAN, as in flow.Key.
+func (l *learner) table(vlan uint16) *macTable {
+	if vlan == 0 {
+		return &l.untagged
+	}
+	t := l.tagged[vlan]
+	if t == nil {
+		t = &macTable{}
+		if l.tagged == nil {
+			l.tagged = map[uint16]*macTable{}
+		}
+		l.tagged[vlan] = t
+	}
+	return t
 }
 
 // learnedFor is how long an address that is not seen again is remembered, in
@@ -28,11 +45,11 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if k.EthType == flow.EthTypeLLDP {
 		return flow.Done
 	}
-	vlan, now := uint64(k.VLAN)<<48, uint32(in.Time/int64(time.Second))
-	l.table.put(k.EthSrc.Uint64()|vlan, k.InPort, now)
+	table, now := l.table(k.VLAN), uint16(in.Time/int64(time.Second))
+	table.put(k.EthSrc.Uint64(), k.InPort, now)
 	out := flow.PortFlood
 	if !k.EthDst.Multicast() {
-		if p, ok := l.table.get(k.EthDst.Uint64()|vlan, now); ok {
+		if p, ok := table.get(k.EthDst.Uint64(), now); ok {
 			if p == k.InPort {
 				return flow.Drop
 			}
@@ -48,7 +65,7 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	e.Priority, e.IdleTimeout, e.Cookie = priorityRoute, l.idle, flow.NewCookie(flow.OwnerRoutes, 0, 0)
 	e.Match.Set = flow.FieldInPort.Bit() | flow.FieldEthDst.Bit() | flow.FieldEthSrc.Bit() | flow.FieldVLAN.Bit()
 	e.Match.Key.InPort, e.Match.Key.EthDst, e.Match.Key.EthSrc, e.Match.Key.VLAN = k.InPort, k.EthDst, k.EthSrc, k.VLAN
-	e.Apply = d.Actions(flow.Output(out))
+	e.Apply = d.Output(out)
 	if m.BufferID = in.BufferID; in.BufferID == flow.BufferNone {
 		releaseAt(l.sw, in, d, out)
 	}
@@ -57,89 +74,95 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 // releaseAt sends the packet on its way at the switch that it came from.
 func releaseAt(sw flow.DPID, in *flow.PacketIn, d *flow.Decision, out flow.Port) {
-	o := flow.PacketOut{BufferID: in.BufferID, InPort: in.Key.InPort, Actions: d.Actions(flow.Output(out))}
+	o := flow.PacketOut{BufferID: in.BufferID, InPort: in.Key.InPort, Actions: d.Output(out)}
 	if in.BufferID == flow.BufferNone {
 		o.Data = in.Data
 	}
 	d.PacketOut(sw, o)
 }
 
-// macTable maps addresses (with the VLAN above them) to ports by open
-// addressing. Nothing is removed; when it is half full of addresses that are
-// still remembered it grows up to tableMax, and beyond that starts over.
+// macTable maps the addresses of one VLAN to ports by open addressing. Nothing
+// is removed; when it is half full of addresses that are still remembered it
+// grows up to tableMax, and beyond that starts over. It is kept small, for most
+// of what a lookup costs is fetching the slot.
 type macTable struct {
-	slots []macSlot // a power of two of them
-	shift uint8     // 64 - log2(len(slots))
+	slots []uint64 // address << 16 | port; 0 is free. A power of two of them
+	seen  []uint16 // of each slot: when, in seconds, modulo 18 hours
+	shift uint8    // 64 - log2(len(slots))
 	used  int
 }
 
-// macSlot is small, so that one cache line holds four.
-type macSlot struct {
-	key  uint64 // address + 1, so that 0 is a free slot
-	port flow.Port
-	seen uint32 // seconds since 1970; good until 2106
-}
+const (
+	tableMax = 1 << 20
+	// portMax is the highest port whose addresses are learnt; what is behind a
+	// higher one is flooded.
+	portMax = 1<<16 - 1
+)
 
-const tableMax = 1 << 20
-
-func (t *macTable) find(key uint64) *macSlot {
+// find returns the slot that an address has, or would have.
+func (t *macTable) find(address uint64) uint64 {
 	mask := uint64(len(t.slots) - 1)
-	for i := key * 0x9e3779b97f4a7c15 >> t.shift; ; i++ {
-		s := &t.slots[i&mask]
-		if s.key == key || s.key == 0 {
-			return s
+	for i := address * 0x9e3779b97f4a7c15 >> t.shift; ; i++ {
+		if s := t.slots[i&mask]; s>>16 == address || s == 0 {
+			return i & mask
 		}
 	}
 }
 
 // put remembers that an address was seen behind p; now is in seconds.
-func (t *macTable) put(address uint64, p flow.Port, now uint32) {
+func (t *macTable) put(address uint64, p flow.Port, now uint16) {
+	if address == 0 || p == 0 || p > portMax {
+		return
+	}
 	if 2*t.used >= len(t.slots) {
 		t.grow(now)
 	}
-	s := t.find(address + 1)
-	if s.key == 0 {
-		s.key = address + 1
+	i := t.find(address)
+	if t.slots[i] == 0 {
 		t.used++
 	}
-	if s.port != p || s.seen != now { // mostly not: leave the cache line clean
-		s.port, s.seen = p, now
+	if s := address<<16 | uint64(p); t.slots[i] != s { // mostly not: leave the cache line clean
+		t.slots[i] = s
+	}
+	if t.seen[i] != now {
+		t.seen[i] = now
 	}
 }
 
 // get returns where an address was last seen, if that is not too long ago.
-func (t *macTable) get(address uint64, now uint32) (flow.Port, bool) {
+func (t *macTable) get(address uint64, now uint16) (flow.Port, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
 	}
-	s := t.find(address + 1)
-	return s.port, s.key != 0 && s.fresh(now)
+	i := t.find(address)
+	s := t.slots[i]
+	return flow.Port(s & portMax), s != 0 && t.fresh(i, now)
 }
 
-func (s *macSlot) fresh(now uint32) bool { return s.seen+learnedFor >= now }
+func (t *macTable) fresh(i uint64, now uint16) bool { return now-t.seen[i] <= learnedFor }
 
 // grow makes room: it drops what is too old and doubles the table if that is
 // not enough.
-func (t *macTable) grow(now uint32) {
-	old := t.slots
+func (t *macTable) grow(now uint16) {
+	old := *t
 	live := 0
-	for i := range old {
-		if old[i].key != 0 && old[i].fresh(now) {
+	for i, s := range old.slots {
+		if s != 0 && old.fresh(uint64(i), now) {
 			live++
 		}
 	}
-	size := max(64, len(old))
+	size := max(64, len(old.slots))
 	if 4*live >= size {
 		size *= 2
 	}
 	if size > tableMax {
-		old, size = nil, tableMax
+		old, size = macTable{}, tableMax
 	}
-	t.slots, t.used = make([]macSlot, size), 0
-	t.shift = uint8(64 - bits.TrailingZeros(uint(size)))
-	for i := range old {
-		if old[i].key != 0 && old[i].fresh(now) {
-			*t.find(old[i].key) = old[i]
+	*t = macTable{slots: make([]uint64, size), seen: make([]uint16, size), shift: uint8(64 - bits.TrailingZeros(uint(size)))}
+	for i, s := range old.slots {
+		if s != 0 && old.fresh(uint64(i), now) {
+			at := t.find(s >> 16)
+			t.slots[at], t.seen[at] = s, old.seen[i]
 			t.used++
 		}
 	}

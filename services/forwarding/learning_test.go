@@ -56,11 +56,11 @@ func TestMACTableEqualsMap(t *testing.T) {
 	var table macTable
 	want := map[uint64]flow.Port{}
 	for i := range 200_000 {
-		k, p := r.Uint64N(50_000)<<8, flow.Port(r.Uint32N(48)+1)
-		table.put(k, p, uint32(i/1000))
+		k, p := (1+r.Uint64N(50_000))<<8, flow.Port(r.Uint32N(48)+1)
+		table.put(k, p, uint16(i/1000))
 		want[k] = p
 	}
-	for k := range uint64(50_000) {
+	for k := uint64(1); k <= 50_000; k++ {
 		p, ok := table.get(k<<8, 200)
 		if w, known := want[k<<8]; ok != known || known && p != w {
 			t.Fatalf("%x: got %v %v, want %v %v", k, p, ok, w, known)
@@ -68,10 +68,33 @@ func TestMACTableEqualsMap(t *testing.T) {
 	}
 }
 
+func TestVLANsAreApart(t *testing.T) {
+	l := &learner{sw: 1, idle: 60}
+	a, b := flow.MACFrom(0x020000000001), flow.MACFrom(0x020000000002)
+	d := &flow.Decision{}
+	learn := func(src, dst flow.MAC, vlan uint16) int {
+		in := learningPacket(t, src, dst, 3, time.Unix(1000, 0))
+		in.Key.VLAN = vlan
+		d.Reset()
+		l.packet(in, d)
+		return len(d.Flows)
+	}
+	learn(a, b, 5|flow.VLANPresent)
+	if learn(b, a, 0) != 0 || learn(b, a, 6|flow.VLANPresent) != 0 {
+		t.Error("what was learnt in a VLAN is known in another")
+	}
+	in := learningPacket(t, b, a, 4, time.Unix(1000, 0))
+	in.Key.VLAN = 5 | flow.VLANPresent
+	d.Reset()
+	if l.packet(in, d); len(d.Flows) != 1 {
+		t.Error("what was learnt in a VLAN is not known in it")
+	}
+}
+
 func TestMACTableIsBounded(t *testing.T) {
 	var table macTable
 	for i := range uint64(3 * tableMax) {
-		table.put(i, 1, 1)
+		table.put(i+1, 1, 1)
 	}
 	if len(table.slots) > tableMax {
 		t.Fatalf("%d slots, want at most %d", len(table.slots), tableMax)

@@ -172,6 +172,22 @@ func TestBetweenSubnets(t *testing.T) {
 	}
 }
 
+func TestGatewayAnswersIPv6Ping(t *testing.T) {
+	net := newNetwork(t)
+	net.link(1, 3, 2, 2)
+	a := host{flow.MACFrom(0x020000000001), ip("fd00:1::9"), flow.Location{Switch: 1, Port: 1}}
+	e := testEngine(t, net, func(c *Config) { c.Subnets = []Subnet{{Gateway: "fd00:1::1/64"}} }, a.at)
+	ping := packet.AppendICMPEcho(nil, packet.Ether{Src: a.mac, Dst: e.cfg.RouterMAC}, packet.IP{Src: a.ip, Dst: ip("fd00:1::1"), TTL: 64}, packet.Echo{ID: 7, Seq: 1})
+	_, d, _ := punt(e, a, nil, ping)
+	net.apply(d)
+	if len(net.out) != 1 {
+		t.Fatalf("%d frames came out, want the answer", len(net.out))
+	}
+	if m, ok := packet.ParseICMPv6([]byte(net.out[0].frame)); !ok || m.Type() != packet.ICMPv6EchoReply || m.EchoID() != 7 {
+		t.Error("the gateway does not answer a ping over IPv6")
+	}
+}
+
 func TestConfig(t *testing.T) {
 	for _, v := range []struct {
 		want   string

@@ -75,10 +75,12 @@ func (e *engine) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action 
 // pingGateway answers an echo request to a gateway's address.
 func (e *engine) pingGateway(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) {
 	m, ok := packet.ParseICMP(in.Data)
+	request := packet.ICMPv4EchoRequest
 	if !ok {
 		m, ok = packet.ParseICMPv6(in.Data)
+		request = packet.ICMPv6EchoRequest
 	}
-	if !ok || m.Type() != packet.ICMPv4EchoRequest {
+	if !ok || m.Type() != request {
 		e.count.unroutable.Add(1)
 		return
 	}

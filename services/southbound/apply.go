@@ -44,14 +44,15 @@ func (h *hub) emit(own *session, d *flow.Decision) {
 		h.applyLater(d)
 		return
 	}
+	ws := own.in.ws
 	var target *session
 	for i := range d.Ops {
 		op := &d.Ops[i]
 		if op.Switch == own.dpid {
-			if b, err := own.appendOp(own.scratch, d, op, own.nextXid()); err != nil {
+			if b, err := own.appendOp(ws.scratch, d, op, own.nextXid()); err != nil {
 				h.unsendable(own, err)
 			} else {
-				own.scratch = b
+				ws.scratch = b
 				own.batch.op(op.Kind)
 			}
 			continue
@@ -63,10 +64,10 @@ func (h *hub) emit(own *session, d *flow.Decision) {
 				continue
 			}
 		}
-		if b, err := target.appendOp(own.foreign, d, op, target.xid.Add(1)); err != nil {
+		if b, err := target.appendOp(ws.foreign, d, op, target.xid.Add(1)); err != nil {
 			h.unsendable(target, err)
 		} else {
-			own.foreign = b
+			ws.foreign = b
 			target.count.op(op.Kind)
 		}
 	}
@@ -92,13 +93,14 @@ func (s *session) nextXid() uint32 {
 }
 
 func (s *session) sendForeign(target *session) {
-	if len(s.foreign) == 0 {
+	ws := s.in.ws
+	if len(ws.foreign) == 0 {
 		return
 	}
-	if err := target.out.put(s.foreign); err != nil {
+	if err := target.out.put(ws.foreign); err != nil {
 		target.shed(err)
 	}
-	s.foreign = s.foreign[:0]
+	ws.foreign = ws.foreign[:0]
 }
 
 func (h *hub) unsendable(s *session, err error) {

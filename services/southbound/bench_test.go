@@ -60,6 +60,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{ends[1]}, make([]byte, 1<<18))
 		close(read)
 	}()
+	s.in.acquire()
 	tb.Cleanup(func() {
 		s.out.close()
 		s.conn.Close()

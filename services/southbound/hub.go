@@ -19,10 +19,11 @@ import (
 
 // hub is all sessions, and what is remembered of the switches that had one.
 type hub struct {
-	cfg   Config
-	epoch uint64
-	log   *slog.Logger
-	total totals
+	cfg    Config
+	epoch  uint64
+	log    *slog.Logger
+	total  totals
+	spaces workspaces
 
 	// What the rest of the system sees, set before serve.
 	open          func(dpid) stage
@@ -147,7 +148,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // admit makes a session of a connection, unless there are too many.
 func (h *hub) admit(conn net.Conn) *session {
-	s := &session{hub: h, conn: conn, in: newReader(conn), out: newOutbox(conn, h.cfg.QueueBytes), over: make(chan struct{})}
+	s := &session{hub: h, conn: conn, in: newReader(conn, &h.spaces), out: newOutbox(conn, h.cfg.QueueBytes), over: make(chan struct{})}
 	s.lastRead.Store(time.Now().UnixNano())
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -223,7 +224,6 @@ func (h *hub) record(sw dpid) *record {
 // join makes the switch known to the system.
 func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid)
-	s.packet.Switch = s.dpid
 	s.mu.Lock()
 	s.since = time.Now()
 	s.mu.Unlock()

@@ -37,13 +37,7 @@ type outbox struct {
 }
 
 func newOutbox(conn net.Conn, limit int) *outbox {
-	o := &outbox{conn: conn, limit: limit, rest: make(chan []byte, 1), done: make(chan struct{})}
-	if sc, ok := conn.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			o.raw = raw
-		}
-	}
-	return o
+	return &outbox{conn: conn, raw: rawConn(conn), limit: limit, rest: make(chan []byte, 1), done: make(chan struct{})}
 }
 
 // put queues whole messages and writes what the socket takes; b is the

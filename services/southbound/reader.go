@@ -1,33 +1,74 @@
 package southbound
 
 import (
+	"io"
 	"net"
+	"sync"
+	"syscall"
 
+	"weft/flow"
 	"weft/openflow"
 )
 
-// The receive buffer starts small, because most switches are quiet, and grows
-// while reads fill it, because busy ones deserve few system calls.
-const (
-	bufferMin = 8 << 10
-	bufferMax = 256 << 10
-)
+// readMax is how much is read, and dealt with, at once. A message is shorter.
+// Less costs more system calls, more leaves the processor's caches.
+const readMax = 64 << 10
 
-// reader cuts whole messages off a connection. Messages point into its buffer
+// workspace is the memory in which a batch is dealt with. A session has one
+// only between reading a batch and having sent what came of it, so that quiet
+// switches cost little and busy ones share what is warm in the caches.
+type workspace struct {
+	buf      [2 * readMax]byte
+	packet   flow.PacketIn
+	decision flow.Decision
+	scratch  []byte // messages to the own switch, sent at the end of the batch
+	foreign  []byte // messages to another switch
+}
+
+// workspaces are those that nobody uses now.
+type workspaces struct{ pool sync.Pool }
+
+func (w *workspaces) get() *workspace {
+	if ws, ok := w.pool.Get().(*workspace); ok {
+		return ws
+	}
+	return &workspace{}
+}
+
+func (w *workspaces) put(ws *workspace) { w.pool.Put(ws) }
+
+// reader cuts whole messages off a connection. They point into its workspace
 // and are valid until the next fill.
 type reader struct {
 	conn       net.Conn
-	buf        []byte
-	start, end int
-	filled     bool // the last read left no room
+	raw        syscall.RawConn // nil where the connection has no file descriptor
+	spaces     *workspaces
+	ws         *workspace
+	start, end int    // what has been read of ws.buf and not been taken
+	tail       []byte // the beginning of a message, between batches
 }
 
-func newReader(conn net.Conn) *reader { return &reader{conn: conn, buf: make([]byte, bufferMin)} }
+func newReader(conn net.Conn, spaces *workspaces) *reader {
+	return &reader{conn: conn, raw: rawConn(conn), spaces: spaces}
+}
+
+// rawConn returns the way to a connection's file descriptor, nil if it has none.
+func rawConn(conn net.Conn) syscall.RawConn {
+	if sc, ok := conn.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
+}
 
 // take returns the next whole message that has been received, nil if there is
 // none; it does no I/O.
 func (r *reader) take() ([]byte, error) {
-	msg, _, err := openflow.Next(r.buf[r.start:r.end])
+	if r.ws == nil {
+		return nil, nil
+	}
+	msg, _, err := openflow.Next(r.ws.buf[r.start:r.end])
 	r.start += len(msg)
 	return msg, err
 }
@@ -35,25 +76,64 @@ func (r *reader) take() ([]byte, error) {
 // partial reports whether the beginning of a message waits for its end.
 func (r *reader) partial() bool { return r.start < r.end }
 
-// fill reads once. What was taken before is gone.
+// release gives the workspace back and keeps what has not been taken.
+func (r *reader) release() {
+	if r.ws == nil {
+		return
+	}
+	r.tail = append(r.tail[:0], r.ws.buf[r.start:r.end]...)
+	r.spaces.put(r.ws)
+	r.ws = nil
+}
+
+// acquire gets a workspace and puts what was left into it.
+func (r *reader) acquire() {
+	r.ws = r.spaces.get()
+	r.start, r.end = 0, copy(r.ws.buf[:], r.tail)
+}
+
+// fill reads once, as soon as there is something to read; while it waits, the
+// session has no workspace. What was taken before is gone.
 func (r *reader) fill() error {
-	if r.start > 0 {
-		copy(r.buf, r.buf[r.start:r.end])
-		r.end -= r.start
-		r.start = 0
+	r.release()
+	if r.raw == nil {
+		r.acquire()
+		n, err := r.conn.Read(r.ws.buf[r.end : r.end+readMax])
+		r.end += n
+		if n > 0 {
+			return nil
+		}
+		return err
 	}
-	if r.filled && len(r.buf) < bufferMax {
-		grown := make([]byte, min(4*len(r.buf), bufferMax))
-		copy(grown, r.buf[:r.end])
-		r.buf = grown
+	var n int
+	var failed error
+	err := r.raw.Read(func(fd uintptr) bool {
+		if r.ws == nil {
+			r.acquire()
+		}
+		for {
+			n, failed = syscall.Read(int(fd), r.ws.buf[r.end:r.end+readMax])
+			if failed != syscall.EINTR {
+				break
+			}
+		}
+		if failed == syscall.EAGAIN {
+			r.spaces.put(r.ws)
+			r.ws = nil
+			return false
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return err
+	case failed != nil:
+		return failed
+	case n <= 0:
+		return io.EOF
 	}
-	n, err := r.conn.Read(r.buf[r.end:])
 	r.end += n
-	r.filled = r.end == len(r.buf)
-	if n > 0 {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // next returns the next message, waiting for it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -54,10 +55,6 @@ type session struct {
 
 	// Only of the reading goroutine, and used again for each packet.
 	pipeline stage
-	packet   flow.PacketIn
-	decision flow.Decision
-	scratch  []byte // messages to this switch, sent at the end of the batch
-	foreign  []byte // messages to another switch
 	batch    batchCounts
 	xidNext  uint32
 	xidsLeft uint32
@@ -65,6 +62,9 @@ type session struct {
 
 // batchCounts are added to counts once per batch.
 type batchCounts struct{ packetIns, packetOuts, flowMods uint64 }
+
+// yieldAt is the size of a batch after which others have their turn.
+const yieldAt = 8 << 10
 
 // flushAt is how much for the own switch is gathered before it is sent.
 const flushAt = 48 << 10
@@ -118,16 +118,19 @@ func (s *session) cause(err error) error {
 // receive reads in batches, deals with every message of a batch, and sends
 // what came of it.
 func (s *session) receive() error {
-	for {
-		if err := s.in.fill(); err != nil {
-			if errors.Is(err, io.EOF) {
-				return errors.New("closed by the switch")
+	for left := s.in.ws != nil; ; left = false { // at first what the handshake has left
+		if !left {
+			if err := s.in.fill(); err != nil {
+				if errors.Is(err, io.EOF) {
+					return errors.New("closed by the switch")
+				}
+				return fmt.Errorf("read: %w", err)
 			}
-			return fmt.Errorf("read: %w", err)
 		}
 		now := time.Now().UnixNano()
 		s.lastRead.Store(now)
-		s.packet.Time = now
+		ws := s.in.ws
+		ws.packet.Switch, ws.packet.Time = s.dpid, now
 		for {
 			msg, err := s.in.take()
 			if err != nil {
@@ -139,7 +142,7 @@ func (s *session) receive() error {
 			if err := s.message(msg); err != nil {
 				return err
 			}
-			if len(s.scratch) >= flushAt {
+			if len(ws.scratch) >= flushAt {
 				if err := s.flush(); err != nil {
 					return err
 				}
@@ -153,22 +156,29 @@ func (s *session) receive() error {
 		if err := s.flush(); err != nil {
 			return err
 		}
+		if s.in.end >= yieldAt {
+			runtime.Gosched() // a busy switch takes turns with the others
+		}
 	}
 }
 
 // flush sends what the batch has gathered for this switch.
 func (s *session) flush() error {
 	s.count.add(&s.batch)
-	if len(s.scratch) == 0 {
+	ws := s.in.ws
+	if len(ws.scratch) == 0 {
 		return nil
 	}
-	err := s.out.putWait(s.scratch)
-	s.scratch = s.scratch[:0]
+	err := s.out.putWait(ws.scratch)
+	ws.scratch = ws.scratch[:0]
 	return err
 }
 
 // message deals with one message of a switch that is up.
 func (s *session) message(msg []byte) error {
+	if msg[0] == byte(s.version) && msg[1] == byte(openflow.TypePacketIn) { // most of them; the number is the same in 1.0
+		return s.packetIn(msg)
+	}
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {
 		return err
@@ -177,14 +187,13 @@ func (s *session) message(msg []byte) error {
 		return fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.version)
 	}
 	switch h.Type {
-	case openflow.TypePacketIn:
-		return s.packetIn(msg)
 	case openflow.TypeEchoRequest:
-		s.scratch, err = s.version.AppendEchoReply(s.scratch, h.Xid, msg[openflow.HeaderLen:])
+		ws := s.in.ws
+		ws.scratch, err = s.version.AppendEchoReply(ws.scratch, h.Xid, msg[openflow.HeaderLen:])
 		return err
 	case openflow.TypeEchoReply:
 		if at := s.asked.Swap(0); at != 0 {
-			s.echo.Store(s.packet.Time - at)
+			s.echo.Store(s.in.ws.packet.Time - at)
 			s.doubted.Store(false)
 		}
 	case openflow.TypePortStatus:
@@ -223,7 +232,7 @@ func (s *session) message(msg []byte) error {
 
 // packetIn runs a packet through the pipeline and carries out the decision.
 func (s *session) packetIn(msg []byte) error {
-	in, d := &s.packet, &s.decision
+	in, d := &s.in.ws.packet, &s.in.ws.decision
 	if err := s.version.DecodePacketIn(msg, in); err != nil {
 		return err
 	}

@@ -1,0 +1,205 @@
+package docs
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"weft"
+	"weft/deploy"
+	"weft/flow"
+	"weft/services"
+	"weft/services/gateway"
+)
+
+func specs() []weft.Spec { return services.All(gateway.Process{}) }
+
+// TestServiceTable holds the README's table of services to their Specs.
+func TestServiceTable(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| service | what it does | answers | stage | class | scale |\n|---|---|---|---|---|---|\n")
+	var stages []string
+	for _, name := range deploy.DefaultPipeline() {
+		if slices.ContainsFunc(specs(), func(s weft.Spec) bool { return s.Name == name && s.Stage }) {
+			stages = append(stages, name)
+		}
+	}
+	for _, s := range specs() {
+		var serves []string
+		for _, m := range s.Serves {
+			_, name, _ := strings.Cut(m.MethodName(), ".")
+			serves = append(serves, name)
+		}
+		stage := ""
+		if s.Stage {
+			stage = strconv.Itoa(slices.Index(stages, s.Name) + 1)
+		}
+		fmt.Fprintf(&b, "| [%s](services/%[1]s) | %s | %s | %s | %s | %s |\n", s.Name, s.Doc, strings.Join(serves, ", "), stage, s.Class, s.Scale)
+	}
+	section(t, "README.md", "services", b.String())
+}
+
+// TestEventTable holds ARCHITECTURE's table of events to the Specs.
+func TestEventTable(t *testing.T) {
+	var b strings.Builder
+	for _, from := range specs() {
+		for _, e := range from.Publishes {
+			var to []string
+			for _, s := range specs() {
+				if slices.ContainsFunc(s.Subscribes, func(o weft.Subject) bool { return o.SubjectName() == e.SubjectName() }) {
+					to = append(to, s.Name)
+				}
+			}
+			_, name, _ := strings.Cut(e.SubjectName(), ".")
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", name, from.Name, strings.Join(to, ", "))
+		}
+	}
+	section(t, "ARCHITECTURE.md", "events", b.String())
+}
+
+// TestBuckets holds ARCHITECTURE to the buckets that services declare.
+func TestBuckets(t *testing.T) {
+	text := read(t, "ARCHITECTURE.md")
+	_, text, _ = strings.Cut(text, "| bucket |")
+	var listed []string
+	for _, line := range strings.Split(text, "\n")[2:] {
+		name, ok := strings.CutPrefix(line, "| `")
+		if !ok {
+			break
+		}
+		name, _, _ = strings.Cut(name, "`")
+		listed = append(listed, name)
+	}
+	var declared []string
+	for _, s := range specs() {
+		for _, b := range s.Buckets {
+			declared = append(declared, s.Name+"."+b)
+		}
+	}
+	if !slices.Equal(listed, declared) {
+		t.Errorf("ARCHITECTURE.md lists the buckets %q; the Specs declare %q", listed, declared)
+	}
+}
+
+// TestImportTable holds ARCHITECTURE to internal/archtest/table.go.
+func TestImportTable(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal/archtest/table.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	constants, rows := map[string]string{}, []*ast.CompositeLit(nil)
+	for _, decl := range file.Decls {
+		d, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range d.Specs {
+			v, ok := spec.(*ast.ValueSpec)
+			switch {
+			case !ok:
+			case d.Tok == token.CONST:
+				for i, name := range v.Names {
+					constants[name.Name] = unquote(t, v.Values[i])
+				}
+			case v.Names[0].Name == "table":
+				for _, e := range v.Values[0].(*ast.CompositeLit).Elts {
+					rows = append(rows, e.(*ast.CompositeLit))
+				}
+			}
+		}
+	}
+	if len(rows) < 10 {
+		t.Fatalf("internal/archtest/table.go: %d rows found", len(rows))
+	}
+	value := func(e ast.Expr) []string {
+		l, ok := e.(*ast.CompositeLit)
+		if !ok {
+			return nil // nil
+		}
+		var out []string
+		for _, x := range l.Elts {
+			if id, ok := x.(*ast.Ident); ok {
+				out = append(out, constants[id.Name])
+			} else {
+				out = append(out, unquote(t, x))
+			}
+		}
+		return out
+	}
+	cell := func(list []string) string {
+		for i, s := range list {
+			switch s {
+			case ".":
+				s = "weft"
+			case "*":
+				s = "any"
+			}
+			list[i] = strings.TrimSuffix(s, "/")
+		}
+		if slices.Contains(list, "any") {
+			return "any"
+		}
+		return strings.Join(list, ", ")
+	}
+	var b strings.Builder
+	b.WriteString("| folder | of this module | of others |\n|---|---|---|\n")
+	for _, r := range rows {
+		dir := unquote(t, r.Elts[0])
+		if dir == "." {
+			dir = "weft (the root)"
+		} else if found, err := filepath.Glob(filepath.Join(root, dir)); err != nil || len(found) == 0 {
+			dir += " (not there yet)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(dir, "*", `\*`), strings.ReplaceAll(cell(value(r.Elts[1])), "*", `\*`), cell(value(r.Elts[2])))
+	}
+	section(t, "ARCHITECTURE.md", "imports", b.String())
+}
+
+func unquote(t *testing.T, e ast.Expr) string {
+	t.Helper()
+	lit, ok := e.(*ast.BasicLit)
+	if !ok {
+		t.Fatalf("internal/archtest/table.go: a literal is wanted, not %T", e)
+	}
+	s, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestPriorities holds ARCHITECTURE's priorities to forwarding's constants, and
+// its picture of the cookie to flow's.
+func TestPriorities(t *testing.T) {
+	text := read(t, "ARCHITECTURE.md")
+	source := read(t, "services/forwarding/route.go")
+	for _, c := range []string{"priorityLinkFlood", "priorityTrap", "priorityFlood", "priorityRoute", "priorityMiss"} {
+		_, rest, ok := strings.Cut(source, "\t"+c+" ")
+		fields := strings.Fields(rest)
+		if !ok || len(fields) < 2 || fields[0] != "=" {
+			t.Fatalf("services/forwarding/route.go does not declare %s", c)
+		}
+		if !strings.Contains(text, "\n| "+fields[1]+" |") {
+			t.Errorf("ARCHITECTURE.md has no row for %s, priority %s", c, fields[1])
+		}
+	}
+	if !strings.Contains(text, fmt.Sprintf("\n| %d |", flow.PriorityMax)) {
+		t.Errorf("ARCHITECTURE.md has no row for priority %d", flow.PriorityMax)
+	}
+	if got, want := uint64(flow.NewCookie(0x12, 0x34, 0x56789abc)), uint64(0x5745<<48|0x12<<40|0x34<<32|0x56789abc); got != want {
+		t.Errorf("a cookie is %016x; by the picture in ARCHITECTURE.md it would be %016x", got, want)
+	}
+	owners := text[strings.Index(text, "- **owner**"):]
+	owners, _, _ = strings.Cut(owners, "\n")
+	for o := flow.OwnerDiscovery; !strings.HasPrefix(o.String(), "owner-"); o++ {
+		if !strings.Contains(owners, o.String()) {
+			t.Errorf("ARCHITECTURE.md does not list the owner %s", o)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/lab"
+)
+
+// TestHostMoves has a host unplugged, or fall silent, and appear on another
+// switch, with the same addresses.
+func TestHostMoves(t *testing.T) {
+	for _, v := range []struct {
+		name  string
+		leave func(*lab.Lab, context.Context, string, string) error
+	}{{"unplugged", (*lab.Lab).LinkDown}, {"silent", (*lab.Lab).LinkSilent}} {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, options{})
+			l := up(t, "ring:4", c)
+			settled(c, l)
+			h2 := lookup(t, l, "h2")
+			// h4 has not spoken yet: it lends its place.
+			r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 2})
+			if err != nil || r.Lost() > 0 {
+				t.Fatalf("%v %v", r, err)
+			}
+			result := stream(l, "h1", "h2", 1000, 5*time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
+			if err := v.leave(l, context.Background(), "h2", "s2"); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{
+				{"ip", "link", "set", "eth0", "down"},
+				{"ip", "addr", "flush", "dev", "eth0"},
+				{"ip", "link", "set", "eth0", "address", h2.MAC.String()},
+				{"ip", "addr", "add", h2.IPv4.String(), "dev", "eth0"},
+				{"ip", "link", "set", "eth0", "up"},
+			} {
+				if _, err := l.Exec(context.Background(), "h4", args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second) // until the port has settled
+			began := time.Now()
+			s4 := dpid(t, l, "s4")
+			eventually(t, 5*time.Second, "the host known at its new place", func() bool {
+				// It speaks, as a host does that has come up.
+				if _, err := l.Exec(context.Background(), "h4", "arping", "-U", "-c1", "-w1", "-I", "eth0", h2.IPv4.Addr().String()); err != nil {
+					t.Log(err)
+				}
+				return call(c, api.FindHost, &api.FindHostRequest{Address: h2.MAC.String(), Vlan: -1}).At.Dpid == s4
+			})
+			t.Logf("known at its new place %v after its first word", time.Since(began))
+			again, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+			if err != nil || again.Lost() > 0 {
+				t.Errorf("after the move %d of %d lost: %v", again.Lost(), again.Sent, err)
+			}
+			before := <-result
+			t.Logf("stream over the move: %d of %d lost, outage %.0f ms", before.Lost(), before.Sent, before.Outage)
+			if before.Received < before.Sent/10+50 {
+				t.Errorf("the stream has not gone on after the move: %d of %d answered", before.Received, before.Sent)
+			}
+			if h := call(c, api.FindHost, &api.FindHostRequest{Address: h2.IPv4.Addr().String(), Vlan: -1}); h.Mac != h2.MAC.String() || h.Moves != 1 {
+				t.Errorf("the host after the move: %v; want 1 move", h)
+			}
+			if names, _ := path(c, l, "h1", "h2"); !slices.Contains(names, "s4") || names[len(names)-1] != "s4" {
+				t.Errorf("the route leads over %v, want to s4", names)
+			}
+			explain(c)
+		})
+	}
+}
+
+var packetsOf = regexp.MustCompile(`n_packets=(\d+)`)
+
+// misses returns how many packets have found no entry in all switches.
+func misses(t *testing.T, l *lab.Lab) (n int) {
+	t.Helper()
+	for _, s := range l.Topology().Switches {
+		lines, err := l.OfctlDumpFlows(context.Background(), s.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range lines {
+			if m := canonical(t, line); regexp.MustCompile(` priority=0  actions=CONTROLLER`).MatchString(m) {
+				p, _ := strconv.Atoi(packetsOf.FindStringSubmatch(line)[1])
+				n += p
+			}
+		}
+	}
+	return n
+}
+
+// TestProactive has all pairs talk without a packet-in once every host is known.
+func TestProactive(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{set: []string{"forwarding.mode=proactive"}})
+	l := up(t, "ring:6", c)
+	settled(c, l)
+	var speak []lab.Pair // every host speaks once
+	for _, h := range l.Topology().Hosts[1:] {
+		speak = append(speak, lab.Pair{From: h.Name, To: "h1"})
+	}
+	for _, v6 := range []bool{false, true} {
+		if _, err := l.PingAll(context.Background(), speak, lab.PingOptions{IPv6: v6, Count: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := len(l.Topology().Hosts)
+	eventually(t, 5*time.Second, "routes between all hosts", func() bool {
+		return len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes) == n*(n-1)
+	})
+	time.Sleep(300 * time.Millisecond)
+	before := misses(t, l)
+	pingAll(t, l, false)
+	pingAll(t, l, true)
+	if more := misses(t, l) - before; more != 0 {
+		t.Errorf("%d packets found no entry, want none", more)
+	}
+	// A failure is mended, as ever.
+	if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	pingAll(t, l, false)
+	explain(c)
+}
+
+// TestFailoverAlone cuts every link of a protected path in turn, with the
+// controller gone.
+func TestFailoverAlone(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{set: []string{"forwarding.fast_failover=true"}})
+	l := up(t, "demo", c)
+	settled(c, l)
+	pingAll(t, l, false)
+	from, to, there := distant(c, l)
+	back, _ := path(c, l, to, from)
+	for _, r := range call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes {
+		if len(r.Hops) > 1 && !r.Protected {
+			t.Errorf("route %s -> %s is not protected", r.Src, r.Dst)
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	c.stop()
+	cut := map[[2]string]bool{}
+	for _, names := range [][]string{there, back} {
+		for i := range names[1:] {
+			a, b := names[i], names[i+1]
+			if cut[[2]string{b, a}] || cut[[2]string{a, b}] {
+				continue
+			}
+			cut[[2]string{a, b}] = true
+			if err := l.LinkDown(context.Background(), a, b); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: 20, Interval: 5 * time.Millisecond, Timeout: 500 * time.Millisecond})
+			if err != nil || r.Lost() > 0 {
+				t.Errorf("%s cut: %s -> %s lost %d of %d: %v", fmt.Sprint(a, "-", b), from, to, r.Lost(), r.Sent, err)
+			}
+			if err := l.LinkUp(context.Background(), a, b); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	t.Logf("%d links cut on the way %v and back %v, without a controller", len(cut), there, back)
+	if r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: 10, Interval: 10 * time.Millisecond}); err != nil || r.Lost() > 0 {
+		t.Errorf("all mended: lost %d of %d: %v", r.Lost(), r.Sent, err)
+	}
+}
+
+// TestFortySwitches has a network of 40 switches, 60 links and 40 hosts.
+func TestFortySwitches(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	began := time.Now()
+	l := up(t, "random:40,3,7", c)
+	upAfter := time.Since(began)
+	settled(c, l)
+	t.Logf("%d switches, %d links, %d loops: up after %v, settled %v later", len(l.Topology().Switches), len(l.Topology().Links), l.Topology().Loops(), upAfter, time.Since(began)-upAfter)
+	var pairs []lab.Pair
+	for i, n := 0, len(l.Topology().Hosts); i < n; i++ {
+		for _, j := range []int{7, 19} {
+			pairs = append(pairs, lab.Pair{From: fmt.Sprintf("h%d", i+1), To: fmt.Sprintf("h%d", (i+j)%n+1)})
+		}
+	}
+	for _, v6 := range []bool{false, true} {
+		began := time.Now()
+		results, err := l.PingAll(context.Background(), pairs, lab.PingOptions{IPv6: v6, Count: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost := 0
+		for _, r := range results {
+			if lost += r.Lost(); r.Lost() > 0 {
+				t.Errorf("%s -> %s (IPv6 %v): %d of %d lost %s", r.From, r.To, v6, r.Lost(), r.Sent, r.Error)
+			}
+		}
+		t.Logf("%d pairs (IPv6 %v) pinged in %v, %d lost", len(pairs), v6, time.Since(began), lost)
+	}
+	explain(c)
+}

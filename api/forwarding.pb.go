@@ -301,7 +301,7 @@ type RouteChanged struct {
 	// added, rerouted, removed or failed.
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// From the event that caused it to the last confirmation, microseconds.
+	// From the event that caused it until the last entry was sent, microseconds.
 	TookUs        uint64 `protobuf:"varint,4,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -48,6 +48,7 @@ func TestServiceTable(t *testing.T) {
 // TestEventTable holds ARCHITECTURE's table of events to the Specs.
 func TestEventTable(t *testing.T) {
 	var b strings.Builder
+	b.WriteString("| event | from | to |\n|---|---|---|\n")
 	for _, from := range specs() {
 		for _, e := range from.Publishes {
 			var to []string

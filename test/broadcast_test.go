@@ -17,7 +17,7 @@ import (
 // copies counts, at every host of a lab, how often each marked broadcast
 // comes in.
 type copies struct {
-	mu   sync.Mutex // guards seen
+	mu   sync.Mutex // guards the counts in seen
 	seen map[string]map[uint32]int
 }
 
@@ -40,11 +40,12 @@ func markOf(frame []byte) (uint32, bool) {
 func countCopies(t *testing.T, l *lab.Lab) *copies {
 	c := &copies{seen: map[string]map[uint32]int{}}
 	for _, h := range l.Topology().Hosts {
-		c.seen[h.Name] = map[uint32]int{}
+		seen := map[uint32]int{}
+		c.seen[h.Name] = seen
 		attach(t, l, h.Name).listen(func(frame []byte) {
 			if n, ok := markOf(frame); ok {
 				c.mu.Lock()
-				c.seen[h.Name][n]++
+				seen[n]++
 				c.mu.Unlock()
 			}
 		})

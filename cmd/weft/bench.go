@@ -17,13 +17,14 @@ import (
 	"weft/sim"
 )
 
-// benchCommand is `weft bench`: load and scale with simulated switches.
+// benchCommand is `weft bench`.
 func benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a controller with simulated switches",
-		Long: `Measure a controller with simulated switches: Weft's own, which bench starts and
-stops, or any other.
+		Short: "Measure a controller with simulated or real switches",
+		Long: `Measure a controller: Weft's own, which bench starts and stops, or another. Load
+and scale are measured with simulated switches; first-packet and reroute with
+real ones, in a lab.
 
 A packet-in counts as answered when a flow-mod or packet-out for that very
 packet comes back on the connection of its switch; duplicates, late and wrong

@@ -47,6 +47,7 @@ var table = []row{
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},
 	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
+	{"docs", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"cmd/weft", []string{"*", "*/*"}, []string{"*"}},
 }
 

@@ -197,6 +197,9 @@ func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 // switches have confirmed.
 func (f *flooding) commit(ctx context.Context) bool {
 	tree, err := f.tree(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
 	if err != nil {
 		f.e.log.Warn("tree not known", "error", err)
 		return false

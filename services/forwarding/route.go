@@ -113,16 +113,6 @@ func (r *route) protected() bool {
 	return false
 }
 
-// uses reports whether the route crosses a link, given by its sending end.
-func (r *route) uses(at flow.Location) bool {
-	for _, h := range r.hops[:len(r.hops)-1] {
-		if h.sw == at.Switch && h.out == at.Port {
-			return true
-		}
-	}
-	return false
-}
-
 // routeTable is all routes, by pair. It is divided so that switches do not
 // wait for each other.
 type routeTable struct {

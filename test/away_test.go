@@ -1,0 +1,119 @@
+package test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/lab"
+)
+
+// TestSwitchAway has a switch lose its controller, or its entries with it, and
+// come back: what the operator has asked for meanwhile is done then, and what
+// was right is not touched.
+func TestSwitchAway(t *testing.T) {
+	for _, v := range []struct {
+		name    string
+		flushed bool
+	}{{"disconnected", false}, {"rebooted", true}} {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, options{})
+			l := up(t, "ring:4", c)
+			settled(c, l)
+			pingAll(t, l, false)
+			s2 := dpid(t, l, "s2")
+			bridge, err := l.Bridge("s2")
+			if err != nil {
+				t.Fatal(err)
+			}
+			vsctl := func(args ...string) string {
+				t.Helper()
+				out, err := l.VSCtl(context.Background(), args...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.TrimSpace(out)
+			}
+			call(c, api.AddFlows, &api.AddFlowsRequest{Flows: []*api.FlowEntry{
+				{Dpid: s2, Priority: 20001, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.1"}, Cookie: "b1"},
+				{Dpid: s2, Priority: 20002, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.2"}, Cookie: "b2"},
+			}})
+			time.Sleep(2 * time.Second) // so that the age of an entry tells
+			before, noted := entries(t, l), time.Now()
+			target := vsctl("get-controller", bridge)
+			if v.flushed {
+				vsctl("del-controller", bridge) // Open vSwitch then drops all entries
+			} else {
+				vsctl("set-controller", bridge, target+".gone")
+			}
+			eventually(t, 5*time.Second, "the switch away", func() bool { return !switchOf(c, s2).Connected && syncOf(c, s2).State == "away" })
+			added := call(c, api.AddFlows, &api.AddFlowsRequest{NoWait: true, Flows: []*api.FlowEntry{
+				{Dpid: s2, Priority: 20003, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.3"}, Cookie: "b3"},
+			}})
+			if s := added.Flows[0]; s.State != "requested" || s.Reason == "" {
+				t.Errorf("an entry for a switch that is away: %s (%s), want requested, and why it waits", s.State, s.Reason)
+			}
+			call(c, api.DeleteFlows, &api.DeleteFlowsRequest{Flows: []*api.FlowEntry{
+				{Dpid: s2, Priority: 20002, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.2"}},
+			}})
+			r, err := l.Ping(context.Background(), "h1", "h3", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+			if err != nil || r.Lost() > 0 {
+				t.Errorf("while s2 was away h1 -> h3 lost %d of %d: %v", r.Lost(), r.Sent, err)
+			}
+			vsctl("set-controller", bridge, target)
+			settled(c, l)
+			eventually(t, 10*time.Second, "the switch in sync again", func() bool { return syncOf(c, s2).State == "in_sync" })
+			if present(t, l, "s2", "nw_dst=192.0.2.1") != 1 || present(t, l, "s2", "nw_dst=192.0.2.2") != 0 || present(t, l, "s2", "nw_dst=192.0.2.3") != 1 {
+				t.Error("the operator's entries are not what was asked for")
+			}
+			pingAll(t, l, false)
+			pingAll(t, l, true)
+			after, passed := entries(t, l), time.Since(noted).Seconds()
+			for e, age := range before {
+				if v.flushed || !strings.HasPrefix(e, "s2 ") || strings.Contains(e, "192.0.2.2") {
+					continue
+				}
+				if strings.Contains(e, "priority=45000") || strings.Contains(e, "priority=30000") || strings.Contains(e, "priority=10000") {
+					continue // routes and flooding go another way while the switch is away
+				}
+				if now, ok := after[e]; !ok {
+					t.Errorf("gone: %s", e)
+				} else if now < age+passed-0.5 {
+					t.Errorf("rewritten: %s", e)
+				}
+			}
+			explain(c)
+		})
+	}
+}
+
+// TestWipedSwitch has somebody delete all entries of a switch while it is
+// connected.
+func TestWipedSwitch(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{set: []string{"flowrules.verify_interval=1s"}})
+	l := up(t, "ring:4", c)
+	settled(c, l)
+	pingAll(t, l, false)
+	result := stream(l, "h3", "h4", 1000, 5*time.Millisecond)
+	began := time.Now()
+	ofctl(t, l, "s2", "del-flows")
+	eventually(t, 15*time.Second, "the entries put back", func() bool {
+		return present(t, l, "s2", "priority=65535") == 2 && present(t, l, "s2", "priority=40000") == 7 && present(t, l, "s2", "priority=0 ") == 1
+	})
+	t.Logf("standing entries put back after %v", time.Since(began))
+	settled(c, l)
+	pingAll(t, l, false)
+	pingAll(t, l, true)
+	if r := <-result; r.Lost() > 0 {
+		t.Errorf("h3 -> h4 lost %d of %d", r.Lost(), r.Sent)
+	}
+	if c.metric("weft_flowrules_repaired", "fault", "missing") == 0 {
+		t.Error("the repair is not counted")
+	}
+	agree(c, l)
+	explain(c)
+}

@@ -147,31 +147,29 @@ func parses(weft string, args []string) string {
 	if len(before) < len(args) {
 		words = append(words, args[len(before)+1:]...)
 	}
-	least, most, group := 0, 0, false
+	least, most, group, optional := 0, 0, false, false
 	for _, w := range strings.Fields(string(m[1])) {
+		optional = optional || w[0] == '['
 		switch {
 		case w == "[flags]" || w == "--":
 		case w == "[command]":
 			group = true
-		case strings.HasSuffix(w, "...") || strings.HasSuffix(w, "...]"):
-			most += 1000
-			if w[0] != '[' {
-				least++
-			}
-		case w[0] == '[':
-			most++
-			if !strings.Contains(w, "|") && strings.Contains(string(m[1]), w+" ") && !strings.HasSuffix(w, "]") {
-				break
-			}
-		case strings.HasSuffix(w, "]"):
-			most++
-		case w != strings.ToUpper(w):
+		case !optional && w != strings.ToUpper(w):
 			if len(words) == 0 || words[0] != w {
 				return "there is no such command; its help is that of weft" + string(m[1])
 			}
 			words = words[1:]
 		default:
-			least, most = least+1, most+1
+			most++
+			if !optional {
+				least++
+			}
+			if strings.Contains(w, "...") {
+				most += 1000
+			}
+		}
+		if strings.HasSuffix(w, "]") {
+			optional = false
 		}
 	}
 	switch {

@@ -50,7 +50,7 @@ what it made. It needs root and Open vSwitch.`,
 	f.StringVar(&d.listen, "listen", "127.0.0.1:6653", "HOST:PORT where the switches connect")
 	f.StringVar(&d.http, "http", "127.0.0.1:8181", "HOST:PORT of the northbound")
 	f.StringVar(&d.topology, "topology", "demo", "the lab's topology; see weft lab up")
-	f.StringVar(&d.dir, "dir", "/run/weft/demo", "directory of the controller's state and log")
+	cmd.PersistentFlags().StringVar(&d.dir, "dir", "/run/weft/demo", "directory of the controller's state and log")
 	f.BoolVar(&keep, "keep", false, "leave controller and lab running (default: on a terminal)")
 	cmd.AddCommand(&cobra.Command{
 		Use:     "stop",
@@ -58,7 +58,7 @@ what it made. It needs root and Open vSwitch.`,
 		Example: "  weft demo stop",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return (&demo{dir: "/run/weft/demo", out: cmd.OutOrStdout()}).stop(context.Background())
+			return d.stop(context.Background())
 		},
 	})
 	return cmd
@@ -176,7 +176,7 @@ Try:
   weft trace 10.0.0.1 10.0.0.4%[3]s   which entry of which switch a packet meets
   weft events%[3]s                what happens, as it happens
   weft lab ping h1 h8 -c -1      a ping to look at, until interrupted
-  weft lab link s1 s6 down       cut a link, and up again
+  weft lab graph                 its links; weft lab link A B down cuts one, up mends it
   weft lab exec h1 -- bash       a shell in a host
   weft demo stop                 when you have seen enough
 `, d.http, filepath.Join(d.dir, "controller.log"), server)

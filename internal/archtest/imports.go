@@ -30,8 +30,8 @@ func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 // outside checks an import of a package of another module.
 func (c *check) outside(f *file, r row, spec *ast.ImportSpec, p string) {
 	for _, k := range keepers {
-		if strings.HasPrefix(p, k.prefix) && f.dir != k.dir && !f.test {
-			c.fail(f, spec, "imports %s; only %s does: %s", p, k.dir, k.instead)
+		if strings.HasPrefix(p, k.prefix) && !slices.Contains(k.dirs, f.dir) && !f.test {
+			c.fail(f, spec, "imports %s; only %s does: %s", p, strings.Join(k.dirs, " and "), k.instead)
 			return
 		}
 	}

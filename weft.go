@@ -14,8 +14,9 @@ import (
 	"weft/flow"
 )
 
-// Class orders work: real-time before latency-sensitive before compute, in
-// dispatch and, where processes are told apart, in OS priority.
+// Class says how urgent a service's work is: real-time before latency-sensitive
+// before compute. In one process it is told to people only: packets run to
+// completion on the goroutine that read them, and the rest is Go's scheduler's.
 type Class int
 
 // The classes.

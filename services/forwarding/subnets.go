@@ -107,11 +107,7 @@ type holding struct {
 
 type heldHost struct {
 	asked   int64
-	packets []heldPacket
-}
-
-type heldPacket struct {
-	in flow.PacketIn
+	packets []flow.PacketIn
 }
 
 func newHolding() *holding { return &holding{dst: map[netip.Addr]*heldHost{}} }
@@ -132,8 +128,8 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 		host.asked = in.Time
 	}
 	if len(host.packets) < heldPerHost && h.n < heldMax {
-		kept := heldPacket{in: *in}
-		kept.in.Data = append([]byte(nil), in.Data...)
+		kept := *in
+		kept.Data = append([]byte(nil), in.Data...)
 		host.packets = append(host.packets, kept)
 		h.n++
 	} else {
@@ -176,7 +172,7 @@ func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
 		return
 	}
 	for i := range host.packets {
-		held := &host.packets[i].in
+		held := &host.packets[i]
 		held.Time, held.Dst, held.DstMAC = in.Time, in.Src, in.Key.EthSrc
 		k := &held.Key
 		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, in.Key.EthSrc))

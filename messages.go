@@ -74,8 +74,18 @@ func Stage(env *Env, open func(flow.DPID) StageFunc) {
 	env.runtime.Stage(open)
 }
 
-// Pipeline opens the pipeline for the packets of one switch.
-func Pipeline(env *Env, sw flow.DPID) StageFunc { return env.runtime.Pipeline(sw) }
+// OpenPipeline opens the pipeline for the packets of one session of a switch.
+func OpenPipeline(env *Env, sw flow.DPID, later Later) Pipeline {
+	return env.runtime.Pipeline(sw, later)
+}
+
+// Replicas returns the number of this instance among those of its service that
+// run, from 0, and how many they are. Instances agree on it, after a moment.
+func Replicas(env *Env) (index, count int) { return env.runtime.Replicas() }
+
+// OnReplicas registers what is called, as an event of the service's, when
+// Replicas has changed.
+func OnReplicas(env *Env, h func(index, count int)) { env.runtime.OnReplicas(h) }
 
 // State opens a bucket of durable state that the service owns.
 func State(env *Env, name string) (Bucket, error) {

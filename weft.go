@@ -52,6 +52,9 @@ type Method interface {
 type Subject interface {
 	SubjectName() string
 	NewMessage() any
+	KeyOf(event any) (key string, retained bool)
+	GoneBy(event any) bool
+	WithdrawnBy(last any) any
 }
 
 // Methods lists methods in a Spec.
@@ -73,6 +76,7 @@ type Spec struct {
 	Buckets    []string  // durable state that it writes; nobody else does
 	Stage      bool      // it is a stage of the packet-in pipeline
 	Pipeline   bool      // it runs the pipeline; the southbound only
+	Listens    bool      // it listens on an address of its configuration: when it moves on a machine, the old one ends first
 	Class      Class
 	Scale      Scale
 	Config     Config // defaults; a plan overrides single keys; nil if it has none
@@ -89,6 +93,24 @@ type Config interface{ Validate() error }
 // block, keep in or d, or allocate in the common case.
 type StageFunc func(in *flow.PacketIn, d *flow.Decision) flow.Verdict
 
+// Pipeline is the packet-in pipeline opened for one session of a switch. One
+// goroutine uses it.
+type Pipeline interface {
+	// Packet runs the stages on a packet. If some of them are in another
+	// process, it returns flow.Away: the packet has been copied, and its
+	// decision comes later. What d holds then is none of the caller's business.
+	Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict
+	// Flush sends off the packets that are away; for the end of a batch.
+	Flush()
+	// Close ends the session; decisions that come later are dropped.
+	Close()
+}
+
+// Later takes the decision of a packet that was away, valid during the call;
+// nil says that no more follow at once. It is called by one goroutine at a
+// time, in the order in which packets of a flow arrived.
+type Later func(d *flow.Decision)
+
 // Runtime is what a service runs on: implemented in one process and across
 // processes by deploy, and for tests by wefttest. Services use the functions
 // of this package instead.
@@ -104,8 +126,8 @@ type Runtime interface {
 	Publish(s Subject, event any)
 	// Stage registers this service's stage; open is called once per switch.
 	Stage(open func(flow.DPID) StageFunc)
-	// Pipeline opens the pipeline for one switch.
-	Pipeline(sw flow.DPID) StageFunc
+	// Pipeline opens the pipeline for one session of a switch.
+	Pipeline(sw flow.DPID, later Later) Pipeline
 	// Bucket opens durable state.
 	Bucket(name string) (Bucket, error)
 	// Ready says that the service's set-up is complete, and waits until that
@@ -113,6 +135,11 @@ type Runtime interface {
 	Ready(ctx context.Context) error
 	// Specs returns all services of the system.
 	Specs() []Spec
+	// Replicas returns the number of this instance among those of its service
+	// that run, from 0, and how many they are.
+	Replicas() (index, count int)
+	// OnReplicas registers what is called when Replicas has changed, as an event.
+	OnReplicas(h func(index, count int))
 }
 
 // Env is one running instance of a service, as its Run sees it.

@@ -688,7 +688,109 @@ func (x *SetStandingResponse) GetFailed() []*WantedFlow {
 	return nil
 }
 
-// FlowsObserved: the entries that a switch had of one owner when it connected.
+type ObserveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The owner's name, as in FlowEntry; empty: all owners.
+	Owner string `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// The switches; none: all that are connected.
+	Dpids         []string `protobuf:"bytes,2,rep,name=dpids,proto3" json:"dpids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObserveRequest) Reset() {
+	*x = ObserveRequest{}
+	mi := &file_flowrules_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObserveRequest) ProtoMessage() {}
+
+func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_flowrules_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
+func (*ObserveRequest) Descriptor() ([]byte, []int) {
+	return file_flowrules_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ObserveRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *ObserveRequest) GetDpids() []string {
+	if x != nil {
+		return x.Dpids
+	}
+	return nil
+}
+
+type ObserveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switches that are connected, of which FlowsObserved will come. Of one
+	// that connects later it comes in any case.
+	Dpids         []string `protobuf:"bytes,1,rep,name=dpids,proto3" json:"dpids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ObserveResponse) Reset() {
+	*x = ObserveResponse{}
+	mi := &file_flowrules_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ObserveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ObserveResponse) ProtoMessage() {}
+
+func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_flowrules_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
+func (*ObserveResponse) Descriptor() ([]byte, []int) {
+	return file_flowrules_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ObserveResponse) GetDpids() []string {
+	if x != nil {
+		return x.Dpids
+	}
+	return nil
+}
+
+// FlowsObserved: the entries that a switch had of one owner when it connected, when
+// flowrules started, or when Observe asked for them. The owner's standing set is to be
+// declared after it.
 type FlowsObserved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
@@ -700,7 +802,7 @@ type FlowsObserved struct {
 
 func (x *FlowsObserved) Reset() {
 	*x = FlowsObserved{}
-	mi := &file_flowrules_proto_msgTypes[12]
+	mi := &file_flowrules_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +814,7 @@ func (x *FlowsObserved) String() string {
 func (*FlowsObserved) ProtoMessage() {}
 
 func (x *FlowsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[12]
+	mi := &file_flowrules_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +827,7 @@ func (x *FlowsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowsObserved.ProtoReflect.Descriptor instead.
 func (*FlowsObserved) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{12}
+	return file_flowrules_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FlowsObserved) GetDpid() string {
@@ -759,7 +861,7 @@ type FlowFailed struct {
 
 func (x *FlowFailed) Reset() {
 	*x = FlowFailed{}
-	mi := &file_flowrules_proto_msgTypes[13]
+	mi := &file_flowrules_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +873,7 @@ func (x *FlowFailed) String() string {
 func (*FlowFailed) ProtoMessage() {}
 
 func (x *FlowFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[13]
+	mi := &file_flowrules_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +886,7 @@ func (x *FlowFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowFailed.ProtoReflect.Descriptor instead.
 func (*FlowFailed) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{13}
+	return file_flowrules_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FlowFailed) GetFlow() *WantedFlow {
@@ -840,20 +942,26 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x13SetStandingResponse\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\rR\x04sent\x12\x12\n" +
 	"\x04kept\x18\x02 \x01(\rR\x04kept\x12+\n" +
-	"\x06failed\x18\x03 \x03(\v2\x13.weft.v1.WantedFlowR\x06failed\"c\n" +
+	"\x06failed\x18\x03 \x03(\v2\x13.weft.v1.WantedFlowR\x06failed\"<\n" +
+	"\x0eObserveRequest\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05dpids\x18\x02 \x03(\tR\x05dpids\"'\n" +
+	"\x0fObserveResponse\x12\x14\n" +
+	"\x05dpids\x18\x01 \x03(\tR\x05dpids\"c\n" +
 	"\rFlowsObserved\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
 	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\"5\n" +
 	"\n" +
 	"FlowFailed\x12'\n" +
-	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\xe5\x02\n" +
+	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\xa3\x03\n" +
 	"\tFlowrules\x12?\n" +
 	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\x12H\n" +
 	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\x12B\n" +
 	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\x12?\n" +
 	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\x12H\n" +
-	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponseB\n" +
+	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\x12<\n" +
+	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -868,7 +976,7 @@ func file_flowrules_proto_rawDescGZIP() []byte {
 	return file_flowrules_proto_rawDescData
 }
 
-var file_flowrules_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_flowrules_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_flowrules_proto_goTypes = []any{
 	(*WantedFlow)(nil),          // 0: weft.v1.WantedFlow
 	(*AddFlowsRequest)(nil),     // 1: weft.v1.AddFlowsRequest
@@ -882,33 +990,37 @@ var file_flowrules_proto_goTypes = []any{
 	(*ListSyncResponse)(nil),    // 9: weft.v1.ListSyncResponse
 	(*SetStandingRequest)(nil),  // 10: weft.v1.SetStandingRequest
 	(*SetStandingResponse)(nil), // 11: weft.v1.SetStandingResponse
-	(*FlowsObserved)(nil),       // 12: weft.v1.FlowsObserved
-	(*FlowFailed)(nil),          // 13: weft.v1.FlowFailed
-	(*FlowEntry)(nil),           // 14: weft.v1.FlowEntry
+	(*ObserveRequest)(nil),      // 12: weft.v1.ObserveRequest
+	(*ObserveResponse)(nil),     // 13: weft.v1.ObserveResponse
+	(*FlowsObserved)(nil),       // 14: weft.v1.FlowsObserved
+	(*FlowFailed)(nil),          // 15: weft.v1.FlowFailed
+	(*FlowEntry)(nil),           // 16: weft.v1.FlowEntry
 }
 var file_flowrules_proto_depIdxs = []int32{
-	14, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
-	14, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	16, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
+	16, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
 	0,  // 2: weft.v1.AddFlowsResponse.flows:type_name -> weft.v1.WantedFlow
-	14, // 3: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	16, // 3: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
 	0,  // 4: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
 	8,  // 5: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
-	14, // 6: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
+	16, // 6: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
 	0,  // 7: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
-	14, // 8: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
+	16, // 8: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
 	0,  // 9: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
 	1,  // 10: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
 	3,  // 11: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
 	5,  // 12: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
 	7,  // 13: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
 	10, // 14: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
-	2,  // 15: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
-	4,  // 16: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	6,  // 17: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	9,  // 18: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
-	11, // 19: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
+	12, // 15: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
+	2,  // 16: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
+	4,  // 17: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	6,  // 18: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	9,  // 19: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
+	11, // 20: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
+	13, // 21: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
+	16, // [16:22] is the sub-list for method output_type
+	10, // [10:16] is the sub-list for method input_type
 	10, // [10:10] is the sub-list for extension type_name
 	10, // [10:10] is the sub-list for extension extendee
 	0,  // [0:10] is the sub-list for field type_name
@@ -926,7 +1038,7 @@ func file_flowrules_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_flowrules_proto_rawDesc), len(file_flowrules_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

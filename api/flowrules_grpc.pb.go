@@ -24,6 +24,7 @@ const (
 	Flowrules_ListFlows_FullMethodName   = "/weft.v1.Flowrules/ListFlows"
 	Flowrules_ListSync_FullMethodName    = "/weft.v1.Flowrules/ListSync"
 	Flowrules_SetStanding_FullMethodName = "/weft.v1.Flowrules/SetStanding"
+	Flowrules_Observe_FullMethodName     = "/weft.v1.Flowrules/Observe"
 )
 
 // FlowrulesClient is the client API for Flowrules service.
@@ -43,6 +44,10 @@ type FlowrulesClient interface {
 	// Replaces, for one owner and one switch, all entries; only what differs is sent.
 	// Answers when the switch has confirmed, or says which entries it has not.
 	SetStanding(ctx context.Context, in *SetStandingRequest, opts ...grpc.CallOption) (*SetStandingResponse, error)
+	// Has switches that are connected read again, and FlowsObserved published for each of
+	// them, as when it connected: for a service that has started while the others went on.
+	// Answers at once; the events follow when the switches have told their entries.
+	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*ObserveResponse, error)
 }
 
 type flowrulesClient struct {
@@ -103,6 +108,16 @@ func (c *flowrulesClient) SetStanding(ctx context.Context, in *SetStandingReques
 	return out, nil
 }
 
+func (c *flowrulesClient) Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*ObserveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ObserveResponse)
+	err := c.cc.Invoke(ctx, Flowrules_Observe_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FlowrulesServer is the server API for Flowrules service.
 // All implementations must embed UnimplementedFlowrulesServer
 // for forward compatibility.
@@ -120,6 +135,10 @@ type FlowrulesServer interface {
 	// Replaces, for one owner and one switch, all entries; only what differs is sent.
 	// Answers when the switch has confirmed, or says which entries it has not.
 	SetStanding(context.Context, *SetStandingRequest) (*SetStandingResponse, error)
+	// Has switches that are connected read again, and FlowsObserved published for each of
+	// them, as when it connected: for a service that has started while the others went on.
+	// Answers at once; the events follow when the switches have told their entries.
+	Observe(context.Context, *ObserveRequest) (*ObserveResponse, error)
 	mustEmbedUnimplementedFlowrulesServer()
 }
 
@@ -144,6 +163,9 @@ func (UnimplementedFlowrulesServer) ListSync(context.Context, *ListSyncRequest) 
 }
 func (UnimplementedFlowrulesServer) SetStanding(context.Context, *SetStandingRequest) (*SetStandingResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetStanding not implemented")
+}
+func (UnimplementedFlowrulesServer) Observe(context.Context, *ObserveRequest) (*ObserveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Observe not implemented")
 }
 func (UnimplementedFlowrulesServer) mustEmbedUnimplementedFlowrulesServer() {}
 func (UnimplementedFlowrulesServer) testEmbeddedByValue()                   {}
@@ -256,6 +278,24 @@ func _Flowrules_SetStanding_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Flowrules_Observe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ObserveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FlowrulesServer).Observe(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Flowrules_Observe_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FlowrulesServer).Observe(ctx, req.(*ObserveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Flowrules_ServiceDesc is the grpc.ServiceDesc for Flowrules service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +322,10 @@ var Flowrules_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetStanding",
 			Handler:    _Flowrules_SetStanding_Handler,
+		},
+		{
+			MethodName: "Observe",
+			Handler:    _Flowrules_Observe_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -365,6 +365,300 @@ func (x *RouteChanged) GetTookUs() uint64 {
 	return 0
 }
 
+// RoutesShared: what one instance has programmed, for the other instances of
+// forwarding: any of them may carry it on.
+type RoutesShared struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Routes []*RouteRecord         `protobuf:"bytes,1,rep,name=routes,proto3" json:"routes,omitempty"`
+	// The broadcast tree, if it has changed.
+	Flooding      *Flooding `protobuf:"bytes,2,opt,name=flooding,proto3" json:"flooding,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoutesShared) Reset() {
+	*x = RoutesShared{}
+	mi := &file_forwarding_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoutesShared) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoutesShared) ProtoMessage() {}
+
+func (x *RoutesShared) ProtoReflect() protoreflect.Message {
+	mi := &file_forwarding_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoutesShared.ProtoReflect.Descriptor instead.
+func (*RoutesShared) Descriptor() ([]byte, []int) {
+	return file_forwarding_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RoutesShared) GetRoutes() []*RouteRecord {
+	if x != nil {
+		return x.Routes
+	}
+	return nil
+}
+
+func (x *RoutesShared) GetFlooding() *Flooding {
+	if x != nil {
+		return x.Flooding
+	}
+	return nil
+}
+
+// A route as instances of forwarding keep it.
+type RouteRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ethernet addresses, as numbers.
+	Src uint64 `protobuf:"varint,1,opt,name=src,proto3" json:"src,omitempty"`
+	Dst uint64 `protobuf:"varint,2,opt,name=dst,proto3" json:"dst,omitempty"`
+	// The VLAN identifier with bit 12 set; 0 is untagged.
+	Vlan uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// The destination's address if it is in another subnet, 4 or 16 bytes.
+	Ip []byte `protobuf:"bytes,4,opt,name=ip,proto3" json:"ip,omitempty"`
+	// From the sender's switch to the receiver's; empty if the route is removed.
+	Hops []*RouteHop `protobuf:"bytes,5,rep,name=hops,proto3" json:"hops,omitempty"`
+	// What the last switch does to packets before it hands them over.
+	Rewrite []string `protobuf:"bytes,6,rep,name=rewrite,proto3" json:"rewrite,omitempty"`
+	// One per hop, if the route is protected.
+	Detours []*RouteDetour `protobuf:"bytes,7,rep,name=detours,proto3" json:"detours,omitempty"`
+	// When the host pair was first connected, when the entries were last sent: nanoseconds since 1970.
+	Since         int64  `protobuf:"varint,8,opt,name=since,proto3" json:"since,omitempty"`
+	Sent          int64  `protobuf:"varint,9,opt,name=sent,proto3" json:"sent,omitempty"`
+	Reroutes      uint32 `protobuf:"varint,10,opt,name=reroutes,proto3" json:"reroutes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RouteRecord) Reset() {
+	*x = RouteRecord{}
+	mi := &file_forwarding_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RouteRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RouteRecord) ProtoMessage() {}
+
+func (x *RouteRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_forwarding_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RouteRecord.ProtoReflect.Descriptor instead.
+func (*RouteRecord) Descriptor() ([]byte, []int) {
+	return file_forwarding_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RouteRecord) GetSrc() uint64 {
+	if x != nil {
+		return x.Src
+	}
+	return 0
+}
+
+func (x *RouteRecord) GetDst() uint64 {
+	if x != nil {
+		return x.Dst
+	}
+	return 0
+}
+
+func (x *RouteRecord) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *RouteRecord) GetIp() []byte {
+	if x != nil {
+		return x.Ip
+	}
+	return nil
+}
+
+func (x *RouteRecord) GetHops() []*RouteHop {
+	if x != nil {
+		return x.Hops
+	}
+	return nil
+}
+
+func (x *RouteRecord) GetRewrite() []string {
+	if x != nil {
+		return x.Rewrite
+	}
+	return nil
+}
+
+func (x *RouteRecord) GetDetours() []*RouteDetour {
+	if x != nil {
+		return x.Detours
+	}
+	return nil
+}
+
+func (x *RouteRecord) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *RouteRecord) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *RouteRecord) GetReroutes() uint32 {
+	if x != nil {
+		return x.Reroutes
+	}
+	return 0
+}
+
+// The way of a route through one switch.
+type RouteHop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dpid          uint64                 `protobuf:"varint,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	InPort        uint32                 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
+	OutPort       uint32                 `protobuf:"varint,3,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RouteHop) Reset() {
+	*x = RouteHop{}
+	mi := &file_forwarding_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RouteHop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RouteHop) ProtoMessage() {}
+
+func (x *RouteHop) ProtoReflect() protoreflect.Message {
+	mi := &file_forwarding_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RouteHop.ProtoReflect.Descriptor instead.
+func (*RouteHop) Descriptor() ([]byte, []int) {
+	return file_forwarding_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RouteHop) GetDpid() uint64 {
+	if x != nil {
+		return x.Dpid
+	}
+	return 0
+}
+
+func (x *RouteHop) GetInPort() uint32 {
+	if x != nil {
+		return x.InPort
+	}
+	return 0
+}
+
+func (x *RouteHop) GetOutPort() uint32 {
+	if x != nil {
+		return x.OutPort
+	}
+	return 0
+}
+
+// The way around the link behind one hop of a route.
+type RouteDetour struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0: there is none.
+	OutPort       uint32      `protobuf:"varint,1,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
+	Hops          []*RouteHop `protobuf:"bytes,2,rep,name=hops,proto3" json:"hops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RouteDetour) Reset() {
+	*x = RouteDetour{}
+	mi := &file_forwarding_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RouteDetour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RouteDetour) ProtoMessage() {}
+
+func (x *RouteDetour) ProtoReflect() protoreflect.Message {
+	mi := &file_forwarding_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RouteDetour.ProtoReflect.Descriptor instead.
+func (*RouteDetour) Descriptor() ([]byte, []int) {
+	return file_forwarding_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RouteDetour) GetOutPort() uint32 {
+	if x != nil {
+		return x.OutPort
+	}
+	return 0
+}
+
+func (x *RouteDetour) GetHops() []*RouteHop {
+	if x != nil {
+		return x.Hops
+	}
+	return nil
+}
+
 var File_forwarding_proto protoreflect.FileDescriptor
 
 const file_forwarding_proto_rawDesc = "" +
@@ -390,7 +684,29 @@ const file_forwarding_proto_rawDesc = "" +
 	"\x05route\x18\x01 \x01(\v2\x0e.weft.v1.RouteR\x05route\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x17\n" +
-	"\atook_us\x18\x04 \x01(\x04R\x06tookUs2\x92\x01\n" +
+	"\atook_us\x18\x04 \x01(\x04R\x06tookUs\"k\n" +
+	"\fRoutesShared\x12,\n" +
+	"\x06routes\x18\x01 \x03(\v2\x14.weft.v1.RouteRecordR\x06routes\x12-\n" +
+	"\bflooding\x18\x02 \x01(\v2\x11.weft.v1.FloodingR\bflooding\"\x8c\x02\n" +
+	"\vRouteRecord\x12\x10\n" +
+	"\x03src\x18\x01 \x01(\x04R\x03src\x12\x10\n" +
+	"\x03dst\x18\x02 \x01(\x04R\x03dst\x12\x12\n" +
+	"\x04vlan\x18\x03 \x01(\rR\x04vlan\x12\x0e\n" +
+	"\x02ip\x18\x04 \x01(\fR\x02ip\x12%\n" +
+	"\x04hops\x18\x05 \x03(\v2\x11.weft.v1.RouteHopR\x04hops\x12\x18\n" +
+	"\arewrite\x18\x06 \x03(\tR\arewrite\x12.\n" +
+	"\adetours\x18\a \x03(\v2\x14.weft.v1.RouteDetourR\adetours\x12\x14\n" +
+	"\x05since\x18\b \x01(\x03R\x05since\x12\x12\n" +
+	"\x04sent\x18\t \x01(\x03R\x04sent\x12\x1a\n" +
+	"\breroutes\x18\n" +
+	" \x01(\rR\breroutes\"R\n" +
+	"\bRouteHop\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\x04R\x04dpid\x12\x17\n" +
+	"\ain_port\x18\x02 \x01(\rR\x06inPort\x12\x19\n" +
+	"\bout_port\x18\x03 \x01(\rR\aoutPort\"O\n" +
+	"\vRouteDetour\x12\x19\n" +
+	"\bout_port\x18\x01 \x01(\rR\aoutPort\x12%\n" +
+	"\x04hops\x18\x02 \x03(\v2\x11.weft.v1.RouteHopR\x04hops2\x92\x01\n" +
 	"\n" +
 	"Forwarding\x12E\n" +
 	"\n" +
@@ -410,7 +726,7 @@ func file_forwarding_proto_rawDescGZIP() []byte {
 	return file_forwarding_proto_rawDescData
 }
 
-var file_forwarding_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_forwarding_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_forwarding_proto_goTypes = []any{
 	(*Route)(nil),              // 0: weft.v1.Route
 	(*ListRoutesRequest)(nil),  // 1: weft.v1.ListRoutesRequest
@@ -418,23 +734,32 @@ var file_forwarding_proto_goTypes = []any{
 	(*GetFloodingRequest)(nil), // 3: weft.v1.GetFloodingRequest
 	(*Flooding)(nil),           // 4: weft.v1.Flooding
 	(*RouteChanged)(nil),       // 5: weft.v1.RouteChanged
-	(*Hop)(nil),                // 6: weft.v1.Hop
-	(*Location)(nil),           // 7: weft.v1.Location
+	(*RoutesShared)(nil),       // 6: weft.v1.RoutesShared
+	(*RouteRecord)(nil),        // 7: weft.v1.RouteRecord
+	(*RouteHop)(nil),           // 8: weft.v1.RouteHop
+	(*RouteDetour)(nil),        // 9: weft.v1.RouteDetour
+	(*Hop)(nil),                // 10: weft.v1.Hop
+	(*Location)(nil),           // 11: weft.v1.Location
 }
 var file_forwarding_proto_depIdxs = []int32{
-	6, // 0: weft.v1.Route.hops:type_name -> weft.v1.Hop
-	0, // 1: weft.v1.ListRoutesResponse.routes:type_name -> weft.v1.Route
-	7, // 2: weft.v1.Flooding.ports:type_name -> weft.v1.Location
-	0, // 3: weft.v1.RouteChanged.route:type_name -> weft.v1.Route
-	1, // 4: weft.v1.Forwarding.ListRoutes:input_type -> weft.v1.ListRoutesRequest
-	3, // 5: weft.v1.Forwarding.GetFlooding:input_type -> weft.v1.GetFloodingRequest
-	2, // 6: weft.v1.Forwarding.ListRoutes:output_type -> weft.v1.ListRoutesResponse
-	4, // 7: weft.v1.Forwarding.GetFlooding:output_type -> weft.v1.Flooding
-	6, // [6:8] is the sub-list for method output_type
-	4, // [4:6] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	10, // 0: weft.v1.Route.hops:type_name -> weft.v1.Hop
+	0,  // 1: weft.v1.ListRoutesResponse.routes:type_name -> weft.v1.Route
+	11, // 2: weft.v1.Flooding.ports:type_name -> weft.v1.Location
+	0,  // 3: weft.v1.RouteChanged.route:type_name -> weft.v1.Route
+	7,  // 4: weft.v1.RoutesShared.routes:type_name -> weft.v1.RouteRecord
+	4,  // 5: weft.v1.RoutesShared.flooding:type_name -> weft.v1.Flooding
+	8,  // 6: weft.v1.RouteRecord.hops:type_name -> weft.v1.RouteHop
+	9,  // 7: weft.v1.RouteRecord.detours:type_name -> weft.v1.RouteDetour
+	8,  // 8: weft.v1.RouteDetour.hops:type_name -> weft.v1.RouteHop
+	1,  // 9: weft.v1.Forwarding.ListRoutes:input_type -> weft.v1.ListRoutesRequest
+	3,  // 10: weft.v1.Forwarding.GetFlooding:input_type -> weft.v1.GetFloodingRequest
+	2,  // 11: weft.v1.Forwarding.ListRoutes:output_type -> weft.v1.ListRoutesResponse
+	4,  // 12: weft.v1.Forwarding.GetFlooding:output_type -> weft.v1.Flooding
+	11, // [11:13] is the sub-list for method output_type
+	9,  // [9:11] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_forwarding_proto_init() }
@@ -450,7 +775,7 @@ func file_forwarding_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_forwarding_proto_rawDesc), len(file_forwarding_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -17,14 +17,45 @@ func (m Method[Req, Resp]) MethodName() string { return m.Name }
 // NewMessages returns an empty request and an empty response.
 func (m Method[Req, Resp]) NewMessages() (req, resp any) { return new(Req), new(Resp) }
 
-// Subject names a kind of event and the type of its message.
-type Subject[E any] struct{ Name string } // service.Event
+// Subject names a kind of event and the type of its message. Events that tell
+// the state of something have a Key: the last of each key is retained, and told
+// to subscribers that come later.
+type Subject[E any] struct {
+	Name string // service.Event
+	// Key names what the event tells the state of; nil if it tells of a moment.
+	Key func(*E) string
+	// Gone reports whether the event says that the thing is no more: nothing is
+	// retained then. Nil: never.
+	Gone func(*E) bool
+	// Withdrawn returns what is to be told when the publisher has come back and
+	// does not know of the thing any more. Nil: nothing.
+	Withdrawn func(last *E) *E
+}
 
 // SubjectName returns the name.
 func (s Subject[E]) SubjectName() string { return s.Name }
 
 // NewMessage returns an empty message.
 func (s Subject[E]) NewMessage() any { return new(E) }
+
+// KeyOf returns the key of an event, false if its subject has none.
+func (s Subject[E]) KeyOf(event any) (key string, retained bool) {
+	if s.Key == nil {
+		return "", false
+	}
+	return s.Key(event.(*E)), true
+}
+
+// GoneBy reports whether the event says that what it tells of is no more.
+func (s Subject[E]) GoneBy(event any) bool { return s.Gone != nil && s.Gone(event.(*E)) }
+
+// WithdrawnBy returns the event that takes back the last one, nil if none does.
+func (s Subject[E]) WithdrawnBy(last any) any {
+	if s.Withdrawn == nil {
+		return nil
+	}
+	return s.Withdrawn(last.(*E))
+}
 
 // The calls between services.
 var (
@@ -58,25 +89,30 @@ var (
 	ListFlows   = Method[ListFlowsRequest, ListFlowsResponse]{"flowrules.ListFlows"}
 	ListSync    = Method[ListSyncRequest, ListSyncResponse]{"flowrules.ListSync"}
 	SetStanding = Method[SetStandingRequest, SetStandingResponse]{"flowrules.SetStanding"}
+	Observe     = Method[ObserveRequest, ObserveResponse]{"flowrules.Observe"}
 
 	ListPortStats  = Method[ListPortStatsRequest, ListPortStatsResponse]{"stats.ListPortStats"}
 	ListTableStats = Method[ListTableStatsRequest, ListTableStatsResponse]{"stats.ListTableStats"}
 	ListFlowStats  = Method[ListFlowStatsRequest, ListFlowStatsResponse]{"stats.ListFlowStats"}
 
-	GetInfo = Method[GetInfoRequest, Info]{"gateway.GetInfo"}
+	GetInfo     = Method[GetInfoRequest, Info]{"gateway.GetInfo"}
+	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
+	GetPlan     = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
+	ApplyPlan   = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
 )
 
 // The events. Each subject has one publisher: the service of its prefix.
 var (
-	SwitchChangedEvent   = Subject[SwitchChanged]{"southbound.SwitchChanged"}
-	PortChangedEvent     = Subject[PortChanged]{"southbound.PortChanged"}
-	FlowRemovedEvent     = Subject[FlowRemoved]{"southbound.FlowRemoved"}
-	SwitchErrorEvent     = Subject[SwitchError]{"southbound.SwitchError"}
-	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged"}
-	PortRoleChangedEvent = Subject[PortRoleChanged]{"discovery.PortRoleChanged"}
-	HostChangedEvent     = Subject[HostChanged]{"hosts.HostChanged"}
-	PathsConvergedEvent  = Subject[PathsConverged]{"paths.PathsConverged"}
-	RouteChangedEvent    = Subject[RouteChanged]{"forwarding.RouteChanged"}
-	FlowsObservedEvent   = Subject[FlowsObserved]{"flowrules.FlowsObserved"}
-	FlowFailedEvent      = Subject[FlowFailed]{"flowrules.FlowFailed"}
+	SwitchChangedEvent   = Subject[SwitchChanged]{"southbound.SwitchChanged", switchKey, switchGone, switchWithdrawn}
+	PortChangedEvent     = Subject[PortChanged]{Name: "southbound.PortChanged", Key: portKey}
+	FlowRemovedEvent     = Subject[FlowRemoved]{Name: "southbound.FlowRemoved"}
+	SwitchErrorEvent     = Subject[SwitchError]{Name: "southbound.SwitchError"}
+	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn}
+	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey}
+	HostChangedEvent     = Subject[HostChanged]{Name: "hosts.HostChanged", Key: hostKey, Gone: hostGone}
+	PathsConvergedEvent  = Subject[PathsConverged]{Name: "paths.PathsConverged", Key: func(*PathsConverged) string { return "last" }}
+	RouteChangedEvent    = Subject[RouteChanged]{Name: "forwarding.RouteChanged"}
+	RoutesSharedEvent    = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}
+	FlowsObservedEvent   = Subject[FlowsObserved]{Name: "flowrules.FlowsObserved"}
+	FlowFailedEvent      = Subject[FlowFailed]{Name: "flowrules.FlowFailed"}
 )

@@ -2,74 +2,204 @@ package bus
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 	"google.golang.org/grpc/codes"
 
 	"weft"
 	"weft/api"
 )
 
-// markerLife is how long the store remembers that a key was deleted. A watcher
-// that loses its connection for longer may miss it.
+// markerLife is how long the store remembers that a key was deleted.
 const markerLife = time.Hour
 
-// bucket is a weft.Bucket over a key-value bucket of JetStream. Its revisions
-// are those of JetStream: sequence numbers of the stream below.
-type bucket struct {
-	store *Store
-	name  string
-	kv    jetstream.KeyValue
+// repeatLife is how long the store knows that a write is one that it has had
+// already, because its confirmation was lost.
+const repeatLife = 2 * Patience
+
+var bucketName = regexp.MustCompile(`^[a-z0-9_]+(\.[a-z0-9_]+)*$`)
+
+// Bucket opens a bucket and makes it if it is not there yet. Names are
+// lower-case letters, digits and _, in parts separated by dots.
+func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
+	if !bucketName.MatchString(name) {
+		return nil, api.Errorf(codes.InvalidArgument, "bucket %q: want lower-case letters, digits and _, in parts separated by dots", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b := s.buckets[name]; b != nil {
+		return b, nil
+	}
+	b := &bucket{store: s, name: name}
+	err := s.retry(ctx, "open bucket "+name, func(ctx context.Context) (err error) {
+		b.stream, err = s.stream(ctx, name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.prefix = "$KV." + legal(name) + "."
+	s.buckets[name] = b
+	return b, nil
 }
 
-// Get reads from the nearest server. On a replicated cluster that may be a
-// moment behind; Update is not fooled by it.
-func (b *bucket) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+// legal returns a name without dots. No bucket's name holds a -, so none meets
+// another.
+func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }
+
+// stream opens or makes the stream below a bucket, laid out as NATS lays out
+// key-value buckets, so that its tools can read it.
+func (s *Store) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	replicas := max(s.config.Replicas, 1)
+	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: "KV_" + legal(name), Description: name, Subjects: []string{"$KV." + legal(name) + ".>"},
+			Storage: jetstream.FileStorage, Replicas: replicas, Discard: jetstream.DiscardNew,
+			MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+			AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markerLife,
+			Duplicates: repeatLife, AllowDirect: replicas == 1,
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if have := stream.CachedInfo().Config; s.config.Replicas > 0 && have.Replicas != replicas {
+		have.Replicas, have.AllowDirect = replicas, replicas == 1
+		return s.js.UpdateStream(ctx, have)
+	}
+	return stream, nil
+}
+
+// bucket is a weft.Bucket over a key-value bucket of JetStream. Its revisions
+// are those of JetStream: sequence numbers of the stream below. Replicated
+// ones are read at their leader, so that reads see all writes before them.
+type bucket struct {
+	store  *Store
+	name   string
+	stream jetstream.Stream
+	prefix string // of the subjects, one for each key
+}
+
+// entry is what a bucket says of a key.
+type entry struct {
+	key      string
+	value    []byte // nil: deleted
+	revision uint64
+	id       string // of the write
+}
+
+// newEntry reads a message of the stream.
+func (b *bucket) newEntry(subject string, header nats.Header, value []byte, revision uint64) entry {
+	e := entry{key: strings.TrimPrefix(subject, b.prefix), revision: revision, id: header.Get(nats.MsgIdHdr)}
+	if header.Get(operation) == "" && header.Get(jetstream.MarkerReasonHeader) == "" {
+		e.value = present(value)
+	}
+	return e
+}
+
+// operation is the header of markers; theirs is purge.
+const (
+	operation = "KV-Operation"
+	purge     = "PURGE"
+)
+
+// last returns the last entry of a key, also if it is a marker; revision 0 if
+// there is none.
+func (b *bucket) last(ctx context.Context, key string) (entry, error) {
+	m, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+key)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return entry{key: key}, nil
+	case err != nil:
+		return entry{}, err
+	}
+	return b.newEntry(m.Subject, m.Header, m.Data, m.Sequence), nil
+}
+
+// write publishes an entry and returns its revision.
+func (b *bucket) write(ctx context.Context, m *nats.Msg) (uint64, error) {
+	ack, err := b.store.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// message returns one that sets a key, whole and with an id, by which the
+// store knows it if it comes again.
+func (b *bucket) message(key string, value []byte) *nats.Msg {
+	return &nats.Msg{Subject: b.prefix + key, Data: value, Header: nats.Header{nats.MsgIdHdr: {nuid.Next()}}}
+}
+
+func (b *bucket) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
 	if err := usable(ctx, key); err != nil {
 		return nil, 0, err
 	}
-	e, err := b.kv.Get(ctx, key)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyNotFound):
-		return nil, 0, nil
-	case err != nil:
-		return nil, 0, b.fail(ctx, "get", key, err)
+	var e entry
+	err = b.retry(ctx, "get", key, func(ctx context.Context) (err error) {
+		e, err = b.last(ctx, key)
+		return err
+	})
+	if err != nil || e.value == nil {
+		return nil, 0, err
 	}
-	return present(e.Value()), e.Revision(), nil
+	return e.value, e.revision, nil
 }
 
-func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+func (b *bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	if err := usable(ctx, key); err != nil {
 		return 0, err
 	}
-	revision, err := b.kv.Put(ctx, key, value)
-	if err != nil {
-		return 0, b.fail(ctx, "put", key, err)
-	}
-	return revision, nil
+	m := b.message(key, value)
+	err = b.retry(ctx, "put", key, func(ctx context.Context) (err error) {
+		revision, err = b.write(ctx, m)
+		return err
+	})
+	return revision, err
 }
 
 func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
 	if err := usable(ctx, key); err != nil {
 		return 0, err
 	}
-	if revision == 0 {
-		next, err = b.kv.Create(ctx, key, value)
-	} else {
-		next, err = b.kv.Update(ctx, key, value, revision)
+	m := b.message(key, value)
+	err = b.retry(ctx, "update", key, func(ctx context.Context) (err error) {
+		next, err = b.update(ctx, m, revision)
+		return err
+	})
+	return next, err
+}
+
+// update writes if the last revision is the given one; 0 stands for none, or
+// that of a marker. It knows its own message from an attempt before.
+func (b *bucket) update(ctx context.Context, m *nats.Msg, revision uint64) (uint64, error) {
+	expect := func(revision uint64) (uint64, error) {
+		m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(revision, 10))
+		return b.write(ctx, m)
 	}
-	if err != nil {
-		return 0, b.fail(ctx, "update", key, err)
+	next, err := expect(revision)
+	if !overtaken(err) {
+		return next, err
 	}
-	return next, nil
+	last, lastErr := b.last(ctx, strings.TrimPrefix(m.Subject, b.prefix))
+	switch {
+	case lastErr != nil:
+		return 0, lastErr
+	case last.id == m.Header.Get(nats.MsgIdHdr):
+		return last.revision, nil
+	case revision == 0 && last.value == nil:
+		return expect(last.revision)
+	}
+	return 0, weft.ErrRevision
 }
 
 // Delete leaves a marker, by which watchers learn of it, for markerLife.
@@ -78,14 +208,23 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	if err != nil || revision == 0 {
 		return err
 	}
-	if err := b.kv.Purge(ctx, key, jetstream.PurgeTTL(markerLife)); err != nil {
-		return b.fail(ctx, "delete", key, err)
-	}
-	return nil
+	m := b.message(key, nil)
+	m.Header.Set(operation, purge)
+	m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	m.Header.Set(jetstream.MsgTTLHeader, markerLife.String())
+	return b.retry(ctx, "delete", key, func(ctx context.Context) error {
+		_, err := b.write(ctx, m)
+		return err
+	})
 }
 
 func (b *bucket) All(ctx context.Context, f func(string, []byte, uint64) error) error {
-	entries, err := b.snapshot(ctx)
+	var entries []entry
+	err := b.retry(ctx, "read", "all keys", func(attempt context.Context) (err error) {
+		// A large bucket takes longer than an answer; silence ends it.
+		entries, err = b.snapshot(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -93,52 +232,15 @@ func (b *bucket) All(ctx context.Context, f func(string, []byte, uint64) error) 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f(e.Key(), present(e.Value()), e.Revision()); err != nil {
+		if err := f(e.key, e.value, e.revision); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// snapshot returns all values, oldest first.
-func (b *bucket) snapshot(ctx context.Context) ([]jetstream.KeyValueEntry, error) {
-	w, err := b.kv.WatchAll(ctx)
-	if err != nil {
-		return nil, b.fail(ctx, "read", "all keys", err)
-	}
-	defer stopWatcher(w)
-	last := map[string]jetstream.KeyValueEntry{}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case e, ok := <-w.Updates():
-			switch {
-			case !ok:
-				return nil, b.fail(ctx, "read", "all keys", errors.New("the connection to the store was closed"))
-			case e == nil:
-				entries := make([]jetstream.KeyValueEntry, 0, len(last))
-				for _, e := range last {
-					entries = append(entries, e)
-				}
-				slices.SortFunc(entries, func(x, y jetstream.KeyValueEntry) int { return cmp.Compare(x.Revision(), y.Revision()) })
-				return entries, nil
-			case e.Operation() == jetstream.KeyValuePut:
-				last[e.Key()] = e
-			default:
-				delete(last, e.Key())
-			}
-		}
-	}
-}
-
-// stopWatcher ends a watcher, which blocks until what it has to tell is taken.
-func stopWatcher(w jetstream.KeyWatcher) {
-	_ = w.Stop() // fails only on a connection that is closed already
-	go func() {
-		for range w.Updates() {
-		}
-	}()
+func (b *bucket) retry(ctx context.Context, op, key string, f func(context.Context) error) error {
+	return b.store.retry(ctx, op+" "+key+" in bucket "+b.name, f)
 }
 
 // present returns a value that is there; empty ones are not nil.
@@ -162,28 +264,4 @@ func usable(ctx context.Context, key string) error {
 		return api.Errorf(codes.InvalidArgument, "key %q: want letters, digits and -/_=. with no dot at either end and no two in a row", key)
 	}
 	return nil
-}
-
-func (b *bucket) fail(ctx context.Context, op, key string, err error) error {
-	return fail(ctx, fmt.Sprintf("%s %s in bucket %s", op, key, b.name), err)
-}
-
-// wrongSequence are JetStream's error codes for a revision that is not the
-// last, on one server and on several.
-var wrongSequence = []jetstream.ErrorCode{
-	jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant,
-}
-
-// fail returns an error of NATS as one of ours.
-func fail(ctx context.Context, what string, err error) error {
-	var apiErr *jetstream.APIError
-	switch {
-	case errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &apiErr) && slices.Contains(wrongSequence, apiErr.ErrorCode):
-		return weft.ErrRevision
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", what, ctx.Err())
-	case errors.Is(err, nats.ErrMaxPayload):
-		return api.Errorf(codes.InvalidArgument, "%s: the value is larger than the store takes: %w", what, err)
-	}
-	return api.Errorf(codes.Unavailable, "%s: %w", what, err)
 }

@@ -15,7 +15,6 @@ import (
 
 	"weft"
 	"weft/bus"
-	"weft/bus/bustest"
 )
 
 // child is the variable by which a copy of the test binary knows that it is to
@@ -25,6 +24,14 @@ const child = "WEFT_BUS_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(child); dir != "" {
 		fmt.Fprintln(os.Stderr, writeUntilKilled(dir))
+		os.Exit(1)
+	}
+	if url := os.Getenv(victim); url != "" {
+		fmt.Fprintln(os.Stderr, listenUntilKilled(url))
+		os.Exit(1)
+	}
+	if text := os.Getenv(foreign); text != "" {
+		fmt.Fprintln(os.Stderr, serve(text))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -51,23 +58,10 @@ func writeUntilKilled(dir string) error {
 
 func open(t *testing.T, dir string) *bus.Store {
 	t.Helper()
-	s, err := bus.Open(t.Context(), bus.Config{Directory: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return opened(t, bus.Config{Directory: dir})
 }
 
-func TestBuckets(t *testing.T) {
-	s := open(t, t.TempDir())
-	n := 0
-	bustest.Test(t, func(*testing.T) bustest.Store { n++; return part{s, fmt.Sprintf("part%d.", n)} })
-}
+func TestBuckets(t *testing.T) { suite(t, open(t, t.TempDir())) }
 
 // part is a store within a store, so that the suite needs only one server.
 type part struct {
@@ -243,6 +237,10 @@ func TestConfigMistakes(t *testing.T) {
 		{bus.Config{Directory: "d", URL: "u"}, "both"},
 		{bus.Config{Directory: "d", Replicas: 3}, "Replicas"},
 		{bus.Config{URL: "u", Replicas: 7}, "7 replicas"},
+		{bus.Config{URL: "u", Replicas: 2}, "2 replicas"},
+		{bus.Config{Directory: "d", Token: "t"}, "Token"},
+		{bus.Config{URL: "u", Listen: "127.0.0.1:0"}, "Listen"},
+		{bus.Config{URL: "u", Token: "t", Credentials: "c"}, "Credentials"},
 	} {
 		if _, err := bus.Open(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.config, err, c.want)

@@ -2,89 +2,267 @@ package bus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/grpc/codes"
 
+	"weft"
+	"weft/api"
 	"weft/bus"
 	"weft/bus/bustest"
 )
 
-// cluster starts a NATS server as somebody else would run it, on loopback; -1
-// is any port.
-func cluster(t *testing.T, dir string, port int) *server.Server {
-	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
-	return s
-}
-
-func TestExternal(t *testing.T) {
-	dir := t.TempDir()
-	srv := cluster(t, dir, -1)
-	defer func() { srv.Shutdown(); srv.WaitForShutdown() }()
-	s, err := bus.Open(t.Context(), bus.Config{URL: srv.ClientURL()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+// suite runs the suite of buckets within one store.
+func suite(t *testing.T, s *bus.Store) {
 	n := 0
 	bustest.Test(t, func(*testing.T) bustest.Store { n++; return part{s, fmt.Sprintf("part%d.", n)} })
+}
 
-	// A watcher outlives the restart of the server.
-	b, err := s.Bucket(t.Context(), "flowrules.flows")
+func TestBucketsByURL(t *testing.T) { suite(t, follow(t, listening(t))) }
+
+func TestBucketsExternal(t *testing.T) {
+	_, urls := cluster(t, 1)
+	suite(t, opened(t, bus.Config{URL: urls}))
+}
+
+// watcher is what Watch has told.
+type watcher struct {
+	mu    sync.Mutex
+	state map[string]string
+	last  map[string]uint64 // revision of each key
+}
+
+func watching(t *testing.T, b weft.Bucket) *watcher {
+	w := &watcher{state: map[string]string{}, last: map[string]uint64{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done, begun := make(chan error, 1), make(chan struct{})
+	go func() {
+		done <- b.Watch(ctx, func(key string, value []byte, revision uint64) {
+			if key == "" {
+				close(begun)
+				return
+			}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if revision <= w.last[key] {
+				t.Errorf("watch: %s of revision %d after %d", key, revision, w.last[key])
+			}
+			w.last[key] = revision
+			if w.state[key] = string(value); value == nil {
+				delete(w.state, key)
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-begun:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the watch does not begin")
+	}
+	return w
+}
+
+// matches waits until the watcher knows what is in the bucket.
+func (w *watcher) matches(t *testing.T, b weft.Bucket, want map[string]string) {
+	t.Helper()
+	have := map[string]string{}
+	err := b.All(t.Context(), func(key string, value []byte, _ uint64) error { have[key] = string(value); return nil })
+	if err != nil || fmt.Sprint(have) != fmt.Sprint(want) {
+		t.Errorf("the bucket holds %v, %v\nwant %v", have, err, want)
+	}
+	for end := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		w.mu.Lock()
+		got := fmt.Sprint(w.state)
+		w.mu.Unlock()
+		if got == fmt.Sprint(want) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the watcher knows %s\nwant %v", got, want)
+		}
+	}
+}
+
+// through does operations of all kinds while something happens to the store,
+// at least until it is over, and checks that each is done once and that a
+// watcher learns of all. It returns the longest time that one has taken.
+func through(t *testing.T, s *bus.Store, watchers []*bus.Store, happen func()) (longest time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	b, err := s.Bucket(ctx, "test.through")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan string, 100)
-	ctx, cancel := context.WithCancel(t.Context())
-	watched := make(chan error, 1)
-	go func() {
-		watched <- b.Watch(ctx, func(key string, value []byte, _ uint64) { told <- key + "=" + string(value) })
-	}()
-	hear := func(want string) {
-		t.Helper()
+	var ws []*watcher
+	for _, other := range watchers {
+		bucket, err := other.Bucket(ctx, "test.through")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ws = append(ws, watching(t, bucket))
+	}
+	want := map[string]string{}
+	counter := uint64(0)
+	over, after := make(chan struct{}), 0 // operations after it
+	for i := 0; after < 20; i++ {
 		select {
-		case got := <-told:
-			if got != want {
-				t.Fatalf("the watcher is told %s, want %s", got, want)
+		case <-over:
+			after++
+		default:
+		}
+		if i == 30 {
+			go func() {
+				defer close(over)
+				happen()
+			}()
+		}
+		begin := time.Now()
+		key, value := fmt.Sprint("k", i%20), fmt.Sprint(i)
+		if i%7 == 3 {
+			err = b.Delete(ctx, key)
+			delete(want, key)
+		} else {
+			_, err = b.Put(ctx, key, []byte(value))
+			want[key] = value
+		}
+		if err != nil {
+			t.Fatalf("operation %d: %v", i, err)
+		}
+		if counter, err = b.Update(ctx, "counter", []byte(value), counter); err != nil {
+			t.Fatalf("update %d: %v", i, err)
+		}
+		want["counter"] = value
+		if got, revision, err := b.Get(ctx, "counter"); err != nil || string(got) != value || revision != counter {
+			t.Fatalf("get %d: %s of revision %d, %v; want %s of %d", i, got, revision, err, value, counter)
+		}
+		longest = max(longest, time.Since(begin))
+	}
+	for _, w := range ws {
+		w.matches(t, b, want)
+	}
+	return longest
+}
+
+func TestEmbeddedRestart(t *testing.T) {
+	c := bus.Config{Directory: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports(t, 1)[0])}
+	first, err := bus.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := first.Access()
+	s, other := follow(t, first), follow(t, first)
+	longest := through(t, s, []*bus.Store{s, other}, func() {
+		if err := first.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(700 * time.Millisecond)
+		if again := opened(t, c); again.Access() != access {
+			t.Error("another URL or token after a restart")
+		}
+	})
+	t.Logf("longest operation: %v", longest)
+}
+
+func TestExternalKilled(t *testing.T) {
+	members, urls := cluster(t, 1)
+	s, other := opened(t, bus.Config{URL: urls}), opened(t, bus.Config{URL: urls})
+	longest := through(t, s, []*bus.Store{s, other}, func() {
+		members[0].kill()
+		time.Sleep(300 * time.Millisecond)
+		members[0].start(t)
+	})
+	t.Logf("longest operation: %v", longest)
+}
+
+// TestCluster runs the suite on three servers, then kills the leader of a
+// bucket during writes.
+func TestCluster(t *testing.T) {
+	members, urls := cluster(t, 3)
+	s, other := opened(t, bus.Config{URL: urls, Replicas: 3}), opened(t, bus.Config{URL: urls, Replicas: 3})
+	t.Run("Buckets", func(t *testing.T) { suite(t, s) })
+	if _, err := s.Bucket(t.Context(), "test.through"); err != nil {
+		t.Fatal(err)
+	}
+	leader := leaderOf(t, urls, "KV_weft-test-through")
+	longest := through(t, s, []*bus.Store{s, other}, func() {
+		for _, m := range members {
+			if m.Name == leader {
+				m.kill()
 			}
-		case <-time.After(5 * time.Second):
-			t.Fatalf("the watcher does not hear of %s", want)
 		}
-	}
-	hear("=")
-	if _, err := b.Put(t.Context(), "a", []byte("1")); err != nil {
+		time.Sleep(500 * time.Millisecond)
+	})
+	t.Logf("longest operation: %v", longest)
+}
+
+// leaderOf returns the name of the server that leads a stream.
+func leaderOf(t *testing.T, urls, stream string) string {
+	t.Helper()
+	nc, err := nats.Connect(urls)
+	if err != nil {
 		t.Fatal(err)
 	}
-	hear("a=1")
-	port := srv.Addr().String()
-	srv.Shutdown()
-	srv.WaitForShutdown()
-	var number int
-	if _, err := fmt.Sscanf(port, "127.0.0.1:%d", &number); err != nil {
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
 		t.Fatal(err)
 	}
-	srv = cluster(t, dir, number)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = b.Put(t.Context(), "a", []byte("2")); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("put after the restart: %v", err)
-		}
+	st, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
 	}
-	hear("a=2")
-	cancel()
-	if err := <-watched; err != nil {
+	info := st.CachedInfo()
+	if info.Config.Replicas != 3 || info.Cluster == nil || info.Cluster.Leader == "" {
+		t.Fatalf("stream %s is not replicated: %+v", stream, info)
+	}
+	return info.Cluster.Leader
+}
+
+// TestServerAway checks that an operation waits as long as its context lasts,
+// and says why it failed.
+func TestServerAway(t *testing.T) {
+	members, urls := cluster(t, 1)
+	s := opened(t, bus.Config{URL: urls})
+	b, err := s.Bucket(t.Context(), "test.away")
+	if err != nil {
+		t.Fatal(err)
+	}
+	members[0].kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err = b.Put(ctx, "k", nil)
+	if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), urls) || took > time.Second {
+		t.Errorf("put: %v after %v; want DeadlineExceeded naming the URL", err, took)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := b.Put(context.Background(), "k", nil)
+		failed <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+	select {
+	case err := <-failed:
+		if api.KindOf(err) != codes.Unavailable || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("put in a store that is closed: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("an operation goes on after Close")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +21,17 @@ import (
 // files again after a crash.
 const startTimeout = 30 * time.Second
 
+// tlsTimeout bounds the handshake of a client.
+const tlsTimeout = 5 * time.Second
+
 // maxValue is the largest value of the embedded server, in octets.
 const maxValue = 8 << 20
+
+// The connection to a server that does not answer maxPings pings is lost.
+const (
+	pingInterval = 10 * time.Second
+	maxPings     = 2
+)
 
 // serve starts the embedded server in the directory.
 func (s *Store) serve(ctx context.Context) (err error) {
@@ -33,11 +43,17 @@ func (s *Store) serve(ctx context.Context) (err error) {
 		return err
 	}
 	log := &serverLog{log: s.config.Log}
-	s.server, err = server.NewServer(&server.Options{
+	options := &server.Options{
 		ServerName: "weft", DontListen: true, NoSigs: true, DisableJetStreamBanner: true,
 		JetStream: true, StoreDir: dir, SyncAlways: true, MaxPayload: maxValue, MaxPending: 8 * maxValue,
-	})
-	if err != nil {
+		PingInterval: pingInterval, MaxPingsOut: maxPings,
+	}
+	if s.config.Listen != "" {
+		if err := s.listen(dir, options); err != nil {
+			return err
+		}
+	}
+	if s.server, err = server.NewServer(options); err != nil {
 		return fmt.Errorf("data directory %s: %w", dir, err)
 	}
 	s.server.SetLoggerV2(log, false, false, false)
@@ -60,6 +76,37 @@ func (s *Store) serve(ctx context.Context) (err error) {
 		return fmt.Errorf("start the store in %s: not ready after %v; the log at debug says more", dir, startTimeout)
 	}
 	return nil
+}
+
+// listen sets the options by which other processes reach the server.
+func (s *Store) listen(dir string, o *server.Options) (err error) {
+	host, port, err := s.config.listen()
+	if err != nil {
+		return err
+	}
+	if s.token, err = token(dir); err != nil {
+		return err
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	} else if err := vacant(s.config.Listen); err != nil {
+		return err
+	}
+	o.DontListen, o.Host, o.Port, o.Authorization = false, host, port, s.token
+	if s.config.TLS != nil {
+		o.TLS, o.TLSConfig, o.TLSTimeout = true, s.config.TLS.Clone(), tlsTimeout.Seconds()
+	}
+	return nil
+}
+
+// vacant says whether a TCP address can be listened at. The server itself
+// would only say so in its log.
+func vacant(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("store: listen at %s: %w; free that address, or choose another (port 0 is any that is free)", address, err)
+	}
+	return l.Close()
 }
 
 // lockDirectory makes the directory if need be and takes it for this process.

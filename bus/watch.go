@@ -2,39 +2,28 @@ package bus
 
 import (
 	"context"
-	"errors"
-	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
-// retryWatch is how long a watch that could not be taken up again after a
-// reconnect waits before it tries once more.
-const retryWatch = 250 * time.Millisecond
-
-// Watch outlives the loss of the connection: it is then taken up again, and
-// what has changed meanwhile is told.
+// Watch outlives the loss of the connection and of the server: it is then
+// taken up again, and what has changed meanwhile is told, deletions too.
 func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
 	w := &watch{bucket: b, f: f, told: map[string]uint64{}}
-	for {
-		err := w.follow(ctx)
-		switch {
-		case ctx.Err() != nil:
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		fed, err := w.follow(ctx)
+		if ctx.Err() != nil {
 			return nil
-		case err == nil:
-			continue // reconnected
-		case !w.complete || errors.Is(err, errClosed) || errors.Is(err, nats.ErrConnectionClosed):
-			return b.fail(ctx, "watch", "all keys", err)
 		}
-		select { // the server is back, but not its streams yet
-		case <-ctx.Done():
-		case <-time.After(retryWatch):
+		if !passing(err) {
+			return b.store.fail(ctx, "watch bucket "+b.name, err)
+		}
+		if fed {
+			pause = minPause
+		}
+		if err := b.store.pause(ctx, pause); err == errClosed {
+			return b.store.fail(ctx, "watch bucket "+b.name, err)
 		}
 	}
 }
-
-var errClosed = errors.New("the store was closed")
 
 // watch is one call of Watch.
 type watch struct {
@@ -45,51 +34,45 @@ type watch struct {
 }
 
 // follow tells of all values that are not told yet, and then of changes, until
-// the connection has been lost and is there again: then it returns nil.
-func (w *watch) follow(ctx context.Context) error {
-	again := w.bucket.store.reconnect()
-	updates, err := w.bucket.kv.WatchAll(ctx)
+// it fails. fed says whether it got that far.
+func (w *watch) follow(ctx context.Context) (fed bool, err error) {
+	feed, err := w.bucket.open(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer stopWatcher(updates)
-	seen := map[string]bool{} // of the values that are there at first; then nil
+	defer feed.close()
+	seen := map[string]bool{} // of the values that are there at first
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-again:
-			return nil
-		case e, ok := <-updates.Updates():
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case !ok:
-				return errClosed
-			case e == nil:
+		if !fed {
+			if fed, err = feed.all(ctx); err != nil {
+				return false, err
+			} else if fed {
 				w.settle(seen)
 				seen = nil
-			default:
-				if seen != nil {
-					seen[e.Key()] = true
-				}
-				w.tell(e)
 			}
 		}
+		e, err := feed.next(ctx)
+		if err != nil {
+			return fed, err
+		}
+		if !fed {
+			seen[e.key] = true
+		}
+		w.tell(e)
 	}
 }
 
 // tell passes on an entry that is news.
-func (w *watch) tell(e jetstream.KeyValueEntry) {
-	last, there := w.told[e.Key()]
+func (w *watch) tell(e entry) {
+	last, there := w.told[e.key]
 	switch {
-	case e.Revision() <= last:
-	case e.Operation() == jetstream.KeyValuePut:
-		w.told[e.Key()] = e.Revision()
-		w.f(e.Key(), present(e.Value()), e.Revision())
+	case e.revision <= last:
+	case e.value != nil:
+		w.told[e.key] = e.revision
+		w.f(e.key, e.value, e.revision)
 	case there:
-		delete(w.told, e.Key())
-		w.f(e.Key(), nil, e.Revision())
+		delete(w.told, e.key)
+		w.f(e.key, nil, e.revision)
 	}
 }
 

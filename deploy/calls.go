@@ -26,8 +26,11 @@ type method struct {
 // Call calls a method and returns its response, by pointer on this goroutine or
 // encoded over the transport. Its errors are *api.Error in either case.
 func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
-	to := s.worker.methods[m.MethodName()]
+	to := s.worker.tables.Load().methods[m.MethodName()]
 	if to == nil {
+		if s.worker.node != nil {
+			return s.worker.node.call(ctx, s, m, req)
+		}
 		owner, _, _ := strings.Cut(m.MethodName(), ".")
 		return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", s.spec.Name, m.MethodName(), owner)
 	}
@@ -75,6 +78,8 @@ func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
 			resp, err = nil, m.server.panicked("the handler of "+m.name, p)
 		}
 	}()
+	m.server.busy.Add(1)
+	defer m.server.busy.Add(-1)
 	h := m.handler.Load()
 	if h == nil {
 		return nil, m.absent()
@@ -88,7 +93,7 @@ func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
 // absent says why there is no handler.
 func (m *method) absent() error {
 	select {
-	case <-m.server.worker.started:
+	case <-m.server.group.started:
 		return api.Errorf(codes.Unavailable, "%s: service %s has stopped", m.name, m.server.spec.Name)
 	default:
 		return api.Errorf(codes.Unavailable, "%s: service %s is not set up yet; call after weft.Ready", m.name, m.server.spec.Name)

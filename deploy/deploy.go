@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"weft"
+	"weft/plan"
 )
 
 // Config says what a worker runs, and how. The zero value of every field but
@@ -37,6 +38,9 @@ type Config struct {
 	Settings *Settings
 	// Store keeps durable state. It may be nil if no service declares Buckets.
 	Store Store
+	// StatePrefix is put before the names of buckets: that of a partition, whose
+	// services keep a state of their own.
+	StatePrefix string
 	// Registry is where the services' figures are exported; nil for nowhere.
 	Registry prometheus.Registerer
 	// Log is where services and the worker log; nil for nowhere.
@@ -56,9 +60,7 @@ type Config struct {
 }
 
 // DefaultPipeline is the order of the known stages.
-func DefaultPipeline() []string {
-	return []string{"discovery", "hosts", "firewall", "balancer", "nat", "forwarding"}
-}
+func DefaultPipeline() []string { return plan.DefaultPipeline() }
 
 // Store keeps the buckets of the services: bus.Store, or wefttest.Store in
 // memory.

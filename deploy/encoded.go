@@ -75,22 +75,21 @@ func (s *service) callEncoded(ctx context.Context, to *method, req any) (any, er
 	return resp, nil
 }
 
-// publishEncoded sends an event over the wire to each subscriber.
-func (s *service) publishEncoded(to *subject, event any) {
+// publishEncoded sends an event over the wire to a subscriber.
+func (s *service) publishEncoded(at *subscription, event any) {
+	to := at.subject
 	data, err := weft.Encode(nil, event)
 	if err != nil {
 		panic(fmt.Sprintf("encode an event of %s: %v", to.name, err))
 	}
-	for _, at := range to.subscribers {
-		at.service.inbox.announce()
-		c, err := s.worker.wire.conn(s.ctx, s.spec.Name, at.service.spec.Name)
-		if err == nil {
-			err = c.Send(context.WithoutCancel(s.ctx), to.name, data)
-		}
-		if err != nil {
-			at.service.inbox.retract()
-			s.log.Debug("event not delivered: the worker is stopping", "subject", to.name, "to", at.service.spec.Name, "err", err)
-		}
+	at.service.inbox.announce()
+	c, err := s.worker.wire.conn(s.ctx, s.spec.Name, at.service.spec.Name)
+	if err == nil {
+		err = c.Send(context.WithoutCancel(s.ctx), to.name, data)
+	}
+	if err != nil {
+		at.service.inbox.retract()
+		s.log.Debug("event not delivered: the worker is stopping", "subject", to.name, "to", at.service.spec.Name, "err", err)
 	}
 }
 
@@ -99,7 +98,7 @@ type receiver struct{ s *service }
 
 // Call decodes a request and answers it.
 func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, error) {
-	m := r.s.worker.methods[name]
+	m := r.s.worker.tables.Load().methods[name]
 	if m == nil || m.server != r.s {
 		return nil, toWire(api.Errorf(codes.Unimplemented, "%s does not serve %s", r.s.spec.Name, name))
 	}
@@ -119,7 +118,7 @@ func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, e
 
 // Event decodes an event and queues it.
 func (r receiver) Event(_ context.Context, name string, data []byte) {
-	subject := r.s.worker.subjects[name]
+	subject := r.s.worker.tables.Load().subjects[name]
 	event := subject.decl.NewMessage()
 	if err := weft.Decode(data, event); err != nil {
 		r.s.inbox.retract()

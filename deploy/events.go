@@ -1,16 +1,33 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"weft"
 )
 
-// subject is one kind of event, with those who want it.
+// subject is one kind of event in this process, with those here who want it
+// and, if the publisher is here, what it has last said.
 type subject struct {
-	name        string
-	decl        weft.Subject
-	subscribers []*subscription
+	name string
+	decl weft.Subject
+
+	subscribers atomic.Pointer[[]*subscription] // replaced, never written to
+
+	mu       sync.Mutex // guards who replaces subscribers, and what follows; order of publication
+	retained map[string]fact
+	count    uint64   // of facts
+	remotes  []remote // the subscriptions of other processes
+}
+
+// fact is the last event about one thing.
+type fact struct {
+	number uint64 // facts are told in the order of their last change
+	event  any
 }
 
 // subscription is one service's wish for a subject. The handler is set before
@@ -21,8 +38,71 @@ type subscription struct {
 	handler func(context.Context, any)
 }
 
+// subject returns the subject of a declaration, made if it is new.
+func (t *tables) subject(decl weft.Subject) *subject {
+	s := t.subjects[decl.SubjectName()]
+	if s == nil {
+		s = &subject{name: decl.SubjectName(), decl: decl, retained: map[string]fact{}}
+		s.subscribers.Store(&[]*subscription{})
+		t.subjects[s.name] = s
+	}
+	return s
+}
+
+// attach adds a subscription and tells it what is retained.
+func (s *subject) attach(sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := append(slices.Clone(*s.subscribers.Load()), sub)
+	s.subscribers.Store(&list)
+	for _, event := range s.facts() {
+		sub.service.inbox.announce()
+		sub.service.inbox.putNow(delivery{sub, event})
+	}
+}
+
+func (s *subject) detach(sub *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(*s.subscribers.Load()), func(other *subscription) bool { return other == sub })
+	s.subscribers.Store(&list)
+}
+
+// facts returns the retained events; it is called with the lock.
+func (s *subject) facts() []any {
+	list := make([]fact, 0, len(s.retained))
+	for _, f := range s.retained {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b fact) int { return cmp.Compare(a.number, b.number) })
+	events := make([]any, len(list))
+	for i := range list {
+		events[i] = list[i].event
+	}
+	return events
+}
+
+// retain keeps an event that tells the state of something; it is called with
+// the lock.
+func (s *subject) retain(key string, event any) {
+	if s.decl.GoneBy(event) {
+		delete(s.retained, key)
+		return
+	}
+	s.count++
+	s.retained[key] = fact{s.count, event}
+}
+
+// forget drops what is retained, for the publisher has gone.
+func (s *subject) forget() {
+	s.mu.Lock()
+	clear(s.retained)
+	s.mu.Unlock()
+}
+
+// subscriptionOf returns a service's subscription, nil if it has none.
 func (s *subject) subscriptionOf(sv *service) *subscription {
-	for _, sub := range s.subscribers {
+	for _, sub := range *s.subscribers.Load() {
 		if sub.service == sv {
 			return sub
 		}
@@ -30,19 +110,33 @@ func (s *subject) subscriptionOf(sv *service) *subscription {
 	return nil
 }
 
-// Publish hands an event to all subscribers, by pointer or encoded.
-func (s *service) Publish(sub weft.Subject, event any) {
-	to := s.worker.subjects[sub.SubjectName()]
-	if to == nil || len(to.subscribers) == 0 {
+// Publish hands an event to all subscribers, by pointer or encoded, and to
+// those in other processes.
+func (s *service) Publish(decl weft.Subject, event any) {
+	sub := s.worker.tables.Load().subjects[decl.SubjectName()]
+	if sub == nil {
 		return
 	}
-	if s.worker.wire != nil {
-		s.publishEncoded(to, event)
-		return
+	if key, retained := decl.KeyOf(event); retained {
+		// One after the other, so that whoever comes meanwhile is told each
+		// event once.
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+		sub.retain(key, event)
 	}
-	for _, at := range to.subscribers {
+	for _, at := range *sub.subscribers.Load() {
+		if at.service == s {
+			continue // a replica hears the others, not itself
+		}
+		if s.worker.wire != nil {
+			s.publishEncoded(at, event)
+			continue
+		}
 		at.service.inbox.announce()
 		at.service.enqueue(delivery{at, event})
+	}
+	if s.worker.node != nil {
+		s.worker.node.publish(s, sub, event)
 	}
 }
 
@@ -59,7 +153,7 @@ func (s *service) enqueue(d delivery) {
 // closed.
 func (s *service) deliver() {
 	select {
-	case <-s.worker.started:
+	case <-s.group.started:
 	case <-s.ctx.Done():
 		return
 	}

@@ -347,7 +347,7 @@ func pipeline(t testing.TB, c deploy.Config, stages ...weft.Spec) func(flow.DPID
 		return weft.Serve(ctx, e)
 	}})
 	start(t, c)
-	return func(sw flow.DPID) weft.StageFunc { return weft.Pipeline(env, sw) }
+	return func(sw flow.DPID) weft.StageFunc { return weft.OpenPipeline(env, sw, nil).Packet }
 }
 
 // TestPanicInStageIsTheStages checks that a panic is counted where it comes

@@ -61,6 +61,19 @@ func (b *inbox) put(d delivery, slow func()) bool {
 		b.waiting--
 		timer.Stop()
 	}
+	return b.append(d)
+}
+
+// putNow appends an announced event whether or not there is room: what a new
+// subscriber is told at once, before anybody takes from its inbox.
+func (b *inbox) putNow(d delivery) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.append(d)
+}
+
+// append appends an event; it is called with the lock.
+func (b *inbox) append(d delivery) bool {
 	if b.closed {
 		b.retract()
 		return false

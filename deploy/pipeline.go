@@ -2,63 +2,118 @@ package deploy
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"weft"
 	"weft/flow"
 )
 
-// Pipeline opens every stage for one switch and returns them as one. A stage
-// that panics has its packet dropped and all operations so far forgotten.
-func (s *service) Pipeline(sw flow.DPID) weft.StageFunc {
+// walk is the opened pipeline of one session of a switch: the stages that are
+// in this process up to the first that is not, and how the rest is reached.
+type walk struct {
+	owner   *service // who has opened it: the southbound
+	sw      flow.DPID
+	session uint64
+	later   weft.Later
+	closed  atomic.Bool
+
+	version uint64 // of the worker's pipeline when it was opened
+	stages  []weft.StageFunc
+	owners  []*service // of the stages
+	open    map[*service]weft.StageFunc
+	rest    []string // the stages from the first that is elsewhere
+	lane    *lane    // nil if none is
+	at      int      // the stage that is at work
+}
+
+// Pipeline opens every stage for one session of a switch and returns them as
+// one. A stage that panics has its packet dropped and all operations so far
+// forgotten.
+func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 	if !s.spec.Pipeline {
 		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.spec.Name))
 	}
-	w := &walk{}
-	for _, st := range s.worker.pipeline {
-		f := st.openStage(sw)
-		if f == nil {
-			continue // it has nothing to do with this switch
-		}
-		if s.worker.wire != nil {
-			f = st.encodedStage(f)
-		}
-		w.stages, w.owners = append(w.stages, f), append(w.owners, st)
+	w := &walk{owner: s, sw: sw, later: later}
+	if n := s.worker.node; n != nil {
+		w.session = n.crossing.number(w)
 	}
-	if len(w.stages) == 1 {
-		return w.single
-	}
-	return w.all
+	w.reopen()
+	return w
 }
 
-// walk is the opened pipeline of one switch.
-type walk struct {
-	stages []weft.StageFunc
-	owners []*service // of the stages
+// reopen looks again which stages there are. Those that are still there keep
+// what they have noted of the session.
+func (w *walk) reopen() {
+	worker := w.owner.worker
+	w.version = worker.version.Load()
+	t := worker.tables.Load()
+	before := w.open
+	w.stages, w.owners, w.rest, w.lane, w.open = nil, nil, nil, nil, map[*service]weft.StageFunc{}
+	for i, name := range t.pipeline {
+		s := t.service(name)
+		switch {
+		case worker.node != nil && (s == nil || !s.serving.Load()):
+			w.rest, w.lane = t.pipeline[i:], worker.node.crossing.lane(w.session)
+			return
+		case s == nil:
+			continue
+		}
+		f, known := before[s]
+		if !known {
+			if f = s.openStage(w.sw); f != nil && worker.wire != nil {
+				f = s.encodedStage(f)
+			}
+		}
+		w.open[s] = f
+		if f != nil { // else it has nothing to do with this switch
+			w.stages, w.owners = append(w.stages, f), append(w.owners, s)
+		}
+	}
 }
 
-func (w *walk) all(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
-	at := 0
-	defer w.dropOnPanic(&at, d, &v)
-	for at = range w.stages {
-		if v := w.stages[at](in, d); v != flow.Next {
+// Packet runs the stages that are here on a packet and sends it on to the rest.
+func (w *walk) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	if w.version != w.owner.worker.version.Load() {
+		w.reopen()
+	}
+	v := w.run(in, d)
+	if v == flow.Next && w.lane != nil {
+		return w.lane.add(w, in, d)
+	}
+	return v
+}
+
+func (w *walk) run(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+	defer w.dropOnPanic(d, &v)
+	for w.at = range w.stages {
+		if v := w.stages[w.at](in, d); v != flow.Next {
 			return v
 		}
 	}
 	return flow.Next
 }
 
-func (w *walk) single(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
-	at := 0
-	defer w.dropOnPanic(&at, d, &v)
-	return w.stages[0](in, d)
-}
-
 // dropOnPanic, deferred, makes of a panic in a stage a dropped packet.
-func (w *walk) dropOnPanic(at *int, d *flow.Decision, v *flow.Verdict) {
+func (w *walk) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	if p := recover(); p != nil {
-		_ = w.owners[*at].panicked("the stage", p) // logged there
+		_ = w.owners[w.at].panicked("the stage", p) // logged there
 		d.Reset()
 		*v = flow.Drop
+	}
+}
+
+// Flush sends off the packets that are away.
+func (w *walk) Flush() {
+	if w.lane != nil {
+		w.lane.flush()
+	}
+}
+
+// Close ends the session.
+func (w *walk) Close() {
+	w.closed.Store(true)
+	if n := w.owner.worker.node; n != nil {
+		n.crossing.forget(w.session)
 	}
 }
 

@@ -130,7 +130,7 @@ func (c *checker) needs(s *weft.Spec) {
 			c.fail("service %s lists %s twice in Subscribes; list it once", s.Name, name)
 		case !ok:
 			c.missing(s, "subscribes to", name, "publishes", "Publishes")
-		case publisher == s.Name:
+		case publisher == s.Name && s.Scale != weft.Any: // replicas may listen to one another
 			c.fail("service %s subscribes to its own %s; call the handler directly instead", s.Name, name)
 		}
 		seen[name] = true

@@ -5,48 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"weft"
 )
 
-// Worker runs services in this process.
+// Worker runs services in this process. It starts with those of its Config; a
+// Node starts and stops more of them while it runs.
 type Worker struct {
 	config   Config
-	services []*service
-	methods  map[string]*method
-	subjects map[string]*subject
-	pipeline []*service // the stages in order
 	registry *registry
-	wire     *wire // nil: by pointer
 	log      *slog.Logger
+	node     *Node // nil: there are no other processes
+	wire     *wire // nil: by pointer
+	first    *group
 
 	ran     atomic.Bool
-	arrived chan *service // services whose set-up is complete
-	started chan struct{} // closed when that is all of them
+	failed  chan *service
+	started chan struct{} // closed when the first services are set up
+
+	tables  atomic.Pointer[tables]
+	version atomic.Uint64 // of the pipeline: walks of an older one are opened again
+	mu      sync.Mutex    // guards changes of tables
+}
+
+// tables is what runs now. It is replaced, never written to.
+type tables struct {
+	services []*service // in the order of their start
+	methods  map[string]*method
+	subjects map[string]*subject
+	pipeline []string // the stages in order, wherever they run
+}
+
+// group is services that start together.
+type group struct {
+	services []*service
+	methods  map[string][]*method // by service
+	arrived  chan *service        // those whose set-up is complete
+	started  chan struct{}        // closed when that is all of them
 }
 
 // New checks that the services fit together, and their configurations, and
 // returns a worker that will run them. The error reports all that is wrong.
 func New(c Config) (*Worker, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.ReadyTimeout == 0 {
-		c.ReadyTimeout = 10 * time.Second
-	}
-	if c.StopTimeout == 0 {
-		c.StopTimeout = 5 * time.Second
-	}
-	w := &Worker{
-		config: c, log: c.Log, registry: newRegistry(),
-		methods: map[string]*method{}, subjects: map[string]*subject{},
-		arrived: make(chan *service, len(c.Specs)), started: make(chan struct{}),
-	}
 	errs := []error{checkSpecs(c.Specs, c.Partial), c.Settings.check(c.Specs)}
 	for name := range c.StandIns {
 		if !slices.Contains(specNames(c.Specs), name) {
@@ -63,58 +68,146 @@ func New(c Config) (*Worker, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := w.build(order); err != nil {
+	w := newWorker(c)
+	if w.first, err = w.build(c.Specs); err != nil {
 		return nil, err
 	}
+	w.enter(w.first)
+	w.setPipeline(order)
 	return w, nil
 }
 
-// build makes the services and connects them. The Specs are known to fit.
-func (w *Worker) build(order []string) error {
-	byName := map[string]*service{}
-	for i := range w.config.Specs {
-		spec := &w.config.Specs[i]
+func newWorker(c Config) *Worker {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.ReadyTimeout == 0 {
+		c.ReadyTimeout = 10 * time.Second
+	}
+	if c.StopTimeout == 0 {
+		c.StopTimeout = 5 * time.Second
+	}
+	w := &Worker{
+		config: c, log: c.Log, registry: newRegistry(),
+		failed: make(chan *service, 64), started: make(chan struct{}), first: &group{started: make(chan struct{})},
+	}
+	w.tables.Store(&tables{methods: map[string]*method{}, subjects: map[string]*subject{}})
+	return w
+}
+
+// build makes services. Their Specs are known to fit.
+func (w *Worker) build(specs []weft.Spec) (*group, error) {
+	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{}), methods: map[string][]*method{}}
+	for i := range specs {
+		spec := &specs[i]
 		config, err := w.config.Settings.configure(spec)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s := &service{
-			worker: w, spec: spec, config: config, inbox: newInbox(), ended: make(chan struct{}),
-			log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name},
+			worker: w, group: g, spec: spec, config: config, epoch: uint64(time.Now().UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
+			log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
 		}
+		s.number.Store(1) // the only one
+		s.replicas = &subscription{subject: &subject{name: "replicas"}, service: s}
 		own := &metrics{w.registry, "deploy"}
 		s.panics = own.Counter("panics", "Panics in handlers and stages of a service.", "service", spec.Name)
 		s.slow = own.Counter("slow_publishes", "Publishers that waited longer than a second for a service's full queue.", "service", spec.Name)
 		own.Gauge("queue_depth", "Events that wait for a service.", func() float64 { return float64(s.inbox.pending.Load()) }, "service", spec.Name)
-		w.services = append(w.services, s)
-		byName[spec.Name] = s
 		for _, m := range spec.Serves {
-			w.methods[m.MethodName()] = &method{name: m.MethodName(), decl: m, server: s}
+			g.methods[spec.Name] = append(g.methods[spec.Name], &method{name: m.MethodName(), decl: m, server: s})
 		}
-		for _, p := range spec.Publishes {
-			w.subjects[p.SubjectName()] = &subject{name: p.SubjectName(), decl: p}
+		g.services = append(g.services, s)
+	}
+	return g, nil
+}
+
+// enter makes the services of a group known to one another and to those that
+// run. Subscribers are told what is retained; they hear it once they are ready.
+func (w *Worker) enter(g *group) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.tables.Load().clone()
+	for _, s := range g.services {
+		t.services = append(t.services, s)
+		for _, m := range g.methods[s.spec.Name] {
+			t.methods[m.name] = m
+		}
+		for _, p := range s.spec.Publishes {
+			t.subject(p)
 		}
 	}
-	for _, s := range w.services {
+	for _, s := range g.services {
 		for _, sub := range s.spec.Subscribes {
-			to := w.subjects[sub.SubjectName()]
-			if to == nil { // of an absent service: nobody will publish it
-				to = &subject{name: sub.SubjectName(), decl: sub}
-				w.subjects[to.name] = to
-			}
-			to.subscribers = append(to.subscribers, &subscription{subject: to, service: s})
+			at := t.subject(sub)
+			s.subscriptions[at.name] = &subscription{subject: at, service: s}
 		}
 	}
-	for _, name := range order {
-		w.pipeline = append(w.pipeline, byName[name])
+	w.tables.Store(t)
+	for _, s := range g.services {
+		for _, sub := range s.subscriptions {
+			sub.subject.attach(sub)
+		}
+	}
+	w.version.Add(1)
+}
+
+// remove takes a service out: whoever calls it or sends it events from now on
+// finds it elsewhere, or waits for it.
+func (w *Worker) remove(s *service) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.tables.Load().clone()
+	t.services = slices.DeleteFunc(t.services, func(other *service) bool { return other == s })
+	for _, m := range s.spec.Serves {
+		delete(t.methods, m.MethodName())
+	}
+	for _, sub := range s.subscriptions {
+		sub.subject.detach(sub)
+	}
+	for _, p := range s.spec.Publishes {
+		t.subjects[p.SubjectName()].forget()
+	}
+	w.tables.Store(t)
+	w.version.Add(1)
+}
+
+// setPipeline sets the order of the stages.
+func (w *Worker) setPipeline(order []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := w.tables.Load().clone()
+	t.pipeline = order
+	w.tables.Store(t)
+	w.version.Add(1)
+}
+
+// clone returns a copy whose maps may be written to.
+func (t *tables) clone() *tables {
+	c := &tables{services: slices.Clone(t.services), methods: map[string]*method{}, subjects: map[string]*subject{}, pipeline: t.pipeline}
+	for k, v := range t.methods {
+		c.methods[k] = v
+	}
+	for k, v := range t.subjects {
+		c.subjects[k] = v
+	}
+	return c
+}
+
+// service returns the service of a name that runs here, or nil.
+func (t *tables) service(name string) *service {
+	for _, s := range t.services {
+		if s.spec.Name == name {
+			return s
+		}
 	}
 	return nil
 }
 
-// Started is closed when all services are set up.
+// Started is closed when the services of the Config are set up.
 func (w *Worker) Started() <-chan struct{} { return w.started }
 
-// Run starts all services and runs them until ctx ends, or one of them ends by
+// Run starts the services and runs them until ctx ends, or one of them ends by
 // itself, which is an error. It then stops them in reverse order and returns
 // the errors of all. A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {
@@ -128,134 +221,82 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		defer w.config.Registry.Unregister(w.registry)
 	}
 	if w.config.Encoded {
-		if w.wire, err = newWire(w.services); err != nil {
+		if w.wire, err = newWire(w.tables.Load().services); err != nil {
 			return err
 		}
 		defer w.wire.close()
 	}
-	failed := make(chan *service, len(w.services))
-	for _, s := range w.services {
-		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	}
-	for _, s := range w.services {
-		go s.run(failed)
-	}
 	var errs []error
-	if err := w.await(ctx, failed); err != nil {
+	if ready, err := w.launch(ctx, w.first); !ready {
 		errs = append(errs, err)
+	} else {
+		close(w.started)
+		select {
+		case s := <-w.failed:
+			errs = append(errs, s.endedEarly())
+		case <-ctx.Done():
+		}
 	}
-	for _, s := range slices.Backward(w.services) {
+	for _, s := range slices.Backward(w.tables.Load().services) {
 		errs = append(errs, s.stop(w.config.StopTimeout))
 	}
 	return errors.Join(errs...)
 }
 
-// await waits until all services are ready, and then until ctx ends or one of
-// them does.
-func (w *Worker) await(ctx context.Context, failed <-chan *service) error {
-	missing := slices.Clone(w.services)
+// launch starts the services of a group and waits until all are ready. They are
+// not if ctx ends first, or one of them does; the error of its Run is not told
+// here, but by its stop.
+func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
+	for _, s := range g.services {
+		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	}
+	for _, s := range g.services {
+		go s.run(w.failed)
+	}
+	missing := slices.Clone(g.services)
 	timeout := time.NewTimer(w.config.ReadyTimeout)
 	defer timeout.Stop()
 	for len(missing) > 0 {
 		select {
-		case s := <-w.arrived:
+		case s := <-g.arrived:
 			missing = slices.DeleteFunc(missing, func(m *service) bool { return m == s })
-		case s := <-failed:
-			return s.endedEarly()
+		case s := <-w.failed:
+			return false, s.endedEarly()
 		case <-ctx.Done():
-			return nil
+			return false, nil
 		case <-timeout.C:
 			var names []string
 			for _, s := range missing {
 				names = append(names, s.spec.Name)
 			}
-			return fmt.Errorf("not set up after %v: %s; each service's Run must reach weft.Ready or weft.Serve", w.config.ReadyTimeout, strings.Join(names, ", "))
+			return false, fmt.Errorf("not set up after %v: %s; each service's Run must reach weft.Ready or weft.Serve", w.config.ReadyTimeout, strings.Join(names, ", "))
 		}
 	}
-	close(w.started)
-	select {
-	case s := <-failed:
-		return s.endedEarly()
-	case <-ctx.Done():
-		return nil
-	}
+	close(g.started)
+	return true, nil
 }
 
-// run runs the service and its events until its context ends.
-func (s *service) run(failed chan<- *service) {
-	delivered := make(chan struct{})
-	go func() {
-		defer close(delivered)
-		s.deliver()
-	}()
-	s.err = s.protect()
-	if s.ctx.Err() == nil {
-		failed <- s
+// specs returns all services of the system.
+func (w *Worker) specs() []weft.Spec {
+	if w.node != nil {
+		return w.node.specs()
 	}
-	s.cancel()
-	s.inbox.close()
-	<-delivered
-	close(s.ended)
-}
-
-// protect calls Run and turns its panic into an error.
-func (s *service) protect() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panics.Add(1)
-			err = fmt.Errorf("panic in Run: %v\n%s", p, debug.Stack())
-		}
-	}()
-	if standIn := s.worker.config.StandIns[s.spec.Name]; standIn != nil {
-		return standIn(s.ctx, s)
-	}
-	return s.spec.Run(s.ctx, weft.NewEnv(s.spec, s, s.config, s.log, s.metric))
-}
-
-// endedEarly says that the service's Run returned though nobody stopped it;
-// if it returned an error, stop reports that.
-func (s *service) endedEarly() error {
-	if s.err != nil && !errors.Is(s.err, context.Canceled) {
-		return nil
-	}
-	return fmt.Errorf("service %s stopped by itself without an error; its Run must last until its context ends (weft.Serve does)", s.spec.Name)
-}
-
-// stop ends the service and waits for that; its handlers are gone afterwards.
-func (s *service) stop(timeout time.Duration) error {
-	s.cancel()
-	s.inbox.close()
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	select {
-	case <-s.ended:
-	case <-timer.C:
-		return fmt.Errorf("service %s has not stopped within %v; its Run or one of its event handlers does not heed its context", s.spec.Name, timeout)
-	}
-	for _, m := range s.spec.Serves {
-		s.worker.methods[m.MethodName()].handler.Store(nil)
-	}
-	if s.err != nil && !errors.Is(s.err, context.Canceled) {
-		return fmt.Errorf("service %s: %w", s.spec.Name, s.err)
-	}
-	return nil
+	return slices.Clone(w.config.Specs)
 }
 
 // Settled waits until a service has handled all events that have been
 // published to it, by any goroutine, before the call. For tests.
 func (w *Worker) Settled(ctx context.Context, name string) error {
-	for _, s := range w.services {
-		if s.spec.Name != name {
-			continue
-		}
-		for pause := time.Microsecond; s.inbox.pending.Load() > 0; pause = min(2*pause, time.Millisecond) {
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("service %s has %d events to handle yet: %w", name, s.inbox.pending.Load(), ctx.Err())
-			case <-time.After(pause):
-			}
-		}
-		return nil
+	s := w.tables.Load().service(name)
+	if s == nil {
+		return fmt.Errorf("service %s is not among those that run: %s", name, orNone(specNames(w.config.Specs)))
 	}
-	return fmt.Errorf("service %s is not among those that run: %s", name, orNone(specNames(w.config.Specs)))
+	for pause := time.Microsecond; s.inbox.pending.Load() > 0; pause = min(2*pause, time.Millisecond) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("service %s has %d events to handle yet: %w", name, s.inbox.pending.Load(), ctx.Err())
+		case <-time.After(pause):
+		}
+	}
+	return nil
 }

@@ -56,4 +56,5 @@ const (
 	Next Verdict = iota // the following stage sees the packet too
 	Done                // it is dealt with; later stages do not see it
 	Drop                // it is refused; the decision's operations so far still count
+	Away                // the rest of its pipeline is in another process; the decision comes later
 )

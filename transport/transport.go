@@ -3,23 +3,60 @@
 // and transporttest is the suite that all of them pass. A transport knows no
 // message and no service.
 //
+// What all promise, whatever the peer and the network do: a Call or Send
+// returns when its context ends; a peer that has gone or fallen silent makes
+// every call and event under way fail with Unavailable, within Heartbeat.Dead
+// and one interval; a connection that has failed stays failed, and dialling
+// again gives a new one; a handler that panics costs its caller an Unknown; a
+// peer that breaks the protocol costs its own connection.
+//
 // Package deploy imports it. It imports only the standard library, and each
-// transport that and the library of its protocol.
+// transport that, the library of its protocol, and of the folders beside it
+// mux (many calls over one stream), socket (listening and dialling) and those
+// whose protocols it serves.
 package transport
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Window is how many events a connection takes before their handler has
 // returned from the first of them: then Send waits.
 const Window = 1024
 
+// WindowOctets is the same in octets, between processes: a connection takes
+// an event while those under way and it are no larger, or none is under way.
+const WindowOctets = 32 << 20
+
 // MaxMessage is the largest request, response or event, in octets. Larger ones
 // are refused with ResourceExhausted.
 const MaxMessage = 16 << 20
+
+// MaxName is the longest name of a method or subject, in octets.
+const MaxName = 1024
+
+// Heartbeat is how a connection finds out that its peer is silent: while
+// calls or events are under way and nothing is heard for Interval it asks; if
+// nothing has been heard for Dead, the peer is taken for gone. The zero value
+// means DefaultHeartbeat.
+type Heartbeat struct{ Interval, Dead time.Duration }
+
+// DefaultHeartbeat asks after 1 s and gives up after 3 s.
+var DefaultHeartbeat = Heartbeat{Interval: time.Second, Dead: 3 * time.Second}
+
+// OrDefault returns h with DefaultHeartbeat's values for those not set.
+func (h Heartbeat) OrDefault() Heartbeat {
+	if h.Interval <= 0 {
+		h.Interval = DefaultHeartbeat.Interval
+	}
+	if h.Dead <= 0 {
+		h.Dead = max(DefaultHeartbeat.Dead, h.Interval)
+	}
+	return h
+}
 
 // Transport carries calls and events to handlers at addresses. What an address
 // looks like is the transport's own business.

@@ -52,7 +52,7 @@ type running struct {
 	cancel   context.CancelFunc
 	ended    chan error
 	peers    map[string]weft.Runtime
-	walks    map[flow.DPID]weft.StageFunc
+	walks    map[flow.DPID]weft.Pipeline
 }
 
 // sent is a message that has been sent, and how it was then.
@@ -113,7 +113,7 @@ func (h *Harness) StartError() error {
 func (h *Harness) start() error {
 	r := &running{
 		registry: prometheus.NewRegistry(), ended: make(chan error, 1),
-		peers: map[string]weft.Runtime{}, walks: map[flow.DPID]weft.StageFunc{},
+		peers: map[string]weft.Runtime{}, walks: map[flow.DPID]weft.Pipeline{},
 	}
 	var mu sync.Mutex // guards r.peers until all have started
 	config := deploy.Config{
@@ -346,11 +346,11 @@ func (h *Harness) PacketIn(in *flow.PacketIn) (flow.Verdict, *flow.Decision) {
 		if !h.spec.Stage {
 			h.t.Fatalf("service %s takes no packets: its Spec does not say Stage", h.spec.Name)
 		}
-		walk = h.run.peers[self].Pipeline(in.Switch)
+		walk = h.run.peers[self].Pipeline(in.Switch, func(*flow.Decision) {})
 		h.run.walks[in.Switch] = walk
 	}
 	d := &flow.Decision{}
-	return walk(in, d), d
+	return walk.Packet(in, d), d
 }
 
 // Packet is PacketIn for a frame that came in at a port now, parsed.

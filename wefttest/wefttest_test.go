@@ -168,7 +168,7 @@ func TestPipelineOwner(t *testing.T) {
 		Run: func(ctx context.Context, env *weft.Env) error {
 			weft.Handle(env, api.Send, func(context.Context, *flow.Decision) (*api.ApplyResult, error) {
 				var d flow.Decision
-				v := weft.Pipeline(env, 1)(&flow.PacketIn{}, &d)
+				v := weft.OpenPipeline(env, 1, nil).Packet(&flow.PacketIn{}, &d)
 				return nil, api.Errorf(codes.Code(100+v), "%d", len(d.Ops))
 			})
 			return weft.Serve(ctx, env)

@@ -43,7 +43,7 @@ as the controller: --controller-command "weft bench floor --listen 127.0.0.1:{po
   weft bench discovery --switches 1000 --links 6000`,
 	}
 	cmd.AddCommand(benchLoadCommand(benchThroughput), benchLoadCommand(benchLatency), benchDiscoveryCommand(), benchFloorCommand(),
-		benchFirstCommand(), benchRerouteCommand())
+		benchFirstCommand(), benchRerouteCommand(), benchCrossingCommand())
 	return cmd
 }
 
@@ -71,6 +71,7 @@ type benchConfig struct {
 	rounds     int
 	unbuffered bool
 	floor      bool
+	split      []benchSplit // measured beside the controller
 	output     string
 	plot       string
 }
@@ -78,6 +79,7 @@ type benchConfig struct {
 func benchLoadCommand(mode benchMode) *cobra.Command {
 	c := benchConfig{mode: mode}
 	var version string
+	var split []string
 	cmd := &cobra.Command{
 		Use:   string(mode),
 		Short: "Measure answers per second, every switch keeping a window of packet-ins outstanding",
@@ -86,6 +88,7 @@ a window of them outstanding; or, with --rate, offer so many a second and
 measure how long the answers take.`,
 		Example: `  weft bench throughput --switches 16 --openflow 1.0
   weft bench throughput --switches 16 --openflow 1.3 -o json
+  weft bench throughput --split grpc --split grpc:3
   weft bench throughput --rate 100000 --plot latency.svg
   weft bench throughput --switches 8 --controller-command "ovs-testcontroller --unixctl=none ptcp:{port}"`,
 		Args: cobra.NoArgs,
@@ -112,6 +115,7 @@ sends the next when it is answered.`
 	f.DurationVar(&c.warmup, "warmup", time.Second, "load before the first round, not measured; every host speaks once before that")
 	f.BoolVar(&c.unbuffered, "unbuffered", false, "send packets whole, without buffer_id: only a packet-out of the packet answers (no floor)")
 	f.BoolVar(&c.floor, "floor", true, "measure the floor beside the controller")
+	f.StringSliceVar(&split, "split", nil, "measure beside it a controller of several processes, southbound and routing: TRANSPORT or TRANSPORT:REPLICAS; may be repeated")
 	f.StringVarP(&c.output, "output", "o", "table", "table or json")
 	f.StringVar(&c.plot, "plot", "", "draw the distribution of latency to FILE (.svg, .png or .pdf)")
 	if mode == benchThroughput {
@@ -124,6 +128,13 @@ sends the next when it is answered.`
 		var err error
 		if c.version, err = benchVersion(version); err != nil {
 			return wrongly(cmd, "%w", err)
+		}
+		for _, text := range split {
+			s, err := parseBenchSplit(text)
+			if err != nil {
+				return wrongly(cmd, "%w", err)
+			}
+			c.split = append(c.split, s)
 		}
 		if c.rate > 0 && !cmd.Flags().Changed("window") {
 			c.window = sim.MaxWindow

@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"weft/experiments/testbed"
 	"weft/sim"
 )
 
@@ -19,8 +20,9 @@ import (
 type benchSubject struct {
 	name    string
 	address string
-	child   *benchChild // nil if it was running before
-	dir     string      // its data, removed at the end; empty if it has none
+	child   *benchChild         // nil if it was running before
+	dir     string              // its data, removed at the end; empty if it has none
+	split   *testbed.Controller // its processes, if it is several; then child is nil
 	net     *sim.Network
 	cancel  context.CancelFunc
 	done    chan error
@@ -60,10 +62,18 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 		defer floor.close()
 		subjects = []*benchSubject{floor, subject}
 	}
+	for _, split := range c.split {
+		s, err := benchSplitStart(ctx, split, cpus)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		subjects = append(subjects, s)
+	}
 	for _, s := range subjects {
 		answered, err := s.connect(ctx, c)
 		if err != nil {
-			return s.child.failed(err)
+			return s.failed(err)
 		}
 		fmt.Fprintf(progress, "%s: %d switches connected, every host has spoken once, %d of %d answered\n",
 			s.name, c.switches, answered, c.switches*c.hosts)
@@ -71,7 +81,7 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 	for r := range c.rounds {
 		for _, s := range subjects {
 			if err := s.measure(ctx, c); err != nil {
-				return s.child.failed(err)
+				return s.failed(err)
 			}
 			last := s.rounds[r]
 			fmt.Fprintf(progress, "round %d/%d, %s: %s answers/s, p50 %.1f µs, p99 %.1f µs\n",
@@ -79,8 +89,9 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 		}
 	}
 	report := newBenchReport(c, cpus, subject, subjects[0])
+	report.splits(c.split, subjects[len(subjects)-len(c.split):])
 	if c.plot != "" {
-		if err := benchPlot(c.plot, report, subjects); err != nil {
+		if err := benchPlot(c.plot, report, subjects[:len(subjects)-len(c.split)]); err != nil {
 			return err
 		}
 	}
@@ -156,6 +167,7 @@ func (s *benchSubject) close() {
 		<-s.done
 	}
 	s.child.stop()
+	s.split.Stop()
 	if s.dir != "" {
 		os.RemoveAll(s.dir)
 	}

@@ -47,6 +47,7 @@ type benchReport struct {
 	FloorRatio  float64       `json:"floor_ratio,omitempty"`     // median answers/s to the floor's
 	FloorP50    float64       `json:"floor_p50_ratio,omitempty"` // median of median latencies to the floor's
 	Floor       *benchFigures `json:"floor,omitempty"`
+	Splits      []benchSplit  `json:"splits,omitempty"`
 	Detail      []benchRound  `json:"detail"`
 	FloorDetail []benchRound  `json:"floor_detail,omitempty"`
 }
@@ -72,6 +73,15 @@ func newBenchReport(c benchConfig, cpus benchCPUs, subject, floor *benchSubject)
 		r.FloorRatio, r.FloorP50 = benchRatio(r.AnswersPerS, f.AnswersPerS), benchRatio(r.P50US, f.P50US)
 	}
 	return r
+}
+
+// splits adds the figures of controllers in several processes.
+func (r *benchReport) splits(list []benchSplit, subjects []*benchSubject) {
+	for i, split := range list {
+		split.benchFigures = subjects[i].figures()
+		split.Ratio = benchRatio(split.AnswersPerS, r.AnswersPerS)
+		r.Splits = append(r.Splits, split)
+	}
 }
 
 func benchRatio(a, b float64) float64 {
@@ -182,6 +192,10 @@ func (r *benchReport) write(w io.Writer, output string) error {
 		fmt.Fprintf(w, "controller's memory: %d MB\n", r.MemoryBytes>>20)
 	}
 	fmt.Fprintln(w, "answers of the controller:", benchCounts(r.Counts))
+	for _, s := range r.Splits {
+		fmt.Fprintf(w, "in several processes over %s: %s answers/s, %.2f of one process; p50 %.1f µs, p99 %.1f µs; %s\n",
+			s, benchCount(s.AnswersPerS), s.Ratio, s.P50US, s.P99US, benchCounts(s.Counts))
+	}
 	return nil
 }
 

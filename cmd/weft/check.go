@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,8 +14,10 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/cobra"
 
+	"weft"
 	"weft/deploy"
 	"weft/lab"
+	"weft/plan"
 	"weft/services"
 	"weft/services/gateway"
 )
@@ -21,7 +25,7 @@ import (
 // checkResult is what is said of one file.
 type checkResult struct {
 	File     string    `json:"file"`
-	Kind     string    `json:"kind"` // configuration or topology
+	Kind     string    `json:"kind"` // configuration, plan or topology
 	OK       bool      `json:"ok"`
 	Problems []problem `json:"problems"`
 }
@@ -36,12 +40,13 @@ func checkCommand() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Check a configuration or a topology, without starting anything",
+		Short: "Check a configuration, a plan or a topology, without starting anything",
 		Long: `Check files without starting anything: configurations of the controller, as for
-weft up --config, and topologies, as for weft lab up. Which of them a file is,
-its keys say. Every mistake is reported as FILE:LINE: what is wrong, and what is
-allowed.`,
+weft up --config, plans (those with workers), and topologies, as for weft lab
+up. Which of them a file is, its keys say. Every mistake is reported as
+FILE:LINE: what is wrong, and what is allowed.`,
 		Example: `  weft check weft.yaml
+  weft check plan.yaml
   weft check triangle.yaml topology.graphml -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,17 +103,53 @@ func checkFile(path string) (checkResult, error) {
 	case strings.EqualFold(filepath.Ext(path), ".graphml"):
 		r.Kind = "topology"
 		_, err = lab.LoadGraphML(path)
+	case isPlan(text):
+		r.Kind = "plan"
+		err = checkPlan(path, text)
 	case isTopology(text):
 		r.Kind = "topology"
 		_, err = lab.Parse(path, text)
 	default:
-		err = deploy.Check(path, services.All(gateway.Process{}))
+		err = deploy.Check(path, allSpecs())
 	}
 	r.OK = err == nil
 	if err != nil {
 		r.Problems = problemsOf(path, err)
 	}
 	return r, nil
+}
+
+// allSpecs returns the declarations of all services, to look at, not to run.
+func allSpecs() []weft.Spec { return services.All(gateway.Process{}) }
+
+// checkPlan reports everything that is wrong with a plan, the settings of its
+// services included.
+func checkPlan(path string, text []byte) error {
+	p, err := plan.Parse(path, text)
+	if err != nil {
+		return err
+	}
+	specs := allSpecs()
+	errs := []error{p.Check(specs)}
+	told := map[string]bool{}
+	for _, w := range p.Workers {
+		for _, name := range w.Services {
+			f := &deploy.File{Path: path, Settings: &deploy.Settings{}}
+			for _, s := range p.SettingsOf(w.Name) {
+				if s.Service == name {
+					errs = append(errs, f.Settings.Add(name, path, s.Located()))
+				}
+			}
+			if !slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Name == name }) {
+				continue // said by Check
+			}
+			if err := f.Check(specs); err != nil && !told[err.Error()] { // of config: the same in each worker
+				told[err.Error()] = true
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // problemsOf splits an error of several lines, each with the place.
@@ -126,6 +167,18 @@ func problemsOf(path string, err error) (list []problem) {
 		list = append(list, p)
 	}
 	return list
+}
+
+// workersKey is the beginning of a line that only a plan has.
+var workersKey = regexp.MustCompile(`(?m)^["']?(workers|partitions)["']?\s*:`)
+
+// isPlan reports whether a file is a plan: it has workers or partitions.
+func isPlan(text []byte) bool {
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if err != nil || len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return workersKey.Match(text)
+	}
+	return slices.ContainsFunc(mapping(file.Docs[0].Body), func(p pair) bool { return p.key == "workers" || p.key == "partitions" })
 }
 
 // topologyKey are the beginnings of lines that only a topology has, for files

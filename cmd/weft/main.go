@@ -63,9 +63,9 @@ of real switches to try it in.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", upCommand(), checkCommand())
+	add("run", upCommand(), workerCommand(), applyCommand(), planCommand(), checkCommand())
 	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand())
-	add("work", demoCommand(), labCommand(), benchCommand())
+	add("work", demoCommand(), labCommand(), certsCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand())
 	strict(root)
 	return root

@@ -39,16 +39,24 @@ type upOptions struct {
 	logLevel string
 	quiet    bool
 	profile  string
+	certs    string
 }
 
 func upCommand() *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Run the controller in one process",
-		Long: `Run the controller in one process, with its durable state in a directory of its
-own, until it is interrupted (SIGINT or SIGTERM). Switches connect to it by
-OpenFlow; the northbound is on one HTTP port.
+		Use:   "up [PLAN]",
+		Short: "Run the controller: in one process, or as a plan says",
+		Long: `Run the controller, with its durable state in a directory of its own, until it
+is interrupted (SIGINT or SIGTERM). Switches connect to it by OpenFlow; the
+northbound is on one HTTP port.
+
+Without PLAN everything runs in this process. With PLAN, the name of a built-in
+plan (weft plan list) or a file, this process becomes the supervisor of the
+plan's processes: it starts them, starts again what dies, and holds the bus by
+which they find each other. weft get workers shows them, weft apply moves them
+to another plan while they run. Should the supervisor die, they go on; started
+again on the same data directory, it takes them over.
 
 Every service has settings. They come from a file, with a section per service,
 and from --set; weft check FILE checks a file. A file looks like this:
@@ -68,14 +76,18 @@ With --services only those services run. Calls of others to the ones left out
 fail, so this is for parts that stand by themselves, such as learning switches:
 --services southbound,forwarding --set forwarding.mode=learning`,
 		Example: `  weft up
+  weft up split
   weft up --config weft.yaml --set forwarding.mode=proactive
   weft up --listen 0.0.0.0:6653 --listen 0.0.0.0:6633 --http 127.0.0.1:9000
   weft up --services southbound,forwarding --set forwarding.mode=learning`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal ends the process at once
+			if len(args) > 0 {
+				return upPlan(ctx, cmd, &o, args[0])
+			}
 			return up(ctx, cmd, &o)
 		},
 	}
@@ -89,7 +101,9 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	f.BoolVar(&o.quiet, "quiet", false, "print and log warnings and errors only")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE, for go tool pprof, when the controller stops")
+	f.StringVar(&o.certs, "certs", "", "directory with certificates of the plan's processes, made by weft certs")
 	cmd.MarkFlagFilename("config", "yaml", "yml")
+	cmd.MarkFlagDirname("certs")
 	cmd.MarkFlagDirname("data-dir")
 	cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions([]string{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -27,7 +27,8 @@ type engineConfig struct {
 	now     func() int64 // nanoseconds since 1970, never running back
 	send    func(context.Context, *flow.Decision) error
 	publish func(event)
-	save    func(ctx context.Context, sw flow.DPID, links map[flow.Port]flow.Location) error
+	save    func(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error
+	alive   func(ctx context.Context, now int64) error // keeps a sign of life
 	figures figures
 	log     *slog.Logger
 }
@@ -78,7 +79,8 @@ func (e *engine) unlock() {
 	}
 }
 
-// read lets f read the topology.
+// read lets f look at the topology, or note in it what changes nothing for
+// others.
 func (e *engine) read(f func(t *topology)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -180,19 +182,38 @@ func (e *engine) dispatch(ctx context.Context, s *signer, jobs []job) {
 		}
 		busy, _ := e.flight.LoadOrStore(sw, &atomic.Bool{})
 		if flag := busy.(*atomic.Bool); flag.CompareAndSwap(false, true) {
-			d := decide(s, jobs[:n], e.now())
+			stamp := e.now()
+			d := decide(s, jobs[:n], stamp)
+			ports := make([]flow.Location, n)
+			for i, j := range jobs[:n] {
+				ports[i] = j.at
+			}
 			e.figures.sent.Add(float64(n))
 			e.sends.Go(func() {
 				defer flag.Store(false)
-				if err := e.send(ctx, d); err != nil && ctx.Err() == nil {
-					e.figures.failed.Add(float64(len(d.Outs)))
-				}
+				e.probe(ctx, d, ports, stamp)
 			})
 		} else {
 			e.figures.skipped.Add(float64(n))
 		}
 		jobs = jobs[n:]
 	}
+}
+
+// probe has the southbound send probes. Those that take longer than a probe is
+// good for, because the southbound is away, are given up.
+func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []flow.Location, stamp int64) {
+	limited, cancel := context.WithTimeout(ctx, e.config.MaxAge)
+	defer cancel()
+	if err := e.send(limited, d); err != nil {
+		if ctx.Err() == nil {
+			e.figures.failed.Add(float64(len(d.Outs)))
+		}
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.topo.sent(e.now(), ports, stamp)
 }
 
 // decide returns the decision that sends the probes of one switch, signed.
@@ -213,44 +234,55 @@ func decide(s *signer, jobs []job, now int64) *flow.Decision {
 	return d
 }
 
-// saveAll keeps, a second after they have changed, the links that a switch had.
+// aliveEvery is the time between two signs of life.
+const aliveEvery = 5 * time.Second
+
+// saveAll keeps, a second after they have changed, what the ports of a switch
+// are, and every now and then that this is still so.
 func (e *engine) saveAll(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var alive int64
 	for {
+		if now := e.now(); now-alive >= int64(aliveEvery) {
+			alive = now
+			if err := e.alive(ctx, now); err != nil && ctx.Err() == nil {
+				e.log.Warn("sign of life not saved: ports may take longer to settle after a restart", "error", err)
+			}
+			e.read((*topology).mark)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		e.mu.Lock()
-		todo := map[flow.DPID]map[flow.Port]flow.Location{}
-		for sw := range e.topo.dirty {
-			todo[sw] = map[flow.Port]flow.Location{}
-			delete(e.topo.dirty, sw)
-			if dp := e.topo.switches[sw]; dp != nil {
-				for _, p := range dp.ports {
-					if far, ok := e.topo.known[p.at]; ok {
-						todo[sw][p.at.Port] = far
-					}
-				}
+		e.saveSome(ctx)
+	}
+}
+
+// saveSome saves what has changed.
+func (e *engine) saveSome(ctx context.Context) {
+	todo := map[flow.DPID]map[flow.Port]memory{}
+	e.read(func(t *topology) {
+		now := e.now()
+		for sw := range t.dirty {
+			if ports, ok := t.memories(now, sw); ok {
+				todo[sw] = ports
 			}
+			delete(t.dirty, sw)
 		}
-		e.mu.Unlock()
-		for sw, links := range todo {
-			if err := e.save(ctx, sw, links); err != nil && ctx.Err() == nil {
-				e.log.Warn("links of a switch not saved: ports may take longer to settle after a restart", "dpid", sw, "error", err)
-				break
-			}
+	})
+	for sw, ports := range todo {
+		if err := e.save(ctx, sw, ports); err != nil && ctx.Err() == nil {
+			e.log.Warn("ports of a switch not saved: they may take longer to settle after a restart", "dpid", sw, "error", err)
+			e.read(func(t *topology) { t.dirty[sw] = struct{}{} })
 		}
 	}
 }
 
-// remember takes the links of an earlier run.
-func (e *engine) remember(src, dst flow.Location) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.topo.known[src] = dst
+// remember takes what a port was in an earlier run.
+func (e *engine) remember(at flow.Location, m memory) {
+	e.read(func(t *topology) { t.remember(at, m) })
 }
 
 // links and ports answer ListLinks and ListPortRoles.

@@ -61,6 +61,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 			return why
 		}
 	}
+	t.believe(now, to.dp)
 	from.newest = sent
 	from.soon, from.unanswered = 0, 0
 	t.delays.add(now - sent)
@@ -109,6 +110,26 @@ func (t *topology) locked(now int64, p *port) bool {
 
 // attach makes a link of two ports.
 func (t *topology) attach(now int64, from, to *port, latency int64) {
+	l := t.join(now, from, to, latency)
+	f := l.flaps
+	if to.out == nil { // answer at once, rather than in the next round
+		to.burst(now)
+		to.dp.next = now
+	}
+	state := l.wanted(f, now)
+	if l.state != state || state != dampened {
+		l.set(t, now, state, "probe")
+	}
+	if back := to.out; back != nil && back.dst == from {
+		back.refresh(t, now, "probe")
+	}
+	t.settle(now, from)
+	t.settle(now, to)
+}
+
+// join makes a link of two ports, or attaches the one that is kept, without
+// saying so.
+func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	f := t.pairOf(from, to)
 	l := f.parked(from)
 	if l == nil {
@@ -119,28 +140,13 @@ func (t *topology) attach(now int64, from, to *port, latency int64) {
 	l.attached, l.heard, l.latency = true, now, latency
 	from.out, to.in = l, l
 	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
-		p.flaps, p.edge, p.hosts, p.blocked = f, false, 0, 0
-		if p.was != far {
-			p.was = far
-			t.known[p.at] = far
-			t.dirty[p.at.Switch] = struct{}{}
-		}
+		p.flaps, p.edge, p.hosts, p.blocked, p.presumed, p.was = f, false, 0, 0, 0, far
+		t.known[p.at] = far
+		t.dirty[p.at.Switch] = struct{}{}
 	}
 	f.alive = true
-	if to.out == nil { // answer at once, rather than in the next round
-		to.burst(now)
-		to.dp.next = now
-	}
 	t.due(now + t.cfg.linkTimeout())
-	state := l.wanted(f, now)
-	if l.state != state || state != dampened {
-		l.set(t, now, state, "probe")
-	}
-	if back := to.out; back != nil && back.dst == from {
-		back.refresh(t, now, "probe")
-	}
-	t.settle(now, from)
-	t.settle(now, to)
+	return l
 }
 
 // wanted returns the state that an attached link ought to have.
@@ -167,6 +173,7 @@ func (l *link) set(t *topology, now int64, s linkState, cause string) {
 		l.state, l.since = s, now
 	}
 	l.weight = weight(t.cfg, l.src.speed, l.dst.speed)
+	t.dirty[l.src.at.Switch] = struct{}{}
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Cause: cause}})
 }
 
@@ -214,6 +221,7 @@ func (t *topology) remove(l *link, cause string) {
 	t.links[l.index], last.index = last, l.index
 	t.links = t.links[:len(t.links)-1]
 	l.flaps.release(l)
+	t.dirty[l.src.at.Switch] = struct{}{}
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Removed: true, Cause: cause}})
 }
 
@@ -228,6 +236,10 @@ func (t *topology) expire(now int64) {
 		}
 		end := max(l.heard, t.floor) + timeout
 		if end <= now {
+			if until := l.doubted(now); until != 0 {
+				t.due(until)
+				continue
+			}
 			if l.src.unanswered >= 2 {
 				n := len(t.links)
 				t.detach(now, l, "silent")

@@ -5,38 +5,84 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"weft/flow"
 )
 
-// encodeLinks writes which ports of a switch are links, and to where, for the
-// next run: one line "PORT DPID PORT" for each.
-func encodeLinks(links map[flow.Port]flow.Location) []byte {
-	lines := make([]string, 0, len(links))
-	for p, far := range links {
-		lines = append(lines, fmt.Sprintf("%d %v %d\n", uint32(p), far.Switch, uint32(far.Port)))
+// A memory is what a port was when it was last saved, for the next run.
+type memory struct {
+	role flow.PortRole // RoleEdge, or RoleLink for one that is a link or has been one
+	far  flow.Location // link: the far end
+	// out, with what follows, is that the port's probes arrived at the far end.
+	out     bool
+	latency int64 // nanoseconds
+	since   int64 // link: of its state; edge: since when it is one
+	held    int64 // link: dampened until then, 0 if not
+	host    bool  // edge: hosts have sent there
+}
+
+// encodePorts writes the memories of the ports of a switch, one line each:
+// "PORT edge SINCE [host]" or "PORT link DPID PORT [LATENCY SINCE HELD]"; times
+// in seconds since 1970, the latency in microseconds.
+func encodePorts(ports map[flow.Port]memory) []byte {
+	lines := make([]string, 0, len(ports))
+	for p, m := range ports {
+		line := fmt.Sprintf("%d edge %d", uint32(p), seconds(m.since))
+		switch {
+		case m.role == flow.RoleLink && m.out:
+			line = fmt.Sprintf("%d link %v %d %d %d %d", uint32(p), m.far.Switch, uint32(m.far.Port), m.latency/1000, seconds(m.since), seconds(m.held))
+		case m.role == flow.RoleLink:
+			line = fmt.Sprintf("%d link %v %d", uint32(p), m.far.Switch, uint32(m.far.Port))
+		case m.host:
+			line += " host"
+		}
+		lines = append(lines, line+"\n")
 	}
 	slices.Sort(lines)
 	return []byte(strings.Join(lines, ""))
 }
 
-// decodeLinks reads what encodeLinks has written.
-func decodeLinks(b []byte) (map[flow.Port]flow.Location, error) {
-	links := map[flow.Port]flow.Location{}
+func seconds(ns int64) int64 { return ns / int64(time.Second) }
+
+// decodePorts reads what encodePorts has written.
+func decodePorts(b []byte) (map[flow.Port]memory, error) {
+	ports := map[flow.Port]memory{}
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
-		if len(f) != 3 {
-			return nil, fmt.Errorf("line %q: want PORT DPID PORT", line)
+		if len(f) < 3 {
+			return nil, fmt.Errorf("line %q: want PORT edge SINCE or PORT link DPID PORT", line)
 		}
-		near, err1 := strconv.ParseUint(f[0], 10, 32)
-		sw, err2 := flow.ParseDPID(f[1])
-		far, err3 := strconv.ParseUint(f[2], 10, 32)
-		for _, err := range []error{err1, err2, err3} {
-			if err != nil {
-				return nil, fmt.Errorf("line %q: %w", line, err)
-			}
+		p, err := strconv.ParseUint(f[0], 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("line %q: %w", line, err)
 		}
-		links[flow.Port(near)] = flow.Location{Switch: sw, Port: flow.Port(far)}
+		m, err := decodeMemory(f[1], f[2:])
+		if err != nil {
+			return nil, fmt.Errorf("line %q: %w", line, err)
+		}
+		ports[flow.Port(p)] = m
 	}
-	return links, nil
+	return ports, nil
+}
+
+// decodeMemory reads the fields behind the port of a line.
+func decodeMemory(kind string, f []string) (m memory, err error) {
+	var n [5]int64
+	for i := range f {
+		if i < len(n) && !(kind == "link" && i == 0) && f[i] != "host" && err == nil {
+			n[i], err = strconv.ParseInt(f[i], 10, 64)
+		}
+	}
+	switch {
+	case err != nil:
+		return m, err
+	case kind == "edge" && (len(f) == 1 || len(f) == 2 && f[1] == "host"):
+		return memory{role: flow.RoleEdge, since: n[0] * int64(time.Second), host: len(f) == 2}, nil
+	case kind == "link" && (len(f) == 2 || len(f) == 5):
+		sw, err := flow.ParseDPID(f[0])
+		return memory{role: flow.RoleLink, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, out: len(f) == 5,
+			latency: n[2] * 1000, since: n[3] * int64(time.Second), held: n[4] * int64(time.Second)}, err
+	}
+	return m, fmt.Errorf("want edge SINCE [host] or link DPID PORT [LATENCY SINCE HELD]")
 }

@@ -11,6 +11,10 @@ import (
 // settle brings the role of a port up to date and sees that it is looked at
 // again when time alone may change it.
 func (t *topology) settle(now int64, p *port) {
+	if p.presumed != 0 && p.presumed <= now { // its far end has not come
+		p.presumed = 0
+		t.giveUp(p.at, "silent")
+	}
 	role, again := t.roleOf(now, p)
 	if again != 0 {
 		t.pending[p] = struct{}{}
@@ -27,6 +31,7 @@ func (t *topology) settle(now int64, p *port) {
 	}
 	if role != p.role {
 		p.role = role
+		t.dirty[p.at.Switch] = struct{}{}
 		p.view.role.Store(uint32(role))
 		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
 	}
@@ -47,6 +52,8 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 		return flow.RoleLink, 0
 	case p.edge:
 		return flow.RoleEdge, 0
+	case p.presumed > now:
+		return flow.RoleLink, p.presumed
 	}
 	from := p.changed
 	if dp.trapped == 0 {
@@ -61,7 +68,7 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 	if at > now {
 		return flow.RoleUnsettled, at
 	}
-	if p.sent < len(burstGaps) {
+	if p.told < len(burstGaps) {
 		return flow.RoleUnsettled, now + burstGaps[0]
 	}
 	return flow.RoleEdge, 0
@@ -115,6 +122,7 @@ func (t *topology) clean(now int64) {
 	for id, dp := range t.switches {
 		if !dp.connected && dp.since != 0 && old(dp.since) {
 			delete(t.switches, id)
+			t.dirty[id] = struct{}{}
 			for _, p := range dp.ports {
 				delete(t.pending, p)
 			}

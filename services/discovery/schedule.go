@@ -26,14 +26,15 @@ type prober struct {
 	actions    []flow.Action
 	soon       int64 // an extra probe; 0 if none
 	sent       int   // probes since the last burst began
-	unanswered int   // probes since the last that has arrived
+	told       int   // of these, the southbound has sent
+	unanswered int   // probes that were sent since the last that has arrived
 }
 
 // burstGaps are the times between the extra probes of a port that has come up.
 var burstGaps = [...]int64{int64(50 * time.Millisecond), int64(100 * time.Millisecond), int64(200 * time.Millisecond)}
 
 // burst begins extra probes.
-func (p *prober) burst(now int64) { p.soon, p.sent = now, 0 }
+func (p *prober) burst(now int64) { p.soon, p.sent, p.told = now, 0, 0 }
 
 // start begins the schedule of a switch that has connected.
 func (s *schedule) start(t *topology, now int64) {
@@ -99,7 +100,6 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		extra := p.soon != 0 && p.soon <= now
 		if extra || links && p.out != nil || all && (p.out == nil || t.cfg.Liveness.Interval == 0) {
 			jobs = append(jobs, job{p.at, p.frame, p.actions})
-			p.unanswered++
 			p.sent++
 			if extra {
 				p.soon = 0

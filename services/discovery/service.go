@@ -31,9 +31,9 @@ func Spec() weft.Spec {
 		Doc:        "finds the links between switches and the roles of their ports",
 		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles),
 		Calls:      weft.Methods(api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowsObservedEvent),
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
-		Buckets:    []string{"keys", "links"},
+		Buckets:    []string{"keys", "ports"},
 		Stage:      true,
 		Class:      weft.RealTime,
 		Scale:      weft.Single,
@@ -48,10 +48,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	past, err := weft.State(env, "links")
+	past, err := weft.State(env, "ports")
 	if err != nil {
 		return err
 	}
+	kept := &shelf{store: past}
 	seed, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
 		return fmt.Errorf("discovery: random numbers: %w", err)
@@ -73,29 +74,15 @@ func run(ctx context.Context, env *weft.Env) error {
 				weft.Publish(env, api.PortRoleChangedEvent, ev.role)
 			}
 		},
-		save: func(ctx context.Context, sw flow.DPID, links map[flow.Port]flow.Location) error {
-			if len(links) == 0 {
-				return past.Delete(ctx, sw.String())
-			}
-			_, err := past.Put(ctx, sw.String(), encodeLinks(links))
-			return err
-		},
+		save: kept.save, alive: kept.alive,
 	}, seed.Uint64())
-	err = past.All(ctx, func(key string, value []byte, _ uint64) error {
-		sw, err := flow.ParseDPID(key)
-		links, err2 := decodeLinks(value)
-		if err = errors.Join(err, err2); err != nil {
-			env.Log.Warn("links of an earlier run not read", "key", key, "error", err)
-			return nil
-		}
-		for p, far := range links {
-			e.remember(flow.Location{Switch: sw, Port: p}, far)
-		}
-		return nil
+	alive, err := kept.load(ctx, e.remember, func(key string, err error) {
+		env.Log.Warn("ports of an earlier run not read", "key", key, "error", err)
 	})
 	if err != nil {
-		return fmt.Errorf("discovery: read links of an earlier run: %w", err)
+		return err
 	}
+	e.topo.fresh = alive + trustFor
 	k := &keeper{log: env.Log,
 		set: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return weft.Call(ctx, env, api.SetStanding, req)
@@ -118,6 +105,11 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		e.change(func(now int64, t *topology) { t.connect(now, sw, m.Ports) })
 		k.begin(ctx, sw)
+	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) {
+		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil && m.GetOwner() == flow.OwnerDiscovery.String() {
+			k.again(sw)
+		}
 	})
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {

@@ -114,50 +114,6 @@ func TestService(t *testing.T) {
 	})
 }
 
-// TestRestart shows that a service that starts again verifies its earlier
-// probes and remembers which ports are links.
-func TestRestart(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		h.Configure("interval: 100ms\ntimeout: 300ms\nsettle: 200ms\nforget: 10s")
-		frames, _ := fakes(h)
-		a, b := at(1, 1), at(2, 1)
-		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1))
-		wefttest.Publish(h, api.SwitchChangedEvent, connected(2, 1))
-		last := carry(t, h, frames, a, b, 4)
-		deadline := time.Now().Add(5 * time.Second)
-		for {
-			v, _, err := h.Bucket("links").Get(t.Context(), flow.DPID(1).String())
-			if string(v) == "1 0000000000000002 1\n" {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("bucket holds %q, %v", v, err)
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		key, _, err := h.Bucket("keys").Get(t.Context(), "lldp")
-		if err != nil || len(key) != keySize {
-			t.Fatalf("key of %d octets, %v", len(key), err)
-		}
-		h.Restart()
-		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1))
-		time.Sleep(700 * time.Millisecond)
-		r, err := wefttest.Call(h, api.ListPortRoles, &api.ListPortRolesRequest{})
-		if err != nil || r.Ports[0].Role != "unsettled" {
-			t.Errorf("port that was a link is %v, %v", r, err)
-		}
-		// the old probe is too old or of a switch that is away, but not forged
-		to := b
-		if last.from == b {
-			to = a
-		}
-		h.Packet(to.Switch, to.Port, last.data)
-		if n := h.Metric("refused_total", "reason", "forged"); n != 0 {
-			t.Errorf("a probe of the earlier run counts as forged")
-		}
-	})
-}
-
 // TestTrapIsRetried has flowrules fail at first.
 func TestTrapIsRetried(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {

@@ -26,15 +26,22 @@ func standing(sw flow.DPID) *api.SetStandingRequest {
 }
 
 // A keeper sees that every connected switch gets the standing entries: in the
-// background, and again, at growing intervals, until the switch has confirmed.
+// background, and again, at growing intervals, until the switch has confirmed;
+// and again when flowrules has started anew, for then it has forgotten them.
 type keeper struct {
 	set       func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
 	confirmed func(flow.DPID)
 	log       *slog.Logger
 
-	mu    sync.Mutex // guards the following
-	stops map[flow.DPID]context.CancelFunc
-	work  sync.WaitGroup
+	mu   sync.Mutex // guards the following
+	jobs map[flow.DPID]*keeping
+	work sync.WaitGroup
+}
+
+// keeping is what a keeper does for one switch while it is connected.
+type keeping struct {
+	stop  context.CancelFunc
+	again chan struct{} // holds one: to be declared anew
 }
 
 // The times between tries.
@@ -48,38 +55,65 @@ func (k *keeper) begin(ctx context.Context, sw flow.DPID) {
 	ctx, cancel := context.WithCancel(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if stop := k.stops[sw]; stop != nil {
-		stop()
+	if old := k.jobs[sw]; old != nil {
+		old.stop()
 	}
-	if k.stops == nil {
-		k.stops = map[flow.DPID]context.CancelFunc{}
+	if k.jobs == nil {
+		k.jobs = map[flow.DPID]*keeping{}
 	}
-	k.stops[sw] = cancel
-	k.work.Go(func() { k.keep(ctx, sw) })
+	j := &keeping{stop: cancel, again: make(chan struct{}, 1)}
+	k.jobs[sw] = j
+	k.work.Go(func() { k.keep(ctx, sw, j) })
+}
+
+// again has the entries of a switch declared anew, if it is connected.
+func (k *keeper) again(sw flow.DPID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if j := k.jobs[sw]; j != nil {
+		poke(j.again)
+	}
 }
 
 // end gives up on a switch that is gone.
 func (k *keeper) end(sw flow.DPID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if stop := k.stops[sw]; stop != nil {
-		stop()
-		delete(k.stops, sw)
+	if j := k.jobs[sw]; j != nil {
+		j.stop()
+		delete(k.jobs, sw)
 	}
 }
 
 // wait returns when nothing is going on any more.
 func (k *keeper) wait() { k.work.Wait() }
 
-func (k *keeper) keep(ctx context.Context, sw flow.DPID) {
+// keep declares the entries until the switch has confirmed, and whenever it is
+// told to.
+func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
+	for {
+		if !k.declare(ctx, sw, j) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-j.again:
+		}
+	}
+}
+
+// declare declares the entries until the switch has confirmed. It reports false
+// if ctx has ended before.
+func (k *keeper) declare(ctx context.Context, sw flow.DPID, j *keeping) bool {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		resp, err := k.set(ctx, standing(sw))
 		switch {
 		case ctx.Err() != nil:
-			return
+			return false
 		case err == nil && len(resp.GetFailed()) == 0:
 			k.confirmed(sw)
-			return
+			return true
 		case err != nil:
 			k.log.Warn("LLDP trap not installed", "dpid", sw, "error", err, "retry_in", pause)
 		default:
@@ -87,7 +121,9 @@ func (k *keeper) keep(ctx context.Context, sw flow.DPID) {
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
+		case <-j.again:
+			pause = firstRetry / 2
 		case <-time.After(pause):
 		}
 	}

@@ -23,12 +23,14 @@ type topology struct {
 	held     map[*flaps]struct{} // dampened
 	pending  map[*port]struct{}  // whose role depends on the time
 	known    map[flow.Location]flow.Location
+	past     map[flow.Location]memory // of an earlier run, until its switch connects
+	fresh    int64                    // past is to be trusted until then
 	delays   delays
 	deadline int64 // nothing happens by itself before this time
 	cleaned  int64
 	floor    int64 // links count as heard of at this time, at least
 	events   []event
-	dirty    map[flow.DPID]struct{} // whose known links have changed
+	dirty    map[flow.DPID]struct{} // whose memories are to be saved
 }
 
 // An event is a change to be published: one of the two is set.
@@ -43,6 +45,7 @@ type datapath struct {
 	connected bool
 	since     int64 // of the connection
 	trapped   int64 // when the switch confirmed the LLDP trap; 0: not yet
+	doubt     int64 // 0, or until when it may have gone with the southbound
 	ports     []*port
 	byNumber  map[flow.Port]*port
 	view      *view
@@ -52,22 +55,24 @@ type datapath struct {
 // A port is a port of a switch. Its record outlives its being down, so that a
 // port cannot shed its past by going down for a moment.
 type port struct {
-	at      flow.Location
-	dp      *datapath
-	up      bool
-	removed bool
-	changed int64 // when it last went up or down
-	role    flow.PortRole
-	edge    bool          // it has settled as an edge port
-	hosts   int64         // since when it is one, short times down not counted; 0 if it is none
-	was     flow.Location // the far end that it had as a link
-	silent  int64         // since when that far end is silent
-	blocked int64         // out of use until then: two switches or itself are heard on it
-	out, in *link
-	flaps   *flaps // of the last link
-	newest  int64  // time of its newest probe that has arrived
-	speed   uint32 // kilobits per second
-	view    *portView
+	at       flow.Location
+	dp       *datapath
+	up       bool
+	removed  bool
+	changed  int64 // when it last went up or down
+	role     flow.PortRole
+	edge     bool          // it has settled as an edge port
+	hosts    int64         // since when it is one, short times down not counted; 0 if it is none
+	was      flow.Location // the far end that it had as a link
+	silent   int64         // since when that far end is silent
+	presumed int64         // a link of an earlier run until then, its far end not connected yet
+	saved    bool          // that hosts are there is saved
+	blocked  int64         // out of use until then: two switches or itself are heard on it
+	out, in  *link
+	flaps    *flaps // of the last link
+	newest   int64  // time of its newest probe that has arrived
+	speed    uint32 // kilobits per second
+	view     *portView
 	prober
 }
 
@@ -82,7 +87,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	return &topology{
 		cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		pending: map[*port]struct{}{}, known: map[flow.Location]flow.Location{}, dirty: map[flow.DPID]struct{}{},
+		pending: map[*port]struct{}{}, known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, dirty: map[flow.DPID]struct{}{},
 	}
 }
 
@@ -111,7 +116,11 @@ func (t *topology) due(at int64) { t.deadline = min(t.deadline, at) }
 func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 	dp := t.datapath(id)
 	if dp.connected {
-		t.disconnect(now, id)
+		t.resume(now, dp)
+	} else {
+		for _, p := range dp.ports {
+			p.edge = false
+		}
 	}
 	dp.connected, dp.since, dp.trapped = true, now, 0
 	dp.start(t, now)
@@ -127,6 +136,12 @@ func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 			t.lower(now, p, true, "port_status")
 		}
 	}
+	if len(t.past) > 0 {
+		for _, p := range dp.ports {
+			t.recall(now, p)
+		}
+		t.recallMissing(now, dp)
+	}
 	dp.view.set(dp.ports)
 }
 
@@ -136,7 +151,7 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 	if dp == nil || !dp.connected {
 		return
 	}
-	dp.connected, dp.since, dp.trapped = false, now, 0
+	dp.connected, dp.since, dp.trapped, dp.doubt = false, now, 0, 0
 	for _, p := range dp.ports {
 		t.unlink(now, p, "switch_gone")
 		t.settle(now, p)
@@ -164,10 +179,11 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 }
 
 // trap takes the confirmation of the LLDP trap of a switch: probes are worth
-// sending, and silence means something, from now on.
+// sending, and silence means something, from now on. Further confirmations in
+// the same session say nothing new.
 func (t *topology) trap(now int64, id flow.DPID) {
 	dp := t.switches[id]
-	if dp == nil || !dp.connected {
+	if dp == nil || !dp.connected || dp.trapped != 0 {
 		return
 	}
 	dp.trapped = now
@@ -207,7 +223,6 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	case !msg.GetUp() && p.up:
 		t.lower(now, p, false, "port_status")
 	case p.up && p.out == nil && p.in == nil: // the switch has reconnected
-		p.edge = false
 		p.burst(now)
 		t.settle(now, p)
 	}
@@ -247,7 +262,7 @@ func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 	if !p.up {
 		return
 	}
-	p.up, p.changed, p.blocked = false, now, 0
+	p.up, p.changed, p.blocked, p.presumed = false, now, 0, 0
 	t.unlink(now, p, cause)
 	t.settle(now, p)
 }

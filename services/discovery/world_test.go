@@ -22,6 +22,7 @@ type world struct {
 	delay  int64
 	sent   int
 	refuse map[refusal]int
+	away   map[flow.DPID]bool // not connected to the southbound: sends nothing, hears nothing
 	events []event
 	log    []string
 }
@@ -74,8 +75,15 @@ func (w *world) run(d time.Duration) {
 		w.topo.advance(w.now)
 		jobs, _ := w.topo.probes(w.now, nil)
 		for _, j := range jobs {
+			if w.away[j.at.Switch] {
+				continue
+			}
 			w.sent++
+			w.topo.sent(w.now, []flow.Location{j.at}, w.now)
 			for _, far := range w.wires[j.at] {
+				if w.away[far.Switch] {
+					continue
+				}
 				w.refuse[w.topo.arrive(w.now+w.delay, j.at, far, w.now)]++
 			}
 		}
@@ -340,7 +348,7 @@ func TestFlappingLinkIsDampened(t *testing.T) {
 
 func TestRestartKnowsLinkPorts(t *testing.T) {
 	w := newWorld(t, nil)
-	w.topo.known[at(1, 1)] = at(2, 1)
+	w.topo.remember(at(1, 1), memory{role: flow.RoleLink, far: at(2, 1), out: true}) // not fresh
 	w.switches(2, 1)
 	w.run(8 * time.Second) // switch 2 is late
 	w.wantRole(at(1, 1), flow.RoleUnsettled)

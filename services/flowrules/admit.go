@@ -95,8 +95,11 @@ func operatorEntry(e flow.Entry, generation uint8) flow.Entry {
 }
 
 // admitStanding returns the entries of a service's whole set for one switch,
-// with its cookie; of entries with the same key the last counts.
-func admitStanding(req *api.SetStandingRequest) (flow.DPID, flow.Owner, []flow.Entry, error) {
+// with its cookie and the flag by which the switch tells that somebody has
+// deleted one; of entries with the same key the last counts. The generation
+// sets what is told of an entry that was taken back apart from what is told of
+// its successor.
+func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, flow.Owner, []flow.Entry, error) {
 	invalid := func(format string, args ...any) (flow.DPID, flow.Owner, []flow.Entry, error) {
 		return 0, 0, nil, api.Errorf(codes.InvalidArgument, "standing entries of %q: "+format, append([]any{req.GetOwner()}, args...)...)
 	}
@@ -122,17 +125,15 @@ func admitStanding(req *api.SetStandingRequest) (flow.DPID, flow.Owner, []flow.E
 		if err := check(&e); err != nil {
 			return invalid("%w", err)
 		}
-		switch e.Cookie.Owner() {
-		case owner:
-		case flow.OwnerForeign:
-			id := e.Cookie.ID()
-			if id == 0 {
-				id = numberOf(e.Key())
-			}
-			e.Cookie = flow.NewCookie(owner, 0, id)
-		default:
-			return invalid("an entry has the cookie of %v", e.Cookie.Owner())
+		id := e.Cookie.ID()
+		switch o := e.Cookie.Owner(); {
+		case o != owner && o != flow.OwnerForeign:
+			return invalid("an entry has the cookie of %v", o)
+		case o == flow.OwnerForeign && id == 0:
+			id = numberOf(e.Key())
 		}
+		e.Cookie = flow.NewCookie(owner, generation, id)
+		e.Flags |= flow.FlagSendRem
 		if i, twice := at[e.Key()]; twice {
 			entries[i] = e
 			continue

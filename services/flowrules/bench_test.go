@@ -31,7 +31,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now := time.Now()
-		l.read(newReading(flows), now, now)
+		l.read(newReading(flows), 0, now, now)
 	}
 	if len(l.todo) > 0 {
 		b.Fatal("not all is right")
@@ -46,7 +46,7 @@ func BenchmarkReconnect(b *testing.B) {
 	for b.Loop() {
 		now := time.Now()
 		l.connect(&api.Switch{}, now)
-		l.read(newReading(flows), now, now)
+		l.read(newReading(flows), 0, now, now)
 		l.observed = nil
 	}
 	if l.tally.kept != 10_000 {
@@ -79,6 +79,6 @@ func connected(list []flow.Entry, rd *reading) *ledger {
 		l.add(e, time.Time{}, now)
 	}
 	l.connect(&api.Switch{Openflow: "1.3"}, now)
-	l.read(rd, now, now)
+	l.read(rd, 0, now, now)
 	return l
 }

@@ -2,6 +2,7 @@ package flowrules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -182,10 +183,11 @@ func (n *fakeNetwork) Apply(_ context.Context, d *flow.Decision) (*api.ApplyResu
 
 // memory is a Store that can fail.
 type memory struct {
-	mu     sync.Mutex // guards what follows
-	values map[string][]byte
-	fails  error
-	puts   int
+	mu        sync.Mutex // guards what follows
+	values    map[string][]byte
+	revisions map[string]uint64
+	fails     error
+	puts      int
 }
 
 func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error) {
@@ -196,7 +198,21 @@ func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error
 	}
 	m.puts++
 	m.values[key] = slices.Clone(value)
+	if m.revisions == nil {
+		m.revisions = map[string]uint64{}
+	}
+	m.revisions[key] = uint64(m.puts)
 	return uint64(m.puts), nil
+}
+
+func (m *memory) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	m.mu.Lock()
+	have := m.revisions[key]
+	m.mu.Unlock()
+	if have != revision {
+		return 0, errors.New("the key has changed since it was read")
+	}
+	return m.Put(ctx, key, value)
 }
 
 func (m *memory) Delete(_ context.Context, key string) error {
@@ -206,15 +222,16 @@ func (m *memory) Delete(_ context.Context, key string) error {
 		return m.fails
 	}
 	delete(m.values, key)
+	delete(m.revisions, key)
 	return nil
 }
 
 func (m *memory) All(_ context.Context, f func(string, []byte, uint64) error) error {
 	m.mu.Lock()
-	values := maps.Clone(m.values)
+	values, revisions := maps.Clone(m.values), maps.Clone(m.revisions)
 	m.mu.Unlock()
 	for k, v := range values {
-		if err := f(k, v, 1); err != nil {
+		if err := f(k, v, revisions[k]); err != nil {
 			return err
 		}
 	}
@@ -413,5 +430,6 @@ func entryOf(t *testing.T, owner flow.Owner, f *api.FlowEntry) flow.Entry {
 	}
 	e.Match.Normalize()
 	e.Cookie = flow.NewCookie(owner, 7, numberOf(e.Key()))
+	e.Flags |= flow.FlagSendRem
 	return e
 }

@@ -28,6 +28,7 @@ type ledger struct {
 	readDue   time.Time
 	readLate  int // failed reads in a row
 	readError string
+	asked     asked // to be made known with the next reading
 
 	rules     map[flow.EntryKey]*rule
 	hidden    map[flow.EntryKey]*rule // the operator's, behind a service's with the same key
@@ -72,6 +73,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.connected, l.viewed = true, false
 	l.version, l.began, l.address = s.GetOpenflow(), s.GetSince(), s.GetAddress()
 	l.readDue, l.readLate, l.readError = now, 0, ""
+	l.asked = 0
 	l.nextSend, l.batch = time.Time{}, l.cfg.MaxBatch
 	l.tally = tally{}
 	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[flow.EntryKey]*seen{}
@@ -90,7 +92,7 @@ func (l *ledger) disconnect(now time.Time) {
 		return
 	}
 	l.connected, l.viewed, l.since = false, false, now
-	l.foreign = 0
+	l.foreign, l.asked = 0, 0
 	l.claimed, l.unclaimed = nil, nil
 	clear(l.todo)
 	for k, m := range l.removals {
@@ -166,10 +168,16 @@ func (l *ledger) remove(e *flow.Entry, now time.Time) *removal {
 	return m
 }
 
-// heldBy returns the service whose entry has this key, if one has.
+// heldBy returns the service whose entry has this key, if one has; also one
+// that has not declared its set anew yet.
 func (l *ledger) heldBy(k flow.EntryKey) (flow.Owner, bool) {
 	if r := l.rules[k]; r != nil && r.owner() != flow.OwnerOperator {
 		return r.owner(), true
+	}
+	for o, have := range l.unclaimed {
+		if have[k] != nil {
+			return o, true
+		}
 	}
 	return 0, false
 }

@@ -133,7 +133,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	defer w.storing.Unlock()
 	now := time.Now()
 	expires := make([]time.Time, len(share))
-	errs := make([]error, len(share))
+	errs, revisions := make([]error, len(share)), make([]uint64, len(share))
 	last := make(map[string]int, len(share)) // of entries with the same key the last counts
 	keys := make([]string, len(share))
 	for i, t := range share {
@@ -161,7 +161,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 			defer func() { <-slots }()
 			value, err := encode(t.sw, &rule{entry: t.entry, added: now, expires: expires[i]})
 			if err == nil {
-				_, err = r.store.Put(ctx, keys[i], value)
+				revisions[i], err = r.store.Put(ctx, keys[i], value)
 			}
 			errs[i] = err
 		})
@@ -171,6 +171,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	for i, t := range share {
 		if t.rule == nil && errs[i] == nil && last[keys[i]] == i {
 			t.rule = w.ledger.add(t.entry, expires[i], now)
+			t.rule.revision = revisions[i]
 		}
 	}
 	for i, t := range share {

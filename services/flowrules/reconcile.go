@@ -8,9 +8,6 @@ import (
 	"weft/flow"
 )
 
-// owners are those whose entries are made known when a switch connects.
-var owners = [...]flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator}
-
 // reading is the entries of a switch, as read from it.
 type reading struct {
 	ours    map[flow.Owner][]*api.FlowEntry
@@ -52,17 +49,17 @@ func ownerOf(f *api.FlowEntry) flow.Owner {
 }
 
 // read records what a switch has told, asked at began. The first reading of a
-// session is the comparison after connecting; later ones verify.
-func (l *ledger) read(rd *reading, began, now time.Time) {
+// session is the comparison after connecting; later ones verify, and make known
+// what was asked for.
+func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 	l.foreign = rd.foreign
 	l.readLate, l.readError = 0, ""
 	if l.viewed {
+		l.observe(rd, wanted)
 		l.verify(rd, began, now)
 		return
 	}
-	for _, o := range owners {
-		l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o]})
-	}
+	l.observe(rd, everybody)
 	l.viewed = true
 	l.compare(rd, now)
 	l.since = now
@@ -80,8 +77,14 @@ func (l *ledger) readFailed(text string, now time.Time) {
 // for when they declare their sets.
 func (l *ledger) compare(rd *reading, now time.Time) {
 	var t tally
+	l.setAside(rd)
 	for k, r := range l.rules {
 		h := rd.entries[k]
+		if o, held := l.heldBy(k); held && r.owner() == flow.OwnerOperator {
+			delete(l.rules, k)
+			l.hide(k, r, o, now)
+			continue
+		}
 		switch {
 		case h != nil && !r.lost && sameTimed(&r.entry, r.expires, h, now, l.version):
 			r.entry.Cookie = h.entry.Cookie
@@ -96,21 +99,29 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 		}
 	}
 	for k, h := range rd.entries {
-		switch o := h.entry.Cookie.Owner(); o {
-		case flow.OwnerOperator:
-			if l.rules[k] == nil {
-				l.remove(&h.entry, now)
-				t.removed++
-			}
-		default:
-			if l.unclaimed[o] == nil {
-				l.unclaimed[o] = map[flow.EntryKey]*seen{}
-			}
-			l.unclaimed[o][k] = h
+		if h.entry.Cookie.Owner() == flow.OwnerOperator && l.rules[k] == nil {
+			l.remove(&h.entry, now)
+			t.removed++
 		}
 	}
 	l.tally = t
 	l.count.reconciled(t.kept, t.added, t.removed)
+}
+
+// setAside keeps the entries of the services that have not declared their sets,
+// as they were last read, for when they do: until then they are left alone.
+func (l *ledger) setAside(rd *reading) {
+	clear(l.unclaimed)
+	for k, h := range rd.entries {
+		o := h.entry.Cookie.Owner()
+		if o == flow.OwnerOperator || l.claimed[o] {
+			continue
+		}
+		if l.unclaimed[o] == nil {
+			l.unclaimed[o] = map[flow.EntryKey]*seen{}
+		}
+		l.unclaimed[o][k] = h
+	}
 }
 
 // idledAway reports whether an entry that the switch had, and has not now, may
@@ -141,6 +152,7 @@ func (l *ledger) confirm(k flow.EntryKey, r *rule, now time.Time) {
 // verify repairs what has changed behind our back. Entries that are younger
 // than the configured age are not judged: some switches tell late.
 func (l *ledger) verify(rd *reading, began, now time.Time) {
+	l.setAside(rd)
 	old := began.Add(-l.cfg.VerifyAge)
 	for k, r := range l.rules {
 		if r.state != confirmed || r.since.After(old) {

@@ -43,6 +43,9 @@ type rule struct {
 	expires time.Time  // zero is never; operator's entries only
 	added   time.Time
 	order   uint64 // of its request, among those of its switch
+	// revision is that of its value in the store: to note something there must
+	// not bring back what a later instance of the service has removed.
+	revision uint64
 
 	state     state
 	since     time.Time // when it came into this state

@@ -50,7 +50,7 @@ func NewRules(cfg *Config, net Network, store Store, log *slog.Logger, counter C
 // over are removed from it. An entry that cannot be read is reported and left.
 func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	var over []string
-	err := r.store.All(ctx, func(key string, value []byte, _ uint64) error {
+	err := r.store.All(ctx, func(key string, value []byte, revision uint64) error {
 		sw, rule, err := decode(key, value)
 		switch {
 		case err != nil:
@@ -62,7 +62,7 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 		default:
 			l := r.worker(sw).ledger
 			l.order++
-			rule.order = l.order
+			rule.order, rule.revision = l.order, revision
 			l.put(rule, now)
 			r.flows.Add(1)
 		}
@@ -160,20 +160,7 @@ func (r *Rules) unstored(what string, sw flow.DPID, err error) {
 
 // SwitchChanged handles the event.
 func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
-	r.switchChanged(e.GetSwitch(), time.Now(), false)
-}
-
-// Connected tells of the switches that were there before the first event; a
-// switch of which an event has come is left as the event says.
-func (r *Rules) Connected(switches []*api.Switch) {
-	for _, s := range switches {
-		if s.GetConnected() {
-			r.switchChanged(s, time.Now(), true)
-		}
-	}
-}
-
-func (r *Rules) switchChanged(s *api.Switch, now time.Time, onlyNew bool) {
+	s, now := e.GetSwitch(), time.Now()
 	sw, err := flow.ParseDPID(s.GetDpid())
 	if err != nil {
 		r.log.Error("switch event left out", "error", err)
@@ -183,15 +170,10 @@ func (r *Rules) switchChanged(s *api.Switch, now time.Time, onlyNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.ledger
-	switch {
-	case onlyNew && l.session > 0:
-		return
-	case s.GetConnected():
-		if !l.connect(s, now) {
-			return
-		}
-	default:
+	if !s.GetConnected() {
 		l.disconnect(now)
+	} else if !l.connect(s, now) {
+		return
 	}
 	w.turn()
 	w.ring()

@@ -19,8 +19,8 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "flowrules",
 		Doc:        "keeps the desired flow entries and sees that switches have them",
-		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding),
-		Calls:      weft.Methods(api.ListSwitches, api.ReadFlows, api.Apply),
+		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding, api.Observe),
+		Calls:      weft.Methods(api.ReadFlows, api.Apply),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowRemovedEvent),
 		Publishes:  weft.Subjects(api.FlowsObservedEvent, api.FlowFailedEvent),
 		Buckets:    []string{"flows"},
@@ -51,15 +51,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ListFlows, r.ListFlows)
 	weft.Handle(env, api.ListSync, r.ListSync)
 	weft.Handle(env, api.SetStanding, r.SetStanding)
+	weft.Handle(env, api.Observe, r.Observe)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
 
-	if there, err := weft.Call(ctx, env, api.ListSwitches, &api.ListSwitchesRequest{}); err != nil {
-		env.Log.Warn("switches that are connected already are not known", "error", err)
-	} else {
-		r.Connected(there.GetSwitches())
-	}
 	r.Serve(ctx,
 		func(e *api.FlowsObserved) { weft.Publish(env, api.FlowsObservedEvent, e) },
 		func(e *api.FlowFailed) { weft.Publish(env, api.FlowFailedEvent, e) })

@@ -2,7 +2,6 @@ package flowrules
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,9 +23,6 @@ type site struct {
 func newSite(t *testing.T, h *wefttest.Harness) *site {
 	s := &site{Harness: h, t: t, sw: newFakeSwitch(1)}
 	net := &fakeNetwork{map[flow.DPID]*fakeSwitch{1: s.sw}}
-	wefttest.Fake(h, api.ListSwitches, func(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
-		return &api.ListSwitchesResponse{Switches: []*api.Switch{s.describe()}}, nil
-	})
 	wefttest.Fake(h, api.ReadFlows, func(ctx context.Context, req *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
 		flows, err := net.ReadFlows(ctx, 1)
 		if err != nil {
@@ -133,30 +129,6 @@ func TestService(t *testing.T) {
 		}
 		if h.Metric("entries", "state", "wanted") != 4 || h.Metric("writes", "op", "add", "result", "refused") < 1 {
 			t.Errorf("metrics: %v, %v", h.Metric("entries", "state", "wanted"), h.Metric("writes", "op", "add", "result", "refused"))
-		}
-	})
-}
-
-// After a restart of the service alone, nothing that is right is written: the
-// switch is known from the southbound, the entries from the store.
-func TestServiceRestart(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		s := newSite(t, h)
-		s.connect(true)
-		for i := range 20 {
-			s.add(true, wanted(1, uint32(100+i), 1, 2))
-		}
-		s.inSync()
-		_, before := s.entries()
-		h.Restart()
-		if sync := s.inSync(); sync.Kept != 20 || sync.Added != 0 {
-			t.Errorf("%v", sync)
-		}
-		if n, after := s.entries(); after != before || n != 20 {
-			t.Errorf("%d entries, %d flow-mods before and %d after the restart", n, before, after)
-		}
-		if got := fmt.Sprint(s.sw.rewrites); h.Mode != wefttest.Twice && got != "0" {
-			t.Errorf("%s entries written in vain", got)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // SetStanding answers the call.
 func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
-	sw, owner, entries, err := admitStanding(req)
+	sw, owner, entries, err := admitStanding(req, uint8(r.generation.Add(1)))
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +172,11 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, now time.Time) 
 		}
 	}
 	for k, h := range have {
+		if o := l.hidden[k]; o != nil && !wanted[k] && l.rules[k] == nil { // the operator's takes its place
+			delete(l.hidden, k)
+			l.put(o, now)
+			continue
+		}
 		if !wanted[k] && l.rules[k] == nil && l.removals[k] == nil {
 			d.removals = append(d.removals, l.remove(&h.entry, now))
 			d.sent++

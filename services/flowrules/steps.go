@@ -25,6 +25,7 @@ type step struct {
 	kind     stepKind
 	until    time.Time // idle; zero is for ever
 	session  uint64
+	asked    asked      // read
 	rules    []*rule    // write
 	removals []*removal // erase
 	decision *flow.Decision
@@ -44,9 +45,15 @@ func (l *ledger) next(now time.Time) step {
 	}
 	if !l.viewed {
 		if !now.Before(l.readDue) {
-			return step{kind: read, session: l.session}
+			return l.reading()
 		}
 		return step{kind: idle, until: earlier(wake, l.readDue)}
+	}
+	if l.asked != 0 {
+		if !now.Before(l.readDue) {
+			return l.reading()
+		}
+		wake = earlier(wake, l.readDue)
 	}
 	due, later := l.dueRules(now)
 	erasable, laterErase := l.dueRemovals(now)
@@ -59,7 +66,7 @@ func (l *ledger) next(now time.Time) step {
 	case len(erasable) > 0:
 		return l.erasing(erasable, now)
 	case l.cfg.VerifyInterval > 0 && !now.Before(l.readDue):
-		return step{kind: read, session: l.session}
+		return l.reading()
 	}
 	if l.cfg.VerifyInterval > 0 {
 		wake = earlier(wake, l.readDue)

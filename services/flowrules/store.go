@@ -15,6 +15,8 @@ import (
 // and match.
 type Store interface {
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	// Update is Put if the revision is still the given one, else an error.
+	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 	Delete(ctx context.Context, key string) error
 	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
 }

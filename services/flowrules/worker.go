@@ -126,9 +126,10 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	if err != nil {
 		r.count.readErrors.Add(1)
 		l.readFailed(err.Error(), now)
+		l.asked |= s.asked
 		return
 	}
-	l.read(rd, began, now)
+	l.read(rd, s.asked, began, now)
 	l.again(now.Sub(began), switches, rand.Float64(), now)
 	w.announce(r)
 	w.turn()
@@ -166,7 +167,9 @@ func (w *worker) record(ctx context.Context, r *Rules) {
 		rule := l.operatorRule(k)
 		var value []byte
 		var err error
+		var revision uint64
 		if rule != nil {
+			revision = rule.revision
 			value, err = encode(l.sw, rule)
 		}
 		w.mu.Unlock()
@@ -174,10 +177,14 @@ func (w *worker) record(ctx context.Context, r *Rules) {
 			continue
 		}
 		if err == nil {
-			_, err = r.store.Put(ctx, storeKey(l.sw, k), value)
+			revision, err = r.store.Update(ctx, storeKey(l.sw, k), value, revision)
 		}
 		if err != nil {
 			r.unstored("put", l.sw, err)
+			continue
 		}
+		w.mu.Lock()
+		rule.revision = revision
+		w.mu.Unlock()
 	}
 }

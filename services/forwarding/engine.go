@@ -19,17 +19,22 @@ type engine struct {
 	subnets []subnet
 	program programmer
 	log     *slog.Logger
+	now     func() time.Time
 	count   counters
 
 	findPath   func(*api.FindPathRequest) (*api.FindPathResponse, error)
 	send       func(*flow.Decision) (*api.ApplyResult, error)
 	publish    func(*api.RouteChanged)
 	readGroups func(dpid string) (*api.ReadGroupsResponse, error)
+	observe    func(dpids []string) ([]string, error) // has switches, or all, tell their entries; which will
 
+	replicas replicas
 	routes   *routeTable
 	held     *holding
+	links    *linkView
+	hosts    *whereabouts
 	adoption *adoption
-	known    knownHosts
+	sharing  *sharing
 
 	mu    sync.RWMutex // guards edges
 	edges map[flow.DPID]*edgePorts
@@ -57,11 +62,13 @@ func newEngine(cfg Config) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engine{
-		cfg: cfg, subnets: subnets, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
+	e := &engine{
+		cfg: cfg, subnets: subnets, now: time.Now, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
 		routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
-		adoption: newAdoption(), known: knownHosts{},
-	}, nil
+		links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(),
+	}
+	e.replicas.set(0, 1)
+	return e, nil
 }
 
 // edge returns the edge ports of a switch.
@@ -115,13 +122,25 @@ func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
 func (e *engine) housekeep(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for n := 0; ; n++ {
+		now := time.Now()
+		e.due(now)
+		if n%4 == 3 {
+			e.rescue(now)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
-			e.adopt(now)
-			e.held.expire(now.UnixNano(), &e.count)
+		case <-tick.C:
 		}
 	}
+}
+
+// due does what is due at a time.
+func (e *engine) due(now time.Time) {
+	e.ask(now)
+	e.adopt(now)
+	e.audit(now)
+	e.connectFresh(now)
+	e.held.expire(now.UnixNano(), &e.count)
 }

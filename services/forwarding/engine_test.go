@@ -214,6 +214,7 @@ func testEngine(t testing.TB, n *network, change func(*Config), edges ...flow.Lo
 	}
 	e.log = slog.New(slog.DiscardHandler)
 	e.findPath, e.send, e.publish = n.findPath, n.send, func(*api.RouteChanged) {}
+	e.observe = func([]string) ([]string, error) { return nil, nil }
 	for at := range n.links {
 		setRole(e, at, flow.RoleLink)
 	}
@@ -241,15 +242,21 @@ func newHost(i int, sw flow.DPID, port flow.Port) host {
 
 // punt runs a frame from a host through the stage as the hosts stage leaves it.
 func punt(e *engine, from host, to *host, frame []byte) (*flow.PacketIn, *flow.Decision, flow.Verdict) {
-	p := &flow.PacketIn{Switch: from.at.Switch, Time: time.Now().UnixNano(), BufferID: flow.BufferNone, Data: frame, TotalLen: uint16(len(frame)), Role: flow.RoleEdge, Src: from.at}
+	p := packetIn(from, to, frame, time.Now().UnixNano())
+	d := &flow.Decision{}
+	v := e.open(p.Switch)(p, d)
+	return p, d, v
+}
+
+// packetIn returns a frame as the hosts stage leaves it.
+func packetIn(from host, to *host, frame []byte, at int64) *flow.PacketIn {
+	p := &flow.PacketIn{Switch: from.at.Switch, Time: at, BufferID: flow.BufferNone, Data: frame, TotalLen: uint16(len(frame)), Role: flow.RoleEdge, Src: from.at}
 	packet.Parse(frame, &p.Key)
 	p.Key.InPort = from.at.Port
 	if to != nil {
 		p.Dst, p.DstMAC = to.at, to.mac
 	}
-	d := &flow.Decision{}
-	v := e.open(p.Switch)(p, d)
-	return p, d, v
+	return p
 }
 
 func tcp(from, to host) []byte {

@@ -17,7 +17,8 @@ import (
 // ports that the new one has not are taken out everywhere and that is
 // confirmed, then the new ones are put in. What is in force at any moment, on
 // whichever switches, is thus part of the old tree or part of the new, and
-// never has a loop.
+// never has a loop. Of several instances the first does so; the others know
+// what it has told them, and follow what switches have, to be able to take over.
 type flooding struct {
 	e      *engine
 	settle time.Duration
@@ -27,9 +28,12 @@ type flooding struct {
 
 	mu        sync.Mutex // guards all below
 	switches  map[flow.DPID]*floodSwitch
-	urgent    bool      // something was lost: do not wait for quiet
-	since     time.Time // the first change that has not been dealt with; zero if none
-	last      time.Time // the last one
+	active    bool          // this instance does it
+	stop      func()        // ends the commit that is under way
+	heard     *api.Flooding // what the instance that does it has told
+	urgent    bool          // something was lost: do not wait for quiet
+	since     time.Time     // the first change that has not been dealt with; zero if none
+	last      time.Time     // the last one
 	committed uint64
 	wanted    uint64
 }
@@ -53,7 +57,38 @@ const (
 )
 
 func newFlooding(e *engine, settle time.Duration) *flooding {
-	return &flooding{e: e, settle: settle, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{}}
+	return &flooding{
+		e: e, settle: settle, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
+		active: true, stop: func() {}, heard: &api.Flooding{},
+	}
+}
+
+// appoint makes this instance the one that floods, or not. One that takes over
+// has the switches tell first what they have: it may be more than it knows of.
+// It reports whether that is so.
+func (f *flooding) appoint(first bool) (takesOver bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	takesOver = first && !f.active
+	f.active = first
+	if !first {
+		f.stop()
+		return false
+	}
+	if takesOver {
+		for _, s := range f.switches {
+			s.seen, s.done, s.sent, s.began = false, false, nil, time.Now()
+		}
+		f.noteLocked(false)
+	}
+	return takesOver
+}
+
+// told takes what the instance that floods has told.
+func (f *flooding) told(m *api.Flooding) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.heard = m
 }
 
 func (f *flooding) note(urgent bool) {
@@ -97,8 +132,9 @@ func (f *flooding) switchChanged(ev *api.SwitchChanged) {
 	f.noteLocked(!ev.Switch.Connected)
 }
 
-// observed takes the standing entries that a switch had when it connected. A
-// switch that had none gets those that it cannot do without at once.
+// observed takes the standing entries that a switch has. A switch that has none
+// gets those that it cannot do without at once; and all are declared again, for
+// who keeps them there may have been started again and know of none.
 func (f *flooding) observed(ev *api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil || ev.Owner != flow.OwnerForwarding.String() {
@@ -110,7 +146,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 	if s == nil {
 		return
 	}
-	s.seen = true
+	s.seen, s.done, s.observed = true, false, nil
 	for _, m := range ev.Flows {
 		_, entry, err := m.Entry()
 		if err == nil && entry.Priority == priorityLinkFlood && len(entry.Apply) > 0 {
@@ -118,8 +154,13 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 		}
 	}
 	slices.Sort(s.observed)
-	s.tree = slices.Clone(s.observed)
-	if len(ev.Flows) == 0 {
+	for _, p := range s.observed { // what is being sent may be in force, too
+		if !slices.Contains(s.tree, p) {
+			s.tree = append(s.tree, p)
+		}
+	}
+	slices.Sort(s.tree)
+	if len(ev.Flows) == 0 && f.active {
 		go f.bootstrap(sw, s)
 	}
 	f.noteLocked(false)
@@ -159,7 +200,7 @@ func (f *flooding) run(ctx context.Context) error {
 func (f *flooding) due(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.since.IsZero() {
+	if f.since.IsZero() || !f.active {
 		return time.Hour
 	}
 	if now.Sub(f.since) > restless+expectFor {
@@ -196,6 +237,15 @@ func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 // commit brings the tree that is wanted into force; it reports whether all
 // switches have confirmed.
 func (f *flooding) commit(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	f.mu.Lock()
+	f.stop = cancel
+	active := f.active
+	f.mu.Unlock()
+	if !active {
+		return true
+	}
 	tree, err := f.tree(ctx)
 	if ctx.Err() != nil {
 		return false
@@ -221,8 +271,6 @@ func (f *flooding) commit(ctx context.Context) bool {
 	}
 	f.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	ok := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
 		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !slices.Contains(next[sw], p) })
 		return both, len(both) < len(s.tree)
@@ -232,10 +280,11 @@ func (f *flooding) commit(ctx context.Context) bool {
 	defer f.mu.Unlock()
 	if !ok {
 		f.noteLocked(false)
-		return false
+	} else {
+		f.committed = tree.Version
 	}
-	f.committed = tree.Version
-	return true
+	f.e.shareFlooding(f.stateLocked())
+	return ok
 }
 
 // step sets the standing entries of the switches that want says, in parallel,
@@ -262,9 +311,27 @@ func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, wa
 	return g.Wait() == nil
 }
 
+// get answers the call: an instance that does not flood says what that which
+// does has told.
 func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.active {
+		return f.heard, nil
+	}
+	return f.stateLocked(), nil
+}
+
+// share has the other instances told of the tree, if this one does it.
+func (f *flooding) share() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.active {
+		f.e.shareFlooding(f.stateLocked())
+	}
+}
+
+func (f *flooding) stateLocked() *api.Flooding {
 	resp := &api.Flooding{Committed: f.committed, Wanted: f.wanted}
 	for sw, s := range f.switches {
 		for _, p := range s.tree {
@@ -280,5 +347,5 @@ func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding,
 		}
 		return int(a.Port) - int(b.Port)
 	})
-	return resp, nil
+	return resp
 }

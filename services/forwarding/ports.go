@@ -29,6 +29,7 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 	if err != nil {
 		return
 	}
+	e.adoption.switchChanged(sw, ev.Switch, e.now())
 	p := e.edge(sw)
 	p.update(func() {
 		clear(p.up)

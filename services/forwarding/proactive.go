@@ -3,57 +3,70 @@ package forwarding
 import (
 	"time"
 
-	"weft/api"
 	"weft/flow"
 )
 
-// knownHosts is where hosts are, for the proactive mode; it belongs to the
-// goroutine of the events.
-type knownHosts map[knownHost]flow.Location
-
-type knownHost struct {
-	mac  flow.MAC
-	vlan uint16 // as in flow.Key
+// connectLater has a new host connected to all others, in proactive mode.
+func (e *engine) connectLater(host knownHost) {
+	e.hosts.mu.Lock()
+	e.hosts.fresh = append(e.hosts.fresh, host)
+	e.hosts.mu.Unlock()
+	e.connectFresh(e.now())
 }
 
-func vlanKey(vlan uint32) uint16 {
-	if vlan == 0 {
-		return 0
+// connectAgain has all hosts connected where they are not yet, in proactive
+// mode: other pairs have become this instance's.
+func (e *engine) connectAgain() {
+	if e.cfg.Mode != modeProactive {
+		return
 	}
-	return uint16(vlan) | flow.VLANPresent
-}
-
-func (k knownHosts) update(mac flow.MAC, ev *api.HostChanged) {
-	if ev.Change == "gone" {
-		delete(k, knownHost{mac, vlanKey(ev.Host.Vlan)})
-	} else {
-		k[knownHost{mac, vlanKey(ev.Host.Vlan)}] = ev.Host.At.Flow()
+	w := e.hosts
+	w.mu.Lock()
+	w.fresh = w.fresh[:0]
+	for host := range w.at {
+		w.fresh = append(w.fresh, host)
 	}
+	w.mu.Unlock()
 }
 
-// connectAll programs the routes between a host and all others of its VLAN.
-func (e *engine) connectAll(mac flow.MAC, host *api.Host) {
-	at := host.At.Flow()
-	vlan := vlanKey(host.Vlan)
-	d := &flow.Decision{}
-	now := time.Now().UnixNano()
-	for other, where := range e.known {
-		if where == at || other.vlan != vlan || other.mac == mac {
-			continue
-		}
-		for _, r := range []*route{
-			e.compute(pair{src: mac, dst: other.mac, vlan: vlan}, at, where, nil),
-			e.compute(pair{src: other.mac, dst: mac, vlan: vlan}, where, at, nil),
-		} {
-			if r == nil {
+// connectFresh programs the routes between hosts that are new and all others of
+// their VLAN: of the pairs that are this instance's those that have none. It
+// waits until it is known which of them an earlier run has programmed.
+func (e *engine) connectFresh(now time.Time) {
+	w := e.hosts
+	w.mu.Lock()
+	if len(w.fresh) == 0 || !e.adoption.settled() {
+		w.mu.Unlock()
+		return
+	}
+	fresh := w.fresh
+	w.fresh = nil
+	type ends struct {
+		pair
+		from, to flow.Location
+	}
+	var wanted []ends
+	for _, host := range fresh {
+		at, known := w.at[host]
+		for other, where := range w.at {
+			p := pair{src: host.mac, dst: other.mac, vlan: host.vlan}
+			if !known || where == at || other.vlan != host.vlan || other.mac == host.mac || !e.replicas.owns(p) {
 				continue
 			}
-			there := false
-			e.routes.with(r.pair, func(m map[pair]*route) { there = m[r.pair] != nil })
-			if !there {
-				r.since, r.sent = now, now
-				e.install(d, r, nil)
-			}
+			wanted = append(wanted, ends{p, at, where}, ends{pair{src: p.dst, dst: p.src, vlan: p.vlan}, where, at})
+		}
+	}
+	w.mu.Unlock()
+	d := &flow.Decision{}
+	for _, x := range wanted {
+		there := false
+		e.routes.with(x.pair, func(m map[pair]*route) { there = m[x.pair] != nil })
+		if there {
+			continue
+		}
+		if r := e.compute(x.pair, x.from, x.to, nil); r != nil {
+			r.since, r.sent = now.UnixNano(), now.UnixNano()
+			e.install(d, r, nil)
 		}
 	}
 	if d.Empty() {

@@ -7,7 +7,9 @@ type programmer struct {
 	idle uint16 // seconds
 }
 
-// cookie returns the cookie of a route's entries.
+// cookie returns the cookie of a route's entries. Its number is made of the
+// pair, so it is the same for all instances and in every run: whoever programs
+// a pair overwrites what another has, and adds nothing beside it.
 func (p pair) cookie() flow.Cookie { return flow.NewCookie(flow.OwnerRoutes, 0, p.id()) }
 
 // entry appends the entry of one hop. The last hop rewrites; the first asks to
@@ -18,6 +20,8 @@ func (g programmer) entry(d *flow.Decision, r, old *route, i int) {
 		command := flow.Add
 		if old.hasGroup(h.sw) {
 			command = flow.Modify
+		} else { // one that is not known of would make the switch refuse ours
+			d.Group(h.sw, flow.GroupMod{Command: flow.Delete, Group: flow.Group{ID: r.id()}})
 		}
 		d.Group(h.sw, flow.GroupMod{Command: command, Group: r.group(i)})
 	}
@@ -134,16 +138,33 @@ func (g programmer) remove(d *flow.Decision, old, r *route) {
 		}
 	}
 	for k := range old.keys() {
-		if kept[k] {
-			continue
+		if !kept[k] {
+			g.removeHop(d, old.pair, k)
 		}
-		m := d.AddFlow(k.sw)
-		m.Command = flow.DeleteStrict
-		m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = priorityRoute, old.cookie(), old.match(k.in)
 	}
 	for i, alt := range old.detours {
 		if alt.out != 0 && !groups[old.hops[i].sw] {
 			d.Group(old.hops[i].sw, flow.GroupMod{Command: flow.Delete, Group: flow.Group{ID: old.id()}})
 		}
 	}
+}
+
+// removeHops appends the deletion of entries of a pair, but for those that r,
+// which may be nil, needs.
+func (g programmer) removeHops(d *flow.Decision, p pair, list []hop, r *route) {
+	var kept map[hop]bool
+	if r != nil {
+		kept = r.keys()
+	}
+	for _, h := range list {
+		if !kept[hop{sw: h.sw, in: h.in}] {
+			g.removeHop(d, p, h)
+		}
+	}
+}
+
+func (g programmer) removeHop(d *flow.Decision, p pair, h hop) {
+	m := d.AddFlow(h.sw)
+	m.Command = flow.DeleteStrict
+	m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = priorityRoute, p.cookie(), p.match(h.in)
 }

@@ -1,10 +1,7 @@
 package forwarding
 
 import (
-	"context"
-	"fmt"
-	"sort"
-	"strconv"
+	"slices"
 	"time"
 
 	"weft/api"
@@ -12,34 +9,40 @@ import (
 )
 
 // converged moves the routes that a lost link carried to other paths, egress
-// first, and removes those for which there is none.
+// first, and removes those for which there is none. With several instances of
+// paths it is called for each; those that are not of one mind yet are asked
+// again when they say that they have converged.
 func (e *engine) converged(ev *api.PathsConverged) {
-	if len(ev.Lost) == 0 {
+	now := e.now()
+	e.links.converged(ev, now)
+	e.rescue(now)
+}
+
+// linkChanged takes what discovery says of a link. What is lost is acted upon
+// when paths are computed without it.
+func (e *engine) linkChanged(ev *api.LinkChanged) {
+	now := e.now()
+	e.links.changed(ev, now)
+	e.adoption.news(now)
+}
+
+// patience is how long a path over a link that is lost, or none although there
+// are links, is taken for that of somebody who has not heard yet.
+const patience = 3 * time.Second
+
+// rescue moves this instance's routes that need a link that was lost lately.
+func (e *engine) rescue(now time.Time) {
+	lost := e.links.losses(now)
+	if lost == nil {
 		return
 	}
-	began := time.Now()
 	var hit []*route
-	lost := make(map[flow.Location]bool, 2*len(ev.Lost))
-	for _, l := range ev.Lost {
-		lost[l.Src.Flow()], lost[l.Dst.Flow()] = true, true
-	}
 	e.routes.each(func(r *route) {
-		for _, h := range r.hops[:len(r.hops)-1] {
-			if lost[flow.Location{Switch: h.sw, Port: h.out}] {
-				hit = append(hit, r)
-				return
-			}
-		}
-		for _, alt := range r.detours {
-			for _, h := range alt.hops {
-				if lost[flow.Location{Switch: h.sw, Port: h.out}] {
-					hit = append(hit, r)
-					return
-				}
-			}
+		if r.crosses(lost) && e.replicas.owns(r.pair) {
+			hit = append(hit, r)
 		}
 	})
-	e.move(hit, began, "link lost", func(r *route) (from, to flow.Location) { return r.ends() })
+	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
 }
 
 // ends returns the ports of the sender and of the receiver.
@@ -47,22 +50,60 @@ func (r *route) ends() (from, to flow.Location) {
 	return flow.Location{Switch: r.first().sw, Port: r.first().in}, flow.Location{Switch: r.last().sw, Port: r.last().out}
 }
 
-// move programs routes anew between the ends that at says.
-func (e *engine) move(list []*route, began time.Time, reason string, at func(*route) (from, to flow.Location)) {
-	if len(list) == 0 {
+// sameWay reports whether two routes of a pair have the same entries.
+func (r *route) sameWay(o *route) bool {
+	return slices.Equal(r.hops, o.hops) && slices.Equal(r.rewrite, o.rewrite) &&
+		slices.EqualFunc(r.detours, o.detours, func(a, b detour) bool { return a.out == b.out && slices.Equal(a.hops, b.hops) })
+}
+
+// relocation is routes that need new paths, and why.
+type relocation struct {
+	routes []*route
+	began  time.Time
+	reason string
+	// ends says between which ports; none means where they are, equal ones that
+	// the route is to go. nil: where they are.
+	ends func(*route) (from, to flow.Location)
+	// lost is ports of links that are not to be used: a path over one, or none
+	// although other links would do, leaves the route as it is for now.
+	lost map[flow.Location]bool
+	// strays is entries that are to go, by pair. Those routes are sent again
+	// even if they stay as they are.
+	strays map[pair][]hop
+}
+
+// move programs routes anew and tells of it.
+func (e *engine) move(x relocation) {
+	if len(x.routes) == 0 {
 		return
 	}
 	d := &flow.Decision{}
-	events := make([]*api.RouteChanged, 0, len(list))
-	now := began.UnixNano()
-	for _, old := range list {
-		from, to := at(old)
+	var events []*api.RouteChanged
+	var reach map[flow.DPID]flow.DPID
+	for _, old := range x.routes {
+		from, to := old.ends()
+		if x.ends != nil {
+			from, to = x.ends(old)
+		}
 		var r *route
 		if from != to {
 			r = e.compute(old.pair, from, to, old.rewrite)
 		}
+		strays, again := x.strays[old.pair]
+		switch {
+		case r != nil && (r.crosses(x.lost) || r.sameWay(old) && !again):
+			continue
+		case r == nil && from != to && x.lost != nil:
+			if reach == nil {
+				reach = e.links.reach(x.lost)
+			}
+			if at, linked := reach[from.Switch]; linked && at == reach[to.Switch] {
+				continue
+			}
+		}
 		if r != nil {
-			r.since, r.sent, r.moved = old.since, now, old.moved+1
+			r.since, r.sent, r.moved = old.since, max(x.began.UnixNano(), old.sent+1), old.moved+1 // clocks differ
+			r.among = e.replicas.changes.Load()
 		}
 		if !e.replace(old, r) {
 			continue // a packet was faster
@@ -71,22 +112,41 @@ func (e *engine) move(list []*route, began time.Time, reason string, at func(*ro
 		if r == nil {
 			about, change = old, "removed"
 			e.count.lost.Add(1)
+			e.shareGone(old, max(x.began.UnixNano(), old.sent+1))
 		} else {
-			e.program.add(d, r, old, nil)
+			if again {
+				e.program.add(d, r, nil, nil) // its groups may be gone
+			} else {
+				e.program.add(d, r, e.certain(old), nil)
+			}
 			e.count.rerouted.Add(1)
+			e.share(r)
 		}
 		e.program.remove(d, old, r)
-		events = append(events, &api.RouteChanged{Route: about.message(), Change: change, Reason: reason})
+		e.program.removeHops(d, old.pair, strays, r)
+		events = append(events, &api.RouteChanged{Route: about.message(), Change: change, Reason: x.reason})
+	}
+	if len(events) == 0 {
+		return
 	}
 	if _, err := e.send(d); err != nil {
-		e.log.Error("routes not programmed", "routes", len(list), "error", err)
+		e.log.Error("routes not programmed", "routes", len(events), "error", err)
 	}
-	took := time.Since(began)
+	took := e.now().Sub(x.began)
 	for _, ev := range events {
 		ev.TookUs = uint64(took.Microseconds())
 		e.publish(ev)
 	}
-	e.log.Info("routes moved", "routes", len(list), "reason", reason, "took", took)
+	e.log.Info("routes moved", "routes", len(events), "reason", x.reason, "took", took)
+}
+
+// certain returns a route if its groups are certainly on the switches: other
+// instances, if there have been any since, may have removed them.
+func (e *engine) certain(r *route) *route {
+	if r != nil && e.replicas.alone() && r.among == e.replicas.changes.Load() {
+		return r
+	}
+	return nil
 }
 
 // replace puts r, or nothing, in the place of old, if old is still there.
@@ -104,115 +164,21 @@ func (e *engine) replace(old, r *route) (done bool) {
 	return done
 }
 
-// hostChanged moves or removes the routes of a host.
-func (e *engine) hostChanged(ev *api.HostChanged) {
-	mac, err := flow.ParseMAC(ev.Host.Mac)
-	if err != nil {
-		return
-	}
-	if e.cfg.Mode == modeProactive {
-		e.known.update(mac, ev)
-	}
-	switch ev.Change {
-	case "moved", "gone":
-	case "learnt":
-		if e.cfg.Mode == modeProactive {
-			e.connectAll(mac, ev.Host)
-		}
-		return
-	default:
-		return
-	}
-	var hit []*route
+// takenOver looks after the routes that have become this instance's: what
+// befell them while their owner was failing, nobody has dealt with.
+func (e *engine) takenOver() {
+	now := e.now()
+	var cut, astray []*route
 	e.routes.each(func(r *route) {
-		if r.src == mac || r.dst == mac || r.ip.IsValid() && rewritesTo(r.rewrite, mac) {
-			hit = append(hit, r)
+		if !e.replicas.owns(r.pair) {
+			return
+		}
+		if from, to := r.ends(); !e.hosts.agree(r, from, to) {
+			astray = append(astray, r)
+		} else if !e.links.holds(r) {
+			cut = append(cut, r)
 		}
 	})
-	at := ev.Host.At.Flow()
-	e.move(hit, time.Now(), "host "+ev.Change, func(r *route) (from, to flow.Location) {
-		if ev.Change == "gone" {
-			return from, to
-		}
-		from, to = r.ends()
-		if r.src == mac {
-			from = at
-		} else {
-			to = at
-		}
-		return from, to
-	})
-}
-
-func rewritesTo(list []flow.Action, mac flow.MAC) bool {
-	for _, a := range list {
-		if a == flow.SetEthDst(mac) {
-			return true
-		}
-	}
-	return false
-}
-
-// flowRemoved forgets a route whose first entry was idle for too long; its
-// others are so too.
-func (e *engine) flowRemoved(ev *api.FlowRemoved) {
-	_, entry, err := ev.Flow.Entry()
-	if err != nil || entry.Cookie.Owner() != flow.OwnerRoutes || ev.Reason == "delete" {
-		return
-	}
-	p, in, ok := pairOf(&entry.Match)
-	if !ok {
-		return
-	}
-	sw, _ := flow.ParseDPID(ev.Flow.Dpid)
-	var gone *route
-	e.routes.with(p, func(m map[pair]*route) {
-		if r := m[p]; r != nil && r.first().sw == sw && r.first().in == in {
-			gone = r
-			delete(m, p)
-		}
-	})
-	if gone == nil {
-		return
-	}
-	e.count.idle.Add(1)
-	if gone.protected() {
-		d := &flow.Decision{}
-		e.program.remove(d, gone, nil)
-		if _, err := e.send(d); err != nil {
-			e.log.Warn("idle route not removed", "error", err)
-		}
-	}
-	e.publish(&api.RouteChanged{Route: gone.message(), Change: "removed", Reason: "idle"})
-}
-
-// switchError gives up a route of which a switch has refused an entry: its
-// packets come to the controller one by one, and each is delivered.
-func (e *engine) switchError(ev *api.SwitchError) {
-	v, err := strconv.ParseUint(ev.Cookie, 16, 64)
-	cookie := flow.Cookie(v)
-	if err != nil || cookie.Owner() != flow.OwnerRoutes {
-		return
-	}
-	e.count.refused.Add(1)
-	var failed *route
-	e.routes.each(func(r *route) {
-		if r.id() == cookie.ID() {
-			failed = r
-		}
-	})
-	if failed == nil {
-		return
-	}
-	e.publish(&api.RouteChanged{Route: failed.message(), Change: "failed", Reason: fmt.Sprintf("switch %s: %s", ev.Dpid, ev.Text)})
-}
-
-func (e *engine) listRoutes(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
-	resp := &api.ListRoutesResponse{}
-	e.routes.each(func(r *route) { resp.Routes = append(resp.Routes, r.message()) })
-	sort.Slice(resp.Routes, func(i, j int) bool {
-		a, b := resp.Routes[i], resp.Routes[j]
-		return a.Src < b.Src || a.Src == b.Src && (a.Dst < b.Dst || a.Dst == b.Dst && a.Vlan < b.Vlan)
-	})
-	return resp, nil
+	e.move(relocation{routes: astray, began: now, reason: "host moved", ends: e.hosts.ends})
+	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
 }

@@ -98,6 +98,7 @@ type route struct {
 	since   int64    // ns
 	sent    int64    // when it was last programmed, ns
 	moved   uint32   // reroutes
+	among   uint32   // replicas.changes when this instance programmed it; 0 if another has
 }
 
 func (r *route) first() hop { return r.hops[0] }

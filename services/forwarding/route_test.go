@@ -267,7 +267,7 @@ func TestAdoption(t *testing.T) {
 	observe := func(e *engine) {
 		for from, to := range net.links {
 			if !net.down[from] {
-				e.adoption.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(from), Dst: api.NewLocation(to), State: "up"}})
+				e.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(from), Dst: api.NewLocation(to), State: "up"}})
 			}
 		}
 		for sw, table := range net.table {

@@ -6,6 +6,7 @@ package forwarding
 
 import (
 	"context"
+	"sync"
 
 	"weft"
 	"weft/api"
@@ -18,13 +19,14 @@ func Spec() weft.Spec {
 		Name:   "forwarding",
 		Doc:    "programs paths between hosts, answers ARP and ND, floods on a tree",
 		Serves: weft.Methods(api.ListRoutes, api.GetFlooding),
-		Calls:  weft.Methods(api.Send, api.FindPath, api.GetTree, api.SetStanding, api.ReadGroups),
+		Calls:  weft.Methods(api.Send, api.FindPath, api.GetTree, api.SetStanding, api.ReadGroups, api.Observe),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
-			api.PathsConvergedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent),
-		Publishes: weft.Subjects(api.RouteChangedEvent),
+			api.PathsConvergedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
+			api.RoutesSharedEvent),
+		Publishes: weft.Subjects(api.RouteChangedEvent, api.RoutesSharedEvent),
 		Stage:     true,
 		Class:     weft.Latency,
-		Scale:     weft.PerPartition,
+		Scale:     weft.Any,
 		Config:    defaults(),
 		Run:       run,
 	}
@@ -48,6 +50,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	e.readGroups = func(dpid string) (*api.ReadGroupsResponse, error) {
 		return weft.Call(ctx, env, api.ReadGroups, &api.ReadGroupsRequest{Dpid: dpid})
 	}
+	e.observe = func(dpids []string) ([]string, error) {
+		resp, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Dpids: dpids})
+		return resp.GetDpids(), err
+	}
 	e.count.register(env.Metric, e)
 	f := newFlooding(e, cfg.Settle)
 	f.tree = func(ctx context.Context) (*api.Tree, error) {
@@ -61,7 +67,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.switchChanged(ev); f.switchChanged(ev) })
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, ev *api.PortChanged) { e.portChanged(ev); f.changed() })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) { e.roleChanged(ev); f.changed() })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.adoption.linkChanged(ev) })
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.linkChanged(ev) })
 	weft.On(env, api.PathsConvergedEvent, func(_ context.Context, ev *api.PathsConverged) {
 		e.converged(ev)
 		if ev.TreeChanged {
@@ -72,31 +78,51 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { e.observed(ev); f.observed(ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { e.flowRemoved(ev) })
 	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, ev *api.SwitchError) { e.switchError(ev) })
+	weft.On(env, api.RoutesSharedEvent, func(_ context.Context, ev *api.RoutesShared) {
+		e.shared(ev)
+		if ev.Flooding != nil {
+			f.told(ev.Flooding)
+		}
+	})
+	var grouping sync.Mutex
+	regroup := func() {
+		grouping.Lock()
+		defer grouping.Unlock()
+		index, count := weft.Replicas(env)
+		e.regroup(f, index, count)
+	}
+	weft.OnReplicas(env, func(int, int) { regroup() })
 	weft.Handle(env, api.ListRoutes, e.listRoutes)
 	weft.Handle(env, api.GetFlooding, f.get)
+	e.askAgain() // for what was programmed before this instance was started
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
-	go e.housekeep(ctx)
+	regroup()
+	var working sync.WaitGroup
+	working.Go(func() { e.housekeep(ctx) })
+	working.Go(func() {
+		e.sharing.run(ctx, func(m *api.RoutesShared) { weft.Publish(env, api.RoutesSharedEvent, m) })
+	})
+	defer working.Wait()
 	return f.run(ctx)
 }
 
 // runLearning is the learning mode: every switch by itself, no other service
-// needed.
+// needed. Several instances each know the hosts whose packets come to them, and
+// flood to others.
 func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
+	m := &missing{switches: map[flow.DPID]bool{}, log: env.Log, send: func(d *flow.Decision) error {
+		_, err := weft.Call(ctx, env, api.Send, d)
+		return err
+	}}
+	m.replicas.set(0, 1)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc {
 		l := &learner{sw: sw, idle: uint16(cfg.IdleTimeout.Seconds())}
 		return l.packet
 	})
-	weft.On(env, api.SwitchChangedEvent, func(ctx context.Context, ev *api.SwitchChanged) {
-		if sw, err := flow.ParseDPID(ev.Switch.Dpid); err == nil && ev.Switch.Connected {
-			d := &flow.Decision{}
-			d.AddFlow(sw).Entry = missEntry(d)
-			if _, err := weft.Call(ctx, env, api.Send, d); err != nil {
-				env.Log.Warn("table miss not installed", "dpid", sw, "error", err)
-			}
-		}
-	})
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { m.switchChanged(ev) })
+	weft.OnReplicas(env, m.regroup)
 	ignore(env, api.PortChangedEvent)
 	ignore(env, api.PortRoleChangedEvent)
 	ignore(env, api.LinkChangedEvent)
@@ -105,6 +131,7 @@ func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 	ignore(env, api.FlowsObservedEvent)
 	ignore(env, api.FlowRemovedEvent)
 	ignore(env, api.SwitchErrorEvent)
+	ignore(env, api.RoutesSharedEvent)
 	weft.Handle(env, api.ListRoutes, func(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
 		return &api.ListRoutesResponse{}, nil
 	})
@@ -116,13 +143,4 @@ func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 // what any mode needs.
 func ignore[E any](env *weft.Env, s api.Subject[E]) {
 	weft.On(env, s, func(context.Context, *E) {})
-}
-
-// missEntry is the table miss: what no entry matches goes to the controller
-// (OpenFlow 1.3.5 §5.4).
-func missEntry(d *flow.Decision) flow.Entry {
-	return flow.Entry{
-		Priority: priorityMiss, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0),
-		Apply: d.Actions(flow.Output(flow.PortController)),
-	}
 }

@@ -83,7 +83,7 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 	e.routes.with(p, func(m map[pair]*route) {
 		r := m[p]
 		fresh = r != nil && in.Time-r.sent < recently && r.last() == hop{to.Switch, r.last().in, to.Port} && r.first().sw == from.Switch && r.first().in == from.Port
-		full = r == nil && len(m) >= e.cfg.MaxRoutes/len(e.routes.shards)+1
+		full = r == nil && len(m) >= e.perShard()
 	})
 	if fresh || full {
 		if full {
@@ -108,22 +108,28 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 	e.install(d, r, func() { deliver(d, in.Data, to, rewrite) })
 }
 
+// perShard is how many routes each part of the table may hold.
+func (e *engine) perShard() int { return e.cfg.MaxRoutes/len(e.routes.shards) + 1 }
+
 // install stores a route and appends its programming.
 func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	var old *route
+	r.among = e.replicas.changes.Load()
 	e.routes.with(r.pair, func(m map[pair]*route) {
 		if old = m[r.pair]; old != nil {
-			r.since, r.moved = old.since, old.moved
+			r.since, r.sent, r.moved = old.since, max(r.sent, old.sent), old.moved
 		}
 		m[r.pair] = r
 	})
-	e.program.add(d, r, old, release)
+	e.program.add(d, r, e.certain(old), release)
+	if old == nil {
+		e.count.routes.Add(1)
+		old = e.adoption.take(r.pair)
+	}
 	if old != nil {
 		e.program.remove(d, old, r)
-	} else {
-		e.count.routes.Add(1)
-		e.adoption.forget(r.pair)
 	}
+	e.share(r)
 }
 
 // compute returns the route of a pair between two ports, nil if there is no

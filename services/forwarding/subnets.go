@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
 	"weft/flow"
 	"weft/packet"
 )
@@ -156,9 +155,14 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 // learnt releases the packets that are held for a sender that has just made
 // itself known.
 func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
-	if len(e.subnets) == 0 || in.Src == (flow.Location{}) {
-		return
+	if len(e.subnets) > 0 && in.Src != (flow.Location{}) {
+		e.release(d, a, in.Src, in.Key.EthSrc, in.Time)
 	}
+}
+
+// release sends the packets that are held for an address on to the host that
+// has it.
+func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac flow.MAC, now int64) {
 	h := e.held
 	h.mu.Lock()
 	host := h.dst[a]
@@ -173,9 +177,9 @@ func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
 	}
 	for i := range host.packets {
 		held := &host.packets[i]
-		held.Time, held.Dst, held.DstMAC = in.Time, in.Src, in.Key.EthSrc
+		held.Time, held.Dst, held.DstMAC = now, at, mac
 		k := &held.Key
-		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, in.Key.EthSrc))
+		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, mac))
 	}
 }
 
@@ -190,19 +194,4 @@ func (h *holding) expire(now int64, c *counters) {
 			delete(h.dst, a)
 		}
 	}
-}
-
-// message describes a route for people.
-func (r *route) message() *api.Route {
-	m := &api.Route{
-		Src: r.src.String(), Dst: r.dst.String(), Vlan: uint32(r.vlan &^ flow.VLANPresent), Protected: r.protected(),
-		Since: time.Unix(0, r.since).UTC().Format(time.RFC3339), Reroutes: r.moved,
-	}
-	if r.ip.IsValid() {
-		m.Dst = r.ip.String()
-	}
-	for _, h := range r.hops {
-		m.Hops = append(m.Hops, &api.Hop{Dpid: h.sw.String(), InPort: uint32(h.in), OutPort: uint32(h.out)})
-	}
-	return m
 }

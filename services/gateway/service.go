@@ -24,6 +24,14 @@ type Process struct {
 	Started  time.Time
 	Pipeline func() []string // the stages in order; asked once the services run
 	Metrics  http.Handler    // serves the figures of all services; nil for none
+	Plans    Plans           // nil: the controller is one process without a plan
+}
+
+// Plans is the plan in force and the processes that carry it out.
+type Plans interface {
+	ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error)
+	GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error)
+	ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error)
 }
 
 // Spec declares the service.
@@ -31,7 +39,7 @@ func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:   "gateway",
 		Doc:    "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves: weft.Methods(api.GetInfo),
+		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan),
 		Calls: weft.Methods(
 			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadPortStats, api.ReadTableStats,
 			api.ListLinks, api.ListPortRoles,
@@ -47,10 +55,11 @@ func Spec(p Process) weft.Spec {
 			api.PathsConvergedEvent,
 			api.RouteChangedEvent,
 			api.FlowsObservedEvent, api.FlowFailedEvent),
-		Class:  weft.Latency,
-		Scale:  weft.Any,
-		Config: defaults(),
-		Run:    func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
+		Listens: true,
+		Class:   weft.Latency,
+		Scale:   weft.Any,
+		Config:  defaults(),
+		Run:     func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
 	}
 }
 
@@ -72,10 +81,12 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	info := func(context.Context, *api.GetInfoRequest) (*api.Info, error) {
 		return describe(p, weft.Specs(env)), nil
 	}
-	s.calls = newCalls(append(offered(env), rpc{
-		name: api.GetInfo.Name, request: func() any { return new(api.GetInfoRequest) },
-		call: func(ctx context.Context, req any) (any, error) { return info(ctx, req.(*api.GetInfoRequest)) },
-	}), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
+	plans := p.Plans
+	if plans == nil {
+		plans = onePlan{p}
+	}
+	s.calls = newCalls(append(offered(env), itself(api.GetInfo, info), itself(api.ListWorkers, plans.ListWorkers),
+		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan)), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	if err := s.calls.missing(); err != nil {
 		return err
 	}
@@ -93,6 +104,9 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	follow(env, s.stream, api.FlowsObservedEvent)
 	follow(env, s.stream, api.FlowFailedEvent)
 	weft.Handle(env, api.GetInfo, info)
+	weft.Handle(env, api.ListWorkers, plans.ListWorkers)
+	weft.Handle(env, api.GetPlan, plans.GetPlan)
+	weft.Handle(env, api.ApplyPlan, plans.ApplyPlan)
 
 	l, err := s.listen()
 	if err != nil {
@@ -124,6 +138,14 @@ func forward[Req, Resp any](env *weft.Env, m api.Method[Req, Resp]) rpc {
 	return rpc{
 		name: m.Name, request: func() any { return new(Req) },
 		call: func(ctx context.Context, req any) (any, error) { return weft.Call(ctx, env, m, req.(*Req)) },
+	}
+}
+
+// itself offers a method of the gateway itself.
+func itself[Req, Resp any](m api.Method[Req, Resp], h func(context.Context, *Req) (*Resp, error)) rpc {
+	return rpc{
+		name: m.Name, request: func() any { return new(Req) },
+		call: func(ctx context.Context, req any) (any, error) { return h(ctx, req.(*Req)) },
 	}
 }
 

@@ -27,7 +27,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 func (t *table) age(now int64, d *flow.Decision) {
 	age := int64(t.cfg.Age)
 	t.all(func(h *host) {
-		seen := h.seen.Load()
+		seen := max(h.seen.Load(), h.spared)
 		silent := now - seen
 		if silent >= age {
 			t.remove(h)

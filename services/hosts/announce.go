@@ -67,6 +67,9 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 	list = t.news.take(list)
 	for i, h := range list {
 		t.mu.Lock()
+		if h.changed() {
+			t.book.note(h)
+		}
 		events := h.news()
 		t.mu.Unlock()
 		for _, e := range events {
@@ -77,20 +80,28 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 	return list
 }
 
+// changed reports whether a host is not what was last published of it, or kept
+// of it by an earlier run.
+func (h *host) changed() bool {
+	now := h.state()
+	return h.published == nil || h.gone.Load() || h.published.at != now.at || !slices.Equal(h.published.addresses, now.addresses)
+}
+
 // news returns the events that lead from what was published to what is.
 func (h *host) news() (events []*api.HostChanged) {
-	msg := h.message()
-	now := &published{at: h.at.Load().Location, addresses: slices.Concat(msg.Ipv4, msg.Ipv6)}
+	msg, now := h.message(), h.state()
 	old := h.published
 	add := func(change string, from *api.Location) {
 		events = append(events, &api.HostChanged{Host: msg, Change: change, From: from})
 	}
+	repeat := h.repeat && !h.gone.Load()
+	h.repeat = false
 	switch {
 	case h.gone.Load() && old == nil:
 	case h.gone.Load():
 		add("gone", nil)
 		now = nil
-	case old == nil:
+	case old == nil, repeat && old.at == now.at:
 		add("learnt", nil)
 	default:
 		if old.at != now.at {
@@ -102,6 +113,19 @@ func (h *host) news() (events []*api.HostChanged) {
 	}
 	h.published = now
 	return events
+}
+
+// state returns what of a host is worth an event.
+func (h *host) state() *published {
+	p := &published{at: h.at.Load().Location}
+	for _, v6 := range []bool{false, true} {
+		for _, a := range h.addresses {
+			if a.ip.Is6() == v6 {
+				p.addresses = append(p.addresses, a.ip.String())
+			}
+		}
+	}
+	return p
 }
 
 // message returns the host as others see it.

@@ -37,7 +37,10 @@ type host struct {
 	quarantine int64   // until then it may not move
 	asked      int64   // when it was last asked whether it is still there
 	published  *published
-	queued     bool // in the announcer's queue
+	queued     bool  // in the announcer's queue
+	spared     int64 // of an earlier run: not to be given up as silent since before
+	repeat     bool  // of an earlier run: to be published again once its port is there
+	page       *page // where it is kept for the next run
 }
 
 // An address is an IP address of a host, and when the host last said so.

@@ -20,10 +20,14 @@ type place struct {
 
 // attached is a switch.
 type attached struct {
-	gone   bool
-	since  int64 // of gone
-	places map[flow.Port]*place
+	gone    bool
+	awaited bool  // hosts of an earlier run are there; it has not connected yet
+	since   int64 // of gone, or of awaited
+	places  map[flow.Port]*place
 }
+
+// away reports whether hosts at the switch are to be given up if it stays so.
+func (a *attached) away() bool { return a.gone || a.awaited }
 
 // alive reports whether hosts at the place can be heard and reached.
 func (p *place) alive() bool {
@@ -35,7 +39,7 @@ func (p *place) lost(cfg *Config, now int64) bool {
 	switch {
 	case p.role == flow.RoleLink:
 		return true
-	case p.sw.gone:
+	case p.sw.away():
 		return now-p.sw.since >= int64(cfg.SwitchGrace)
 	case p.down:
 		return now-p.since >= int64(cfg.PortGrace)
@@ -72,8 +76,8 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.attached(sw)
-	if a.gone == connected {
-		a.gone, a.since = !connected, now
+	if a.gone == connected || a.awaited {
+		a.gone, a.awaited, a.since = !connected, false, now
 	}
 	if !connected {
 		t.evicting.at(now + int64(t.cfg.SwitchGrace))
@@ -87,6 +91,19 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 	for n, p := range a.places {
 		if !listed[n] {
 			t.lower(now, p)
+		}
+		t.repeat(p)
+	}
+}
+
+// repeat has the hosts of an earlier run published again whose port is there.
+func (t *table) repeat(p *place) {
+	if !p.alive() || p.sw.awaited {
+		return
+	}
+	for h := range p.hosts {
+		if h.repeat {
+			t.news.add(h)
 		}
 	}
 }
@@ -106,6 +123,7 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 		t.lower(now, p)
 	default:
 		p.down = false
+		t.repeat(p)
 	}
 }
 
@@ -140,6 +158,7 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 			t.remove(h)
 		}
 	}
+	t.repeat(p)
 }
 
 // evict gives up the hosts at places that are lost, and forgets places
@@ -151,7 +170,7 @@ func (t *table) evict(now int64) {
 				for h := range p.hosts {
 					t.remove(h)
 				}
-			} else if len(p.hosts) > 0 && p.sw.gone {
+			} else if len(p.hosts) > 0 && p.sw.away() {
 				t.evicting.at(p.sw.since + int64(t.cfg.SwitchGrace))
 			} else if len(p.hosts) > 0 && p.down {
 				t.evicting.at(p.since + int64(t.cfg.PortGrace))
@@ -160,7 +179,7 @@ func (t *table) evict(now int64) {
 				delete(a.places, n)
 			}
 		}
-		if len(a.places) == 0 && a.gone && now-a.since > int64(t.cfg.SwitchGrace)+int64(time.Minute) {
+		if len(a.places) == 0 && a.away() && now-a.since > int64(t.cfg.SwitchGrace)+int64(time.Minute) {
 			delete(t.switches, sw)
 		}
 	}

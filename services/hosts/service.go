@@ -25,6 +25,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.Send),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent),
 		Publishes:  weft.Subjects(api.HostChangedEvent),
+		Buckets:    []string{"hosts"},
 		Stage:      true,
 		Class:      weft.Latency,
 		Scale:      weft.Single,
@@ -40,6 +41,16 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	env.Metric.Gauge("hosts", "Hosts known.", func() float64 { return float64(t.size()) })
 	env.Metric.Gauge("events_waiting", "Hosts whose changes are not published yet.", func() float64 { return float64(t.news.waiting()) })
+	kept, err := weft.State(env, "hosts")
+	if err != nil {
+		return err
+	}
+	s := &shelf{bucket: kept}
+	if err := s.load(ctx, now(), t, func(key string, err error) {
+		env.Log.Warn("host of an earlier run not read", "key", key, "error", err)
+	}); err != nil {
+		return err
+	}
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
@@ -68,6 +79,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { announce(ctx, env, t) })
+	work.Go(func() { keep(ctx, env, s, t) })
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -81,9 +93,40 @@ func run(ctx context.Context, env *weft.Env) error {
 		if d.Empty() {
 			continue
 		}
-		if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
+		if err := send(ctx, env, d); err != nil && ctx.Err() == nil {
 			failed.Add(float64(len(d.Outs)))
 			env.Log.Debug("questions to hosts not sent", "error", err)
+		}
+	}
+}
+
+// send has questions sent, soon or not at all: they are asked again, and while
+// the southbound is away other things are to be done.
+func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := weft.Call(ctx, env, api.Send, d)
+	return err
+}
+
+// keep writes what has changed every second until ctx ends, and what is left
+// then.
+func keep(ctx context.Context, env *weft.Env, s *shelf, t *table) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			if err := s.save(last, t); err != nil {
+				env.Log.Warn("last changes of hosts not kept", "error", err)
+			}
+			return
+		case <-tick.C:
+		}
+		if err := s.save(ctx, t); err != nil && ctx.Err() == nil {
+			env.Log.Warn("hosts not kept: they may be unknown after a restart", "error", err)
 		}
 	}
 }

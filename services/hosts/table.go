@@ -23,6 +23,7 @@ type table struct {
 	links    map[flow.Location]bool // ports that are links
 	claims   map[claimKey]*claim
 	count    int
+	book     book
 	// Before these times nothing happens by itself.
 	judging, evicting, ageing deadline
 }

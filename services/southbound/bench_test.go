@@ -31,8 +31,8 @@ func learner(tb testing.TB, v openflow.Version) *session {
 	}
 	h := newHub(*defaults(), 1, slog.New(slog.DiscardHandler))
 	h.switchChanged = func(*api.SwitchChanged) {}
-	h.open = func(dpid) stage {
-		return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	h.open = func(dpid, func(*flow.Decision)) pipeline {
+		return stageOf(func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 			m := d.AddFlow(in.Switch)
 			m.Entry.Priority, m.Entry.IdleTimeout, m.Entry.Cookie = 10, 60, 7
 			m.Entry.Match.Set = flow.FieldInPort.Bit() | flow.FieldEthDst.Bit() | flow.FieldEthSrc.Bit()
@@ -43,7 +43,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 			m.Entry.Apply = d.Actions(flow.Output(2))
 			d.PacketOut(in.Switch, flow.PacketOut{BufferID: in.BufferID, InPort: in.Key.InPort, Actions: m.Entry.Apply, Data: in.Data})
 			return flow.Done
-		}
+		})
 	}
 	s := h.admit(ends[0])
 	s.version, s.dpid = v, 1
@@ -130,3 +130,10 @@ func BenchmarkPacketIn(b *testing.B) {
 		})
 	}
 }
+
+// stageOf makes a pipeline of a function.
+type stageOf func(*flow.PacketIn, *flow.Decision) flow.Verdict
+
+func (f stageOf) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict { return f(in, d) }
+func (stageOf) Flush()                                                    {}
+func (stageOf) Close()                                                    {}

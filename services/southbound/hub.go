@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"weft/api"
+	"weft/flow"
 )
 
 // hub is all sessions, and what is remembered of the switches that had one.
@@ -26,7 +27,7 @@ type hub struct {
 	spaces workspaces
 
 	// What the rest of the system sees, set before serve.
-	open          func(dpid) stage
+	open          func(dpid, func(*flow.Decision)) pipeline
 	switchChanged func(*api.SwitchChanged)
 	portChanged   func(*api.PortChanged)
 	flowRemoved   func(*api.FlowRemoved)
@@ -223,7 +224,7 @@ func (h *hub) record(sw dpid) *record {
 
 // join makes the switch known to the system.
 func (h *hub) join(s *session) error {
-	s.pipeline = h.open(s.dpid)
+	s.pipeline = h.open(s.dpid, s.later)
 	s.mu.Lock()
 	s.since = time.Now()
 	s.mu.Unlock()

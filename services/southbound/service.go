@@ -11,6 +11,7 @@ import (
 
 	"weft"
 	"weft/api"
+	"weft/flow"
 )
 
 // Spec declares the service.
@@ -36,7 +37,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	h := newHub(*cfg, epoch, env.Log)
-	h.open = func(sw dpid) stage { return stage(weft.Pipeline(env, sw)) }
+	h.open = func(sw dpid, later func(*flow.Decision)) pipeline { return weft.OpenPipeline(env, sw, later) }
 	h.switchChanged = func(e *api.SwitchChanged) { weft.Publish(env, api.SwitchChangedEvent, e) }
 	h.portChanged = func(e *api.PortChanged) { weft.Publish(env, api.PortChangedEvent, e) }
 	h.flowRemoved = func(e *api.FlowRemoved) { weft.Publish(env, api.FlowRemovedEvent, e) }

@@ -20,8 +20,12 @@ import (
 
 type dpid = flow.DPID
 
-// stage is the pipeline of one switch.
-type stage func(*flow.PacketIn, *flow.Decision) flow.Verdict
+// pipeline is the pipeline opened for one session.
+type pipeline interface {
+	Packet(*flow.PacketIn, *flow.Decision) flow.Verdict
+	Flush()
+	Close()
+}
 
 // session is the connection of one switch. One goroutine reads it and runs the
 // pipeline for its packets; any goroutine may send.
@@ -54,10 +58,12 @@ type session struct {
 	over     chan struct{}          // closed when the identity is free again
 
 	// Only of the reading goroutine, and used again for each packet.
-	pipeline stage
+	pipeline pipeline
 	batch    batchCounts
 	xidNext  uint32
 	xidsLeft uint32
+
+	late late // only of the goroutine that brings decisions of other processes
 }
 
 // batchCounts are added to counts once per batch.
@@ -101,6 +107,7 @@ func (s *session) run() (err error) {
 	}
 	defer func() {
 		s.ending.Store(true)
+		s.pipeline.Close()
 		s.hub.leave(s, s.cause(err))
 	}()
 	return s.receive()
@@ -165,6 +172,7 @@ func (s *session) receive() error {
 // flush sends what the batch has gathered for this switch.
 func (s *session) flush() error {
 	s.count.add(&s.batch)
+	s.pipeline.Flush()
 	ws := s.in.ws
 	if len(ws.scratch) == 0 {
 		return nil
@@ -242,8 +250,7 @@ func (s *session) packetIn(msg []byte) error {
 	}
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
 	d.Reset()
-	s.pipeline(in, d)
-	if len(d.Ops) == 0 {
+	if s.pipeline.Packet(in, d) == flow.Away || len(d.Ops) == 0 {
 		return nil
 	}
 	s.hub.emit(s, d)

@@ -100,7 +100,7 @@ type answer struct {
 }
 
 func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	if err := c.usable(ctx, req); err != nil {
+	if err := c.usable(ctx, method, req); err != nil {
 		return nil, err
 	}
 	hctx, cancel := context.WithCancel(c.ctx)
@@ -112,13 +112,9 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	done := make(chan answer, 1)
 	req = bytes.Clone(req)
 	go func() {
-		resp, err := c.peer.handler.Call(hctx, method, req)
-		if err == nil && len(resp) > transport.MaxMessage {
-			err = tooLarge("response", len(resp))
-		}
+		resp, err := transport.Answer(hctx, c.peer.handler, method, req)
 		if err != nil {
-			e := *transport.ErrorOf(err)
-			done <- answer{err: &e}
+			done <- answer{err: &transport.Error{Code: err.Code, Text: err.Text}}
 			return
 		}
 		done <- answer{resp: bytes.Clone(resp)}
@@ -134,7 +130,7 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 }
 
 func (c *conn) Send(ctx context.Context, subject string, data []byte) error {
-	if err := c.usable(ctx, data); err != nil {
+	if err := c.usable(ctx, subject, data); err != nil {
 		return err
 	}
 	c.mu.RLock()
@@ -174,29 +170,23 @@ func (c *conn) deliver() {
 			if !ok || c.peer.ctx.Err() != nil {
 				return
 			}
-			c.peer.handler.Event(c.peer.ctx, e.subject, e.data)
+			transport.Deliver(c.peer.ctx, c.peer.handler, e.subject, e.data)
 		case <-c.peer.ctx.Done():
 			return
 		}
 	}
 }
 
-func (c *conn) usable(ctx context.Context, message []byte) error {
-	switch {
-	case ctx.Err() != nil:
-		return transport.ErrorOf(ctx.Err())
-	case c.ctx.Err() != nil:
+func (c *conn) usable(ctx context.Context, name string, message []byte) error {
+	if err := transport.Sendable(ctx, name, message); err != nil {
+		return err
+	}
+	if c.ctx.Err() != nil {
 		return c.lost()
-	case len(message) > transport.MaxMessage:
-		return tooLarge("message", len(message))
 	}
 	return nil
 }
 
 func (c *conn) lost() error {
 	return transport.Errorf(transport.Unavailable, "the connection to %q is closed", c.peer.address)
-}
-
-func tooLarge(what string, size int) error {
-	return transport.Errorf(transport.ResourceExhausted, "%s of %d octets: at most %d are allowed", what, size, transport.MaxMessage)
 }

@@ -41,8 +41,14 @@ func Test(t *testing.T, open func(*testing.T) (transport.Transport, string)) {
 		{"CloseConnection", testCloseConnection},
 		{"CloseListener", testCloseListener},
 		{"Addresses", testAddresses},
+		{"Restart", testRestart},
+		{"Twice", testTwice},
+		{"Panic", testPanic},
+		{"Names", testNames},
+		{"Mix", testMix},
 	} {
 		t.Run(part.name, func(t *testing.T) {
+			wantNoLeak(t)
 			tr, address := open(t)
 			part.test(t, tr, address)
 		})

@@ -1,0 +1,301 @@
+package bus
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"weft/transport"
+)
+
+const (
+	// busyCheck is how often the listener's side looks whether the peer is
+	// still there while its calls are at work, idleCheck while none is.
+	busyCheck = time.Second
+	idleCheck = 10 * time.Second
+)
+
+// event is one that waits for its handler.
+type event struct {
+	number  uint64
+	subject string
+	data    []byte
+}
+
+// accepted is a connection at the side of the listener.
+type accepted struct {
+	listener *listener
+	out      sender
+	sub      *nats.Subscription
+	in       assembler // of the subscription's goroutine, like the next three
+	received uint64    // number of the last event
+	gap      bool      // events are missing, and the peer knows
+	left     bool      // the peer has said that it closes
+	told     atomic.Uint64
+	handled  atomic.Uint64
+	events   chan event
+
+	ctx    context.Context // of events; ends with the connection
+	cancel context.CancelFunc
+	ending sync.Once
+
+	mu    sync.Mutex // guards those below
+	calls map[uint64]context.CancelFunc
+	away  time.Time // since when the peer cannot be reached
+	epoch uint64    // grows when something may have been lost on the way here
+	timer *time.Timer
+	bye   bool // the peer has closed; events may still wait
+	over  bool // no call is answered any more
+}
+
+// accept takes a new connection.
+func (l *listener) accept(id string) error {
+	up, down := ends(id)
+	c := &accepted{
+		listener: l, out: sender{conn: l.peers.store.conn, subject: down, reply: up},
+		events: make(chan event, transport.Window), calls: map[uint64]context.CancelFunc{},
+	}
+	c.ctx, c.cancel = context.WithCancel(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return context.Canceled
+	}
+	var err error
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sub, err = c.out.conn.Subscribe(up, c.take); err != nil {
+		return err
+	}
+	if err := c.sub.SetPendingLimits(-1, -1); err != nil {
+		return err
+	}
+	c.timer = time.AfterFunc(idleCheck, c.tick)
+	l.accepted[c] = struct{}{}
+	go c.deliver()
+	return nil
+}
+
+// take takes what the peer sends.
+func (c *accepted) take(m *nats.Msg) {
+	if c.left {
+		return
+	}
+	if vacated(m) {
+		c.depart()
+		return
+	}
+	encoded, whole := c.in.take(m.Data)
+	if !whole {
+		return
+	}
+	f, err := parseFrame(encoded)
+	if err != nil {
+		c.listener.peers.store.config.Log.Warn("a peer on the bus sends what cannot be read; is it of another version?", "address", c.listener.address)
+		c.end()
+		return
+	}
+	switch f.kind {
+	case kindCall:
+		c.call(f)
+	case kindCancel:
+		c.giveUp(func(id uint64) bool { return id == f.n[0] })
+	case kindEvent:
+		c.event(f)
+	case kindPing:
+		c.giveUp(func(id uint64) bool { return id < f.n[1] })
+		c.mu.Lock()
+		c.away = time.Time{}
+		c.mu.Unlock()
+		c.state(f.n[0], c.received)
+	case kindBye:
+		c.left = true
+		c.mu.Lock()
+		c.bye = true
+		c.mu.Unlock()
+		c.giveUp(func(uint64) bool { return true })
+		close(c.events) // which ends the connection when they are handled
+		_ = c.sub.Unsubscribe()
+	}
+}
+
+// call starts the handler of a call.
+func (c *accepted) call(f frame) {
+	ctx, cancel := c.ctx, context.CancelFunc(nil)
+	if f.n[1] > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.n[1]-1))
+	} else {
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	id := f.n[0]
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		cancel()
+		return
+	}
+	c.calls[id] = cancel
+	if len(c.calls) == 1 && c.away.IsZero() {
+		c.timer.Reset(busyCheck)
+	}
+	c.mu.Unlock()
+	go func() {
+		resp, err := c.listener.handler.Call(ctx, f.name, f.body)
+		c.mu.Lock()
+		_, wanted := c.calls[id]
+		delete(c.calls, id)
+		c.mu.Unlock()
+		cancel()
+		if !wanted {
+			return
+		}
+		a := frame{kind: kindAnswer, n: [4]uint64{id}, body: resp}
+		if err == nil && len(resp) > transport.MaxMessage {
+			err = tooLarge("response", len(resp))
+		}
+		if err != nil {
+			e := transport.ErrorOf(err)
+			text := e.Text[:min(len(e.Text), transport.MaxMessage)]
+			a.n[1], a.body = uint64(e.Code)+1, []byte(text)
+		}
+		_ = c.out.send(a) // if NATS is lost, the peer knows that the call has failed
+	}()
+}
+
+// giveUp cancels calls.
+func (c *accepted) giveUp(which func(id uint64) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, cancel := range c.calls {
+		if which(id) {
+			delete(c.calls, id)
+			cancel()
+		}
+	}
+}
+
+// event queues an event for its handler. The peer keeps to the window.
+func (c *accepted) event(f frame) {
+	switch number := f.n[0]; {
+	case number <= c.received: // comes again
+	case number > c.received+1:
+		if !c.gap {
+			c.gap = true
+			c.state(number-1, c.received)
+		}
+	default:
+		select {
+		case c.events <- event{number, f.name, f.body}:
+			c.received, c.gap = number, false
+			c.told.Store(number)
+		default:
+			c.listener.peers.store.config.Log.Warn("a peer on the bus sends more events than the window allows", "address", c.listener.address)
+			c.end()
+		}
+	}
+}
+
+// deliver hands over events in order. It tells the peer now and then, and when
+// there are no more.
+func (c *accepted) deliver() {
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case e, ok := <-c.events:
+			if !ok {
+				c.end()
+				return
+			}
+			if c.ctx.Err() != nil {
+				return
+			}
+			c.listener.handler.Event(c.ctx, e.subject, e.data)
+			c.handled.Store(e.number)
+			if len(c.events) == 0 || e.number%(transport.Window/4) == 0 {
+				received := c.told.Load()
+				c.state(received, received)
+			}
+		}
+	}
+}
+
+// state tells the peer what is here.
+func (c *accepted) state(expected, received uint64) {
+	c.mu.Lock()
+	epoch := c.epoch
+	c.mu.Unlock()
+	// If it does not arrive, the peer asks again.
+	_ = c.out.send(frame{kind: kindState, n: [4]uint64{expected, received, c.handled.Load(), epoch}})
+}
+
+// tick looks whether the peer is still there.
+func (c *accepted) tick() {
+	c.mu.Lock()
+	next := idleCheck
+	switch away := !c.away.IsZero(); {
+	case c.ctx.Err() != nil:
+		c.mu.Unlock()
+		return
+	case away && c.out.conn.IsConnected() && time.Since(c.away) > awayLimit:
+		c.mu.Unlock()
+		c.end()
+		return
+	case away:
+		next = awayEvery
+	case len(c.calls) > 0:
+		next = busyCheck
+	}
+	c.timer.Reset(next)
+	c.mu.Unlock()
+	received := c.told.Load()
+	c.state(received, received) // NATS says so if nobody is there
+}
+
+// depart notes that the peer cannot be reached; its calls have failed.
+func (c *accepted) depart() {
+	c.giveUp(func(uint64) bool { return true })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away.IsZero() && !c.bye {
+		c.away = time.Now()
+		c.timer.Reset(awayEvery)
+	}
+}
+
+// mend starts anew after the connection to NATS was lost.
+func (c *accepted) mend() {
+	c.mu.Lock()
+	c.epoch++
+	if !c.away.IsZero() {
+		c.away = time.Now()
+	}
+	c.mu.Unlock()
+	received := c.told.Load()
+	c.state(received, received)
+}
+
+// end ends the connection here; the peer has said so, is told, or has gone.
+func (c *accepted) end() {
+	c.ending.Do(func() {
+		c.mu.Lock()
+		c.over = true
+		c.mu.Unlock()
+		c.giveUp(func(uint64) bool { return true })
+		c.cancel()
+		c.mu.Lock()
+		c.timer.Stop()
+		bye := c.bye
+		c.mu.Unlock()
+		if !bye {
+			_ = c.out.send(frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
+			_ = c.sub.Unsubscribe()              // fails only if NATS's connection is closed
+		}
+		c.listener.mu.Lock()
+		delete(c.listener.accepted, c)
+		c.listener.mu.Unlock()
+	})
+}

@@ -1,0 +1,173 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// heartbeat is how often the server says that there is nothing new.
+	heartbeat = 2 * time.Second
+	// silence is how long it may say nothing.
+	silence = 5 * time.Second
+)
+
+var (
+	errSilent = errors.New("the server has stopped to tell of changes")
+	errGap    = errors.New("changes are missing from what the server tells")
+)
+
+// feed is a stream of the entries of a bucket: the last one of each key, and
+// then all that come. When it fails, another is to be opened.
+type feed struct {
+	bucket   *bucket
+	sub      *nats.Subscription
+	consumer string
+	replayed uint64 // number of the last message
+	pending  uint64 // entries that are there and not yet read
+	behind   uint64 // revision that is to be seen before all is read; 0: none
+}
+
+// open starts a feed.
+func (b *bucket) open(ctx context.Context) (*feed, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	f := &feed{bucket: b}
+	if b.stream.CachedInfo().Config.Replicas > 1 {
+		// The feed may come from a server that is behind the leader.
+		info, err := b.stream.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.behind = info.State.LastSeq
+	}
+	inbox := b.store.conn.NewInbox()
+	sub, err := b.store.conn.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	f.sub = sub
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // flow control bounds them
+		return nil, errors.Join(err, sub.Unsubscribe())
+	}
+	consumer, err := b.store.js.CreatePushConsumer(ctx, b.stream.CachedInfo().Config.Name, jetstream.ConsumerConfig{
+		DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.prefix + ">",
+		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, MemoryStorage: true, Replicas: 1,
+		FlowControl: true, IdleHeartbeat: heartbeat,
+	})
+	if err != nil {
+		return nil, errors.Join(err, sub.Unsubscribe())
+	}
+	info := consumer.CachedInfo()
+	f.consumer, f.pending = info.Name, info.NumPending+info.Delivered.Consumer
+	return f, nil
+}
+
+// close ends the feed, also at the server.
+func (f *feed) close() {
+	// Both fail only without connection; the server then ends it by itself.
+	_ = f.sub.Unsubscribe()
+	_ = f.bucket.store.conn.Publish("$JS.API.CONSUMER.DELETE."+f.bucket.stream.CachedInfo().Config.Name+"."+f.consumer, nil)
+}
+
+// next returns the next entry.
+func (f *feed) next(ctx context.Context) (entry, error) {
+	for {
+		m, err := f.message(ctx)
+		if err != nil {
+			return entry{}, err
+		}
+		if m.Header.Get("Status") == "100" { // heartbeat, or flow control, which wants an answer
+			reply := m.Reply
+			if reply == "" {
+				reply = m.Header.Get("Nats-Consumer-Stalled")
+			}
+			if reply != "" {
+				if err := f.bucket.store.conn.Publish(reply, nil); err != nil {
+					return entry{}, err
+				}
+			}
+			if last := m.Header.Get("Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.replayed, 10) {
+				return entry{}, errGap
+			}
+			continue
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return entry{}, err
+		}
+		if meta.Sequence.Consumer != f.replayed+1 {
+			return entry{}, errGap
+		}
+		f.replayed++
+		f.pending = meta.NumPending
+		if meta.Sequence.Stream >= f.behind {
+			f.behind = 0
+		}
+		return f.bucket.newEntry(m.Subject, m.Header, m.Data, meta.Sequence.Stream), nil
+	}
+}
+
+// message waits for a message, while the connection lasts, and not for ever.
+func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
+	alive, _ := f.bucket.store.link.state()
+	waiting, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	defer context.AfterFunc(alive, cancel)()
+	m, err := f.sub.NextMsgWithContext(waiting)
+	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+		return nil, errSilent
+	}
+	return m, err
+}
+
+// all says whether what was there at first is read.
+func (f *feed) all(ctx context.Context) (bool, error) {
+	if f.pending > 0 || f.behind == 0 {
+		return f.pending == 0, nil
+	}
+	// The leader's last entry has not come: it is on its way, or has expired.
+	_, err := f.bucket.stream.GetMsg(ctx, f.behind)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		f.behind = 0
+		return true, nil
+	}
+	return false, err
+}
+
+// snapshot returns all values, oldest first.
+func (b *bucket) snapshot(ctx context.Context) ([]entry, error) {
+	f, err := b.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	last := map[string]entry{}
+	for {
+		if all, err := f.all(ctx); err != nil {
+			return nil, err
+		} else if all {
+			break
+		}
+		e, err := f.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		last[e.key] = e
+	}
+	entries := make([]entry, 0, len(last))
+	for _, e := range last {
+		if e.value != nil {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(x, y entry) int { return cmp.Compare(x.revision, y.revision) })
+	return entries, nil
+}

@@ -1,0 +1,187 @@
+package bus
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"weft/transport"
+)
+
+// A connection of the transport is two subjects, one up to the listener and
+// one down to the dialer. Each is a sequence of frames: a kind, numbers, a
+// name, and a body that goes on to the end. Frames travel in chunks, because
+// NATS limits its messages; those of one frame follow each other.
+const (
+	kindCall   byte = iota + 1 // up: id, time left in ns + 1 (0: for ever); method; request
+	kindCancel                 // up: id
+	kindEvent                  // up: number; subject; event
+	kindPing                   // up: number of the last event sent, lowest id of the calls under way
+	kindBye                    // both: the connection is closed
+	kindAnswer                 // down: id, 0 or code + 1; response or text
+	kindState                  // down: number up to which events ought to be there, that up to which they are, that up to which they are handled; incarnation
+)
+
+// numbers is how many a frame of each kind carries; named are those that carry
+// a name.
+var numbers = [...]int{kindCall: 2, kindCancel: 1, kindEvent: 1, kindPing: 2, kindBye: 0, kindAnswer: 2, kindState: 4}
+
+func named(kind byte) bool { return kind == kindCall || kind == kindEvent }
+
+// frame is one of a connection.
+type frame struct {
+	kind byte
+	n    [4]uint64
+	name string
+	body []byte
+}
+
+// append encodes all but the body.
+func (f *frame) append(b []byte) []byte {
+	b = append(b, f.kind)
+	for _, n := range f.n[:numbers[f.kind]] {
+		b = binary.AppendUvarint(b, n)
+	}
+	if named(f.kind) {
+		b = binary.AppendUvarint(b, uint64(len(f.name)))
+		b = append(b, f.name...)
+	}
+	return b
+}
+
+var errFrame = errors.New("malformed frame")
+
+// parseFrame decodes a frame, whose body shares its memory.
+func parseFrame(b []byte) (f frame, err error) {
+	if len(b) == 0 || b[0] == 0 || int(b[0]) >= len(numbers) {
+		return f, errFrame
+	}
+	f.kind, b = b[0], b[1:]
+	number := func() uint64 {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			err = errFrame
+			return 0
+		}
+		b = b[size:]
+		return n
+	}
+	for i := range numbers[f.kind] {
+		f.n[i] = number()
+	}
+	if named(f.kind) {
+		size := number()
+		if size > uint64(len(b)) {
+			return f, errFrame
+		}
+		f.name, b = string(b[:size]), b[size:]
+	}
+	f.body = b
+	return f, err
+}
+
+const (
+	// maxChunk is the largest chunk, in octets; a server may want smaller ones.
+	maxChunk = 1 << 20
+	// chunkHead is the room for a chunk's number.
+	chunkHead = binary.MaxVarintLen64
+	// paced is how many chunks are sent before the server has taken them: it
+	// cuts off who does not read as fast as others send.
+	paced = 4
+	// maxFrame bounds what is put together.
+	maxFrame = transport.MaxMessage + 1<<20
+	// kept is the size of a buffer that is worth keeping.
+	kept = 64 << 10
+)
+
+// sender is the sending end of a subject.
+type sender struct {
+	conn    *nats.Conn
+	subject string
+	reply   string // where NATS says that nobody is there
+
+	mu  sync.Mutex // guards buf; chunks of a frame follow each other
+	buf []byte
+}
+
+// send sends a frame. It keeps nothing of it.
+func (s *sender) send(f frame) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit := maxChunk
+	if m := int(s.conn.MaxPayload()); m > 0 {
+		limit = min(limit, m)
+	}
+	head := f.append(append(s.buf[:0], 1))
+	defer func() {
+		if s.buf = head[:0]; cap(head) > kept {
+			s.buf = nil
+		}
+	}()
+	if len(head)+len(f.body) <= limit {
+		head = append(head, f.body...)
+		return s.conn.PublishRequest(s.subject, s.reply, head)
+	}
+	rest := [2][]byte{head[1:], f.body}
+	chunk := make([]byte, 0, limit)
+	for number := uint64(0); len(rest[0])+len(rest[1]) > 0; number++ {
+		last := uint64(0)
+		if len(rest[0])+len(rest[1]) <= limit-chunkHead {
+			last = 1
+		}
+		chunk = binary.AppendUvarint(chunk[:0], number<<1|last)
+		room := limit - chunkHead
+		for i := range rest {
+			n := min(room, len(rest[i]))
+			chunk = append(chunk, rest[i][:n]...)
+			rest[i] = rest[i][n:]
+			room -= n
+		}
+		if err := s.conn.PublishRequest(s.subject, s.reply, chunk); err != nil {
+			return err
+		}
+		if number%paced == paced-1 {
+			if err := s.conn.FlushTimeout(awayLimit); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// assembler puts the chunks of a subject together. A frame that misses one is
+// dropped.
+type assembler struct {
+	next uint64 // number of the chunk that is to come; 0: of a new frame
+	buf  []byte
+}
+
+// take takes a chunk and returns the frame that it ends, if any.
+func (a *assembler) take(chunk []byte) (encoded []byte, whole bool) {
+	n, size := binary.Uvarint(chunk)
+	if size <= 0 {
+		return nil, false
+	}
+	number, last, chunk := n>>1, n&1 == 1, chunk[size:]
+	if number == 0 {
+		a.buf, a.next = nil, 0
+		if last {
+			return chunk, true
+		}
+	}
+	if number != a.next || len(a.buf)+len(chunk) > maxFrame {
+		a.buf, a.next = nil, 0
+		return nil, false
+	}
+	a.buf, a.next = append(a.buf, chunk...), number+1
+	if !last {
+		return nil, false
+	}
+	encoded, a.buf, a.next = a.buf, nil, 0
+	return encoded, true
+}
+
+// vacated says whether a message is NATS's word that nobody took one of ours.
+func vacated(m *nats.Msg) bool { return len(m.Data) == 0 && m.Header.Get("Status") == "503" }

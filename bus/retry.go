@@ -1,0 +1,143 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+)
+
+// Patience is how long an operation waits for a store that does not answer if
+// its context has no deadline. The election of a new leader in a cluster takes
+// up to ten seconds.
+const Patience = 30 * time.Second
+
+const (
+	attemptWait = 2 * time.Second // for an answer, before asking again
+	minPause    = 10 * time.Millisecond
+	maxPause    = 250 * time.Millisecond
+)
+
+var errClosed = errors.New("the store was closed")
+
+// retry does an operation until it succeeds, or fails for a reason that asking
+// again does not mend, or ctx ends. op may be done several times, also after
+// it has had its effect; what names it in errors.
+func (s *Store) retry(ctx context.Context, what string, op func(context.Context) error) error {
+	waiting := ctx
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, Patience)
+		defer cancel()
+	}
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := s.attempt(waiting, op)
+		if err == nil || !passing(err) {
+			return s.fail(ctx, what, err)
+		}
+		if stopped := s.pause(waiting, pause); stopped == errClosed {
+			return s.fail(ctx, what, stopped)
+		} else if stopped != nil {
+			return s.fail(ctx, what, fmt.Errorf("no answer in time: %w", err))
+		}
+	}
+}
+
+// attempt does op once, while the connection lasts.
+func (s *Store) attempt(ctx context.Context, op func(context.Context) error) error {
+	alive, _ := s.link.state()
+	ctx, cancel := context.WithTimeout(ctx, attemptWait)
+	defer cancel()
+	defer context.AfterFunc(alive, cancel)()
+	return op(ctx)
+}
+
+// pause waits a while, and until the connection is there.
+func (s *Store) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for range 2 {
+		_, back := s.link.state()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.link.closed:
+			return errClosed
+		case <-timer.C:
+			timer.Reset(0)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.link.closed:
+			return errClosed
+		case <-back:
+		}
+	}
+	return nil
+}
+
+// passingCodes are the errors of JetStream that pass by themselves: it is
+// starting, or electing a leader, or still at work on the same message.
+var passingCodes = []jetstream.ErrorCode{
+	10004, // incomplete results
+	10005, // no suitable peers for placement: they are still starting
+	10008, // system temporarily unavailable
+	10158, // duplicate message id is in process
+	10163, // expected last sequence per subject temporarily unavailable
+}
+
+// passing says whether asking again may help.
+func passing(err error) bool {
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) {
+		return slices.Contains(passingCodes, refused.ErrorCode)
+	}
+	return slices.ContainsFunc([]error{
+		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
+		nats.ErrNoServers, nats.ErrStaleConnection, jetstream.ErrNoStreamResponse, context.DeadlineExceeded, context.Canceled,
+		errSilent, errGap,
+	}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// wrongSequence are JetStream's error codes for a revision that is not the
+// last, on one server and on several.
+var wrongSequence = []jetstream.ErrorCode{
+	jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant,
+}
+
+// overtaken says whether somebody else wrote first.
+func overtaken(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && slices.Contains(wrongSequence, refused.ErrorCode)
+}
+
+// fail returns an error of NATS as one of ours.
+func (s *Store) fail(ctx context.Context, what string, err error) error {
+	var refused *jetstream.APIError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, weft.ErrRevision) || overtaken(err):
+		return weft.ErrRevision
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s at %s: %w (%v)", what, s.where(), ctx.Err(), err)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return api.Errorf(codes.InvalidArgument, "%s: the value is larger than the %d octets that the store takes; split it", what, s.conn.MaxPayload())
+	case errors.Is(err, errClosed) || errors.Is(err, nats.ErrConnectionClosed):
+		return api.Errorf(codes.Unavailable, "%s: the store at %s is closed in this process", what, s.where())
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return api.Errorf(codes.FailedPrecondition, "%s at %s: %w; start that NATS server with JetStream (-js), and enable it for this account", what, s.where(), err)
+	case errors.As(err, &refused):
+		return api.Errorf(codes.Unavailable, "%s at %s: NATS refuses: %w (code %d)", what, s.where(), err, refused.ErrorCode)
+	}
+	return api.Errorf(codes.Unavailable, "%s at %s: %w; check that the server, or most of the cluster, runs and can be reached", what, s.where(), err)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+func getWorkers(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:   "workers",
+		Short: "List the controller's processes",
+		Long: `List the processes of the controller, each asked for a sign of life at this
+moment: up, starting, draining (it finishes what it has begun), unresponsive,
+down, or backing-off (it keeps dying). SERVICES that are not ready carry their
+state. RESTARTS and LAST EXIT are the supervisor's; a worker that somebody runs
+by hand has none.`,
+		Example: `  weft get workers
+  weft get workers -o json`,
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+		return view{value: m, text: func(t *table) {
+			t.row("WORKER", "STATE", "PID", "MACHINE", "ANSWER ms", "RESTARTS", "STARTED", "SERVICES", "LAST EXIT")
+			for _, w := range m.GetWorkers() {
+				name := w.Instance
+				switch {
+				case name == "":
+					name = "(" + w.Process + ")"
+				case name != w.Process:
+					name += " (" + w.Process + ")"
+				}
+				var list []string
+				for _, s := range w.Services {
+					if s.State == "ready" {
+						list = append(list, s.Name)
+					} else {
+						list = append(list, fmt.Sprintf("%s (%s)", s.Name, s.State))
+					}
+				}
+				state := w.State
+				if !w.Current && state == "up" && m.Generation > 0 {
+					state = "moving"
+				}
+				t.row(name, state, w.Pid, w.Machine, millis(w.AnswerUs), w.Restarts, when(w.Started), strings.Join(list, " "), w.LastExit)
+			}
+		}}, err
+	})
+}

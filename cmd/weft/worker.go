@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/bus"
+	"weft/deploy"
+	"weft/deploy/certs"
+	"weft/services"
+	"weft/services/gateway"
+	"weft/transport"
+	"weft/transport/grpc"
+	onePort "weft/transport/port"
+	"weft/transport/rest"
+	"weft/transport/ws"
+)
+
+// workerOptions are the flags of weft worker.
+type workerOptions struct {
+	process   string
+	bus       string
+	token     string
+	creds     string
+	listen    string
+	certs     string
+	set       []string
+	logLevel  string
+	profile   string
+	patience  time.Duration
+}
+
+func workerCommand() *cobra.Command {
+	var o workerOptions
+	cmd := &cobra.Command{
+		Use:   "worker --process NAME --bus URL",
+		Short: "Run one process of a plan",
+		Long: `Run one process of a plan. weft up PLAN does this for all workers of its own
+machine; by hand it is for those that the plan gives to another machine
+(machine: NAME), or for a machine under somebody else's supervision.
+
+The process finds the plan in force and all others by the bus: the address that
+weft up prints, or an external NATS. What it runs, the plan says; when another
+plan is applied, services come and go while it runs. Without certificates
+(weft certs) everything stays on this machine.`,
+		Example: `  weft worker --process routing-1 --bus nats://127.0.0.1:4222 --bus-token-file /var/lib/weft/bus.token
+  weft worker --process routing-1 --bus tls://bus.example.org:4222 --certs /etc/weft/certs --listen 192.0.2.7:7000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // a second signal ends the process at once
+			return work(ctx, cmd, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.process, "process", "", "name of the process: that of its instance in the plan")
+	f.StringVar(&o.bus, "bus", "", "URL of the bus: nats://HOST:PORT or tls://HOST:PORT")
+	f.StringVar(&o.token, "bus-token-file", "", "file with the bus's secret")
+	f.StringVar(&o.creds, "bus-credentials", "", "NATS credentials file, for an external bus")
+	f.StringVar(&o.listen, "listen", "", "HOST:PORT at which other processes reach this one (default the plan's)")
+	f.StringVar(&o.certs, "certs", "", "directory with certificates made by weft certs")
+	f.StringArrayVar(&o.set, "set", nil, "set one key, as service.key=value; may be repeated")
+	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
+	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE when the process stops")
+	f.DurationVar(&o.patience, "wait", 30*time.Second, "how long to wait for the bus and for a plan")
+	cmd.MarkFlagRequired("process")
+	cmd.MarkFlagRequired("bus")
+	cmd.MarkFlagDirname("certs")
+	cmd.MarkFlagFilename("bus-token-file")
+	return cmd
+}
+
+// work runs a process of a plan until ctx ends.
+func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("process", o.process)
+	tuneMemory()
+	if o.profile != "" {
+		stop, err := startProfile(o.profile)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	identity, err := loadIdentity(o.certs, o.process)
+	if err != nil {
+		return err
+	}
+	token, err := secretIn(o.token)
+	if err != nil {
+		return err
+	}
+	busConfig := bus.Config{URL: o.bus, Token: token, Credentials: o.creds, Log: log}
+	if identity != nil && strings.HasPrefix(o.bus, "tls:") {
+		busConfig.TLS = identity.Client()
+	}
+	opening, cancel := context.WithTimeout(ctx, o.patience)
+	store, err := openStore(opening, busConfig)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	listen, err := o.listenAddress(ctx, store)
+	if err != nil {
+		return err
+	}
+	node, err := join(ctx, log, store, identity, o.process, listen, o.set)
+	if err != nil {
+		return err
+	}
+	return errors.Join(node.Run(ctx), store.Close())
+}
+
+// openStore opens the store, trying again until ctx ends: the bus may be
+// starting.
+func openStore(ctx context.Context, c bus.Config) (*bus.Store, error) {
+	for {
+		store, err := bus.Open(ctx, c)
+		if err == nil {
+			return store, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// listenAddress returns where to listen: as told, or as the plan says.
+func (o *workerOptions) listenAddress(ctx context.Context, store *bus.Store) (string, error) {
+	if o.listen != "" {
+		return o.listen, nil
+	}
+	directory, err := deploy.OpenDirectory(ctx, store)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	defer cancel()
+	for {
+		current, _, err := directory.Current(ctx)
+		if err != nil {
+			return "", err
+		}
+		if current != nil {
+			return current.ListenOf(o.process), nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("there is no plan on the bus yet (waited %v); start one with weft up PLAN", o.patience)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// join makes the node of a process.
+func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, process, listen string, set []string) (*deploy.Node, error) {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var node *deploy.Node
+	plans := &lateNode{&node}
+	all := services.All(gateway.Process{
+		Version: build().Version, Started: time.Now(),
+		Pipeline: func() []string { return node.Worker().Pipeline() },
+		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
+		Plans:    plans,
+	})
+	var server, client *tls.Config
+	if identity != nil {
+		server, client = identity.Server(), identity.Client()
+	}
+	natsLink := store.Transport()
+	natsName := fmt.Sprintf("%s-%d-%d", process, os.Getpid(), time.Now().UnixNano())
+	c := deploy.NodeConfig{
+		Process: process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Log: log,
+		Transports: map[string]transport.Transport{
+			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,
+		},
+		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
+			p, err := onePort.Listen(listen, onePort.Config{TLS: server, Handler: h})
+			if err != nil {
+				return nil, nil, err
+			}
+			l, err := natsLink.Listen(natsName, h)
+			if err != nil {
+				return nil, nil, errors.Join(err, p.Close())
+			}
+			return map[string]string{"grpc": p.Address(), "ws": p.Address(), "rest": p.Address(), "nats": l.Address()}, closers{l, p}, nil
+		},
+	}
+	for _, s := range set {
+		c.Settings = append(c.Settings, deploy.Override(s))
+	}
+	if identity != nil {
+		c.Allow = deploy.AllowDeclared(all)
+	}
+	var err error
+	node, err = deploy.Join(ctx, c)
+	return node, err
+}
+
+// closers closes several things, in order.
+type closers []io.Closer
+
+func (list closers) Close() error {
+	var errs []error
+	for _, c := range list {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// loadIdentity reads the certificate of a process; nil if there is no directory.
+func loadIdentity(dir, process string) (*certs.Identity, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	return certs.Load(dir, process)
+}
+
+// secretIn reads the secret in a file, empty if there is none.
+func secretIn(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("secret of the bus: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// lateNode is the node of this process, for what is made before it.
+type lateNode struct{ node **deploy.Node }
+
+func (l *lateNode) ListWorkers(ctx context.Context, r *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
+	return (*l.node).ListWorkers(ctx, r)
+}
+
+func (l *lateNode) GetPlan(ctx context.Context, r *api.GetPlanRequest) (*api.Plan, error) {
+	return (*l.node).GetPlan(ctx, r)
+}
+
+func (l *lateNode) ApplyPlan(ctx context.Context, r *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
+	return (*l.node).ApplyPlan(ctx, r)
+}
+
+// Gather returns the figures of all processes.
+func (l *lateNode) Gather() ([]*dto.MetricFamily, error) { return (*l.node).Gather() }

@@ -1,0 +1,245 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"weft"
+	"weft/plan"
+)
+
+// The buckets by which processes find each other.
+const (
+	planBucket    = "deploy.plan"
+	workersBucket = "deploy.workers"
+	planKey       = "current"
+)
+
+// Entry is what a process tells of itself. It is the only writer of its entry.
+type Entry struct {
+	Process     string            // its name
+	Instance    string            // what it is in the plan; empty if nothing
+	Worker      string            // the worker of the plan that it is an instance of
+	Partition   string            // of its services; empty if they serve all
+	Incarnation uint64            // tells this run of the process from others
+	PID         int               // on its machine
+	Machine     string            // host name
+	Version     string            // of the binary
+	Started     time.Time         // when it began
+	Addresses   map[string]string // where it listens, by transport
+	Generation  uint64            // of the plan that it has carried out
+	Services    []ServiceState
+}
+
+// ServiceState is one service of a process.
+type ServiceState struct {
+	Name       string
+	Epoch      uint64 // tells this run of the service from others
+	State      string // StateStarting ...
+	Subscribes []string
+}
+
+// The states of a service in a process.
+const (
+	StateStarting = "starting" // it sets itself up
+	StateSyncing  = "syncing"  // it is told what others know
+	StateReady    = "ready"    // it serves
+	StateDraining = "draining" // it finishes what it has begun
+)
+
+// service returns the state of a service, nil if the process does not run it.
+func (e *Entry) service(name string) *ServiceState {
+	for i := range e.Services {
+		if e.Services[i].Name == name {
+			return &e.Services[i]
+		}
+	}
+	return nil
+}
+
+// Current is the plan in force.
+type Current struct {
+	Generation uint64            // counts the plans
+	Plan       string            // YAML
+	Processes  map[string]string // the process that is each instance; one not named here is the process of its own name
+	plan       *plan.Plan
+}
+
+// ProcessOf returns the name of the process that is an instance.
+func (c *Current) ProcessOf(instance string) string {
+	if p := c.Processes[instance]; p != "" {
+		return p
+	}
+	return instance
+}
+
+// instanceOf returns what a process is in the plan.
+func (c *Current) instanceOf(process string) (plan.Instance, bool) {
+	if c == nil {
+		return plan.Instance{}, false
+	}
+	for _, i := range c.plan.Instances() {
+		if c.ProcessOf(i.Name) == process {
+			return i, true
+		}
+	}
+	return plan.Instance{}, false
+}
+
+// ListenOf returns where the plan has a process listen for others.
+func (c *Current) ListenOf(process string) string {
+	i, _ := c.instanceOf(process)
+	if w := c.plan.Worker(i.Worker); w != nil {
+		return w.Listen
+	}
+	return "127.0.0.1:0"
+}
+
+// InForce returns the plan.
+func (c *Current) InForce() *plan.Plan { return c.plan }
+
+// Directory is the plan in force and the processes that there are, read from
+// the store.
+type Directory struct {
+	plans, workers weft.Bucket
+}
+
+// OpenDirectory opens the directory of a store.
+func OpenDirectory(ctx context.Context, store Store) (*Directory, error) {
+	plans, err := store.Bucket(ctx, planBucket)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := store.Bucket(ctx, workersBucket)
+	return &Directory{plans, workers}, err
+}
+
+// Current returns the plan in force and its revision, nil and 0 if none is.
+func (d *Directory) Current(ctx context.Context) (*Current, uint64, error) {
+	data, revision, err := d.plans.Get(ctx, planKey)
+	if err != nil || revision == 0 {
+		return nil, 0, err
+	}
+	c, err := decodeCurrent(data)
+	return c, revision, err
+}
+
+func decodeCurrent(data []byte) (*Current, error) {
+	c := &Current{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("the plan in force cannot be read: %w", err)
+	}
+	p, err := plan.Parse("the plan in force", []byte(c.Plan))
+	c.plan = p
+	return c, err
+}
+
+// Put brings a plan into force, unless another has come into force since the
+// one of the given revision.
+func (d *Directory) Put(ctx context.Context, c *Current, revision uint64) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	_, err = d.plans.Update(ctx, planKey, data, revision)
+	if errors.Is(err, weft.ErrRevision) {
+		return errors.New("another plan has been applied meanwhile; look at it with weft plan show --running, and try again")
+	}
+	return err
+}
+
+// Entries returns the processes, by name.
+func (d *Directory) Entries(ctx context.Context) ([]*Entry, error) {
+	var list []*Entry
+	err := d.workers.All(ctx, func(_ string, value []byte, _ uint64) error {
+		e := &Entry{}
+		if json.Unmarshal(value, e) == nil { // one that cannot be read is of another version
+			list = append(list, e)
+		}
+		return nil
+	})
+	slices.SortFunc(list, func(a, b *Entry) int {
+		if a.Process < b.Process {
+			return -1
+		}
+		return 1
+	})
+	return list, err
+}
+
+// Remove takes the entry of a process out that has ended without doing so.
+func (d *Directory) Remove(ctx context.Context, process string) error {
+	return d.workers.Delete(ctx, process)
+}
+
+// Follow calls current and entry for what there is and for every change, until
+// ctx ends.
+func (d *Directory) Follow(ctx context.Context, current func(*Current), entry func(process string, e *Entry)) error {
+	return d.watch(ctx, func(c *Current, err error) {
+		if err == nil {
+			current(c)
+		}
+	}, entry, func() {})
+}
+
+func (d *Directory) put(ctx context.Context, e *Entry) error {
+	data, err := json.Marshal(e)
+	if err == nil {
+		_, err = d.workers.Put(ctx, e.Process, data)
+	}
+	return err
+}
+
+// watch calls plan and entry for what there is and for every change, until ctx
+// ends; an entry is nil when it is gone. settled is called when what there was
+// at first has been told.
+func (d *Directory) watch(ctx context.Context, current func(*Current, error), entry func(process string, e *Entry), settled func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, 2)
+	first := make(chan struct{}, 2)
+	go func() {
+		errs <- d.plans.Watch(ctx, func(key string, value []byte, _ uint64) {
+			switch {
+			case key == "":
+				first <- struct{}{}
+			case key == planKey && value != nil:
+				current(decodeCurrent(value))
+			}
+		})
+	}()
+	go func() {
+		errs <- d.workers.Watch(ctx, func(key string, value []byte, _ uint64) {
+			if key == "" {
+				first <- struct{}{}
+				return
+			}
+			var e *Entry
+			if value != nil {
+				e = &Entry{}
+				if err := json.Unmarshal(value, e); err != nil {
+					return // of another version
+				}
+			}
+			entry(key, e)
+		})
+	}()
+	go func() {
+		for range 2 {
+			select {
+			case <-first:
+			case <-ctx.Done():
+				return
+			}
+		}
+		settled()
+	}()
+	err := <-errs
+	cancel()
+	<-errs
+	return err
+}

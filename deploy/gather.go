@@ -1,0 +1,94 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"google.golang.org/protobuf/proto"
+)
+
+// metricsMethod asks a process for its figures.
+const metricsMethod = "deploy.Metrics"
+
+// gatherTimeout is how long a process may take to give its figures; those of
+// one that does not are missing.
+const gatherTimeout = time.Second
+
+// figures encodes the figures of this process.
+func (n *Node) figures() ([]byte, error) {
+	families, err := n.config.Gatherer.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteByte(answerOK)
+	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim))
+	for _, f := range families {
+		if err := e.Encode(f); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// Gather returns the figures of all processes, each with the label process
+// (prometheus.Gatherer).
+func (n *Node) Gather() ([]*dto.MetricFamily, error) {
+	n.mu.Lock()
+	peers := maps.Clone(n.peers)
+	n.mu.Unlock()
+	all := map[string]*dto.MetricFamily{}
+	var mu sync.Mutex // guards all
+	add := func(process string, data []byte) {
+		d := expfmt.NewDecoder(bytes.NewReader(data), expfmt.NewFormat(expfmt.TypeProtoDelim))
+		mu.Lock()
+		defer mu.Unlock()
+		for {
+			f := &dto.MetricFamily{}
+			if err := d.Decode(f); err != nil {
+				if !errors.Is(err, io.EOF) {
+					n.log.Warn("figures of a process cannot be read", "of", process, "error", err)
+				}
+				return
+			}
+			for _, m := range f.Metric {
+				m.Label = append(m.Label, &dto.LabelPair{Name: proto.String("process"), Value: proto.String(process)})
+			}
+			if have := all[f.GetName()]; have == nil {
+				all[f.GetName()] = f
+			} else if have.GetType() == f.GetType() {
+				have.Metric = append(have.Metric, f.Metric...)
+			}
+		}
+	}
+	if own, err := n.figures(); err == nil {
+		add(n.config.Process, own[1:])
+	}
+	var asked sync.WaitGroup
+	for process, p := range peers {
+		asked.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
+			defer cancel()
+			if data, err := p.request(ctx, metricsMethod, nil); err == nil && len(data) > 0 && data[0] == answerOK {
+				add(process, data[1:])
+			}
+		})
+	}
+	asked.Wait()
+	list := make([]*dto.MetricFamily, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[name])
+	}
+	return list, nil
+}
+
+var _ prometheus.Gatherer = (*Node)(nil)

@@ -1,0 +1,314 @@
+package deploy
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+)
+
+// inlets take the events of other processes: each once, in the order of each
+// publisher.
+type inlets struct {
+	mu   sync.Mutex
+	from map[uint64]*inlet // by incarnation of the publishing process
+}
+
+// inlet is what has come from one run of another process.
+type inlet struct {
+	mu   sync.Mutex // one batch at a time
+	next uint64     // number of the event expected
+	used time.Time
+
+	toldMu sync.Mutex
+	told   map[told]bool
+}
+
+// told is a service that has been told what was retained of a subject.
+type told struct {
+	service string
+	epoch   uint64
+	subject string
+}
+
+func (l *inlets) of(incarnation uint64) *inlet {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.from == nil {
+		l.from = map[uint64]*inlet{}
+	}
+	in := l.from[incarnation]
+	if in == nil {
+		for k, old := range l.from {
+			if time.Since(old.used) > time.Hour {
+				delete(l.from, k)
+			}
+		}
+		in = &inlet{told: map[told]bool{}}
+		l.from[incarnation] = in
+	}
+	in.used = time.Now()
+	return in
+}
+
+var errMalformed = errors.New("malformed batch")
+
+// take takes a batch of events: it is acknowledged when all are in the inboxes.
+func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error) {
+	r := cursor{b: batch}
+	incarnation, number := r.uint64(), r.uint64()
+	if r.err != nil {
+		return nil, r.err
+	}
+	in := l.of(incarnation)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.next == 0 {
+		in.next = number
+	}
+	tables := n.worker.tables.Load()
+	var last, event any // services that want the same event get the same message
+	var lastData []byte
+	for ; len(r.b) > 0; number++ {
+		kind, subject, service := r.uint8(), r.bytes(), r.bytes()
+		epoch, source, data := r.uint64(), r.uint64(), r.bytes()
+		if r.err != nil {
+			return nil, r.err
+		}
+		if number < in.next {
+			continue // it has come before
+		}
+		in.next = number + 1
+		sub := tables.subjects[string(subject)]
+		s := tables.service(string(service))
+		if sub == nil || s == nil || s.epoch != epoch {
+			continue // nobody wants it any more, or this build does not know it
+		}
+		if kind == outTold {
+			in.toldMu.Lock()
+			in.told[told{s.spec.Name, epoch, sub.name}] = true
+			in.toldMu.Unlock()
+			continue
+		}
+		at := s.subscriptions[sub.name]
+		if at == nil {
+			continue
+		}
+		if last != sub || string(lastData) != string(data) {
+			event = sub.decl.NewMessage()
+			if err := weft.Decode(data, event); err != nil {
+				n.log.Error("event dropped: it cannot be decoded", "subject", sub.name, "error", err)
+				continue
+			}
+			last, lastData = sub, data
+			if key, retained := sub.decl.KeyOf(event); retained {
+				n.facts.note(sub, key, event, source)
+			}
+		}
+		s.inbox.announce()
+		s.enqueue(delivery{at, event})
+	}
+	return []byte{answerOK}, nil
+}
+
+// await waits, for a starting service, until all publishers that run have told
+// it what they retain, and until it has taken note.
+func (l *inlets) await(ctx context.Context, n *Node, s *service) {
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	for !l.complete(n, s) {
+		select {
+		case <-ctx.Done():
+			if !errors.Is(ctx.Err(), context.Canceled) {
+				n.log.Warn("service begins without having been told all that others know; it will be told later", "service", s.spec.Name)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	for s.inbox.pending.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// complete reports whether all publishers in other processes have told the
+// service what they retain.
+func (l *inlets) complete(n *Node, s *service) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v := n.view.Load()
+	for _, sub := range s.spec.Subscribes {
+		publisher := publisherOf(sub.SubjectName())
+		for _, t := range v.routes[publisher] {
+			if t.peer == nil || t.state != StateReady && t.state != StateSyncing || !t.peer.usable() {
+				continue
+			}
+			in := l.of(t.peer.entry.Load().Incarnation)
+			in.toldMu.Lock()
+			ok := in.told[told{s.spec.Name, s.epoch, sub.SubjectName()}]
+			in.toldMu.Unlock()
+			if !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// facts remembers which run of its publisher has told a fact last, so that what
+// a new run does not tell again is taken back: a switch that has not come back,
+// a link that was lost meanwhile.
+type facts struct {
+	n *Node
+
+	mu    sync.Mutex
+	known map[*subject]map[string]noted
+}
+
+type noted struct {
+	event  any
+	source uint64 // epoch of the publisher
+}
+
+// note remembers a fact.
+func (f *facts) note(sub *subject, key string, event any, source uint64) {
+	if sub.decl.WithdrawnBy(event) == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil {
+		f.known = map[*subject]map[string]noted{}
+	}
+	m := f.known[sub]
+	if m == nil {
+		m = map[string]noted{}
+		f.known[sub] = m
+	}
+	if sub.decl.GoneBy(event) {
+		delete(m, key)
+		return
+	}
+	m[key] = noted{event, source}
+}
+
+// published sees whether an entry shows a publisher that has begun anew.
+func (f *facts) published(old, new *Entry) {
+	if new == nil {
+		return
+	}
+	for _, s := range new.Services {
+		if s.State != StateReady {
+			continue
+		}
+		if old != nil {
+			if before := old.service(s.Name); before != nil && before.Epoch == s.Epoch && before.State == StateReady {
+				continue
+			}
+		}
+		time.AfterFunc(withdrawAfter, func() { f.sweep(s.Name, s.Epoch) })
+	}
+}
+
+// sweep takes back what earlier runs of a publisher have told and the one of
+// the given epoch has not.
+func (f *facts) sweep(publisher string, epoch uint64) {
+	type gone struct {
+		sub   *subject
+		event any
+	}
+	var list []gone
+	f.mu.Lock()
+	for sub, m := range f.known {
+		if publisherOf(sub.name) != publisher {
+			continue
+		}
+		for key, fact := range m {
+			if fact.source < epoch {
+				list = append(list, gone{sub, sub.decl.WithdrawnBy(fact.event)})
+				delete(m, key)
+			}
+		}
+	}
+	f.mu.Unlock()
+	for _, g := range list {
+		for _, at := range *g.sub.subscribers.Load() {
+			at.service.inbox.announce()
+			at.service.enqueue(delivery{at, g.event})
+		}
+	}
+}
+
+// publisherOf returns the service that publishes a subject.
+func publisherOf(subject string) string {
+	for i := range subject {
+		if subject[i] == '.' {
+			return subject[:i]
+		}
+	}
+	return subject
+}
+
+// cursor reads what appendBytes and its like have written.
+type cursor struct {
+	b   []byte
+	err error
+}
+
+func (r *cursor) take(n uint64) []byte {
+	if n > uint64(len(r.b)) {
+		r.b, r.err = nil, api.Errorf(codes.InvalidArgument, "%w", errMalformed)
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *cursor) uint8() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *cursor) uint32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *cursor) uint64() uint64 {
+	if b := r.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *cursor) bytes() []byte {
+	n, size := binary.Uvarint(r.b)
+	if size <= 0 {
+		r.b, r.err = nil, api.Errorf(codes.InvalidArgument, "%w", errMalformed)
+		return nil
+	}
+	r.b = r.b[size:]
+	return r.take(n)
+}
+
+// strings reads a list of names.
+func (r *cursor) strings() []string {
+	n := int(r.uint8())
+	list := make([]string, 0, n)
+	for range n {
+		list = append(list, string(r.bytes()))
+	}
+	return slices.Clip(list)
+}

@@ -1,0 +1,266 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/plan"
+)
+
+// keeperBucket holds what the supervisor says of each process that it keeps.
+const keeperBucket = "deploy.supervisor"
+
+// Kept is what the supervisor says of a process.
+type Kept struct {
+	State     string // of the supervisor's: starting, up, unresponsive, backing-off, stopped
+	PID       int
+	Restarts  int
+	LastExit  string
+	Unapplied []string
+}
+
+// Tell writes what the supervisor says of its processes.
+func (d *Directory) Tell(ctx context.Context, store Store, process string, k *Kept) error {
+	bucket, err := store.Bucket(ctx, keeperBucket)
+	if err != nil {
+		return err
+	}
+	if k == nil {
+		return bucket.Delete(ctx, process)
+	}
+	data, err := json.Marshal(k)
+	if err == nil {
+		_, err = bucket.Put(ctx, process, data)
+	}
+	return err
+}
+
+// kept reads what the supervisor says.
+func kept(ctx context.Context, store Store) (map[string]Kept, error) {
+	bucket, err := store.Bucket(ctx, keeperBucket)
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]Kept{}
+	err = bucket.All(ctx, func(key string, value []byte, _ uint64) error {
+		var k Kept
+		if json.Unmarshal(value, &k) == nil {
+			list[key] = k
+		}
+		return nil
+	})
+	return list, err
+}
+
+// ListWorkers tells of every process of the plan, and of every one beside it,
+// having asked each for a sign of life.
+func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
+	n.mu.Lock()
+	current, entries, peers := n.current, maps.Clone(n.entries), maps.Clone(n.peers)
+	n.mu.Unlock()
+	if current == nil {
+		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
+	}
+	storeCtx, cancel := context.WithTimeout(ctx, time.Second)
+	keeper, err := kept(storeCtx, n.config.Store)
+	cancel()
+	if err != nil {
+		n.log.Warn("what the supervisor says is not known now", "error", err)
+	}
+	expected := map[string]bool{}
+	for _, i := range current.plan.Instances() {
+		expected[current.ProcessOf(i.Name)] = true
+	}
+	names := maps.Clone(expected)
+	for name := range entries {
+		names[name] = true
+	}
+	resp := &api.ListWorkersResponse{Generation: current.Generation, Plan: current.plan.Name}
+	var asked sync.WaitGroup
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		w := &api.Worker{Process: name, State: "down"}
+		resp.Workers = append(resp.Workers, w)
+		if i, ok := current.instanceOf(name); ok {
+			w.Instance, w.Partition = i.Name, i.Partition
+		}
+		if k, ok := keeper[name]; ok {
+			w.Restarts, w.LastExit, w.Unapplied, w.Pid = uint32(k.Restarts), k.LastExit, k.Unapplied, uint32(k.PID)
+			if k.State == "backing-off" {
+				w.State = k.State
+			}
+		}
+		e := entries[name]
+		if e == nil {
+			continue
+		}
+		w.Pid, w.Machine, w.Version, w.Addresses = uint32(e.PID), e.Machine, e.Version, e.Addresses
+		w.Started = e.Started.UTC().Format(time.RFC3339Nano)
+		w.Current = e.Generation == current.Generation
+		alive := "up"
+		for _, s := range e.Services {
+			w.Services = append(w.Services, &api.WorkerService{Name: s.Name, State: s.State})
+			if s.State != StateReady {
+				alive = "starting"
+			}
+			if s.State == StateDraining {
+				alive = "draining"
+			}
+		}
+		slices.SortFunc(w.Services, func(a, b *api.WorkerService) int {
+			return n.place(a.Name) - n.place(b.Name)
+		})
+		if !expected[name] {
+			alive = "draining"
+		}
+		p := peers[name]
+		if p == nil {
+			if name == n.config.Process {
+				w.State = alive
+			}
+			continue
+		}
+		asked.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, stallPing)
+			defer cancel()
+			began := time.Now()
+			_, err := p.request(ctx, PingMethod, nil)
+			switch {
+			case err == nil:
+				w.State, w.AnswerUs = alive, uint64(time.Since(began).Microseconds())
+			case errors.Is(ctx.Err(), context.DeadlineExceeded):
+				w.State = "unresponsive"
+			}
+		})
+	}
+	asked.Wait()
+	return resp, nil
+}
+
+// place is the number of a service among all, for an order that people know.
+func (n *Node) place(service string) int {
+	return slices.IndexFunc(n.config.Specs, func(s weft.Spec) bool { return s.Name == service })
+}
+
+// GetPlan returns the plan in force.
+func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.current == nil {
+		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
+	}
+	return &api.Plan{Text: n.current.Plan, Generation: n.current.Generation}, nil
+}
+
+// ApplyPlan brings another plan into force. It answers when the plan is
+// written; the processes then carry it out, and ListWorkers shows how far they
+// are.
+func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
+	p, err := plan.Parse("plan", []byte(req.Text))
+	if err == nil {
+		err = CheckPlan(p, n.config.Specs)
+	}
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	old, revision, err := n.directory.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ApplyPlanResponse{}
+	if old != nil {
+		resp.Generation = old.Generation
+		for _, c := range plan.Diff(old.plan, p) {
+			resp.Changes = append(resp.Changes, c.String())
+		}
+	}
+	if req.DryRun || old != nil && len(resp.Changes) == 0 {
+		return resp, nil
+	}
+	next, err := Succeed(old, p, n.config.Specs)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.directory.Put(ctx, next, revision); err != nil {
+		return nil, api.Errorf(codes.Aborted, "%w", err)
+	}
+	resp.Generation = next.Generation
+	return resp, nil
+}
+
+// CheckPlan reports what is wrong with a plan, the settings of its services
+// included.
+func CheckPlan(p *plan.Plan, specs []weft.Spec) error {
+	errs := []error{p.Check(specs)}
+	seen := map[string]bool{}
+	for _, w := range p.Workers {
+		s := &Settings{}
+		for _, section := range p.SettingsOf(w.Name) {
+			errs = append(errs, s.Add(section.Service, fmt.Sprintf("plan %s, settings of %s", p.Name, section.Service), section.Text))
+		}
+		if err := s.check(specs); err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Succeed returns what follows the plan in force (nil if none is): p, carried
+// out by the processes that there are as far as possible. The process that
+// holds the switches' sessions goes on doing so, whatever its name in p, for
+// sessions cannot move.
+func Succeed(old *Current, p *plan.Plan, specs []weft.Spec) (*Current, error) {
+	text, err := p.YAML()
+	if err != nil {
+		return nil, err
+	}
+	next := &Current{Generation: 1, Plan: string(text), Processes: map[string]string{}, plan: p}
+	if old == nil {
+		return next, nil
+	}
+	next.Generation = old.Generation + 1
+	holds := func(i plan.Instance) bool {
+		return slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Pipeline && slices.Contains(i.Services, s.Name) })
+	}
+	free := map[string]plan.Instance{} // processes and what they are now
+	for _, i := range old.plan.Instances() {
+		free[old.ProcessOf(i.Name)] = i
+	}
+	left := p.Instances()
+	take := func(fits func(new, old plan.Instance) bool) {
+		left = slices.DeleteFunc(left, func(i plan.Instance) bool {
+			for _, process := range slices.Sorted(maps.Keys(free)) {
+				if fits(i, free[process]) {
+					next.Processes[i.Name] = process
+					delete(free, process)
+					return true
+				}
+			}
+			return false
+		})
+	}
+	take(func(a, b plan.Instance) bool { return holds(a) && holds(b) && a.Name == b.Name })
+	take(func(a, b plan.Instance) bool { return holds(a) && holds(b) && a.Partition == b.Partition })
+	take(func(a, b plan.Instance) bool { return a.Name == b.Name })
+	take(func(a, b plan.Instance) bool {
+		return slices.ContainsFunc(a.Services, func(s string) bool { return slices.Contains(b.Services, s) })
+	})
+	for _, i := range left {
+		name := i.Name
+		for n := 2; slices.Contains(slices.Collect(maps.Values(next.Processes)), name); n++ {
+			name = fmt.Sprintf("%s-%d", i.Name, n)
+		}
+		next.Processes[i.Name] = name
+	}
+	return next, nil
+}

@@ -1,0 +1,387 @@
+package deploy
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft"
+)
+
+// outlet is the way of events to one run of another process: a queue from which
+// numbered batches are sent, one at a time, and sent again until they are
+// acknowledged. So events arrive once and in order as long as both processes
+// live. A queue that overflows, because the other does not take, is dropped;
+// when it takes again it is told all that is retained anew.
+type outlet struct {
+	node *Node
+	peer *peer
+	wake chan struct{}
+	stop chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	queue   []outEvent
+	bytes   int
+	number  uint64 // of the first in the queue
+	lost    uint64 // events dropped since the last time that all was well
+	subs    map[string]*outSub
+	stopped bool
+}
+
+// outSub is a service in the other process that wants events of ours.
+type outSub struct {
+	service  string
+	epoch    uint64
+	subjects []*subject
+	gone     atomic.Bool // it does not run any more
+}
+
+// outEvent is one event for one service.
+type outEvent struct {
+	kind    byte
+	subject string
+	service string
+	epoch   uint64 // of the service
+	source  uint64 // epoch of the publisher
+	data    []byte
+}
+
+// The kinds.
+const (
+	outHappened = 0 // an event
+	outTold     = 1 // all that was retained of the subject has been told
+)
+
+// Bounds of a queue and of a batch.
+const (
+	outletEvents = 1 << 17
+	outletBytes  = 64 << 20
+	batchBytes   = 256 << 10
+)
+
+// remote is the subscriptions of other processes to a subject.
+type remote struct {
+	outlet *outlet
+	sub    *outSub
+}
+
+// supply sees that every service elsewhere that wants events of ours gets them;
+// it is called with the node's lock.
+func (n *Node) supply(v *view) {
+	tables := n.worker.tables.Load()
+	for process, o := range n.outlets {
+		if n.peers[process] != o.peer {
+			delete(n.outlets, process)
+			o.close()
+		}
+	}
+	for process, p := range n.peers {
+		e := p.entry.Load()
+		if v.mine.Partition != "" && e.Partition != "" && e.Partition != v.mine.Partition {
+			continue
+		}
+		if o := n.outlets[process]; o != nil {
+			o.detach(e)
+		}
+		for _, s := range e.Services {
+			if s.State == StateStarting || s.State == StateDraining {
+				continue
+			}
+			for _, name := range s.Subscribes {
+				sub := tables.subjects[name]
+				if sub == nil || !tables.publishes(name) {
+					continue
+				}
+				o := n.outlets[process]
+				if o == nil {
+					o = &outlet{node: n, peer: p, number: 1, wake: make(chan struct{}, 1), stop: make(chan struct{}), subs: map[string]*outSub{}}
+					n.outlets[process] = o
+					go o.run()
+				}
+				o.attach(sub, s, tables.source(name))
+			}
+		}
+	}
+}
+
+// publishes reports whether a service that runs here publishes a subject.
+func (t *tables) publishes(subject string) bool { return t.source(subject) != 0 }
+
+// source returns the epoch of the service here that publishes a subject, 0 if
+// there is none.
+func (t *tables) source(subject string) uint64 {
+	for _, s := range t.services {
+		for _, p := range s.spec.Publishes {
+			if p.SubjectName() == subject {
+				return s.epoch
+			}
+		}
+	}
+	return 0
+}
+
+// detach forgets the services that no longer run in the other process.
+func (o *outlet) detach(e *Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, at := range o.subs {
+		if s := e.service(name); s == nil || s.Epoch != at.epoch || s.State == StateDraining {
+			at.gone.Store(true)
+			delete(o.subs, name)
+		}
+	}
+}
+
+// attach subscribes a service in the other process to a subject, unless it is.
+func (o *outlet) attach(sub *subject, s ServiceState, source uint64) {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	o.mu.Lock()
+	at := o.subs[s.Name]
+	if at == nil || at.epoch != s.Epoch {
+		at = &outSub{service: s.Name, epoch: s.Epoch}
+		o.subs[s.Name] = at
+	}
+	there := slices.Contains(at.subjects, sub)
+	if !there {
+		at.subjects = append(at.subjects, sub)
+	}
+	o.mu.Unlock()
+	if there && slices.ContainsFunc(sub.remotes, func(r remote) bool { return r.outlet == o && r.sub == at }) {
+		return
+	}
+	sub.remotes = slices.DeleteFunc(sub.remotes, func(r remote) bool { return r.sub.gone.Load() || r.outlet.over() })
+	sub.remotes = append(sub.remotes, remote{o, at})
+	o.tell(sub, at, source)
+}
+
+// tell queues all that is retained of a subject, and says that this was all; it
+// is called with the subject's lock.
+func (o *outlet) tell(sub *subject, at *outSub, source uint64) {
+	for _, event := range sub.facts() {
+		if data, err := weft.Encode(nil, event); err == nil {
+			o.put(outEvent{outHappened, sub.name, at.service, at.epoch, source, data}, true)
+		}
+	}
+	o.put(outEvent{outTold, sub.name, at.service, at.epoch, source, nil}, true)
+}
+
+// publish sends an event to the services elsewhere that want it. If the event
+// is retained, it is called with the subject's lock.
+func (n *Node) publish(s *service, sub *subject, event any) {
+	key, retained := sub.decl.KeyOf(event)
+	if retained {
+		n.facts.note(sub, key, event, s.epoch)
+	} else {
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+	}
+	var data []byte
+	for _, r := range sub.remotes {
+		if r.sub.gone.Load() {
+			continue
+		}
+		if data == nil {
+			var err error
+			if data, err = weft.Encode([]byte{}, event); err != nil {
+				n.log.Error("event cannot be encoded", "subject", sub.name, "error", err)
+				return
+			}
+		}
+		r.outlet.put(outEvent{outHappened, sub.name, r.sub.service, r.sub.epoch, s.epoch, data}, false)
+	}
+}
+
+// put queues an event.
+func (o *outlet) put(e outEvent, must bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stopped {
+		return
+	}
+	if o.lost > 0 && !must {
+		o.lost++
+		return
+	}
+	if !must && (len(o.queue) >= outletEvents || o.bytes+len(e.data) > outletBytes) {
+		o.lost = uint64(len(o.queue)) + 1
+		o.number += uint64(len(o.queue))
+		o.queue, o.bytes = nil, 0
+		o.node.log.Warn("process takes no events; what waited for it is dropped, and what is retained will be told again", "process", o.peer.entry.Load().Process)
+	} else {
+		o.queue = append(o.queue, e)
+		o.bytes += len(e.data)
+	}
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until the outlet is closed.
+func (o *outlet) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-o.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	pause := 5 * time.Millisecond
+	for {
+		select {
+		case <-o.wake:
+		case <-o.stop:
+			return
+		}
+		for {
+			o.retell()
+			batch, first, n := o.batch()
+			if n == 0 {
+				break
+			}
+			answer, err := o.peer.request(ctx, eventsMethod, batch)
+			if err != nil || len(answer) == 0 || answer[0] != answerOK {
+				select {
+				case <-time.After(pause):
+				case <-o.stop:
+					return
+				}
+				pause = min(2*pause, 200*time.Millisecond)
+				continue
+			}
+			pause = 5 * time.Millisecond
+			o.done(first, n)
+		}
+	}
+}
+
+// retell tells everything anew after a queue was dropped, once the other lives.
+func (o *outlet) retell() {
+	o.mu.Lock()
+	lost := o.lost
+	var subs []*outSub
+	if lost > 0 {
+		for _, at := range o.subs {
+			subs = append(subs, at)
+		}
+	}
+	o.mu.Unlock()
+	if lost == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stallPing)
+	defer cancel()
+	if _, err := o.peer.request(ctx, PingMethod, nil); err != nil {
+		select {
+		case <-time.After(stallPing):
+		case <-o.stop:
+		}
+		o.wakeUp()
+		return
+	}
+	o.mu.Lock()
+	o.lost = 0
+	o.mu.Unlock()
+	tables := o.node.worker.tables.Load()
+	for _, at := range subs {
+		for _, sub := range at.subjects {
+			sub.mu.Lock()
+			o.tell(sub, at, tables.source(sub.name))
+			sub.mu.Unlock()
+		}
+	}
+}
+
+func (o *outlet) wakeUp() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// batch encodes the first events of the queue; first is the number of the first.
+func (o *outlet) batch() (data []byte, first uint64, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 {
+		return nil, 0, 0
+	}
+	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
+	data = binary.LittleEndian.AppendUint64(data, o.number)
+	for _, e := range o.queue {
+		if n > 0 && len(data)+len(e.data) > batchBytes {
+			break
+		}
+		data = append(data, e.kind)
+		data = appendBytes(data, []byte(e.subject))
+		data = appendBytes(data, []byte(e.service))
+		data = binary.LittleEndian.AppendUint64(data, e.epoch)
+		data = binary.LittleEndian.AppendUint64(data, e.source)
+		data = appendBytes(data, e.data)
+		n++
+	}
+	return data, o.number, n
+}
+
+// done takes acknowledged events off the queue, unless it was dropped meanwhile.
+func (o *outlet) done(first uint64, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.number != first || len(o.queue) < n {
+		return
+	}
+	for _, e := range o.queue[:n] {
+		o.bytes -= len(e.data)
+	}
+	clear(o.queue[:n])
+	if o.queue = o.queue[n:]; len(o.queue) == 0 {
+		o.queue = nil
+	}
+	o.number += uint64(n)
+}
+
+// over reports whether the other process has ended.
+func (o *outlet) over() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stopped
+}
+
+func (o *outlet) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.stopped {
+		o.stopped = true
+		close(o.stop)
+		o.queue = nil
+	}
+}
+
+// flushOutlets waits, a moment, until what has been published is delivered.
+func (n *Node) flushOutlets(ctx context.Context) {
+	n.mu.Lock()
+	outlets := make([]*outlet, 0, len(n.outlets))
+	for _, o := range n.outlets {
+		outlets = append(outlets, o)
+	}
+	n.mu.Unlock()
+	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		if !slices.ContainsFunc(outlets, func(o *outlet) bool {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return len(o.queue) > 0
+		}) {
+			return
+		}
+	}
+}
+
+func appendBytes(b, data []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(data))), data...)
+}

@@ -1,0 +1,130 @@
+package outside
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"weft/api"
+)
+
+// internal are the methods that are between services only: what they do is
+// about all entries of any owner, or is done by a Decision.
+func internal() []string {
+	return []string{"flowrules.SetStanding", "flowrules.Observe", "southbound.Apply", "southbound.Send"}
+}
+
+// calls makes the calls of clients.
+type calls struct {
+	caller  Caller
+	timeout time.Duration
+	room    chan struct{} // one token for each call under way
+}
+
+// methods returns the names of what clients may call.
+func (c *calls) methods() []string {
+	list := slices.DeleteFunc(slices.Clone(c.caller.Methods()), func(name string) bool { return slices.Contains(internal(), name) })
+	slices.Sort(list)
+	return list
+}
+
+// request returns an empty request of a method that clients may call.
+func (c *calls) request(method string) (proto.Message, error) {
+	if !slices.Contains(internal(), method) {
+		if newReq, ok := c.caller.Method(method); ok {
+			return newReq(), nil
+		}
+	}
+	return nil, api.Errorf(codes.Unimplemented, "method %.80q is not offered; there are: %s", method, listed(c.methods()))
+}
+
+// do makes one call. Its errors are *api.Error.
+func (c *calls) do(ctx context.Context, method string, req proto.Message) (resp proto.Message, err error) {
+	select {
+	case c.room <- struct{}{}:
+		defer func() { <-c.room }()
+	default:
+		return nil, api.Errorf(codes.ResourceExhausted, "%d calls are under way: try again later", cap(c.room))
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = nil, api.Errorf(codes.Internal, "panic in %s: %v", method, p)
+		}
+	}()
+	resp, err = c.caller.Call(ctx, method, req)
+	if err != nil {
+		return nil, kinded(err)
+	}
+	return resp, nil
+}
+
+// kinded returns an error with its kind, also if it is that of a context.
+func kinded(err error) *api.Error {
+	kind := api.KindOf(err)
+	if kind == codes.Unknown {
+		kind = status.FromContextError(err).Code()
+	}
+	return api.Errorf(kind, "%s", textOf(err))
+}
+
+// textOf returns an error's text without that of gRPC around it.
+func textOf(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return s.Message()
+	}
+	return err.Error()
+}
+
+// offered returns a gRPC service for each service of the .proto files, whether
+// or not one is running: method by method it is asked of the Caller.
+func (o *Outside) offered() []*grpc.ServiceDesc {
+	var list []*grpc.ServiceDesc
+	own := api.File_apps_proto.Package()
+	protoregistry.GlobalFiles.RangeFilesByPackage(own, func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			s := f.Services().Get(i)
+			d := &grpc.ServiceDesc{ServiceName: string(s.FullName()), Metadata: f.Path()}
+			for k := range s.Methods().Len() {
+				if m := s.Methods().Get(k); !m.IsStreamingClient() && !m.IsStreamingServer() {
+					d.Methods = append(d.Methods, o.unary(s.Name(), m.Name()))
+				}
+			}
+			if len(d.Methods) > 0 {
+				list = append(list, d)
+			}
+		}
+		return true
+	})
+	return list
+}
+
+// unary offers one method over gRPC.
+func (o *Outside) unary(service, method protoreflect.Name) grpc.MethodDesc {
+	name := strings.ToLower(string(service[:1])) + string(service[1:]) + "." + string(method)
+	return grpc.MethodDesc{
+		MethodName: string(method),
+		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			if err := o.known(ctx); err != nil {
+				return nil, err
+			}
+			req, err := o.calls.request(name)
+			if err != nil {
+				return nil, err
+			}
+			if err := decode(req); err != nil {
+				return nil, err
+			}
+			return o.calls.do(ctx, name, req)
+		},
+	}
+}

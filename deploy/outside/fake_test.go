@@ -1,0 +1,203 @@
+package outside
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// fakeCaller is a controller with a few methods.
+type fakeCaller struct{}
+
+func (fakeCaller) Methods() []string {
+	return []string{"southbound.ListSwitches", "hosts.FindHost", "flowrules.SetStanding", "paths.FindPath", "stats.ListPortStats"}
+}
+
+func (c fakeCaller) Method(name string) (func() proto.Message, bool) {
+	new := map[string]func() proto.Message{
+		"southbound.ListSwitches": func() proto.Message { return &api.ListSwitchesRequest{} },
+		"hosts.FindHost":          func() proto.Message { return &api.FindHostRequest{} },
+		"flowrules.SetStanding":   func() proto.Message { return &api.SetStandingRequest{} },
+		"paths.FindPath":          func() proto.Message { return &api.FindPathRequest{} },
+		"stats.ListPortStats":     func() proto.Message { return &api.ListPortStatsRequest{} },
+	}[name]
+	return new, new != nil
+}
+
+func (c fakeCaller) Call(ctx context.Context, method string, req proto.Message) (proto.Message, error) {
+	switch method {
+	case "southbound.ListSwitches":
+		return &api.ListSwitchesResponse{Switches: []*api.Switch{{Dpid: "0000000000000001", Connected: true}}}, nil
+	case "hosts.FindHost":
+		address := req.(*api.FindHostRequest).GetAddress()
+		if !strings.HasPrefix(address, "10.") {
+			return nil, api.Errorf(codes.NotFound, "host %q is not known", address)
+		}
+		return &api.Host{Mac: "02:00:00:00:00:01", Ipv4: []string{address}}, nil
+	case "paths.FindPath": // takes as long as it may
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	panic("out of order")
+}
+
+// fakeRuntime knows the apps that are attached.
+type fakeRuntime struct {
+	mu     sync.Mutex // guards what follows
+	apps   map[string]AppInfo
+	refuse error
+}
+
+func (r *fakeRuntime) attach(info AppInfo) (func(), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refuse != nil {
+		return nil, r.refuse
+	}
+	if _, there := r.apps[info.Name]; there {
+		return nil, errors.New("attached twice")
+	}
+	r.apps[info.Name] = info
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.apps, info.Name)
+	}, nil
+}
+
+func (r *fakeRuntime) find(name string) (AppInfo, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info, ok := r.apps[name]
+	return info, ok
+}
+
+// wait waits until an app is there.
+func (r *fakeRuntime) wait(t *testing.T, name string) AppInfo {
+	t.Helper()
+	var info AppInfo
+	eventually(t, "app "+name+" attaches", func() (ok bool) { info, ok = r.find(name); return ok })
+	return info
+}
+
+// leaves waits until an app is gone.
+func (r *fakeRuntime) leaves(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "app "+name+" is detached", func() bool { _, ok := r.find(name); return !ok })
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	t.Fatalf("not within 10 s: %s", what)
+}
+
+// world is an outside on a port, with what is behind it.
+type world struct {
+	*Outside
+	runtime *fakeRuntime
+	address string
+}
+
+// serve serves an outside on a port of its own, HTTP and gRPC alike.
+func serve(t *testing.T, change func(*Config)) *world {
+	t.Helper()
+	w := &world{runtime: &fakeRuntime{apps: map[string]AppInfo{}}}
+	c := Config{Caller: fakeCaller{}, Attach: w.runtime.attach}
+	if change != nil {
+		change(&c)
+	}
+	var err error
+	if w.Outside, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	rpc := grpc.NewServer()
+	w.Register(rpc)
+	web := w.HTTP()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Protocols: protocols, TLSConfig: serverTLS(&c), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			rpc.ServeHTTP(rw, r)
+			return
+		}
+		web.ServeHTTP(rw, r)
+	})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.address = l.Addr().String()
+	go func() {
+		if server.TLSConfig != nil {
+			_ = server.ServeTLS(l, "", "") // ends by Close
+		} else {
+			_ = server.Serve(l) // ends by Close
+		}
+	}()
+	t.Cleanup(func() {
+		done := make(chan struct{})
+		go func() { w.Close(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Error("Close does not return")
+		}
+		server.Close()
+		rpc.Stop()
+	})
+	return w
+}
+
+// tcp returns a packet-in of a TCP segment.
+func tcp(port uint16) *flow.PacketIn {
+	f := make([]byte, 54)
+	copy(f, []byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2})
+	binary.BigEndian.PutUint16(f[34:], 40000)
+	binary.BigEndian.PutUint16(f[36:], port)
+	f[46] = 0x50
+	in := &flow.PacketIn{
+		Switch: 7, Time: 1e18, BufferID: flow.BufferNone, TotalLen: 54, Data: f,
+		Role: flow.RoleEdge, Src: flow.Location{Switch: 7, Port: 3},
+	}
+	in.Key.InPort = 3
+	return in
+}
+
+// batch returns packets to be decided on, to these TCP ports.
+func batch(ports ...uint16) []Packet {
+	var list []Packet
+	for _, p := range ports {
+		list = append(list, Packet{In: tcp(p), Decision: &flow.Decision{}})
+	}
+	return list
+}
+
+// untouched reports packets that somebody has changed.
+func untouched(t *testing.T, list []Packet) {
+	t.Helper()
+	for i, p := range list {
+		if p.Verdict != flow.Next || !p.Decision.Empty() {
+			t.Errorf("packet %d has verdict %d and %d operations; want it untouched", i, p.Verdict, len(p.Decision.Ops))
+		}
+	}
+}

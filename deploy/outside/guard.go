@@ -1,0 +1,153 @@
+package outside
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"weft/api"
+)
+
+// tlsKey is the context's key for the TLS state of an HTTP request.
+type tlsKey struct{}
+
+// PeerOf returns the identities in the verified certificate of the peer from
+// which a request has come: of gRPC by its context, of HTTP by that which
+// Outside.HTTP gives it. It is made for Config.Peer.
+func PeerOf(ctx context.Context) []string {
+	state, _ := ctx.Value(tlsKey{}).(*tls.ConnectionState)
+	if p, ok := peer.FromContext(ctx); ok && state == nil {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			state = &info.State
+		}
+	}
+	if state == nil || len(state.VerifiedChains) == 0 {
+		return nil
+	}
+	return identities(state)
+}
+
+// identities returns the names of services and apps in a peer's certificate.
+func identities(state *tls.ConnectionState) []string {
+	var list []string
+	for _, u := range state.PeerCertificates[0].URIs {
+		if u.Scheme == "weft" {
+			list = append(list, u.String())
+		}
+	}
+	return list
+}
+
+// known reports, where certificates are in use, a peer that has none of ours.
+func (o *Outside) known(ctx context.Context) error {
+	if o.config.Peer != nil && len(o.config.Peer(ctx)) == 0 {
+		return api.Errorf(codes.Unauthenticated, "a certificate that names weft://app/NAME or weft://service/NAME is needed (weft certs)")
+	}
+	return nil
+}
+
+// enter takes a place for a connection that lasts.
+func (o *Outside) enter() error {
+	select {
+	case o.room <- struct{}{}:
+		return nil
+	default:
+		return api.Errorf(codes.ResourceExhausted, "%d connections of apps are open: no more are allowed", cap(o.room))
+	}
+}
+
+func (o *Outside) leave() { <-o.room }
+
+// protect lets in what no foreign page could have made a browser send: an
+// Origin must be this very server (against cross-site requests) and, where no
+// certificates are in use, the Host must name this machine (against DNS
+// rebinding).
+func (o *Outside) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS != nil {
+			r = r.WithContext(context.WithValue(r.Context(), tlsKey{}, r.TLS))
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		err := o.known(r.Context())
+		if host := hostname(r.Host); o.config.Peer == nil && !loopback(host) {
+			err = api.Errorf(codes.PermissionDenied, "host %q is not this machine: use 127.0.0.1 or localhost; other machines need certificates", host)
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r) {
+			err = api.Errorf(codes.PermissionDenied, "requests from pages of %q are refused", origin)
+		}
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostname returns a Host header without its port.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.Trim(host, "[]")
+}
+
+// loopback reports whether a host is this machine by every way of naming it.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+func sameOrigin(origin string, r *http.Request) bool {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Scheme == scheme && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// checkURL reads where a REST app is to be sent its packets. Without
+// certificates it is on this machine: Weft is nobody's means to reach others.
+func (o *Outside) checkURL(text string) (*url.URL, error) {
+	fail := func(format string, args ...any) (*url.URL, error) {
+		return nil, api.Errorf(codes.InvalidArgument, "hello: url %.200q: "+format, append([]any{text}, args...)...)
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "" || len(text) > 2000:
+		return fail("want where the app listens, such as http://127.0.0.1:8000/packets")
+	case u.User != nil || u.Fragment != "":
+		return fail("want no user and no fragment in it")
+	case u.Scheme == "http" && loopback(u.Hostname()):
+		return u, nil
+	case u.Scheme == "http":
+		return fail("want 127.0.0.1 or localhost; apps on other machines need https, and Weft certificates")
+	case u.Scheme != "https":
+		return fail("want http or https")
+	case o.config.TLS == nil:
+		return fail("want http and this machine: Weft has no certificates with which it could ask an app by https")
+	}
+	return u, nil
+}
+
+// dialLocal is the check of an address that a name has been resolved to.
+func dialLocal(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || !loopback(host) {
+		return fmt.Errorf("address %s is not of this machine", address)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package outside
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// registry knows the apps that are attached.
+type registry struct {
+	config *Config
+	rate   *rate.Limiter
+
+	mu     sync.Mutex // guards what follows
+	apps   map[string]*app
+	closed bool
+	ended  map[string]string // why the app of a name was detached the last time
+	wait   sync.WaitGroup    // of the apps
+}
+
+func newRegistry(c *Config, r *rate.Limiter) *registry {
+	return &registry{config: c, rate: r, apps: map[string]*app{}, ended: map[string]string{}}
+}
+
+var appName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// check reads what an app says of itself.
+func (r *registry) check(ctx context.Context, h *api.Hello) (AppInfo, error) {
+	fail := func(kind codes.Code, format string, args ...any) (AppInfo, error) {
+		return AppInfo{}, api.Errorf(kind, "hello: "+format, args...)
+	}
+	info := AppInfo{Name: h.GetName()}
+	if !appName.MatchString(info.Name) {
+		return fail(codes.InvalidArgument, "name %.60q: want lower-case letters, digits and -, beginning with a letter, at most 40", info.Name)
+	}
+	switch h.GetKind() {
+	case Stage.String():
+	case Observer.String():
+		info.Kind = Observer
+	default:
+		return fail(codes.InvalidArgument, "kind %.60q: want stage or observer", h.GetKind())
+	}
+	var err error
+	if info.Filter, err = flow.ParseMatch(h.GetFilter()); err != nil {
+		return fail(codes.InvalidArgument, "filter: %w", err)
+	}
+	if r.config.Peer != nil {
+		if ids := r.config.Peer(ctx); !mayBe(ids, info.Name) {
+			return fail(codes.PermissionDenied, "the certificate is that of %q: to attach as %s it must name weft://app/%s (weft certs)", ids, info.Name, info.Name)
+		}
+	}
+	return info, nil
+}
+
+// mayBe reports whether a peer with these identities may attach under a name.
+func mayBe(identities []string, name string) bool {
+	return slices.Contains(identities, "weft://app/"+name) || slices.Contains(identities, "weft://service/"+name)
+}
+
+// attach takes in an app, of which the runtime then knows, until its context
+// ends. gone is called last: the runtime has been told, and the name is free.
+func (r *registry) attach(a *app, gone func(cause error)) (*api.Welcome, error) {
+	name := a.info.Name
+	if !r.rate.Allow() {
+		return nil, api.Errorf(codes.ResourceExhausted, "too many apps attach at once: try again in a second")
+	}
+	r.mu.Lock()
+	switch other := r.apps[name]; {
+	case r.closed:
+		r.mu.Unlock()
+		return nil, api.Errorf(codes.Unavailable, "%w", errStops)
+	case other != nil:
+		r.mu.Unlock()
+		return nil, api.Errorf(codes.AlreadyExists, "app %s is attached already, over %s from %s: one of a name at a time; stop that one, or choose another name", name, other.info.Transport, other.info.Peer)
+	case len(r.apps) >= r.config.Limits.Apps:
+		r.mu.Unlock()
+		return nil, api.Errorf(codes.ResourceExhausted, "%d apps are attached: no more are allowed", len(r.apps))
+	}
+	r.apps[name] = a // the name is taken; from here on it is given back
+	r.wait.Add(1)
+	last := r.ended[name]
+	r.mu.Unlock()
+
+	detach, err := r.config.Attach(a.info)
+	if err != nil {
+		a.end(err)
+		r.remove(a, "")
+		r.wait.Done()
+		return nil, api.Errorf(refusedBy(err), "app %s is refused: %w", name, err)
+	}
+	r.log().Info("app attached", "app", name, "kind", a.info.Kind.String(), "transport", a.info.Transport, "peer", a.info.Peer)
+	if a.info.Kind == Observer {
+		r.wait.Go(a.pump)
+	}
+	go func() {
+		defer r.wait.Done()
+		<-a.ctx.Done()
+		cause := context.Cause(a.ctx)
+		detach()
+		r.log().Info("app detached", "app", name, "cause", cause.Error())
+		r.remove(a, cause.Error())
+		gone(cause)
+	}()
+	return &api.Welcome{
+		Name: name, TimeoutMs: uint32(r.config.Limits.Timeout.Milliseconds()), MaxBatch: uint32(r.config.Limits.Batch), LastError: last,
+	}, nil
+}
+
+// refusedBy is the kind of a runtime's refusal.
+func refusedBy(err error) codes.Code {
+	if kind := api.KindOf(err); kind != codes.Unknown {
+		return kind
+	}
+	return codes.FailedPrecondition
+}
+
+func (r *registry) log() *slog.Logger { return r.config.Log }
+
+// remove gives an app's name back.
+func (r *registry) remove(a *app, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.apps, a.info.Name)
+	if why != "" {
+		if len(r.ended) >= 4*r.config.Limits.Apps {
+			clear(r.ended)
+		}
+		r.ended[a.info.Name] = why
+	}
+}
+
+// find returns an attached app, nil if there is none of the name.
+func (r *registry) find(name string) *app {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.apps[name]
+}
+
+// list returns the attached apps by name.
+func (r *registry) list() []*app {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.SortedFunc(maps.Values(r.apps), func(a, b *app) int { return strings.Compare(a.info.Name, b.info.Name) })
+}
+
+// close takes in no more apps, and waits until all are gone; their context
+// has ended.
+func (r *registry) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.wait.Wait()
+}
+
+// Apps returns what there is to tell of the attached apps, by name.
+func (o *Outside) Apps() []*api.App {
+	var list []*api.App
+	for _, a := range o.apps.list() {
+		list = append(list, a.status())
+	}
+	return list
+}
+
+// listed is how a list of names is said.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

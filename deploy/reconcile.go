@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"weft"
+)
+
+// reconcile brings this process closer to what the plan wants of it: services
+// that are to be elsewhere are stopped once their new place is there, services
+// that are to be here are started once they run nowhere else.
+func (n *Node) reconcile(ctx context.Context) error {
+	n.mu.Lock()
+	current, since := n.current, n.since
+	n.mu.Unlock()
+	if current == nil {
+		return nil
+	}
+	mine, _ := current.instanceOf(n.config.Process)
+	settings, err := n.settings(current, mine.Worker)
+	if err != nil {
+		return err
+	}
+	waiting := false
+	for _, s := range slices.Backward(n.worker.tables.Load().services) {
+		wanted := slices.Contains(mine.Services, s.spec.Name)
+		if wanted && n.configured(s, settings) && n.entry.Partition == mine.Partition {
+			continue
+		}
+		if !wanted && !n.succeeded(s, current) && time.Since(since) < successionWait {
+			waiting = true
+			continue
+		}
+		if err := n.retire(ctx, s); err != nil {
+			return err
+		}
+	}
+	n.mu.Lock()
+	renamed := n.entry.Instance != mine.Name || n.entry.Worker != mine.Worker || n.entry.Partition != mine.Partition
+	n.entry.Instance, n.entry.Worker, n.entry.Partition = mine.Name, mine.Worker, mine.Partition
+	n.mu.Unlock()
+	n.worker.config.Settings = settings
+	if mine.Partition != "" {
+		n.worker.config.StatePrefix = mine.Partition + "."
+	} else {
+		n.worker.config.StatePrefix = ""
+	}
+	if renamed {
+		if err := n.announce(ctx); err != nil {
+			return err
+		}
+	}
+	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.tables.Load().pipeline) {
+		n.worker.setPipeline(order)
+	}
+	var specs []weft.Spec
+	for _, spec := range n.config.Specs {
+		switch {
+		case !slices.Contains(mine.Services, spec.Name) || n.worker.tables.Load().service(spec.Name) != nil:
+		case n.takenBy(&spec) != "":
+			waiting = true
+		default:
+			specs = append(specs, spec)
+		}
+	}
+	if len(specs) > 0 {
+		if err := n.startServices(ctx, specs); err != nil || ctx.Err() != nil {
+			return err
+		}
+		return n.reconcile(ctx) // the next may have become possible
+	}
+	n.mu.Lock()
+	late := !waiting && n.entry.Generation != current.Generation
+	if late {
+		n.entry.Generation = current.Generation
+	}
+	n.mu.Unlock()
+	if late {
+		return n.announce(ctx)
+	}
+	return nil
+}
+
+// settings returns those of the services of a worker under a plan.
+func (n *Node) settings(c *Current, worker string) (*Settings, error) {
+	s := &Settings{}
+	var errs []error
+	for _, section := range c.plan.SettingsOf(worker) {
+		errs = append(errs, s.Add(section.Service, "plan", section.Text))
+	}
+	for _, o := range n.config.Settings {
+		errs = append(errs, s.Set(string(o)))
+	}
+	return s, errors.Join(errs...)
+}
+
+// configured reports whether a service runs with the given settings.
+func (n *Node) configured(s *service, settings *Settings) bool {
+	config, err := settings.configure(s.spec)
+	return err == nil && fmt.Sprintf("%+v", config) == fmt.Sprintf("%+v", s.config)
+}
+
+// pipelineOf returns the stages of a plan in order.
+func (n *Node) pipelineOf(c *Current) []string {
+	return c.plan.Stages(n.config.Specs)
+}
+
+// succeeded reports whether a service of ours may stop: its new place is there,
+// and serves already if it may run twice.
+func (n *Node) succeeded(s *service, c *Current) bool {
+	if !c.plan.Has(s.spec.Name) {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, i := range c.plan.Instances() {
+		if !slices.Contains(i.Services, s.spec.Name) {
+			continue
+		}
+		e := n.entries[c.ProcessOf(i.Name)]
+		if e == nil || e.Process == n.config.Process {
+			continue
+		}
+		overlaps := s.spec.Scale == weft.Any && !(s.spec.Listens && e.Machine == n.entry.Machine)
+		if st := e.service(s.spec.Name); !overlaps || st != nil && st.State == StateReady {
+			return true
+		}
+	}
+	return false
+}
+
+// takenBy returns the process in which a service still runs that must end there
+// before it starts here, empty if there is none.
+func (n *Node) takenBy(spec *weft.Spec) string {
+	if spec.Scale == weft.Any && !spec.Listens {
+		return ""
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	mine, _ := n.current.instanceOf(n.config.Process)
+	for name, e := range n.entries {
+		if name == n.config.Process || e.service(spec.Name) == nil {
+			continue
+		}
+		if e.Partition != "" && e.Partition != mine.Partition {
+			continue
+		}
+		if spec.Scale == weft.Any {
+			there, _ := n.current.instanceOf(name)
+			if e.Machine != n.entry.Machine || slices.Contains(there.Services, spec.Name) {
+				continue // it stays, or is on another machine: both may run
+			}
+		}
+		if p := n.peers[name]; p != nil && p.dead() {
+			continue
+		}
+		return name
+	}
+	return ""
+}
+
+// retire stops a service whose place is elsewhere now.
+func (n *Node) retire(ctx context.Context, s *service) error {
+	n.log.Info("service leaves", "service", s.spec.Name)
+	n.setState(s, StateDraining)
+	if err := n.announce(ctx); err != nil {
+		return err
+	}
+	if err := n.stopService(ctx, s); err != nil {
+		n.log.Error("service has not stopped well", "service", s.spec.Name, "error", err)
+	}
+	n.setState(s, "")
+	return n.announce(ctx)
+}
+
+// startServices starts services, lets them be told what others know, and
+// offers them to others.
+func (n *Node) startServices(ctx context.Context, specs []weft.Spec) error {
+	if err := n.worker.config.Settings.check(n.config.Specs); err != nil {
+		return err
+	}
+	g, err := n.worker.build(specs)
+	if err != nil {
+		return err
+	}
+	for _, s := range g.services {
+		n.setState(s, StateStarting)
+	}
+	if err := n.announce(ctx); err != nil {
+		return err
+	}
+	n.worker.enter(g)
+	n.mu.Lock()
+	n.rebuild() // others may want what these publish
+	n.mu.Unlock()
+	if ready, err := n.worker.launch(ctx, g); !ready {
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("a service has not started") // its stop says why
+		}
+		return err
+	}
+	for _, s := range g.services {
+		n.setState(s, StateSyncing)
+	}
+	if err := n.announce(ctx); err != nil {
+		return err
+	}
+	for _, s := range g.services {
+		n.inlets.await(ctx, n, s)
+	}
+	for _, s := range g.services {
+		s.serving.Store(true)
+		n.setState(s, StateReady)
+	}
+	n.worker.version.Add(1)
+	names := make([]string, len(specs))
+	for i := range specs {
+		names[i] = specs[i].Name
+	}
+	n.log.Info("services ready", "services", names)
+	return n.announce(ctx)
+}

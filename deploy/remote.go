@@ -1,0 +1,212 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/transport"
+)
+
+// The requests between processes that are not calls of a service's methods.
+const (
+	// PingMethod asks a process for a sign of life.
+	PingMethod    = "deploy.Ping"
+	eventsMethod  = "deploy.Events"
+	packetsMethod = "deploy.Packets"
+)
+
+// The first octet of an answer says what it is.
+const (
+	answerOK      = 0 // the response follows
+	answerError   = 1 // a code and the text of the service's error
+	answerNotHere = 2 // the service is not, or no longer, in this process
+)
+
+// call calls a method of a service in another process. It waits for one that
+// is away, and tries again elsewhere what did not come through: calls are
+// idempotent.
+func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+	name := m.MethodName()
+	owner, _, _ := strings.Cut(name, ".")
+	data, err := weft.Encode(nil, req)
+	if err != nil {
+		return nil, api.Errorf(codes.Internal, "encode the request of %s: %w", name, err)
+	}
+	deadline := time.Now().Add(callPatience)
+	var last error
+	for attempt := 0; ; attempt++ {
+		v := n.view.Load()
+		t := n.pick(v, owner)
+		if t != nil && t.peer == nil { // it has come here meanwhile
+			if local := n.worker.tables.Load().methods[name]; local != nil {
+				resp, err := local.answer(ctx, req)
+				if err != nil {
+					return nil, apiError(err)
+				}
+				return resp, nil
+			}
+			t = nil
+		}
+		if t != nil {
+			answer, err := t.peer.request(ctx, name, data)
+			if err == nil {
+				resp, here, err := readAnswer(m, answer)
+				if here {
+					return resp, err
+				}
+			} else if last = err; transport.ErrorOf(err).Code != transport.Unavailable {
+				return nil, fromWire(err)
+			}
+		}
+		if err := n.pause(ctx, v, deadline); err != nil {
+			if ctx.Err() != nil {
+				return nil, apiError(ctx.Err())
+			}
+			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s cannot be reached (waited %v): %v", from.spec.Name, name, owner, callPatience, why(last))
+		}
+	}
+}
+
+func why(err error) string {
+	if err == nil {
+		return "it runs nowhere now; weft get workers shows what does"
+	}
+	return err.Error()
+}
+
+// pause waits for a change of who is where, a moment at most, or fails when it
+// is too late.
+func (n *Node) pause(ctx context.Context, v *view, deadline time.Time) error {
+	timer := time.NewTimer(redialAfter)
+	defer timer.Stop()
+	select {
+	case <-v.next:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if time.Now().After(deadline) {
+		return errors.New("too late")
+	}
+	return nil
+}
+
+// pick returns the instance of a service that a call goes to: of those that
+// are ready the one with the least to do; one that is being told what others
+// know if none is ready; nil if there is none.
+func (n *Node) pick(v *view, service string) *target {
+	var best *target
+	score := func(t *target) int64 {
+		var s int64
+		if t.peer != nil {
+			s = t.peer.outstanding.Load()
+		}
+		if t.state != StateReady {
+			s += 1 << 40
+		}
+		return s
+	}
+	for _, t := range v.routes[service] {
+		if t.state != StateReady && t.state != StateSyncing || t.peer != nil && !t.peer.usable() {
+			continue
+		}
+		if best == nil || score(t) < score(best) {
+			best = t
+		}
+	}
+	return best
+}
+
+// balanceOf returns how packet-ins are spread over the replicas of a target.
+func (n *Node) balanceOf(v *view, t *target) string {
+	if v.current == nil {
+		return ""
+	}
+	worker := v.mine.Worker
+	if t.peer != nil {
+		worker = t.peer.entry.Load().Worker
+	}
+	if w := v.current.plan.Worker(worker); w != nil {
+		return w.Balance
+	}
+	return v.current.plan.Balance
+}
+
+// readAnswer takes an answer apart; here is false if the service is not where
+// it was asked for.
+func readAnswer(m weft.Method, answer []byte) (resp any, here bool, err error) {
+	if len(answer) == 0 {
+		return nil, true, api.Errorf(codes.Internal, "%s: empty answer", m.MethodName())
+	}
+	switch answer[0] {
+	case answerOK:
+		_, resp := m.NewMessages()
+		if err := weft.Decode(answer[1:], resp); err != nil {
+			return nil, true, api.Errorf(codes.Internal, "decode the response of %s: %w", m.MethodName(), err)
+		}
+		return resp, true, nil
+	case answerError:
+		if len(answer) < 2 {
+			return nil, true, api.Errorf(codes.Internal, "%s: malformed answer", m.MethodName())
+		}
+		return nil, true, &api.Error{Kind: codes.Code(answer[1]), Text: string(answer[2:])}
+	}
+	return nil, false, nil
+}
+
+// Call answers a request of another process (transport.Handler).
+func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	if n.config.Allow != nil && !n.config.Allow(transport.Peer(ctx), method) {
+		return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "the certificate of the caller does not allow it %s", method)
+	}
+	switch method {
+	case PingMethod:
+		return []byte{answerOK}, nil
+	case metricsMethod:
+		return n.figures()
+	case eventsMethod:
+		return n.inlets.take(ctx, n, req)
+	case packetsMethod:
+		return n.crossing.packets(ctx, req)
+	}
+	m := n.worker.tables.Load().methods[method]
+	if m == nil {
+		return []byte{answerNotHere}, nil
+	}
+	select {
+	case <-m.server.group.started:
+	case <-m.server.ended:
+		return []byte{answerNotHere}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	in, _ := m.decl.NewMessages()
+	if err := weft.Decode(req, in); err != nil {
+		return errorAnswer(api.Errorf(codes.InvalidArgument, "decode the request of %s: %w", method, err)), nil
+	}
+	resp, err := m.answer(ctx, in)
+	if err != nil {
+		if m.server.ctx.Err() != nil {
+			return []byte{answerNotHere}, nil // it is being stopped; its successor will know
+		}
+		return errorAnswer(apiError(err)), nil
+	}
+	out, err := weft.Encode([]byte{answerOK}, resp)
+	if err != nil {
+		return errorAnswer(api.Errorf(codes.Internal, "encode the response of %s: %w", method, err)), nil
+	}
+	return out, nil
+}
+
+// Event is not used: events go in batches that are acknowledged.
+func (n *Node) Event(context.Context, string, []byte) {}
+
+func errorAnswer(err error) []byte {
+	return append([]byte{answerError, byte(api.KindOf(err))}, err.Error()...)
+}

@@ -1,0 +1,240 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// service is one running instance of a service, and the weft.Runtime that it
+// sees.
+type service struct {
+	worker  *Worker
+	group   *group
+	spec    *weft.Spec
+	config  any
+	epoch   uint64 // tells this run of the service from others: when it began, ns since 1970
+	log     *slog.Logger
+	metric  *metrics
+	inbox   *inbox
+	panics  weft.Counter
+	slow    weft.Counter // waits of publishers for the inbox, longer than a second
+	busy    atomic.Int64 // calls and batches of packets that it is dealing with
+	serving atomic.Bool  // in a Node: it is ready and knows what others have to tell
+
+	subscriptions map[string]*subscription // by subject
+	replicas      *subscription            // of changes in their number
+	number        atomic.Uint64            // index<<32 | count
+
+	ctx    context.Context // of its Run
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when Run and the handling of events have ended
+	err    error         // of Run; valid once ended
+
+	mu       sync.Mutex // guards what follows
+	open     func(flow.DPID) weft.StageFunc
+	mistakes []error
+	ready    bool
+}
+
+// Handle registers the handler of a method.
+func (s *service) Handle(m weft.Method, h func(context.Context, any) (any, error)) {
+	method := s.worker.tables.Load().methods[m.MethodName()]
+	s.register(method != nil && method.server == s, "the handler of "+m.MethodName(), func() bool {
+		return method.handler.CompareAndSwap(nil, &h)
+	})
+}
+
+// Subscribe registers a handler of events.
+func (s *service) Subscribe(sub weft.Subject, h func(context.Context, any)) {
+	at := s.subscriptions[sub.SubjectName()]
+	s.register(at != nil, "the handler of "+sub.SubjectName(), func() bool {
+		if at.handler != nil {
+			return false
+		}
+		at.handler = h
+		return true
+	})
+}
+
+// Stage registers the service's stage.
+func (s *service) Stage(open func(flow.DPID) weft.StageFunc) {
+	s.register(s.spec.Stage, "its stage", func() bool {
+		if s.open != nil {
+			return false
+		}
+		s.open = open
+		return true
+	})
+}
+
+// OnReplicas registers what is called when the number of instances changes.
+func (s *service) OnReplicas(h func(index, count int)) {
+	s.register(true, "the handler of replicas", func() bool {
+		if s.replicas.handler != nil {
+			return false
+		}
+		s.replicas.handler = func(_ context.Context, event any) {
+			n := event.(uint64)
+			h(int(n>>32), int(uint32(n)))
+		}
+		return true
+	})
+}
+
+// Replicas returns this instance's number and the count of all.
+func (s *service) Replicas() (index, count int) {
+	n := s.number.Load()
+	return int(n >> 32), int(uint32(n))
+}
+
+// setReplicas makes the number of instances known to the service.
+func (s *service) setReplicas(index, count int) {
+	n := uint64(index)<<32 | uint64(count)
+	if s.number.Swap(n) == n || s.replicas.handler == nil {
+		return
+	}
+	s.inbox.announce()
+	s.inbox.putNow(delivery{s.replicas, n})
+}
+
+// register makes one registration and takes down what is wrong with it.
+func (s *service) register(declared bool, what string, do func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ready:
+		panic(fmt.Sprintf("%s registers %s after weft.Ready; do it before", s.spec.Name, what))
+	case !declared:
+		s.mistakes = append(s.mistakes, fmt.Errorf("%s registers %s, which its Spec does not declare", s.spec.Name, what))
+	case !do():
+		s.mistakes = append(s.mistakes, fmt.Errorf("%s registers %s twice", s.spec.Name, what))
+	}
+}
+
+// Ready reports mistakes of the set-up, or waits until all services of the
+// group are set up.
+func (s *service) Ready(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.ready
+	s.ready = true
+	if first {
+		s.mistakes = append(s.mistakes, s.unkept()...)
+	}
+	err := errors.Join(s.mistakes...)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if first {
+		s.group.arrived <- s
+	}
+	select {
+	case <-s.group.started:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unkept reports what the Spec declares and the set-up has not registered.
+func (s *service) unkept() (errs []error) {
+	methods := s.worker.tables.Load().methods
+	for _, m := range s.spec.Serves {
+		if methods[m.MethodName()].handler.Load() == nil {
+			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.spec.Name, m.MethodName()))
+		}
+	}
+	for _, sub := range s.spec.Subscribes {
+		if s.subscriptions[sub.SubjectName()].handler == nil {
+			errs = append(errs, fmt.Errorf("%s lists %s in Subscribes, but has no handler for it; add weft.On before weft.Ready", s.spec.Name, sub.SubjectName()))
+		}
+	}
+	if s.spec.Stage && s.open == nil {
+		errs = append(errs, fmt.Errorf("%s says Stage, but registers none; add weft.Stage before weft.Ready", s.spec.Name))
+	}
+	return errs
+}
+
+// Bucket opens durable state.
+func (s *service) Bucket(name string) (weft.Bucket, error) {
+	b, err := s.worker.config.Store.Bucket(s.ctx, s.worker.config.StatePrefix+name)
+	if err != nil {
+		return nil, api.Errorf(codes.Unavailable, "open bucket %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// Specs returns all services of the system.
+func (s *service) Specs() []weft.Spec { return s.worker.specs() }
+
+// run runs the service and its events until its context ends.
+func (s *service) run(failed chan<- *service) {
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		s.deliver()
+	}()
+	s.err = s.protect()
+	if s.ctx.Err() == nil {
+		failed <- s
+	}
+	s.cancel()
+	s.inbox.close()
+	<-delivered
+	close(s.ended)
+}
+
+// protect calls Run and turns its panic into an error.
+func (s *service) protect() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics.Add(1)
+			err = fmt.Errorf("panic in Run: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if standIn := s.worker.config.StandIns[s.spec.Name]; standIn != nil {
+		return standIn(s.ctx, s)
+	}
+	return s.spec.Run(s.ctx, weft.NewEnv(s.spec, s, s.config, s.log, s.metric))
+}
+
+// endedEarly says that the service's Run returned though nobody stopped it;
+// if it returned an error, stop reports that.
+func (s *service) endedEarly() error {
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		return nil
+	}
+	return fmt.Errorf("service %s stopped by itself without an error; its Run must last until its context ends (weft.Serve does)", s.spec.Name)
+}
+
+// stop ends the service and waits for that; its handlers are gone afterwards.
+func (s *service) stop(timeout time.Duration) error {
+	s.cancel()
+	s.inbox.close()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-s.ended:
+	case <-timer.C:
+		return fmt.Errorf("service %s has not stopped within %v; its Run or one of its event handlers does not heed its context", s.spec.Name, timeout)
+	}
+	for _, m := range s.group.methods[s.spec.Name] {
+		m.handler.Store(nil)
+	}
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		return fmt.Errorf("service %s: %w", s.spec.Name, s.err)
+	}
+	return nil
+}

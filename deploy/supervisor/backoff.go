@@ -1,0 +1,26 @@
+package supervisor
+
+import "time"
+
+// backOff says how long to wait before a restart: not at all for the first,
+// then min, doubled each time up to max; anew once a run was stable.
+type backOff struct {
+	min, max, stable time.Duration
+	failures         int // since the last stable run
+}
+
+// after returns the delay after a run of some length.
+func (b *backOff) after(ran time.Duration) time.Duration {
+	if ran >= b.stable {
+		b.failures = 0
+	}
+	b.failures++
+	if b.failures == 1 {
+		return 0
+	}
+	delay := b.min
+	for i := 2; i < b.failures && delay < b.max; i++ {
+		delay *= 2
+	}
+	return min(delay, b.max)
+}

@@ -1,0 +1,332 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// kind is what an order asks for.
+type kind int
+
+const (
+	want  kind = iota // let it run so
+	end               // end it
+	leave             // let it be
+)
+
+type order struct {
+	kind    kind
+	process Process // of want
+	done    chan error
+}
+
+// child is one process over all its runs. One goroutine, keep, owns it.
+type child struct {
+	name   string
+	s      *Supervisor
+	orders chan order
+	gone   chan struct{} // closed when keep has returned
+
+	status Status // guarded by Supervisor.mu
+	record record // likewise
+
+	// What follows is keep's alone.
+	wanted  *Process // nil until the first Set
+	run     *run     // nil if it does not run
+	died    bool     // the next start is a restart
+	applied bool     // this supervisor has applied the limits of wanted
+	delays  backOff
+}
+
+// keep carries out orders and starts again what ends, until end or leave.
+func (c *child) keep(adopted *run) {
+	defer close(c.gone)
+	if adopted != nil {
+		c.run = adopted
+		c.watch()
+	}
+	var retry <-chan time.Time
+	housekeeping := time.NewTicker(time.Second)
+	defer housekeeping.Stop()
+	for {
+		var ended <-chan ending
+		var probes <-chan verdict
+		if c.run != nil {
+			ended, probes = c.run.ended, c.run.probes
+		}
+		select {
+		case o := <-c.orders:
+			switch o.kind {
+			case leave:
+				if c.run != nil {
+					c.run.close()
+				}
+				o.done <- nil
+				return
+			case end:
+				err := c.stop()
+				if err == nil {
+					c.s.remove(c)
+				}
+				o.done <- err
+				if err == nil {
+					return
+				}
+			case want:
+				waiting := retry
+				retry = nil
+				o.done <- c.want(o.process, waiting != nil, &retry)
+				if c.run == nil && retry == nil {
+					retry = waiting
+				}
+			}
+		case e := <-ended:
+			retry = c.over(e)
+		case v := <-probes:
+			c.judge(v)
+		case <-retry:
+			retry = nil
+			if err := c.start(); err != nil {
+				retry = c.backOff(0)
+			}
+		case <-housekeeping.C:
+			if err := c.s.logFile(c.name).rotate(); err != nil {
+				c.s.log.Error("the log was not rotated", "process", c.name, "error", err)
+			}
+		}
+	}
+}
+
+// want makes the process run as p says. If it is down and its start already
+// waits, a p that is no other changes nothing.
+func (c *child) want(p Process, waiting bool, retry *<-chan time.Time) error {
+	same := c.record.Hash == p.hash()
+	limits := c.wanted == nil || c.wanted.limits() != p.limits()
+	c.wanted = &p
+	switch {
+	case c.run != nil && same:
+		if limits || !c.applied {
+			c.applyLimits()
+		}
+		return nil
+	case c.run != nil:
+		c.s.log.Info("it is to run otherwise: starting it again", "process", c.name)
+		if err := c.stop(); err != nil {
+			return err
+		}
+		c.died = false
+	case waiting && same:
+		return nil
+	}
+	c.delays.failures = 0
+	if err := c.start(); err != nil {
+		*retry = c.backOff(0)
+		return fmt.Errorf("supervisor: start %s: %w; it will be tried again", c.name, err)
+	}
+	return nil
+}
+
+// start starts a run.
+func (c *child) start() error {
+	p, nonce := *c.wanted, newNonce()
+	var un []Unapplied
+	var g *group
+	if p.Memory > 0 {
+		var err error
+		if g, err = c.s.memory.make(c.s.groupName(c.name, nonce), p.Memory); err != nil {
+			un = append(un, Unapplied{"memory", err.Error()})
+		}
+	}
+	// The file says what is about to run before it runs: should we end in
+	// between, the next supervisor looks for the mark.
+	c.s.change(c, func(s *Status, r *record) {
+		if c.died {
+			s.Restarts++
+		}
+		s.State = Starting
+		*r = record{Name: c.name, Nonce: nonce, Hash: p.hash(), Restarts: s.Restarts, Group: g}
+	})
+	c.died = true
+	id, pidfd, more, err := c.spawn(p, nonce, g)
+	for _, u := range more {
+		un = merge(un, u)
+	}
+	if err != nil {
+		c.s.log.Error("the process was not started", "process", c.name, "error", err)
+		if g != nil {
+			g.remove()
+		}
+		c.s.change(c, func(s *Status, r *record) {
+			s.LastExit = &Exit{Time: time.Now(), Code: -1, Text: "it could not be started: " + err.Error()}
+			r.Nonce, r.Group = "", nil
+		})
+		return err
+	}
+	for _, u := range un {
+		c.s.log.Warn("a limit could not be applied", "process", c.name, "limit", u.Limit, "reason", u.Reason)
+	}
+	c.s.log.Info("started", "process", c.name, "pid", id.pid)
+	c.run = newRun(id, pidfd, g)
+	c.applied = true
+	c.s.change(c, func(s *Status, r *record) {
+		s.PID, s.Started, s.Adopted, s.Unapplied = id.pid, time.Now(), false, un
+		r.PID, r.Started, r.Since = id.pid, id.started, s.Started
+		if c.s.config.Probe == nil {
+			s.State = Up
+		}
+	})
+	c.watch()
+	return nil
+}
+
+// watch begins to probe the run, if there is a probe.
+func (c *child) watch() {
+	if c.s.config.Probe == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.run.cancel = cancel
+	go c.s.probe(ctx, c.name, c.run.probes)
+}
+
+// judge acts on what the probes say.
+func (c *child) judge(v verdict) {
+	if v.alive {
+		c.s.change(c, func(s *Status, _ *record) { s.State = Up })
+		return
+	}
+	c.s.log.Error("the process does not answer and is killed", "process", c.name, "pid", c.run.pid, "reason", v.why)
+	c.s.change(c, func(s *Status, _ *record) { s.State = Unresponsive })
+	c.run.why = "unresponsive, " + v.why
+	if err := c.run.signal(unix.SIGKILL); err != nil {
+		c.s.log.Error("the process was not killed", "process", c.name, "pid", c.run.pid, "error", err)
+	}
+}
+
+// over takes note that the run has ended, and returns when to start the next;
+// nil before the first Set.
+func (c *child) over(e ending) <-chan time.Time {
+	ran := time.Since(c.run.begun)
+	c.died = true
+	c.finish(&e)
+	c.s.log.Warn("a process has ended", "process", c.name, "pid", e.PID, "reason", e.Text, "after", ran.Round(time.Millisecond))
+	if c.wanted == nil {
+		c.s.change(c, func(s *Status, _ *record) { s.State = Stopped })
+		return nil
+	}
+	return c.backOff(ran)
+}
+
+// backOff returns when to start again after a run of some length.
+func (c *child) backOff(ran time.Duration) <-chan time.Time {
+	delay := c.delays.after(ran)
+	if delay > 0 {
+		c.s.change(c, func(s *Status, _ *record) { s.State = BackingOff })
+	}
+	return time.After(delay)
+}
+
+// finish clears up after a run.
+func (c *child) finish(e *ending) {
+	switch g := c.run.group; {
+	case c.run.why != "":
+		e.Text += ": " + c.run.why
+	case g != nil && (e.Signal == unix.SIGKILL || e.unknown) && g.kills() > 0:
+		e.Signal, e.OutOfMemory = unix.SIGKILL, true
+		e.Text = "out of memory: the kernel killed it at its memory limit"
+	}
+	c.run.close()
+	if c.run.group != nil {
+		if err := c.run.group.remove(); err != nil {
+			c.s.log.Warn("left over", "process", c.name, "error", err)
+		}
+	}
+	c.run, c.applied = nil, false
+	c.s.change(c, func(s *Status, r *record) {
+		s.PID, s.Started, s.Adopted, s.Unapplied, s.LastExit = 0, time.Time{}, false, nil, &e.Exit
+		r.Nonce, r.PID, r.Started, r.Since, r.Group = "", 0, 0, time.Time{}, nil
+	})
+}
+
+// stop ends the run, if there is one, and returns when it has ended.
+func (c *child) stop() error {
+	if c.run == nil {
+		return nil
+	}
+	c.s.change(c, func(s *Status, _ *record) { s.State = Stopping })
+	c.run.cancel()
+	c.run.why = "stopped"
+	// SIGCONT lets one that is stopped hear of it.
+	if err := errors.Join(c.run.signal(unix.SIGTERM), c.run.signal(unix.SIGCONT)); err != nil {
+		return fmt.Errorf("supervisor: stop %s, pid %d: %w", c.name, c.run.pid, err)
+	}
+	timer := time.NewTimer(c.s.config.StopTimeout)
+	defer timer.Stop()
+	var e ending
+	select {
+	case e = <-c.run.ended:
+	case <-timer.C:
+		c.run.why = fmt.Sprintf("stopped, as it did not end within %v of SIGTERM", c.s.config.StopTimeout)
+		if err := c.run.signal(unix.SIGKILL); err != nil {
+			return fmt.Errorf("supervisor: stop %s, pid %d: %w", c.name, c.run.pid, err)
+		}
+		e = <-c.run.ended
+	}
+	c.finish(&e)
+	c.s.log.Info("ended", "process", c.name, "pid", e.PID, "reason", e.Text)
+	c.s.change(c, func(s *Status, _ *record) { s.State = Stopped })
+	return nil
+}
+
+// applyLimits applies what is wanted to the run.
+func (c *child) applyLimits() {
+	p := *c.wanted
+	un, err := p.limits().applyAll(c.run.identity)
+	if err != nil {
+		return // it has just ended; the next run begins with them
+	}
+	if err := c.limitMemory(p.Memory); err != nil {
+		un = append(un, Unapplied{"memory", err.Error()})
+	}
+	c.applied = true
+	for _, u := range un {
+		c.s.log.Warn("a limit could not be applied", "process", c.name, "limit", u.Limit, "reason", u.Reason)
+	}
+	c.s.change(c, func(s *Status, _ *record) { s.Unapplied = un })
+}
+
+// limitMemory changes the memory limit of the run.
+func (c *child) limitMemory(bytes int64) error {
+	if c.run.group != nil {
+		return c.run.group.limit(bytes)
+	}
+	if bytes == 0 {
+		return nil
+	}
+	g, err := c.s.memory.make(c.s.groupName(c.name, newNonce()), bytes)
+	if err != nil {
+		return err
+	}
+	if err := g.join(c.run.pid); err != nil {
+		g.remove()
+		return fmt.Errorf("move the process into its cgroup: %w", err)
+	}
+	c.run.group = g
+	c.s.change(c, func(_ *Status, r *record) { r.Group = g })
+	return nil
+}
+
+// spawn starts the process, with its log.
+func (c *child) spawn(p Process, nonce string, g *group) (identity, *os.File, []Unapplied, error) {
+	log, err := c.s.logFile(c.name).open()
+	if err != nil {
+		return identity{}, nil, nil, err
+	}
+	defer log.Close()
+	return spawn(p, nonce, c.s.config.Directory, g, log)
+}

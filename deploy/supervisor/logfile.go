@@ -1,0 +1,64 @@
+package supervisor
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// logFile is what a process prints. It is written by the process itself, so
+// that it needs no supervisor.
+type logFile struct {
+	path  string
+	limit int64 // bytes
+}
+
+func (s *Supervisor) logFile(name string) logFile {
+	return logFile{filepath.Join(s.config.Directory, name+".log"), s.config.LogSize}
+}
+
+// open opens the file to be appended to.
+func (l logFile) open() (*os.File, error) {
+	if err := l.rotate(); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// rotate copies a file that is full to NAME.log.1 and empties it: the process
+// has it open, and goes on at its new end. A line that is written between the
+// last read and the emptying is lost.
+func (l logFile) rotate() error {
+	info, err := os.Stat(l.path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil || info.Size() < l.limit {
+		return err
+	}
+	from, err := os.OpenFile(l.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	// What grew past the limit while nobody looked is cut at its beginning.
+	if _, err := from.Seek(max(0, info.Size()-2*l.limit), io.SeekStart); err != nil {
+		return err
+	}
+	to, err := os.OpenFile(l.path+".1.new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	if err == nil {
+		err = from.Truncate(0)
+	}
+	if e := to.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		return os.Rename(l.path+".1.new", l.path+".1")
+	}
+	os.Remove(l.path + ".1.new")
+	return err
+}

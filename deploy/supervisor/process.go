@@ -1,0 +1,102 @@
+package supervisor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+)
+
+// Process is a process that is to run.
+type Process struct {
+	Name string   // unique; letters, digits, dot, dash and underscore
+	Path string   // of the executable, absolute
+	Args []string // without the name of the program
+	// Env is the whole environment, as KEY=value; nil means the supervisor's,
+	// changes of which then do not count as a difference.
+	Env []string
+
+	Nice int // -20 (first) to 19 (last)
+	// RealTime asks for SCHED_RR, priority 1. Where that is not allowed the
+	// process runs with Nice.
+	RealTime bool
+	CPUs     string // the CPUs it may use, such as "0" or "0-1,3"; "" means the supervisor's
+	Memory   int64  // limit in bytes, swap included; 0 means none
+}
+
+func (p Process) clone() Process {
+	p.Args, p.Env = slices.Clone(p.Args), slices.Clone(p.Env)
+	return p
+}
+
+// hash names what cannot be changed of a running process.
+func (p Process) hash() string {
+	h := sha256.New()
+	field := func(kind string, values ...string) {
+		for _, v := range values {
+			fmt.Fprintf(h, "%s %d ", kind, len(v))
+			io.WriteString(h, v)
+		}
+	}
+	field("path", p.Path)
+	field("arg", p.Args...)
+	env := slices.Clone(p.Env)
+	slices.Sort(env)
+	field("env", env...)
+	if p.Env != nil {
+		field("whole")
+		io.WriteString(h, "whole")
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// limits are those parts of a Process that can be changed while it runs.
+type limits struct {
+	Nice     int    `json:"nice"`
+	RealTime bool   `json:"realTime"`
+	CPUs     string `json:"cpus"`
+	Memory   int64  `json:"memory"`
+}
+
+func (p Process) limits() limits { return limits{p.Nice, p.RealTime, p.CPUs, p.Memory} }
+
+// minMemory is the least that a process can be started with.
+const minMemory = 1 << 20
+
+// check reports all mistakes in a list.
+func check(list []Process) error {
+	names := map[string]bool{}
+	proper := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	var errs []error
+	for i, p := range list {
+		wrong := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("process %s: "+format, append([]any{p.Name}, args...)...))
+		}
+		switch {
+		case p.Name == "":
+			errs = append(errs, fmt.Errorf("process %d of the list has no name", i+1))
+		case !proper.MatchString(p.Name):
+			wrong("the name may have up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit")
+		case names[p.Name]:
+			wrong("listed twice")
+		}
+		names[p.Name] = true
+		if !filepath.IsAbs(p.Path) {
+			wrong("path %q of the executable is not absolute", p.Path)
+		}
+		if p.Nice < -20 || p.Nice > 19 {
+			wrong("nice %d; allowed: -20 to 19", p.Nice)
+		}
+		if _, err := parseCPUs(p.CPUs); err != nil {
+			wrong("%w", err)
+		}
+		if p.Memory != 0 && p.Memory < minMemory {
+			wrong("memory limit of %d bytes; allowed: 0 (none), or 1 MiB and more", p.Memory)
+		}
+	}
+	return errors.Join(errs...)
+}

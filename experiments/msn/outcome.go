@@ -1,0 +1,203 @@
+package msn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/plot/plotter"
+
+	"weft/experiments"
+)
+
+// point is one message: when it was due, in seconds, and its delay in
+// milliseconds, negative if it was not answered.
+type point struct{ at, delay float64 }
+
+// outcome is what came of one run, or of all runs over one transport.
+type outcome struct {
+	Transport  string  `json:"transport"`
+	Sent       int     `json:"sent"`
+	Answered   int     `json:"answered"`
+	Shed       int     `json:"shed"`
+	Lost       int     `json:"lost"`
+	Duplicates int     `json:"duplicates"`
+	DataSent   int     `json:"data_sent"`
+	DataLost   int     `json:"data_lost"`
+	Restart    float64 `json:"restart_s"`  // from the kill to the start of the new process; the longest
+	Recovery   float64 `json:"recovery_s"` // from the start of the new process until no answer is late; the longest
+
+	ControlBefore float64 `json:"control_before_ms"` // medians
+	ControlPeak   float64 `json:"control_peak_ms"`
+	ControlAfter  float64 `json:"control_after_ms"`
+	DataBefore    float64 `json:"data_before_ms"`
+	DataPeak      float64 `json:"data_peak_ms"`
+	DataAfter     float64 `json:"data_after_ms"`
+}
+
+// flight is the samples of one run.
+type flight struct {
+	control, data     []point
+	killed, restarted float64
+	shed, duplicates  int
+}
+
+// flightOf reads the samples of one run.
+func flightOf(rows [][]string, transport, run string) flight {
+	var f flight
+	for _, row := range rows {
+		if row[0] != transport || row[1] != run {
+			continue
+		}
+		when, _ := read(row[3])
+		p := point{when, -1}
+		if v, ok := read(row[4]); ok {
+			p.delay = v
+		}
+		switch row[2] {
+		case kindControl:
+			f.control = append(f.control, p)
+		case kindData:
+			f.data = append(f.data, p)
+		case kindKilled:
+			f.killed = when
+		case kindRestarted:
+			f.restarted = when
+		case kindShed:
+			f.shed = int(p.delay)
+		case kindDuplicate:
+			f.duplicates = int(p.delay)
+		}
+	}
+	return f
+}
+
+// late is when an answer is: after this many milliseconds more than the 99th
+// percentile before the kill.
+const late = 20
+
+// outcome sums a run up.
+func (f flight) outcome(transport string) outcome {
+	o := outcome{Transport: transport, Sent: len(f.control), DataSent: len(f.data), Duplicates: f.duplicates, Restart: f.restarted - f.killed}
+	var before []float64
+	for _, p := range f.control {
+		if p.delay >= 0 {
+			o.Answered++
+			if p.at < f.killed {
+				before = append(before, p.delay)
+			}
+		}
+	}
+	o.Shed = min(f.shed, o.Sent-o.Answered) // others than ours may have been shed too
+	o.Lost = o.Sent - o.Answered - o.Shed
+	slices.Sort(before)
+	limit := late + max(experiments.Percentile(before, 99), 0)
+	recovered := f.restarted
+	for _, p := range f.control {
+		if p.at >= f.killed-1 && p.delay > limit { // due before the kill, answered after it
+			recovered = max(recovered, p.at+p.delay/1e3)
+		}
+	}
+	o.Recovery = recovered - f.restarted
+	o.ControlBefore, o.ControlPeak, o.ControlAfter = phases(f.control, f.killed, recovered)
+	o.DataBefore, o.DataPeak, o.DataAfter = phases(f.data, f.killed, recovered)
+	for _, p := range f.data {
+		if p.delay < 0 {
+			o.DataLost++
+		}
+	}
+	return o
+}
+
+// phases returns the median delay before the kill, the longest from then until
+// the recovery, and the median after that.
+func phases(list []point, killed, recovered float64) (before, peak, after float64) {
+	var a, b []float64
+	for _, p := range list {
+		switch {
+		case p.delay < 0:
+		case p.at < killed-1:
+			a = append(a, p.delay)
+		case p.at <= recovered:
+			peak = math.Max(peak, p.delay)
+		default:
+			b = append(b, p.delay)
+		}
+	}
+	return middle(a), peak, middle(b)
+}
+
+// add adds another run over the same transport.
+func (o *outcome) add(n outcome) {
+	o.Sent, o.Answered, o.Shed, o.Lost, o.Duplicates = o.Sent+n.Sent, o.Answered+n.Answered, o.Shed+n.Shed, o.Lost+n.Lost, o.Duplicates+n.Duplicates
+	o.DataSent, o.DataLost = o.DataSent+n.DataSent, o.DataLost+n.DataLost
+	o.Restart, o.Recovery = max(o.Restart, n.Restart), max(o.Recovery, n.Recovery)
+	o.ControlPeak, o.DataPeak = max(o.ControlPeak, n.ControlPeak), max(o.DataPeak, n.DataPeak)
+}
+
+// sumResilience compares all runs with the paper and draws the first of each
+// transport.
+func sumResilience(c *experiments.Context) error {
+	var all outcome
+	var list []outcome
+	var curves []experiments.Series
+	for i, transport := range c.Transports {
+		var sum outcome
+		for run := 1; run <= c.Runs; run++ {
+			f := flightOf(c.Data.Rows(), transport, strconv.Itoa(run))
+			o := f.outcome(transport)
+			if run > 1 {
+				sum.add(o)
+				continue
+			}
+			sum = o
+			curves = append(curves,
+				experiments.Series{Name: transport + ", control plane", Points: thin(f.control), Colour: i + 1},
+				experiments.Series{Name: transport + ", data plane", Points: thin(f.data), Colour: i + 1, Dashed: true})
+		}
+		all.add(sum)
+		list = append(list, sum)
+		c.Compare(
+			experiments.Claim{What: "messages lost, " + transport, Paper: "none", Ours: float64(sum.Lost)}.AtMost(0),
+			experiments.Claim{What: "messages shed, " + transport, Paper: "-", Ours: float64(sum.Shed)},
+			experiments.Claim{What: "packets of an established flow lost, " + transport, Paper: "none", Ours: float64(sum.DataLost)}.AtMost(0),
+			experiments.Claim{What: "recovery after the restart, " + transport, Paper: "small glitches", Ours: sum.Recovery, Unit: "s"}.AtMost(1),
+			experiments.Claim{What: "longest delay, control plane, " + transport, Paper: "small glitches", Ours: sum.ControlPeak, Unit: "ms"},
+			experiments.Claim{What: "delay after to before, control plane, " + transport, Paper: "alike", Value: 1, Ours: experiments.Ratio(sum.ControlAfter, sum.ControlBefore)},
+			experiments.Claim{What: "longest delay, data plane, " + transport, Paper: "small glitches", Ours: sum.DataPeak, Unit: "ms"},
+		)
+	}
+	c.Figure("sent", all.Sent)
+	c.Figure("answered", all.Answered)
+	c.Figure("shed", all.Shed)
+	c.Figure("lost", all.Lost)
+	c.Figure("duplicates", all.Duplicates)
+	c.Figure("recovery_s", all.Recovery)
+	c.Figure("by_transport", list)
+	p, err := experiments.Curves(fmt.Sprintf("%d packet-ins/s, routing worker killed after %v: longest delay of every 20 ms", rate, spanOf(c.Quick).kill),
+		"time, s", "delay, ms", curves)
+	if err != nil {
+		return err
+	}
+	c.Draw(p)
+	return nil
+}
+
+// thin returns the longest delay of every 20 ms.
+func thin(list []point) plotter.XYs {
+	const every = 0.02
+	longest := map[int]float64{}
+	for _, p := range list {
+		if p.delay >= 0 {
+			i := int(p.at / every)
+			longest[i] = max(longest[i], p.delay)
+		}
+	}
+	points := make(plotter.XYs, 0, len(longest))
+	for i, d := range longest {
+		points = append(points, plotter.XY{X: float64(i) * every, Y: d})
+	}
+	slices.SortFunc(points, func(a, b plotter.XY) int { return int(math.Copysign(1, a.X-b.X)) })
+	return points
+}

@@ -1,0 +1,87 @@
+package msn
+
+import (
+	"strconv"
+	"testing"
+)
+
+// row returns a sample of a resilience run.
+func row(kind string, at float64, value string) []string {
+	return []string{"ws", "1", kind, strconv.FormatFloat(at, 'f', -1, 64), value}
+}
+
+func TestOutcome(t *testing.T) {
+	var rows [][]string
+	for i := range 100 { // one every 0.1 s; killed at 5 s, started again at 5.5 s, the backlog answered at 6 s
+		at := float64(i) / 10
+		delay := "1"
+		switch {
+		case at >= 5 && at < 6:
+			delay = strconv.FormatFloat((6-at)*1000, 'f', -1, 64)
+		case i == 80 || i == 81 || i == 82:
+			delay = ""
+		}
+		rows = append(rows, row(kindControl, at, delay), row(kindData, at, "0.5"))
+	}
+	rows = append(rows, row(kindData, 9.95, ""), row(kindKilled, 5, "77"), row(kindRestarted, 5.5, "78"),
+		row(kindShed, 0, "2"), row(kindDuplicate, 0, "1"), row(kindDone, 10, ""), []string{"rest", "1", kindControl, "1", "1"}, []string{"ws", "2", kindControl, "1", "1"})
+	o := flightOf(rows, "ws", "1").outcome("ws")
+	want := outcome{
+		Transport: "ws", Sent: 100, Answered: 97, Shed: 2, Lost: 1, Duplicates: 1, DataSent: 101, DataLost: 1, Restart: 0.5, Recovery: 0.5,
+		ControlBefore: 1, ControlPeak: 1000, ControlAfter: 1, DataBefore: 0.5, DataPeak: 0.5, DataAfter: 0.5,
+	}
+	if o != want {
+		t.Errorf("got  %+v\nwant %+v", o, want)
+	}
+	if p := thin([]point{{0.001, 1}, {0.002, 3}, {0.025, -1}, {0.045, 2}}); len(p) != 2 || p[0].Y != 3 || p[1].Y != 2 {
+		t.Errorf("thinned to %v", p)
+	}
+}
+
+// TestShedCounts sees to it that what others have shed hides no loss of ours,
+// and that a counter that starts over counts from there.
+func TestShedCounts(t *testing.T) {
+	const name = "weft_deploy_packets_shed_total"
+	for _, test := range []struct{ before, after, want float64 }{{3, 5, 2}, {3, 3, 0}, {9, 4, 4}} {
+		if got := shed(map[string]float64{name: test.before}, map[string]float64{name: test.after, "other": 7}); got != int(test.want) {
+			t.Errorf("from %v to %v: %d shed, want %v", test.before, test.after, got, test.want)
+		}
+	}
+	o := flightOf([][]string{row(kindControl, 1, "1"), row(kindControl, 2, ""), row(kindShed, 0, "40")}, "ws", "1").outcome("ws")
+	if o.Shed != 1 || o.Lost != 0 {
+		t.Errorf("%d shed and %d lost of one that was not answered", o.Shed, o.Lost)
+	}
+}
+
+func TestShares(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		seen := map[string]bool{}
+		for _, share := range shares(n) {
+			for _, sw := range share {
+				if seen[sw] {
+					t.Errorf("%d shares: switch %s is in two", n, sw)
+				}
+				seen[sw] = true
+			}
+		}
+		if len(seen) != 15 || len(shares(n)) != n {
+			t.Errorf("%d shares: %d of 15 switches in %d shares", n, len(seen), len(shares(n)))
+		}
+	}
+}
+
+func TestTargetsAreInOrder(t *testing.T) {
+	list := []string{"unix:/x/ctl10.sock", "unix:/x/ctl2.sock", "unix:/x/ctl.sock", "unix:/x/ctl1.sock"}
+	sortTargets(list)
+	if list[0] != "unix:/x/ctl.sock" || list[2] != "unix:/x/ctl2.sock" || list[3] != "unix:/x/ctl10.sock" {
+		t.Errorf("got %q", list)
+	}
+}
+
+func TestExperimentsAreComplete(t *testing.T) {
+	for _, e := range All() {
+		if e.Name == "" || e.Claim == "" || e.Method == "" || e.Runs < 1 || e.QuickRuns < 1 || len(e.Columns) == 0 || len(e.Transports) == 0 || e.Run == nil {
+			t.Errorf("experiment %q lacks something: %+v", e.Name, e)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package experiments
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+func TestProgress(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, false)
+	now := time.Unix(0, 0)
+	p.now = func() time.Time { return now }
+	p.Begin("x", 10, 6)
+	for range 4 {
+		now = now.Add(3 * time.Second)
+		p.Step("next")
+	}
+	p.End()
+	want := "x: 6 of 10 samples are there already\nx: 7 of 10, next\nx: 8 of 10, 6s left, next\nx: 9 of 10, 3s left, next\nx: 10 of 10, next\n"
+	if b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+	b.Reset()
+	p = NewProgress(&b, true)
+	p.Begin("x", 2, 0)
+	p.Step("a")
+	p.Say("b")
+	if got, want := b.String(), "\r\x1b[Kx: 1 of 2 [###############...............], a\nx: b\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	new(Progress).Step("nobody is told")
+}

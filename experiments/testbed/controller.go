@@ -1,0 +1,292 @@
+package testbed
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Config says how to start a controller.
+type Config struct {
+	// Program is the weft binary; empty is this process's own.
+	Program string
+	// Plan is what runs where; nil is one process as `weft up` starts it.
+	Plan *Plan
+	// Services restricts a controller without a plan; empty is all.
+	Services []string
+	// Set is settings of a controller without a plan, as weft up --set takes them.
+	Set []string
+	// CPU is the processor that all of it runs on; negative is any.
+	CPU int
+}
+
+// Controller is a controller of Weft's that was started here, with its state in
+// a directory of its own.
+type Controller struct {
+	Name     string
+	OpenFlow []string // HOST:PORT where switches connect, of each partition
+	North    []string // HOST:PORT of the northbound, likewise
+	plan     *Plan    // nil is one process
+	program  string
+	dir      string
+	process  *Process
+	conns    []*grpc.ClientConn // to the northbounds
+}
+
+// Start starts a controller and waits until switches can connect.
+func Start(ctx context.Context, cfg Config) (c *Controller, err error) {
+	c = &Controller{Name: "weft", program: cfg.Program, plan: cfg.Plan}
+	if c.program == "" {
+		if c.program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	parts := 1
+	if cfg.Plan != nil {
+		parts = max(parts, len(cfg.Plan.Partitions))
+	}
+	for range parts {
+		for _, list := range []*[]string{&c.OpenFlow, &c.North} {
+			port, err := freePort()
+			if err != nil {
+				return nil, err
+			}
+			*list = append(*list, fmt.Sprintf("127.0.0.1:%d", port))
+		}
+	}
+	if c.dir, err = os.MkdirTemp("", "weft-experiment-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.Stop()
+		}
+	}()
+	args := []string{"up", "--data-dir", filepath.Join(c.dir, "data"), "--quiet"}
+	if cfg.Plan == nil {
+		args = append(args, "--listen", c.OpenFlow[0], "--http", c.North[0])
+		if len(cfg.Services) > 0 {
+			args = append(args, "--services", strings.Join(cfg.Services, ","))
+		}
+		for _, s := range cfg.Set {
+			args = append(args, "--set", s)
+		}
+	} else {
+		plan := *cfg.Plan
+		c.Name = plan.Name
+		file := filepath.Join(c.dir, plan.Name+".yaml")
+		if err := os.WriteFile(file, []byte(plan.at(c.OpenFlow, c.North).YAML()), 0o644); err != nil {
+			return nil, err
+		}
+		args = append(args, file)
+	}
+	if c.process, err = StartProcess(c.Name, cfg.CPU, c.program, args...); err != nil {
+		return nil, err
+	}
+	for _, address := range c.OpenFlow {
+		if err := c.accepts(ctx, address); err != nil {
+			return nil, c.process.Failed(err)
+		}
+	}
+	return c, nil
+}
+
+// at returns the plan with southbounds and northbounds, those of a partition
+// each in the order of partitions, listening at the given addresses.
+func (p Plan) at(openflow, north []string) Plan {
+	workers := slices.Clone(p.Workers)
+	set := func(w *Worker, service, key, value string) {
+		all := map[string]map[string]string{}
+		for name, keys := range w.Settings {
+			all[name] = maps.Clone(keys)
+		}
+		if all[service] == nil {
+			all[service] = map[string]string{}
+		}
+		all[service][key] = value
+		w.Settings = all
+	}
+	for i := range workers {
+		w := &workers[i]
+		part := max(0, slices.IndexFunc(p.Partitions, func(part Partition) bool { return part.Name == w.Partition }))
+		if slices.Contains(w.Services, "southbound") {
+			set(w, "southbound", "listen", fmt.Sprintf("[%q]", "tcp:"+openflow[part]))
+		}
+		if slices.Contains(w.Services, "gateway") {
+			set(w, "gateway", "listen", fmt.Sprintf("%q", north[part]))
+		}
+	}
+	p.Workers = workers
+	return p
+}
+
+// Stop ends the controller, all its processes, and removes its state.
+func (c *Controller) Stop() {
+	if c == nil {
+		return
+	}
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	c.process.Stop()
+	os.RemoveAll(c.dir)
+}
+
+// Failed returns err with what the controller said last.
+func (c *Controller) Failed(err error) error { return c.process.Failed(err) }
+
+// accepts waits until something listens at an address.
+func (c *Controller) accepts(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		if err := c.process.Ended(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it does not accept connections on %s: %w", address, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// dial returns the connections to the northbounds.
+func (c *Controller) dial() ([]*grpc.ClientConn, error) {
+	for len(c.conns) < len(c.North) {
+		address := c.North[len(c.conns)]
+		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+		if err != nil {
+			return nil, fmt.Errorf("connect to the northbound at %s: %w", address, err)
+		}
+		c.conns = append(c.conns, conn)
+	}
+	return c.conns, nil
+}
+
+// Instance is one live process of a controller: what `weft get workers` says.
+type Instance struct {
+	Name     string
+	PID      int
+	Services []string
+}
+
+// Workers returns the controller's live instances.
+func (c *Controller) Workers(ctx context.Context) ([]Instance, error) {
+	cmd := exec.CommandContext(ctx, c.program, "get", "workers", "-o", "json", "--server", "http://"+c.North[0])
+	out, err := cmd.Output()
+	if err != nil {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			err = errors.New(strings.TrimSpace(string(exit.Stderr)))
+		}
+		return nil, fmt.Errorf("weft get workers: %w", err)
+	}
+	return parseWorkers(out)
+}
+
+// parseWorkers reads the instances out of what `weft get workers -o json`
+// prints. Services are names, or values with a name.
+func parseWorkers(out []byte) ([]Instance, error) {
+	var answer struct {
+		Workers []struct {
+			Instance string            `json:"instance"`
+			Process  string            `json:"process"`
+			PID      json.Number       `json:"pid"`
+			Services []json.RawMessage `json:"services"`
+		} `json:"workers"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return nil, fmt.Errorf("weft get workers: %w", err)
+	}
+	var list []Instance
+	for _, w := range answer.Workers {
+		pid, _ := strconv.Atoi(w.PID.String()) // 0 of one that is not there
+		in := Instance{Name: cmp.Or(w.Instance, w.Process), PID: pid}
+		for _, raw := range w.Services {
+			var name string
+			if json.Unmarshal(raw, &name) != nil {
+				var v struct {
+					Name string `json:"name"`
+				}
+				if err := json.Unmarshal(raw, &v); err != nil {
+					return nil, fmt.Errorf("weft get workers: services of %s: %w", cmp.Or(w.Instance, w.Process), err)
+				}
+				name = v.Name
+			}
+			in.Services = append(in.Services, name)
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// Metrics returns the sums of the controller's figures by name, labels left
+// out, as /metrics has them.
+func (c *Controller) Metrics(ctx context.Context) (map[string]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.North[0]+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read the controller's metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read the controller's metrics: %s", resp.Status)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the controller's metrics: %w", err)
+	}
+	return parseMetrics(string(b)), nil
+}
+
+// parseMetrics sums figures up by name (Prometheus text format).
+func parseMetrics(text string) map[string]float64 {
+	sums := map[string]float64{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name := line[:strings.IndexAny(line+" ", "{ ")]
+		rest := line[len(name):]
+		if i := strings.LastIndexByte(rest, '}'); i >= 0 {
+			rest = rest[i+1:]
+		}
+		fields := strings.Fields(rest)
+		if len(fields) == 0 {
+			continue
+		}
+		if v, err := strconv.ParseFloat(fields[0], 64); err == nil {
+			sums[name] += v
+		}
+	}
+	return sums
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,8 @@
+// Package testbed is what experiments measure with: Weft's controller, started
+// as processes of its own by any plan and stopped without a trace (Controller);
+// hosts that nobody has heard of and the round trips between them (ColdHost);
+// and a simulated switch that sends packet-ins at a constant rate and keeps for
+// each when it was answered (Source).
+//
+// The experiments and cmd/weft import it.
+package testbed

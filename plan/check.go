@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"weft"
+)
+
+// Check reports everything that is wrong with the plan for the given services,
+// each on a line of its own with the place in the file where there is one, what
+// is allowed and how to mend it. Whether the settings fit the services is for
+// package deploy to say.
+func (p *Plan) Check(specs []weft.Spec) error {
+	f := &fit{judge: judge{plan: p, mistakes: p.invalid()}, specs: specs, told: map[string]bool{}}
+	f.known()
+	for i := range specs {
+		if p.Has(specs[i].Name) {
+			f.scale(&specs[i])
+		}
+	}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		for _, name := range w.Services {
+			if s := specOf(specs, name); s != nil {
+				f.needs(w, s)
+			}
+		}
+	}
+	f.pipeline()
+	f.listening()
+	return p.report(f.mistakes)
+}
+
+// fit checks a plan against the services' declarations.
+type fit struct {
+	judge
+	specs []weft.Spec
+	told  map[string]bool // what is reported once only
+}
+
+// once reports whether a key is new.
+func (f *fit) once(key string) bool {
+	if f.told[key] {
+		return false
+	}
+	f.told[key] = true
+	return true
+}
+
+// known checks the names of services.
+func (f *fit) known() {
+	var names []string
+	for _, s := range f.specs {
+		names = append(names, s.Name)
+	}
+	for i := range f.plan.Workers {
+		w := &f.plan.Workers[i]
+		for _, s := range w.Services {
+			if service.MatchString(s) && !slices.Contains(names, s) {
+				path := "workers." + w.Name + ".services"
+				f.fail(path+"."+s, "%s: unknown service %q; allowed: %s", path, s, orNone(names))
+			}
+		}
+	}
+	for _, s := range f.plan.Config {
+		switch path := "config." + s.Service; {
+		case !service.MatchString(s.Service):
+		case !slices.Contains(names, s.Service):
+			f.fail(path, "%s: unknown service %q; allowed: %s", path, s.Service, orNone(names))
+		case !f.plan.Has(s.Service):
+			f.fail(path, "%s: service %s is in no worker; add it to one, or take its settings out", path, s.Service)
+		}
+	}
+}
+
+// hosts returns the workers that run a service.
+func (p *Plan) hosts(service string) []*Worker {
+	var list []*Worker
+	for i := range p.Workers {
+		if slices.Contains(p.Workers[i].Services, service) {
+			list = append(list, &p.Workers[i])
+		}
+	}
+	return list
+}
+
+// scale checks how many of a service there are.
+func (f *fit) scale(s *weft.Spec) {
+	if s.Scale == weft.Any {
+		return
+	}
+	p := f.plan
+	rule := "there is one of it in the whole system"
+	if len(p.Partitions) > 0 {
+		rule = "there is one of it for each partition"
+	}
+	first := map[string]*Worker{} // by partition
+	for _, w := range p.hosts(s.Name) {
+		path := "workers." + w.Name
+		if w.Replicas > 1 {
+			f.fail(path+".replicas", "%s.replicas: %d, but %s is in it, and %s; move %s to a worker without replicas, or set replicas to 1", path, w.Replicas, s.Name, rule, s.Name)
+		}
+		before := first[w.Partition]
+		switch {
+		case before != nil:
+			f.fail(path+".services."+s.Name, "%s.services: %s is in worker %s already, and %s; take it out of one of them", path, s.Name, before.Name, rule)
+			continue
+		case w.Partition == "" && len(p.Partitions) > 0 && s.Scale == weft.PerPartition:
+			f.fail(path+".services."+s.Name, "%s.services: %s runs once for each partition, but the worker is of none; move %s to a worker of each partition: %s", path, s.Name, s.Name, orNone(p.partitionNames()))
+		}
+		first[w.Partition] = w
+	}
+	all := first[""]
+	if all != nil && len(first) > 1 && s.Scale == weft.Single {
+		f.fail("workers."+all.Name+".services."+s.Name, "workers.%s.services: %s is in a worker for all partitions and in workers of single ones (%s); have it in one way only", all.Name, s.Name, orNone(p.hostNames(s.Name, all)))
+	}
+	for _, x := range p.Partitions {
+		if all == nil && first[x.Name] == nil {
+			f.once("absent " + s.Name + " " + x.Name)
+			f.fail("partitions."+x.Name, "partitions.%s: no %s, which each partition needs one of (there is one in %s); add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, p.whereto(x.Name))
+		}
+	}
+}
+
+func (p *Plan) partitionNames() (names []string) {
+	for _, x := range p.Partitions {
+		names = append(names, x.Name)
+	}
+	return names
+}
+
+// hostNames returns the names of the workers that run a service, except one.
+func (p *Plan) hostNames(service string, except *Worker) (names []string) {
+	for _, w := range p.hosts(service) {
+		if w != except {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+// whereto says to which worker of a partition a service could be added.
+func (p *Plan) whereto(partition string) string {
+	for i := range p.Workers {
+		if w := &p.Workers[i]; w.Partition == partition && w.Replicas == 1 {
+			return "workers." + w.Name + ".services"
+		}
+	}
+	return "a worker with partition: " + partition
+}
+
+// needs checks that whatever a service of a worker wants is there for it.
+func (f *fit) needs(w *Worker, s *weft.Spec) {
+	for _, m := range s.Calls {
+		server := f.provider(func(o *weft.Spec) bool {
+			return slices.ContainsFunc(o.Serves, func(x weft.Method) bool { return x.MethodName() == m.MethodName() })
+		})
+		f.need(w, s, "calls", m.MethodName(), server)
+	}
+	for _, e := range s.Subscribes {
+		publisher := f.provider(func(o *weft.Spec) bool {
+			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
+		})
+		f.need(w, s, "subscribes to", e.SubjectName(), publisher)
+	}
+}
+
+func (f *fit) provider(is func(*weft.Spec) bool) *weft.Spec {
+	for i := range f.specs {
+		if is(&f.specs[i]) {
+			return &f.specs[i]
+		}
+	}
+	return nil
+}
+
+// need checks that the provider of what a service wants is within reach of its
+// worker: in the same partition, or for all.
+func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Spec) {
+	path := "workers." + w.Name + ".services"
+	p := f.plan
+	if provider == nil {
+		owner, _, _ := strings.Cut(what, ".")
+		if f.once("nobody " + what) {
+			f.fail(path+"."+s.Name, "%s: %s %s %s, which no service provides; is service %s missing in this build?", path, s.Name, does, what, owner)
+		}
+		return
+	}
+	if !p.Has(provider.Name) {
+		if !f.once("absent " + provider.Name) {
+			return
+		}
+		to := path
+		if provider.Scale != weft.Any && w.Replicas > 1 {
+			to = p.whereto(w.Partition)
+		}
+		f.fail(path+"."+s.Name, "%s: %s %s %s, but service %s is in no worker; add %s to %s", path, s.Name, does, what, provider.Name, provider.Name, to)
+		return
+	}
+	if len(p.Running(provider.Name, w.Partition)) > 0 {
+		return
+	}
+	there := p.hostNames(provider.Name, nil)
+	switch {
+	case w.Partition != "":
+		if f.once("absent " + provider.Name + " " + w.Partition) {
+			f.fail(path+"."+s.Name, "%s: %s %s %s, but %s is in workers of other partitions only (%s); add %s to %s, or to a worker of no partition",
+				path, s.Name, does, what, provider.Name, orNone(there), provider.Name, p.whereto(w.Partition))
+		}
+	case does == "calls": // events of all partitions may come together, but a call has one server
+		if f.once("which " + s.Name + " " + w.Name) {
+			f.fail(path+"."+s.Name, "%s: %s calls %s, but %s runs per partition (%s), and worker %s is of none, so that nobody knows which of them is meant; put one %s into a worker of each partition",
+				path, s.Name, what, provider.Name, orNone(there), w.Name, s.Name)
+		}
+	}
+}
+
+// pipeline checks that the stages are in the plan, are stages, and can be
+// reached from every partition.
+func (f *fit) pipeline() {
+	p := f.plan
+	var all []string
+	for _, s := range f.specs {
+		if s.Stage {
+			all = append(all, s.Name)
+		}
+	}
+	for _, name := range p.Pipeline {
+		switch s := specOf(f.specs, name); {
+		case s == nil || !s.Stage:
+			f.fail("pipeline."+name, "pipeline: %s is not a stage; take it out; stages are: %s", name, orNone(all))
+		case !p.Has(name):
+			f.fail("pipeline."+name, "pipeline: %s is in no worker; take it out, or add it to one", name)
+		}
+	}
+	staged := p.Stages(f.specs)
+	for _, name := range all {
+		if p.Has(name) && !slices.Contains(staged, name) {
+			f.fail("pipeline", "pipeline: %s is a stage but not listed, so it would see no packet; list it in its place, or take the service out of its worker", name)
+		}
+	}
+	runner := f.provider(func(s *weft.Spec) bool { return s.Pipeline })
+	if runner != nil && !p.Has(runner.Name) && len(staged) > 0 && f.once("absent "+runner.Name) {
+		f.fail("pipeline", "pipeline: service %s, which holds the switches and runs the pipeline, is in no worker; add %s to one", runner.Name, runner.Name)
+	}
+	for _, x := range p.Partitions {
+		for _, name := range staged {
+			if p.Has(name) && len(p.Running(name, x.Name)) == 0 && f.once("absent "+name+" "+x.Name) {
+				f.fail("partitions."+x.Name, "partitions.%s: no %s, a stage of the pipeline; add %s to %s, or to a worker of no partition", x.Name, name, name, p.whereto(x.Name))
+			}
+		}
+	}
+}

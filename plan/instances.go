@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"weft"
+	"weft/flow"
+)
+
+// Instance is one process of a plan.
+type Instance struct {
+	Name      string // of the process: the worker's, with -1, -2 … if there are several
+	Worker    string
+	Partition string   // empty: works for all switches
+	Replica   int      // from 1
+	Services  []string // in the order of the plan
+}
+
+// Instances returns the processes of the plan, sorted by worker and number.
+func (p *Plan) Instances() []Instance {
+	var list []Instance
+	for i := range p.Workers {
+		list = append(list, p.Workers[i].Instances()...)
+	}
+	slices.SortStableFunc(list, func(a, b Instance) int {
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Replica, b.Replica))
+	})
+	return list
+}
+
+// Instances returns the processes of the worker in the order of their numbers.
+func (w *Worker) Instances() []Instance {
+	var list []Instance
+	for n := 1; n <= max(w.Replicas, 1); n++ {
+		i := Instance{Name: w.Name, Worker: w.Name, Partition: w.Partition, Replica: n, Services: slices.Clone(w.Services)}
+		if w.Replicas > 1 {
+			i.Name = fmt.Sprintf("%s-%d", w.Name, n)
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+// Of returns the process of a name, false if the plan has none.
+func (p *Plan) Of(instance string) (Instance, bool) {
+	list := p.Instances()
+	i := slices.IndexFunc(list, func(i Instance) bool { return i.Name == instance })
+	if i < 0 {
+		return Instance{}, false
+	}
+	return list[i], true
+}
+
+// Running returns the processes that run a service for a partition: those of
+// that partition, or if it has none, those that work for all. The empty
+// partition asks for the latter only.
+func (p *Plan) Running(service, partition string) []Instance {
+	var own, all []Instance
+	for _, i := range p.Instances() {
+		switch {
+		case !slices.Contains(i.Services, service):
+		case i.Partition == "":
+			all = append(all, i)
+		case i.Partition == partition:
+			own = append(own, i)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return all
+}
+
+// PartitionOf returns the name of the partition that a switch is in; empty if
+// the plan has no partitions.
+func (p *Plan) PartitionOf(sw flow.DPID) string {
+	rest := ""
+	for _, x := range p.Partitions {
+		if x.Rest {
+			rest = x.Name
+		}
+		for _, r := range x.Switches {
+			if r.First <= sw && sw <= r.Last {
+				return x.Name
+			}
+		}
+	}
+	return rest
+}
+
+// Stages returns the names of the pipeline's stages in order: Pipeline, or if
+// that is empty, the stages of DefaultPipeline that are in the plan.
+func (p *Plan) Stages(specs []weft.Spec) []string {
+	if len(p.Pipeline) > 0 {
+		return slices.Clone(p.Pipeline)
+	}
+	var list []string
+	for _, name := range DefaultPipeline() {
+		if s := specOf(specs, name); s != nil && s.Stage && p.Has(name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// Leg is a part of the way of a packet-in through the pipeline that one worker
+// does by itself.
+type Leg struct {
+	Worker    string
+	Stages    []string // consecutive; none for the worker that received it, if it hosts none first
+	Transport string   // by which the packet came; empty for the first leg
+}
+
+// Way returns the way of a packet-in of a partition (empty: of a plan without)
+// through the workers, from the one that holds the switch's session. Stages
+// that run in several workers are taken where the packet is, or else in the
+// first of them.
+func (p *Plan) Way(specs []weft.Spec, partition string) []Leg {
+	var way []Leg
+	for _, s := range specs {
+		if s.Pipeline {
+			if at := p.Running(s.Name, partition); len(at) > 0 {
+				way = []Leg{{Worker: at[0].Worker}}
+			}
+		}
+	}
+	if way == nil {
+		return nil
+	}
+	for _, stage := range p.Stages(specs) {
+		at := p.Running(stage, partition)
+		if len(at) == 0 {
+			continue
+		}
+		here := &way[len(way)-1]
+		if !slices.ContainsFunc(at, func(i Instance) bool { return i.Worker == here.Worker }) {
+			way = append(way, Leg{Worker: at[0].Worker, Transport: p.TransportBetween(here.Worker, at[0].Worker)})
+			here = &way[len(way)-1]
+		}
+		here.Stages = append(here.Stages, stage)
+	}
+	return way
+}
+
+// ClassOf returns how urgent a worker is: its Class, or the most urgent class of
+// its services.
+func (w *Worker) ClassOf(specs []weft.Spec) weft.Class {
+	class := weft.Compute
+	for _, name := range w.Services {
+		if s := specOf(specs, name); s != nil {
+			class = min(class, s.Class)
+		}
+	}
+	for c := weft.RealTime; c <= weft.Compute; c++ {
+		if c.String() == w.Class {
+			return c
+		}
+	}
+	return class
+}
+
+func specOf(specs []weft.Spec, name string) *weft.Spec {
+	if i := slices.IndexFunc(specs, func(s weft.Spec) bool { return s.Name == name }); i >= 0 {
+		return &specs[i]
+	}
+	return nil
+}

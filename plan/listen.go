@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"net"
+	"reflect"
+	"strings"
+
+	"weft"
+)
+
+// address is where something listens.
+type address struct {
+	text    string
+	unix    bool
+	host    string // with localhost as 127.0.0.1
+	port    string
+	machine string
+}
+
+// parseAddress reads HOST:PORT, tcp:HOST:PORT or unix:PATH; false if it is
+// none of them, which is for somebody else to report.
+func parseAddress(s, machine string) (address, bool) {
+	a := address{text: s, machine: machine}
+	if strings.HasPrefix(s, "unix:") {
+		a.unix = true
+		return a, true
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		_, rest, _ := strings.Cut(s, ":")
+		if host, port, err = net.SplitHostPort(rest); err != nil {
+			return a, false
+		}
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	a.host, a.port = host, port
+	return a, true
+}
+
+// fixed reports whether only one can listen there.
+func (a address) fixed() bool { return a.unix || a.port != "0" && a.port != "" }
+
+func (a address) wildcard() bool { return a.host == "" || a.host == "0.0.0.0" || a.host == "::" }
+
+// clashes reports whether two cannot listen at both addresses.
+func (a address) clashes(b address) bool {
+	switch {
+	case a.machine != b.machine || !a.fixed() || !b.fixed() || a.unix != b.unix:
+		return false
+	case a.unix:
+		return a.text == b.text
+	}
+	return a.port == b.port && (a.host == b.host || a.wildcard() || b.wildcard())
+}
+
+// listening checks that no two listen at the same address: workers for each
+// other, and services, which say by a key listen of their settings where.
+func (f *fit) listening() {
+	type use struct {
+		address
+		who string
+	}
+	var taken []use
+	take := func(path, who string, a address) {
+		for _, t := range taken {
+			if a.clashes(t.address) {
+				f.fail(path, "%s: listens at %s, where %s listens, too; give each an address of its own", path, a.text, t.who)
+				return
+			}
+		}
+		taken = append(taken, use{a, who})
+	}
+	for i := range f.plan.Workers {
+		w := &f.plan.Workers[i]
+		path := "workers." + w.Name
+		if a, ok := parseAddress(w.Listen, w.Machine); ok {
+			take(path+".listen", "worker "+w.Name, a)
+		}
+		for _, name := range w.Services {
+			s := specOf(f.specs, name)
+			if s == nil {
+				continue
+			}
+			for _, text := range f.plan.listens(w, s) {
+				a, ok := parseAddress(text, w.Machine)
+				settings := path + ".settings." + name + ".listen"
+				switch {
+				case !ok:
+				case a.fixed() && w.Replicas > 1:
+					f.fail(path+".replicas", "%s.replicas: %d, but %s is in it and listens at %s, where only one can; set %s to port 0, or move %s to a worker without replicas", path, w.Replicas, name, text, settings, name)
+				default:
+					take(settings, name+" of worker "+w.Name, a)
+				}
+			}
+		}
+	}
+}
+
+// listens returns the values of a service's key listen in a worker.
+func (p *Plan) listens(w *Worker, s *weft.Spec) []string {
+	list := defaultListens(s.Config)
+	for _, section := range p.SettingsOf(w.Name) {
+		v, err := section.tree()
+		if section.Service != s.Name || err != nil {
+			continue
+		}
+		for _, e := range v.entries {
+			switch {
+			case e.key != "listen":
+			case e.value.kind == word:
+				list = []string{e.value.text}
+			case e.value.kind == mapping || e.value.kind == null || e.value.kind == plain:
+			default:
+				list = nil
+				for _, item := range e.value.items {
+					list = append(list, item.text)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// defaultListens returns what the key listen of a configuration is by default.
+func defaultListens(config weft.Config) []string {
+	v := reflect.Indirect(reflect.ValueOf(config))
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if key != "listen" || !v.Type().Field(i).IsExported() {
+			continue
+		}
+		switch x := v.Field(i).Interface().(type) {
+		case string:
+			return []string{x}
+		case []string:
+			return x
+		}
+	}
+	return nil
+}

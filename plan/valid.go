@@ -1,0 +1,313 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weft"
+	"weft/flow"
+)
+
+// The bounds of values.
+const (
+	maxName     = 50 // of workers and partitions; leaves room for -999
+	maxReplicas = 256
+	minMemory   = 16 << 20
+	maxMemory   = 1 << 50
+	maxBus      = 5 // copies of a JetStream stream
+)
+
+var (
+	label   = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+	serial  = regexp.MustCompile(`^(.+)-[1-9][0-9]*$`)
+	notName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	service = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+)
+
+// classes returns the names of the classes.
+func classes() []string {
+	return []string{weft.RealTime.String(), weft.Latency.String(), weft.Compute.String()}
+}
+
+// judge collects what is wrong with a plan.
+type judge struct {
+	plan     *Plan
+	mistakes []mistake
+}
+
+// fail reports a mistake at the line of a key, or of the closest key above it
+// that the file has.
+func (j *judge) fail(path, format string, args ...any) {
+	line := 0
+	for at := path; at != "" && line == 0; {
+		line = j.plan.lines[at]
+		i := strings.LastIndex(at, ".")
+		at = at[:max(i, 0)]
+	}
+	j.mistakes = append(j.mistakes, mistake{line, fmt.Sprintf(format, args...)})
+}
+
+// invalid returns what is wrong with a plan whatever the services are.
+func (p *Plan) invalid() []mistake {
+	j := &judge{plan: p}
+	if p.Name != "" && (len(p.Name) > maxName || notName.MatchString(p.Name)) {
+		j.fail("name", "name: want up to %d letters, digits, dots, dashes and underscores, not %q", maxName, p.Name)
+	}
+	j.choice("transport", p.Transport, Transports())
+	j.choice("events", p.Events, Transports())
+	j.choice("balance", p.Balance, Balances())
+	j.bus()
+	j.partitions()
+	j.workers()
+	j.links()
+	for _, s := range p.Config {
+		j.section("config."+s.Service, s)
+	}
+	return j.mistakes
+}
+
+func (j *judge) choice(path, is string, allowed []string) {
+	if !slices.Contains(allowed, is) {
+		j.fail(path, "%s: want one of %s, not %q", path, strings.Join(allowed, ", "), is)
+	}
+}
+
+func (j *judge) section(path string, s Section) {
+	if !service.MatchString(s.Service) {
+		j.fail(path, "%s: %q is no service's name, which is lower-case letters and digits", path, s.Service)
+	}
+}
+
+func (j *judge) bus() {
+	b := j.plan.Bus
+	if b.Replicas < 1 || b.Replicas > maxBus {
+		j.fail("bus.replicas", "bus.replicas: want 1 to %d, not %d", maxBus, b.Replicas)
+	} else if b.Replicas > 1 && b.URL == "" {
+		j.fail("bus.replicas", "bus.replicas: %d copies of the state need as many servers, but the embedded one is alone; name a cluster in bus.url, or set bus.replicas to 1", b.Replicas)
+	}
+	if b.Credentials != "" && b.URL == "" {
+		j.fail("bus.credentials", "bus.credentials: the embedded server asks for none; name a server in bus.url, or take bus.credentials out")
+	}
+	if b.URL == "" {
+		return
+	}
+	for one := range strings.SplitSeq(b.URL, ",") {
+		scheme, address, ok := strings.Cut(strings.TrimSpace(one), "://")
+		if !ok || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) || address == "" || strings.ContainsAny(address, " \t\n") {
+			j.fail("bus.url", "bus.url: want the address of a NATS server, such as nats://10.0.0.1:4222, several separated by commas, not %q", one)
+		}
+	}
+}
+
+// partitions checks that every switch is in exactly one.
+func (j *judge) partitions() {
+	type part struct {
+		Range
+		partition string
+	}
+	var all []part
+	rest := ""
+	seen := map[string]bool{}
+	for _, x := range j.plan.Partitions {
+		path := "partitions." + x.Name
+		j.label(path, "partition", x.Name)
+		if seen[x.Name] {
+			j.fail(path, "%s: the name is there twice; give each partition its own", path)
+		}
+		seen[x.Name] = true
+		if x.Rest && rest != "" {
+			j.fail(path+".switches", "%s.switches: partition %s has the rest of the switches already; only one can", path, rest)
+		} else if x.Rest {
+			rest = x.Name
+		}
+		if len(x.Switches) == 0 && !x.Rest {
+			j.fail(path, "%s: no switches; list some, such as [1-8], or say [rest]", path)
+		}
+		for _, r := range x.Switches {
+			if r.Last < r.First {
+				j.fail(path+".switches", "%s.switches: range %s is empty: its end is before its beginning", path, r)
+				continue
+			}
+			all = append(all, part{r, x.Name})
+		}
+	}
+	if len(j.plan.Partitions) == 0 {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b part) int { return compareRanges(a.Range, b.Range) })
+	gap, last, covered := "", flow.DPID(0), false // covered: up to and including last
+	owner := ""
+	for _, r := range all {
+		if covered && r.First <= last {
+			both := Range{r.First, min(last, r.Last)}
+			j.fail("partitions."+r.partition+".switches."+r.String(), "partitions.%s.switches: %s is in partition %s already; a switch is in one, and listed once", r.partition, both, owner)
+		} else if first := next(last, covered); r.First > first && gap == "" {
+			gap = Range{first, r.First - 1}.String()
+		}
+		if !covered || r.Last > last {
+			last, owner, covered = r.Last, r.partition, true
+		}
+	}
+	if gap == "" && (!covered || last != ^flow.DPID(0)) {
+		gap = Range{next(last, covered), ^flow.DPID(0)}.String()
+	}
+	switch {
+	case gap != "" && rest == "":
+		j.fail("partitions", "partitions: switches %s are in none; add rest to the switches of one partition", gap)
+	case gap == "" && rest != "":
+		j.fail("partitions."+rest+".switches", "partitions.%s.switches: no switches are left for rest; take it out", rest)
+	}
+}
+
+func next(last flow.DPID, covered bool) flow.DPID {
+	if covered {
+		return last + 1
+	}
+	return 0
+}
+
+func compareRanges(a, b Range) int {
+	switch {
+	case a.First != b.First && a.First < b.First:
+		return -1
+	case a.First != b.First:
+		return 1
+	case a.Last < b.Last:
+		return -1
+	case a.Last > b.Last:
+		return 1
+	}
+	return 0
+}
+
+func (j *judge) label(path, what, name string) {
+	if len(name) > maxName || !label.MatchString(name) {
+		j.fail(path, "%s: the name of a %s is up to %d lower-case letters, digits and dashes, and begins with a letter, not %q", path, what, maxName, name)
+	}
+}
+
+func (j *judge) workers() {
+	p := j.plan
+	if len(p.Workers) == 0 {
+		j.fail("workers", "workers: there are none; add one, such as all: {services: [southbound, forwarding]}")
+	}
+	names := map[string]bool{}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		if names[w.Name] {
+			j.fail("workers."+w.Name, "workers.%s: the name is there twice; give each worker its own", w.Name)
+		}
+		names[w.Name] = true
+	}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		j.worker("workers."+w.Name, w)
+		if m := serial.FindStringSubmatch(w.Name); m != nil {
+			if other := p.Worker(m[1]); other != nil && other.Replicas > 1 && slices.ContainsFunc(other.Instances(), func(i Instance) bool { return i.Name == w.Name }) {
+				j.fail("workers."+w.Name, "workers.%s: one of the %d replicas of worker %s is called so; rename the worker", w.Name, other.Replicas, other.Name)
+			}
+		}
+	}
+}
+
+func (j *judge) worker(path string, w *Worker) {
+	j.label(path, "worker", w.Name)
+	if len(w.Services) == 0 {
+		j.fail(path, "%s: no services; list some, such as services: [hosts]", path)
+	}
+	for i, s := range w.Services {
+		if slices.Contains(w.Services[:i], s) {
+			j.fail(path+".services", "%s.services: %s is listed twice; list it once", path, s)
+		}
+		if !service.MatchString(s) {
+			j.fail(path+".services."+s, "%s.services: %q is no service's name, which is lower-case letters and digits", path, s)
+		}
+	}
+	if w.Replicas < 1 || w.Replicas > maxReplicas {
+		j.fail(path+".replicas", "%s.replicas: want 1 to %d, not %d", path, maxReplicas, w.Replicas)
+	}
+	j.choice(path+".balance", w.Balance, Balances())
+	if w.Class != "" {
+		j.choice(path+".class", w.Class, classes())
+	}
+	if w.Nice < -20 || w.Nice > 19 {
+		j.fail(path+".nice", "%s.nice: want -20 (first) to 19 (last), not %d", path, w.Nice)
+	}
+	if w.CPUs != "" {
+		if err := parseCPUs(w.CPUs); err != nil {
+			j.fail(path+".cpus", "%s.cpus: %v", path, err)
+		}
+	}
+	if w.Memory != 0 && (w.Memory < minMemory || w.Memory > maxMemory) {
+		j.fail(path+".memory", "%s.memory: want %v to %v, not %v", path, Bytes(minMemory), Bytes(maxMemory), w.Memory)
+	}
+	if w.Partition != "" && j.plan.Partition(w.Partition) == nil {
+		var names []string
+		for _, x := range j.plan.Partitions {
+			names = append(names, x.Name)
+		}
+		j.fail(path+".partition", "%s.partition: unknown partition %q; allowed: %s", path, w.Partition, orNone(names))
+	}
+	if w.Machine != "" && (len(w.Machine) > 253 || strings.ContainsAny(w.Machine, " \t\n/")) {
+		j.fail(path+".machine", "%s.machine: want the name of a machine, not %q", path, w.Machine)
+	}
+	host, port, err := net.SplitHostPort(w.Listen)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	switch {
+	case err != nil || bad != nil || strings.ContainsAny(host, " \t\n/"):
+		j.fail(path+".listen", "%s.listen: want HOST:PORT, such as 127.0.0.1:0, not %q", path, w.Listen)
+	case n != 0 && w.Replicas > 1:
+		j.fail(path+".listen", "%s.listen: %d replicas cannot all listen at %s; set the port to 0, so that each gets one of its own, or give each replica a worker of its own", path, w.Replicas, w.Listen)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Env)) {
+		if !envName.MatchString(name) {
+			j.fail(path+".env."+name, "%s.env: %q is no name of a variable, which is letters, digits and underscores", path, name)
+		}
+		if strings.ContainsRune(w.Env[name], 0) {
+			j.fail(path+".env."+name, "%s.env.%s: the value has a NUL character in it, which no environment can hold", path, name)
+		}
+	}
+	for _, s := range w.Settings {
+		j.section(path+".settings."+s.Service, s)
+		if !slices.Contains(w.Services, s.Service) {
+			j.fail(path+".settings."+s.Service, "%s.settings: service %s is not in this worker; its services are %s", path, s.Service, orNone(w.Services))
+		}
+	}
+}
+
+func (j *judge) links() {
+	p := j.plan
+	var names []string
+	for _, w := range p.Workers {
+		names = append(names, w.Name)
+	}
+	for i, l := range p.Links {
+		path := fmt.Sprintf("links[%d]", i)
+		for _, end := range []struct{ key, name string }{{"from", l.From}, {"to", l.To}} {
+			switch {
+			case end.name == "" && p.lines[path+"."+end.key] == 0:
+				j.fail(path, "%s: no %s; name a worker, or * for any", path, end.key)
+			case end.name != "" && end.name != "*" && !slices.Contains(names, end.name):
+				j.fail(path+"."+end.key, "%s.%s: unknown worker %q; allowed: *, %s", path, end.key, end.name, orNone(names))
+			}
+		}
+		switch {
+		case l.Transport == "" && p.lines[path+".transport"] == 0:
+			j.fail(path, "%s: no transport; give one of %s", path, strings.Join(Transports(), ", "))
+		case l.Transport != "":
+			j.choice(path+".transport", l.Transport, Transports())
+		}
+		for k, before := range p.Links[:i] {
+			if (before.From == "*" || before.From == l.From) && (before.To == "*" || before.To == l.To) {
+				j.fail(path, "%s: links[%d] (from %s to %s) comes first and matches all that this one does; put this one before it, or take one of them out", path, k, before.From, before.To)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxText is the largest plan, in octets; maxDepth how deep values may nest.
+const (
+	maxText  = 1 << 20
+	maxDepth = 32
+)
+
+// kind says what a value is.
+type kind int
+
+const (
+	null    kind = iota
+	plain        // a number or a truth value, as it is written
+	word         // a string
+	list         //
+	mapping      //
+)
+
+func (k kind) String() string {
+	return [...]string{"nothing", "a value", "text", "a list", "keys with values"}[k]
+}
+
+// value is one value of a YAML document.
+type value struct {
+	kind    kind
+	line    int
+	text    string // of a plain value or text
+	items   []value
+	entries []entry
+}
+
+// entry is one key of a mapping with its value.
+type entry struct {
+	key   string
+	line  int
+	value value
+}
+
+// mistake is something wrong in a text; line 0 is of no line.
+type mistake struct {
+	line int
+	text string
+}
+
+// document reads a text of one YAML document; a mistake that leaves nothing to
+// look at comes alone, with false.
+func document(src []byte) (value, []mistake, bool) {
+	if len(src) > maxText {
+		return value{}, []mistake{{0, fmt.Sprintf("%d octets; a plan has at most %d", len(src), maxText)}}, false
+	}
+	if !utf8.Valid(src) {
+		return value{}, []mistake{{0, "not text in UTF-8; write it so"}}, false
+	}
+	if line := tooDeep(src); line > 0 {
+		return value{}, []mistake{{line, fmt.Sprintf("nested too deeply; at most %d levels are allowed", maxDepth)}}, false
+	}
+	file, err := parser.ParseBytes(src, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		if e := yaml.Error(nil); errors.As(err, &e) && e.GetToken() != nil {
+			return value{}, []mistake{{e.GetToken().Position.Line, "not well-formed YAML: " + e.GetMessage()}}, false
+		}
+		return value{}, []mistake{{0, "not well-formed YAML: " + err.Error()}}, false
+	}
+	switch {
+	case len(file.Docs) == 0 || len(file.Docs) == 1 && file.Docs[0].Body == nil:
+		return value{}, nil, true
+	case len(file.Docs) > 1:
+		return value{}, []mistake{{0, fmt.Sprintf("%d YAML documents; put everything into one (take out the lines ---)", len(file.Docs))}}, false
+	}
+	c := &converter{}
+	v := c.value(file.Docs[0].Body, 0)
+	return v, c.mistakes, true
+}
+
+// tooDeep returns the line at which brackets nest deeper than a plan ever
+// does, 0 if they do not; the parser takes long over such.
+func tooDeep(src []byte) int {
+	depth, line := 0, 1
+	for _, c := range src {
+		switch c {
+		case '\n':
+			line++
+		case '[', '{':
+			if depth++; depth > 4*maxDepth {
+				return line
+			}
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return 0
+}
+
+// converter turns nodes into values and collects what is wrong with them.
+type converter struct{ mistakes []mistake }
+
+func (c *converter) fail(line int, format string, args ...any) {
+	c.mistakes = append(c.mistakes, mistake{line, fmt.Sprintf(format, args...)})
+}
+
+func (c *converter) value(n ast.Node, depth int) value {
+	v := value{line: lineOf(n)}
+	if depth > maxDepth {
+		c.fail(v.line, "nested too deeply; at most %d levels are allowed", maxDepth)
+		return v
+	}
+	switch n := n.(type) {
+	case nil, *ast.NullNode:
+	case *ast.MappingNode:
+		v.kind = mapping
+		v.entries = c.entries(n.Values, depth)
+	case *ast.MappingValueNode:
+		v.kind = mapping
+		v.entries = c.entries([]*ast.MappingValueNode{n}, depth)
+	case *ast.SequenceNode:
+		v.kind = list
+		for _, item := range n.Values {
+			v.items = append(v.items, c.value(item, depth+1))
+		}
+	case *ast.StringNode:
+		v.kind, v.text = word, n.Value
+	case *ast.LiteralNode:
+		v.kind = word
+		if n.Value != nil {
+			v.text = n.Value.Value
+		}
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		v.kind, v.text = plain, n.GetToken().Value
+	default:
+		c.fail(v.line, "a plan has no anchors, aliases, merge keys or tags; write the value itself")
+	}
+	return v
+}
+
+func (c *converter) entries(nodes []*ast.MappingValueNode, depth int) (entries []entry) {
+	seen := map[string]int{}
+	for _, n := range nodes {
+		e := entry{}
+		switch key := n.Key.(type) {
+		case *ast.StringNode:
+			e.key, e.line = key.Value, lineOf(key)
+		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+			e.key, e.line = key.GetToken().Value, lineOf(key)
+		default:
+			c.fail(lineOf(n), "a plan has no anchors, aliases, merge keys, tags or composite keys; write the key itself")
+			continue
+		}
+		if first, ok := seen[e.key]; ok {
+			c.fail(e.line, "key %s is there twice, first on line %d; keep one of them", e.key, first)
+			continue
+		}
+		seen[e.key] = e.line
+		e.value = c.value(n.Value, depth+1)
+		if e.value.kind == null {
+			e.value.line = e.line
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// lineOf returns the line of a node, 0 if it has none.
+func lineOf(n ast.Node) int {
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && m.Start != nil && m.Start.Type != token.MappingStartType {
+		return lineOf(m.Values[0].Key)
+	}
+	if m, ok := n.(*ast.MappingValueNode); ok {
+		return lineOf(m.Key)
+	}
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 0
+	}
+	return n.GetToken().Position.Line
+}

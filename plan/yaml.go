@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// YAML returns the plan as Parse reads it: keys in a fixed order, defaults of
+// workers left out. Two plans that say the same have the same text.
+func (p *Plan) YAML() ([]byte, error) {
+	v, err := p.tree()
+	if err != nil {
+		return nil, err
+	}
+	return v.yaml(), nil
+}
+
+// MarshalJSON returns what YAML does, as JSON.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	v, err := p.tree()
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	v.json(&b)
+	return []byte(b.String()), nil
+}
+
+// Equal reports whether two plans say the same, wherever they were written.
+func (p *Plan) Equal(other *Plan) bool {
+	a, err := p.YAML()
+	b, err2 := other.YAML()
+	return err == nil && err2 == nil && string(a) == string(b)
+}
+
+// builder puts a mapping together; what has no value is left out.
+type builder struct{ value }
+
+func newBuilder() *builder { return &builder{value{kind: mapping}} }
+
+func (b *builder) add(key string, v value) {
+	if (v.kind == mapping && len(v.entries) == 0) || (v.kind == list && len(v.items) == 0) {
+		return
+	}
+	b.entries = append(b.entries, entry{key: key, value: v})
+}
+
+func (b *builder) text(key, s string) {
+	if s != "" {
+		b.add(key, value{kind: word, text: s})
+	}
+}
+
+// number adds a number unless it is the default.
+func (b *builder) number(key string, n, standard int) {
+	if n != standard {
+		b.add(key, value{kind: plain, text: strconv.Itoa(n)})
+	}
+}
+
+func texts(items []string) value {
+	v := value{kind: list}
+	for _, s := range items {
+		v.items = append(v.items, value{kind: word, text: s})
+	}
+	return v
+}
+
+// tree returns the plan as a value.
+func (p *Plan) tree() (value, error) {
+	var errs []error
+	sections := func(list []Section) value {
+		b := newBuilder()
+		for _, s := range list {
+			v, err := s.tree()
+			errs = append(errs, err)
+			b.add(s.Service, v)
+		}
+		return b.value
+	}
+	root := newBuilder()
+	root.text("name", p.Name)
+	root.text("transport", p.Transport)
+	root.text("events", p.Events)
+	root.text("balance", p.Balance)
+	root.add("pipeline", texts(p.Pipeline))
+
+	bus := newBuilder()
+	bus.text("url", p.Bus.URL)
+	bus.text("credentials", p.Bus.Credentials)
+	bus.number("replicas", p.Bus.Replicas, 1)
+	root.add("bus", bus.value)
+
+	partitions := newBuilder()
+	for _, x := range p.Partitions {
+		var switches []string
+		for _, r := range x.Switches {
+			switches = append(switches, r.String())
+		}
+		if x.Rest {
+			switches = append(switches, "rest")
+		}
+		b := newBuilder()
+		b.add("switches", texts(switches))
+		partitions.add(x.Name, b.value)
+	}
+	root.add("partitions", partitions.value)
+
+	workers := newBuilder()
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		b := newBuilder()
+		b.add("services", texts(w.Services))
+		b.number("replicas", w.Replicas, 1)
+		if w.Balance != p.Balance {
+			b.text("balance", w.Balance)
+		}
+		b.text("partition", w.Partition)
+		b.text("class", w.Class)
+		b.number("nice", w.Nice, 0)
+		b.text("cpus", w.CPUs)
+		if w.Memory > 0 {
+			b.text("memory", w.Memory.String())
+		}
+		if w.Listen != defaultListen {
+			b.text("listen", w.Listen)
+		}
+		env := newBuilder()
+		for _, name := range slices.Sorted(maps.Keys(w.Env)) {
+			env.add(name, value{kind: word, text: w.Env[name]})
+		}
+		b.add("env", env.value)
+		b.text("machine", w.Machine)
+		b.add("settings", sections(w.Settings))
+		workers.add(w.Name, b.value)
+	}
+	root.add("workers", workers.value)
+
+	links := value{kind: list}
+	for _, l := range p.Links {
+		b := newBuilder()
+		b.text("from", l.From)
+		b.text("to", l.To)
+		b.text("transport", l.Transport)
+		links.items = append(links.items, b.value)
+	}
+	root.add("links", links)
+	root.add("config", sections(p.Config))
+	return root.value, errors.Join(errs...)
+}

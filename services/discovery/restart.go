@@ -1,0 +1,236 @@
+package discovery
+
+import (
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// How a topology goes on after a restart, its own or the southbound's.
+//
+// After its own, ports are at once what they were when they were last saved,
+// as long as that is fresh: nothing that is established is disturbed, and
+// probes find out within the timeout what has changed meanwhile.
+//
+// The southbound's shows as a switch that connects without having left: what
+// is known of it stays, and the others are in doubt until they are heard of.
+
+// trustFor is for how long after the last sign of life of an earlier run its
+// memory is good for more than a guess. The sign comes every aliveEvery, and
+// the runtime has everybody forget after ten seconds what is not published
+// again.
+const trustFor = int64(15 * time.Second)
+
+// doubtFor is how long links of a switch that may have gone with the southbound
+// are left alone at most: after ten seconds the runtime tells that it is gone.
+const doubtFor = int64(15 * time.Second)
+
+// remember takes what a port was in an earlier run.
+func (t *topology) remember(at flow.Location, m memory) {
+	t.past[at] = m
+	if m.role == flow.RoleLink {
+		t.known[at] = m.far
+	}
+}
+
+// recall makes a port of a switch that has connected what it was, after the
+// present state of all ports of the switch is known.
+func (t *topology) recall(now int64, p *port) {
+	m, ok := t.past[p.at]
+	if !ok || now > t.fresh {
+		delete(t.past, p.at)
+		return
+	}
+	switch {
+	case !p.up:
+		t.giveUp(p.at, "port_status")
+	case m.role == flow.RoleEdge:
+		p.edge, p.hosts = true, m.since
+		p.view.host.Store(m.host)
+		delete(t.past, p.at)
+	default:
+		q := t.at(m.far)
+		switch back, mutual := t.past[m.far]; {
+		case q == nil || !q.dp.connected:
+			p.presumed = now + t.cfg.linkTimeout()
+		case q.up && mutual && back.far == p.at && q.out == nil && q.in == nil:
+			t.revive(now, p, q)
+		default:
+			t.giveUp(p.at, "port_status")
+		}
+	}
+	t.settle(now, p)
+	if p.role == flow.RoleUnsettled { // subscribers may have it as what it was
+		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
+	}
+}
+
+// recallMissing gives up the links of ports that a switch no longer has.
+func (t *topology) recallMissing(now int64, dp *datapath) {
+	for at := range t.past {
+		if at.Switch == dp.id && dp.byNumber[at.Port] == nil {
+			if now <= t.fresh {
+				t.giveUp(at, "port_status")
+			}
+			delete(t.past, at)
+		}
+	}
+}
+
+// revive makes the links between two ports again that were there.
+func (t *topology) revive(now int64, p, q *port) {
+	var links []*link
+	f := t.pairOf(p, q)
+	for _, end := range []*port{p, q} {
+		m, far := t.past[end.at], q
+		if end == q {
+			far = p
+		}
+		delete(t.past, end.at)
+		end.presumed = 0
+		if !m.out {
+			continue
+		}
+		if m.held > now && f.until == 0 {
+			f.until, f.last = m.held, int64(t.cfg.Flap.Hold)
+			t.held[f] = struct{}{}
+			t.due(f.until)
+		}
+		l := t.join(now, end, far, m.latency)
+		l.since = m.since
+		links = append(links, l)
+	}
+	for _, l := range links {
+		if l.state = l.wanted(f, now); l.since == 0 {
+			l.since = now
+		}
+		l.set(t, now, l.state, "restart")
+	}
+	t.settle(now, p)
+	t.settle(now, q)
+}
+
+// giveUp tells that the link of a port that was remembered is no more.
+func (t *topology) giveUp(at flow.Location, cause string) {
+	m := t.past[at]
+	delete(t.past, at)
+	if m.role != flow.RoleLink {
+		return
+	}
+	back, ok := t.past[m.far]
+	mutual := ok && back.far == at
+	if mutual {
+		delete(t.past, m.far)
+	}
+	if m.out {
+		t.events = append(t.events, event{link: &api.LinkChanged{Link: m.link(at), Removed: true, Cause: cause}})
+	}
+	if mutual && back.out {
+		t.events = append(t.events, event{link: &api.LinkChanged{Link: back.link(m.far), Removed: true, Cause: cause}})
+	}
+}
+
+// link returns the link of an earlier run that left a port.
+func (m memory) link(at flow.Location) *api.Link {
+	return &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(m.far), State: oneWay.String(), Since: rfc3339(m.since)}
+}
+
+// resume takes a switch that connects without having left: the southbound has
+// started again. Who else has not come back yet is in doubt.
+func (t *topology) resume(now int64, dp *datapath) {
+	if dp.doubt == 0 {
+		for _, other := range t.switches {
+			if other != dp && other.connected {
+				other.doubt = now + doubtFor
+			}
+		}
+	}
+	t.believe(now, dp)
+	t.renew(now, dp)
+}
+
+// believe takes a sign that a switch is there.
+func (t *topology) believe(now int64, dp *datapath) {
+	if dp.doubt != 0 {
+		dp.doubt = 0
+		t.renew(now, dp)
+	}
+}
+
+// renew gives the links of a switch all their time again.
+func (t *topology) renew(now int64, dp *datapath) {
+	for _, p := range dp.ports {
+		for _, l := range []*link{p.out, p.in} {
+			if l != nil {
+				l.heard, l.src.unanswered = now, 0
+			}
+		}
+	}
+}
+
+// doubted returns until when a link is left alone because of its switches; 0
+// if it is not.
+func (l *link) doubted(now int64) int64 {
+	if until := max(l.src.dp.doubt, l.dst.dp.doubt); until > now {
+		return until
+	}
+	return 0
+}
+
+// sent takes the news that the southbound has sent a probe of each port,
+// signed at stamp. Only such a probe can be missed.
+func (t *topology) sent(now int64, ports []flow.Location, stamp int64) {
+	for _, at := range ports {
+		p := t.at(at)
+		if p == nil {
+			continue
+		}
+		t.believe(now, p.dp)
+		p.told++
+		if p.newest < stamp {
+			p.unanswered++
+		}
+	}
+}
+
+// memories returns what is to be saved of the ports of a switch; false if it
+// is to be left as it is, for the switch is away.
+func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool) {
+	ports := map[flow.Port]memory{}
+	dp := t.switches[id]
+	if dp == nil {
+		return ports, true
+	}
+	if !dp.connected {
+		return nil, false
+	}
+	for _, p := range dp.ports {
+		far, known := t.known[p.at]
+		switch {
+		case p.out != nil:
+			m := memory{role: flow.RoleLink, far: p.out.dst.at, out: true, latency: p.out.latency, since: p.out.since}
+			if p.out.flaps.until > now {
+				m.held = p.out.flaps.until
+			}
+			ports[p.at.Port] = m
+		case known:
+			ports[p.at.Port] = memory{role: flow.RoleLink, far: far}
+		case p.role == flow.RoleEdge:
+			p.saved = p.view.host.Load()
+			ports[p.at.Port] = memory{role: flow.RoleEdge, since: p.hosts, host: p.saved}
+		}
+	}
+	return ports, true
+}
+
+// mark has those switches saved where hosts have been seen on more ports.
+func (t *topology) mark() {
+	for id, dp := range t.switches {
+		for _, p := range dp.ports {
+			if p.role == flow.RoleEdge && !p.saved && p.view.host.Load() {
+				t.dirty[id] = struct{}{}
+			}
+		}
+	}
+}

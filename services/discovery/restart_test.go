@@ -1,0 +1,283 @@
+package discovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/wefttest"
+)
+
+// roleEvents returns the role events so far, as "port role", and forgets all.
+func (w *world) roleEvents() (list []string) {
+	w.take()
+	for _, e := range w.events {
+		if e.role != nil {
+			list = append(list, short(e.role.Port.At)+" "+e.role.Port.Role)
+		}
+	}
+	w.events = nil
+	slices.Sort(list)
+	return list
+}
+
+// restart is a new run with the memory of this one, saved now.
+func (w *world) restart(after time.Duration) *world {
+	next := newWorld(w.t, func(c *Config) { *c = *w.topo.cfg })
+	next.wires, next.now = w.wires, w.now+int64(after)
+	next.topo.fresh = w.now + trustFor
+	for id := range w.topo.switches {
+		ports, _ := w.topo.memories(w.now, id)
+		again, err := decodePorts(encodePorts(ports))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for p, m := range again {
+			next.topo.remember(at(id, p), m)
+		}
+	}
+	return next
+}
+
+// TestRestartDisturbsNothing has the southbound replay its switches to a new
+// run: links and edges are there at once, and never anything else.
+func TestRestartDisturbsNothing(t *testing.T) {
+	for _, liveness := range []time.Duration{0, 80 * time.Millisecond} {
+		w := newWorld(t, func(c *Config) { c.Liveness.Interval = liveness })
+		w.cable(at(1, 1), at(2, 1))
+		w.cable(at(2, 2), at(3, 1))
+		w.switches(3, 1, 2, 3)
+		w.run(5 * time.Second)
+		w = w.restart(time.Second)
+		w.switches(3, 1, 2, 3)
+		want := []string{"1/1->2/1 up removed=false restart", "2/1->1/1 up removed=false restart",
+			"2/2->3/1 up removed=false restart", "3/1->2/2 up removed=false restart"}
+		if log := w.linkEvents(); !slices.Equal(slices.Sorted(slices.Values(log)), want) {
+			t.Errorf("link events %q, want %q", log, want)
+		}
+		if log := fmt.Sprint(w.roleEvents()); log != "[1/1 link 1/2 edge 1/3 edge 2/1 link 2/2 link 2/3 edge 3/1 link 3/2 edge 3/3 edge]" {
+			t.Errorf("role events %s", log)
+		}
+		w.run(time.Minute)
+		if log := append(w.linkEvents(), w.roleEvents()...); len(log) != 0 {
+			t.Errorf("events %q afterwards", log)
+		}
+	}
+}
+
+// TestRestartFindsChanges has the network change while discovery is away.
+func TestRestartFindsChanges(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cable(at(1, 1), at(2, 1)) // goes down
+	w.cable(at(2, 2), at(3, 1)) // dies silently
+	w.cable(at(3, 2), at(4, 1)) // switch 4 does not come back
+	w.switches(3, 1, 2, 3, 4)
+	w.run(5 * time.Second)
+	before := w.topo.listLinks()
+	w = w.restart(time.Second)
+	w.cut(at(2, 2), at(3, 1))
+	w.cable(at(1, 3), at(2, 3)) // was edge
+	for id := range flow.DPID(3) {
+		ports := []*api.Port{portMsg(id+1, 1, id != 0), portMsg(id+1, 2, true), portMsg(id+1, 3, true)}
+		w.topo.connect(w.now, id+1, ports)
+		w.topo.trap(w.now, id+1)
+	}
+	log := strings.Join(w.linkEvents(), "\n")
+	for _, gone := range []string{"1/1->2/1 one_way removed=true port_status", "2/1->1/1 one_way removed=true port_status"} {
+		if !strings.Contains(log, gone) {
+			t.Errorf("no %q at once in\n%s", gone, log)
+		}
+	}
+	w.wantRole(at(1, 1), flow.RoleUnsettled)
+	w.run(100 * time.Millisecond)
+	w.want(at(1, 3), at(2, 3), "up")
+	w.run(4 * time.Second)
+	log += strings.Join(w.linkEvents(), "\n")
+	known := map[string]bool{}
+	for _, l := range before {
+		known[fmt.Sprintf("%s->%s", short(l.Src), short(l.Dst))] = true
+	}
+	for line := range strings.Lines(log) { // what a subscriber knows then
+		link, rest, _ := strings.Cut(line, " ")
+		if known[link] = true; strings.Contains(rest, "removed=true") {
+			delete(known, link)
+		}
+	}
+	delete(known, "4/1->3/2") // for switch 4 itself is gone
+	if len(known) != 2 || !known["1/3->2/3"] || !known["2/3->1/3"] {
+		t.Errorf("subscribers know %v", known)
+	}
+}
+
+// TestOldMemoryIsAGuess has the new run start too late.
+func TestOldMemoryIsAGuess(t *testing.T) {
+	w := newWorld(t, nil)
+	w.cable(at(1, 1), at(2, 1))
+	w.switches(2, 1, 2)
+	w.run(5 * time.Second)
+	w = w.restart(20 * time.Second)
+	w.switches(2, 1, 2)
+	w.wantRole(at(1, 1), flow.RoleUnsettled)
+	w.wantRole(at(1, 2), flow.RoleUnsettled)
+}
+
+// TestRestartKeepsLocks shows that a port of hosts stays one for suspect.
+func TestRestartKeepsLocks(t *testing.T) {
+	w := newWorld(t, nil)
+	w.switches(1, 1, 2)
+	w.run(2 * time.Second)
+	w.topo.at(at(1, 1)).view.host.Store(true)
+	w.topo.at(at(2, 1)).view.host.Store(true)
+	w.run(2 * time.Minute)
+	w = w.restart(time.Second)
+	w.switches(1, 1, 2)
+	w.cable(at(1, 1), at(2, 1))
+	w.run(2 * time.Second)
+	w.wantRole(at(1, 1), flow.RoleEdge)
+	if w.refuse[hostPort] == 0 {
+		t.Errorf("refusals %v: two hosts that pass probes on have become a link", w.refuse)
+	}
+}
+
+// TestSouthboundRestart has switches connect again, one after the other,
+// without having left.
+func TestSouthboundRestart(t *testing.T) {
+	for _, liveness := range []time.Duration{0, 80 * time.Millisecond} {
+		w := newWorld(t, func(c *Config) { c.Liveness.Interval = liveness })
+		w.cable(at(1, 1), at(2, 1))
+		w.cable(at(2, 2), at(3, 1))
+		w.cable(at(3, 2), at(1, 2))
+		w.switches(3, 1, 2, 3)
+		w.run(5 * time.Second)
+		w.linkEvents()
+		w.roleEvents()
+		for range 2 {
+			w.away = map[flow.DPID]bool{1: true, 2: true, 3: true}
+			w.run(1500 * time.Millisecond)
+			for id := range flow.DPID(3) {
+				delete(w.away, id+1)
+				w.switches(3, id+1)
+				w.run(2500 * time.Millisecond)
+			}
+			w.run(2 * time.Second)
+		}
+		if log := append(w.linkEvents(), w.roleEvents()...); len(log) != 0 {
+			t.Errorf("events %q", log)
+		}
+		// A silent failure is still found in time, and what went down meanwhile at once.
+		w.away = map[flow.DPID]bool{1: true, 2: true, 3: true}
+		w.run(time.Second)
+		w.away = nil
+		w.topo.connect(w.now, 1, []*api.Port{portMsg(1, 1, false), portMsg(1, 2, true)})
+		if log := w.linkEvents(); len(log) != 2 || !strings.Contains(log[0], "port_status") {
+			t.Errorf("events %q, want both directions of the link that is down", log)
+		}
+		w.switches(3, 2, 3)
+		w.cut(at(2, 2), at(3, 1))
+		w.run(3 * time.Second)
+		w.want(at(2, 2), at(3, 1), "")
+		w.want(at(3, 2), at(1, 2), "up")
+	}
+}
+
+// pump carries frames over cables for a time, or until done.
+func pump(t *testing.T, h *wefttest.Harness, frames chan frame, wires map[flow.Location]flow.Location, within time.Duration, done func() bool) {
+	t.Helper()
+	timeout := time.After(within)
+	for done == nil || !done() {
+		select {
+		case f := <-frames:
+			if to, ok := wires[f.from]; ok {
+				h.Packet(to.Switch, to.Port, f.data)
+			}
+		case <-timeout:
+			if done != nil {
+				t.Fatalf("not done within %v", within)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestServiceRestart kills the service and starts it with what it has kept.
+func TestServiceRestart(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		h.Configure("interval: 100ms\ntimeout: 500ms\nsettle: 400ms")
+		frames, traps := fakes(h)
+		wires := map[flow.Location]flow.Location{at(1, 1): at(2, 1), at(2, 1): at(1, 1)}
+		connect := func() {
+			wefttest.PublishAsync(h, api.SwitchChangedEvent, connected(1, 1, 2))
+			wefttest.Publish(h, api.SwitchChangedEvent, connected(2, 1, 2))
+		}
+		saved := func(sw flow.DPID, lines ...string) bool {
+			v, _, err := h.Bucket("ports").Get(t.Context(), sw.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range lines {
+				if !strings.Contains(string(v), l) {
+					return false
+				}
+			}
+			return true
+		}
+		connect()
+		pump(t, h, frames, wires, 5*time.Second, func() bool {
+			return saved(1, "1 link 0000000000000002 1 ", "2 edge ") && saved(2, "1 link 0000000000000001 1 ", "2 edge ")
+		})
+		h.Restart()
+		for len(traps) > 0 {
+			<-traps
+		}
+		connect()
+		r, err := wefttest.Call(h, api.ListPortRoles, &api.ListPortRolesRequest{})
+		if err != nil || strings.Join([]string{r.Ports[0].Role, r.Ports[1].Role, r.Ports[2].Role, r.Ports[3].Role}, " ") != "link edge link edge" {
+			t.Errorf("%v, %v", r, err)
+		}
+		pump(t, h, frames, wires, 800*time.Millisecond, nil)
+		links := wefttest.Taken(h, api.LinkChangedEvent)
+		if len(links) != 2 || links[0].Link.State != "up" || links[1].Link.State != "up" || links[0].Removed {
+			t.Errorf("link events %v, want both directions up", links)
+		}
+		for _, e := range wefttest.Taken(h, api.PortRoleChangedEvent) {
+			if want := map[uint32]string{1: "link", 2: "edge"}[e.Port.At.Port]; e.Port.Role != want {
+				t.Errorf("port %v is %s for a while", e.Port.At, e.Port.Role)
+			}
+		}
+		if n := len(traps); n != 2 {
+			t.Errorf("standing entries declared %d times, want once for each switch", n)
+		}
+		if n := h.Metric("refused_total", "reason", "forged"); n != 0 {
+			t.Errorf("%v probes of the earlier run count as forged", n)
+		}
+	})
+}
+
+// TestFlowrulesRestart has flowrules forget what was declared.
+func TestFlowrulesRestart(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		_, traps := fakes(h)
+		observed := func(sw flow.DPID, owner string) {
+			wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: sw.String(), Owner: owner})
+		}
+		observed(1, "discovery") // before the switch has connected: nothing to declare
+		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1))
+		<-traps
+		observed(1, "forwarding")
+		time.Sleep(50 * time.Millisecond)
+		if n := len(traps); n != 0 {
+			t.Fatalf("declared %d times too often", n)
+		}
+		observed(1, "discovery")
+		select {
+		case <-traps:
+		case <-time.After(time.Second):
+			t.Fatal("not declared anew")
+		}
+	})
+}

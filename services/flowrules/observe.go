@@ -1,0 +1,100 @@
+package flowrules
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// owners returns those whose entries are made known.
+func owners() []flow.Owner {
+	return []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator}
+}
+
+// asked is a set of owners, one bit each.
+type asked uint64
+
+const everybody = ^asked(0)
+
+func only(o flow.Owner) asked { return 1 << o }
+
+func (a asked) has(o flow.Owner) bool { return a&only(o) != 0 }
+
+// Observe answers the call.
+func (r *Rules) Observe(_ context.Context, req *api.ObserveRequest) (*api.ObserveResponse, error) {
+	wanted, err := askedFor(req.GetOwner())
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.all("")
+	if len(req.GetDpids()) > 0 {
+		list = nil
+		for _, dpid := range req.GetDpids() {
+			some, bad := r.all(dpid)
+			list = append(list, some...)
+			if bad != nil {
+				err = bad
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ObserveResponse{}
+	for _, w := range list {
+		if w.ask(wanted, time.Now()) {
+			resp.Dpids = append(resp.Dpids, w.ledger.sw.String())
+			w.ring()
+		}
+	}
+	return resp, nil
+}
+
+// askedFor returns the owner of a name, or all if there is no name.
+func askedFor(name string) (asked, error) {
+	if name == "" {
+		return everybody, nil
+	}
+	for _, o := range owners() {
+		if o.String() == name {
+			return only(o), nil
+		}
+	}
+	return 0, api.Errorf(codes.InvalidArgument, "observe entries of %q: want one of %v, or none for all", name, owners())
+}
+
+// ask has the switch read again, also if it is being read: what that reading
+// tells may be from before. It reports false if the switch is away.
+func (w *worker) ask(wanted asked, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.ledger
+	if !l.connected {
+		return false
+	}
+	l.asked |= wanted
+	if l.readLate == 0 {
+		l.readDue = now
+	}
+	return true
+}
+
+// reading returns the step that reads the entries for those who have asked.
+func (l *ledger) reading() step {
+	s := step{kind: read, session: l.session, asked: l.asked}
+	l.asked = 0
+	return s
+}
+
+// observe has what a reading tells of some owners made known.
+func (l *ledger) observe(rd *reading, wanted asked) {
+	for _, o := range owners() {
+		if wanted.has(o) {
+			l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o]})
+		}
+	}
+}

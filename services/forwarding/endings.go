@@ -1,0 +1,73 @@
+package forwarding
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// flowRemoved forgets a route whose first entry was idle for too long; its
+// others are so too. Every instance forgets it, and its owner tells of it.
+func (e *engine) flowRemoved(ev *api.FlowRemoved) {
+	_, entry, err := ev.Flow.Entry()
+	if err != nil || entry.Cookie.Owner() != flow.OwnerRoutes || ev.Reason == "delete" || ev.Reason == "group_delete" {
+		return
+	}
+	p, in, ok := pairOf(&entry.Match)
+	if !ok {
+		return
+	}
+	sw, _ := flow.ParseDPID(ev.Flow.Dpid)
+	// What was sent after the entry was installed is another entry with the
+	// same match. The second is for clocks, and for the message's way.
+	installed := e.now().Add(time.Second - time.Duration(ev.Flow.Duration*float64(time.Second))).UnixNano()
+	var gone *route
+	e.routes.with(p, func(m map[pair]*route) {
+		if r := m[p]; r != nil && r.first().sw == sw && r.first().in == in && r.sent <= installed {
+			gone = r
+			delete(m, p)
+		}
+	})
+	if gone == nil || !e.replicas.owns(p) {
+		return
+	}
+	e.count.idle.Add(1)
+	if gone.protected() {
+		d := &flow.Decision{}
+		e.program.remove(d, gone, nil)
+		if _, err := e.send(d); err != nil {
+			e.log.Warn("idle route not removed", "error", err)
+		}
+	}
+	e.publish(&api.RouteChanged{Route: gone.message(), Change: "removed", Reason: "idle"})
+}
+
+// switchError tells of a route of which a switch has refused an entry: its
+// packets come to the controller one by one, and each is delivered.
+func (e *engine) switchError(ev *api.SwitchError) {
+	v, err := strconv.ParseUint(ev.Cookie, 16, 64)
+	cookie := flow.Cookie(v)
+	if err != nil || cookie.Owner() != flow.OwnerRoutes {
+		return
+	}
+	var failed *route
+	e.routes.each(func(r *route) {
+		if r.id() == cookie.ID() {
+			failed = r
+		}
+	})
+	if failed == nil {
+		if e.replicas.first() {
+			e.count.refused.Add(1)
+		}
+		return
+	}
+	if !e.replicas.owns(failed.pair) {
+		return
+	}
+	e.count.refused.Add(1)
+	e.publish(&api.RouteChanged{Route: failed.message(), Change: "failed", Reason: fmt.Sprintf("switch %s: %s", ev.Dpid, ev.Text)})
+}

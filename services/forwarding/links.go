@@ -1,0 +1,165 @@
+package forwarding
+
+import (
+	"sync"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// linkView is the links between switches as discovery tells them, and those
+// that have been lost lately. Paths are computed elsewhere, perhaps by several
+// instances that learn of a loss one after the other, and perhaps by one that
+// has just been started and has never known of it; so routes are judged by the
+// links that they need, whoever says that he has converged.
+type linkView struct {
+	mu   sync.Mutex // guards all below
+	up   map[flow.Location]flow.Location
+	lost map[flow.Location]time.Time // ports of links that are down, since when
+}
+
+// lostFor is how long routes are looked through for a lost link: by then
+// everybody who computes paths knows of it.
+const lostFor = 5 * time.Second
+
+func newLinkView() *linkView {
+	return &linkView{up: map[flow.Location]flow.Location{}, lost: map[flow.Location]time.Time{}}
+}
+
+// changed takes what discovery says of a link.
+func (v *linkView) changed(ev *api.LinkChanged, now time.Time) {
+	src, dst := ev.Link.Src.Flow(), ev.Link.Dst.Flow()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !ev.Removed && ev.Link.State == "up" {
+		v.up[src] = dst
+		delete(v.lost, src)
+		return
+	}
+	if _, was := v.up[src]; was {
+		delete(v.up, src)
+		v.lost[src] = now
+	}
+}
+
+// converged takes the links that paths have been computed without, and with.
+func (v *linkView) converged(ev *api.PathsConverged, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, l := range ev.Gained {
+		delete(v.lost, l.Src.Flow())
+		delete(v.lost, l.Dst.Flow())
+	}
+	for _, l := range ev.Lost {
+		v.lost[l.Src.Flow()], v.lost[l.Dst.Flow()] = now, now
+	}
+}
+
+// far returns the other end of a link that is up.
+func (v *linkView) far(at flow.Location) (to flow.Location, up bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	to, up = v.up[at]
+	return to, up
+}
+
+// losses returns the ports of the links that have been lost lately, nil if
+// there are none.
+func (v *linkView) losses(now time.Time) map[flow.Location]bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.lost) == 0 {
+		return nil
+	}
+	lost := make(map[flow.Location]bool, len(v.lost))
+	for at, since := range v.lost {
+		if now.Sub(since) > lostFor {
+			delete(v.lost, at)
+		} else {
+			lost[at] = true
+		}
+	}
+	return lost
+}
+
+// fresh returns the ports of the links that were lost within a time, nil if
+// there are none.
+func (v *linkView) fresh(now time.Time, within time.Duration) map[flow.Location]bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var lost map[flow.Location]bool
+	for at, since := range v.lost {
+		if now.Sub(since) <= within {
+			if lost == nil {
+				lost = map[flow.Location]bool{}
+			}
+			lost[at] = true
+		}
+	}
+	return lost
+}
+
+// reach returns which switches reach each other over the links that are up and
+// not lost: those with the same value. A switch without a link has none.
+func (v *linkView) reach(lost map[flow.Location]bool) map[flow.DPID]flow.DPID {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	next := map[flow.DPID][]flow.DPID{}
+	for at, to := range v.up {
+		if !lost[at] && !lost[to] {
+			next[at.Switch] = append(next[at.Switch], to.Switch)
+		}
+	}
+	part := make(map[flow.DPID]flow.DPID, len(next))
+	var queue []flow.DPID
+	for start := range next {
+		if _, seen := part[start]; seen {
+			continue
+		}
+		part[start] = start
+		for queue = append(queue[:0], start); len(queue) > 0; {
+			at := queue[0]
+			queue = queue[1:]
+			for _, to := range next[at] {
+				if _, seen := part[to]; !seen {
+					part[to] = start
+					queue = append(queue, to)
+				}
+			}
+		}
+	}
+	return part
+}
+
+// crosses reports whether a route, or a detour of it, leads over one of these
+// ports.
+func (r *route) crosses(lost map[flow.Location]bool) bool {
+	for _, h := range r.hops[:len(r.hops)-1] {
+		if lost[flow.Location{Switch: h.sw, Port: h.out}] {
+			return true
+		}
+	}
+	for _, alt := range r.detours {
+		for _, h := range alt.hops {
+			if lost[flow.Location{Switch: h.sw, Port: h.out}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds reports whether every two switches that follow each other in a route
+// are joined by a link that is up.
+func (v *linkView) holds(r *route) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, h := range r.hops[:len(r.hops)-1] {
+		next := r.hops[i+1]
+		if v.up[flow.Location{Switch: h.sw, Port: h.out}] != (flow.Location{Switch: next.sw, Port: next.in}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package forwarding
+
+import (
+	"log/slog"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// missEntry is the table miss: what no entry matches goes to the controller
+// (OpenFlow 1.3.5 §5.4).
+func missEntry(d *flow.Decision) flow.Entry {
+	return flow.Entry{
+		Priority: priorityMiss, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0),
+		Apply: d.Actions(flow.Output(flow.PortController)),
+	}
+}
+
+// missing gives switches their table miss in the learning mode. Of several
+// instances the first does so. It belongs to the goroutine of the events.
+type missing struct {
+	replicas replicas
+	switches map[flow.DPID]bool // that are connected
+	send     func(*flow.Decision) error
+	log      *slog.Logger
+}
+
+func (m *missing) switchChanged(ev *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(ev.Switch.Dpid)
+	if err != nil {
+		return
+	}
+	if !ev.Switch.Connected {
+		delete(m.switches, sw)
+		return
+	}
+	m.switches[sw] = true
+	if m.replicas.first() {
+		m.install(sw)
+	}
+}
+
+// regroup takes over what an instance that has gone may not have done.
+func (m *missing) regroup(index, count int) {
+	if old, _ := m.replicas.set(index, count); old == 0 || index != 0 {
+		return
+	}
+	for sw := range m.switches {
+		m.install(sw)
+	}
+}
+
+func (m *missing) install(sw flow.DPID) {
+	d := &flow.Decision{}
+	d.AddFlow(sw).Entry = missEntry(d)
+	if err := m.send(d); err != nil {
+		m.log.Warn("table miss not installed", "dpid", sw, "error", err)
+	}
+}

@@ -1,0 +1,220 @@
+package forwarding
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// sharing is what this instance has programmed and is to tell the others. The
+// packet path only puts it down here.
+type sharing struct {
+	wake chan struct{}
+
+	mu       sync.Mutex // guards all below
+	queue    []shared
+	flooding *api.Flooding
+}
+
+// shared is a route that was programmed, or, if gone is not 0, removed then.
+type shared struct {
+	r    *route
+	gone int64 // ns
+}
+
+// sharedMost is how many routes are told at once.
+const sharedMost = 256
+
+func newSharing() *sharing { return &sharing{wake: make(chan struct{}, 1)} }
+
+// share has the other instances told of a route that was programmed.
+func (e *engine) share(r *route) {
+	if !e.replicas.alone() {
+		e.sharing.add(shared{r: r})
+	}
+}
+
+// shareGone has the other instances told of a route that was removed.
+func (e *engine) shareGone(r *route, at int64) {
+	if !e.replicas.alone() {
+		e.sharing.add(shared{r, at})
+	}
+}
+
+// shareFlooding has the other instances told of the broadcast tree.
+func (e *engine) shareFlooding(m *api.Flooding) {
+	if e.replicas.alone() {
+		return
+	}
+	e.sharing.mu.Lock()
+	e.sharing.flooding = m
+	e.sharing.mu.Unlock()
+	e.sharing.ring()
+}
+
+func (s *sharing) add(one shared) {
+	s.mu.Lock()
+	s.queue = append(s.queue, one)
+	first := len(s.queue) == 1
+	s.mu.Unlock()
+	if first {
+		s.ring()
+	}
+}
+
+func (s *sharing) ring() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is next to be told, nil if there is nothing.
+func (s *sharing) take() *api.RoutesShared {
+	s.mu.Lock()
+	list := s.queue[:min(len(s.queue), sharedMost)]
+	s.queue = s.queue[len(list):]
+	if len(s.queue) == 0 {
+		s.queue = nil
+	}
+	m := &api.RoutesShared{Flooding: s.flooding}
+	s.flooding = nil
+	s.mu.Unlock()
+	if len(list) == 0 && m.Flooding == nil {
+		return nil
+	}
+	for _, one := range list {
+		m.Routes = append(m.Routes, one.record())
+	}
+	return m
+}
+
+// run tells the others until ctx ends.
+func (s *sharing) run(ctx context.Context, publish func(*api.RoutesShared)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+		for m := s.take(); m != nil && ctx.Err() == nil; m = s.take() {
+			publish(m)
+		}
+	}
+}
+
+// conflicting is within what time two instances that have programmed a pair
+// differently may have done so without knowing of each other.
+const conflicting = int64(5 * time.Second)
+
+// shared takes what another instance has programmed. The later of two routes
+// of a pair is the one in force. If two instances may have programmed a pair
+// across each other, its owner programs it once more.
+func (e *engine) shared(ev *api.RoutesShared) {
+	now := e.now()
+	lost := e.links.losses(now)
+	var cut, crossed []*route
+	strays := map[pair][]hop{}
+	for _, m := range ev.Routes {
+		r := routeOf(m)
+		var old *route
+		later := false
+		e.routes.with(r.pair, func(table map[pair]*route) {
+			old = table[r.pair]
+			later = old == nil || old.sent <= r.sent
+			switch {
+			case !later:
+			case len(r.hops) == 0:
+				delete(table, r.pair)
+			case old != nil || len(table) < e.perShard():
+				table[r.pair] = r
+			}
+		})
+		e.adoption.take(r.pair)
+		if len(r.hops) == 0 || !e.replicas.owns(r.pair) {
+			continue
+		}
+		inForce, other := r, old
+		if !later {
+			inForce, other = old, r
+		}
+		if other != nil && !r.sameWay(old) && max(r.sent-old.sent, old.sent-r.sent) < conflicting {
+			crossed = append(crossed, inForce)
+			for k := range other.keys() {
+				strays[r.pair] = append(strays[r.pair], k)
+			}
+		} else if inForce.crosses(lost) {
+			cut = append(cut, inForce)
+		}
+	}
+	e.move(relocation{routes: crossed, began: now, reason: "programmed twice", lost: e.links.fresh(now, patience), strays: strays})
+	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
+}
+
+// record returns a route as the others are told of it.
+func (s shared) record() *api.RouteRecord {
+	r := s.r
+	m := &api.RouteRecord{
+		Src: r.src.Uint64(), Dst: r.dst.Uint64(), Vlan: uint32(r.vlan), Since: r.since, Sent: r.sent, Reroutes: r.moved,
+	}
+	if r.ip.IsValid() {
+		m.Ip = r.ip.AsSlice()
+	}
+	if s.gone != 0 {
+		m.Sent = s.gone
+		return m
+	}
+	m.Hops = recordHops(r.hops)
+	for _, a := range r.rewrite {
+		m.Rewrite = append(m.Rewrite, a.String())
+	}
+	for _, alt := range r.detours {
+		m.Detours = append(m.Detours, &api.RouteDetour{OutPort: uint32(alt.out), Hops: recordHops(alt.hops)})
+	}
+	return m
+}
+
+func recordHops(hops []hop) []*api.RouteHop {
+	list := make([]*api.RouteHop, len(hops))
+	for i, h := range hops {
+		list[i] = &api.RouteHop{Dpid: uint64(h.sw), InPort: uint32(h.in), OutPort: uint32(h.out)}
+	}
+	return list
+}
+
+// routeOf reads a record. What another version has written there and this one
+// cannot read makes a route without hops: one that is removed.
+func routeOf(m *api.RouteRecord) *route {
+	r := &route{
+		pair: pair{src: flow.MACFrom(m.Src), dst: flow.MACFrom(m.Dst), vlan: uint16(m.Vlan)},
+		hops: hopsOfRecord(m.Hops), since: m.Since, sent: m.Sent, moved: m.Reroutes,
+	}
+	r.ip, _ = netip.AddrFromSlice(m.Ip)
+	rewrite, err := flow.ParseActionStrings(m.Rewrite)
+	if err != nil {
+		r.hops = nil
+	}
+	r.rewrite = rewrite
+	for _, alt := range m.Detours {
+		r.detours = append(r.detours, detour{out: flow.Port(alt.OutPort), hops: hopsOfRecord(alt.Hops)})
+	}
+	if len(r.detours) != 0 && len(r.detours) != len(r.hops) {
+		r.detours = nil
+	}
+	return r
+}
+
+func hopsOfRecord(list []*api.RouteHop) []hop {
+	if len(list) == 0 {
+		return nil
+	}
+	hops := make([]hop, len(list))
+	for i, h := range list {
+		hops[i] = hop{flow.DPID(h.Dpid), flow.Port(h.InPort), flow.Port(h.OutPort)}
+	}
+	return hops
+}

@@ -1,0 +1,171 @@
+package forwarding
+
+import (
+	"net/netip"
+	"sync"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// whereabouts is where hosts are, as the hosts service tells.
+type whereabouts struct {
+	mu    sync.Mutex // guards all below
+	at    map[knownHost]flow.Location
+	gone  map[knownHost]bool // those that were told to be gone, up to goneMax
+	fresh []knownHost        // not connected to the others yet, in proactive mode
+}
+
+type knownHost struct {
+	mac  flow.MAC
+	vlan uint16 // as in flow.Key
+}
+
+// goneMax bounds the hosts that are remembered to have gone.
+const goneMax = 1 << 16
+
+func newWhereabouts() *whereabouts {
+	return &whereabouts{at: map[knownHost]flow.Location{}, gone: map[knownHost]bool{}}
+}
+
+func vlanKey(vlan uint32) uint16 {
+	if vlan == 0 {
+		return 0
+	}
+	return uint16(vlan) | flow.VLANPresent
+}
+
+// update takes what has happened to a host and reports whether it is a new one.
+func (w *whereabouts) update(k knownHost, ev *api.HostChanged) (learnt bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, known := w.at[k]
+	if ev.Change == "gone" {
+		delete(w.at, k)
+		if len(w.gone) >= goneMax {
+			clear(w.gone)
+		}
+		w.gone[k] = true
+		return false
+	}
+	delete(w.gone, k)
+	w.at[k] = ev.Host.At.Flow()
+	return !known
+}
+
+// ends returns where the hosts of a route are, where they are known; equal
+// places if one of them is gone.
+func (w *whereabouts) ends(r *route) (from, to flow.Location) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from, to = r.ends()
+	src, dst := knownHost{r.src, r.vlan}, receiver(r.pair, r.rewrite)
+	if w.gone[src] || w.gone[dst] {
+		return from, from
+	}
+	if at, known := w.at[src]; known {
+		from = at
+	}
+	if at, known := w.at[dst]; known {
+		to = at
+	}
+	return from, to
+}
+
+// agree reports whether a route is between the places where its hosts are.
+func (w *whereabouts) agree(r *route, from, to flow.Location) bool {
+	f, t := w.ends(r)
+	return f == from && t == to
+}
+
+// place returns where a host is.
+func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, known = w.at[k]
+	return at, known
+}
+
+// receiver returns the host that a route leads to: of one into another subnet
+// that to which its last switch readdresses the packets.
+func receiver(p pair, rewrite []flow.Action) knownHost {
+	k := knownHost{p.dst, p.vlan}
+	for _, a := range rewrite {
+		switch {
+		case a.Kind == flow.ActionPopVLAN:
+			k.vlan = 0
+		case a.Kind == flow.ActionSetField && a.Field == flow.FieldEthDst:
+			copy(k.mac[:], a.Value[:])
+		case a.Kind == flow.ActionSetField && a.Field == flow.FieldVLAN:
+			k.vlan = flow.VLANPresent | uint16(a.Value[0])<<8 | uint16(a.Value[1])
+		}
+	}
+	return k
+}
+
+// hostChanged moves or removes the routes of a host, and releases what is held
+// for it.
+func (e *engine) hostChanged(ev *api.HostChanged) {
+	mac, err := flow.ParseMAC(ev.Host.Mac)
+	if err != nil {
+		return
+	}
+	host := knownHost{mac, vlanKey(ev.Host.Vlan)}
+	if e.hosts.update(host, ev) && e.cfg.Mode == modeProactive {
+		e.connectLater(host)
+	}
+	if ev.Change != "gone" {
+		e.arrived(ev.Host, mac)
+	}
+	if ev.Change != "moved" && ev.Change != "gone" {
+		return
+	}
+	var hit []*route
+	e.routes.each(func(r *route) {
+		if (r.src == mac || r.dst == mac || r.ip.IsValid() && rewritesTo(r.rewrite, mac)) && e.replicas.owns(r.pair) {
+			hit = append(hit, r)
+		}
+	})
+	at := ev.Host.At.Flow()
+	e.move(relocation{routes: hit, began: e.now(), reason: "host " + ev.Change, ends: func(r *route) (from, to flow.Location) {
+		if ev.Change == "gone" {
+			return from, to
+		}
+		from, to = r.ends()
+		if r.src == mac {
+			from = at
+		} else {
+			to = at
+		}
+		return from, to
+	}})
+}
+
+func rewritesTo(list []flow.Action, mac flow.MAC) bool {
+	for _, a := range list {
+		if a == flow.SetEthDst(mac) {
+			return true
+		}
+	}
+	return false
+}
+
+// arrived releases the packets that are held for the addresses of a host: the
+// packet by which it has made itself known may have come to another instance.
+func (e *engine) arrived(host *api.Host, mac flow.MAC) {
+	if len(e.subnets) == 0 {
+		return
+	}
+	d := &flow.Decision{}
+	for _, text := range append(append([]string(nil), host.Ipv4...), host.Ipv6...) {
+		if a, err := netip.ParseAddr(text); err == nil {
+			e.release(d, a, host.At.Flow(), mac, e.now().UnixNano())
+		}
+	}
+	if d.Empty() {
+		return
+	}
+	if _, err := e.send(d); err != nil {
+		e.log.Warn("held packets not released", "host", host.Mac, "error", err)
+	}
+}

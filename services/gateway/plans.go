@@ -1,0 +1,31 @@
+package gateway
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+)
+
+// onePlan is Plans for a controller that is one process without a plan.
+type onePlan struct{ p Process }
+
+func (o onePlan) ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
+	machine, _ := os.Hostname() // only told to people
+	return &api.ListWorkersResponse{Workers: []*api.Worker{{
+		Process: "controller", State: "up", Pid: uint32(os.Getpid()), Machine: machine, Version: o.p.Version,
+		Started: o.p.Started.UTC().Format(time.RFC3339), Current: true,
+	}}}, nil
+}
+
+func (onePlan) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
+	return nil, api.Errorf(codes.FailedPrecondition, "the controller runs in one process without a plan; start it with weft up PLAN, such as weft up single")
+}
+
+func (o onePlan) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
+	_, err := o.GetPlan(context.Background(), nil)
+	return nil, err
+}

@@ -1,0 +1,175 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A bucket is durable key-value state; Update changes a value only if its
+// revision is still the given one.
+type bucket interface {
+	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
+}
+
+// runKey is the key of the number of the last run.
+const runKey = "run"
+
+// errSuperseded is what an instance gets that goes on after its successor has
+// started.
+var errSuperseded = errors.New("another instance has taken over")
+
+// A shelf is where the pages are kept. What a dying instance still writes
+// cannot replace what its successor has written: each page is written over the
+// one that is known only.
+type shelf struct {
+	bucket bucket
+	run    string // this one's number
+
+	mu        sync.Mutex // guards revisions
+	revisions map[string]uint64
+}
+
+// load puts the hosts of the last run into the table. What cannot be read is
+// reported and left out.
+func (s *shelf) load(ctx context.Context, now int64, t *table, bad func(key string, err error)) error {
+	s.revisions = map[string]uint64{}
+	if err := s.begin(ctx); err != nil {
+		return fmt.Errorf("hosts: number this run: %w", err)
+	}
+	err := s.bucket.All(ctx, func(key string, value []byte, revision uint64) error {
+		if key == runKey {
+			return nil
+		}
+		s.revisions[key] = revision
+		number, err := strconv.Atoi(strings.TrimPrefix(key, "page/"))
+		if err != nil || number < 0 || number > 999_999 {
+			bad(key, fmt.Errorf("key %q: want page/NUMBER", key))
+			return nil
+		}
+		for line := range strings.Lines(string(value)) {
+			e, err := parseEntry(line)
+			if err != nil {
+				bad(key, err)
+				continue
+			}
+			t.restore(now, number, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("hosts: read the hosts of an earlier run: %w", err)
+	}
+	return nil
+}
+
+// pagesAtOnce bounds the pages that are written one after the other: each
+// costs the disk about a millisecond.
+const pagesAtOnce = 100
+
+// save writes pages that have changed.
+func (s *shelf) save(ctx context.Context, t *table) error {
+	values := map[*page][]byte{}
+	t.mu.Lock()
+	for p := range t.book.dirty {
+		if len(values) == pagesAtOnce {
+			break
+		}
+		delete(t.book.dirty, p)
+		var text []byte
+		for h := range p.hosts {
+			text = appendEntry(text, h)
+		}
+		values[p] = text
+	}
+	t.mu.Unlock()
+	for p, text := range values {
+		if err := s.put(ctx, p.key(), text); err != nil {
+			t.mu.Lock()
+			for p := range values {
+				t.book.dirty[p] = struct{}{} // also those that were written: no harm
+			}
+			t.mu.Unlock()
+			return fmt.Errorf("hosts: keep page %d: %w", p.number, err)
+		}
+	}
+	return nil
+}
+
+// put writes a value over the one that is known. If it is another, a dying
+// instance has written it, or this is the dying one.
+func (s *shelf) put(ctx context.Context, key string, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	revision, err := s.bucket.Update(ctx, key, value, s.revisions[key])
+	if err != nil {
+		run, _, err := s.bucket.Get(ctx, runKey)
+		if err != nil {
+			return err
+		}
+		if string(run) != s.run {
+			return errSuperseded
+		}
+		if _, revision, err = s.bucket.Get(ctx, key); err != nil {
+			return err
+		}
+		if revision, err = s.bucket.Update(ctx, key, value, revision); err != nil {
+			return err
+		}
+	}
+	s.revisions[key] = revision
+	return nil
+}
+
+// begin numbers this run; earlier ones then know that they are over.
+func (s *shelf) begin(ctx context.Context) error {
+	last, revision, err := s.bucket.Get(ctx, runKey)
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.ParseUint(string(last), 10, 64) // 0 before the first
+	s.run = strconv.FormatUint(n+1, 10)
+	_, err = s.bucket.Update(ctx, runKey, []byte(s.run), revision)
+	return err
+}
+
+// restore takes a host of an earlier run. It is published again when its port
+// is known to be there, and has some of Age to be heard again: hosts that speak
+// by routes only are not heard by the controller.
+func (t *table) restore(now int64, number int, e entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.host(e.id) != nil || t.count >= t.cfg.Limit || t.owned.macs[e.id.mac()] {
+		return
+	}
+	p := t.place(e.at)
+	if len(p.hosts) >= t.cfg.PortLimit {
+		return
+	}
+	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}
+	h.at.Store(p)
+	h.seen.Store(min(e.seen, now))
+	h.spared = now - int64(float64(t.cfg.Age)*0.8*float64(e.id.hash()>>11)/(1<<53)) // not all asked at once
+	p.hosts[h] = struct{}{}
+	t.count++
+	t.put(h)
+	for _, a := range e.addresses {
+		if len(h.addresses) < t.cfg.AddressLimit && !t.owned.ips[a.ip] && t.holder(a.ip, e.id.vlan()) == nil {
+			a.confirmed = min(a.confirmed, now)
+			h.addresses = append(h.addresses, a)
+			t.bind(a.ip, h)
+		}
+	}
+	h.published = h.state()
+	t.book.enter(t.book.page(number), h)
+	if a := p.sw; !a.gone && !a.awaited {
+		a.awaited, a.since = true, now
+		t.evicting.at(now + int64(t.cfg.SwitchGrace))
+	}
+	t.ageing.at(h.spared + int64(t.cfg.Age)*8/10)
+}

@@ -1,0 +1,62 @@
+package grpc
+
+import (
+	"sync/atomic"
+
+	"google.golang.org/grpc/mem"
+
+	"weft/transport/mux"
+)
+
+// stream is either side of the stream of a link.
+type stream interface {
+	SendMsg(m any) error
+	RecvMsg(m any) error
+}
+
+// link is a mux.Link over a stream.
+type link struct {
+	stream
+	end func() // ends the stream
+	// queued is how much gRPC has been given and not yet written. It makes
+	// SendMsg wait at 64 KiB (defaultWriteQuota).
+	queued atomic.Int64
+	recv   message
+}
+
+// quota is how much may be queued for SendMsg not to wait.
+const quota = 48 << 10
+
+func (l *link) Read() (*mux.Buffer, error) {
+	l.recv.got = nil
+	if err := l.RecvMsg(&l.recv); err != nil {
+		return nil, err
+	}
+	return l.recv.got, nil
+}
+
+func (l *link) Write(b *mux.Buffer) error {
+	l.queued.Add(int64(len(b.B)))
+	return l.SendMsg(&message{send: mem.NewBuffer(&b.B, &release{l, b})})
+}
+
+func (l *link) Room(n int) bool { return l.queued.Load()+int64(n) < quota }
+
+func (l *link) Close() error {
+	l.end()
+	return nil
+}
+
+// release gives a buffer up when gRPC has written it.
+type release struct {
+	link *link
+	b    *mux.Buffer
+}
+
+// Get is not used: gRPC only returns buffers to the pools of those it is given.
+func (r *release) Get(n int) *[]byte { b := make([]byte, n); return &b }
+
+func (r *release) Put(*[]byte) {
+	r.link.queued.Add(-int64(len(r.b.B)))
+	r.b.Release()
+}

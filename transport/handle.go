@@ -1,0 +1,75 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+)
+
+// Answer has a handler answer a call as transports promise it: a panic is
+// logged and becomes Unknown, a response that is too large ResourceExhausted.
+// Transports call it; nobody else needs to.
+func Answer(ctx context.Context, h Handler, method string, req []byte) (resp []byte, err *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("transport: the handler of a call panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+			resp, err = nil, Errorf(Unknown, "the handler of %s panicked: %v", method, p)
+		}
+	}()
+	resp, e := h.Call(ctx, method, req)
+	if e != nil {
+		return nil, ErrorOf(e)
+	}
+	if len(resp) > MaxMessage {
+		return nil, TooLarge("response", len(resp))
+	}
+	return resp, nil
+}
+
+// Deliver has a handler take an event; a panic is logged, and the event taken
+// as handled. Transports call it; nobody else needs to.
+func Deliver(ctx context.Context, h Handler, subject string, event []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("transport: the handler of an event panicked", "subject", subject, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	h.Event(ctx, subject, event)
+}
+
+// Sendable says whether a context and a message allow a call or an event to
+// begin; nil if so.
+func Sendable(ctx context.Context, name string, message []byte) *Error {
+	switch {
+	case ctx.Err() != nil:
+		return ErrorOf(ctx.Err())
+	case len(message) > MaxMessage:
+		return TooLarge("message", len(message))
+	case len(name) > MaxName || name == "":
+		return Errorf(ResourceExhausted, "name of %d octets: 1 to %d are allowed", len(name), MaxName)
+	}
+	return nil
+}
+
+// TooLarge is the error for a message of more than MaxMessage octets.
+func TooLarge(what string, size int) *Error {
+	return Errorf(ResourceExhausted, "%s of %d octets: at most %d are allowed", what, size, MaxMessage)
+}
+
+type peerKey struct{}
+
+// WithPeer returns a context that carries the identities of a peer.
+func WithPeer(ctx context.Context, identities []string) context.Context {
+	if len(identities) == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, identities)
+}
+
+// Peer returns the identities that the peer has proved with its certificate,
+// the URI names in it (such as weft://service/forwarding): in a handler those
+// of the caller. Nil without mutual TLS. Nobody writes to the result.
+func Peer(ctx context.Context) []string {
+	identities, _ := ctx.Value(peerKey{}).([]string)
+	return identities
+}

@@ -1,0 +1,164 @@
+package mux
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"weft/transport"
+)
+
+// Kind says what a frame is.
+type Kind byte
+
+// The kinds of frames. Requests and events go from the dialling side to the
+// listening one, results and credit the other way.
+const (
+	Call   Kind = iota + 1 // a request, or its first part
+	Event                  // an event, or its first part
+	Data                   // a further part of a request, event or result
+	Cancel                 // the caller gives up a call, or an event not yet complete
+	Result                 // a response, or its first part
+	Failed                 // a call has failed
+	Credit                 // events have been handled
+	Ping                   // asks for a Pong
+	Pong
+	Bye // the last frame of the dialling side
+	kinds
+)
+
+// more is set in the octet of the kind when further parts follow as Data.
+const more = 0x80
+
+// Frame is one frame. On the wire it is the kind (with the top bit set when
+// More), and of the other fields those that the kind has, in their order
+// here: numbers as unsigned varints, octets after their number.
+type Frame struct {
+	Kind    Kind
+	More    bool          // Call, Event, Result, Data
+	ID      uint64        // all but Credit, Ping, Pong, Bye; given by the dialling side, never again
+	Timeout time.Duration // Call: what the caller's deadline leaves, in microseconds; 0 for none
+	Total   uint64        // Call, Event, Result: octets of all parts
+	Code    transport.Code
+	Events  uint64 // Credit: how many
+	Octets  uint64 // Credit: how large they were
+	Name    []byte // Call, Event
+	Body    []byte // Call, Event, Result, Data; Failed: the text
+}
+
+func (k Kind) hasID() bool    { return k <= Failed }
+func (k Kind) hasTotal() bool { return k == Call || k == Event || k == Result }
+func (k Kind) hasName() bool  { return k == Call || k == Event }
+func (k Kind) hasBody() bool  { return k.hasTotal() || k == Data || k == Failed }
+func (k Kind) inParts() bool  { return k.hasTotal() || k == Data }
+
+// headroom is no less than what a frame takes besides its name and body.
+const headroom = 1 + 7*binary.MaxVarintLen64
+
+// Append appends the frame's encoding to b.
+func (f *Frame) Append(b []byte) []byte {
+	k := byte(f.Kind)
+	if f.More {
+		k |= more
+	}
+	b = append(b, k)
+	if f.Kind.hasID() {
+		b = binary.AppendUvarint(b, f.ID)
+	}
+	if f.Kind == Call {
+		b = binary.AppendUvarint(b, uint64(f.Timeout/time.Microsecond))
+	}
+	if f.Kind.hasTotal() {
+		b = binary.AppendUvarint(b, f.Total)
+	}
+	if f.Kind == Failed {
+		b = binary.AppendUvarint(b, uint64(f.Code))
+	}
+	if f.Kind == Credit {
+		b = binary.AppendUvarint(b, f.Events)
+		b = binary.AppendUvarint(b, f.Octets)
+	}
+	if f.Kind.hasName() {
+		b = binary.AppendUvarint(b, uint64(len(f.Name)))
+		b = append(b, f.Name...)
+	}
+	if f.Kind.hasBody() {
+		b = binary.AppendUvarint(b, uint64(len(f.Body)))
+		b = append(b, f.Body...)
+	}
+	return b
+}
+
+// Decode sets f to the first frame in b and returns what follows it. Name and
+// Body share memory with b. An error means that the peer breaks the protocol.
+func (f *Frame) Decode(b []byte) (rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, fmt.Errorf("frame: no octets")
+	}
+	k := Kind(b[0] &^ more)
+	*f = Frame{Kind: k, More: b[0]&more != 0}
+	if k == 0 || k >= kinds || f.More && !k.inParts() {
+		return nil, fmt.Errorf("frame: unknown kind %#x", b[0])
+	}
+	d := decoder{b[1:], true}
+	if k.hasID() {
+		f.ID = d.number(1<<64 - 1)
+	}
+	if k == Call {
+		f.Timeout = time.Duration(d.number(maxTimeout)) * time.Microsecond
+	}
+	if k.hasTotal() {
+		f.Total = d.number(transport.MaxMessage)
+	}
+	if k == Failed {
+		f.Code = transport.Code(d.number(1<<32 - 1))
+	}
+	if k == Credit {
+		f.Events = d.number(transport.Window)
+		f.Octets = d.number(transport.WindowOctets + transport.MaxMessage)
+	}
+	if k.hasName() {
+		f.Name = d.octets(transport.MaxName)
+	}
+	if k.hasBody() {
+		f.Body = d.octets(maxPart)
+	}
+	switch {
+	case !d.ok:
+		return nil, fmt.Errorf("frame of kind %d: cut short, or a number out of range", k)
+	case k.hasTotal() && (uint64(len(f.Body)) > f.Total || !f.More && uint64(len(f.Body)) != f.Total):
+		return nil, fmt.Errorf("frame of kind %d: %d octets of a message of %d", k, len(f.Body), f.Total)
+	case k.hasName() && len(f.Name) == 0:
+		return nil, fmt.Errorf("frame of kind %d: no name", k)
+	}
+	return d.b, nil
+}
+
+// maxTimeout is the longest deadline carried, a year; later ones are cut.
+const maxTimeout = uint64(365 * 24 * time.Hour / time.Microsecond)
+
+type decoder struct {
+	b  []byte
+	ok bool
+}
+
+func (d *decoder) number(limit uint64) uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || v > limit {
+		d.b, d.ok = nil, false
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *decoder) octets(limit uint64) []byte {
+	n := d.number(limit)
+	if n > uint64(len(d.b)) {
+		d.b, d.ok = nil, false
+		return nil
+	}
+	v := d.b[:n:n]
+	d.b = d.b[n:]
+	return v
+}

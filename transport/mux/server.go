@@ -1,0 +1,433 @@
+package mux
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/transport"
+)
+
+// What one connection may have under way at the listening side.
+const (
+	maxCalls  = 16 << 10
+	maxOctets = 256 << 20 // of requests
+	// creditEvents and creditOctets are how many handled events make a credit.
+	creditEvents = transport.Window / 8
+	creditOctets = transport.WindowOctets / 8
+)
+
+// Server is the listening side of any number of connections to one handler.
+type Server struct {
+	handler transport.Handler
+	beat    transport.Heartbeat
+
+	mu       sync.Mutex // guards all below
+	conns    map[*served]struct{}
+	draining bool
+	closed   bool
+}
+
+// NewServer returns a server without connections.
+func NewServer(h transport.Handler, beat transport.Heartbeat) *Server {
+	return &Server{handler: h, beat: beat.OrDefault(), conns: map[*served]struct{}{}}
+}
+
+// Serve serves one connection, whose peer has the given identities, until it
+// ends. Events that have come may still be waiting for their handler then.
+func (s *Server) Serve(link Link, peer []string) {
+	c := &served{
+		server: s, calls: map[uint64]*request{}, parts: map[uint64]*part{},
+		ended: make(chan struct{}),
+	}
+	values := transport.WithPeer(context.Background(), peer)
+	c.ctx, c.cancel = context.WithCancel(values)
+	c.eventCtx, c.cancelEvents = context.WithCancel(values)
+	c.w.init(link)
+	s.mu.Lock()
+	if s.closed || s.draining {
+		s.mu.Unlock()
+		c.cancel()
+		c.cancelEvents()
+		_ = link.Close() // the peer learns it from that
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	go c.w.run(c.ended)
+	go c.watch()
+	c.read()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.events == nil { // else deliver does it
+		delete(s.conns, c)
+	}
+}
+
+// Close ends all connections and the contexts of handlers at work.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	conns := s.conns
+	s.conns = map[*served]struct{}{}
+	s.mu.Unlock()
+	for c := range conns {
+		c.stop()
+	}
+}
+
+// Drain refuses new connections and calls and waits until the handlers have
+// done what has come before, or ctx ends; then Close is due.
+func (s *Server) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		if s.idle() {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Server) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if !c.idle() {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// served is one connection.
+type served struct {
+	server       *Server
+	w            writer
+	ctx          context.Context // of calls
+	cancel       context.CancelFunc
+	eventCtx     context.Context // of events, which outlive the connection
+	cancelEvents context.CancelFunc
+	heard        atomic.Uint64
+	ended        chan struct{} // closed when the link has ended
+
+	// Of the goroutine that reads.
+	parts map[uint64]*part
+
+	mu          sync.Mutex // guards all below
+	calls       map[uint64]*request
+	octets      uint64 // of requests under way, announced or there
+	events      chan event
+	queued      uint64 // events that have come and are not handled
+	queueOctets uint64
+	handled     uint64 // events handled and not credited
+	handledSize uint64
+}
+
+// request is a call under way.
+type request struct {
+	cancel context.CancelFunc
+	size   uint64
+}
+
+// part is a request or an event of which not all parts have come.
+type part struct {
+	assembly
+	event   bool
+	name    string
+	timeout time.Duration
+}
+
+type event struct {
+	subject string
+	data    []byte
+	from    *Buffer // holds data, if not nil
+}
+
+var errBye = errors.New("the peer has closed the connection")
+
+// read takes what comes until the link ends.
+func (c *served) read() {
+	var err error
+	for err == nil {
+		var b *Buffer
+		if b, err = c.w.link.Read(); err != nil {
+			break
+		}
+		c.heard.Add(1)
+		err = each(b.B, func(f *Frame) error { return c.take(f, b) })
+		b.Release()
+	}
+	c.w.fail(transport.Errorf(transport.Unavailable, "the connection is lost: %v", err))
+	_ = c.w.link.Close() // it has failed, or the peer wants it so
+	close(c.ended)
+	c.cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.events != nil {
+		close(c.events)
+	} else {
+		c.cancelEvents()
+	}
+}
+
+// stop ends the connection: first its answers, then the handlers at work.
+func (c *served) stop() {
+	c.w.fail(transport.Errorf(transport.Unavailable, "the listener is closed"))
+	_ = c.w.link.Close() // what matters is that it ends
+	c.cancel()
+	c.cancelEvents()
+}
+
+func (c *served) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls) == 0 && c.queued == 0 && c.w.idle()
+}
+
+// take takes a frame; an error ends the connection.
+func (c *served) take(f *Frame, b *Buffer) error {
+	switch f.Kind {
+	case Call, Event:
+		if _, twice := c.parts[f.ID]; twice {
+			return errTwice
+		}
+		if f.Kind == Event {
+			if err := c.admitEvent(f); err != nil {
+				return err
+			}
+		} else if refused, err := c.admitCall(f); refused || err != nil {
+			return err
+		}
+		if f.More {
+			p := &part{assembly: assembly{total: f.Total}, event: f.Kind == Event, name: string(f.Name), timeout: f.Timeout}
+			c.parts[f.ID] = p
+			return p.add(f.Body, false)
+		}
+		c.complete(f.ID, f.Kind == Event, string(f.Name), f.Timeout, f.Body, b)
+	case Data:
+		p := c.parts[f.ID]
+		if p == nil {
+			return nil // of a call that was refused
+		}
+		if err := p.add(f.Body, !f.More); err != nil {
+			return err
+		}
+		if !f.More {
+			delete(c.parts, f.ID)
+			c.complete(f.ID, p.event, p.name, p.timeout, p.b, nil)
+		}
+	case Cancel:
+		c.giveUp(f.ID)
+	case Ping:
+		c.credit()
+		c.w.putNow(&Frame{Kind: Pong})
+	case Pong:
+	case Bye:
+		return errBye
+	default:
+		return errors.New("a frame of a kind that only the listening side sends")
+	}
+	return nil
+}
+
+var errTwice = errors.New("a number was used twice")
+
+// admitCall makes room for a call, or answers that there is none.
+func (c *served) admitCall(f *Frame) (refused bool, err error) {
+	draining := c.server.isDraining()
+	c.mu.Lock()
+	_, twice := c.calls[f.ID]
+	full := len(c.calls) >= maxCalls || c.octets+f.Total > maxOctets
+	if !twice && !full && !draining {
+		c.calls[f.ID] = &request{size: f.Total}
+		c.octets += f.Total
+		c.mu.Unlock()
+		return false, nil
+	}
+	c.mu.Unlock()
+	switch {
+	case twice:
+		return true, errTwice
+	case draining:
+		c.fail(f.ID, transport.Errorf(transport.Unavailable, "the listener is shutting down"))
+	default:
+		c.fail(f.ID, transport.Errorf(transport.ResourceExhausted,
+			"too much under way on one connection: at most %d calls and %d octets of requests; make fewer at once", maxCalls, maxOctets))
+	}
+	return true, nil
+}
+
+// admitEvent makes room for an event; there is always room for what a peer may
+// send.
+func (c *served) admitEvent(f *Frame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queued >= transport.Window || c.queued > 0 && c.queueOctets+f.Total > transport.WindowOctets {
+		return errors.New("more events than were credited")
+	}
+	c.queued++
+	c.queueOctets += f.Total
+	if c.events == nil {
+		c.events = make(chan event, transport.Window)
+		go c.deliver(c.events)
+	}
+	return nil
+}
+
+// complete gives a whole request or event to the handler. Its octets are in b,
+// or their own if b is nil.
+func (c *served) complete(id uint64, isEvent bool, name string, timeout time.Duration, data []byte, b *Buffer) {
+	if b != nil && len(data) < len(b.B)/4 { // a small part would keep the whole
+		data, b = append(make([]byte, 0, len(data)), data...), nil
+	}
+	if b != nil {
+		b.hold()
+	}
+	if isEvent {
+		c.events <- event{name, data, b} // has room, see admitEvent
+		return
+	}
+	var ctx context.Context
+	var cancel context.CancelFunc
+	if timeout > 0 {
+		ctx, cancel = context.WithTimeout(c.ctx, timeout)
+	} else {
+		ctx, cancel = context.WithCancel(c.ctx)
+	}
+	c.mu.Lock()
+	c.calls[id].cancel = cancel
+	c.mu.Unlock()
+	go c.answer(ctx, id, name, data, b)
+}
+
+// answer has the handler answer a call.
+func (c *served) answer(ctx context.Context, id uint64, method string, req []byte, b *Buffer) {
+	resp, err := transport.Answer(ctx, c.server.handler, method, req)
+	if err != nil {
+		c.fail(id, err)
+	} else {
+		_ = c.w.message(c.ctx, Frame{Kind: Result, ID: id}, resp) // fails if the peer has gone
+	}
+	if b != nil {
+		b.Release()
+	}
+	c.mu.Lock()
+	r := c.calls[id]
+	delete(c.calls, id)
+	c.octets -= r.size
+	c.mu.Unlock()
+	r.cancel()
+}
+
+// fail answers a call with an error.
+func (c *served) fail(id uint64, err *transport.Error) {
+	text := []byte(err.Text)
+	_ = c.w.put(c.ctx, &Frame{Kind: Failed, ID: id, Code: err.Code, Body: text[:min(len(text), maxText)]}) // fails if the peer has gone
+}
+
+// giveUp tells a handler that its caller has given up, or drops what has come
+// of an incomplete message.
+func (c *served) giveUp(id uint64) {
+	p := c.parts[id]
+	delete(c.parts, id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.calls[id]
+	switch {
+	case p != nil && p.event:
+		c.queued--
+		c.queueOctets -= p.total
+	case p != nil:
+		delete(c.calls, id)
+		c.octets -= r.size
+	case r != nil:
+		r.cancel()
+	}
+}
+
+// deliver hands over events in order until the connection has ended and there
+// are no more, or the offer has ended.
+func (c *served) deliver(events <-chan event) {
+	defer c.cancelEvents()
+	defer c.forget()
+	for e := range events {
+		if c.eventCtx.Err() != nil {
+			return
+		}
+		transport.Deliver(c.eventCtx, c.server.handler, e.subject, e.data)
+		size := uint64(len(e.data))
+		if e.from != nil {
+			e.from.Release()
+		}
+		c.mu.Lock()
+		c.queued--
+		c.queueOctets -= size
+		c.handled++
+		c.handledSize += size
+		due := c.handled >= creditEvents || c.handledSize >= creditOctets
+		c.mu.Unlock()
+		if due {
+			c.credit()
+		}
+	}
+}
+
+// forget takes a connection that has ended, and whose events are handled, out
+// of the server's.
+func (c *served) forget() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	delete(c.server.conns, c)
+}
+
+// credit tells the peer of the events handled since the last credit. If the
+// link is full, the next one tells it.
+func (c *served) credit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.handled == 0 {
+		return
+	}
+	if c.w.putNow(&Frame{Kind: Credit, Events: c.handled, Octets: c.handledSize}) {
+		c.handled, c.handledSize = 0, 0
+	}
+}
+
+// watch finds out whether the peer is silent while it is owed answers.
+func (c *served) watch() {
+	t := time.NewTicker(Tick(c.server.beat))
+	defer t.Stop()
+	var p Pulse
+	for {
+		select {
+		case <-t.C:
+		case <-c.ended:
+			return
+		}
+		c.mu.Lock()
+		underWay := len(c.calls) > 0
+		c.mu.Unlock()
+		ask, dead := p.Tick(c.heard.Load(), underWay, c.server.beat)
+		if dead {
+			_ = c.w.link.Close() // read says the rest
+			return
+		}
+		if ask {
+			c.w.putNow(&Frame{Kind: Ping})
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package mux
+
+import (
+	"context"
+	"sync"
+
+	"weft/transport"
+)
+
+const (
+	// maxPart is the most of a message that one frame carries, so that others
+	// get between the parts of a large one.
+	maxPart = 128 << 10
+	// maxPending is how much waits to be written before those that add to it
+	// wait.
+	maxPending = 512 << 10
+	// maxText is the longest text of an error that is carried.
+	maxText = 16 << 10
+)
+
+// MaxMessage is no less than the longest message that a link is given.
+const MaxMessage = 4 * maxPending
+
+// Link carries messages between two processes, whole and in order. One
+// goroutine reads and one at a time writes.
+type Link interface {
+	// Read returns the next message, which is the caller's to release.
+	Read() (*Buffer, error)
+	// Write sends a message and releases it. It waits if there is no room.
+	Write(b *Buffer) error
+	// Room says whether Write would take n octets now without waiting.
+	Room(n int) bool
+	// Close ends the link: reads and writes under way return.
+	Close() error
+}
+
+// writer puts frames into messages and these on a link. Whoever finds nobody
+// writing writes at once, for himself and those who come meanwhile; so one
+// frame is written without a hand-over, and many at once become one message.
+// What the link has no room for is left to a goroutine, so that nobody's
+// deadline depends on the link.
+type writer struct {
+	link Link
+	wake chan struct{} // something is left to the goroutine
+
+	mu      sync.Mutex    // guards all below
+	pending *Buffer       // frames to be written; nil if none
+	busy    bool          // somebody writes
+	room    chan struct{} // closed when pending is taken; nil if nobody waits for it
+	failed  *transport.Error
+}
+
+func (w *writer) init(link Link) {
+	w.link, w.wake = link, make(chan struct{}, 1)
+}
+
+// message writes a message in as many frames as it takes; f is the first, and
+// its Body the whole. It waits while too much is pending, but not beyond ctx.
+func (w *writer) message(ctx context.Context, f Frame, body []byte) *transport.Error {
+	f.Total = uint64(len(body))
+	for {
+		part := body[:min(len(body), maxPart)]
+		body = body[len(part):]
+		f.Body, f.More = part, len(body) > 0
+		if err := w.put(ctx, &f); err != nil || !f.More {
+			return err
+		}
+		f = Frame{Kind: Data, ID: f.ID}
+	}
+}
+
+// put writes a frame, after waiting while too much is pending.
+func (w *writer) put(ctx context.Context, f *Frame) *transport.Error {
+	w.mu.Lock()
+	for w.failed == nil && w.pending != nil && len(w.pending.B) > maxPending {
+		if w.room == nil {
+			w.room = make(chan struct{})
+		}
+		room := w.room
+		w.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return transport.ErrorOf(ctx.Err())
+		}
+		w.mu.Lock()
+	}
+	return w.add(f)
+}
+
+// putNow writes a small frame without waiting; false if too much is pending.
+func (w *writer) putNow(f *Frame) bool {
+	w.mu.Lock()
+	if w.pending != nil && len(w.pending.B) > 2*maxPending {
+		w.mu.Unlock()
+		return false
+	}
+	return w.add(f) == nil
+}
+
+// cancel writes a Cancel without waiting. There are no more of them than there
+// were messages that found room.
+func (w *writer) cancel(id uint64) {
+	w.mu.Lock()
+	_ = w.add(&Frame{Kind: Cancel, ID: id}) // if the link has failed, all is cancelled
+}
+
+// idle says whether all has been given to the link.
+func (w *writer) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil || !w.busy
+}
+
+// add adds a frame to those pending and sees to it that somebody writes. It is
+// called with the lock held and releases it.
+func (w *writer) add(f *Frame) *transport.Error {
+	if w.failed != nil {
+		defer w.mu.Unlock()
+		return w.failed
+	}
+	if w.pending == nil {
+		w.pending = NewBuffer(headroom + len(f.Name) + len(f.Body))
+	}
+	w.pending.B = f.Append(w.pending.B)
+	if w.busy {
+		w.mu.Unlock()
+		return nil
+	}
+	w.busy = true
+	for rounds := 0; w.pending != nil; rounds++ {
+		if w.failed != nil {
+			break
+		}
+		// One stays at it for a few rounds only: there is his own work to do.
+		if rounds == 4 || !w.link.Room(len(w.pending.B)) {
+			w.wake <- struct{}{} // empty: busy has been false since it was taken
+			w.mu.Unlock()
+			return nil
+		}
+		w.writeLocked()
+	}
+	w.busy = false
+	w.mu.Unlock()
+	return nil
+}
+
+// writeLocked writes what is pending. The lock is held before and after.
+func (w *writer) writeLocked() {
+	b := w.pending
+	w.pending = nil
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
+	w.mu.Unlock()
+	err := w.link.Write(b)
+	w.mu.Lock()
+	if err != nil && w.failed == nil {
+		w.failed = transport.Errorf(transport.Unavailable, "the connection is lost: %v", err)
+		_ = w.link.Close() // the reader sees it and says so to all
+	}
+}
+
+// run writes what is left to it until the link has failed.
+func (w *writer) run(ended <-chan struct{}) {
+	for {
+		select {
+		case <-w.wake:
+		case <-ended:
+			return
+		}
+		w.mu.Lock()
+		for w.pending != nil && w.failed == nil {
+			w.writeLocked()
+		}
+		w.busy = false
+		w.mu.Unlock()
+	}
+}
+
+// fail ends all writing, now and later.
+func (w *writer) fail(err *transport.Error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		w.failed = err
+	}
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
+}

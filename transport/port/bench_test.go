@@ -1,0 +1,88 @@
+package port_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"weft/transport"
+	"weft/transport/grpc"
+	"weft/transport/inproc"
+	"weft/transport/port"
+	"weft/transport/rest"
+	"weft/transport/transporttest"
+	"weft/transport/ws"
+)
+
+// serveVariable makes the test binary a process that echoes at a port.
+const serveVariable = "WEFT_PORT_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(serveVariable); address != "" {
+		p, err := port.Listen(address, port.Config{Handler: echo{}})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(p.Address())
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent ends
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+type echo struct{}
+
+func (echo) Call(_ context.Context, _ string, req []byte) ([]byte, error) { return req, nil }
+func (echo) Event(context.Context, string, []byte)                        {}
+
+// process starts this test as a process of its own that echoes.
+func process(t testing.TB, address string) (at string, pid int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serveVariable+"="+address)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close() // it ends
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line), cmd.Process.Pid
+}
+
+// BenchmarkProcesses measures calls from one process to another, over each
+// transport; inproc for comparison.
+func BenchmarkProcesses(b *testing.B) {
+	tcp, _ := process(b, "127.0.0.1:0")
+	unix, _ := process(b, "unix:"+b.TempDir()+"/s")
+	for _, c := range []struct {
+		name string
+		t    transport.Transport
+	}{{"grpc", grpc.New(nil)}, {"ws", ws.New(nil)}, {"rest", rest.New(nil)}} {
+		b.Run(c.name, func(b *testing.B) { transporttest.BenchConn(b, c.t, tcp, nil) })
+		b.Run(c.name+"-unix", func(b *testing.B) { transporttest.BenchConn(b, c.t, unix, nil) })
+	}
+	b.Run("inproc", func(b *testing.B) {
+		transporttest.Bench(b, func(testing.TB) (transport.Transport, string) { return inproc.New(), "a" })
+	})
+}

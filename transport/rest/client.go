@@ -1,0 +1,294 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/transport"
+	"weft/transport/mux"
+)
+
+const (
+	// maxWires is how many calls are under way at once; further ones wait.
+	maxWires = 256
+	// idleTime is how long a wire is kept for the next call, well below the
+	// time after which the peer closes it.
+	idleTime = time.Minute
+	// goodbye is how long Close waits for events to be handled. They still are
+	// afterwards, unless the process ends.
+	goodbye = time.Second
+)
+
+// conn is a connection: a wire for events, which also shows whether the peer
+// is there, and as many wires for calls as there are at once.
+type conn struct {
+	t       *Transport
+	address string
+	beat    transport.Heartbeat
+	heard   atomic.Uint64 // answers
+	slots   chan struct{} // of calls under way
+	events  *events
+	ended   chan struct{} // closed when all is over
+
+	mu      sync.Mutex // guards all below
+	idle    []*wire    // the last used last
+	busy    map[*wire]struct{}
+	failed  *transport.Error
+	probing bool
+}
+
+// Dial connects to an address.
+func (t *Transport) Dial(ctx context.Context, address string) (transport.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, transport.ErrorOf(err)
+	}
+	w, err := dialWire(ctx, address, t.tls)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{
+		t: t, address: address, beat: t.Heartbeat.OrDefault(), slots: make(chan struct{}, maxWires),
+		busy: map[*wire]struct{}{}, ended: make(chan struct{}),
+	}
+	_ = w.conn.SetDeadline(time.Now().Add(10 * time.Second)) // if it fails, so will writing
+	stop := context.AfterFunc(ctx, func() { _ = w.conn.Close() })
+	_, failed, err := w.call(http.MethodGet, PingPath, "", 0, nil)
+	if failed != nil {
+		err = failed
+	}
+	if !stop() || err != nil {
+		_ = w.conn.Close() // it is of no use
+		if e := ctx.Err(); e != nil {
+			return nil, transport.ErrorOf(e)
+		}
+		return nil, transport.Errorf(transport.Unavailable, "dial %s: %v", address, err)
+	}
+	_ = w.conn.SetDeadline(time.Time{}) // if it fails, so will reading
+	c.events = newEvents(c, w)
+	go c.watch()
+	return c, nil
+}
+
+// Call makes a call.
+func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	if err := transport.Sendable(ctx, method, req); err != nil {
+		return nil, err
+	}
+	select {
+	case c.slots <- struct{}{}:
+	default:
+		select {
+		case c.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, transport.ErrorOf(ctx.Err())
+		case <-c.ended:
+			return nil, c.lost()
+		}
+	}
+	defer func() { <-c.slots }()
+	w, err := c.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var timeout time.Duration
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(deadline), time.Microsecond)
+	}
+	var stop func() bool
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, func() { _ = w.conn.SetDeadline(time.Unix(1, 0)) }) // ends what is under way
+	}
+	resp, failed, err := w.call(http.MethodPost, CallPath, method, timeout, req)
+	givenUp := stop != nil && !stop()
+	c.release(w, err == nil && !givenUp)
+	switch {
+	case failed != nil:
+		return nil, failed
+	case err == nil || errors.Is(err, errClosing):
+		c.heard.Add(1)
+		return resp, nil
+	case givenUp:
+		return nil, transport.ErrorOf(ctx.Err())
+	}
+	if !c.hasFailed() { // nor been closed, when events still go on
+		c.fail(transport.Errorf(transport.Unavailable, "the connection to %s is lost: %v", c.address, err))
+	}
+	return nil, c.lost()
+}
+
+// take returns a wire for one request.
+func (c *conn) take(ctx context.Context) (*wire, error) {
+	c.mu.Lock()
+	if c.failed != nil {
+		c.mu.Unlock()
+		return nil, c.lost()
+	}
+	if n := len(c.idle); n > 0 {
+		w := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.busy[w] = struct{}{}
+		c.mu.Unlock()
+		return w, nil
+	}
+	c.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // dialling ends with the connection
+		select {
+		case <-c.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	w, err := dialWire(ctx, c.address, c.t.tls)
+	if err != nil {
+		if c.hasFailed() {
+			err = c.lost()
+		} else if e := ctx.Err(); e != nil {
+			err = transport.ErrorOf(e)
+		}
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed != nil {
+		_ = w.conn.Close() // never used
+		return nil, &transport.Error{Code: c.failed.Code, Text: c.failed.Text}
+	}
+	c.busy[w] = struct{}{}
+	return w, nil
+}
+
+// release puts a wire back, or closes it if it cannot be used again.
+func (c *conn) release(w *wire, usable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.busy, w)
+	if !usable || c.failed != nil {
+		_ = w.conn.Close() // it is of no further use
+		return
+	}
+	if cap(w.buf) > largeBody {
+		w.buf = nil
+	}
+	w.since = time.Now()
+	c.idle = append(c.idle, w)
+}
+
+// Send sends an event.
+func (c *conn) Send(ctx context.Context, subject string, event []byte) error {
+	if err := transport.Sendable(ctx, subject, event); err != nil {
+		return err
+	}
+	return c.events.send(ctx, subject, event)
+}
+
+// Close ends the connection once events have been handled, or in the
+// background if that takes long.
+func (c *conn) Close() error {
+	c.refuse(transport.Errorf(transport.Unavailable, "the connection to %s is closed", c.address))
+	c.events.close()
+	select {
+	case <-c.events.done:
+	case <-time.After(goodbye):
+	}
+	return nil
+}
+
+func (c *conn) lost() *transport.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &transport.Error{Code: c.failed.Code, Text: c.failed.Text}
+}
+
+func (c *conn) hasFailed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed != nil
+}
+
+// refuse ends all calls and refuses further ones, and events.
+func (c *conn) refuse(err *transport.Error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed != nil {
+		return
+	}
+	c.failed = err
+	close(c.ended)
+	for w := range c.busy {
+		_ = w.conn.Close() // whoever uses it sees that
+	}
+	for _, w := range c.idle {
+		_ = w.conn.Close() // nobody uses it
+	}
+	c.idle = nil
+}
+
+// fail ends everything: the peer has gone.
+func (c *conn) fail(err *transport.Error) {
+	c.refuse(err)
+	c.events.fail()
+}
+
+// watch finds out whether the peer is silent and closes what is idle.
+func (c *conn) watch() {
+	t := time.NewTicker(mux.Tick(c.beat))
+	defer t.Stop()
+	var p mux.Pulse
+	for {
+		select {
+		case <-t.C:
+		case <-c.events.done:
+			return
+		}
+		c.mu.Lock()
+		underWay := len(c.busy) > 0
+		for len(c.idle) > 0 && time.Since(c.idle[0].since) > idleTime {
+			_ = c.idle[0].conn.Close() // nobody uses it
+			c.idle = c.idle[1:]
+		}
+		c.mu.Unlock()
+		ask, dead := p.Tick(c.heard.Load(), underWay || c.events.underWay(), c.beat)
+		if dead {
+			c.fail(transport.Errorf(transport.Unavailable, "%s has been silent for %v", c.address, c.beat.Dead))
+			return
+		}
+		if ask {
+			go c.probe()
+		}
+		c.events.keepAlive()
+	}
+}
+
+// probe asks the peer for a sign of life, on a wire of its own: one on which a
+// call is under way gives none.
+func (c *conn) probe() {
+	c.mu.Lock()
+	if c.probing {
+		c.mu.Unlock()
+		return
+	}
+	c.probing = true
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.probing = false
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), c.beat.Dead)
+	defer cancel()
+	w, err := dialWire(ctx, c.address, c.t.tls)
+	if err != nil {
+		return // silence
+	}
+	defer w.conn.Close()
+	_ = w.conn.SetDeadline(time.Now().Add(c.beat.Dead)) // if it fails, so will writing
+	if _, _, err := w.call(http.MethodGet, PingPath, "", 0, nil); err == nil {
+		c.heard.Add(1)
+	}
+}

@@ -346,7 +346,8 @@ type LinkChanged struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Link    *Link                  `protobuf:"bytes,1,opt,name=link,proto3" json:"link,omitempty"`
 	Removed bool                   `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
-	// port_status, silent, switch_gone, probe, dampened or released.
+	// port_status, silent, switch_gone, probe, dampened, released or restart (of discovery:
+	// what was known is told again).
 	Cause         string `protobuf:"bytes,3,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

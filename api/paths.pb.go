@@ -358,11 +358,16 @@ func (x *Tree) GetPorts() []*Location {
 	return nil
 }
 
-// PathsConverged: paths are computed for a new topology.
+// PathsConverged: paths are computed for a new topology. With several instances of
+// paths, each says so.
 type PathsConverged struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Version uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	// The links whose loss or arrival made it.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Grows with every topology of an instance, over its restarts, too (it begins with the
+	// time in milliseconds since 1970). Versions of different instances say nothing
+	// about each other.
+	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// The links whose loss or arrival made it, both directions of each. What an instance
+	// tells first, when it has started, is all links as gained.
 	Lost   []*Link `protobuf:"bytes,2,rep,name=lost,proto3" json:"lost,omitempty"`
 	Gained []*Link `protobuf:"bytes,3,rep,name=gained,proto3" json:"gained,omitempty"`
 	// Whether the broadcast tree is another than before.

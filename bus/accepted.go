@@ -44,6 +44,7 @@ type accepted struct {
 
 	mu    sync.Mutex // guards those below
 	calls map[uint64]context.CancelFunc
+	heard time.Time // when the peer last said something
 	away  time.Time // since when the peer cannot be reached
 	epoch uint64    // grows when something may have been lost on the way here
 	timer *time.Timer
@@ -55,7 +56,7 @@ type accepted struct {
 func (l *listener) accept(id string) error {
 	up, down := ends(id)
 	c := &accepted{
-		listener: l, out: sender{conn: l.peers.store.conn, subject: down, reply: up},
+		listener: l, out: newSender(l.peers.store.conn, down, up),
 		events: make(chan event, transport.Window), calls: map[uint64]context.CancelFunc{},
 	}
 	c.ctx, c.cancel = context.WithCancel(l.ctx)
@@ -88,6 +89,9 @@ func (c *accepted) take(m *nats.Msg) {
 		c.depart()
 		return
 	}
+	c.mu.Lock()
+	c.heard = time.Now()
+	c.mu.Unlock()
 	encoded, whole := c.in.take(m.Data)
 	if !whole {
 		return
@@ -143,7 +147,7 @@ func (c *accepted) call(f frame) {
 	}
 	c.mu.Unlock()
 	go func() {
-		resp, err := c.listener.handler.Call(ctx, f.name, f.body)
+		resp, err := transport.Answer(ctx, c.listener.handler, f.name, f.body)
 		c.mu.Lock()
 		_, wanted := c.calls[id]
 		delete(c.calls, id)
@@ -153,15 +157,11 @@ func (c *accepted) call(f frame) {
 			return
 		}
 		a := frame{kind: kindAnswer, n: [4]uint64{id}, body: resp}
-		if err == nil && len(resp) > transport.MaxMessage {
-			err = tooLarge("response", len(resp))
-		}
 		if err != nil {
-			e := transport.ErrorOf(err)
-			text := e.Text[:min(len(e.Text), transport.MaxMessage)]
-			a.n[1], a.body = uint64(e.Code)+1, []byte(text)
+			text := err.Text[:min(len(err.Text), transport.MaxMessage)]
+			a.n[1], a.body = uint64(err.Code)+1, []byte(text)
 		}
-		_ = c.out.send(a) // if NATS is lost, the peer knows that the call has failed
+		_ = c.out.send(c.ctx, a) // if NATS is lost, the peer knows that the call has failed
 	}()
 }
 
@@ -213,7 +213,7 @@ func (c *accepted) deliver() {
 			if c.ctx.Err() != nil {
 				return
 			}
-			c.listener.handler.Event(c.ctx, e.subject, e.data)
+			transport.Deliver(c.ctx, c.listener.handler, e.subject, e.data)
 			c.handled.Store(e.number)
 			if len(c.events) == 0 || e.number%(transport.Window/4) == 0 {
 				received := c.told.Load()
@@ -229,13 +229,13 @@ func (c *accepted) state(expected, received uint64) {
 	epoch := c.epoch
 	c.mu.Unlock()
 	// If it does not arrive, the peer asks again.
-	_ = c.out.send(frame{kind: kindState, n: [4]uint64{expected, received, c.handled.Load(), epoch}})
+	_ = c.out.send(c.ctx, frame{kind: kindState, n: [4]uint64{expected, received, c.handled.Load(), epoch}})
 }
 
 // tick looks whether the peer is still there.
 func (c *accepted) tick() {
 	c.mu.Lock()
-	next := idleCheck
+	next, silent := idleCheck, false
 	switch away := !c.away.IsZero(); {
 	case c.ctx.Err() != nil:
 		c.mu.Unlock()
@@ -248,9 +248,13 @@ func (c *accepted) tick() {
 		next = awayEvery
 	case len(c.calls) > 0:
 		next = busyCheck
+		silent = time.Since(c.heard) > transport.DefaultHeartbeat.Dead
 	}
 	c.timer.Reset(next)
 	c.mu.Unlock()
+	if silent { // a caller that waits asks again and again
+		c.depart()
+	}
 	received := c.told.Load()
 	c.state(received, received) // NATS says so if nobody is there
 }
@@ -291,8 +295,8 @@ func (c *accepted) end() {
 		bye := c.bye
 		c.mu.Unlock()
 		if !bye {
-			_ = c.out.send(frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
-			_ = c.sub.Unsubscribe()              // fails only if NATS's connection is closed
+			_ = c.out.send(context.Background(), frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
+			_ = c.sub.Unsubscribe()                                    // fails only if NATS's connection is closed
 		}
 		c.listener.mu.Lock()
 		delete(c.listener.accepted, c)

@@ -83,7 +83,7 @@ func (s *Store) options() []nats.Option {
 	options := []nats.Option{
 		nats.Name("weft"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // fail at once what would be sent late, and let retry decide
-		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
+		nats.FlusherTimeout(writeTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.config.Log.Debug("nats", "err", err) }),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			s.link.up()

@@ -61,7 +61,10 @@ func open(t *testing.T, dir string) *bus.Store {
 	return opened(t, bus.Config{Directory: dir})
 }
 
-func TestBuckets(t *testing.T) { suite(t, open(t, t.TempDir())) }
+func TestBuckets(t *testing.T) {
+	t.Parallel()
+	suite(t, open(t, t.TempDir()))
+}
 
 // part is a store within a store, so that the suite needs only one server.
 type part struct {
@@ -85,6 +88,7 @@ func TestBucketNames(t *testing.T) {
 // TestKill kills a process that writes, again and again, and finds everything
 // that was confirmed.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for round := range 3 {
 		cmd := exec.Command(os.Args[0])

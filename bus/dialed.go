@@ -17,8 +17,6 @@ const (
 	// whether the peer is still there, awayEvery one whose peer is not.
 	pingEvery = 250 * time.Millisecond
 	awayEvery = 100 * time.Millisecond
-	// windowOctets bounds the events under way, beside transport.Window.
-	windowOctets = 2 * transport.MaxMessage
 )
 
 // dialed is a connection at the side that dialed.
@@ -30,7 +28,7 @@ type dialed struct {
 	sub     *nats.Subscription
 	in      assembler // of the subscription's goroutine
 
-	order sync.Mutex // held while events are numbered and sent; before mu
+	order turn // of those who number and send events; before mu
 
 	mu      sync.Mutex // guards those below
 	calls   map[uint64]chan answer
@@ -41,6 +39,7 @@ type dialed struct {
 	handled uint64        // number of the last that is known to be handled
 	room    chan struct{} // closed when events become fewer
 	epoch   uint64        // of the peer
+	heard   time.Time     // when the peer last said something, or was first waited for
 	away    time.Time     // since when the peer cannot be reached; zero: it can
 	timer   *time.Timer   // of tick; nil: nothing to watch over
 	closed  bool          // by Close; events may still be under way
@@ -57,7 +56,7 @@ func newDialed(p *peers, address string) *dialed {
 	id := nuid.Next()
 	up, down := ends(id)
 	return &dialed{
-		peers: p, id: id, address: address, out: sender{conn: p.store.conn, subject: up, reply: down},
+		peers: p, id: id, address: address, out: newSender(p.store.conn, up, down), order: newTurn(),
 		calls: map[uint64]chan answer{}, room: make(chan struct{}), over: make(chan struct{}),
 	}
 }
@@ -70,16 +69,9 @@ func (c *dialed) unreachable() *transport.Error {
 	return transport.Errorf(transport.Unavailable, "%q cannot be reached on the bus", c.address)
 }
 
-func tooLarge(what string, size int) *transport.Error {
-	return transport.Errorf(transport.ResourceExhausted, "%s of %d octets: at most %d are allowed", what, size, transport.MaxMessage)
-}
-
 func (c *dialed) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	if err := expired(ctx); err != nil {
+	if err := sendable(ctx, method, req); err != nil {
 		return nil, err
-	}
-	if len(req) > transport.MaxMessage {
-		return nil, tooLarge("request", len(req))
 	}
 	done := make(chan answer, 1)
 	c.mu.Lock()
@@ -97,8 +89,11 @@ func (c *dialed) Call(ctx context.Context, method string, req []byte) ([]byte, e
 	if deadline, ok := ctx.Deadline(); ok {
 		call.n[1] = uint64(max(time.Until(deadline), 0)) + 1
 	}
-	if err := c.out.send(call); err != nil {
+	if c.out.send(ctx, call) != nil {
 		c.forget(id)
+		if err := expired(ctx); err != nil {
+			return nil, err
+		}
 		return nil, c.unreachable()
 	}
 	select {
@@ -110,7 +105,7 @@ func (c *dialed) Call(ctx context.Context, method string, req []byte) ([]byte, e
 	case <-ctx.Done():
 		c.forget(id)
 		// If it does not arrive, the peer learns of it by the next ping.
-		_ = c.out.send(frame{kind: kindCancel, n: [4]uint64{id}})
+		go c.out.send(context.Background(), frame{kind: kindCancel, n: [4]uint64{id}})
 		return nil, transport.ErrorOf(ctx.Err())
 	}
 }
@@ -130,14 +125,11 @@ func (c *dialed) failCalls(err *transport.Error) {
 }
 
 func (c *dialed) Send(ctx context.Context, subject string, event []byte) error {
-	if len(event) > transport.MaxMessage {
-		return tooLarge("event", len(event))
-	}
 	for {
-		if err := expired(ctx); err != nil {
+		if err := sendable(ctx, subject, event); err != nil {
 			return err
 		}
-		wait, err := c.trySend(subject, event)
+		wait, err := c.trySend(ctx, subject, event)
 		if err != nil {
 			return err
 		}
@@ -153,11 +145,13 @@ func (c *dialed) Send(ctx context.Context, subject string, event []byte) error {
 }
 
 // trySend sends an event, or returns what is closed when there may be room.
-func (c *dialed) trySend(subject string, event []byte) (wait <-chan struct{}, err error) {
-	c.order.Lock()
-	defer c.order.Unlock()
+func (c *dialed) trySend(ctx context.Context, subject string, event []byte) (wait <-chan struct{}, err error) {
+	if err := c.order.take(ctx); err != nil {
+		return nil, transport.ErrorOf(err)
+	}
+	defer c.order.leave()
 	c.mu.Lock()
-	switch full := c.sent-c.handled >= transport.Window || c.octets+len(event) > windowOctets && c.sent > c.handled; {
+	switch full := c.sent-c.handled >= transport.Window || c.octets+len(event) > transport.WindowOctets && c.sent > c.handled; {
 	case c.closed:
 		err = c.lost()
 	case !c.away.IsZero():
@@ -175,7 +169,7 @@ func (c *dialed) trySend(subject string, event []byte) (wait <-chan struct{}, er
 	c.octets += len(event)
 	c.arm(pingEvery)
 	c.mu.Unlock()
-	_ = c.out.send(f) // if it does not arrive, it is sent again
+	_ = c.out.send(ctx, f) // if it does not arrive, it is sent again
 	return nil, nil
 }
 
@@ -205,8 +199,8 @@ func (c *dialed) Close() error {
 // end ends the connection at both sides.
 func (c *dialed) end() {
 	c.ending.Do(func() {
-		_ = c.out.send(frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
-		_ = c.sub.Unsubscribe()              // fails only if NATS's connection is closed
+		_ = c.out.send(context.Background(), frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
+		_ = c.sub.Unsubscribe()                                    // fails only if NATS's connection is closed
 		c.mu.Lock()
 		c.closed = true
 		c.failCalls(c.lost())
@@ -225,6 +219,7 @@ func (c *dialed) end() {
 // arm sees to it that tick is called. mu is held.
 func (c *dialed) arm(d time.Duration) {
 	if c.timer == nil {
+		c.heard = time.Now()
 		c.timer = time.AfterFunc(d, c.tick)
 	}
 }
@@ -232,6 +227,7 @@ func (c *dialed) arm(d time.Duration) {
 // tick watches over what is under way.
 func (c *dialed) tick() {
 	c.mu.Lock()
+	heard := c.heard
 	c.timer = nil
 	select {
 	case <-c.over:
@@ -240,17 +236,20 @@ func (c *dialed) tick() {
 	default:
 	}
 	away := !c.away.IsZero()
-	if away && c.peers.store.conn.IsConnected() && time.Since(c.away) > awayLimit {
+	busy := away || len(c.calls) > 0 || c.sent > c.handled
+	gone := away && c.peers.store.conn.IsConnected() && time.Since(c.away) > awayLimit
+	silent := busy && !away && time.Since(heard) > transport.DefaultHeartbeat.Dead
+	if gone || silent {
 		c.mu.Unlock()
 		c.end()
 		return
 	}
-	busy := away || len(c.calls) > 0 || c.sent > c.handled
 	switch {
 	case away:
 		c.arm(awayEvery)
 	case busy:
 		c.arm(pingEvery)
+		c.heard = heard
 	}
 	c.mu.Unlock()
 	if busy {
@@ -260,8 +259,11 @@ func (c *dialed) tick() {
 
 // ping asks the peer for its state, and tells it which calls are given up.
 func (c *dialed) ping() {
-	c.order.Lock() // events up to sent are sent
-	defer c.order.Unlock()
+	ctx := context.Background()
+	if c.order.take(ctx) != nil { // events up to sent are sent
+		return
+	}
+	defer c.order.leave()
 	c.mu.Lock()
 	lowest := c.lastID + 1
 	for id := range c.calls {
@@ -269,7 +271,7 @@ func (c *dialed) ping() {
 	}
 	f := frame{kind: kindPing, n: [4]uint64{c.sent, lowest}}
 	c.mu.Unlock()
-	_ = c.out.send(f) // tick sends another
+	_ = c.out.send(ctx, f) // tick sends another
 }
 
 // depart notes that the peer cannot be reached.
@@ -304,6 +306,9 @@ func (c *dialed) take(m *nats.Msg) {
 		c.depart()
 		return
 	}
+	c.mu.Lock()
+	c.heard = time.Now()
+	c.mu.Unlock()
 	encoded, whole := c.in.take(m.Data)
 	if !whole {
 		return
@@ -366,8 +371,11 @@ func (c *dialed) state(f frame) {
 
 // resend sends all events after a number again.
 func (c *dialed) resend(received uint64) {
-	c.order.Lock()
-	defer c.order.Unlock()
+	ctx := context.Background()
+	if c.order.take(ctx) != nil {
+		return
+	}
+	defer c.order.leave()
 	c.mu.Lock()
 	var again []frame
 	if received >= c.handled && received < c.sent {
@@ -375,7 +383,7 @@ func (c *dialed) resend(received uint64) {
 	}
 	c.mu.Unlock()
 	for _, f := range again {
-		if c.out.send(f) != nil {
+		if c.out.send(ctx, f) != nil {
 			return // tick finds out what is missing
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -25,9 +27,13 @@ func suite(t *testing.T, s *bus.Store) {
 	bustest.Test(t, func(*testing.T) bustest.Store { n++; return part{s, fmt.Sprintf("part%d.", n)} })
 }
 
-func TestBucketsByURL(t *testing.T) { suite(t, follow(t, listening(t))) }
+func TestBucketsByURL(t *testing.T) {
+	t.Parallel()
+	suite(t, follow(t, listening(t)))
+}
 
 func TestBucketsExternal(t *testing.T) {
+	t.Parallel()
 	_, urls := cluster(t, 1)
 	suite(t, opened(t, bus.Config{URL: urls}))
 }
@@ -157,6 +163,7 @@ func through(t *testing.T, s *bus.Store, watchers []*bus.Store, happen func()) (
 }
 
 func TestEmbeddedRestart(t *testing.T) {
+	t.Parallel()
 	c := bus.Config{Directory: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports(t, 1)[0])}
 	first, err := bus.Open(t.Context(), c)
 	if err != nil {
@@ -177,6 +184,7 @@ func TestEmbeddedRestart(t *testing.T) {
 }
 
 func TestExternalKilled(t *testing.T) {
+	t.Parallel()
 	members, urls := cluster(t, 1)
 	s, other := opened(t, bus.Config{URL: urls}), opened(t, bus.Config{URL: urls})
 	longest := through(t, s, []*bus.Store{s, other}, func() {
@@ -190,6 +198,7 @@ func TestExternalKilled(t *testing.T) {
 // TestCluster runs the suite on three servers, then kills the leader of a
 // bucket during writes.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	members, urls := cluster(t, 3)
 	s, other := opened(t, bus.Config{URL: urls, Replicas: 3}), opened(t, bus.Config{URL: urls, Replicas: 3})
 	t.Run("Buckets", func(t *testing.T) { suite(t, s) })
@@ -231,9 +240,119 @@ func leaderOf(t *testing.T, urls, stream string) string {
 	return info.Cluster.Leader
 }
 
+// TestWatcherAway cuts a watcher off while others write and delete.
+func TestWatcherAway(t *testing.T) {
+	t.Parallel()
+	s := listening(t)
+	cable := newCable(t, strings.TrimPrefix(s.URL(), "nats://"))
+	cut := opened(t, bus.Config{URL: "nats://" + cable.Addr().String(), Token: s.Access().Token})
+	ours, err := s.Bucket(t.Context(), "test.cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := cut.Bucket(t.Context(), "test.cut")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	set := func(key, value string) {
+		t.Helper()
+		if _, err := ours.Put(t.Context(), key, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		want[key] = value
+	}
+	remove := func(key string) {
+		t.Helper()
+		if err := ours.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		delete(want, key)
+	}
+	set("stays", "1")
+	set("changes", "1")
+	set("goes", "1")
+	set("returns", "1")
+	w := watching(t, theirs)
+	w.matches(t, ours, want)
+	cable.unplug()
+	set("changes", "2")
+	remove("goes")
+	remove("returns")
+	set("returns", "2")
+	set("comes", "1")
+	set("passes", "1")
+	remove("passes")
+	time.Sleep(200 * time.Millisecond)
+	cable.plug()
+	w.matches(t, theirs, want)
+	remove("comes")
+	w.matches(t, theirs, want)
+}
+
+// cable forwards TCP connections, except while it is unplugged.
+type cable struct {
+	net.Listener
+	mu    sync.Mutex // guards those below
+	out   bool
+	conns []net.Conn
+}
+
+func newCable(t *testing.T, to string) *cable {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{Listener: l}
+	t.Cleanup(func() {
+		l.Close()
+		c.unplug()
+	})
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			c.mu.Lock()
+			c.conns = append(c.conns, near, far)
+			if c.out {
+				near.Close()
+				far.Close()
+			}
+			c.mu.Unlock()
+			go func() { io.Copy(near, far); near.Close() }()
+			go func() { io.Copy(far, near); far.Close() }()
+		}
+	}()
+	return c
+}
+
+func (c *cable) unplug() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = true
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	c.conns = nil
+}
+
+func (c *cable) plug() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = false
+}
+
 // TestServerAway checks that an operation waits as long as its context lasts,
 // and says why it failed.
 func TestServerAway(t *testing.T) {
+	t.Parallel()
 	members, urls := cluster(t, 1)
 	s := opened(t, bus.Config{URL: urls})
 	b, err := s.Bucket(t.Context(), "test.away")

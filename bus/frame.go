@@ -1,9 +1,9 @@
 package bus
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 
@@ -102,14 +102,21 @@ type sender struct {
 	subject string
 	reply   string // where NATS says that nobody is there
 
-	mu  sync.Mutex // guards buf; chunks of a frame follow each other
-	buf []byte
+	turn turn // of those who send: chunks of a frame follow each other
+	buf  []byte
 }
 
-// send sends a frame. It keeps nothing of it.
-func (s *sender) send(f frame) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func newSender(conn *nats.Conn, subject, reply string) sender {
+	return sender{conn: conn, subject: subject, reply: reply, turn: newTurn()}
+}
+
+// send sends a frame. It keeps nothing of it. If it fails, the frame has not
+// arrived.
+func (s *sender) send(ctx context.Context, f frame) error {
+	if err := s.turn.take(ctx); err != nil {
+		return err
+	}
+	defer s.turn.leave()
 	limit := maxChunk
 	if m := int(s.conn.MaxPayload()); m > 0 {
 		limit = min(limit, m)
@@ -143,13 +150,36 @@ func (s *sender) send(f frame) error {
 			return err
 		}
 		if number%paced == paced-1 {
-			if err := s.conn.FlushTimeout(awayLimit); err != nil {
+			if err := s.flush(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
+
+// flush waits until the server has what was sent.
+func (s *sender) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, awayLimit)
+	defer cancel()
+	return s.conn.FlushWithContext(ctx)
+}
+
+// turn is a lock that is waited for no longer than a context lasts.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) leave() { <-t }
 
 // assembler puts the chunks of a subject together. A frame that misses one is
 // dropped.

@@ -161,6 +161,14 @@ func expired(ctx context.Context) error {
 	return nil
 }
 
+// sendable says whether a call or an event may begin; nil if so.
+func sendable(ctx context.Context, name string, message []byte) error {
+	if err := transport.Sendable(ctx, name, message); err != nil {
+		return err
+	}
+	return expired(ctx)
+}
+
 // each calls f for what there is, without the lock.
 func (p *peers) each(listening func(*listener), dialing func(*dialed)) {
 	p.mu.Lock()

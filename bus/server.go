@@ -27,8 +27,10 @@ const tlsTimeout = 5 * time.Second
 // maxValue is the largest value of the embedded server, in octets.
 const maxValue = 8 << 20
 
-// The connection to a server that does not answer maxPings pings is lost.
+// The connection to a server that does not answer maxPings pings, or takes
+// nothing for writeTimeout, is lost.
 const (
+	writeTimeout = 5 * time.Second
 	pingInterval = 10 * time.Second
 	maxPings     = 2
 )

@@ -111,8 +111,12 @@ func (s *subject) subscriptionOf(sv *service) *subscription {
 }
 
 // Publish hands an event to all subscribers, by pointer or encoded, and to
-// those in other processes.
+// those in other processes. What a service says while it is being stopped is
+// not heard: that it lets go of something does not mean that it is no more.
 func (s *service) Publish(decl weft.Subject, event any) {
+	if s.ctx.Err() != nil {
+		return
+	}
 	sub := s.worker.tables.Load().subjects[decl.SubjectName()]
 	if sub == nil {
 		return

@@ -182,7 +182,7 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 	tick := time.NewTicker(reconcilePeriod)
 	defer tick.Stop()
 	for {
-		if err := n.reconcile(ctx); err != nil {
+		if err := n.reconcile(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {

@@ -147,6 +147,9 @@ func (p *Plan) whereto(partition string) string {
 			return "workers." + w.Name + ".services"
 		}
 	}
+	if partition == "" {
+		return "a worker without replicas"
+	}
 	return "a worker with partition: " + partition
 }
 

@@ -288,7 +288,7 @@ func (g *picture) ends(lines []curve) map[int][2]end {
 				if e.top {
 					e.y = e.box.y
 					if e.box.Replicas > 1 { // the boxes behind it stand out at the top
-						e.y -= 2 * stackStep
+						e.y -= stackStep * float64(min(e.box.Replicas, 3)-1)
 					}
 				}
 			}

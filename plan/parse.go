@@ -15,7 +15,7 @@ import (
 // without knowing the services are reported, each on a line of its own as
 // FILE:LINE: what is wrong and what is allowed.
 func Parse(source string, text []byte) (*Plan, error) {
-	r := &reader{plan: &Plan{source: source, lines: map[string]int{}}}
+	r := &reader{plan: &Plan{source: source, lines: map[string]int{}, unread: map[string]bool{}}}
 	v, mistakes, ok := document(text)
 	r.mistakes = mistakes
 	if ok {
@@ -29,6 +29,7 @@ func Parse(source string, text []byte) (*Plan, error) {
 	if err := p.report(r.mistakes); err != nil {
 		return nil, err
 	}
+	p.unread = nil
 	return p, nil
 }
 
@@ -60,12 +61,13 @@ func (p *Plan) defaults() {
 	p.Transport = cmp.Or(p.Transport, defaultTransport)
 	p.Events = cmp.Or(p.Events, defaultEvents)
 	p.Balance = cmp.Or(p.Balance, defaultBalance)
-	if _, set := p.lines["bus.replicas"]; !set {
+	if _, set := p.lines["bus.replicas"]; !set || p.unread["bus.replicas"] {
 		p.Bus.Replicas = 1
 	}
 	for i := range p.Workers {
 		w := &p.Workers[i]
-		if _, set := p.lines["workers."+w.Name+".replicas"]; !set {
+		path := "workers." + w.Name + ".replicas"
+		if _, set := p.lines[path]; !set || p.unread[path] {
 			w.Replicas = 1
 		}
 		w.Balance = cmp.Or(w.Balance, p.Balance)
@@ -96,6 +98,7 @@ func (r *reader) keys(path string, v value, fields ...field) {
 		known = append(known, f.key)
 	}
 	if v.kind != mapping {
+		r.plan.unread[path] = true
 		r.fail(v.line, "%swant keys with values, not %s; allowed: %s", colon(path), v.kind, strings.Join(known, ", "))
 		return
 	}
@@ -118,6 +121,7 @@ func (r *reader) keys(path string, v value, fields ...field) {
 // named reads a mapping whose keys are names that the plan gives.
 func (r *reader) named(path string, v value, what string, read func(name, path string, v value)) {
 	if v.kind != mapping {
+		r.plan.unread[path] = true
 		r.fail(v.line, "%s: want %s, not %s", path, what, v.kind)
 		return
 	}
@@ -153,7 +157,7 @@ func (r *reader) number(to *int) func(string, value) {
 		n, err := strconv.Atoi(v.text)
 		if v.kind != plain || err != nil {
 			r.fail(v.line, "%s: want a whole number, not %s", path, v.short())
-			delete(r.plan.lines, path) // the default stands in for it
+			r.plan.unread[path] = true
 			return
 		}
 		*to = n
@@ -164,12 +168,14 @@ func (r *reader) number(to *int) func(string, value) {
 func (r *reader) texts(to *[]string, what string) func(string, value) {
 	return func(path string, v value) {
 		if v.kind != list {
+			r.plan.unread[path] = true
 			r.fail(v.line, "%s: want a list of %s, such as [discovery, hosts], not %s", path, what, v.short())
 			return
 		}
 		for _, item := range v.items {
 			switch {
 			case item.kind != word:
+				r.plan.unread[path] = true
 				r.fail(item.line, "%s: want the name of a service, not %s", path, item.short())
 			case slices.Contains(*to, item.text):
 				r.fail(item.line, "%s: %s is listed twice; list it once", path, item.text)
@@ -222,6 +228,8 @@ func (r *reader) read(v value) {
 func (r *reader) partition(name, path string, v value) {
 	x := Partition{Name: name}
 	r.keys(path, v, field{"switches", func(path string, v value) {
+		before := len(r.mistakes)
+		defer func() { r.plan.unread[path] = len(r.mistakes) > before }()
 		if v.kind != list {
 			r.fail(v.line, "%s: want a list of switches, such as [1-8, 0000000000000010] or [rest], not %s", path, v.short())
 			return

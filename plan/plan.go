@@ -83,6 +83,8 @@ type Plan struct {
 
 	source string         // where the text is from
 	lines  map[string]int // of keys and list items, as workers.routing.services.paths
+
+	unread map[string]bool // keys whose values are not what they must be, which is reported
 }
 
 // Bus says which NATS servers a plan's processes use.

@@ -112,7 +112,7 @@ func (j *judge) partitions() {
 		partition string
 	}
 	var all []part
-	rest := ""
+	rest, whole := "", true
 	seen := map[string]bool{}
 	for _, x := range j.plan.Partitions {
 		path := "partitions." + x.Name
@@ -126,7 +126,9 @@ func (j *judge) partitions() {
 		} else if x.Rest {
 			rest = x.Name
 		}
-		if len(x.Switches) == 0 && !x.Rest {
+		if j.plan.unread[path] || j.plan.unread[path+".switches"] {
+			whole = false
+		} else if len(x.Switches) == 0 && !x.Rest {
 			j.fail(path, "%s: no switches; list some, such as [1-8], or say [rest]", path)
 		}
 		for _, r := range x.Switches {
@@ -158,6 +160,7 @@ func (j *judge) partitions() {
 		gap = Range{next(last, covered), ^flow.DPID(0)}.String()
 	}
 	switch {
+	case !whole:
 	case gap != "" && rest == "":
 		j.fail("partitions", "partitions: switches %s are in none; add rest to the switches of one partition", gap)
 	case gap == "" && rest != "":
@@ -194,7 +197,7 @@ func (j *judge) label(path, what, name string) {
 
 func (j *judge) workers() {
 	p := j.plan
-	if len(p.Workers) == 0 {
+	if len(p.Workers) == 0 && !p.unread[""] && !p.unread["workers"] {
 		j.fail("workers", "workers: there are none; add one, such as all: {services: [southbound, forwarding]}")
 	}
 	names := map[string]bool{}
@@ -218,7 +221,7 @@ func (j *judge) workers() {
 
 func (j *judge) worker(path string, w *Worker) {
 	j.label(path, "worker", w.Name)
-	if len(w.Services) == 0 {
+	if len(w.Services) == 0 && !j.plan.unread[path] && !j.plan.unread[path+".services"] {
 		j.fail(path, "%s: no services; list some, such as services: [hosts]", path)
 	}
 	for i, s := range w.Services {

@@ -21,15 +21,16 @@ const (
 type kind int
 
 const (
-	null    kind = iota
-	plain        // a number or a truth value, as it is written
-	word         // a string
-	list         //
-	mapping      //
+	broken kind = iota // cannot be read, which is reported
+	null
+	plain   // a number or a truth value, as it is written
+	word    // a string
+	list    //
+	mapping //
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "a value", "text", "a list", "keys with values"}[k]
+	return [...]string{"what cannot be read", "nothing", "a value", "text", "a list", "keys with values"}[k]
 }
 
 // value is one value of a YAML document.
@@ -75,7 +76,7 @@ func document(src []byte) (value, []mistake, bool) {
 	}
 	switch {
 	case len(file.Docs) == 0 || len(file.Docs) == 1 && file.Docs[0].Body == nil:
-		return value{}, nil, true
+		return value{kind: null}, nil, true
 	case len(file.Docs) > 1:
 		return value{}, []mistake{{0, fmt.Sprintf("%d YAML documents; put everything into one (take out the lines ---)", len(file.Docs))}}, false
 	}
@@ -111,13 +112,14 @@ func (c *converter) fail(line int, format string, args ...any) {
 }
 
 func (c *converter) value(n ast.Node, depth int) value {
-	v := value{line: lineOf(n)}
+	v := value{kind: broken, line: lineOf(n)}
 	if depth > maxDepth {
 		c.fail(v.line, "nested too deeply; at most %d levels are allowed", maxDepth)
 		return v
 	}
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
+		v.kind = null
 	case *ast.MappingNode:
 		v.kind = mapping
 		v.entries = c.entries(n.Values, depth)
@@ -127,7 +129,9 @@ func (c *converter) value(n ast.Node, depth int) value {
 	case *ast.SequenceNode:
 		v.kind = list
 		for _, item := range n.Values {
-			v.items = append(v.items, c.value(item, depth+1))
+			if one := c.value(item, depth+1); one.kind != broken {
+				v.items = append(v.items, one)
+			}
 		}
 	case *ast.StringNode:
 		v.kind, v.text = word, n.Value
@@ -163,7 +167,10 @@ func (c *converter) entries(nodes []*ast.MappingValueNode, depth int) (entries [
 		}
 		seen[e.key] = e.line
 		e.value = c.value(n.Value, depth+1)
-		if e.value.kind == null {
+		switch e.value.kind {
+		case broken:
+			continue
+		case null:
 			e.value.line = e.line
 		}
 		entries = append(entries, e)

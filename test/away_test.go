@@ -111,7 +111,7 @@ func TestWipedSwitch(t *testing.T) {
 	if r := <-result; r.Lost() > 0 {
 		t.Errorf("h3 -> h4 lost %d of %d", r.Lost(), r.Sent)
 	}
-	if c.metric("weft_flowrules_repaired", "fault", "missing") == 0 {
+	if c.metric("weft_flowrules_restored")+c.metric("weft_flowrules_repaired", "fault", "missing") == 0 {
 		t.Error("the repair is not counted")
 	}
 	agree(c, l)

@@ -35,25 +35,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// modes are the ways in which services are connected; all must behave alike.
+// modes are the ways in which services are connected; all must behave alike:
+// the plans single and split.
 var modes = []struct {
-	name    string
-	encoded bool
-}{{"pointer", false}, {"encoded", true}}
+	name  string
+	split bool
+}{{"single", false}, {"split", true}}
 
 // controller is a running controller.
 type controller struct {
 	t        *testing.T
 	env      *weft.Env
 	address  string
-	registry *prometheus.Registry
+	registry []prometheus.Gatherer // of each process
 	store    deploy.Store
 	stop     func()
 }
 
 // options say what a controller is like.
 type options struct {
-	encoded bool
+	split   bool         // every service in a node of its own, connected as processes are
 	store   deploy.Store // nil: a fresh one
 	address string       // HOST:PORT; empty: a free one
 	set     []string
@@ -62,19 +63,14 @@ type options struct {
 // start runs a controller until the test ends or stop is called.
 func start(t *testing.T, o options) *controller {
 	t.Helper()
-	c := &controller{t: t, store: o.store, registry: prometheus.NewRegistry(), address: o.address}
+	c := &controller{t: t, store: o.store, address: o.address}
 	if c.store == nil {
 		c.store = wefttest.NewStore()
 	}
 	if c.address == "" {
 		c.address = freeAddress(t)
 	}
-	settings := &deploy.Settings{}
-	for _, s := range append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...) {
-		if err := settings.Set(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
 	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), paths.Spec(), flowrules.Spec(), forwarding.Spec(), stats.Spec(), probe(got)}
 	level := slog.LevelWarn
@@ -82,13 +78,12 @@ func start(t *testing.T, o options) *controller {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
-	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: c.registry, Log: log, Encoded: o.encoded})
-	if err != nil {
-		t.Fatal(err)
+	run := c.single
+	if o.split || os.Getenv(planVariable) == "split" {
+		run = c.split
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
+	ended := run(ctx, specs, set, log)
 	select {
 	case c.env = <-got:
 	case err := <-ended:
@@ -182,11 +177,7 @@ func explain(c *controller) {
 	if !c.t.Failed() {
 		return
 	}
-	families, err := c.registry.Gather()
-	if err != nil {
-		c.t.Log(err)
-	}
-	for _, f := range families {
+	for _, f := range c.gather() {
 		for _, m := range f.Metric {
 			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			if v != 0 {
@@ -262,7 +253,7 @@ func TestPingAll(t *testing.T) {
 	for _, spec := range []string{"linear:3", "demo"} {
 		for _, m := range modes {
 			t.Run(spec+"/"+m.name, func(t *testing.T) {
-				c := start(t, options{encoded: m.encoded})
+				c := start(t, options{split: m.split})
 				l := up(t, spec, c)
 				settled(c, l)
 				pingAll(t, l, false)

@@ -139,12 +139,8 @@ func dpid(t *testing.T, l *lab.Lab, name string) string {
 // all the given labels, alternating names and values.
 func (c *controller) metric(name string, labels ...string) float64 {
 	c.t.Helper()
-	families, err := c.registry.Gather()
-	if err != nil {
-		c.t.Fatal(err)
-	}
 	sum, found := 0.0, false
-	for _, f := range families {
+	for _, f := range c.gather() {
 		if f.GetName() != name {
 			continue
 		}

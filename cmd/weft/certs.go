@@ -152,8 +152,9 @@ func certsPlan() *cobra.Command {
 		Use:   "plan PLAN",
 		Short: "Issue certificates for all workers of a plan",
 		Long: `Issue a certificate for every process of a plan, built in or a file, with the
-services that run in it. One that exists and is as the plan wants it is kept;
-one that is not, or soon expires, is an error without --force.`,
+services that run in it, and for the supervisor. One that exists and is as the
+plan wants it is kept; one that is not, or soon expires, is an error without
+--force.`,
 		Example: `  weft certs plan split --dir certs
   weft certs plan cluster.yaml --dir certs --force`,
 		Args:              cobra.ExactArgs(1),
@@ -174,25 +175,34 @@ one that is not, or soon expires, is an error without --force.`,
 	return cmd
 }
 
+// supervisorName is the name of the supervisor's certificate, by which it talks
+// to the workers.
+const supervisorName = "supervisor"
+
 // issuePlan issues what a plan needs; actions says what was done, by name.
 func issuePlan(dir string, p *plan.Plan, force certs.Force) (names []string, actions map[string]string, err error) {
 	actions = map[string]string{}
 	var requests []certs.Request
 	var errs []error
 	for _, i := range p.Instances() {
-		names = append(names, i.Name)
-		r := certs.Request{Name: i.Name, Services: i.Services, Hosts: hostsOf(p.Worker(i.Worker)), Force: force}
-		switch unfit := certs.Fits(dir, r); {
+		requests = append(requests, certs.Request{Name: i.Name, Services: i.Services, Hosts: hostsOf(p.Worker(i.Worker)), Force: force})
+	}
+	if _, ok := p.Of(supervisorName); !ok {
+		requests = append(requests, certs.Request{Name: supervisorName, Hosts: certs.DefaultHosts(), Force: force})
+	}
+	requests = slices.DeleteFunc(requests, func(r certs.Request) bool {
+		names = append(names, r.Name)
+		unfit := certs.Fits(dir, r)
+		switch {
 		case unfit == nil:
-			actions[i.Name] = "kept"
-			continue
+			actions[r.Name] = "kept"
 		case !errors.Is(unfit, fs.ErrNotExist) && !bool(force):
 			errs = append(errs, fmt.Errorf("%w; --force replaces it", unfit))
-			continue
+		default:
+			actions[r.Name] = "issued"
 		}
-		actions[i.Name] = "issued"
-		requests = append(requests, r)
-	}
+		return actions[r.Name] != "issued"
+	})
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err
 	}

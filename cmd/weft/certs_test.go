@@ -43,10 +43,12 @@ func TestCerts(t *testing.T) {
 	if out, _ := run(0, "certs plan split --dir DIR"); !strings.Contains(out, "issued  weft://worker/southbound weft://service/southbound") {
 		t.Error(out)
 	}
-	if _, err := certs.Load(dir, "paths"); err != nil {
-		t.Error(err)
+	for _, name := range []string{"paths", "supervisor"} {
+		if _, err := certs.Load(dir, name); err != nil {
+			t.Error(err)
+		}
 	}
-	if out, _ := run(0, "certs plan split --dir DIR"); strings.Contains(out, "issued") || strings.Count(out, "kept") != 8 {
+	if out, _ := run(0, "certs plan split --dir DIR"); strings.Contains(out, "issued") || strings.Count(out, "kept") != 9 {
 		t.Error(out)
 	}
 	other := writeFile(t, "other.yaml", "workers:\n  southbound: {services: [southbound, hosts], listen: \"10.0.0.7:7001\"}\n  routing: {services: [paths], replicas: 2}\n")
@@ -57,7 +59,7 @@ func TestCerts(t *testing.T) {
 			t.Errorf("no %q in %s", want, out)
 		}
 	}
-	fails(1, "certs plan --dir DIR nonsense", "built in: ")
+	fails(1, "certs plan --dir DIR nonsense", "nonsense")
 
 	out, _ = run(0, "certs show DIR/southbound.crt DIR/ca.crt")
 	if !strings.Contains(out, "10.0.0.7") || !strings.Contains(out, "364") || !strings.Contains(out, "3649") {

@@ -237,7 +237,7 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 		k.mu.Unlock()
 		if current != nil && current.Generation != applied {
 			if err := k.keeper.Set(ctx, k.processes(current)); err != nil && ctx.Err() == nil {
-				return errors.Join(err, k.keeper.Close())
+				k.log.Error("not all processes have started; they are tried again", "error", err)
 			}
 			applied = current.Generation
 		}
@@ -307,7 +307,7 @@ func (k *keeper) processes(c *deploy.Current) []supervisor.Process {
 		if k.profile != "" {
 			args = append(args, "--cpu-profile", k.profile+"."+name)
 		}
-		env := os.Environ()
+		var env []string
 		for _, key := range slices.Sorted(maps.Keys(w.Env)) {
 			env = append(env, key+"="+w.Env[key])
 		}

@@ -48,7 +48,7 @@ func TestStage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.welcome.GetName() != "blocker" || c.welcome.GetTimeoutMs() != 1000 || c.welcome.GetMaxBatch() != 256 {
+		if c.welcome.GetName() != "blocker" || c.welcome.GetTimeoutMs() != 10_000 || c.welcome.GetMaxBatch() != 256 {
 			t.Errorf("welcome is %v", c.welcome)
 		}
 		info := w.runtime.wait(t, "blocker")
@@ -164,7 +164,7 @@ func TestFilter(t *testing.T) {
 // gets its own answer.
 func TestManyAtOnce(t *testing.T) {
 	overAll(t, func(t *testing.T, attach attacher) {
-		w := serve(t, func(c *Config) { c.Limits.Batch = 3; c.Limits.Timeout = 10 * time.Second })
+		w := serve(t, func(c *Config) { c.Limits.Batch = 3 })
 		_, err := attach(t, w, hello("even", "stage"), func(p *api.Packets) *api.Decisions {
 			d := &api.Decisions{Id: p.GetId()}
 			for _, in := range p.GetPackets() {

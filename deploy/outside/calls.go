@@ -96,7 +96,7 @@ func (o *Outside) offered() []*grpc.ServiceDesc {
 			d := &grpc.ServiceDesc{ServiceName: string(s.FullName()), Metadata: f.Path()}
 			for k := range s.Methods().Len() {
 				if m := s.Methods().Get(k); !m.IsStreamingClient() && !m.IsStreamingServer() {
-					d.Methods = append(d.Methods, o.unary(s.Name(), m.Name()))
+					d.Methods = append(d.Methods, o.unary(m))
 				}
 			}
 			if len(d.Methods) > 0 {
@@ -109,14 +109,19 @@ func (o *Outside) offered() []*grpc.ServiceDesc {
 }
 
 // unary offers one method over gRPC.
-func (o *Outside) unary(service, method protoreflect.Name) grpc.MethodDesc {
+func (o *Outside) unary(m protoreflect.MethodDescriptor) grpc.MethodDesc {
+	service, method := m.Parent().Name(), m.Name()
 	name := strings.ToLower(string(service[:1])) + string(service[1:]) + "." + string(method)
+	full := "/" + string(m.Parent().FullName()) + "/" + string(method)
+	do := func(ctx context.Context, req any) (any, error) {
+		if err := o.known(ctx); err != nil {
+			return nil, err
+		}
+		return o.calls.do(ctx, name, req.(proto.Message))
+	}
 	return grpc.MethodDesc{
 		MethodName: string(method),
-		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			if err := o.known(ctx); err != nil {
-				return nil, err
-			}
+		Handler: func(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 			req, err := o.calls.request(name)
 			if err != nil {
 				return nil, err
@@ -124,7 +129,10 @@ func (o *Outside) unary(service, method protoreflect.Name) grpc.MethodDesc {
 			if err := decode(req); err != nil {
 				return nil, err
 			}
-			return o.calls.do(ctx, name, req)
+			if intercept == nil {
+				return do(ctx, req)
+			}
+			return intercept(ctx, req, &grpc.UnaryServerInfo{Server: o, FullMethod: full}, do)
 		},
 	}
 }

@@ -45,7 +45,7 @@ type client struct {
 }
 
 // attacher attaches an app over one transport.
-type attacher func(t *testing.T, w *world, h *api.Hello, d decide) (*client, error)
+type attacher func(t testing.TB, w *world, h *api.Hello, d decide) (*client, error)
 
 // transports are all that there are.
 func transports() map[string]attacher {
@@ -59,7 +59,7 @@ func overAll(t *testing.T, test func(t *testing.T, attach attacher)) {
 	}
 }
 
-func dial(t *testing.T, w *world, config *tls.Config) *grpc.ClientConn {
+func dial(t testing.TB, w *world, config *tls.Config) *grpc.ClientConn {
 	t.Helper()
 	creds := insecure.NewCredentials()
 	if config != nil {
@@ -73,7 +73,7 @@ func dial(t *testing.T, w *world, config *tls.Config) *grpc.ClientConn {
 	return conn
 }
 
-func attachGRPC(t *testing.T, w *world, h *api.Hello, d decide) (*client, error) {
+func attachGRPC(t testing.TB, w *world, h *api.Hello, d decide) (*client, error) {
 	return attachStream(dial(t, w, nil), h, d)
 }
 
@@ -107,7 +107,7 @@ func attachStream(conn *grpc.ClientConn, h *api.Hello, d decide) (*client, error
 	return c, nil
 }
 
-func attachWS(t *testing.T, w *world, h *api.Hello, d decide) (*client, error) {
+func attachWS(t testing.TB, w *world, h *api.Hello, d decide) (*client, error) {
 	conn, err := openWS(t, w)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func attachWS(t *testing.T, w *world, h *api.Hello, d decide) (*client, error) {
 	return c, nil
 }
 
-func openWS(t *testing.T, w *world) (*websocket.Conn, error) {
+func openWS(t testing.TB, w *world) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, "ws://"+w.address+"/v1/apps", nil)
@@ -161,7 +161,7 @@ func openWS(t *testing.T, w *world) (*websocket.Conn, error) {
 	return conn, err
 }
 
-func attachREST(t *testing.T, w *world, h *api.Hello, d decide) (*client, error) {
+func attachREST(t testing.TB, w *world, h *api.Hello, d decide) (*client, error) {
 	app := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		p := &api.Packets{}

@@ -41,7 +41,7 @@ func (o *Outside) converse(ctx context.Context, c *conversation, h *api.Hello) (
 	}
 	info.Transport, info.Peer = c.transport, c.peer
 	a := newApp(c.ctx, info, c, &o.config.Limits)
-	welcome, err := o.apps.attach(a, func(error) { close(c.gone) })
+	welcome, err := o.apps.attach(a, func() { close(c.gone) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,19 +4,17 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"weft/api"
 	"weft/flow"
+	"weft/transport/port"
 )
 
 // fakeCaller is a controller with a few methods.
@@ -86,7 +84,7 @@ func (r *fakeRuntime) find(name string) (AppInfo, bool) {
 }
 
 // wait waits until an app is there.
-func (r *fakeRuntime) wait(t *testing.T, name string) AppInfo {
+func (r *fakeRuntime) wait(t testing.TB, name string) AppInfo {
 	t.Helper()
 	var info AppInfo
 	eventually(t, "app "+name+" attaches", func() (ok bool) { info, ok = r.find(name); return ok })
@@ -99,7 +97,7 @@ func (r *fakeRuntime) leaves(t *testing.T, name string) {
 	eventually(t, "app "+name+" is detached", func() bool { _, ok := r.find(name); return !ok })
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if is() {
@@ -116,11 +114,11 @@ type world struct {
 	address string
 }
 
-// serve serves an outside on a port of its own, HTTP and gRPC alike.
-func serve(t *testing.T, change func(*Config)) *world {
+// serve serves an outside on a port of its own: HTTP, WebSocket and gRPC alike.
+func serve(t testing.TB, change func(*Config)) *world {
 	t.Helper()
 	w := &world{runtime: &fakeRuntime{apps: map[string]AppInfo{}}}
-	c := Config{Caller: fakeCaller{}, Attach: w.runtime.attach}
+	c := Config{Caller: fakeCaller{}, Attach: w.runtime.attach, Limits: Limits{Timeout: 10 * time.Second}} // machines under load are slow
 	if change != nil {
 		change(&c)
 	}
@@ -128,32 +126,11 @@ func serve(t *testing.T, change func(*Config)) *world {
 	if w.Outside, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	rpc := grpc.NewServer()
-	w.Register(rpc)
-	web := w.HTTP()
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Protocols: protocols, TLSConfig: serverTLS(&c), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			rpc.ServeHTTP(rw, r)
-			return
-		}
-		web.ServeHTTP(rw, r)
-	})}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := port.Listen("127.0.0.1:0", port.Config{TLS: serverTLS(&c), HTTP: w.HTTP(), GRPC: w.Register})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.address = l.Addr().String()
-	go func() {
-		if server.TLSConfig != nil {
-			_ = server.ServeTLS(l, "", "") // ends by Close
-		} else {
-			_ = server.Serve(l) // ends by Close
-		}
-	}()
+	w.address = p.Address()
 	t.Cleanup(func() {
 		done := make(chan struct{})
 		go func() { w.Close(); close(done) }()
@@ -162,8 +139,7 @@ func serve(t *testing.T, change func(*Config)) *world {
 		case <-time.After(10 * time.Second):
 			t.Error("Close does not return")
 		}
-		server.Close()
-		rpc.Stop()
+		p.Close()
 	})
 	return w
 }

@@ -8,35 +8,15 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 
 	"weft/api"
 )
 
-// tlsKey is the context's key for the TLS state of an HTTP request.
-type tlsKey struct{}
-
-// PeerOf returns the identities in the verified certificate of the peer from
-// which a request has come: of gRPC by its context, of HTTP by that which
-// Outside.HTTP gives it. It is made for Config.Peer.
-func PeerOf(ctx context.Context) []string {
-	state, _ := ctx.Value(tlsKey{}).(*tls.ConnectionState)
-	if p, ok := peer.FromContext(ctx); ok && state == nil {
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			state = &info.State
-		}
-	}
-	if state == nil || len(state.VerifiedChains) == 0 {
-		return nil
-	}
-	return identities(state)
-}
-
-// identities returns the names of services and apps in a peer's certificate.
+// identities returns the names of services and apps in an app's certificate.
 func identities(state *tls.ConnectionState) []string {
 	var list []string
 	for _, u := range state.PeerCertificates[0].URIs {
@@ -49,7 +29,8 @@ func identities(state *tls.ConnectionState) []string {
 
 // known reports, where certificates are in use, a peer that has none of ours.
 func (o *Outside) known(ctx context.Context) error {
-	if o.config.Peer != nil && len(o.config.Peer(ctx)) == 0 {
+	ours := func(identity string) bool { return strings.HasPrefix(identity, "weft://") }
+	if o.config.Peer != nil && !slices.ContainsFunc(o.config.Peer(ctx), ours) {
 		return api.Errorf(codes.Unauthenticated, "a certificate that names weft://app/NAME or weft://service/NAME is needed (weft certs)")
 	}
 	return nil
@@ -73,9 +54,6 @@ func (o *Outside) leave() { <-o.room }
 // rebinding).
 func (o *Outside) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil {
-			r = r.WithContext(context.WithValue(r.Context(), tlsKey{}, r.TLS))
-		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		err := o.known(r.Context())

@@ -148,7 +148,8 @@ func make3() []*api.Decision { return []*api.Decision{{}, {}, {}} }
 func TestLate(t *testing.T) {
 	for _, name := range []string{"grpc", "ws"} {
 		t.Run(name, func(t *testing.T) {
-			w := serve(t, func(c *Config) { c.Limits.Timeout = 300 * time.Millisecond })
+			t.Parallel()
+			w := serve(t, func(c *Config) { c.Limits.Timeout = 700 * time.Millisecond })
 			var held *api.Decisions
 			_, err := transports()[name](t, w, hello("late", "stage"), func(p *api.Packets) *api.Decisions {
 				if held == nil {
@@ -307,7 +308,7 @@ func TestUnread(t *testing.T) {
 
 // TestRESTApps: what REST apps may get wrong: their url, their answers.
 func TestRESTApps(t *testing.T) {
-	w := serve(t, func(c *Config) { c.Limits.Timeout = 300 * time.Millisecond })
+	w := serve(t, func(c *Config) { c.Limits.Timeout = 1500 * time.Millisecond })
 	for _, url := range []string{"", "127.0.0.1:80", "http://", "http://192.0.2.1/", "http://example.com/", "http://localhost.example.com/", "http://[::ffff:192.0.2.1]/",
 		"https://127.0.0.1/", "ftp://127.0.0.1/", "file:///etc/passwd", "http://user:pass@127.0.0.1/", "http://127.0.0.1#x", "http://127.1/", "http://0.0.0.0/", "http://169.254.169.254/latest", "%"} {
 		err := request(w, "POST", "/v1/apps", fmt.Appendf(nil, `{"name":"a","kind":"stage","url":%q}`, url), &api.Welcome{})
@@ -342,7 +343,7 @@ func TestRESTApps(t *testing.T) {
 			rw.Write([]byte("{"))
 			rw.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, codes.DeadlineExceeded, "within 300ms"},
+		}, codes.DeadlineExceeded, "within 1.5s"},
 	} {
 		app := httptest.NewServer(x.answer)
 		defer app.Close()
@@ -361,15 +362,15 @@ func TestRESTApps(t *testing.T) {
 // TestLease: a REST app that does not register again is gone; one that does
 // stays as it is.
 func TestLease(t *testing.T) {
-	w := serve(t, func(c *Config) { c.Limits.Lease = 300 * time.Millisecond })
+	w := serve(t, func(c *Config) { c.Limits.Lease = time.Second })
 	body := `{"name":"a","kind":"stage","url":"http://127.0.0.1:9/x"}`
 	register := func(body string) error { return request(w, "POST", "/v1/apps", []byte(body), &api.Welcome{}) }
 	if err := register(body); err != nil {
 		t.Fatal(err)
 	}
 	first := w.runtime.wait(t, "a")
-	for range 6 {
-		time.Sleep(100 * time.Millisecond)
+	for range 8 {
+		time.Sleep(200 * time.Millisecond)
 		if err := register(body); err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func (a *app) pump() {
 		if err != nil && a.ctx.Err() == nil {
 			a.timeouts.Add(uint64(len(batch)))
 			if a.missed.Add(1) >= maxTimeouts {
-				a.end(a.fail(api.KindOf(err), err))
+				a.end(a.fail(kinded(err).Kind, err))
 			}
 			continue
 		}

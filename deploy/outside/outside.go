@@ -38,9 +38,10 @@ type Config struct {
 	// Attach is told of every app that has come, and returns what is called
 	// once it is gone. An error refuses the app.
 	Attach func(AppInfo) (detach func(), err error)
-	// Peer returns the identities (URIs such as weft://app/NAME) of the
-	// verified certificate by which ctx's request came. PeerOf is one. Nil: no
-	// certificates are in use, and everything stays on this machine.
+	// Peer returns the identities (URIs such as weft://app/NAME) in the verified
+	// certificate of the peer whose request ctx is that of: transport.Peer, on a
+	// port of package transport/port. Nil: no certificates are in use, and
+	// everything stays on this machine.
 	Peer func(ctx context.Context) []string
 	// TLS is with what REST apps elsewhere are asked; nil: they cannot be.
 	TLS *tls.Config

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -151,7 +152,7 @@ func TestPythonStage(t *testing.T) {
 	for _, scheme := range []string{"http", "ws", "grpc"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, func(c *Config) { c.Limits.Timeout = 10 * time.Second })
+			w := serve(t, nil)
 			run(t, "examples/blocker.py", scheme+"://"+w.address)
 			info := w.runtime.wait(t, "blocker")
 			want := map[string]string{"http": "rest"}[scheme]
@@ -185,7 +186,7 @@ func TestPythonApp(t *testing.T) {
 	for _, scheme := range []string{"http", "ws", "grpc"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
-			w := serve(t, func(c *Config) { c.Limits.Timeout = 10 * time.Second; c.Limits.Lease = time.Second })
+			w := serve(t, func(c *Config) { c.Limits.Lease = 3 * time.Second })
 			run(t, "tests/everything.py", scheme+"://"+w.address)
 			for round := range 2 {
 				var info AppInfo
@@ -205,4 +206,42 @@ func TestPythonApp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDocuments: the documents show the example as it is, and messages that
+// are messages.
+func TestDocuments(t *testing.T) {
+	example := read(t, filepath.Join(sdk, "examples/blocker.py"))
+	if n := len(regexp.MustCompile(`(?m)^.*\S`).FindAllString(example, -1)); n > 10 {
+		t.Errorf("the example has %d lines; want at most ten", n)
+	}
+	for _, name := range []string{"../../docs/apps.md", filepath.Join(sdk, "README.md")} {
+		if !strings.Contains(read(t, name), "```python\n"+example+"```\n") {
+			t.Errorf("%s does not show examples/blocker.py as it is", name)
+		}
+	}
+	found := 0
+	for _, m := range regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```").FindAllStringSubmatch(read(t, "../../docs/apps.md"), -1) {
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(api.File_apps_proto.Package().Append(protoreflect.Name(m[1])))
+		if err != nil {
+			t.Errorf("%s: %v", m[1], err)
+			continue
+		}
+		found++
+		if err := readJSON([]byte(m[2]), kind.New().Interface()); err != nil {
+			t.Errorf("%s\n%v", m[2], err)
+		}
+	}
+	if found < 6 {
+		t.Errorf("only %d messages found in docs/apps.md", found)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

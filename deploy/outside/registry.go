@@ -69,7 +69,7 @@ func mayBe(identities []string, name string) bool {
 
 // attach takes in an app, of which the runtime then knows, until its context
 // ends. gone is called last: the runtime has been told, and the name is free.
-func (r *registry) attach(a *app, gone func(cause error)) (*api.Welcome, error) {
+func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 	name := a.info.Name
 	if !r.rate.Allow() {
 		return nil, api.Errorf(codes.ResourceExhausted, "too many apps attach at once: try again in a second")
@@ -109,7 +109,7 @@ func (r *registry) attach(a *app, gone func(cause error)) (*api.Welcome, error) 
 		detach()
 		r.log().Info("app detached", "app", name, "cause", cause.Error())
 		r.remove(a, cause.Error())
-		gone(cause)
+		gone()
 	}()
 	return &api.Welcome{
 		Name: name, TimeoutMs: uint32(r.config.Limits.Timeout.Milliseconds()), MaxBatch: uint32(r.config.Limits.Batch), LastError: last,

@@ -47,7 +47,7 @@ func (o *Outside) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, 
 	}
 	l := &lease{url: u, client: o.client(u, info.Name), renew: make(chan struct{}, 1)}
 	a := newApp(o.ctx, info, l, &o.config.Limits)
-	welcome, err := o.apps.attach(a, func(error) { l.client.CloseIdleConnections() })
+	welcome, err := o.apps.attach(a, l.client.CloseIdleConnections)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ const helloTimeout = 5 * time.Second
 // Register offers, over gRPC, every method of the services by its full name,
 // such as /weft.v1.Hosts/FindHost, and Apps.Attach. The server's own limits on
 // messages should allow 4 MiB.
-func (o *Outside) Register(s grpc.ServiceRegistrar) {
+func (o *Outside) Register(s *grpc.Server) {
 	for _, d := range o.offered() {
 		s.RegisterService(d, nil)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"weft/api"
 	"weft/flow"
+	"weft/transport"
 )
 
 // serverTLS is with what the tests' worker serves: its own certificate, and
@@ -112,8 +113,7 @@ func (a *authority) config(name, identity string) *tls.Config {
 func secured(t *testing.T) (*world, *authority) {
 	a := newAuthority(t)
 	return serve(t, func(c *Config) {
-		c.TLS, c.Peer = a.config("worker", "weft://service/southbound"), PeerOf
-		c.Limits.Timeout = 5 * time.Second
+		c.TLS, c.Peer = a.config("worker", "weft://service/southbound"), transport.Peer
 	}), a
 }
 

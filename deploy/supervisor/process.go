@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // Process is a process that is to run.
@@ -16,8 +17,9 @@ type Process struct {
 	Name string   // unique; letters, digits, dot, dash and underscore
 	Path string   // of the executable, absolute
 	Args []string // without the name of the program
-	// Env is the whole environment, as KEY=value; nil means the supervisor's,
-	// changes of which then do not count as a difference.
+	// Env is added to the supervisor's environment, as KEY=value; of two with one
+	// KEY the last counts. Only Env counts as a difference: a supervisor started
+	// with another environment leaves what it adopts as it is.
 	Env []string
 
 	Nice int // -20 (first) to 19 (last)
@@ -44,14 +46,27 @@ func (p Process) hash() string {
 	}
 	field("path", p.Path)
 	field("arg", p.Args...)
-	env := slices.Clone(p.Env)
+	env := merged(p.Env)
 	slices.Sort(env)
 	field("env", env...)
-	if p.Env != nil {
-		field("whole")
-		io.WriteString(h, "whole")
-	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// merged returns an environment in which each key is there once, with its last
+// value.
+func merged(env ...[]string) []string {
+	var list []string
+	at := map[string]int{}
+	for _, v := range slices.Concat(env...) {
+		key, _, _ := strings.Cut(v, "=")
+		if i, ok := at[key]; ok {
+			list[i] = v
+			continue
+		}
+		at[key] = len(list)
+		list = append(list, v)
+	}
+	return list
 }
 
 // limits are those parts of a Process that can be changed while it runs.

@@ -131,20 +131,10 @@ func spawn(p Process, nonce, directory string, g *group, log *os.File) (id ident
 		return identity{}, nil, nil, err
 	}
 	defer devNull.Close()
-	env := p.Env
-	if env == nil {
-		env = os.Environ()
-	}
 	m := mark{directory, p.Name, nonce}
-	child := make([]string, 0, len(env)+1)
-	for _, v := range env {
-		if !strings.HasPrefix(v, markKey+"=") {
-			child = append(child, v)
-		}
-	}
 	fd := -1
 	attr := &os.ProcAttr{
-		Env: append(child, markKey+"="+m.String()), Files: []*os.File{devNull, log, log},
+		Env: merged(os.Environ(), p.Env, []string{markKey + "=" + m.String()}), Files: []*os.File{devNull, log, log},
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
 	}
 	start := func() {

@@ -135,7 +135,19 @@ func (s *Supervisor) Set(ctx context.Context, list []Process) error {
 	}
 	s.setting.Lock()
 	defer s.setting.Unlock()
+	for {
+		// One that an earlier Set gave up waiting for may end just now, when it
+		// is wanted again.
+		if err := s.set(ctx, list); !errors.Is(err, errGone) {
+			return err
+		}
+	}
+}
 
+// errGone is returned for orders to a child that has ended.
+var errGone = errors.New("gone")
+
+func (s *Supervisor) set(ctx context.Context, list []Process) error {
 	orders := map[*child]order{}
 	s.mu.Lock()
 	if s.closed {
@@ -170,7 +182,11 @@ func (s *Supervisor) give(ctx context.Context, orders map[*child]order) error {
 			select {
 			case c.orders <- o:
 			case <-c.gone:
-				errs <- nil
+				if o.kind == want {
+					errs <- errGone
+				} else {
+					errs <- nil
+				}
 				return
 			case <-ctx.Done():
 				errs <- fmt.Errorf("supervisor: %s is still stopping: %w", c.name, ctx.Err())

@@ -73,9 +73,35 @@ func flightOf(rows [][]string, transport, run string) flight {
 	return f
 }
 
-// late is when an answer is: after this many milliseconds more than the 99th
-// percentile before the kill.
-const late = 20
+// late is when an answer is: after this many milliseconds more than the median
+// before the kill. calm is for how many seconds none is late when all is well.
+const (
+	late = 20
+	calm = 0.2
+)
+
+// recovered returns when all was well again after a kill and a restart: when
+// the last late answer had come before the first time of calm, or at the end.
+func recovered(list []point, killed, restarted, limit float64) float64 {
+	when := restarted
+	began, since := false, 0.0 // of the calm
+	for _, p := range list {
+		if p.at+max(p.delay, 0)/1e3 < killed {
+			continue
+		}
+		if p.delay < 0 || p.delay > limit {
+			when, began = max(when, p.at+max(p.delay, 0)/1e3), false
+			continue
+		}
+		if !began {
+			began, since = true, p.at
+		}
+		if p.at >= restarted && p.at-since >= calm {
+			return max(when, since)
+		}
+	}
+	return when
+}
 
 // outcome sums a run up.
 func (f flight) outcome(transport string) outcome {
@@ -91,17 +117,10 @@ func (f flight) outcome(transport string) outcome {
 	}
 	o.Shed = min(f.shed, o.Sent-o.Answered) // others than ours may have been shed too
 	o.Lost = o.Sent - o.Answered - o.Shed
-	slices.Sort(before)
-	limit := late + max(experiments.Percentile(before, 99), 0)
-	recovered := f.restarted
-	for _, p := range f.control {
-		if p.at >= f.killed-1 && p.delay > limit { // due before the kill, answered after it
-			recovered = max(recovered, p.at+p.delay/1e3)
-		}
-	}
-	o.Recovery = recovered - f.restarted
-	o.ControlBefore, o.ControlPeak, o.ControlAfter = phases(f.control, f.killed, recovered)
-	o.DataBefore, o.DataPeak, o.DataAfter = phases(f.data, f.killed, recovered)
+	well := recovered(f.control, f.killed, f.restarted, late+middle(before))
+	o.Recovery = well - f.restarted
+	o.ControlBefore, o.ControlPeak, o.ControlAfter = phases(f.control, f.killed, well)
+	o.DataBefore, o.DataPeak, o.DataAfter = phases(f.data, f.killed, well)
 	for _, p := range f.data {
 		if p.delay < 0 {
 			o.DataLost++

@@ -1,6 +1,7 @@
 package msn
 
 import (
+	"math"
 	"strconv"
 	"testing"
 )
@@ -58,6 +59,9 @@ func TestShares(t *testing.T) {
 		seen := map[string]bool{}
 		for _, share := range shares(n) {
 			for _, sw := range share {
+				if sw == "rest" {
+					continue
+				}
 				if seen[sw] {
 					t.Errorf("%d shares: switch %s is in two", n, sw)
 				}
@@ -66,6 +70,33 @@ func TestShares(t *testing.T) {
 		}
 		if len(seen) != 15 || len(shares(n)) != n {
 			t.Errorf("%d shares: %d of 15 switches in %d shares", n, len(seen), len(shares(n)))
+		}
+	}
+}
+
+func TestRecovered(t *testing.T) {
+	every := func(delays ...float64) (list []point) {
+		for i, d := range delays {
+			for j := range 100 {
+				at := float64(i)/10 + float64(j)/1000
+				list = append(list, point{at, d})
+			}
+		}
+		return list
+	}
+	for name, test := range map[string]struct {
+		list []point
+		want float64
+	}{
+		"at once":               {every(1, 1, 1, 1, 1), 0.15},
+		"after a backlog":       {every(1, 50, 50, 1, 1, 1), 0.349},
+		"and late once again":   {every(1, 50, 1, 1, 1, 50, 1), 0.249},
+		"a moment is too short": {every(1, 50, 1, 50, 1, 1, 1), 0.449},
+		"never":                 {every(1, 50, 50, 50), 0.449},
+		"not answered":          {every(1, -1, -1, 1, 1, 1), 0.3},
+	} {
+		if got := recovered(test.list, 0.1, 0.15, 20); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s: recovered at %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -217,10 +217,11 @@ func killAndWatch(ctx context.Context, s *site, began time.Time, after time.Dura
 		return nil, ctx.Err()
 	case <-time.After(time.Until(began.Add(after))):
 	}
+	when := time.Now()
 	if err := syscall.Kill(old.PID, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("kill worker %s, process %d: %w", old.Name, old.PID, err)
 	}
-	rows := [][]string{{kindKilled, at(time.Since(began)), strconv.Itoa(old.PID)}}
+	rows := [][]string{{kindKilled, at(when.Sub(began)), strconv.Itoa(old.PID)}}
 	last := errors.New("it is not listed")
 	for until := time.Now().Add(patience); time.Now().Before(until); {
 		select {
@@ -241,6 +242,9 @@ func killAndWatch(ctx context.Context, s *site, began time.Time, after time.Dura
 		if err != nil {
 			last = err
 			continue
+		}
+		if started.Before(when) { // it is known to a hundredth of a second
+			started = when
 		}
 		return append(rows, []string{kindRestarted, at(started.Sub(began)), strconv.Itoa(now.PID)}), nil
 	}

@@ -42,8 +42,14 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 			err = errors.Join(fmt.Errorf("%s: %w", label, err), s.close())
 		}
 	}()
-	if s.Controller, err = testbed.Start(ctx, testbed.Config{Plan: plan, CPU: -1}); err != nil {
+	if s.Controller, err = testbed.New(testbed.Config{Plan: plan, CPU: -1}); err != nil {
 		return s, err
+	}
+	several := len(s.OpenFlow) > 1
+	if !several {
+		if err := s.Run(ctx); err != nil {
+			return s, err
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -59,8 +65,11 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 	if err != nil {
 		return s, err
 	}
-	if len(controllers) > 1 {
+	if several { // before they run, so that no switch is ever seen by two
 		if err := s.divide(ctx, plan); err != nil {
+			return s, err
+		}
+		if err := s.Run(ctx); err != nil {
 			return s, err
 		}
 	}
@@ -99,7 +108,7 @@ func (s *site) divide(ctx context.Context, plan *testbed.Plan) error {
 		if _, err := s.lab.VSCtl(ctx, "set-controller", bridge, targets[at]); err != nil {
 			return err
 		}
-		if _, err := s.lab.VSCtl(ctx, "set", "controller", bridge, "connection-mode=out-of-band"); err != nil {
+		if _, err := s.lab.VSCtl(ctx, "set", "controller", bridge, "connection-mode=out-of-band", "max_backoff=1000"); err != nil {
 			return err
 		}
 	}

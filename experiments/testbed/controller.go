@@ -28,10 +28,6 @@ type Config struct {
 	Program string
 	// Plan is what runs where; nil is one process as `weft up` starts it.
 	Plan *Plan
-	// Services restricts a controller without a plan; empty is all.
-	Services []string
-	// Set is settings of a controller without a plan, as weft up --set takes them.
-	Set []string
 	// CPU is the processor that all of it runs on; negative is any.
 	CPU int
 }
@@ -42,16 +38,19 @@ type Controller struct {
 	Name     string
 	OpenFlow []string // HOST:PORT where switches connect, of each partition
 	North    []string // HOST:PORT of the northbound, likewise
-	plan     *Plan    // nil is one process
+	config   Config
 	program  string
 	dir      string
 	process  *Process
 	conns    []*grpc.ClientConn // to the northbounds
 }
 
-// Start starts a controller and waits until switches can connect.
-func Start(ctx context.Context, cfg Config) (c *Controller, err error) {
-	c = &Controller{Name: "weft", program: cfg.Program, plan: cfg.Plan}
+// New prepares a controller: it has its addresses, and starts with Run.
+func New(cfg Config) (c *Controller, err error) {
+	c = &Controller{Name: "weft", config: cfg, program: cfg.Program}
+	if cfg.Plan != nil {
+		c.Name = cfg.Plan.Name
+	}
 	if c.program == "" {
 		if c.program, err = os.Executable(); err != nil {
 			return nil, err
@@ -70,41 +69,46 @@ func Start(ctx context.Context, cfg Config) (c *Controller, err error) {
 			*list = append(*list, fmt.Sprintf("127.0.0.1:%d", port))
 		}
 	}
-	if c.dir, err = os.MkdirTemp("", "weft-experiment-"); err != nil {
+	c.dir, err = os.MkdirTemp("", "weft-experiment-")
+	return c, err
+}
+
+// Start is New and Run; on an error nothing is left.
+func Start(ctx context.Context, cfg Config) (*Controller, error) {
+	c, err := New(cfg)
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			c.Stop()
-		}
-	}()
+	if err := c.Run(ctx); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run starts the controller's processes and waits until switches can connect.
+// After an error it is to be stopped too.
+func (c *Controller) Run(ctx context.Context) (err error) {
+	cfg := c.config
 	args := []string{"up", "--data-dir", filepath.Join(c.dir, "data"), "--quiet"}
 	if cfg.Plan == nil {
 		args = append(args, "--listen", c.OpenFlow[0], "--http", c.North[0])
-		if len(cfg.Services) > 0 {
-			args = append(args, "--services", strings.Join(cfg.Services, ","))
-		}
-		for _, s := range cfg.Set {
-			args = append(args, "--set", s)
-		}
 	} else {
-		plan := *cfg.Plan
-		c.Name = plan.Name
-		file := filepath.Join(c.dir, plan.Name+".yaml")
-		if err := os.WriteFile(file, []byte(plan.at(c.OpenFlow, c.North).YAML()), 0o644); err != nil {
-			return nil, err
+		file := filepath.Join(c.dir, c.Name+".yaml")
+		if err := os.WriteFile(file, []byte(cfg.Plan.at(c.OpenFlow, c.North).YAML()), 0o644); err != nil {
+			return err
 		}
 		args = append(args, file)
 	}
 	if c.process, err = StartProcess(c.Name, cfg.CPU, c.program, args...); err != nil {
-		return nil, err
+		return err
 	}
 	for _, address := range c.OpenFlow {
 		if err := c.accepts(ctx, address); err != nil {
-			return nil, c.process.Failed(err)
+			return c.process.Failed(err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // at returns the plan with southbounds and northbounds, those of a partition

@@ -58,7 +58,7 @@ func (c *Controller) share(topo *lab.Topology, part int) *lab.Topology {
 	own := map[string]bool{}
 	t := &lab.Topology{}
 	for _, sw := range topo.Switches {
-		if c.plan.PartitionOf(uint64(sw.DPID)) == part {
+		if c.config.Plan.PartitionOf(uint64(sw.DPID)) == part {
 			own[sw.Name] = true
 			t.Switches = append(t.Switches, sw)
 		}

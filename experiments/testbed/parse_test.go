@@ -61,17 +61,16 @@ workers:
 `},
 		"learning": {Learning("x", "grpc", 1), `name: x
 transport: grpc
-pipeline: [forwarding]
 workers:
   southbound:
-    services: [southbound]
+    services: [southbound, discovery, hosts]
     settings:
       southbound:
         listen: ["tcp:127.0.0.1:1"]
   routing:
     services: [forwarding]
   idle:
-    services: [discovery, hosts, paths, flowrules, stats]
+    services: [paths, flowrules, stats]
 config:
   forwarding:
     mode: learning

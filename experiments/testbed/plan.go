@@ -12,7 +12,6 @@ type Plan struct {
 	Name      string
 	Transport string // between workers: grpc, ws, rest or nats
 	Balance   string // of packet-ins over replicas; empty is the default
-	Pipeline  []string
 	// Partitions is a set of switches each, as plans write them; none is all.
 	Partitions []Partition
 	Workers    []Worker
@@ -50,22 +49,20 @@ func Split(name, transport string, replicas int) *Plan {
 	}
 }
 
-// Learning is a controller of learning switches: southbound, and one or more of
+// Learning is a controller of learning switches in which a packet-in crosses
+// once: southbound with the stages before forwarding, and one or more of
 // forwarding, each with its share of the switches, for a learning switch has a
-// memory. The services that a plan must have besides are in a third worker,
-// where no packet-in comes. Without a transport all of it is one worker.
+// memory. The services that a plan must have besides are in a third worker.
+// Without a transport all of it is one worker.
 func Learning(name, transport string, replicas int) *Plan {
-	p := &Plan{
-		Name: name, Transport: transport, Pipeline: []string{"forwarding"},
-		Config: map[string]map[string]string{"forwarding": {"mode": "learning"}},
-	}
-	idle := []string{"discovery", "hosts", "paths", "flowrules", "stats"}
+	p := &Plan{Name: name, Transport: transport, Config: map[string]map[string]string{"forwarding": {"mode": "learning"}}}
+	first, idle := []string{"southbound", "discovery", "hosts"}, []string{"paths", "flowrules", "stats"}
 	if transport == "" {
-		p.Workers = []Worker{{Name: "weft", Services: append([]string{"southbound", "forwarding"}, idle...)}}
+		p.Workers = []Worker{{Name: "weft", Services: slices.Concat(first, []string{"forwarding"}, idle)}}
 		return p
 	}
 	p.Workers = []Worker{
-		{Name: "southbound", Services: []string{"southbound"}},
+		{Name: "southbound", Services: first},
 		{Name: "routing", Services: []string{"forwarding"}, Replicas: replicas},
 		{Name: "idle", Services: idle},
 	}
@@ -112,9 +109,6 @@ func (p Plan) YAML() string {
 	}
 	if p.Balance != "" {
 		line(0, "balance: %s", p.Balance)
-	}
-	if len(p.Pipeline) > 0 {
-		line(0, "pipeline: [%s]", strings.Join(p.Pipeline, ", "))
 	}
 	if len(p.Partitions) > 0 {
 		line(0, "partitions:")

@@ -12,8 +12,8 @@ import (
 
 // A memory is what a port was when it was last saved, for the next run.
 type memory struct {
-	role flow.PortRole // RoleEdge, or RoleLink for one that is a link or has been one
-	far  flow.Location // link: the far end
+	role flow.PortRole // RoleEdge, RoleLink, or RoleUnsettled for one that has been a link and is silent
+	far  flow.Location // of a link, or of what has been one
 	// out, with what follows, is that the port's probes arrived at the far end.
 	out     bool
 	latency int64 // nanoseconds
@@ -23,8 +23,8 @@ type memory struct {
 }
 
 // encodePorts writes the memories of the ports of a switch, one line each:
-// "PORT edge SINCE [host]" or "PORT link DPID PORT [LATENCY SINCE HELD]"; times
-// in seconds since 1970, the latency in microseconds.
+// "PORT edge SINCE [host]", "PORT link DPID PORT [LATENCY SINCE HELD]" or
+// "PORT was DPID PORT"; times in seconds since 1970, the latency in microseconds.
 func encodePorts(ports map[flow.Port]memory) []byte {
 	lines := make([]string, 0, len(ports))
 	for p, m := range ports {
@@ -34,6 +34,8 @@ func encodePorts(ports map[flow.Port]memory) []byte {
 			line = fmt.Sprintf("%d link %v %d %d %d %d", uint32(p), m.far.Switch, uint32(m.far.Port), m.latency/1000, seconds(m.since), seconds(m.held))
 		case m.role == flow.RoleLink:
 			line = fmt.Sprintf("%d link %v %d", uint32(p), m.far.Switch, uint32(m.far.Port))
+		case m.role == flow.RoleUnsettled:
+			line = fmt.Sprintf("%d was %v %d", uint32(p), m.far.Switch, uint32(m.far.Port))
 		case m.host:
 			line += " host"
 		}
@@ -51,7 +53,7 @@ func decodePorts(b []byte) (map[flow.Port]memory, error) {
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
 		if len(f) < 3 {
-			return nil, fmt.Errorf("line %q: want PORT edge SINCE or PORT link DPID PORT", line)
+			return nil, fmt.Errorf("line %q: want PORT edge SINCE, PORT link DPID PORT or PORT was DPID PORT", line)
 		}
 		p, err := strconv.ParseUint(f[0], 10, 32)
 		if err != nil {
@@ -70,7 +72,7 @@ func decodePorts(b []byte) (map[flow.Port]memory, error) {
 func decodeMemory(kind string, f []string) (m memory, err error) {
 	var n [5]int64
 	for i := range f {
-		if i < len(n) && !(kind == "link" && i == 0) && f[i] != "host" && err == nil {
+		if i < len(n) && !(kind != "edge" && i == 0) && f[i] != "host" && err == nil {
 			n[i], err = strconv.ParseInt(f[i], 10, 64)
 		}
 	}
@@ -79,10 +81,14 @@ func decodeMemory(kind string, f []string) (m memory, err error) {
 		return m, err
 	case kind == "edge" && (len(f) == 1 || len(f) == 2 && f[1] == "host"):
 		return memory{role: flow.RoleEdge, since: n[0] * int64(time.Second), host: len(f) == 2}, nil
-	case kind == "link" && (len(f) == 2 || len(f) == 5):
+	case kind == "link" && (len(f) == 2 || len(f) == 5), kind == "was" && len(f) == 2:
+		role := flow.RoleLink
+		if kind == "was" {
+			role = flow.RoleUnsettled
+		}
 		sw, err := flow.ParseDPID(f[0])
-		return memory{role: flow.RoleLink, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, out: len(f) == 5,
+		return memory{role: role, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, out: len(f) == 5,
 			latency: n[2] * 1000, since: n[3] * int64(time.Second), held: n[4] * int64(time.Second)}, err
 	}
-	return m, fmt.Errorf("want edge SINCE [host] or link DPID PORT [LATENCY SINCE HELD]")
+	return m, fmt.Errorf("want edge SINCE [host], link DPID PORT [LATENCY SINCE HELD] or was DPID PORT")
 }

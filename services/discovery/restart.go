@@ -29,21 +29,42 @@ const doubtFor = int64(15 * time.Second)
 // remember takes what a port was in an earlier run.
 func (t *topology) remember(at flow.Location, m memory) {
 	t.past[at] = m
-	if m.role == flow.RoleLink {
+	if m.role != flow.RoleEdge {
 		t.known[at] = m.far
+	}
+}
+
+// trust says until when what is remembered is to be trusted. The stage goes by
+// it at once: packets may come before their switch is told of.
+func (t *topology) trust(now, until int64) {
+	t.fresh = until
+	if now > until {
+		return
+	}
+	ports := map[flow.DPID][]*port{}
+	for at, m := range t.past {
+		v := &portView{}
+		v.role.Store(uint32(m.role))
+		v.host.Store(m.host)
+		t.views[at] = v
+		ports[at.Switch] = append(ports[at.Switch], &port{at: at, view: v})
+	}
+	for id, list := range ports {
+		t.datapath(id).view.set(list)
 	}
 }
 
 // recall makes a port of a switch that has connected what it was, after the
 // present state of all ports of the switch is known.
 func (t *topology) recall(now int64, p *port) {
+	defer func() { p.view.role.Store(uint32(p.role)) }()
 	m, ok := t.past[p.at]
 	if !ok || now > t.fresh {
 		delete(t.past, p.at)
 		return
 	}
 	switch {
-	case !p.up:
+	case !p.up, m.role == flow.RoleUnsettled:
 		t.giveUp(p.at, "port_status")
 	case m.role == flow.RoleEdge:
 		p.edge, p.hosts = true, m.since
@@ -214,8 +235,10 @@ func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool
 				m.held = p.out.flaps.until
 			}
 			ports[p.at.Port] = m
+		case p.in != nil:
+			ports[p.at.Port] = memory{role: flow.RoleLink, far: p.in.src.at}
 		case known:
-			ports[p.at.Port] = memory{role: flow.RoleLink, far: far}
+			ports[p.at.Port] = memory{role: flow.RoleUnsettled, far: far}
 		case p.role == flow.RoleEdge:
 			p.saved = p.view.host.Load()
 			ports[p.at.Port] = memory{role: flow.RoleEdge, since: p.hosts, host: p.saved}

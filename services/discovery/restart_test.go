@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (w *world) roleEvents() (list []string) {
 func (w *world) restart(after time.Duration) *world {
 	next := newWorld(w.t, func(c *Config) { *c = *w.topo.cfg })
 	next.wires, next.now = w.wires, w.now+int64(after)
-	next.topo.fresh = w.now + trustFor
+	defer func() { next.topo.trust(next.now, w.now+trustFor) }()
 	for id := range w.topo.switches {
 		ports, _ := w.topo.memories(w.now, id)
 		again, err := decodePorts(encodePorts(ports))
@@ -234,6 +235,10 @@ func TestServiceRestart(t *testing.T) {
 		for len(traps) > 0 {
 			<-traps
 		}
+		in := wefttest.NewPacketIn(1, 2, data) // that was held, before anything is replayed
+		if v, _ := h.PacketIn(in); v != flow.Next || in.Role != flow.RoleEdge {
+			t.Errorf("packet of a host: verdict %v, role %v", v, in.Role)
+		}
 		connect()
 		r, err := wefttest.Call(h, api.ListPortRoles, &api.ListPortRolesRequest{})
 		if err != nil || strings.Join([]string{r.Ports[0].Role, r.Ports[1].Role, r.Ports[2].Role, r.Ports[3].Role}, " ") != "link edge link edge" {
@@ -280,4 +285,35 @@ func TestFlowrulesRestart(t *testing.T) {
 			t.Fatal("not declared anew")
 		}
 	})
+}
+
+// TestDyingInstance has an instance write after its successor has begun.
+func TestDyingInstance(t *testing.T) {
+	b, err := wefttest.NewStore().Bucket(t.Context(), "discovery.ports")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func() (*shelf, map[flow.Location]memory) {
+		s, ports := &shelf{store: b}, map[flow.Location]memory{}
+		if _, err := s.load(t.Context(), func(at flow.Location, m memory) { ports[at] = m }, func(key string, err error) { t.Errorf("%s: %v", key, err) }); err != nil {
+			t.Fatal(err)
+		}
+		return s, ports
+	}
+	edge := func(s int64) map[flow.Port]memory {
+		return map[flow.Port]memory{1: {role: flow.RoleEdge, since: s * 1e9}}
+	}
+	old, _ := load()
+	next, _ := load()
+	for i, err := range []error{old.save(t.Context(), 1, edge(1)), next.save(t.Context(), 1, edge(2)), next.save(t.Context(), 1, edge(3)), next.alive(t.Context(), 7)} {
+		if err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if err := old.save(t.Context(), 1, edge(4)); !errors.Is(err, errSuperseded) {
+		t.Errorf("%v, want that another instance has taken over", err)
+	}
+	if _, ports := load(); len(ports) != 1 || ports[at(1, 1)].since != 3e9 {
+		t.Errorf("kept are %v", ports)
+	}
 }

@@ -82,7 +82,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	e.topo.fresh = alive + trustFor
+	e.topo.trust(e.now(), alive+trustFor)
 	k := &keeper{log: env.Log,
 		set: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return weft.Call(ctx, env, api.SetStanding, req)

@@ -23,8 +23,9 @@ type topology struct {
 	held     map[*flaps]struct{} // dampened
 	pending  map[*port]struct{}  // whose role depends on the time
 	known    map[flow.Location]flow.Location
-	past     map[flow.Location]memory // of an earlier run, until its switch connects
-	fresh    int64                    // past is to be trusted until then
+	past     map[flow.Location]memory    // of an earlier run, until its switch connects
+	fresh    int64                       // past is to be trusted until then
+	views    map[flow.Location]*portView // of ports in past, for the stage
 	delays   delays
 	deadline int64 // nothing happens by itself before this time
 	cleaned  int64
@@ -87,7 +88,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	return &topology{
 		cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		pending: map[*port]struct{}{}, known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, dirty: map[flow.DPID]struct{}{},
+		pending: map[*port]struct{}{}, known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}
 }
 
@@ -205,7 +206,11 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 			return
 		}
 		mac, _ := flow.ParseMAC(msg.GetMac())
-		p = &port{at: at, dp: dp, view: &portView{}, changed: now}
+		p = &port{at: at, dp: dp, view: t.views[at], changed: now}
+		if p.view == nil {
+			p.view = &portView{}
+		}
+		delete(t.views, at)
 		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
 		p.actions = []flow.Action{flow.Output(at.Port)}
 		if far, ok := t.known[at]; ok {

@@ -2,6 +2,7 @@ package paths
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,15 @@ import (
 // when a switch returns, links come by the hundred. A loss never waits.
 const gatherFor = 10 * time.Millisecond
 
+// A paths service that has started hears of the network from the beginning, in
+// many events. Until they have come it knows less than there is: it tells
+// nothing and answers nothing, for others would act upon it. They have come when
+// none has for quietFor; after heardWithin there are none.
+const (
+	quietFor    = 50 * time.Millisecond
+	heardWithin = time.Second
+)
+
 // pathsMax bounds the paths of one answer.
 const pathsMax = 64
 
@@ -22,14 +32,58 @@ const pathsMax = 64
 type convergence struct {
 	publish func(*api.PathsConverged)
 	wake    chan struct{}
+	heard   chan struct{} // closed when what there is has been heard
 
-	mu     sync.Mutex // guards writing graph, and all below
-	graph  *Graph
-	gained []*api.Link
+	mu             sync.Mutex // guards writing graph, and all below
+	graph          *Graph
+	gained         []*api.Link
+	told           uint64    // events published
+	telling        bool      // heard is closed
+	last           time.Time // of the events
+	switches, some bool      // switches have been heard of, links have
 }
 
-func newConvergence(publish func(*api.PathsConverged)) *convergence {
-	return &convergence{publish: publish, wake: make(chan struct{}, 1), graph: NewGraph()}
+// newConvergence returns one whose topologies have versions from first on.
+func newConvergence(first uint64, publish func(*api.PathsConverged)) *convergence {
+	return &convergence{publish: publish, wake: make(chan struct{}, 1), heard: make(chan struct{}), graph: newGraph(first)}
+}
+
+// listen waits until what there is has been heard, and tells of it.
+func (c *convergence) listen(ctx context.Context) {
+	began := time.Now()
+	tick := time.NewTicker(quietFor / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			c.mu.Lock()
+			if c.switches && c.some && now.Sub(c.last) >= quietFor || now.Sub(began) >= heardWithin {
+				c.tell(now)
+				c.mu.Unlock()
+				return
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// tell begins to tell of topologies, and to answer. It is called with the lock.
+func (c *convergence) tell(now time.Time) {
+	c.telling = true
+	c.converge(nil, now)
+	close(c.heard)
+}
+
+// ready waits until answers are worth giving.
+func (c *convergence) ready(ctx context.Context) error {
+	select {
+	case <-c.heard:
+		return nil
+	case <-ctx.Done():
+		return api.Errorf(codes.Unavailable, "paths has just started and does not know the network yet: %w", ctx.Err())
+	}
 }
 
 // gather publishes gains that have waited long enough, until ctx ends.
@@ -51,6 +105,13 @@ func (c *convergence) gather(ctx context.Context) {
 	}
 }
 
+// count returns how many topologies have been told of.
+func (c *convergence) count() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told
+}
+
 func (c *convergence) later() {
 	select {
 	case c.wake <- struct{}{}:
@@ -61,6 +122,9 @@ func (c *convergence) later() {
 // converge makes the next topology and tells of it if it is another. It is
 // called with the lock, so that versions are told in order.
 func (c *convergence) converge(lost []*api.Link, began time.Time) {
+	if !c.telling {
+		return
+	}
 	old := c.graph.Current()
 	tree := old.Tree()
 	now := c.graph.Snapshot()
@@ -69,6 +133,7 @@ func (c *convergence) converge(lost []*api.Link, began time.Time) {
 	if now == old && len(lost) == 0 && len(gained) == 0 {
 		return
 	}
+	c.told++
 	c.publish(&api.PathsConverged{
 		Version: now.Version(), Lost: lost, Gained: gained, TreeChanged: now.Tree() != tree,
 		TookUs: uint64(time.Since(began).Microseconds()),
@@ -82,6 +147,7 @@ func (c *convergence) switchChanged(e *api.SwitchChanged) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.switches, c.last = true, time.Now()
 	if e.Switch.Connected {
 		c.graph.AddSwitch(sw)
 		c.later()
@@ -95,6 +161,7 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 	src, dst := e.Link.Src.Flow(), e.Link.Dst.Flow()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.some, c.last = true, now
 	if !e.Removed && (e.Link.State == "up" || e.Link.State == "one_way") {
 		// The graph itself sees to it that both directions are there.
 		if c.graph.SetLink(Link{Src: src, Dst: dst, Weight: min(e.Link.Weight, MaxWeight)}) {
@@ -103,12 +170,22 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 		}
 		return
 	}
-	if c.graph.RemoveLink(src, dst) {
-		c.converge([]*api.Link{e.Link}, now)
+	usable := c.graph.usable(src, dst)
+	if !c.graph.RemoveLink(src, dst) {
+		return
 	}
+	c.gained = slices.DeleteFunc(c.gained, func(l *api.Link) bool { return l.Src.Flow() == src && l.Dst.Flow() == dst })
+	if !usable { // its other direction has gone before, with which both were lost
+		return
+	}
+	back := &api.Link{Src: e.Link.Dst, Dst: e.Link.Src, State: e.Link.State, Weight: e.Link.Weight, Since: e.Link.Since}
+	c.converge([]*api.Link{e.Link, back}, now)
 }
 
-func (c *convergence) findPath(_ context.Context, req *api.FindPathRequest) (*api.FindPathResponse, error) {
+func (c *convergence) findPath(ctx context.Context, req *api.FindPathRequest) (*api.FindPathResponse, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, err
+	}
 	src, err := flow.ParseDPID(req.Src)
 	if err == nil && !c.graph.Current().Has(src) {
 		return nil, api.Errorf(codes.NotFound, "switch %v is not connected", src)
@@ -152,7 +229,10 @@ func (c *convergence) findPath(_ context.Context, req *api.FindPathRequest) (*ap
 	return resp, nil
 }
 
-func (c *convergence) getTree(context.Context, *api.GetTreeRequest) (*api.Tree, error) {
+func (c *convergence) getTree(ctx context.Context, _ *api.GetTreeRequest) (*api.Tree, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, err
+	}
 	t := c.graph.Current()
 	resp := &api.Tree{Version: t.Version()}
 	tree := t.Tree()

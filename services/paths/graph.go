@@ -61,7 +61,10 @@ type cable struct{ a, b flow.Location }
 type weights struct{ ab, ba uint32 }
 
 // NewGraph returns a graph without switches.
-func NewGraph() *Graph {
+func NewGraph() *Graph { return newGraph(0) }
+
+// newGraph returns a graph whose first snapshot has the version after last.
+func newGraph(last uint64) *Graph {
 	g := &Graph{
 		slots:    map[flow.DPID]int32{},
 		gone:     map[flow.DPID]int32{},
@@ -70,7 +73,7 @@ func NewGraph() *Graph {
 		dirty:    map[int32]struct{}{},
 		byWeight: map[uint32]int{},
 	}
-	g.current.Store(&Topology{scratch: &sync.Pool{New: func() any { return new(scratch) }}})
+	g.current.Store(&Topology{version: last, scratch: &sync.Pool{New: func() any { return new(scratch) }}})
 	return g
 }
 
@@ -198,6 +201,16 @@ func (g *Graph) touch(d flow.DPID) {
 	} else if slot, ok := g.gone[d]; ok {
 		g.dirty[slot] = struct{}{}
 	}
+}
+
+// usable reports whether both directions of a link are known.
+func (g *Graph) usable(src, dst flow.Location) bool {
+	c := cable{src, dst}
+	if compare(src, dst) > 0 {
+		c = cable{dst, src}
+	}
+	w := g.cost[c]
+	return w.ab != 0 && w.ba != 0
 }
 
 // only returns the one cable at a port that is known in both directions, if

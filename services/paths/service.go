@@ -23,15 +23,17 @@ func Spec() weft.Spec {
 }
 
 func run(ctx context.Context, env *weft.Env) error {
-	c := newConvergence(func(e *api.PathsConverged) { weft.Publish(env, api.PathsConvergedEvent, e) })
+	// Versions grow over restarts, too: no instance makes a thousand topologies a second.
+	c := newConvergence(uint64(time.Now().UnixMilli()), func(e *api.PathsConverged) { weft.Publish(env, api.PathsConvergedEvent, e) })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { c.switchChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { c.linkChanged(e, time.Now()) })
 	weft.Handle(env, api.FindPath, c.findPath)
 	weft.Handle(env, api.GetTree, c.getTree)
-	env.Metric.CounterFunc("convergences_total", "New topologies that paths were computed for.", func() float64 { return float64(c.graph.Current().Version()) })
+	env.Metric.CounterFunc("convergences_total", "New topologies that paths were computed for.", func() float64 { return float64(c.count()) })
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
+	c.listen(ctx)
 	c.gather(ctx)
 	return nil
 }

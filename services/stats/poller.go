@@ -48,6 +48,7 @@ type target struct {
 	sw        flow.DPID
 	connected bool
 	session   uint64 // grows with each connection
+	began     string // when and from where that was, in the southbound's words
 	polling   bool
 	due       time.Time
 	flowsDue  time.Time
@@ -65,20 +66,13 @@ func NewPoller(cfg *Config, net Network, m Meters) *Poller {
 
 // SwitchChanged handles the event.
 func (p *Poller) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
-	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64(), false)
+	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64())
 }
 
-// Connected tells of the switches that were there before the first event; a
-// switch of which an event has come is left as the event says.
-func (p *Poller) Connected(switches []*api.Switch) {
-	for _, s := range switches {
-		if s.GetConnected() {
-			p.switchChanged(s, time.Now(), rand.Float64(), true)
-		}
-	}
-}
-
-func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64, onlyNew bool) {
+// switchChanged takes what a switch is now. One that connects without having
+// left has another session, for the southbound has started again; said of the
+// same session, it is no news.
+func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 	sw, err := flow.ParseDPID(s.GetDpid())
 	if err != nil {
 		return
@@ -98,9 +92,12 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64, onl
 		if p.figures.admit() {
 			fresh = t
 		}
-	} else if onlyNew {
+	}
+	began := s.GetSince() + " " + s.GetAddress()
+	if s.GetConnected() && t.connected && s.GetSince() != "" && began == t.began {
 		return
 	}
+	t.began = began
 	switch {
 	case s.GetConnected() && !t.connected:
 		p.up++

@@ -17,7 +17,7 @@ func Spec() weft.Spec {
 		Name:       "stats",
 		Doc:        "reads the switches' counters and keeps rates",
 		Serves:     weft.Methods(api.ListPortStats, api.ListTableStats, api.ListFlowStats),
-		Calls:      weft.Methods(api.ListSwitches, api.ReadPortStats, api.ReadTableStats, api.ReadFlows),
+		Calls:      weft.Methods(api.ReadPortStats, api.ReadTableStats, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent),
 		Class:      weft.Compute,
 		Scale:      weft.PerPartition,
@@ -40,11 +40,6 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ListFlowStats, p.ListFlowStats)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
-	}
-	if there, err := weft.Call(ctx, env, api.ListSwitches, &api.ListSwitchesRequest{}); err != nil {
-		env.Log.Warn("switches that are connected already are not known", "error", err)
-	} else {
-		p.Connected(there.GetSwitches())
 	}
 	p.Serve(ctx)
 	return nil

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"weft/api"
 	"weft/flow"
 	"weft/wefttest"
@@ -17,10 +19,7 @@ func TestService(t *testing.T) {
 			up: true, ports: []uint32{1, 2, 3}, since: time.Now(), rate: 1_000_000,
 			entries: []*api.FlowEntry{{Priority: 1, Owner: "routes"}},
 		}}}
-		there := &api.Switch{Dpid: "0000000000000001", Connected: true}
-		wefttest.Fake(h, api.ListSwitches, func(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
-			return &api.ListSwitchesResponse{Switches: []*api.Switch{there}}, nil
-		})
+		there := &api.Switch{Dpid: "0000000000000001", Connected: true, Since: "2026-01-01T00:00:00Z", Address: "127.0.0.1:1"}
 		wefttest.Fake(h, api.ReadPortStats, func(ctx context.Context, _ *api.ReadPortStatsRequest) (*api.ReadPortStatsResponse, error) {
 			ports, err := net.ReadPorts(ctx, 1)
 			return &api.ReadPortStatsResponse{Ports: ports}, err
@@ -33,29 +32,45 @@ func TestService(t *testing.T) {
 			flows, err := net.ReadFlows(ctx, 1)
 			return &api.ReadFlowsResponse{Flows: flows}, err
 		})
-		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: there})
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			ports, err := wefttest.Call(h, api.ListPortStats, &api.ListPortStatsRequest{Dpid: "1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			tables, err := wefttest.Call(h, api.ListTableStats, &api.ListTableStatsRequest{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			flows, err := wefttest.Call(h, api.ListFlowStats, &api.ListFlowStatsRequest{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(ports.Ports) == 3 && ports.Ports[0].RxBitsPerS > 1e6 && len(tables.Tables) > 0 && len(flows.Flows) == 1 && flows.Flows[0].BitsPerS > 1e6 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("no rates: %v %v %v", ports, tables, flows)
-			}
-		}
+		rates(t, h, there)
 		if rx := h.Metric("switch_rx_bytes", "dpid", "0000000000000001"); rx <= 0 || h.Metric("all_rx_bytes") < rx || h.Metric("switches") != 1 || h.Metric("polls", "result", "done") < 2 {
 			t.Errorf("metrics: %v bytes of the switch, %v of all, %v switches", rx, h.Metric("all_rx_bytes"), h.Metric("switches"))
 		}
+		// The service alone restarts: the southbound's event is replayed.
+		h.Restart()
+		rates(t, h, there)
+		// The southbound restarts: the switch connects again without having left.
+		there.Since = "2026-01-01T00:00:09Z"
+		rates(t, h, there)
+		if n := h.Metric("switches"); n != 1 {
+			t.Errorf("%v switches", n)
+		}
 	})
+}
+
+// rates waits until the rates of a switch are known; that it is connected is
+// told all the time.
+func rates(t *testing.T, h *wefttest.Harness, there *api.Switch) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: proto.Clone(there).(*api.Switch)})
+		ports, err := wefttest.Call(h, api.ListPortStats, &api.ListPortStatsRequest{Dpid: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tables, err := wefttest.Call(h, api.ListTableStats, &api.ListTableStatsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		flows, err := wefttest.Call(h, api.ListFlowStats, &api.ListFlowStatsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ports.Ports) == 3 && ports.Ports[0].RxBitsPerS > 1e6 && len(tables.Tables) > 0 && len(flows.Flows) == 1 && flows.Flows[0].BitsPerS > 1e6 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no rates: %v %v %v", ports, tables, flows)
+		}
+	}
 }

@@ -148,8 +148,6 @@ func (c *conn) take(ctx context.Context) (*wire, error) {
 	if err != nil {
 		if c.hasFailed() {
 			err = c.lost()
-		} else if e := ctx.Err(); e != nil {
-			err = transport.ErrorOf(e)
 		}
 		return nil, err
 	}

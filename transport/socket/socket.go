@@ -39,10 +39,10 @@ func Dial(ctx context.Context, address string, c *tls.Config, protocol string) (
 	if err != nil {
 		return nil, transport.Errorf(transport.Unavailable, "dial: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	hello, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	d := net.Dialer{KeepAliveConfig: keepAlive}
-	conn, err := d.DialContext(ctx, network, where)
+	conn, err := d.DialContext(hello, network, where)
 	if err != nil {
 		return nil, dialError(ctx, address, err)
 	}
@@ -59,7 +59,7 @@ func Dial(ctx context.Context, address string, c *tls.Config, protocol string) (
 		}
 	}
 	t := tls.Client(conn, c)
-	if err := t.HandshakeContext(ctx); err != nil {
+	if err := t.HandshakeContext(hello); err != nil {
 		_ = conn.Close() // the handshake's error says more
 		return nil, dialError(ctx, address, err)
 	}
@@ -67,8 +67,11 @@ func Dial(ctx context.Context, address string, c *tls.Config, protocol string) (
 }
 
 func dialError(ctx context.Context, address string, err error) error {
-	if e := ctx.Err(); errors.Is(e, context.Canceled) {
+	if e := ctx.Err(); e != nil {
 		return transport.ErrorOf(e)
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= 0 { // the network's clock may be first
+		return transport.ErrorOf(context.DeadlineExceeded)
 	}
 	return transport.Errorf(transport.Unavailable, "dial %s: %v", address, err)
 }

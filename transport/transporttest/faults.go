@@ -217,7 +217,9 @@ func TestNetwork(t *testing.T, open func(*testing.T) (transport.Transport, strin
 		test func(*testing.T, transport.Transport, string)
 	}{
 		{"HalfOpen", testHalfOpen},
-		{"HalfOpenCaller", testHalfOpenCaller},
+		{"LostCaller", func(t *testing.T, tr transport.Transport, address string) {
+			testCallerGone(t, tr, address, func(p *proxy) { p.breakAll() })
+		}},
 		{"Stalled", testStalled},
 		{"SlowHandler", testSlowHandler},
 		{"Broken", testBroken},
@@ -342,10 +344,17 @@ func testHalfOpen(t *testing.T, tr transport.Transport, address string) {
 	wantCode(t, c.Send(t.Context(), "s", nil), transport.Unavailable)
 }
 
-// testHalfOpenCaller checks that a handler is told when its caller has fallen
-// silent. HTTP/1.1 has no means to ask a caller: there the connection must
-// end.
-func testHalfOpenCaller(t *testing.T, tr transport.Transport, address string) {
+// TestSilentCaller checks that a handler is told when its caller has fallen
+// silent. It is not for HTTP/1.1, which has no means to ask a caller.
+func TestSilentCaller(t *testing.T, tr transport.Transport, address string) {
+	testCallerGone(t, tr, address, func(p *proxy) {
+		p.mu.Lock()
+		t.Cleanup(p.mu.Unlock)
+	})
+}
+
+// testCallerGone checks that a handler is told when its caller has gone.
+func testCallerGone(t *testing.T, tr transport.Transport, address string, leave func(*proxy)) {
 	started, told := make(chan struct{}), make(chan struct{})
 	c, p := through(t, tr, address, handler{call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 		close(started)
@@ -355,12 +364,7 @@ func testHalfOpenCaller(t *testing.T, tr transport.Transport, address string) {
 	}})
 	go func() { _, _ = c.Call(context.Background(), "m", nil) }() // fails when the test ends
 	within(t, started, "the handler starts")
-	if _, asks := tr.(interface{ AsksCallers() }); asks {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-	} else {
-		p.breakAll()
-	}
+	leave(p)
 	within(t, told, "the handler is told")
 }
 

@@ -200,6 +200,7 @@ func testDeadline(t *testing.T, tr transport.Transport, address string) {
 	if d := (<-deadlines).Sub(mine).Abs(); d > 50*time.Millisecond {
 		t.Errorf("the handler's deadline is %v off", d)
 	}
+	<-ctx.Done() // the handler's clock may have been first
 	_, err = c.Call(ctx, "return", nil)
 	wantCode(t, err, transport.DeadlineExceeded)
 	wantCode(t, c.Send(ctx, "s", nil), transport.DeadlineExceeded)

@@ -29,6 +29,12 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
+func TestSilentCaller(t *testing.T) {
+	tr := ws.New(nil)
+	tr.Heartbeat = transporttest.Beat
+	transporttest.TestSilentCaller(t, tr, "127.0.0.1:0")
+}
+
 func Benchmark(b *testing.B) {
 	transporttest.Bench(b, func(testing.TB) (transport.Transport, string) { return ws.New(nil), "127.0.0.1:0" })
 }

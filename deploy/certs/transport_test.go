@@ -1,0 +1,67 @@
+package certs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weft/transport"
+	"weft/transport/grpc"
+	"weft/transport/rest"
+	"weft/transport/ws"
+)
+
+// who answers with the identities of who asks.
+type who struct{}
+
+func (who) Call(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	return []byte(strings.Join(transport.Peer(ctx), " ")), nil
+}
+
+func (who) Event(context.Context, string, []byte) {}
+
+// TestTransports: over each transport, a worker learns who asks, wherever the
+// two run, and does not speak with others.
+func TestTransports(t *testing.T) {
+	dir, other := authorityIn(t), authorityIn(t)
+	issue(t, dir, Request{Name: "a", Hosts: []string{"node7"}}, Request{Name: "b", Services: []string{"paths"}, Hosts: []string{"node8"}})
+	issue(t, other, Request{Name: "b"})
+	a, b, stranger := open(t, dir, "a"), open(t, dir, "b"), open(t, other, "b")
+	over := func(name string, id *Identity) transport.Transport {
+		switch name {
+		case "grpc":
+			return grpc.New(id.Config())
+		case "ws":
+			return ws.New(id.Config())
+		}
+		return rest.New(id.Config())
+	}
+	for _, name := range []string{"grpc", "ws", "rest"} {
+		t.Run(name, func(t *testing.T) {
+			l, err := over(name, a).Listen("127.0.0.1:0", who{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			ask := func(id *Identity) (string, error) {
+				c, err := over(name, id).Dial(ctx, l.Address())
+				if err != nil {
+					return "", err
+				}
+				defer c.Close()
+				answer, err := c.Call(ctx, "who.Asks", nil)
+				return string(answer), err
+			}
+			if got, err := ask(b); err != nil || !slices.Equal(strings.Fields(got), []string{"weft://worker/b", "weft://service/paths"}) {
+				t.Errorf("%q %v", got, err)
+			}
+			if got, err := ask(stranger); err == nil {
+				t.Errorf("one of another authority got %q", got)
+			}
+		})
+	}
+}

@@ -55,6 +55,7 @@ type Subject interface {
 	KeyOf(event any) (key string, retained bool)
 	GoneBy(event any) bool
 	WithdrawnBy(last any) any
+	Renewed() string
 }
 
 // Methods lists methods in a Spec.

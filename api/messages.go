@@ -30,6 +30,9 @@ type Subject[E any] struct {
 	// Withdrawn returns what is to be told when the publisher has come back and
 	// does not know of the thing any more. Nil: nothing.
 	Withdrawn func(last *E) *E
+	// Renews is the subject of which this event tells all anew: what is
+	// retained there under the key of this one, KEY/..., is out of date.
+	Renews string
 }
 
 // SubjectName returns the name.
@@ -48,6 +51,9 @@ func (s Subject[E]) KeyOf(event any) (key string, retained bool) {
 
 // GoneBy reports whether the event says that what it tells of is no more.
 func (s Subject[E]) GoneBy(event any) bool { return s.Gone != nil && s.Gone(event.(*E)) }
+
+// Renewed returns the subject of which an event tells all anew, if any.
+func (s Subject[E]) Renewed() string { return s.Renews }
 
 // WithdrawnBy returns the event that takes back the last one, nil if none does.
 func (s Subject[E]) WithdrawnBy(last any) any {
@@ -103,11 +109,11 @@ var (
 
 // The events. Each subject has one publisher: the service of its prefix.
 var (
-	SwitchChangedEvent   = Subject[SwitchChanged]{"southbound.SwitchChanged", switchKey, switchGone, switchWithdrawn}
+	SwitchChangedEvent   = Subject[SwitchChanged]{"southbound.SwitchChanged", switchKey, switchGone, switchWithdrawn, "southbound.PortChanged"}
 	PortChangedEvent     = Subject[PortChanged]{Name: "southbound.PortChanged", Key: portKey}
 	FlowRemovedEvent     = Subject[FlowRemoved]{Name: "southbound.FlowRemoved"}
 	SwitchErrorEvent     = Subject[SwitchError]{Name: "southbound.SwitchError"}
-	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn}
+	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn, ""}
 	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey}
 	HostChangedEvent     = Subject[HostChanged]{Name: "hosts.HostChanged", Key: hostKey, Gone: hostGone}
 	PathsConvergedEvent  = Subject[PathsConverged]{Name: "paths.PathsConverged", Key: func(*PathsConverged) string { return "last" }}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -93,6 +94,17 @@ func (s *subject) retain(key string, event any) {
 	s.retained[key] = fact{s.count, event}
 }
 
+// drop forgets the facts whose keys begin with a text.
+func (s *subject) drop(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.retained {
+		if strings.HasPrefix(key, prefix) {
+			delete(s.retained, key)
+		}
+	}
+}
+
 // forget drops what is retained, for the publisher has gone.
 func (s *subject) forget() {
 	s.mu.Lock()
@@ -127,6 +139,9 @@ func (s *service) Publish(decl weft.Subject, event any) {
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
 		sub.retain(key, event)
+		if renewed := s.worker.tables.Load().subjects[decl.Renewed()]; renewed != nil {
+			renewed.drop(key + "/")
+		}
 	}
 	for _, at := range *sub.subscribers.Load() {
 		if at.service == s {

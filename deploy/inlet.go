@@ -201,7 +201,7 @@ func (f *facts) note(sub *subject, key string, event any, source uint64) {
 
 // published sees whether an entry shows a publisher that has begun anew.
 func (f *facts) published(old, new *Entry) {
-	if new == nil {
+	if mine := f.n.view.Load().mine.Partition; new == nil || mine != "" && new.Partition != "" && new.Partition != mine {
 		return
 	}
 	for _, s := range new.Services {

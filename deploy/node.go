@@ -348,17 +348,17 @@ func (n *Node) rebuild() {
 	old := n.view.Swap(v)
 	close(old.next)
 	for _, s := range n.worker.tables.Load().services {
-		index, count := 0, 0
+		index, count, counted := 0, 0, false
 		for _, t := range v.routes[s.spec.Name] {
 			if t.state == StateDraining || t.state == StateStarting {
 				continue
 			}
 			if t.peer == nil {
-				index = count
+				index, counted = count, true
 			}
 			count++
 		}
-		if count > 0 {
+		if counted {
 			s.setReplicas(index, count)
 		}
 	}

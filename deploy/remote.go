@@ -42,6 +42,9 @@ func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) 
 	var last error
 	for attempt := 0; ; attempt++ {
 		v := n.view.Load()
+		if v.current != nil && !v.current.plan.Has(owner) {
+			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", from.spec.Name, name, owner)
+		}
 		t := n.pick(v, owner)
 		if t != nil && t.peer == nil { // it has come here meanwhile
 			if local := n.worker.tables.Load().methods[name]; local != nil {

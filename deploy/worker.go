@@ -145,7 +145,8 @@ func (w *Worker) enter(g *group) {
 	}
 	w.tables.Store(t)
 	for _, s := range g.services {
-		for _, sub := range s.subscriptions {
+		for _, decl := range s.spec.Subscribes { // in the order of the Spec
+			sub := s.subscriptions[decl.SubjectName()]
 			sub.subject.attach(sub)
 		}
 	}

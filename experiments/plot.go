@@ -56,7 +56,7 @@ func Bars(title, unit string, names []string, groups []Group) (*plot.Plot, error
 		p.Add(shifted{whiskers, bars.Offset})
 	}
 	p.NominalX(names...)
-	p.Y.Max *= 1.15 // room for the legend
+	p.X.Max += 0.8 // room for the legend
 	return p, nil
 }
 
@@ -106,5 +106,6 @@ func Curves(title, x, y string, list []Series) (*plot.Plot, error) {
 	if p.Y.Min <= 0 || p.Y.Max <= p.Y.Min { // of no curve at all
 		p.Y.Min, p.Y.Max = 0.1, 10
 	}
+	p.Y.Max *= 10 // room for the legend
 	return p, nil
 }

@@ -63,7 +63,14 @@ func (f *fit) known() {
 			}
 		}
 	}
+	for i := range f.plan.Workers {
+		w := &f.plan.Workers[i]
+		for _, s := range w.Settings {
+			f.configurable("workers."+w.Name+".settings."+s.Service, s)
+		}
+	}
 	for _, s := range f.plan.Config {
+		f.configurable("config."+s.Service, s)
 		switch path := "config." + s.Service; {
 		case !service.MatchString(s.Service):
 		case !slices.Contains(names, s.Service):
@@ -71,6 +78,13 @@ func (f *fit) known() {
 		case !f.plan.Has(s.Service):
 			f.fail(path, "%s: service %s is in no worker; add it to one, or take its settings out", path, s.Service)
 		}
+	}
+}
+
+// configurable checks that there is anything to set.
+func (f *fit) configurable(path string, s Section) {
+	if spec := specOf(f.specs, s.Service); spec != nil && spec.Config == nil {
+		f.fail(path, "%s: service %s has nothing to configure; take its settings out", path, s.Service)
 	}
 }
 
@@ -191,7 +205,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 		return
 	}
 	if !p.Has(provider.Name) {
-		if !f.once("absent " + provider.Name) {
+		if p.Partial || !f.once("absent " + provider.Name) {
 			return
 		}
 		to := path

@@ -127,6 +127,7 @@ func (d *differ) keys() {
 		{"events", a.Events, b.Events},
 		{"balance", a.Balance, b.Balance},
 		{"pipeline", strings.Join(a.Pipeline, ", "), strings.Join(b.Pipeline, ", ")},
+		{"partial", strconv.FormatBool(a.Partial), strconv.FormatBool(b.Partial)},
 		{"bus.url", a.Bus.URL, b.Bus.URL},
 		{"bus.credentials", a.Bus.Credentials, b.Bus.Credentials},
 		{"bus.replicas", strconv.Itoa(a.Bus.Replicas), strconv.Itoa(b.Bus.Replicas)},
@@ -187,7 +188,10 @@ func (d *differ) workers() {
 			continue
 		}
 		d.add(Change{Kind: ReplicasChanged, Worker: w.Name, Old: strconv.Itoa(before.Replicas), New: strconv.Itoa(w.Replicas)})
-		was, is := before.keys(d.old), w.keys(d.new)
+		if before.Balance != d.old.Balance || w.Balance != d.new.Balance { // else it is told as the plan's
+			d.add(Change{Kind: WorkerChanged, Worker: w.Name, Key: "balance", Old: before.Balance, New: w.Balance})
+		}
+		was, is := before.keys(), w.keys()
 		for i := range is {
 			d.add(Change{Kind: WorkerChanged, Worker: w.Name, Key: is[i].key, Old: was[i].text, New: is[i].text})
 		}
@@ -212,21 +216,17 @@ func setTo(env map[string]string, name string) string {
 
 type keyText struct{ key, text string }
 
-// keys returns the values of a worker that are compared one by one. A balance
-// that is the plan's is not the worker's own.
-func (w *Worker) keys(p *Plan) []keyText {
-	memory, nice, balance := "", "", ""
+// keys returns the values of a worker that are compared one by one.
+func (w *Worker) keys() []keyText {
+	memory, nice := "", ""
 	if w.Memory > 0 {
 		memory = w.Memory.String()
 	}
 	if w.Nice != 0 {
 		nice = strconv.Itoa(w.Nice)
 	}
-	if w.Balance != p.Balance {
-		balance = w.Balance
-	}
 	return []keyText{
-		{"balance", balance}, {"partition", w.Partition}, {"class", w.Class}, {"nice", nice}, {"cpus", w.CPUs},
+		{"partition", w.Partition}, {"class", w.Class}, {"nice", nice}, {"cpus", w.CPUs},
 		{"memory", memory}, {"listen", w.Listen}, {"machine", w.Machine},
 	}
 }

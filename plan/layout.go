@@ -111,7 +111,8 @@ func (p *Plan) arrange(specs []weft.Spec, lines []curve, wide float64) *picture 
 		if group.title != "" {
 			y += 34
 		}
-		for _, r := range p.rows(specs, group) {
+		rows := p.rows(specs, group)
+		for _, r := range rows {
 			boxes := make([]*placed, len(r.workers))
 			for i, w := range r.workers {
 				boxes[i] = p.measure(w, specs)
@@ -139,7 +140,9 @@ func (p *Plan) arrange(specs []weft.Spec, lines []curve, wide float64) *picture 
 			y += rowGap
 			row++
 		}
-		y -= rowGap
+		if len(rows) > 0 {
+			y -= rowGap
+		}
 		if group.title != "" {
 			y += 20
 			g.frames = append(g.frames, frame{title: group.title, x: margin, y: top, h: y - top})

@@ -33,11 +33,18 @@ func Parse(source string, text []byte) (*Plan, error) {
 	return p, nil
 }
 
+// maxMistakes is how many mistakes are told; nobody reads more.
+const maxMistakes = 100
+
 // report turns mistakes into an error, sorted by line.
 func (p *Plan) report(mistakes []mistake) error {
 	slices.SortStableFunc(mistakes, func(a, b mistake) int { return cmp.Compare(a.line, b.line) })
 	var errs []error
-	for _, m := range slices.Compact(mistakes) {
+	mistakes = slices.Compact(mistakes)
+	if more := len(mistakes) - maxMistakes; more > 0 {
+		mistakes = append(mistakes[:maxMistakes:maxMistakes], mistake{mistakes[maxMistakes].line, fmt.Sprintf("and %d more mistakes from here on", more)})
+	}
+	for _, m := range mistakes {
 		switch {
 		case m.line > 0:
 			errs = append(errs, fmt.Errorf("%s:%d: %s", p.source, m.line, m.text))
@@ -164,6 +171,19 @@ func (r *reader) number(to *int) func(string, value) {
 	}
 }
 
+// flag reads true or false.
+func (r *reader) flag(to *bool) func(string, value) {
+	return func(path string, v value) {
+		b, err := strconv.ParseBool(v.text)
+		if v.kind != plain || err != nil {
+			r.fail(v.line, "%s: want true or false, not %s", path, v.short())
+			r.plan.unread[path] = true
+			return
+		}
+		*to = b
+	}
+}
+
 // texts reads a list of texts; an item is known as path.text afterwards.
 func (r *reader) texts(to *[]string, what string) func(string, value) {
 	return func(path string, v value) {
@@ -208,6 +228,7 @@ func (r *reader) read(v value) {
 		field{"events", r.choice(&p.Events, Transports())},
 		field{"balance", r.choice(&p.Balance, Balances())},
 		field{"pipeline", r.texts(&p.Pipeline, "stages")},
+		field{"partial", r.flag(&p.Partial)},
 		field{"bus", func(path string, v value) {
 			r.keys(path, v,
 				field{"url", r.text(&p.Bus.URL)},

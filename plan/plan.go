@@ -69,6 +69,9 @@ type Plan struct {
 	// Pipeline names the stages of the packet-in pipeline in order; empty means
 	// those of DefaultPipeline that are in the plan.
 	Pipeline []string
+	// Partial says that services are left out on purpose: what others want of
+	// them is no mistake, but their calls fail and the events do not come.
+	Partial bool
 	// Bus is where state and events of all processes meet.
 	Bus Bus
 	// Partitions are sets of switches, each with a complete set of services of

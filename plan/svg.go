@@ -178,7 +178,7 @@ func (d *drawing) hop(from, to *placed) (x1, y1, x2, y2 float64) {
 
 // way draws the bold arrows.
 func (d *drawing) way(way []Leg) {
-	if b := d.box(way[0].Worker); b != nil {
+	if b := d.box(way[0].Worker); b.above {
 		y := b.y + headHeight/2 - 2
 		fmt.Fprintf(d, `<path class="packets outside" d="M%.1f %.1fL%.1f %.1f" marker-end="url(#bold-outside)"><title>packet-ins from the switches</title></path>`+"\n", b.x-84, y, b.x-1, y)
 	}
@@ -196,7 +196,7 @@ func (d *drawing) way(way []Leg) {
 
 // labels names the transports of the bold arrows.
 func (d *drawing) labels(way []Leg) {
-	if b := d.box(way[0].Worker); b != nil {
+	if b := d.box(way[0].Worker); b.above {
 		d.text(b.x-84, b.y+headHeight/2-10, 11, "", "packet-in")
 	}
 	told := map[string]bool{}

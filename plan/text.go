@@ -63,7 +63,8 @@ func (p *Plan) groups() []group {
 	list = append(list, none)
 	for i := range list {
 		for k := range p.Workers {
-			if p.Workers[k].Partition == list[i].partition {
+			of := p.Workers[k].Partition
+			if of == list[i].partition || i == len(list)-1 && p.Partition(of) == nil {
 				list[i].workers = append(list[i].workers, &p.Workers[k])
 			}
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -11,10 +12,12 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxText is the largest plan, in octets; maxDepth how deep values may nest.
+// Plans come from outside, and the parser's time grows with the square of what
+// it is given. A thousand workers take a third of this.
 const (
-	maxText  = 1 << 20
-	maxDepth = 32
+	maxText  = 256 << 10 // octets
+	maxLines = 10_000
+	maxDepth = 32 // of values within values
 )
 
 // kind says what a value is.
@@ -61,6 +64,9 @@ func document(src []byte) (value, []mistake, bool) {
 	if len(src) > maxText {
 		return value{}, []mistake{{0, fmt.Sprintf("%d octets; a plan has at most %d", len(src), maxText)}}, false
 	}
+	if n := bytes.Count(src, []byte("\n")); n > maxLines {
+		return value{}, []mistake{{0, fmt.Sprintf("%d lines; a plan has at most %d", n, maxLines)}}, false
+	}
 	if !utf8.Valid(src) {
 		return value{}, []mistake{{0, "not text in UTF-8; write it so"}}, false
 	}
@@ -85,21 +91,33 @@ func document(src []byte) (value, []mistake, bool) {
 	return v, c.mistakes, true
 }
 
-// tooDeep returns the line at which brackets nest deeper than a plan ever
-// does, 0 if they do not; the parser takes long over such.
+// tooDeep returns the line at which brackets, or dashes on one line, nest deeper
+// than in any plan; 0 if they do not.
 func tooDeep(src []byte) int {
-	depth, line := 0, 1
-	for _, c := range src {
-		switch c {
-		case '\n':
-			line++
-		case '[', '{':
-			if depth++; depth > 4*maxDepth {
+	brackets, line := 0, 1
+	for text := range bytes.Lines(src) {
+		dashes := 0
+		for _, word := range bytes.Fields(text) {
+			if len(word) != 1 || !bytes.Contains([]byte("-?:"), word) {
+				break
+			}
+			dashes++
+		}
+		for _, c := range text {
+			switch c {
+			case '[', '{':
+				brackets++
+			case ']', '}':
+				brackets = max(brackets-1, 0)
+			}
+			if brackets > 4*maxDepth { // some may stand in texts
 				return line
 			}
-		case ']', '}':
-			depth = max(depth-1, 0)
 		}
+		if dashes > maxDepth {
+			return line
+		}
+		line++
 	}
 	return 0
 }

@@ -86,6 +86,9 @@ func (p *Plan) tree() (value, error) {
 	root.text("transport", p.Transport)
 	root.text("events", p.Events)
 	root.text("balance", p.Balance)
+	if p.Partial {
+		root.add("partial", value{kind: plain, text: "true"})
+	}
 	root.add("pipeline", texts(p.Pipeline))
 
 	bus := newBuilder()

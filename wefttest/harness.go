@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"weft"
 	"weft/api"
@@ -238,13 +239,22 @@ func (h *Harness) heard(name string, event any) {
 
 // keep remembers how a message of the service's is now.
 func (h *Harness) keep(name string, message any) {
-	b, err := weft.Encode(nil, message)
+	b, err := encode(message)
 	if err != nil {
 		return // Encoded fails the test for it
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sent = append(h.sent, sent{name, message, b})
+}
+
+// encode is weft.Encode with the same outcome for the same message, maps
+// included.
+func encode(message any) ([]byte, error) {
+	if m, ok := message.(proto.Message); ok {
+		return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	}
+	return weft.Encode(nil, message)
 }
 
 // Stop stops the service; the test fails if it does not end cleanly.
@@ -288,7 +298,7 @@ func (h *Harness) rewritten() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.sent {
-		if b, err := weft.Encode(nil, s.message); err != nil || !bytes.Equal(b, s.bytes) {
+		if b, err := encode(s.message); err != nil || !bytes.Equal(b, s.bytes) {
 			names = append(names, s.name)
 		}
 	}

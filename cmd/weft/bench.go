@@ -115,7 +115,7 @@ sends the next when it is answered.`
 	f.DurationVar(&c.warmup, "warmup", time.Second, "load before the first round, not measured; every host speaks once before that")
 	f.BoolVar(&c.unbuffered, "unbuffered", false, "send packets whole, without buffer_id: only a packet-out of the packet answers (no floor)")
 	f.BoolVar(&c.floor, "floor", true, "measure the floor beside the controller")
-	f.StringSliceVar(&split, "split", nil, "measure beside it a controller of several processes, southbound and routing: TRANSPORT or TRANSPORT:REPLICAS; may be repeated")
+	f.StringSliceVar(&split, "split", nil, "measure, beside the same services in one process, southbound and routing apart: TRANSPORT or TRANSPORT:REPLICAS; may be repeated")
 	f.StringVarP(&c.output, "output", "o", "table", "table or json")
 	f.StringVar(&c.plot, "plot", "", "draw the distribution of latency to FILE (.svg, .png or .pdf)")
 	if mode == benchThroughput {
@@ -189,6 +189,8 @@ func (c *benchConfig) check() error {
 		return fmt.Errorf("--warmup %v: want 0 or more", c.warmup)
 	case c.rounds < 1:
 		return fmt.Errorf("--rounds %d: want at least 1", c.rounds)
+	case len(c.split) > 0 && (c.controller != "" || c.command != ""):
+		return errors.New("--split is for Weft's own controller: leave out --controller and --controller-command")
 	case c.controller != "" && c.command != "":
 		return errors.New("--controller and --controller-command: give one of them: a controller that runs, or how to start one")
 	}

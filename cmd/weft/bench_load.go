@@ -103,6 +103,9 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 	if c.controller != "" {
 		return &benchSubject{name: c.controller, address: c.controller}, nil
 	}
+	if len(c.split) > 0 { // with the same services, so that like is compared with like
+		return benchSplitStart(ctx, benchSplit{}, cpus)
+	}
 	port, err := benchFreePort()
 	if err != nil {
 		return nil, err

@@ -133,20 +133,15 @@ func checkPlan(path string, text []byte) error {
 	errs := []error{p.Check(specs)}
 	told := map[string]bool{}
 	for _, w := range p.Workers {
-		for _, name := range w.Services {
-			f := &deploy.File{Path: path, Settings: &deploy.Settings{}}
-			for _, s := range p.SettingsOf(w.Name) {
-				if s.Service == name {
-					errs = append(errs, f.Settings.Add(name, path, s.Located()))
-				}
+		f := &deploy.File{Path: path, Settings: &deploy.Settings{}}
+		for _, s := range p.SettingsOf(w.Name) {
+			if slices.ContainsFunc(specs, func(x weft.Spec) bool { return x.Name == s.Service && x.Config != nil }) { // others are told by Check
+				errs = append(errs, f.Settings.Add(s.Service, path, s.Located()))
 			}
-			if !slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Name == name }) {
-				continue // said by Check
-			}
-			if err := f.Check(specs); err != nil && !told[err.Error()] { // of config: the same in each worker
-				told[err.Error()] = true
-				errs = append(errs, err)
-			}
+		}
+		if err := f.Check(specs); err != nil && !told[err.Error()] { // of config: the same in each worker
+			told[err.Error()] = true
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -90,8 +91,16 @@ func (o *Outside) leaveApp(ctx context.Context, name string) (proto.Message, err
 	return a.status(), nil
 }
 
+// bodyTimeout is how long the body of a request may take to arrive.
+const bodyTimeout = 10 * time.Second
+
 // readBody reads the message in a request's body; no body is an empty message.
 func readBody(w http.ResponseWriter, r *http.Request, m proto.Message) error {
+	// The deadline is of the body only: left in force, it would end the call.
+	deadline := http.NewResponseController(w)
+	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err == nil {
+		defer deadline.SetReadDeadline(time.Time{}) // as it could be set before
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

@@ -50,7 +50,7 @@ func (c *Controller) Ready(ctx context.Context, topo *lab.Topology) error {
 }
 
 // share is what of a network one partition has: its switches, the links between
-// them and the hosts at them.
+// them, and the hosts at them, among which are the switches of its neighbours.
 func (c *Controller) share(topo *lab.Topology, part int) *lab.Topology {
 	if len(c.North) == 1 {
 		return topo
@@ -64,8 +64,13 @@ func (c *Controller) share(topo *lab.Topology, part int) *lab.Topology {
 		}
 	}
 	for _, l := range topo.Links {
-		if own[l.A] && own[l.B] {
+		switch {
+		case own[l.A] && own[l.B]:
 			t.Links = append(t.Links, l)
+		case own[l.A]:
+			t.Hosts = append(t.Hosts, lab.Host{Name: l.B, Switch: l.A, Port: l.APort})
+		case own[l.B]:
+			t.Hosts = append(t.Hosts, lab.Host{Name: l.A, Switch: l.B, Port: l.BPort})
 		}
 	}
 	for _, h := range topo.Hosts {

@@ -31,7 +31,7 @@ var table = []row{
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},
-	{"transport/*", []string{"transport"}, []string{"*"}},
+	{"transport/*", []string{"transport", "transport/*"}, []string{"*"}},
 	{"bus", []string{".", "api", "transport"}, []string{nats, codes}},
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow"}, []string{"gonum.org/", "github.com/goccy/go-yaml"}},
@@ -40,7 +40,7 @@ var table = []row{
 	}},
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy"}, []string{"*"}},
-	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, codes}},
+	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"lab", []string{"flow", "packet"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"loom", nil, nil},
@@ -73,7 +73,7 @@ var keepers = []struct {
 
 // starters are the files of cmd/weft that run services. All others talk to a
 // running controller, by its northbound API only.
-var starters = []string{"up.go", "check.go"}
+var starters = []string{"up.go", "up_plan.go", "worker.go", "check.go"}
 
 // rowOf returns the rules of a folder; false if the table has none.
 func rowOf(dir string) (row, bool) {

@@ -117,7 +117,7 @@ func (t *Transport) Dial(ctx context.Context, address string) (transport.Conn, e
 		}
 		return nil, transport.Errorf(transport.Unavailable, "dial %s: %v", address, err)
 	}
-	return mux.NewClient(&link{stream: s, end: end}, address, t.Heartbeat), nil
+	return mux.NewClient(&link{stream: s, in: socket.Incoming(conn), end: end}, address, t.Heartbeat), nil
 }
 
 // firstError returns why a stream was refused; nil if it was not.
@@ -136,7 +136,7 @@ func firstError(s grpc.ClientStream) error {
 type ready struct{}
 
 func (ready) handshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	info := authInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
+	info := authInfo{conn: conn, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if state := socket.State(conn); state != nil {
 		info.state, info.SecurityLevel = state, credentials.PrivacyAndIntegrity
 	}
@@ -160,6 +160,7 @@ func (ready) OverrideServerName(string) error           { return nil }
 // authInfo is what is known of a peer.
 type authInfo struct {
 	credentials.CommonAuthInfo
+	conn  net.Conn
 	state *tls.ConnectionState
 }
 

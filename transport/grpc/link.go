@@ -17,7 +17,8 @@ type stream interface {
 // link is a mux.Link over a stream.
 type link struct {
 	stream
-	end func() // ends the stream
+	in  func() uint64 // octets that have come
+	end func()        // ends the stream
 	// queued is how much gRPC has been given and not yet written. It makes
 	// SendMsg wait at 64 KiB (defaultWriteQuota).
 	queued atomic.Int64
@@ -41,6 +42,8 @@ func (l *link) Write(b *mux.Buffer) error {
 }
 
 func (l *link) Room(n int) bool { return l.queued.Load()+int64(n) < quota }
+
+func (l *link) Heard() uint64 { return l.in() }
 
 func (l *link) Close() error {
 	l.end()

@@ -46,8 +46,7 @@ func NewServer(h transport.Handler, m *mux.Server, options ...grpc.ServerOption)
 		grpc.UnknownServiceHandler(s.unknown),
 		grpc.ChainUnaryInterceptor(withPeer), grpc.ChainStreamInterceptor(withPeerStream),
 	}, options...)
-	g := grpc.NewServer(options...)
-	return g
+	return grpc.NewServer(options...)
 }
 
 type server struct {
@@ -102,7 +101,7 @@ func (s *server) link(ss grpc.ServerStream) error {
 		return err
 	}
 	ended := make(chan struct{})
-	l := &link{stream: ss, end: sync.OnceFunc(func() { close(ended) })}
+	l := &link{stream: ss, in: socket.Incoming(infoOf(ss.Context()).conn), end: sync.OnceFunc(func() { close(ended) })}
 	go func() {
 		s.links.Serve(l, transport.Peer(ss.Context()))
 		l.end()
@@ -112,18 +111,17 @@ func (s *server) link(ss grpc.ServerStream) error {
 	return nil
 }
 
-// identities returns those of the peer of a request.
-func identities(ctx context.Context) []string {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return nil
+// infoOf returns what is known of the peer of a request.
+func infoOf(ctx context.Context) authInfo {
+	var info authInfo
+	if p, ok := peer.FromContext(ctx); ok {
+		info, _ = p.AuthInfo.(authInfo) // ready makes no other
 	}
-	info, ok := p.AuthInfo.(authInfo)
-	if !ok {
-		return nil
-	}
-	return socket.Peer(info.state)
+	return info
 }
+
+// identities returns those of the peer of a request.
+func identities(ctx context.Context) []string { return socket.Peer(infoOf(ctx).state) }
 
 // withPeer lets the handlers of registered services know who calls.
 func withPeer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

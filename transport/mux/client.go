@@ -3,7 +3,6 @@ package mux
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"weft/transport"
@@ -14,7 +13,6 @@ type Client struct {
 	w     writer
 	name  string // of the peer, for errors
 	beat  transport.Heartbeat
-	heard atomic.Uint64
 	ended chan struct{} // closed when the link has ended
 
 	mu     sync.Mutex // guards all below
@@ -208,7 +206,6 @@ func (c *Client) read() {
 		if b, err = c.w.link.Read(); err != nil {
 			break
 		}
-		c.heard.Add(1)
 		err = each(b.B, c.take)
 		b.Release()
 		if err != nil {
@@ -281,7 +278,7 @@ func (c *Client) watch() {
 		c.mu.Lock()
 		underWay := len(c.calls) > 0 || c.events > 0
 		c.mu.Unlock()
-		ask, dead := p.Tick(c.heard.Load(), underWay, c.beat)
+		ask, dead := p.Tick(c.w.signs(), underWay, c.beat)
 		if dead {
 			c.fail(transport.Errorf(transport.Unavailable, "%s has been silent for %v", c.name, c.beat.Dead))
 			_ = c.w.link.Close() // read says the rest

@@ -51,7 +51,7 @@ type Pulse struct {
 // ticksPerInterval is how finely silence is measured.
 const ticksPerInterval = 4
 
-// Tick takes note of how many messages have been heard in all. It says whether
+// Tick takes note of how many signs of life there have been in all. It says whether
 // to ask the peer, and whether to give it up.
 func (p *Pulse) Tick(heard uint64, underWay bool, h transport.Heartbeat) (ask, dead bool) {
 	if heard != p.heard || !underWay {

@@ -26,4 +26,5 @@ func (s *script) Read() (*Buffer, error) {
 
 func (*script) Write(b *Buffer) error { b.Release(); return nil }
 func (*script) Room(int) bool         { return true }
+func (*script) Heard() uint64         { return 0 }
 func (*script) Close() error          { return nil }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"weft/transport"
@@ -121,7 +120,6 @@ type served struct {
 	cancel       context.CancelFunc
 	eventCtx     context.Context // of events, which outlive the connection
 	cancelEvents context.CancelFunc
-	heard        atomic.Uint64
 	ended        chan struct{} // closed when the link has ended
 
 	// Of the goroutine that reads.
@@ -167,7 +165,6 @@ func (c *served) read() {
 		if b, err = c.w.link.Read(); err != nil {
 			break
 		}
-		c.heard.Add(1)
 		err = each(b.B, func(f *Frame) error { return c.take(f, b) })
 		b.Release()
 	}
@@ -421,7 +418,7 @@ func (c *served) watch() {
 		c.mu.Lock()
 		underWay := len(c.calls) > 0
 		c.mu.Unlock()
-		ask, dead := p.Tick(c.heard.Load(), underWay, c.server.beat)
+		ask, dead := p.Tick(c.w.signs(), underWay, c.server.beat)
 		if dead {
 			_ = c.w.link.Close() // read says the rest
 			return

@@ -3,6 +3,7 @@ package mux
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"weft/transport"
 )
@@ -28,8 +29,11 @@ type Link interface {
 	Read() (*Buffer, error)
 	// Write sends a message and releases it. It waits if there is no room.
 	Write(b *Buffer) error
-	// Room says whether Write would take n octets now without waiting.
+	// Room says whether Write, called next, would take n octets without
+	// waiting. It is called before every Write.
 	Room(n int) bool
+	// Heard is how many octets have come so far, of whole messages or parts.
+	Heard() uint64
 	// Close ends the link: reads and writes under way return.
 	Close() error
 }
@@ -42,6 +46,9 @@ type Link interface {
 type writer struct {
 	link Link
 	wake chan struct{} // something is left to the goroutine
+	// large is how many messages have been written that take the network long:
+	// while there are more and more, the peer is not silent, but busy.
+	large atomic.Uint64
 
 	mu      sync.Mutex    // guards all below
 	pending *Buffer       // frames to be written; nil if none
@@ -105,6 +112,9 @@ func (w *writer) cancel(id uint64) {
 	_ = w.add(&Frame{Kind: Cancel, ID: id}) // if the link has failed, all is cancelled
 }
 
+// signs counts signs of life of the peer.
+func (w *writer) signs() uint64 { return w.link.Heard() + w.large.Load() }
+
 // idle says whether all has been given to the link.
 func (w *writer) idle() bool {
 	w.mu.Lock()
@@ -133,7 +143,7 @@ func (w *writer) add(f *Frame) *transport.Error {
 			break
 		}
 		// One stays at it for a few rounds only: there is his own work to do.
-		if rounds == 4 || !w.link.Room(len(w.pending.B)) {
+		if rounds == 4 || !w.link.Room(len(w.pending.B)) { // the goroutine asks again
 			w.wake <- struct{}{} // empty: busy has been false since it was taken
 			w.mu.Unlock()
 			return nil
@@ -154,7 +164,11 @@ func (w *writer) writeLocked() {
 		w.room = nil
 	}
 	w.mu.Unlock()
+	size := len(b.B)
 	err := w.link.Write(b)
+	if size > maxPart/2 {
+		w.large.Add(1)
+	}
 	w.mu.Lock()
 	if err != nil && w.failed == nil {
 		w.failed = transport.Errorf(transport.Unavailable, "the connection is lost: %v", err)
@@ -172,6 +186,7 @@ func (w *writer) run(ended <-chan struct{}) {
 		}
 		w.mu.Lock()
 		for w.pending != nil && w.failed == nil {
+			_ = w.link.Room(len(w.pending.B)) // here one may wait
 			w.writeLocked()
 		}
 		w.busy = false

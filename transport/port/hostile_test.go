@@ -57,19 +57,24 @@ func TestHostile(t *testing.T) {
 		"endless headers":       append([]byte("GET / HTTP/1.1\r\nX: "), bytes.Repeat([]byte("x"), 1<<20)...),
 	} {
 		t.Run(name, func(t *testing.T) {
+			var wg sync.WaitGroup
 			for cut := range 20 {
-				conn, err := net.Dial("tcp", p.Address())
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, _ = conn.Write(octets[:len(octets)-len(octets)*cut/40]) // may be refused on the way
-				_ = conn.(*net.TCPConn).CloseWrite()
-				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-				if _, err := io.Copy(io.Discard, conn); err != nil && !isReset(err) {
-					t.Errorf("not ended: %v", err)
-				}
-				_ = conn.Close() // it has ended
+				wg.Go(func() {
+					conn, err := net.Dial("tcp", p.Address())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _ = conn.Write(octets[:len(octets)-len(octets)*cut/40]) // may be refused on the way
+					_ = conn.(*net.TCPConn).CloseWrite()
+					_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+					if _, err := io.Copy(io.Discard, conn); err != nil && !isReset(err) {
+						t.Errorf("not ended: %v", err)
+					}
+					_ = conn.Close() // it has ended
+				})
 			}
+			wg.Wait()
 			wantServed(t, conns)
 		})
 	}
@@ -204,8 +209,6 @@ func TestConnectionLimit(t *testing.T) {
 	for _, c := range open {
 		_ = c.Close() // makes room
 	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		resp, err := http.Get(fmt.Sprintf("http://%s%s", p.Address(), rest.PingPath))
 		if err == nil {

@@ -46,6 +46,7 @@ type Config struct {
 type Port struct {
 	l      *socket.Listener
 	links  *mux.Server
+	rest   *rest.Server
 	grpc   *grpc.Server
 	http   *http.Server
 	cancel context.CancelFunc // of handlers of rest at work
@@ -58,24 +59,24 @@ func Listen(address string, c Config) (*Port, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Port{l: l, links: mux.NewServer(c.Handler, c.Heartbeat), cancel: cancel}
+	p := &Port{l: l, links: mux.NewServer(c.Handler, c.Heartbeat), rest: rest.NewServer(ctx, c.Handler), cancel: cancel}
 	p.grpc = weftgrpc.NewServer(c.Handler, p.links, c.GRPCOptions...)
 	if c.GRPC != nil {
 		c.GRPC(p.grpc)
 	}
-	p.http = socket.NewHTTPServer(route(ctx, c, p.links))
+	p.http = socket.NewHTTPServer(route(c, p.links, p.rest))
 	go func() { _ = p.grpc.Serve(l.HTTP2()) }() // both end with the listener
 	go func() { _ = p.http.Serve(l.HTTP1()) }()
 	return p, nil
 }
 
 // route returns what answers HTTP/1.1.
-func route(ctx context.Context, c Config, links *mux.Server) http.Handler {
+func route(c Config, links *mux.Server, calls *rest.Server) http.Handler {
 	other := c.HTTP
 	if other == nil {
 		other = http.NotFoundHandler()
 	}
-	link, calls := ws.Handler(links), rest.Handler(ctx, c.Handler)
+	link := ws.Handler(links)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
 		switch {
@@ -113,7 +114,7 @@ func (p *Port) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	wg.Go(func() {
 		defer close(done)
-		drained := p.links.Drain(ctx)
+		drained := errors.Join(p.links.Drain(ctx), p.rest.Drain(ctx))
 		p.links.Close()
 		_ = p.http.Shutdown(ctx) // Close does the rest
 		if drained == nil {

@@ -104,8 +104,9 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	}
 	resp, failed, err := w.call(http.MethodPost, CallPath, method, timeout, req)
 	givenUp := stop != nil && !stop()
-	c.release(w, err == nil && !givenUp)
-	switch {
+	switch alive := c.release(w, err == nil && !givenUp); {
+	case !alive: // nor is an answer given that came while it ended
+		return nil, c.lost()
 	case failed != nil:
 		return nil, failed
 	case err == nil || errors.Is(err, errClosing):
@@ -114,9 +115,7 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	case givenUp:
 		return nil, transport.ErrorOf(ctx.Err())
 	}
-	if !c.hasFailed() { // nor been closed, when events still go on
-		c.fail(transport.Errorf(transport.Unavailable, "the connection to %s is lost: %v", c.address, err))
-	}
+	c.fail(transport.Errorf(transport.Unavailable, "the connection to %s is lost: %v", c.address, err))
 	return nil, c.lost()
 }
 
@@ -161,26 +160,31 @@ func (c *conn) take(ctx context.Context) (*wire, error) {
 	return w, nil
 }
 
-// release puts a wire back, or closes it if it cannot be used again.
-func (c *conn) release(w *wire, usable bool) {
+// release puts a wire back, or closes it if it cannot be used again. It says
+// whether the connection has neither failed nor been closed.
+func (c *conn) release(w *wire, usable bool) (alive bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.busy, w)
 	if !usable || c.failed != nil {
 		_ = w.conn.Close() // it is of no further use
-		return
+		return c.failed == nil
 	}
 	if cap(w.buf) > largeBody {
 		w.buf = nil
 	}
 	w.since = time.Now()
 	c.idle = append(c.idle, w)
+	return true
 }
 
 // Send sends an event.
 func (c *conn) Send(ctx context.Context, subject string, event []byte) error {
 	if err := transport.Sendable(ctx, subject, event); err != nil {
 		return err
+	}
+	if c.hasFailed() {
+		return c.lost()
 	}
 	return c.events.send(ctx, subject, event)
 }

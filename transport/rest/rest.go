@@ -56,7 +56,7 @@ func (t *Transport) Listen(address string, h transport.Handler) (transport.Liste
 	}
 	_ = l.HTTP2().Close() // refuse them; never fails
 	ctx, cancel := context.WithCancel(context.Background())
-	s := socket.NewHTTPServer(Handler(ctx, h))
+	s := socket.NewHTTPServer(NewServer(ctx, h))
 	go func() { _ = s.Serve(l.HTTP1()) }() // ends with the listener
 	return &listener{l, s, cancel}, nil
 }

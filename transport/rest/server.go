@@ -6,27 +6,48 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"weft/transport"
 	"weft/transport/socket"
 )
 
-// Handler answers requests at the paths of this package. When ctx ends, so do
-// the contexts of the handlers at work.
-func Handler(ctx context.Context, h transport.Handler) http.Handler {
-	return &server{ctx, h}
-}
-
-type server struct {
+// Server answers requests at the paths of this package.
+type Server struct {
 	ctx     context.Context // of the offer
 	handler transport.Handler
+	// underWay counts calls and events, draining is set once no more calls are
+	// to be taken.
+	underWay atomic.Int64
+	draining atomic.Bool
+}
+
+// NewServer returns a server. When ctx ends, so do the contexts of the
+// handlers at work.
+func NewServer(ctx context.Context, h transport.Handler) *Server {
+	return &Server{ctx: ctx, handler: h}
+}
+
+// Drain refuses new calls and waits until the handlers have done what has come
+// before, or ctx ends.
+func (s *Server) Drain(ctx context.Context) error {
+	s.draining.Store(true)
+	for wait := time.Millisecond; s.underWay.Load() > 0; wait = min(2*wait, 50*time.Millisecond) {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // bodyTime is how long a peer may take to send a body.
 const bodyTime = 30 * time.Second
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if path == PingPath {
 		w.WriteHeader(http.StatusNoContent)
@@ -41,6 +62,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
+		return
+	}
+	s.underWay.Add(1)
+	defer s.underWay.Add(-1)
+	if isCall && s.draining.Load() {
+		writeError(w, transport.Errorf(transport.Unavailable, "the listener is shutting down"))
 		return
 	}
 	body, fail := readBody(w, r)

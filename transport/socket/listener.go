@@ -107,7 +107,7 @@ func (s *Listener) accept() {
 			continue
 		}
 		prepare(conn)
-		c := &counted{Conn: conn, listener: s}
+		c := &counted{Conn: &meter{Conn: conn}, listener: s}
 		s.mu.Lock()
 		full := s.closed || len(s.conns) >= s.config.MaxConns
 		if !full {

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,35 +22,75 @@ func prepare(conn net.Conn) {
 	}
 }
 
-// Outgoing tells how much of what was written to a socket its peer has not
-// taken yet.
-type Outgoing struct{ raw syscall.RawConn }
+// meter is a connection that counts what comes.
+type meter struct {
+	net.Conn
+	octets atomic.Uint64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.octets.Add(uint64(n))
+	return n, err
+}
+
+// NetConn returns the connection below.
+func (m *meter) NetConn() net.Conn { return m.Conn }
+
+// Incoming returns what tells how many octets have come on a connection of
+// this package, or on the one below.
+func Incoming(conn net.Conn) func() uint64 {
+	for {
+		if m, ok := conn.(*meter); ok {
+			return m.octets.Load
+		}
+		below, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			return func() uint64 { return 0 }
+		}
+		conn = below.NetConn()
+	}
+}
+
+// Outgoing tells whether a write to a socket would wait for its peer. One
+// goroutine at a time uses it.
+type Outgoing struct {
+	raw  syscall.RawConn
+	room int // what may be written before the kernel is asked again
+}
 
 // NewOutgoing returns it for a connection, or for the one below it.
-func NewOutgoing(conn net.Conn) Outgoing {
+func NewOutgoing(conn net.Conn) *Outgoing {
 	for {
 		if c, ok := conn.(syscall.Conn); ok {
 			raw, err := c.SyscallConn()
 			if err != nil {
 				raw = nil
 			}
-			return Outgoing{raw}
+			return &Outgoing{raw: raw}
 		}
 		below, ok := conn.(interface{ NetConn() net.Conn })
 		if !ok {
-			return Outgoing{}
+			return &Outgoing{}
 		}
 		conn = below.NetConn()
 	}
 }
 
-// atOnce is how much may be written, and beyond how little be outstanding, for
-// a write to be sure not to wait. The smallest buffers of Linux hold more.
-const atOnce, outstanding = 16 << 10, 4 << 10
+// A write of up to atOnce octets is sure not to wait while no more than
+// outstanding are on their way, nor are writes of unasked octets together. The
+// smallest buffers of Linux hold more, also when each write takes one of its
+// own.
+const atOnce, unasked, outstanding = 16 << 10, 8 << 10, 4 << 10
 
-// Room says whether n octets can be written without waiting for the peer. It
-// errs on the side of false.
-func (o Outgoing) Room(n int) bool {
+// Room says whether n octets can be written without waiting for the peer, and
+// takes it that they are going to be. It errs on the side of false.
+func (o *Outgoing) Room(n int) bool {
+	if n <= o.room {
+		o.room -= n
+		return true
+	}
+	o.room = 0
 	if o.raw == nil || n > atOnce {
 		return false
 	}
@@ -58,8 +99,9 @@ func (o Outgoing) Room(n int) bool {
 		if q, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ); err == nil {
 			queued = q
 		}
-	}); err != nil {
+	}); err != nil || queued > outstanding {
 		return false
 	}
-	return queued <= outstanding
+	o.room = max(unasked-n, 0)
+	return true
 }

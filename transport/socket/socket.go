@@ -47,6 +47,7 @@ func Dial(ctx context.Context, address string, c *tls.Config, protocol string) (
 		return nil, dialError(ctx, address, err)
 	}
 	prepare(conn)
+	conn = &meter{Conn: conn}
 	if c == nil {
 		return conn, nil
 	}

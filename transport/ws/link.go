@@ -17,13 +17,14 @@ import (
 type link struct {
 	ws   *websocket.Conn
 	conn *gathered
-	out  socket.Outgoing
+	out  *socket.Outgoing
+	in   func() uint64
 	last int // octets of the message last read
 }
 
 func newLink(ws *websocket.Conn, conn *gathered) *link {
 	ws.SetReadLimit(mux.MaxMessage)
-	return &link{ws: ws, conn: conn, out: socket.NewOutgoing(conn.Conn)}
+	return &link{ws: ws, conn: conn, out: socket.NewOutgoing(conn.Conn), in: socket.Incoming(conn.Conn)}
 }
 
 func (l *link) Read() (*mux.Buffer, error) {
@@ -63,6 +64,8 @@ func (l *link) Write(b *mux.Buffer) error {
 }
 
 func (l *link) Room(n int) bool { return l.out.Room(n) }
+
+func (l *link) Heard() uint64 { return l.in() }
 
 // Close closes the connection below: mux has its own way to say goodbye.
 func (l *link) Close() error { return l.conn.Close() }

@@ -76,7 +76,7 @@ type Spec struct {
 	Publishes  []Subject // events of its own; nobody else publishes them
 	Buckets    []string  // durable state that it writes; nobody else does
 	Stage      bool      // it is a stage of the packet-in pipeline
-	Pipeline   bool      // it runs the pipeline; the southbound only
+	Pipeline   bool      // it runs the pipeline; the southbound only. The keys switches and elsewhere of its Config are set to its partition's switches and those of others
 	Listens    bool      // it listens on an address of its configuration: when it moves on a machine, the old one ends first
 	Class      Class
 	Scale      Scale

@@ -147,7 +147,9 @@ type Worker struct {
 	// Time that it took to give a sign of life, microseconds.
 	AnswerUs uint64 `protobuf:"varint,14,opt,name=answer_us,json=answerUs,proto3" json:"answer_us,omitempty"`
 	// Limits of the plan that could not be applied, and why.
-	Unapplied     []string `protobuf:"bytes,15,rep,name=unapplied,proto3" json:"unapplied,omitempty"`
+	Unapplied []string `protobuf:"bytes,15,rep,name=unapplied,proto3" json:"unapplied,omitempty"`
+	// The apps that are attached to it.
+	Apps          []*App `protobuf:"bytes,16,rep,name=apps,proto3" json:"apps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -283,6 +285,13 @@ func (x *Worker) GetAnswerUs() uint64 {
 func (x *Worker) GetUnapplied() []string {
 	if x != nil {
 		return x.Unapplied
+	}
+	return nil
+}
+
+func (x *Worker) GetApps() []*App {
+	if x != nil {
+		return x.Apps
 	}
 	return nil
 }
@@ -771,14 +780,15 @@ var File_gateway_proto protoreflect.FileDescriptor
 
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
-	"\rgateway.proto\x12\aweft.v1\"\x14\n" +
+	"\rgateway.proto\x12\aweft.v1\x1a\n" +
+	"apps.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"t\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x12\n" +
-	"\x04plan\x18\x03 \x01(\tR\x04plan\"\x90\x04\n" +
+	"\x04plan\x18\x03 \x01(\tR\x04plan\"\xb2\x04\n" +
 	"\x06Worker\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x14\n" +
@@ -795,7 +805,8 @@ const file_gateway_proto_rawDesc = "" +
 	"\taddresses\x18\f \x03(\v2\x1e.weft.v1.Worker.AddressesEntryR\taddresses\x12\x18\n" +
 	"\acurrent\x18\r \x01(\bR\acurrent\x12\x1b\n" +
 	"\tanswer_us\x18\x0e \x01(\x04R\banswerUs\x12\x1c\n" +
-	"\tunapplied\x18\x0f \x03(\tR\tunapplied\x1a<\n" +
+	"\tunapplied\x18\x0f \x03(\tR\tunapplied\x12 \n" +
+	"\x04apps\x18\x10 \x03(\v2\f.weft.v1.AppR\x04apps\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
@@ -871,25 +882,27 @@ var file_gateway_proto_goTypes = []any{
 	(*Info)(nil),                // 9: weft.v1.Info
 	(*ServiceInfo)(nil),         // 10: weft.v1.ServiceInfo
 	nil,                         // 11: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                 // 12: weft.v1.App
 }
 var file_gateway_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
 	3,  // 1: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
 	11, // 2: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
-	10, // 3: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
-	8,  // 4: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
-	0,  // 5: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	4,  // 6: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	6,  // 7: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	9,  // 8: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 9: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	5,  // 10: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	7,  // 11: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	8,  // [8:12] is the sub-list for method output_type
-	4,  // [4:8] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	12, // 3: weft.v1.Worker.apps:type_name -> weft.v1.App
+	10, // 4: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
+	8,  // 5: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
+	0,  // 6: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
+	4,  // 7: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	6,  // 8: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	9,  // 9: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	1,  // 10: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	5,  // 11: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	7,  // 12: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	9,  // [9:13] is the sub-list for method output_type
+	5,  // [5:9] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -897,6 +910,7 @@ func file_gateway_proto_init() {
 	if File_gateway_proto != nil {
 		return
 	}
+	file_apps_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -30,7 +30,6 @@ type crossing struct {
 
 	carried, retried         weft.Counter
 	shedHeld, shedFull, lost weft.Counter
-	held                     atomic.Int64 // packets that wait for a stage that is away
 }
 
 // laneCount is the number of lanes: enough for one batch to travel while
@@ -93,71 +92,7 @@ func (c *crossing) run(ctx context.Context) {
 	work.Wait()
 }
 
-// parcel is packets on their way through the same stages.
-type parcel struct {
-	rest    []string // the stages that they have before them
-	data    []byte   // the records one after the other
-	records []record
-}
-
-// record is one packet of a parcel, and what has become of it.
-type record struct {
-	walk       *walk // of this process; nil if the packet came from another
-	start, end int   // in data
-	hash       uint32
-	since      int64 // ns
-	verdict    flow.Verdict
-	done       bool
-	decision   []byte // encoded; empty for none
-}
-
-func (p *parcel) reset() {
-	clear(p.records) // of pointers
-	p.rest, p.data, p.records = nil, p.data[:0], p.records[:0]
-}
-
-// add appends a packet and the decision so far.
-func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision, hash uint32) error {
-	start := len(p.data)
-	b := binary.LittleEndian.AppendUint64(p.data, session)
-	b = binary.LittleEndian.AppendUint32(b, hash)
-	b, err := appendSized(b, in)
-	if err == nil && !d.Empty() {
-		b, err = appendSized(b, d)
-	} else {
-		b = append(b, 0, 0, 0, 0)
-	}
-	if err != nil {
-		return err
-	}
-	p.data = b
-	p.records = append(p.records, record{walk: w, start: start, end: len(b), hash: hash, since: in.Time})
-	return nil
-}
-
-// appendSized appends an encoding behind its length, 4 octets.
-func appendSized(b []byte, v interface {
-	AppendBinary([]byte) ([]byte, error)
-}) ([]byte, error) {
-	at := len(b)
-	b, err := v.AppendBinary(append(b, 0, 0, 0, 0))
-	if err == nil {
-		binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
-	}
-	return b, err
-}
-
-// flowHash is the same for both directions of a pair of addresses.
-func flowHash(k *flow.Key) uint32 {
-	mac := func(m flow.MAC) uint64 {
-		return uint64(m[0])<<40 | uint64(m[1])<<32 | uint64(m[2])<<24 | uint64(m[3])<<16 | uint64(m[4])<<8 | uint64(m[5])
-	}
-	h := (mac(k.EthSrc) + mac(k.EthDst)) ^ uint64(k.VLAN)<<48
-	h *= 0x9e3779b97f4a7c15
-	return uint32(h >> 32)
-}
-
-// lane is a queue of packets with one batch under way.
+// lane is a queue of parcels with one under way.
 type lane struct {
 	crossing *crossing
 	wake     chan struct{}
@@ -165,12 +100,12 @@ type lane struct {
 
 	mu      sync.Mutex // guards what follows
 	freed   sync.Cond  // there is room
-	parcels []*parcel  // in order; the last is open
+	parcels []*parcel  // in order
 	free    []*parcel
 	packets int // that wait
 	bytes   int
-	moved   time.Time // when a batch came back last
-	waiting int       // adders
+	moved   time.Time // when a parcel was last taken
+	waiting int       // those who wait for room
 }
 
 func (l *lane) init(c *crossing) {
@@ -178,38 +113,45 @@ func (l *lane) init(c *crossing) {
 	l.freed.L = &l.mu
 }
 
-// wakeAt is how much is sent off without waiting for the end of a batch.
-const wakeAt = 64 << 10
+// Sizes of parcels in octets: what a session sends off without waiting for the
+// end of its batch, and how far parcels that wait are put together.
+const (
+	parcelFull = 32 << 10
+	parcelMost = 256 << 10
+)
 
-// add takes a packet. It returns Away, or Drop if the packet is shed.
-func (l *lane) add(w *walk, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+// begin returns an empty parcel for packets with the given stages before them.
+func (l *lane) begin(rest []string) *parcel {
+	l.mu.Lock()
+	p := &parcel{}
+	if n := len(l.free); n > 0 {
+		p, l.free = l.free[n-1], l.free[:n-1]
+	}
+	l.mu.Unlock()
+	p.begin(l.crossing.node.self, rest)
+	return p
+}
+
+// send queues a parcel. One for which there is no room, though it has been
+// waited for, is shed.
+func (l *lane) send(p *parcel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.packets >= lanePackets || l.bytes >= laneBytes {
-		if !l.room() {
-			l.crossing.shedFull.Add(1)
-			return flow.Drop
-		}
+	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
+		l.crossing.shedFull.Add(float64(len(p.records)))
+		l.recycle(p)
+		return
 	}
-	p := l.open(w.rest)
-	before := len(p.data)
-	if err := p.add(w, w.session, in, d, flowHash(&in.Key)); err != nil {
-		l.crossing.node.log.Error("packet-in cannot be carried", "error", err)
-		l.crossing.shedFull.Add(1)
-		return flow.Drop
-	}
-	l.packets++
-	l.bytes += len(p.data) - before
-	l.count.Add(1)
-	if l.bytes >= wakeAt {
-		l.flush()
-	}
-	return flow.Away
+	l.parcels = append(l.parcels, p)
+	l.packets += len(p.records)
+	l.bytes += len(p.data)
+	l.count.Add(int64(len(p.records)))
+	l.rouse()
 }
 
 // room waits for room as long as the lane moves; it is called with the lock.
 func (l *lane) room() bool {
-	l.flush()
+	l.rouse()
 	if time.Since(l.moved) > laneWait {
 		return false
 	}
@@ -232,25 +174,7 @@ func (l *lane) room() bool {
 	return true
 }
 
-// open returns the parcel to which a packet with the given stages before it is
-// added; it is called with the lock.
-func (l *lane) open(rest []string) *parcel {
-	if n := len(l.parcels); n > 0 {
-		p := l.parcels[n-1]
-		if len(p.data) < 1<<20 && slices.Equal(p.rest, rest) {
-			return p
-		}
-	}
-	p := &parcel{}
-	if n := len(l.free); n > 0 {
-		p, l.free = l.free[n-1], l.free[:n-1]
-	}
-	p.rest = rest
-	l.parcels = append(l.parcels, p)
-	return p
-}
-
-func (l *lane) flush() {
+func (l *lane) rouse() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -274,12 +198,15 @@ func (l *lane) run(ctx context.Context) {
 			l.crossing.pass(ctx, p)
 			l.deliver(p, &d)
 			l.count.Add(int64(-len(p.records)))
-			l.put(p)
+			l.mu.Lock()
+			l.recycle(p)
+			l.mu.Unlock()
 		}
 	}
 }
 
-// next takes the first parcel off the queue.
+// next takes the first parcel off the queue, and puts those behind it into it
+// that have the same stages before them.
 func (l *lane) next() *parcel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,45 +214,55 @@ func (l *lane) next() *parcel {
 	if len(l.parcels) == 0 {
 		return nil
 	}
-	p := l.parcels[0]
-	l.parcels = slices.Delete(l.parcels, 0, 1)
-	l.packets -= len(p.records)
+	p, n := l.parcels[0], 1
 	l.bytes -= len(p.data)
+	for n < len(l.parcels) && len(p.data)+len(l.parcels[n].data) <= parcelMost && slices.Equal(p.rest, l.parcels[n].rest) {
+		l.bytes -= len(l.parcels[n].data)
+		p.join(l.parcels[n])
+		l.recycle(l.parcels[n])
+		n++
+	}
+	l.parcels = slices.Delete(l.parcels, 0, n)
+	l.packets -= len(p.records)
 	if l.waiting > 0 {
 		l.freed.Broadcast()
 	}
 	return p
 }
 
-func (l *lane) put(p *parcel) {
+// recycle keeps a parcel for later; it is called with the lock.
+func (l *lane) recycle(p *parcel) {
 	p.reset()
-	l.mu.Lock()
-	if len(l.free) < 4 {
+	if len(l.free) < 16 {
 		l.free = append(l.free, p)
 	}
-	l.mu.Unlock()
 }
 
 // deliver hands the decisions of a parcel to the sessions of its packets.
 func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	var last *walk
+	closed := false
+	end := func() {
+		if last != nil && !closed {
+			last.later(nil)
+		}
+	}
+	var carried, held, lost int
 	for i := range p.records {
 		r := &p.records[i]
 		if r.walk != last {
-			if last != nil && !last.closed.Load() {
-				last.later(nil)
-			}
-			last = r.walk
+			end()
+			last, closed = r.walk, r.walk.closed.Load()
 		}
 		switch {
 		case !r.done:
-			l.crossing.shedHeld.Add(1)
+			held++
 			continue
-		case r.walk.closed.Load():
-			l.crossing.lost.Add(1)
+		case closed:
+			lost++
 			continue
 		}
-		l.crossing.carried.Add(1)
+		carried++
 		if len(r.decision) == 0 {
 			continue
 		}
@@ -335,18 +272,16 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 		}
 		r.walk.later(d)
 	}
-	if last != nil && !last.closed.Load() {
-		last.later(nil)
-	}
+	end()
+	l.crossing.carried.Add(float64(carried))
+	l.crossing.shedHeld.Add(float64(held))
+	l.crossing.lost.Add(float64(lost))
 }
 
 // pass has the stages that a parcel has before it deal with its packets. What
 // is not done afterwards has been held for too long.
 func (c *crossing) pass(ctx context.Context, p *parcel) {
-	left := make([]int, len(p.records))
-	for i := range left {
-		left[i] = i
-	}
+	left := p.all(nil)
 	for attempt := 0; len(left) > 0 && ctx.Err() == nil; attempt++ {
 		v := c.node.view.Load()
 		targets := c.targets(v, p.rest[0])
@@ -354,14 +289,10 @@ func (c *crossing) pass(ctx context.Context, p *parcel) {
 			if attempt > 0 {
 				c.retried.Add(float64(len(left)))
 			}
-			if c.scatter(ctx, v, p, left, targets, attempt); len(undone(p, left)) == 0 {
+			c.scatter(ctx, v, p, left, targets, attempt)
+			if left = undone(p, left); len(left) == 0 {
 				return
 			}
-			left = undone(p, left)
-		}
-		if attempt == 0 {
-			c.held.Add(int64(len(left)))
-			defer c.held.Add(int64(-len(left)))
 		}
 		if c.node.pause(ctx, v, time.Now().Add(time.Hour)) != nil {
 			return
@@ -407,7 +338,7 @@ func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, 
 		case "least":
 			at = leastBusy(targets)
 		case "switch":
-			at = int(binary.LittleEndian.Uint64(p.data[r.start:]) % uint64(len(targets)))
+			at = int(binary.LittleEndian.Uint64(p.data[r.run:]) % uint64(len(targets)))
 		default:
 			at = int(uint64(r.hash) * uint64(len(targets)) >> 32)
 		}
@@ -438,7 +369,7 @@ func leastBusy(targets []*target) int {
 
 // send sends packets to one instance and takes down its answer.
 func (c *crossing) send(ctx context.Context, p *parcel, list []int, t *target) {
-	request := c.request(p, list)
+	request := p.request(list)
 	var answer []byte
 	var err error
 	if t.peer == nil {
@@ -453,44 +384,3 @@ func (c *crossing) send(ctx context.Context, p *parcel, list []int, t *target) {
 		c.node.log.Debug("packet-ins not dealt with yet", "stage", p.rest[0], "packets", len(list), "error", err)
 	}
 }
-
-// request encodes packets of a parcel.
-func (c *crossing) request(p *parcel, list []int) []byte {
-	size := 64
-	for _, i := range list {
-		size += p.records[i].end - p.records[i].start
-	}
-	b := binary.LittleEndian.AppendUint64(make([]byte, 0, size), c.node.self)
-	b = append(b, byte(len(p.rest)))
-	for _, name := range p.rest {
-		b = appendBytes(b, []byte(name))
-	}
-	for _, i := range list {
-		b = append(b, p.data[p.records[i].start:p.records[i].end]...)
-	}
-	return b
-}
-
-// answered reads an answer to packets of a parcel, whose memory it keeps.
-func (p *parcel) answered(answer []byte, list []int) error {
-	if len(answer) == 0 || answer[0] != answerOK {
-		return errNotHere
-	}
-	r := cursor{b: answer[1:]}
-	for _, i := range list {
-		verdict := flow.Verdict(r.uint8())
-		decision := r.take(uint64(r.uint32()))
-		if r.err != nil {
-			return r.err
-		}
-		if verdict != undecided {
-			rec := &p.records[i]
-			rec.verdict, rec.decision, rec.done = verdict, decision, true
-		}
-	}
-	return nil
-}
-
-// undecided, in place of a verdict, says that a packet has been held for too
-// long further on.
-const undecided flow.Verdict = 0xff

@@ -225,13 +225,14 @@ func (f *facts) sweep(publisher string, epoch uint64) {
 		event any
 	}
 	var list []gone
+	alive := f.n.runsOf(publisher) // those of other partitions, for a service of none
 	f.mu.Lock()
 	for sub, m := range f.known {
 		if publisherOf(sub.name) != publisher {
 			continue
 		}
 		for key, fact := range m {
-			if fact.source < epoch {
+			if fact.source < epoch && !alive[fact.source] {
 				list = append(list, gone{sub, sub.decl.WithdrawnBy(fact.event)})
 				delete(m, key)
 			}
@@ -244,6 +245,19 @@ func (f *facts) sweep(publisher string, epoch uint64) {
 			at.service.enqueue(delivery{at, g.event})
 		}
 	}
+}
+
+// runsOf returns the epochs of all runs of a service in the directory.
+func (n *Node) runsOf(service string) map[uint64]bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	epochs := map[uint64]bool{}
+	for _, e := range n.entries {
+		if s := e.service(service); s != nil {
+			epochs[s.Epoch] = true
+		}
+	}
+	return epochs
 }
 
 // publisherOf returns the service that publishes a subject.
@@ -275,6 +289,13 @@ func (r *cursor) take(n uint64) []byte {
 func (r *cursor) uint8() byte {
 	if b := r.take(1); b != nil {
 		return b[0]
+	}
+	return 0
+}
+
+func (r *cursor) uint16() uint16 {
+	if b := r.take(2); b != nil {
+		return binary.LittleEndian.Uint16(b)
 	}
 	return 0
 }

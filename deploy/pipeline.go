@@ -23,6 +23,7 @@ type walk struct {
 	open    map[*service]weft.StageFunc
 	rest    []string // the stages from the first that is elsewhere
 	lane    *lane    // nil if none is
+	parcel  *parcel  // what is to be sent to the rest; nil if there is nothing
 	at      int      // the stage that is at work
 }
 
@@ -44,6 +45,7 @@ func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 // reopen looks again which stages there are. Those that are still there keep
 // what they have noted of the session.
 func (w *walk) reopen() {
+	w.Flush()
 	worker := w.owner.worker
 	w.version = worker.version.Load()
 	t := worker.tables.Load()
@@ -78,7 +80,7 @@ func (w *walk) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	v := w.run(in, d)
 	if v == flow.Next && w.lane != nil {
-		return w.lane.add(w, in, d)
+		return w.send(in, d)
 	}
 	return v
 }
@@ -102,10 +104,26 @@ func (w *walk) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	}
 }
 
+// send puts a packet among those that are to be sent to the rest.
+func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	if w.parcel == nil {
+		w.parcel = w.lane.begin(w.rest)
+	}
+	if err := w.parcel.add(w, w.session, in, d, in.Time); err != nil {
+		w.owner.log.Error("packet-in cannot be sent to another process", "error", err)
+		return flow.Drop
+	}
+	if len(w.parcel.data) >= parcelFull {
+		w.Flush()
+	}
+	return flow.Away
+}
+
 // Flush sends off the packets that are away.
 func (w *walk) Flush() {
-	if w.lane != nil {
-		w.lane.flush()
+	if w.parcel != nil {
+		w.lane.send(w.parcel)
+		w.parcel = nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weft"
+	"weft/plan"
 )
 
 // reconcile brings this process closer to what the plan wants of it: services
@@ -21,7 +22,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 		return nil
 	}
 	mine, _ := current.instanceOf(n.config.Process)
-	settings, err := n.settings(current, mine.Worker)
+	settings, err := n.settings(current, mine)
 	if err != nil {
 		return err
 	}
@@ -85,11 +86,11 @@ func (n *Node) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// settings returns those of the services of a worker under a plan.
-func (n *Node) settings(c *Current, worker string) (*Settings, error) {
+// settings returns those of the services of an instance under a plan.
+func (n *Node) settings(c *Current, mine plan.Instance) (*Settings, error) {
 	s := &Settings{}
-	var errs []error
-	for _, section := range c.plan.SettingsOf(worker) {
+	errs := []error{s.addPartition(c.plan, mine.Partition, n.config.Specs)}
+	for _, section := range c.plan.SettingsOf(mine.Worker) {
 		errs = append(errs, s.Add(section.Service, "plan", section.Text))
 	}
 	for _, o := range n.config.Settings {

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -51,19 +52,14 @@ func (c *crossing) visit(v visitor) *visit {
 type workbench struct {
 	packet   flow.PacketIn
 	decision flow.Decision
-	rest     parcel
-	back     []int // which packet each of rest is
+	rest     parcel // packets that go on
 	results  []result
 	answer   []byte
 }
 
-// result is what has become of a packet: the verdict, and where in the answer
-// under construction, or in that of the next process, its decision is.
-type result struct {
-	verdict    flow.Verdict
-	start, end int
-	elsewhere  []byte
-}
+// result is what has become of a packet: its part of the answer, or which
+// packet of the workbench's rest it is.
+type result struct{ start, end, onward int }
 
 var workbenches = sync.Pool{New: func() any { return &workbench{} }}
 
@@ -92,81 +88,92 @@ func (c *crossing) packets(ctx context.Context, request []byte) ([]byte, error) 
 		defer s.busy.Add(-1)
 	}
 	w := workbenches.Get().(*workbench)
-	defer workbenches.Put(w)
-	defer w.rest.reset()
-	w.rest.rest = rest[len(here):]
-	w.results, w.back, w.answer = w.results[:0], w.back[:0], w.answer[:0]
+	defer func() {
+		w.packet.Data = nil
+		w.rest.reset()
+		workbenches.Put(w)
+	}()
+	w.rest.begin(c.node.self, rest[len(here):])
+	w.results, w.answer = w.results[:0], append(w.answer[:0], answerOK)
 	if err := c.work(w, process, here, &r); err != nil {
 		return nil, err
 	}
-	if len(w.rest.records) > 0 {
-		c.pass(ctx, &w.rest)
-		for i, at := range w.back {
-			rec := &w.rest.records[i]
-			if !rec.done {
-				w.results[at] = result{verdict: undecided}
-				continue
-			}
-			w.results[at] = result{verdict: rec.verdict, elsewhere: rec.decision}
-		}
+	if w.rest.empty() {
+		return bytes.Clone(w.answer), nil
 	}
-	return w.encode(), nil
+	c.pass(ctx, &w.rest)
+	return w.merge(), nil
 }
 
 // work runs the stages that are here on every packet of a request.
 func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor) error {
-	var at *visit
-	var session uint64
-	defer func() {
-		if at != nil {
-			at.mu.Unlock()
-		}
-	}()
+	now := time.Now().UnixNano()
+	onward := len(w.rest.rest) > 0
 	var stages []weft.StageFunc
 	var owners []*service
 	for len(r.b) > 0 {
-		number, hash := r.uint64(), r.uint32()
-		packet := r.take(uint64(r.uint32()))
-		decision := r.take(uint64(r.uint32()))
+		session, sw := r.uint64(), flow.DPID(r.uint64())
+		at, count := int64(r.uint64()), r.uint32()
 		if r.err != nil {
 			return r.err
 		}
-		if err := w.packet.UnmarshalBinary(packet); err != nil {
+		v := c.visit(visitor{process, session})
+		v.mu.Lock()
+		stages, owners = v.open(here, sw, stages[:0], owners[:0])
+		err := func() error {
+			defer v.mu.Unlock()
+			w.packet.Switch, w.packet.Time = sw, at
+			for range count {
+				if err := r.packet(&w.packet, &w.decision); err != nil {
+					return err
+				}
+				verdict := runStages(stages, owners, &w.packet, &w.decision)
+				if verdict == flow.Next && onward {
+					if err := w.rest.add(nil, c.onward(process, session), &w.packet, &w.decision, now); err != nil {
+						return err
+					}
+					w.results = append(w.results, result{onward: len(w.rest.records)})
+					continue
+				}
+				start := len(w.answer)
+				var err error
+				if w.answer, err = appendVerdict(w.answer, verdict, &w.decision); err != nil {
+					return fmt.Errorf("encode the decision: %w", err)
+				}
+				if onward {
+					w.results = append(w.results, result{start: start, end: len(w.answer)})
+				}
+			}
+			return nil
+		}()
+		if err != nil {
 			return err
 		}
-		w.decision.Reset()
-		if len(decision) > 0 {
-			if err := w.decision.UnmarshalBinary(decision); err != nil {
-				return err
-			}
-		}
-		if at == nil || number != session {
-			if at != nil {
-				at.mu.Unlock()
-			}
-			session, at = number, c.visit(visitor{process, number})
-			at.mu.Lock()
-			stages, owners = at.open(here, w.packet.Switch, stages[:0], owners[:0])
-		}
-		v := runStages(stages, owners, &w.packet, &w.decision)
-		if v == flow.Next && len(w.rest.rest) > 0 {
-			if err := w.rest.add(nil, c.onward(process, number), &w.packet, &w.decision, hash); err != nil {
-				return err
-			}
-			w.back = append(w.back, len(w.results))
-			w.results = append(w.results, result{verdict: undecided})
-			continue
-		}
-		start := len(w.answer)
-		if !w.decision.Empty() {
-			var err error
-			if w.answer, err = w.decision.AppendBinary(w.answer); err != nil {
-				return fmt.Errorf("encode the decision: %w", err)
-			}
-		}
-		w.results = append(w.results, result{verdict: v, start: start, end: len(w.answer)})
 	}
 	return nil
+}
+
+// merge returns the answer, those of the processes further on included.
+func (w *workbench) merge() []byte {
+	b := append(make([]byte, 0, 2*len(w.answer)+16*len(w.results)), answerOK)
+	for _, r := range w.results {
+		if r.onward == 0 {
+			b = append(b, w.answer[r.start:r.end]...)
+			continue
+		}
+		rec := &w.rest.records[r.onward-1]
+		switch {
+		case !rec.done:
+			b = append(b, byte(undecided))
+		case len(rec.decision) == 0:
+			b = append(b, byte(rec.verdict))
+		default:
+			b = append(b, byte(rec.verdict)|hasDecision)
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(rec.decision)))
+			b = append(b, rec.decision...)
+		}
+	}
+	return b
 }
 
 // onward returns the number under which a session of another process is known
@@ -208,24 +215,4 @@ func runStages(stages []weft.StageFunc, owners []*service, in *flow.PacketIn, d 
 		}
 	}
 	return flow.Next
-}
-
-// encode returns the answer.
-func (w *workbench) encode() []byte {
-	size := 1
-	for i := range w.results {
-		size += 5 + w.results[i].end - w.results[i].start + len(w.results[i].elsewhere)
-	}
-	b := append(make([]byte, 0, size), answerOK)
-	for i := range w.results {
-		r := &w.results[i]
-		decision := r.elsewhere
-		if decision == nil {
-			decision = w.answer[r.start:r.end]
-		}
-		b = append(b, byte(r.verdict))
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(decision)))
-		b = append(b, decision...)
-	}
-	return b
 }

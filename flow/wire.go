@@ -120,8 +120,13 @@ func (r *reader) bytes() []byte {
 }
 
 // mac takes an address.
-func (r *reader) mac() (m MAC) {
-	copy(m[:], r.take(6))
+func (r *reader) mac() MAC {
+	if len(r.b) < 6 {
+		r.fail(errShort)
+		return MAC{}
+	}
+	m := MAC(r.b[:6])
+	r.b = r.b[6:]
 	return m
 }
 
@@ -182,10 +187,30 @@ func appendMatch(b []byte, m *Match) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(m.Masked&m.Set))
 	for s := m.Set; s != 0; s &= s - 1 {
 		f := Field(bits.TrailingZeros64(uint64(s)))
-		hi, lo := m.Key.load(f)
-		b = appendNumber(b, f.Len(), hi, lo)
 		if m.Masked.Has(f) {
+			hi, lo := m.Key.load(f)
+			b = appendNumber(b, f.Len(), hi, lo)
 			hi, lo = m.Mask.load(f)
+			b = appendNumber(b, f.Len(), hi, lo)
+			continue
+		}
+		switch f { // those of nearly every entry without a detour
+		case FieldInPort:
+			b = binary.BigEndian.AppendUint32(b, uint32(m.Key.InPort))
+		case FieldEthDst:
+			b = append(b, m.Key.EthDst[:]...)
+		case FieldEthSrc:
+			b = append(b, m.Key.EthSrc[:]...)
+		case FieldEthType:
+			b = binary.BigEndian.AppendUint16(b, m.Key.EthType)
+		case FieldVLAN:
+			b = binary.BigEndian.AppendUint16(b, m.Key.VLAN)
+		case FieldIPv4Src:
+			b = append(b, m.Key.IPv4Src[:]...)
+		case FieldIPv4Dst:
+			b = append(b, m.Key.IPv4Dst[:]...)
+		default:
+			hi, lo := m.Key.load(f)
 			b = appendNumber(b, f.Len(), hi, lo)
 		}
 	}
@@ -200,14 +225,30 @@ func (r *reader) match(m *Match) {
 	}
 	for s := set; s != 0 && r.err == nil; s &= s - 1 {
 		f := Field(bits.TrailingZeros64(uint64(s)))
-		vh, vl := r.number(f.Len())
 		if masked.Has(f) {
+			vh, vl := r.number(f.Len())
 			mh, ml := r.number(f.Len())
 			m.put(f, vh, vl, mh, ml)
 			continue
 		}
 		m.Set |= f.Bit()
-		m.Key.store(f, vh, vl)
+		switch f { // as in appendMatch
+		case FieldInPort:
+			if v := r.take(4); v != nil {
+				m.Key.InPort = Port(binary.BigEndian.Uint32(v))
+			}
+		case FieldEthDst:
+			m.Key.EthDst = r.mac()
+		case FieldEthSrc:
+			m.Key.EthSrc = r.mac()
+		case FieldIPv4Src:
+			copy(m.Key.IPv4Src[:], r.take(4))
+		case FieldIPv4Dst:
+			copy(m.Key.IPv4Dst[:], r.take(4))
+		default:
+			vh, vl := r.number(f.Len())
+			m.Key.store(f, vh, vl)
+		}
 	}
 }
 
@@ -241,8 +282,13 @@ func appendActions(b []byte, list []Action) ([]byte, error) {
 // actions takes a list of actions and appends it to list.
 func (r *reader) actions(list []Action) []Action {
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-		list = append(list, Action{})
+		if len(list) < cap(list) {
+			list = list[:len(list)+1]
+		} else {
+			list = append(list, Action{})
+		}
 		a := &list[len(list)-1]
+		a.Field, a.MaxLen, a.Arg, a.Value, a.Data = 0, 0, 0, [16]byte{}, ""
 		kind := r.uvarint()
 		if kind > 0xffff {
 			r.fail(fmt.Errorf("action of kind %d: want at most 65535", kind))

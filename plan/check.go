@@ -27,6 +27,7 @@ func (p *Plan) Check(specs []weft.Spec) error {
 			}
 		}
 	}
+	f.apps()
 	f.pipeline()
 	f.listening()
 	return p.report(f.mistakes)
@@ -205,7 +206,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 		return
 	}
 	if !p.Has(provider.Name) {
-		if p.Partial || !f.once("absent " + provider.Name) {
+		if p.Partial || !f.once("absent "+provider.Name) {
 			return
 		}
 		to := path
@@ -245,8 +246,9 @@ func (f *fit) pipeline() {
 	}
 	for _, name := range p.Pipeline {
 		switch s := specOf(f.specs, name); {
+		case s == nil && p.App(name) != nil:
 		case s == nil || !s.Stage:
-			f.fail("pipeline."+name, "pipeline: %s is not a stage; take it out; stages are: %s", name, orNone(all))
+			f.fail("pipeline."+name, "pipeline: %s is not a stage; take it out, or list it in apps if it is one; stages are: %s", name, orNone(all))
 		case !p.Has(name):
 			f.fail("pipeline."+name, "pipeline: %s is in no worker; take it out, or add it to one", name)
 		}

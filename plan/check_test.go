@@ -24,7 +24,7 @@ func at(whole, worker string) string {
 
 // Every mistake that is found without knowing the services, with its whole text.
 func TestMistakes(t *testing.T) {
-	const known = "name, transport, events, balance, pipeline, bus, partitions, workers, links, config"
+	const known = "name, transport, events, balance, pipeline, partial, bus, partitions, workers, apps, links, config"
 	for _, c := range []struct{ name, text, want string }{
 		{"right", at("", ""), "no mistake"},
 		{"nothing", "", "p.yaml: want keys with values, not nothing; allowed: " + known},
@@ -104,6 +104,15 @@ func TestMistakes(t *testing.T) {
 		{"gap", at("partitions:\n  a: {switches: [0-8]}\n  b: {switches: [a-ffffffffffffffff]}\n", ""), "p.yaml:5: partitions: switches 0000000000000009 are in none; add rest to the switches of one partition"},
 		{"gap at the end", at("partitions:\n  a: {switches: [0-8]}\n", ""), "p.yaml:5: partitions: switches 0000000000000009-ffffffffffffffff are in none; add rest to the switches of one partition"},
 		{"nothing left", at("partitions:\n  a: {switches: [0-ffffffffffffffff, rest]}\n", ""), "p.yaml:6: partitions.a.switches: no switches are left for rest; take it out"},
+		{"app", at("apps: {blocker: , b: {absent: skip, timeout: 200ms}}\n", ""), "no mistake"},
+		{"app's key", at("apps:\n  a: {absence: skip}\n", ""), "p.yaml:6: unknown key apps.a.absence; allowed: absent, timeout"},
+		{"app's absent", at("apps:\n  a: {absent: wait}\n", ""), `p.yaml:6: apps.a.absent: want one of hold, skip, drop, not "wait"`},
+		{"app's timeout", at("apps:\n  a: {timeout: 1}\n", ""), `p.yaml:6: apps.a.timeout: want a time, such as 500ms or 1s, not "1"`},
+		{"app's long timeout", at("apps:\n  a: {timeout: 1m}\n", ""), "p.yaml:6: apps.a.timeout: want 10ms to 10s, not 1m0s"},
+		{"app's timeout 0", at("apps:\n  a: {timeout: 0s}\n", ""), "p.yaml:6: apps.a.timeout: want 10ms to 10s, not 0s"},
+		{"app's name", at("apps: {A_b: }\n", ""), `p.yaml:5: apps.A_b: the name of an app is up to 40 lower-case letters, digits and dashes, and begins with a letter, not "A_b"`},
+		{"apps a list", at("apps: [a]\n", ""), "p.yaml:5: apps: want a name for each app, not a list"},
+		{"app in no pipeline", at("pipeline: [discovery]\napps: {a: }\n", ""), "p.yaml:6: apps.a: the app is not in pipeline, so it would see no packet; list it there in its place, or take it out here"},
 		{"links", at("links: {from: a}\n", ""), "p.yaml:5: links: want a list, such as [{from: southbound, to: routing, transport: ws}], not keys with values"},
 		{"link's key", at("links:\n- {from: all, to: all, by: ws}\n", ""), "p.yaml:6: unknown key links[0].by; allowed: from, to, transport\np.yaml:6: links[0]: no transport; give one of grpc, ws, rest, nats"},
 		{"link's end", at("links:\n- {to: al, transport: ws}\n", ""), `p.yaml:6: links[0]: no from; name a worker, or * for any` + "\n" + `p.yaml:6: links[0].to: unknown worker "al"; allowed: *, all`},
@@ -152,8 +161,11 @@ func TestCheck(t *testing.T) {
 		{"replicas listen", "workers:\n  a: {services: [southbound, discovery]}\n  b:\n    services: [gateway, paths]\n    replicas: 2\n",
 			"p.yaml:5: workers.b.replicas: 2, but gateway is in it and listens at 127.0.0.1:8181, where only one can; set workers.b.settings.gateway.listen to port 0, or move gateway to a worker without replicas"},
 		{"replicas listen anywhere", "workers:\n  a: {services: [southbound, discovery]}\n  b: {services: [gateway, paths], replicas: 2, settings: {gateway: {listen: \"127.0.0.1:0\"}}}\n", "no mistake"},
-		{"pipeline not a stage", at("pipeline: [discovery, paths, forwarding]\n", ""), "p.yaml:5: pipeline: paths is not a stage; take it out; stages are: discovery, forwarding"},
-		{"pipeline unknown", at("pipeline: [discovery, nat, forwarding]\n", ""), "p.yaml:5: pipeline: nat is not a stage; take it out; stages are: discovery, forwarding"},
+		{"pipeline not a stage", at("pipeline: [discovery, paths, forwarding]\n", ""), "p.yaml:5: pipeline: paths is not a stage; take it out, or list it in apps if it is one; stages are: discovery, forwarding"},
+		{"pipeline unknown", at("pipeline: [discovery, nat, forwarding]\n", ""), "p.yaml:5: pipeline: nat is not a stage; take it out, or list it in apps if it is one; stages are: discovery, forwarding"},
+		{"apps", at("pipeline: [discovery, blocker, forwarding]\napps: {blocker: {absent: skip}}\n", ""), "no mistake"},
+		{"apps without pipeline", at("apps: {blocker: , counter: {timeout: 100ms}}\n", ""), "no mistake"},
+		{"app called as a service", at("apps: {paths: {absent: skip}}\n", ""), "p.yaml:5: apps.paths: a service is called so; call the app something else"},
 		{"pipeline not there", "workers: {a: {services: [southbound, discovery]}}\npipeline: [discovery,\n forwarding]\n", "p.yaml:3: pipeline: forwarding is in no worker; take it out, or add it to one"},
 		{"pipeline without one", at("pipeline: [discovery]\n", ""), "p.yaml:5: pipeline: forwarding is a stage but not listed, so it would see no packet; list it in its place, or take the service out of its worker"},
 		{"partitioned without a partition", parts + "  a: {services: [southbound, discovery]}\n", "p.yaml:3: workers.a.services: southbound runs once for each partition, but the worker is of none; move southbound to a worker of each partition: east, west"},

@@ -98,6 +98,7 @@ func Diff(old, new *Plan) []Change {
 	d.partitions()
 	d.workers()
 	d.services()
+	d.apps()
 	d.transports()
 	d.settings("", old.Config, new.Config)
 	for i := range old.Workers {
@@ -252,6 +253,24 @@ func (d *differ) services() {
 			c.Kind = ServiceRemoved
 		}
 		d.add(c)
+	}
+}
+
+// apps tells which apps come, go or are treated otherwise.
+func (d *differ) apps() {
+	line := func(a *App) string {
+		if a == nil {
+			return ""
+		}
+		return fmt.Sprintf("absent %s, timeout %v", a.Absent, a.Timeout)
+	}
+	var names []string
+	for _, a := range slices.Concat(d.old.Apps, d.new.Apps) {
+		names = append(names, a.Name)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		d.add(Change{Kind: PlanChanged, Key: "apps." + name, Old: line(d.old.App(name)), New: line(d.new.App(name))})
 	}
 }
 

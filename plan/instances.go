@@ -91,7 +91,8 @@ func (p *Plan) PartitionOf(sw flow.DPID) string {
 }
 
 // Stages returns the names of the pipeline's stages in order: Pipeline, or if
-// that is empty, the stages of DefaultPipeline that are in the plan.
+// that is empty, the stages of DefaultPipeline that are in the plan, and its
+// apps before forwarding.
 func (p *Plan) Stages(specs []weft.Spec) []string {
 	if len(p.Pipeline) > 0 {
 		return slices.Clone(p.Pipeline)
@@ -102,7 +103,7 @@ func (p *Plan) Stages(specs []weft.Spec) []string {
 			list = append(list, name)
 		}
 	}
-	return list
+	return p.withApps(list)
 }
 
 // Leg is a part of the way of a packet-in through the pipeline that one worker

@@ -80,6 +80,10 @@ func (p *Plan) defaults() {
 		w.Balance = cmp.Or(w.Balance, p.Balance)
 		w.Listen = cmp.Or(w.Listen, defaultListen)
 	}
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		a.Absent, a.Timeout = cmp.Or(a.Absent, AbsentHold), cmp.Or(a.Timeout, defaultAppTimeout)
+	}
 }
 
 // reader turns values into a plan.
@@ -240,6 +244,9 @@ func (r *reader) read(v value) {
 		}},
 		field{"workers", func(path string, v value) {
 			r.named(path, v, "a name for each worker with its services below", r.worker)
+		}},
+		field{"apps", func(path string, v value) {
+			r.named(path, v, "a name for each app", r.app)
 		}},
 		field{"links", r.links},
 		field{"config", r.sections(&p.Config)},

@@ -66,8 +66,9 @@ type Plan struct {
 	// Balance spreads packet-ins over the replicas of workers that do not say
 	// otherwise: flow, switch, round-robin or least.
 	Balance string
-	// Pipeline names the stages of the packet-in pipeline in order; empty means
-	// those of DefaultPipeline that are in the plan.
+	// Pipeline names the stages of the packet-in pipeline in order, services and
+	// apps; empty means those of DefaultPipeline that are in the plan, and the
+	// apps before forwarding.
 	Pipeline []string
 	// Partial says that services are left out on purpose: what others want of
 	// them is no mistake, but their calls fail and the events do not come.
@@ -79,6 +80,9 @@ type Plan struct {
 	Partitions []Partition
 	// Workers are the processes, in the order of the file.
 	Workers []Worker
+	// Apps are stages that live outside Weft; sorted by name. Observers need no
+	// place in the plan.
+	Apps []App
 	// Links are exceptions to Transport; the first that matches counts.
 	Links []Link
 	// Config are settings of services, wherever they run; sorted by service.

@@ -56,6 +56,9 @@ type drawing struct {
 func (p *Plan) SVG(specs []weft.Spec) string {
 	title := fmt.Sprintf("%s · %s in %s", p.Name, count(len(p.Services()), "service"), count(len(p.Instances()), "process"))
 	facts := fmt.Sprintf("between workers %s, events %s, packet-ins balanced by %s", p.Transport, p.Events, p.Balance)
+	for _, a := range p.Apps {
+		facts += fmt.Sprintf(", app %s (stage %d)", a.Name, slices.Index(p.Stages(specs), a.Name)+1)
+	}
 	lines := p.curves(specs)
 	d := &drawing{picture: p.arrange(specs, lines, max(textWide(title, 17), textWide(facts, 11))+2*margin)}
 	rows := legendRows(p.legend(specs, lines), d.w)

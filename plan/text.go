@@ -28,6 +28,7 @@ func (p *Plan) Text(specs []weft.Spec) string {
 	for _, name := range p.withPipeline(specs) {
 		b.WriteString("\n" + p.wayText(specs, name))
 	}
+	b.WriteString(p.appsText(specs))
 	p.trafficText(&b, p.Traffic(specs))
 	return b.String()
 }

@@ -65,6 +65,7 @@ func (p *Plan) invalid() []mistake {
 	j.bus()
 	j.partitions()
 	j.workers()
+	j.apps()
 	j.links()
 	for _, s := range p.Config {
 		j.section("config."+s.Service, s)

@@ -142,6 +142,15 @@ func (p *Plan) tree() (value, error) {
 	}
 	root.add("workers", workers.value)
 
+	apps := newBuilder()
+	for _, a := range p.Apps {
+		b := newBuilder()
+		b.text("absent", a.Absent)
+		b.text("timeout", a.Timeout.String())
+		apps.add(a.Name, b.value)
+	}
+	root.add("apps", apps.value)
+
 	links := value{kind: list}
 	for _, l := range p.Links {
 		b := newBuilder()

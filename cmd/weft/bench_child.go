@@ -40,10 +40,11 @@ func benchWeftArgs(openflow, http, dir string, services benchServices) []string 
 type benchCPUs struct{ subject, load int }
 
 // benchPin divides the processors and moves this process to its own; undo
-// brings it back.
-func benchPin() (cpus benchCPUs, undo func(), err error) {
+// brings it back. If they are to be shared, it divides nothing: what runs in
+// several processes is there to use several processors.
+func benchPin(shared bool) (cpus benchCPUs, undo func(), err error) {
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() < 2 {
+	if err := unix.SchedGetaffinity(0, &set); shared || err != nil || set.Count() < 2 {
 		return benchCPUs{-1, -1}, func() {}, nil
 	}
 	var two []int

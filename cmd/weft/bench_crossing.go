@@ -114,7 +114,7 @@ func benchCrossingMost(transport string) (float64, bool) {
 
 // benchRunCrossing is `weft bench crossing`.
 func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress io.Writer) error {
-	cpus, undo, err := benchPin()
+	cpus, undo, err := benchPin(false)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ type benchDiscovery struct {
 
 // benchRunDiscovery is `weft bench discovery`.
 func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.Topology, out, progress io.Writer) error {
-	cpus, undo, err := benchPin()
+	cpus, undo, err := benchPin(false)
 	if err != nil {
 		return err
 	}

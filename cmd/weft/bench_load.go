@@ -43,7 +43,7 @@ type benchRound struct {
 
 // benchRunLoad is `weft bench throughput|latency`.
 func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) error {
-	cpus, undo, err := benchPin()
+	cpus, undo, err := benchPin(len(c.split) > 0)
 	if err != nil {
 		return err
 	}

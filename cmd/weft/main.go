@@ -65,7 +65,7 @@ of real switches to try it in.`,
 	}
 	add("run", upCommand(), workerCommand(), applyCommand(), planCommand(), checkCommand())
 	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand())
-	add("work", demoCommand(), labCommand(), certsCommand(), benchCommand(), experimentCommand())
+	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand())
 	strict(root)
 	return root

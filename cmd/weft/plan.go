@@ -25,7 +25,7 @@ has its usual order. weft check FILE tells what is wrong with a plan.`,
   weft plan show scale
   weft plan show mine.yaml -o svg > plan.svg`,
 	}
-	cmd.AddCommand(planListCommand(), planShowCommand())
+	cmd.AddCommand(planListCommand(), planShowCommand(), planPutCommand())
 	return cmd
 }
 

@@ -11,6 +11,14 @@ import (
 type Config struct {
 	// Listen lists where switches connect: tcp:HOST:PORT or unix:PATH.
 	Listen []string `yaml:"listen"`
+	// Switches lists those that are received: DPIDs and ranges of them in
+	// hexadecimal digits (10, 1-8), or rest for all that Elsewhere does not
+	// list. None means rest. A plan with partitions sets it.
+	Switches []string `yaml:"switches"`
+	// Elsewhere lists the switches of other partitions, by their names, for
+	// messages about a switch that connects to the wrong one. A plan with
+	// partitions sets it.
+	Elsewhere map[string][]string `yaml:"elsewhere"`
 	// HandshakeTimeout is how long a new connection may take to become a switch.
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout"`
 	// EchoInterval is the silence after which a switch is asked for an echo.
@@ -58,6 +66,9 @@ func (c *Config) Validate() error {
 		if _, _, err := splitListen(l); err != nil {
 			return fmt.Errorf("listen: %w", err)
 		}
+	}
+	if _, err := c.partition(); err != nil {
+		return err
 	}
 	for _, d := range []struct {
 		key   string

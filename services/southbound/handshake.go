@@ -111,7 +111,8 @@ func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 	}
 }
 
-// identify learns who the switch is and claims the identity.
+// identify learns who the switch is, refuses one of another partition, and
+// claims the identity.
 func (s *session) identify() error {
 	xid := s.xid.Add(1)
 	if err := s.out.put(s.version.AppendFeaturesRequest(nil, xid)); err != nil {
@@ -126,6 +127,11 @@ func (s *session) identify() error {
 	}
 	if s.feature.AuxiliaryID != 0 {
 		return fmt.Errorf("switch %v: auxiliary connection %d refused: all messages go over the main connection", s.feature.DPID, s.feature.AuxiliaryID)
+	}
+	if err := s.hub.mine.admits(s.feature.DPID); err != nil {
+		s.hub.total.refused.elsewhere.Add(1)
+		s.counted = true
+		return err
 	}
 	s.dpid = s.feature.DPID
 	return s.hub.claim(s)

@@ -21,6 +21,7 @@ import (
 // hub is all sessions, and what is remembered of the switches that had one.
 type hub struct {
 	cfg    Config
+	mine   partition
 	epoch  uint64
 	log    *slog.Logger
 	total  totals
@@ -51,8 +52,9 @@ type record struct {
 const recordsMax = 100_000
 
 func newHub(cfg Config, epoch uint64, log *slog.Logger) *hub {
+	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		cfg: cfg, epoch: epoch, log: log,
+		cfg: cfg, mine: mine, epoch: epoch, log: log,
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{},
 	}
 	h.up.Store(&map[dpid]*session{})
@@ -173,7 +175,9 @@ func (h *hub) hold(s *session) {
 	h.mu.Unlock()
 	close(s.over)
 	if s.since.IsZero() {
-		h.total.refused.handshake.Add(1)
+		if !s.counted {
+			h.total.refused.handshake.Add(1)
+		}
 		h.log.Warn("connection ended before it was a switch", "peer", s.conn.RemoteAddr(), "reason", err)
 	}
 }
@@ -203,6 +207,7 @@ func (h *hub) claim(s *session) error {
 	h.record(s.dpid).duplicates++
 	h.mu.Unlock()
 	h.total.refused.duplicate.Add(1)
+	s.counted = true
 	first.doubted.Store(true)
 	if first.asked.Load() == 0 {
 		first.askEcho(time.Now())

@@ -17,26 +17,31 @@ func (s *session) later(d *flow.Decision) {
 	}
 	for i := range d.Ops {
 		op := &d.Ops[i]
-		target := s
-		if op.Switch != s.dpid {
+		if op.Switch == s.dpid {
+			b, err := s.appendOp(s.late.own, d, op, s.late.nextXid(s))
+			if err != nil {
+				s.hub.unsendable(s, err)
+				continue
+			}
+			s.late.own = b
+			s.late.batch.op(op.Kind)
+			continue
+		}
+		target := s.late.target
+		if target == nil || target.dpid != op.Switch {
+			s.sendForeignLate()
 			if target = s.hub.session(op.Switch); target == nil {
 				s.hub.total.shed.away.Add(1)
 				continue
 			}
+			s.late.target = target
 		}
-		buf := &s.late.own
-		if target != s {
-			if buf = &s.late.foreign; s.late.target != target {
-				s.sendForeignLate()
-				s.late.target = target
-			}
-		}
-		b, err := target.appendOp(*buf, d, op, target.xid.Add(1))
+		b, err := target.appendOp(s.late.foreign, d, op, target.xid.Add(1))
 		if err != nil {
 			s.hub.unsendable(target, err)
 			continue
 		}
-		*buf = b
+		s.late.foreign = b
 		target.count.op(op.Kind)
 	}
 	s.sendForeignLate() // before what the own switch gets: a packet goes out behind its entries
@@ -48,12 +53,28 @@ func (s *session) later(d *flow.Decision) {
 // late is what decisions of other processes have come to and has not been sent
 // yet.
 type late struct {
-	own     []byte
-	foreign []byte
-	target  *session // of foreign
+	own      []byte
+	foreign  []byte
+	target   *session // of foreign
+	batch    batchCounts
+	xidNext  uint32
+	xidsLeft uint32
+}
+
+// nextXid returns a transaction id for a message to the session's own switch,
+// taken from the session's in blocks.
+func (l *late) nextXid(s *session) uint32 {
+	if l.xidsLeft == 0 {
+		l.xidsLeft = 1 << 12
+		l.xidNext = s.xid.Add(l.xidsLeft) - l.xidsLeft
+	}
+	l.xidsLeft--
+	l.xidNext++
+	return l.xidNext
 }
 
 func (s *session) sendLate() {
+	s.count.add(&s.late.batch)
 	if len(s.late.own) == 0 {
 		return
 	}
@@ -70,5 +91,5 @@ func (s *session) sendForeignLate() {
 	if err := s.late.target.out.put(s.late.foreign); err != nil {
 		s.late.target.shed(err)
 	}
-	s.late.foreign = s.late.foreign[:0]
+	s.late.foreign, s.late.target = s.late.foreign[:0], nil
 }

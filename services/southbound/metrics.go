@@ -29,7 +29,7 @@ func (c *counts) add(b *batchCounts) {
 // totals are the figures of the whole southbound.
 type totals struct {
 	over    counts // of sessions that are over
-	refused struct{ duplicate, tooMany, handshake atomic.Uint64 }
+	refused struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
 	shed    struct{ queue, away, unsendable atomic.Uint64 }
 }
 
@@ -58,7 +58,7 @@ func (t *totals) register(m figures, h *hub) {
 	sum("flow_mods_total", "Flow-mods sent.", func(c *counts) *atomic.Uint64 { return &c.flowMods })
 	sum("errors_total", "Error messages received.", func(c *counts) *atomic.Uint64 { return &c.errors })
 	sum("port_events_held_total", "Port-status messages held back because the port sent too many.", func(c *counts) *atomic.Uint64 { return &c.portEventsHeld })
-	for reason, n := range map[string]*atomic.Uint64{"duplicate": &t.refused.duplicate, "too_many": &t.refused.tooMany, "handshake": &t.refused.handshake} {
+	for reason, n := range map[string]*atomic.Uint64{"duplicate": &t.refused.duplicate, "elsewhere": &t.refused.elsewhere, "too_many": &t.refused.tooMany, "handshake": &t.refused.handshake} {
 		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
 	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable} {

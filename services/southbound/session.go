@@ -42,6 +42,7 @@ type session struct {
 	feature openflow.Features
 	desc    openflow.Desc
 	since   time.Time
+	counted bool // among the connections that were refused for a reason
 
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port

@@ -1,0 +1,167 @@
+package export
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"net"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"weft"
+	"weft/plan"
+)
+
+// gatewayName is the service that clients talk to, which wants a token from
+// them in containers.
+const gatewayName = "gateway"
+
+// openflowPort is the name of the ports at which switches connect.
+const openflowPort = "openflow"
+
+// settings are the keys that a plan sets of one service in one worker.
+type settings struct {
+	service string
+	keys    map[string]any
+}
+
+// settingsOf reads what the plan sets, the worker's own last.
+func settingsOf(p *plan.Plan, worker string, s *weft.Spec) (settings, error) {
+	all := settings{s.Name, map[string]any{}}
+	for _, section := range p.SettingsOf(worker) {
+		if section.Service != s.Name {
+			continue
+		}
+		var keys map[string]any
+		if err := yaml.Unmarshal(section.Text, &keys); err != nil {
+			return all, fmt.Errorf("settings of %s: %w", s.Name, err)
+		}
+		maps.Copy(all.keys, keys)
+	}
+	return all, nil
+}
+
+// secret reports a secret among the settings: files of an export are passed
+// on and checked in.
+func (s settings) secret() error {
+	if token, has := s.keys["token"]; has && token != "" {
+		return fmt.Errorf("%s.token is a secret, and would be readable in what is exported; take it out of the plan: containers get a token of their own from a file or Secret", s.service)
+	}
+	return nil
+}
+
+// listens returns the addresses under the key listen, as set or by default.
+func (s settings) listens(spec *weft.Spec) (list []string, byDefault []string) {
+	byDefault = defaultListens(spec.Config)
+	switch v := s.keys["listen"].(type) {
+	case string:
+		return []string{v}, byDefault
+	case []any:
+		for _, item := range v {
+			list = append(list, fmt.Sprint(item))
+		}
+		return list, byDefault
+	}
+	return byDefault, byDefault
+}
+
+// defaultListens returns what the key listen of a configuration is by default.
+func defaultListens(config weft.Config) []string {
+	v := reflect.Indirect(reflect.ValueOf(config))
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range v.NumField() {
+		if key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); key != "listen" {
+			continue
+		}
+		switch x := v.Field(i).Interface().(type) {
+		case string:
+			return []string{x}
+		case []string:
+			return x
+		}
+	}
+	return nil
+}
+
+// listen has a service of the unit listen at all addresses of its container,
+// at the ports of the plan.
+func (u *unit) listen(spec *weft.Spec, s settings) error {
+	list, byDefault := s.listens(spec)
+	if len(byDefault) == 0 {
+		return nil // it does not listen
+	}
+	several := strings.HasPrefix(byDefault[0], "tcp:") || strings.HasPrefix(byDefault[0], "unix:")
+	var addresses []string
+	for i, text := range list {
+		if strings.HasPrefix(text, "unix:") {
+			continue // a file that nobody outside the container sees
+		}
+		number, err := portOf(text)
+		if err == nil && number == 0 {
+			number, err = portOf(byDefault[min(i, len(byDefault)-1)])
+		}
+		if err != nil {
+			return fmt.Errorf("%s.listen: %q: want HOST:PORT", spec.Name, text)
+		}
+		name := spec.Name
+		if spec.Pipeline {
+			name = openflowPort
+		}
+		if len(addresses) > 0 {
+			name += "-" + strconv.Itoa(len(addresses)+1)
+		}
+		u.Ports = append(u.Ports, port{Name: name, Service: spec.Name, Number: number})
+		addresses = append(addresses, "0.0.0.0:"+strconv.Itoa(number))
+	}
+	if len(addresses) == 0 {
+		return fmt.Errorf("%s.listen: only sockets in the file system, which nobody outside a container sees; add an address such as %s", spec.Name, byDefault[0])
+	}
+	value := addresses[0]
+	if several {
+		for i := range addresses {
+			addresses[i] = "tcp:" + addresses[i]
+		}
+		b, err := json.Marshal(addresses)
+		if err != nil {
+			return err
+		}
+		value = string(b)
+	}
+	u.Set = append(u.Set, spec.Name+".listen="+value)
+	return nil
+}
+
+// portOf returns the port of HOST:PORT or tcp:HOST:PORT.
+func portOf(address string) (int, error) {
+	_, text, err := net.SplitHostPort(strings.TrimPrefix(address, "tcp:"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// cpuCount returns how many CPUs a list such as 0,2-3 has.
+func cpuCount(list string) int {
+	count := 0
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, _ := strings.Cut(strings.TrimSpace(part), "-")
+		from, err := strconv.Atoi(first)
+		if err != nil {
+			continue // the plan has been checked; empty is no list
+		}
+		to, err := strconv.Atoi(cmp.Or(last, first))
+		if err == nil {
+			count += to - from + 1
+		}
+	}
+	return count
+}
+
+func keys(m map[string]string) iter.Seq[string] { return maps.Keys(m) }

@@ -1,0 +1,306 @@
+package deploy
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// The form in which packet-ins travel between processes. A request is the
+// sending process (8 octets), the names of the stages ahead, and runs: packets
+// of one session that follow each other, behind a head with what they have in
+// common. What the far side can read from the frame itself is left out. An
+// answer has, for each packet in order, a verdict and the decision.
+
+// runHead is the length of a run's head: session, switch, time, and how many
+// packets follow (8, 8, 8 and 4 octets).
+const runHead = 28
+
+// The first octet of a packet says which of the optional parts it has.
+const (
+	packetBuffer   = 1 << iota // buffer id, 4 octets
+	packetLength               // length of the whole packet, where it was cut off, 2 octets
+	packetCookie               // 8
+	packetSrc                  // where the sender is, 12
+	packetDst                  // where the destination is, and its address, 18
+	packetPipeline             // physical port, metadata and tunnel, 4, 8 and 8
+	packetDecision             // the decision so far, behind its length, 4
+)
+
+var errFrame = errors.New("malformed packets from another process")
+
+// appendPacket appends a packet and the decision so far.
+func appendPacket(b []byte, in *flow.PacketIn, d *flow.Decision) ([]byte, error) {
+	if len(in.Data) > 0xffff {
+		return b, errors.New("packet-in of more than 65535 octets")
+	}
+	at := len(b)
+	k := &in.Key
+	b = append(b, 0, uint8(in.Reason)|uint8(in.Role)<<4, in.Table)
+	b = binary.LittleEndian.AppendUint32(b, uint32(k.InPort))
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(in.Data)))
+	var has uint8
+	if in.BufferID != flow.BufferNone {
+		has |= packetBuffer
+		b = binary.LittleEndian.AppendUint32(b, in.BufferID)
+	}
+	if int(in.TotalLen) != len(in.Data) {
+		has |= packetLength
+		b = binary.LittleEndian.AppendUint16(b, in.TotalLen)
+	}
+	if in.Cookie != 0 {
+		has |= packetCookie
+		b = binary.LittleEndian.AppendUint64(b, uint64(in.Cookie))
+	}
+	if in.Src != (flow.Location{}) {
+		has |= packetSrc
+		b = appendLocation(b, in.Src)
+	}
+	if in.Dst != (flow.Location{}) || in.DstMAC != (flow.MAC{}) {
+		has |= packetDst
+		b = append(appendLocation(b, in.Dst), in.DstMAC[:]...)
+	}
+	if uint64(k.InPhyPort)|k.Metadata|k.TunnelID != 0 {
+		has |= packetPipeline
+		b = binary.LittleEndian.AppendUint32(b, uint32(k.InPhyPort))
+		b = binary.LittleEndian.AppendUint64(b, k.Metadata)
+		b = binary.LittleEndian.AppendUint64(b, k.TunnelID)
+	}
+	b = append(b, in.Data...)
+	if !d.Empty() {
+		has |= packetDecision
+		start := len(b)
+		var err error
+		if b, err = d.AppendBinary(append(b, 0, 0, 0, 0)); err != nil {
+			return b[:at], err
+		}
+		binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	}
+	b[at] = has
+	return b, nil
+}
+
+func appendLocation(b []byte, l flow.Location) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, uint64(l.Switch)), uint32(l.Port))
+}
+
+func (r *cursor) location() flow.Location {
+	return flow.Location{Switch: flow.DPID(r.uint64()), Port: flow.Port(r.uint32())}
+}
+
+// packet reads a packet into in, whose Data then points into the request, and
+// the decision so far into d. The switch and the time are of the run.
+func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
+	head := r.take(9)
+	if head == nil {
+		return errFrame
+	}
+	has, k := head[0], &in.Key
+	in.Reason, in.Role, in.Table = flow.Reason(head[1]&15), flow.PortRole(head[1]>>4), head[2]
+	port := flow.Port(binary.LittleEndian.Uint32(head[3:]))
+	n := binary.LittleEndian.Uint16(head[7:])
+	in.BufferID, in.TotalLen, in.Cookie = flow.BufferNone, n, 0
+	in.Src, in.Dst, in.DstMAC = flow.Location{}, flow.Location{}, flow.MAC{}
+	if has&packetBuffer != 0 {
+		in.BufferID = r.uint32()
+	}
+	if has&packetLength != 0 {
+		in.TotalLen = r.uint16()
+	}
+	if has&packetCookie != 0 {
+		in.Cookie = flow.Cookie(r.uint64())
+	}
+	if has&packetSrc != 0 {
+		in.Src = r.location()
+	}
+	if has&packetDst != 0 {
+		in.Dst = r.location()
+		copy(in.DstMAC[:], r.take(6))
+	}
+	k.InPort, k.InPhyPort, k.Metadata, k.TunnelID = port, 0, 0, 0
+	if has&packetPipeline != 0 {
+		k.InPhyPort, k.Metadata, k.TunnelID = flow.Port(r.uint32()), r.uint64(), r.uint64()
+	}
+	in.Data = r.take(uint64(n))
+	if in.Parsed = !packet.ParseEthernet(in.Data, k); in.Parsed {
+		packet.Parse(in.Data, k) // too short for any; leaves nothing of the last
+	}
+	d.Reset()
+	if has&packetDecision != 0 {
+		decision := r.take(uint64(r.uint32()))
+		if r.err == nil {
+			return d.UnmarshalBinary(decision)
+		}
+	}
+	return r.err
+}
+
+// parcel is packets on their way through the same stages: a request under
+// construction, and what has become of each packet.
+type parcel struct {
+	rest    []string // the stages that they have before them
+	data    []byte   // the request
+	head    int      // length of the request's head
+	run     int      // where the last run's head is in data
+	records []record
+}
+
+// record is one packet of a parcel, and what has become of it.
+type record struct {
+	walk       *walk // of this process; nil if the packet came from another
+	run        int   // where the head of its run is in the parcel's data
+	start, end int   // where it is there
+	hash       uint32
+	verdict    flow.Verdict
+	done       bool
+	since      int64  // when it came into this process, ns
+	decision   []byte // encoded; empty for none
+}
+
+// begin makes an empty parcel ready for packets.
+func (p *parcel) begin(process uint64, rest []string) {
+	p.rest = rest
+	b := binary.LittleEndian.AppendUint64(p.data[:0], process)
+	b = append(b, byte(len(rest)))
+	for _, name := range rest {
+		b = appendBytes(b, []byte(name))
+	}
+	p.data, p.head, p.run = b, len(b), -1
+}
+
+// empty reports whether the parcel has no packets.
+func (p *parcel) empty() bool { return len(p.records) == 0 }
+
+// reset empties a parcel and keeps its memory.
+func (p *parcel) reset() {
+	clear(p.records) // of pointers
+	p.rest, p.data, p.records = nil, p.data[:0], p.records[:0]
+}
+
+// add appends a packet of a session, and the decision so far.
+func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision, now int64) error {
+	b := p.data
+	if p.run < 0 || binary.LittleEndian.Uint64(b[p.run:]) != session || int64(binary.LittleEndian.Uint64(b[p.run+16:])) != in.Time {
+		p.run = len(b)
+		b = binary.LittleEndian.AppendUint64(b, session)
+		b = binary.LittleEndian.AppendUint64(b, uint64(in.Switch))
+		b = binary.LittleEndian.AppendUint64(b, uint64(in.Time))
+		b = append(b, 0, 0, 0, 0)
+	}
+	start := len(b)
+	b, err := appendPacket(b, in, d)
+	if err != nil {
+		p.data = b
+		return err
+	}
+	binary.LittleEndian.PutUint32(b[p.run+24:], binary.LittleEndian.Uint32(b[p.run+24:])+1)
+	p.data = b
+	n := len(p.records)
+	if n < cap(p.records) {
+		p.records = p.records[:n+1]
+	} else {
+		p.records = append(p.records, record{})
+	}
+	r := &p.records[n]
+	r.walk, r.run, r.start, r.end, r.hash, r.since = w, p.run, start, len(b), flowHash(&in.Key), now
+	r.done, r.decision = false, nil
+	return nil
+}
+
+// join appends the packets of another parcel with the same stages ahead.
+func (p *parcel) join(q *parcel) {
+	shift := len(p.data) - q.head
+	p.data = append(p.data, q.data[q.head:]...)
+	from := len(p.records)
+	p.records = append(p.records, q.records...)
+	for i := from; i < len(p.records); i++ {
+		r := &p.records[i]
+		r.run, r.start, r.end = r.run+shift, r.start+shift, r.end+shift
+	}
+	if q.run >= 0 {
+		p.run = q.run + shift
+	}
+}
+
+// request returns the request for some of the packets.
+func (p *parcel) request(list []int) []byte {
+	if len(list) == len(p.records) {
+		return p.data
+	}
+	b := append(make([]byte, 0, len(p.data)), p.data[:p.head]...)
+	run, at := -1, 0
+	for _, i := range list {
+		r := &p.records[i]
+		if r.run != run {
+			run, at = r.run, len(b)
+			b = append(b, p.data[run:run+24]...)
+			b = append(b, 0, 0, 0, 0)
+		}
+		b = append(b, p.data[r.start:r.end]...)
+		binary.LittleEndian.PutUint32(b[at+24:], binary.LittleEndian.Uint32(b[at+24:])+1)
+	}
+	return b
+}
+
+// hasDecision, in the octet of a verdict in an answer, says that a decision
+// follows behind its length.
+const hasDecision = 0x80
+
+// undecided, in place of a verdict, says that a packet has been held for too
+// long further on.
+const undecided flow.Verdict = 0x7f
+
+// appendVerdict appends a packet's part of an answer.
+func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision) ([]byte, error) {
+	if d.Empty() {
+		return append(b, byte(v)), nil
+	}
+	at := len(b)
+	b, err := d.AppendBinary(append(b, byte(v)|hasDecision, 0, 0, 0, 0))
+	if err == nil {
+		binary.LittleEndian.PutUint32(b[at+1:], uint32(len(b)-at-5))
+	}
+	return b, err
+}
+
+// answered reads an answer to some of the packets, whose memory it keeps.
+func (p *parcel) answered(answer []byte, list []int) error {
+	if len(answer) == 0 || answer[0] != answerOK {
+		return errNotHere
+	}
+	r := cursor{b: answer[1:]}
+	for _, i := range list {
+		verdict := r.uint8()
+		var decision []byte
+		if verdict&hasDecision != 0 {
+			decision = r.take(uint64(r.uint32()))
+		}
+		if r.err != nil {
+			return r.err
+		}
+		if v := flow.Verdict(verdict &^ hasDecision); v != undecided {
+			rec := &p.records[i]
+			rec.verdict, rec.decision, rec.done = v, decision, true
+		}
+	}
+	return nil
+}
+
+// all returns the numbers of all packets.
+func (p *parcel) all(list []int) []int {
+	list = slices.Grow(list[:0], len(p.records))
+	for i := range p.records {
+		list = append(list, i)
+	}
+	return list
+}
+
+// flowHash is the same for both directions of a pair of addresses.
+func flowHash(k *flow.Key) uint32 {
+	h := (k.EthSrc.Uint64() + k.EthDst.Uint64()) ^ uint64(k.VLAN)<<48
+	h *= 0x9e3779b97f4a7c15
+	return uint32(h >> 32)
+}

@@ -1,0 +1,5 @@
+package test
+
+import "testing"
+
+func (f *faults) partitioned(t *testing.T, transport string) {}

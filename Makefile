@@ -2,13 +2,14 @@
 # make demo    build, then show it at work on a network of real switches
 # make test    everything for real, the lab included
 # make check   what make test begins with: generated code, format, linters
+# make image   build the container image weft, for what weft export writes
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
 BUF_VERSION := 1.75.0
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test check generate generated profile
+.PHONY: setup build demo test check image generate generated profile
 
 setup:
 	.ci/setup
@@ -22,17 +23,22 @@ demo: setup build
 test: setup check
 	go test -timeout 14m ./...
 
+image:
+	deploy/images/build
+
 check: generated
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
 	go vet ./...
 	go tool staticcheck ./...
 
-# The generated code of api/, from its .proto files.
+# The generated code of api/, from its .proto files, and what the Python package
+# knows of them.
 generate: node_modules/.bin/buf
 	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate
+	go test ./deploy/outside -run TestDescriptors -update >/dev/null
 
 generated: generate
-	@git diff --exit-code --stat -- api || { echo "api/ is not what its .proto files generate; commit what make generate has written"; exit 1; }
+	@git diff --exit-code --stat -- api sdk/python/src/weft/api.binpb || { echo "api/ or sdk/python/ is not what the .proto files generate; commit what make generate has written"; exit 1; }
 
 node_modules/.bin/buf:
 	npm install --no-save --no-audit --no-fund --loglevel=error @bufbuild/buf@$(BUF_VERSION)

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -37,11 +38,40 @@ func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error)
 	if s.worker.wire != nil {
 		return s.callEncoded(ctx, to, req)
 	}
+	if s.worker.node != nil && !to.ready(ctx, s) {
+		return s.worker.node.call(ctx, s, m, req)
+	}
 	resp, err := to.answer(ctx, req)
 	if err != nil {
+		if s.worker.node != nil && s.ctx.Err() == nil && to.server.leaving() {
+			return s.worker.node.call(ctx, s, m, req) // its successor will know
+		}
 		return nil, apiError(err)
 	}
 	return resp, nil
+}
+
+// ready waits until the server is set up, unless it is one of those that the
+// caller is set up with. It returns false if the server has ended or ctx has.
+func (m *method) ready(ctx context.Context, caller *service) bool {
+	if caller != nil && m.server.group == caller.group {
+		return !m.server.leaving()
+	}
+	select {
+	case <-m.server.group.started:
+		return !m.server.leaving()
+	default:
+	}
+	timer := time.NewTimer(callPatience)
+	defer timer.Stop()
+	select {
+	case <-m.server.group.started:
+		return true
+	case <-m.server.ended:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
 }
 
 // answer runs the handler, twice if the worker says so.

@@ -10,6 +10,7 @@ import (
 
 	"weft"
 	"weft/flow"
+	"weft/plan"
 )
 
 // crossing carries packet-ins to stages in other processes, and takes in those
@@ -23,10 +24,10 @@ type crossing struct {
 	node  *Node
 	lanes [laneCount]lane
 	last  atomic.Uint64 // session
+	turn  atomic.Uint32 // of the replicas
 
-	mu       sync.Mutex // guards what follows
-	sessions map[uint64]*walk
-	visits   map[visitor]*visit
+	mu     sync.Mutex // guards what follows
+	visits map[visitor]*visit
 
 	carried, retried         weft.Counter
 	shedHeld, shedFull, lost weft.Counter
@@ -44,7 +45,7 @@ const (
 )
 
 func newCrossing(n *Node) *crossing {
-	c := &crossing{node: n, sessions: map[uint64]*walk{}, visits: map[visitor]*visit{}}
+	c := &crossing{node: n, visits: map[visitor]*visit{}}
 	m := &metrics{n.worker.registry, "deploy"}
 	c.carried = m.Counter("packets_carried_total", "Packet-ins that stages in other processes have dealt with.")
 	c.retried = m.Counter("packets_retried_total", "Packet-ins sent again, because the process that they were sent to gave no answer.")
@@ -63,21 +64,6 @@ func newCrossing(n *Node) *crossing {
 		c.lanes[i].init(c)
 	}
 	return c
-}
-
-// number makes a session known and returns its number.
-func (c *crossing) number(w *walk) uint64 {
-	session := c.last.Add(1)
-	c.mu.Lock()
-	c.sessions[session] = w
-	c.mu.Unlock()
-	return session
-}
-
-func (c *crossing) forget(session uint64) {
-	c.mu.Lock()
-	delete(c.sessions, session)
-	c.mu.Unlock()
 }
 
 func (c *crossing) lane(session uint64) *lane { return &c.lanes[session%laneCount] }
@@ -139,6 +125,7 @@ func (l *lane) send(p *parcel) {
 	defer l.mu.Unlock()
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
 		l.crossing.shedFull.Add(float64(len(p.records)))
+		p.back()
 		l.recycle(p)
 		return
 	}
@@ -198,6 +185,7 @@ func (l *lane) run(ctx context.Context) {
 			l.crossing.pass(ctx, p)
 			l.deliver(p, &d)
 			l.count.Add(int64(-len(p.records)))
+			p.back()
 			l.mu.Lock()
 			l.recycle(p)
 			l.mu.Unlock()
@@ -282,16 +270,29 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 // is not done afterwards has been held for too long.
 func (c *crossing) pass(ctx context.Context, p *parcel) {
 	left := p.all(nil)
-	for attempt := 0; len(left) > 0 && ctx.Err() == nil; attempt++ {
+	sent := false
+	for len(left) > 0 && ctx.Err() == nil {
 		v := c.node.view.Load()
 		targets := c.targets(v, p.rest[0])
+		if len(targets) == 0 {
+			if policy := c.policy(v, p.rest[0]); policy != plan.AbsentHold {
+				if err := c.without(ctx, p, left, policy); err != nil {
+					c.node.log.Error("packet-ins cannot be passed on", "error", err)
+				}
+				return
+			}
+		}
 		if len(targets) > 0 {
-			if attempt > 0 {
+			if sent {
 				c.retried.Add(float64(len(left)))
 			}
-			c.scatter(ctx, v, p, left, targets, attempt)
+			c.scatter(ctx, v, p, left, targets)
+			sent = true
 			if left = undone(p, left); len(left) == 0 {
 				return
+			}
+			if n := len(c.targets(v, p.rest[0])); n > 0 && n < len(targets) {
+				continue // one has turned out to be gone: the others are asked at once
 			}
 		}
 		if c.node.pause(ctx, v, time.Now().Add(time.Hour)) != nil {
@@ -314,30 +315,30 @@ func (c *crossing) targets(v *view, stage string) []*target {
 			list = append(list, t)
 		}
 	}
-	return usableFirst(list)
+	return usable(list)
 }
 
 // scatter shares packets out among instances and waits for all answers.
-func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, targets []*target, attempt int) {
+func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, targets []*target) {
 	if len(targets) == 1 {
 		c.send(ctx, p, list, targets[0])
 		return
 	}
 	shares := make([][]int, len(targets))
 	balance := c.node.balanceOf(v, targets[0])
-	round := uint32(c.last.Load()) + uint32(attempt)
-	if balance == "round-robin" {
-		round = uint32(c.last.Add(1))
+	var round uint32
+	if balance == plan.BalanceRoundRobin {
+		round = c.turn.Add(1)
 	}
 	for _, i := range list {
 		r := &p.records[i]
 		var at int
 		switch balance {
-		case "round-robin": // a flow's packets within the parcel stay together
+		case plan.BalanceRoundRobin: // a flow's packets within the parcel stay together
 			at = int((r.hash + round) % uint32(len(targets)))
-		case "least":
+		case plan.BalanceLeast:
 			at = leastBusy(targets)
-		case "switch":
+		case plan.BalanceSwitch:
 			at = int(binary.LittleEndian.Uint64(p.data[r.run:]) % uint64(len(targets)))
 		default:
 			at = int(uint64(r.hash) * uint64(len(targets)) >> 32)

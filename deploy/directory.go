@@ -33,6 +33,7 @@ type Entry struct {
 	Addresses   map[string]string // where it listens, by transport
 	Generation  uint64            // of the plan that it has carried out
 	Services    []ServiceState
+	Apps        []AppState // that are attached to it
 }
 
 // ServiceState is one service of a process.

@@ -180,6 +180,13 @@ func (p *parcel) reset() {
 	p.rest, p.data, p.records = nil, p.data[:0], p.records[:0]
 }
 
+// back takes the packets off those that are away.
+func (p *parcel) back() {
+	for i := range p.records {
+		p.records[i].walk.away.Add(-1)
+	}
+}
+
 // add appends a packet of a session, and the decision so far.
 func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision, now int64) error {
 	b := p.data

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -93,6 +94,7 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 		}
 		if kind == outTold {
 			in.toldMu.Lock()
+			maps.DeleteFunc(in.told, func(k told, _ bool) bool { return k.service == s.spec.Name && k.epoch != epoch })
 			in.told[told{s.spec.Name, epoch, sub.name}] = true
 			in.toldMu.Unlock()
 			continue
@@ -213,7 +215,7 @@ func (f *facts) published(old, new *Entry) {
 				continue
 			}
 		}
-		time.AfterFunc(withdrawAfter, func() { f.sweep(s.Name, s.Epoch) })
+		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(s.Name, s.Epoch) })
 	}
 }
 
@@ -227,6 +229,7 @@ func (f *facts) sweep(publisher string, epoch uint64) {
 	var list []gone
 	alive := f.n.runsOf(publisher) // those of other partitions, for a service of none
 	f.mu.Lock()
+	defer f.mu.Unlock() // what is told of it meanwhile comes behind
 	for sub, m := range f.known {
 		if publisherOf(sub.name) != publisher {
 			continue
@@ -238,22 +241,26 @@ func (f *facts) sweep(publisher string, epoch uint64) {
 			}
 		}
 	}
-	f.mu.Unlock()
 	for _, g := range list {
 		for _, at := range *g.sub.subscribers.Load() {
 			at.service.inbox.announce()
-			at.service.enqueue(delivery{at, g.event})
+			at.service.inbox.putNow(delivery{at, g.event})
 		}
 	}
 }
 
-// runsOf returns the epochs of all runs of a service in the directory.
+// runsOf returns the epochs of all runs of a service that have not died.
 func (n *Node) runsOf(service string) map[uint64]bool {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	entries, peers := maps.Clone(n.entries), maps.Clone(n.peers)
+	n.mu.Unlock()
 	epochs := map[uint64]bool{}
-	for _, e := range n.entries {
-		if s := e.service(service); s != nil {
+	for process, e := range entries {
+		s := e.service(service)
+		if s == nil {
+			continue
+		}
+		if p := peers[process]; p == nil || !p.dead(context.Background()) {
 			epochs[s.Epoch] = true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,9 +123,11 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 		if !expected[name] {
 			alive = "draining"
 		}
+		w.Apps = e.told()
 		p := peers[name]
 		if p == nil {
 			if name == n.config.Process {
+				w.Apps = n.apps.list()
 				w.State = alive
 			}
 			continue
@@ -133,9 +136,10 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			ctx, cancel := context.WithTimeout(ctx, stallPing)
 			defer cancel()
 			began := time.Now()
-			_, err := p.request(ctx, PingMethod, nil)
+			sign, err := p.request(ctx, PingMethod, nil)
 			switch {
 			case err == nil:
+				w.Apps = readSign(sign)
 				w.State, w.AnswerUs = alive, uint64(time.Since(began).Microseconds())
 			case errors.Is(ctx.Err(), context.DeadlineExceeded):
 				w.State = "unresponsive"
@@ -197,20 +201,31 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	return resp, nil
 }
 
-// CheckPlan reports what is wrong with a plan, the settings of its services
-// included.
+// CheckPlan reports everything that is wrong with a plan, the settings of its
+// services included, each on a line of its own that begins with the place in
+// what the plan was read from.
 func CheckPlan(p *plan.Plan, specs []weft.Spec) error {
 	errs := []error{p.Check(specs)}
-	seen := map[string]bool{}
+	seen := map[string]bool{} // what is wrong with config: is so in each worker
+	add := func(err error) {
+		if err == nil {
+			return
+		}
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			if !seen[line] {
+				seen[line] = true
+				errs = append(errs, errors.New(line))
+			}
+		}
+	}
 	for _, w := range p.Workers {
 		s := &Settings{}
 		for _, section := range p.SettingsOf(w.Name) {
-			errs = append(errs, s.Add(section.Service, fmt.Sprintf("plan %s, settings of %s", p.Name, section.Service), section.Text))
+			if slices.ContainsFunc(specs, func(x weft.Spec) bool { return x.Name == section.Service && x.Config != nil }) { // of others, Check has told
+				add(s.Add(section.Service, p.Source(), section.Located()))
+			}
 		}
-		if err := s.check(specs); err != nil && !seen[err.Error()] {
-			seen[err.Error()] = true
-			errs = append(errs, err)
-		}
+		add(s.check(specs))
 	}
 	return errors.Join(errs...)
 }

@@ -14,8 +14,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
 
 	"weft"
+	"weft/api"
+	"weft/deploy/outside"
 	"weft/plan"
 	"weft/transport"
 )
@@ -55,13 +58,15 @@ type Override string
 const (
 	callPatience    = 10 * time.Second       // a call for a service that is away
 	holdMax         = 10 * time.Second       // a packet-in for a stage that is away
+	redialMost      = 200 * time.Millisecond // ... and if it fails again, less often, to this
 	syncPatience    = 3 * time.Second        // a starting service for what publishers retain
 	successionWait  = 10 * time.Second       // a service that is to move for its new place
-	withdrawAfter   = 10 * time.Second       // what a restarted publisher has not told again is gone
+	withdrawLate    = 10 * time.Second       // what a restarted publisher has not told again is gone
 	redialAfter     = 20 * time.Millisecond  // a peer that could not be reached is tried again
 	stallAfter      = 400 * time.Millisecond // an answer that takes longer makes us ask whether the peer lives
 	stallPing       = 400 * time.Millisecond // and it has so long to say so
 	reconcilePeriod = 250 * time.Millisecond
+	leaveTime       = 5 * time.Second // to finish what is under way, and again to take the entry out
 )
 
 // Node is a process that takes part in a plan: it runs the services that the
@@ -72,14 +77,20 @@ type Node struct {
 	directory *Directory
 	log       *slog.Logger
 	self      uint64 // incarnation
-	listener  io.Closer
-	crossing  *crossing
-	inlets    inlets
-	facts     facts
+	// withdrawAfter is how long a restarted publisher has to tell again what it
+	// told before.
+	withdrawAfter time.Duration
+	waiting       bool // reconcile has left something for later
+	crossing      *crossing
+	inlets        inlets
+	facts         facts
+	apps          apps
+	taps          tapList // to observers
 
 	view    atomic.Pointer[view]
 	changed chan struct{} // something that reconcile looks at has changed
 
+	telling sync.Mutex // held while our entry is put into the directory
 	mu      sync.Mutex // guards what follows
 	current *Current
 	entries map[string]*Entry // of all processes, by name
@@ -87,6 +98,9 @@ type Node struct {
 	outlets map[string]*outlet
 	entry   Entry     // our own
 	since   time.Time // when the current plan came
+
+	left      bool // it takes no part any more
+	successor bool // another run of it is in the directory
 }
 
 // view is who is where now. It is replaced, never written to; next is closed
@@ -108,7 +122,12 @@ type target struct {
 
 // Join makes a Node. Run then runs it.
 func Join(ctx context.Context, c NodeConfig) (*Node, error) {
-	if err := CheckSpecs(c.Specs); err != nil {
+	overrides := &Settings{}
+	errs := []error{CheckSpecs(c.Specs)}
+	for _, o := range c.Settings {
+		errs = append(errs, overrides.Set(string(o)))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	if c.Log == nil {
@@ -121,12 +140,13 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n := &Node{
 		config: c, directory: d, log: c.Log, self: uint64(time.Now().UnixNano()),
 		entries: map[string]*Entry{}, peers: map[string]*peer{}, outlets: map[string]*outlet{},
-		changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), withdrawAfter: withdrawLate,
 	}
 	n.worker = newWorker(Config{Store: c.Store, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
 	n.worker.node = n
 	n.crossing = newCrossing(n)
 	n.facts.n = n
+	n.apps.init(n)
 	n.view.Store(&view{routes: map[string][]*target{}, next: make(chan struct{})})
 	return n, nil
 }
@@ -168,22 +188,23 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.crossing.run(life) })
 	select {
 	case <-settled:
+		return errors.Join(n.reconcileUntil(ctx, watching), n.leave(life))
 	case err := <-watching:
-		return err
+		return errors.Join(err, n.leave(life))
 	case <-ctx.Done():
-		return nil
+		return n.leave(life)
 	}
-	failure := n.reconcileUntil(ctx, watching)
-	return errors.Join(failure, n.leave(life))
 }
 
 // reconcileUntil does what the plan wants until ctx ends or something fails.
 func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error {
-	tick := time.NewTicker(reconcilePeriod)
-	defer tick.Stop()
 	for {
 		if err := n.reconcile(ctx); err != nil && ctx.Err() == nil {
 			return err
+		}
+		var again <-chan time.Time // for what no change of the directory announces
+		if n.waiting {
+			again = time.After(reconcilePeriod)
 		}
 		select {
 		case <-ctx.Done():
@@ -199,35 +220,44 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 			}
 			return nil
 		case <-n.changed:
-		case <-tick.C:
+		case <-again:
 		}
 	}
 }
 
 // leave stops all services, last started first, and takes the entry out.
 func (n *Node) leave(ctx context.Context) error {
+	n.apps.close()
 	var errs []error
 	n.mu.Lock()
+	n.setTaps(plan.Instance{})
 	for i := range n.entry.Services {
 		n.entry.Services[i].State = StateDraining
 	}
 	n.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	stop, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	errs = append(errs, n.announce(ctx))
+	errs = append(errs, n.announce(stop))
 	for _, s := range slices.Backward(n.worker.tables.Load().services) {
-		errs = append(errs, n.stopService(ctx, s))
+		errs = append(errs, n.stopService(stop, s))
 	}
 	n.mu.Lock()
-	for _, o := range n.outlets {
-		defer o.close()
-	}
-	peers := maps.Clone(n.peers)
+	n.left = true
+	outlets, peers := maps.Clone(n.outlets), maps.Clone(n.peers)
+	successor := n.successor
 	n.mu.Unlock()
+	for _, o := range outlets {
+		o.close()
+	}
 	for _, p := range peers {
 		p.close()
 	}
-	return errors.Join(append(errs, n.directory.Remove(ctx, n.config.Process))...)
+	if successor {
+		return errors.Join(errs...)
+	}
+	remove, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	return errors.Join(append(errs, n.directory.Remove(remove, n.config.Process))...)
 }
 
 // specs returns the declarations of the services of the plan in force.
@@ -254,12 +284,25 @@ func (n *Node) spec(name string) *weft.Spec {
 
 // announce puts our entry into the directory.
 func (n *Node) announce(ctx context.Context) error {
+	n.telling.Lock() // so that what is told later is what is
+	defer n.telling.Unlock()
 	n.mu.Lock()
 	e := n.entry
 	e.Services = slices.Clone(e.Services)
 	n.mu.Unlock()
-	if err := n.directory.put(ctx, &e); err != nil {
-		return fmt.Errorf("tell the other processes of this one: %w", err)
+	for pause := redialAfter; ; pause = min(2*pause, time.Second) {
+		err := n.directory.put(ctx, &e)
+		if err == nil {
+			break
+		}
+		if kind := api.KindOf(err); ctx.Err() != nil || kind != codes.Unavailable && kind != codes.DeadlineExceeded {
+			return fmt.Errorf("tell the other processes of this one: %w", err)
+		}
+		n.log.Warn("the other processes cannot be told of this one now; trying again", "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
 	}
 	n.entryChanged(e.Process, &e) // without waiting for the echo
 	return nil
@@ -283,12 +326,19 @@ func (n *Node) setState(s *service, state string) {
 
 // planChanged takes a plan that has come into force.
 func (n *Node) planChanged(c *Current, err error) {
+	if err == nil {
+		mine, _ := c.instanceOf(n.config.Process)
+		var s *Settings
+		if s, err = n.settings(c, mine); err == nil {
+			err = s.check(n.config.Specs)
+		}
+	}
 	if err != nil {
 		n.log.Error("the plan in force is of no use to this process; it keeps the one that it has", "error", err)
 		return
 	}
 	n.mu.Lock()
-	if n.current == nil || c.Generation > n.current.Generation {
+	if !n.left && (n.current == nil || c.Generation > n.current.Generation) {
 		n.current, n.since = c, time.Now()
 		n.rebuild()
 	}
@@ -300,14 +350,24 @@ func (n *Node) planChanged(c *Current, err error) {
 func (n *Node) entryChanged(process string, e *Entry) {
 	n.mu.Lock()
 	old := n.entries[process]
-	if process == n.config.Process && (e == nil || e.Incarnation != n.self) {
+	if n.left {
 		n.mu.Unlock()
-		return // of an earlier run of ours
+		return
+	}
+	if process == n.config.Process && (e == nil || e.Incarnation != n.self) {
+		n.successor = e != nil && e.Incarnation > n.self
+		if e == nil { // somebody took us for dead
+			n.entry.Generation = 0 // so that we announce ourselves again
+		}
+		n.mu.Unlock()
+		n.wake()
+		return // of another run of ours
 	}
 	if e == nil {
 		delete(n.entries, process)
 	} else {
 		n.entries[process] = e
+		n.successor = n.successor && process != n.config.Process
 	}
 	if process != n.config.Process {
 		n.meet(process, e)
@@ -344,6 +404,11 @@ func (n *Node) rebuild() {
 		for _, s := range e.Services {
 			v.routes[s.Name] = append(v.routes[s.Name], &target{peer: p, instance: process, epoch: s.Epoch, state: s.State})
 		}
+		for _, a := range e.Apps {
+			if a.Kind == outside.Stage.String() {
+				v.routes[a.Name] = append(v.routes[a.Name], &target{peer: p, instance: process, epoch: a.Epoch, state: StateReady})
+			}
+		}
 	}
 	old := n.view.Swap(v)
 	close(old.next)
@@ -362,6 +427,7 @@ func (n *Node) rebuild() {
 			s.setReplicas(index, count)
 		}
 	}
+	n.setTaps(mine)
 	n.supply(v)
 }
 
@@ -374,5 +440,10 @@ func (n *Node) stopService(ctx context.Context, s *service) error {
 		time.Sleep(time.Millisecond)
 	}
 	n.flushOutlets(ctx)
-	return s.stop(n.worker.config.StopTimeout)
+	err := s.stop(n.worker.config.StopTimeout)
+	t := n.worker.tables.Load()
+	for _, p := range s.spec.Publishes { // what it has said since it was taken out
+		t.subjects[p.SubjectName()].forget()
+	}
+	return err
 }

@@ -25,7 +25,7 @@ type outlet struct {
 	mu      sync.Mutex // guards what follows
 	queue   []outEvent
 	bytes   int
-	number  uint64 // of the first in the queue
+	number  uint64 // of the first in the queue; above those of any outlet before this
 	lost    uint64 // events dropped since the last time that all was well
 	subs    map[string]*outSub
 	stopped bool
@@ -80,11 +80,11 @@ func (n *Node) supply(v *view) {
 	}
 	for process, p := range n.peers {
 		e := p.entry.Load()
-		if v.mine.Partition != "" && e.Partition != "" && e.Partition != v.mine.Partition {
-			continue
-		}
 		if o := n.outlets[process]; o != nil {
 			o.detach(e)
+		}
+		if v.mine.Partition != "" && e.Partition != "" && e.Partition != v.mine.Partition {
+			continue
 		}
 		for _, s := range e.Services {
 			if s.State == StateStarting || s.State == StateDraining {
@@ -97,7 +97,7 @@ func (n *Node) supply(v *view) {
 				}
 				o := n.outlets[process]
 				if o == nil {
-					o = &outlet{node: n, peer: p, number: 1, wake: make(chan struct{}, 1), stop: make(chan struct{}), subs: map[string]*outSub{}}
+					o = &outlet{node: n, peer: p, number: uint64(time.Now().UnixNano()), wake: make(chan struct{}, 1), stop: make(chan struct{}), subs: map[string]*outSub{}}
 					n.outlets[process] = o
 					go o.run()
 				}
@@ -265,10 +265,10 @@ func (o *outlet) run() {
 func (o *outlet) retell() {
 	o.mu.Lock()
 	lost := o.lost
-	var subs []*outSub
+	subs := map[*outSub][]*subject{}
 	if lost > 0 {
 		for _, at := range o.subs {
-			subs = append(subs, at)
+			subs[at] = slices.Clone(at.subjects)
 		}
 	}
 	o.mu.Unlock()
@@ -289,8 +289,8 @@ func (o *outlet) retell() {
 	o.lost = 0
 	o.mu.Unlock()
 	tables := o.node.worker.tables.Load()
-	for _, at := range subs {
-		for _, sub := range at.subjects {
+	for at, subjects := range subs {
+		for _, sub := range subjects {
 			sub.mu.Lock()
 			o.tell(sub, at, tables.source(sub.name))
 			sub.mu.Unlock()
@@ -366,16 +366,18 @@ func (o *outlet) close() {
 // flushOutlets waits, a moment, until what has been published is delivered.
 func (n *Node) flushOutlets(ctx context.Context) {
 	n.mu.Lock()
-	outlets := make([]*outlet, 0, len(n.outlets))
+	var outlets []*outlet
 	for _, o := range n.outlets {
-		outlets = append(outlets, o)
+		if o.peer.usable() {
+			outlets = append(outlets, o)
+		}
 	}
 	n.mu.Unlock()
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		if !slices.ContainsFunc(outlets, func(o *outlet) bool {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			return len(o.queue) > 0
+			return len(o.queue) > 0 && o.peer.usable()
 		}) {
 			return
 		}

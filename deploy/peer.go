@@ -20,23 +20,26 @@ type peer struct {
 	entry atomic.Pointer[Entry] // of one incarnation
 
 	outstanding atomic.Int64
-	oldest      atomic.Int64 // when the request was sent that has waited longest, ns; 0 if none waits
 	stalled     atomic.Bool  // it does not answer, though its connection lasts
 	failed      atomic.Int64 // when it could not be reached last, ns; 0 if it was since
+	failures    atomic.Int64 // how often in a row
 
 	mu     sync.Mutex // guards what follows
 	conns  map[string]*link
 	closed bool
+	oldest time.Time // since when there has been no answer, though one is due; zero if none is
 }
 
 // link is a connection over one transport.
 type link struct {
 	transport string
-	ready     chan struct{} // closed when dialled
-	conn      transport.Conn
+	ready     chan struct{}  // closed when dialled
+	conn      transport.Conn // from then on, or err
 	err       error
-	users     int  // guarded by the peer's lock
-	retired   bool // to be closed when nobody uses it; guarded by the peer's lock
+
+	users   int  // guarded by the peer's lock, as are
+	retired bool // to be closed when nobody uses it
+	closed  bool
 }
 
 // meet keeps the peer of a process whose entry has changed; it is called with
@@ -59,15 +62,22 @@ func (n *Node) meet(process string, e *Entry) {
 	}
 }
 
-// dead reports whether nobody has been reached for a while.
-func (p *peer) dead() bool {
-	if failed := p.failed.Load(); failed != 0 && time.Since(time.Unix(0, failed)) < time.Minute {
-		ctx, cancel := context.WithTimeout(context.Background(), stallPing)
-		defer cancel()
-		_, err := p.request(ctx, PingMethod, nil)
-		return err != nil
+// dead reports whether nobody listens where the process did. One that only does
+// not answer may still be at work.
+func (p *peer) dead(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, stallPing)
+	defer cancel()
+	name := p.transportOf(PingMethod)
+	t, address := p.node.config.Transports[name], p.entry.Load().Addresses[name]
+	if t == nil || address == "" {
+		return false
 	}
-	return false
+	conn, err := t.Dial(ctx, address)
+	if err == nil {
+		_ = conn.Close() // nothing was sent
+		return false
+	}
+	return ctx.Err() == nil && transport.ErrorOf(err).Code == transport.Unavailable
 }
 
 // transportOf returns the transport by which a kind of request goes to the
@@ -151,10 +161,16 @@ func (p *peer) discard(l *link) {
 // the lock.
 func (p *peer) retire(l *link) {
 	l.retired = true
-	if l.users == 0 && l.conn != nil {
-		conn := l.conn
-		l.conn = nil
-		go conn.Close()
+	if l.users == 0 {
+		l.close()
+	}
+}
+
+// close ends a connection that is dialled; it is called with the peer's lock.
+func (l *link) close() {
+	if !l.closed && l.conn != nil {
+		l.closed = true
+		go l.conn.Close()
 	}
 }
 
@@ -162,18 +178,25 @@ func (p *peer) release(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l.users--; l.retired {
-		p.retire(l)
+		select {
+		case <-l.ready:
+			p.retire(l)
+		default: // hangUp waits for it
+		}
 	}
 }
 
 // request makes one request. Its errors are those of the connection: what the
 // other side has to say is in the answer.
 func (p *peer) request(ctx context.Context, method string, req []byte) ([]byte, error) {
-	wanted := p.transportOf(method)
+	wanted, began := p.transportOf(method), time.Now()
 	l, err := p.acquire(ctx, wanted)
 	if err != nil {
 		if ctx.Err() == nil {
-			p.failed.Store(time.Now().UnixNano())
+			p.fail()
+			if time.Since(began) > stallAfter {
+				p.stalled.Store(true) // until it answers watchPeers
+			}
 		}
 		return nil, err
 	}
@@ -182,14 +205,21 @@ func (p *peer) request(ctx context.Context, method string, req []byte) ([]byte, 
 	p.end()
 	if err == nil {
 		p.failed.Store(0)
+		p.failures.Store(0)
 		p.stalled.Store(false)
 	} else if transport.ErrorOf(err).Code == transport.Unavailable {
-		p.failed.Store(time.Now().UnixNano())
+		p.fail()
 		p.discard(l)
 	}
 	p.release(l)
 	p.retireUnwanted(wanted, method)
 	return resp, err
+}
+
+// fail takes down that the peer could not be reached.
+func (p *peer) fail() {
+	p.failed.Store(time.Now().UnixNano())
+	p.failures.Add(1)
 }
 
 // retireUnwanted closes connections of transports that the plan no longer
@@ -219,17 +249,27 @@ func (p *peer) retireUnwanted(wanted, method string) {
 // begin and end keep the time of the oldest request roughly: that of the first
 // since nothing was outstanding, moved on with every answer.
 func (p *peer) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.outstanding.Add(1) == 1 {
-		p.oldest.Store(time.Now().UnixNano())
+		p.oldest = time.Now()
 	}
 }
 
 func (p *peer) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.oldest = time.Now()
 	if p.outstanding.Add(-1) == 0 {
-		p.oldest.Store(0)
-	} else {
-		p.oldest.Store(time.Now().UnixNano())
+		p.oldest = time.Time{}
 	}
+}
+
+// slow reports whether the peer owes a sign of life.
+func (p *peer) slow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stalled.Load() || !p.oldest.IsZero() && time.Since(p.oldest) > stallAfter
 }
 
 // close ends all connections.
@@ -246,17 +286,16 @@ func (p *peer) hangUp() {
 	p.mu.Lock()
 	conns := p.conns
 	p.conns = map[string]*link{}
+	for _, l := range conns {
+		l.retired = true
+	}
 	p.mu.Unlock()
 	for _, l := range conns {
 		go func() {
 			<-l.ready
 			p.mu.Lock()
-			conn := l.conn
-			l.conn, l.retired = nil, true
-			p.mu.Unlock()
-			if conn != nil {
-				conn.Close()
-			}
+			defer p.mu.Unlock()
+			l.close()
 		}()
 	}
 }
@@ -275,8 +314,7 @@ func (n *Node) watchPeers(ctx context.Context) {
 		n.mu.Lock()
 		var slow []*peer
 		for _, p := range n.peers {
-			oldest := p.oldest.Load()
-			if p.stalled.Load() || oldest != 0 && time.Since(time.Unix(0, oldest)) > stallAfter {
+			if p.slow() {
 				slow = append(slow, p)
 			}
 		}
@@ -301,26 +339,17 @@ func (p *peer) check(ctx context.Context) {
 	}
 }
 
-// usable reports whether the peer is worth trying now.
+// usable reports whether the peer is worth trying now: one that could not be
+// reached is tried again after a pause that doubles.
 func (p *peer) usable() bool {
 	if p.stalled.Load() {
 		return false
 	}
 	failed := p.failed.Load()
-	return failed == 0 || time.Since(time.Unix(0, failed)) > redialAfter
+	return failed == 0 || time.Since(time.Unix(0, failed)) > min(redialAfter<<max(0, min(p.failures.Load()-1, 10)), redialMost)
 }
 
-// order puts targets that are worth trying first, keeping their order.
-func usableFirst(list []*target) []*target {
-	ok := func(t *target) bool { return t.peer == nil || t.peer.usable() }
-	if !slices.ContainsFunc(list, func(t *target) bool { return !ok(t) }) {
-		return list
-	}
-	out := make([]*target, 0, len(list))
-	for _, t := range list {
-		if ok(t) {
-			out = append(out, t)
-		}
-	}
-	return out
+// usable returns the targets that are worth trying, in their order.
+func usable(list []*target) []*target {
+	return slices.DeleteFunc(list, func(t *target) bool { return t.peer != nil && !t.peer.usable() })
 }

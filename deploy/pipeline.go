@@ -3,6 +3,7 @@ package deploy
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"weft"
 	"weft/flow"
@@ -23,8 +24,13 @@ type walk struct {
 	open    map[*service]weft.StageFunc
 	rest    []string // the stages from the first that is elsewhere
 	lane    *lane    // nil if none is
+	taps    []*tap   // to observers
 	parcel  *parcel  // what is to be sent to the rest; nil if there is nothing
 	at      int      // the stage that is at work
+
+	away atomic.Int64 // packets that are on their way through the rest
+	here int          // how many stages, of all, come before the rest
+	held bool         // more of them could be here, but for the packets that are away
 }
 
 // Pipeline opens every stage for one session of a switch and returns them as
@@ -36,7 +42,7 @@ func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 	}
 	w := &walk{owner: s, sw: sw, later: later}
 	if n := s.worker.node; n != nil {
-		w.session = n.crossing.number(w)
+		w.session = n.crossing.last.Add(1)
 	}
 	w.reopen()
 	return w
@@ -49,12 +55,23 @@ func (w *walk) reopen() {
 	worker := w.owner.worker
 	w.version = worker.version.Load()
 	t := worker.tables.Load()
+	if worker.node != nil {
+		w.taps = worker.node.taps.Load()
+	}
 	before := w.open
 	w.stages, w.owners, w.rest, w.lane, w.open = nil, nil, nil, nil, map[*service]weft.StageFunc{}
+	w.held = false
+	most := len(t.pipeline)
+	if !w.returned() { // no packet overtakes those that are away
+		most = w.here
+	}
+	w.here = len(t.pipeline)
 	for i, name := range t.pipeline {
 		s := t.service(name)
+		absent := s == nil || !s.serving.Load()
 		switch {
-		case worker.node != nil && (s == nil || !s.serving.Load()):
+		case worker.node != nil && (absent || i >= most):
+			w.here, w.held = i, !absent
 			w.rest, w.lane = t.pipeline[i:], worker.node.crossing.lane(w.session)
 			return
 		case s == nil:
@@ -73,10 +90,28 @@ func (w *walk) reopen() {
 	}
 }
 
+// returnTime is how long a session whose pipeline has changed waits for its
+// packets that are away; the stages that have come here meanwhile are passed by
+// if it is not enough.
+const returnTime = 10 * time.Millisecond
+
+// returned waits, a moment, until no packet is away.
+func (w *walk) returned() bool {
+	for end := time.Now().Add(returnTime); w.away.Load() > 0; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
 // Packet runs the stages that are here on a packet and sends it on to the rest.
 func (w *walk) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-	if w.version != w.owner.worker.version.Load() {
+	if w.version != w.owner.worker.version.Load() || w.held && w.away.Load() == 0 {
 		w.reopen()
+	}
+	for _, t := range w.taps {
+		t.put(w.session, in)
 	}
 	v := w.run(in, d)
 	if v == flow.Next && w.lane != nil {
@@ -116,6 +151,7 @@ func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if len(w.parcel.data) >= parcelFull {
 		w.Flush()
 	}
+	w.away.Add(1)
 	return flow.Away
 }
 
@@ -130,9 +166,6 @@ func (w *walk) Flush() {
 // Close ends the session.
 func (w *walk) Close() {
 	w.closed.Store(true)
-	if n := w.owner.worker.node; n != nil {
-		n.crossing.forget(w.session)
-	}
 }
 
 // openStage calls the open function that the service registered.

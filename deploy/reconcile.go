@@ -3,7 +3,8 @@ package deploy
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,14 +27,14 @@ func (n *Node) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting := false
+	n.waiting = false
 	for _, s := range slices.Backward(n.worker.tables.Load().services) {
 		wanted := slices.Contains(mine.Services, s.spec.Name)
 		if wanted && n.configured(s, settings) && n.entry.Partition == mine.Partition {
 			continue
 		}
 		if !wanted && !n.succeeded(s, current) && time.Since(since) < successionWait {
-			waiting = true
+			n.waiting = true
 			continue
 		}
 		if err := n.retire(ctx, s); err != nil {
@@ -58,24 +59,28 @@ func (n *Node) reconcile(ctx context.Context) error {
 	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.tables.Load().pipeline) {
 		n.worker.setPipeline(order)
 	}
+	n.mu.Lock()
+	entries := maps.Clone(n.entries)
+	n.mu.Unlock()
 	var specs []weft.Spec
 	for _, spec := range n.config.Specs {
 		switch {
 		case !slices.Contains(mine.Services, spec.Name) || n.worker.tables.Load().service(spec.Name) != nil:
-		case n.takenBy(&spec) != "":
-			waiting = true
+		case n.takenBy(ctx, current, &spec, entries) != "":
+			n.waiting = true
 		default:
 			specs = append(specs, spec)
 		}
 	}
 	if len(specs) > 0 {
-		if err := n.startServices(ctx, specs); err != nil || ctx.Err() != nil {
+		if err := n.startServices(ctx, current, specs); err != nil || ctx.Err() != nil || n.waiting {
 			return err
 		}
 		return n.reconcile(ctx) // the next may have become possible
 	}
+	n.apps.retell()
 	n.mu.Lock()
-	late := !waiting && n.entry.Generation != current.Generation
+	late := !n.waiting && n.entry.Generation != current.Generation
 	if late {
 		n.entry.Generation = current.Generation
 	}
@@ -102,7 +107,7 @@ func (n *Node) settings(c *Current, mine plan.Instance) (*Settings, error) {
 // configured reports whether a service runs with the given settings.
 func (n *Node) configured(s *service, settings *Settings) bool {
 	config, err := settings.configure(s.spec)
-	return err == nil && fmt.Sprintf("%+v", config) == fmt.Sprintf("%+v", s.config)
+	return err == nil && reflect.DeepEqual(config, s.config)
 }
 
 // pipelineOf returns the stages of a plan in order.
@@ -136,32 +141,49 @@ func (n *Node) succeeded(s *service, c *Current) bool {
 
 // takenBy returns the process in which a service still runs that must end there
 // before it starts here, empty if there is none.
-func (n *Node) takenBy(spec *weft.Spec) string {
+func (n *Node) takenBy(ctx context.Context, c *Current, spec *weft.Spec, entries map[string]*Entry) string {
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	mine, _ := n.current.instanceOf(n.config.Process)
-	for name, e := range n.entries {
+	peers := maps.Clone(n.peers)
+	n.mu.Unlock()
+	mine, _ := c.instanceOf(n.config.Process)
+	for name, e := range entries {
 		if name == n.config.Process || e.service(spec.Name) == nil {
 			continue
 		}
-		if e.Partition != "" && e.Partition != mine.Partition {
+		if e.Partition != "" && mine.Partition != "" && e.Partition != mine.Partition {
 			continue
 		}
 		if spec.Scale == weft.Any {
-			there, _ := n.current.instanceOf(name)
+			there, _ := c.instanceOf(name)
 			if e.Machine != n.entry.Machine || slices.Contains(there.Services, spec.Name) {
 				continue // it stays, or is on another machine: both may run
 			}
 		}
-		if p := n.peers[name]; p != nil && p.dead() {
+		if p := peers[name]; p != nil && p.dead(ctx) {
 			continue
 		}
 		return name
 	}
 	return ""
+}
+
+// beaten reports whether another process has begun one of the services, too,
+// which its plan, older or newer than ours, gives it. Both have announced it
+// before they look, so at least one of them gives way until the plans agree.
+func (n *Node) beaten(ctx context.Context, c *Current, specs []weft.Spec) bool {
+	list, err := n.directory.Entries(ctx)
+	if err != nil {
+		n.log.Warn("services wait: it is not known now whether they run elsewhere", "error", err)
+		return true
+	}
+	entries := map[string]*Entry{}
+	for _, e := range list {
+		entries[e.Process] = e
+	}
+	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return n.takenBy(ctx, c, &s, entries) != "" })
 }
 
 // retire stops a service whose place is elsewhere now.
@@ -172,6 +194,11 @@ func (n *Node) retire(ctx context.Context, s *service) error {
 		return err
 	}
 	if err := n.stopService(ctx, s); err != nil {
+		select {
+		case <-s.ended:
+		default:
+			return err // nobody else may run it as long as this process lives
+		}
 		n.log.Error("service has not stopped well", "service", s.spec.Name, "error", err)
 	}
 	n.setState(s, "")
@@ -180,7 +207,7 @@ func (n *Node) retire(ctx context.Context, s *service) error {
 
 // startServices starts services, lets them be told what others know, and
 // offers them to others.
-func (n *Node) startServices(ctx context.Context, specs []weft.Spec) error {
+func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec) error {
 	if err := n.worker.config.Settings.check(n.config.Specs); err != nil {
 		return err
 	}
@@ -193,6 +220,13 @@ func (n *Node) startServices(ctx context.Context, specs []weft.Spec) error {
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
+	}
+	if n.beaten(ctx, c, specs) {
+		n.waiting = true
+		for _, s := range g.services {
+			n.setState(s, "")
+		}
+		return n.announce(ctx)
 	}
 	n.worker.enter(g)
 	n.mu.Lock()

@@ -10,6 +10,7 @@ import (
 
 	"weft"
 	"weft/api"
+	"weft/deploy/outside"
 	"weft/transport"
 )
 
@@ -28,36 +29,46 @@ const (
 	answerNotHere = 2 // the service is not, or no longer, in this process
 )
 
-// call calls a method of a service in another process. It waits for one that
+// call calls a method of a service in another process, for a service of this
+// one or (from is nil) for somebody outside. It waits for one that
 // is away, and tries again elsewhere what did not come through: calls are
 // idempotent.
 func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
 	name := m.MethodName()
 	owner, _, _ := strings.Cut(name, ".")
-	data, err := weft.Encode(nil, req)
+	wire, caller := name, "somebody outside"
+	var data []byte
+	if from == nil {
+		wire, data = outsideMethod, appendBytes(nil, []byte(name))
+	} else {
+		caller = from.spec.Name
+	}
+	data, err := weft.Encode(data, req)
 	if err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the request of %s: %w", name, err)
 	}
 	deadline := time.Now().Add(callPatience)
 	var last error
-	for attempt := 0; ; attempt++ {
+	for {
 		v := n.view.Load()
 		if v.current != nil && !v.current.plan.Has(owner) {
-			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", from.spec.Name, name, owner)
+			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", caller, name, owner)
 		}
 		t := n.pick(v, owner)
 		if t != nil && t.peer == nil { // it has come here meanwhile
-			if local := n.worker.tables.Load().methods[name]; local != nil {
+			if local := n.worker.tables.Load().methods[name]; local != nil && local.ready(ctx, from) {
 				resp, err := local.answer(ctx, req)
-				if err != nil {
+				if err == nil {
+					return resp, nil
+				}
+				if !local.server.leaving() {
 					return nil, apiError(err)
 				}
-				return resp, nil
 			}
 			t = nil
 		}
 		if t != nil {
-			answer, err := t.peer.request(ctx, name, data)
+			answer, err := t.peer.request(ctx, wire, data)
 			if err == nil {
 				resp, here, err := readAnswer(m, answer)
 				if here {
@@ -71,7 +82,7 @@ func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) 
 			if ctx.Err() != nil {
 				return nil, apiError(ctx.Err())
 			}
-			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s cannot be reached (waited %v): %v", from.spec.Name, name, owner, callPatience, why(last))
+			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s cannot be reached (waited %v): %v", caller, name, owner, callPatience, why(last))
 		}
 	}
 }
@@ -170,13 +181,20 @@ func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	}
 	switch method {
 	case PingMethod:
-		return []byte{answerOK}, nil
+		return n.apps.sign(), nil
 	case metricsMethod:
 		return n.figures()
 	case eventsMethod:
 		return n.inlets.take(ctx, n, req)
 	case packetsMethod:
 		return n.crossing.packets(ctx, req)
+	case observeMethod:
+		return n.observed(ctx, req)
+	case outsideMethod:
+		r := cursor{b: req}
+		if method, req = string(r.bytes()), r.b; r.err != nil || outside.Internal(method) {
+			return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "%q is not to be called from outside", method)
+		}
 	}
 	m := n.worker.tables.Load().methods[method]
 	if m == nil {

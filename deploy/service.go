@@ -25,6 +25,7 @@ type service struct {
 	spec    *weft.Spec
 	config  any
 	epoch   uint64 // tells this run of the service from others: when it began, ns since 1970
+	prefix  string // of its buckets
 	log     *slog.Logger
 	metric  *metrics
 	inbox   *inbox
@@ -169,7 +170,7 @@ func (s *service) unkept() (errs []error) {
 
 // Bucket opens durable state.
 func (s *service) Bucket(name string) (weft.Bucket, error) {
-	b, err := s.worker.config.Store.Bucket(s.ctx, s.worker.config.StatePrefix+name)
+	b, err := s.worker.config.Store.Bucket(s.ctx, s.prefix+name)
 	if err != nil {
 		return nil, api.Errorf(codes.Unavailable, "open bucket %s: %w", name, err)
 	}
@@ -208,6 +209,16 @@ func (s *service) protect() (err error) {
 		return standIn(s.ctx, s)
 	}
 	return s.spec.Run(s.ctx, weft.NewEnv(s.spec, s, s.config, s.log, s.metric))
+}
+
+// leaving reports whether the service, which has been started, is being stopped.
+func (s *service) leaving() bool {
+	select {
+	case <-s.group.started:
+		return s.ctx.Err() != nil
+	default:
+		return false
+	}
 }
 
 // endedEarly says that the service's Run returned though nobody stopped it;

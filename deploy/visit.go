@@ -75,17 +75,23 @@ func (c *crossing) packets(ctx context.Context, request []byte) ([]byte, error) 
 	t := c.node.worker.tables.Load()
 	for _, name := range rest {
 		s := t.service(name)
-		if s == nil || !s.serving.Load() {
+		if s == nil {
+			break
+		}
+		s.busy.Add(1) // before looking, so that it does not stop meanwhile
+		defer s.busy.Add(-1)
+		if !s.serving.Load() {
 			break
 		}
 		here = append(here, s)
 	}
 	if len(here) == 0 {
+		if len(rest) > 0 {
+			if app := (*c.node.apps.stages.Load())[rest[0]]; app != nil {
+				return c.ask(ctx, app, process, rest, &r)
+			}
+		}
 		return []byte{answerNotHere}, nil
-	}
-	for _, s := range here {
-		s.busy.Add(1)
-		defer s.busy.Add(-1)
 	}
 	w := workbenches.Get().(*workbench)
 	defer func() {
@@ -113,7 +119,7 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 	var owners []*service
 	for len(r.b) > 0 {
 		session, sw := r.uint64(), flow.DPID(r.uint64())
-		at, count := int64(r.uint64()), r.uint32()
+		_, count := r.uint64(), r.uint32()
 		if r.err != nil {
 			return r.err
 		}
@@ -122,7 +128,7 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 		stages, owners = v.open(here, sw, stages[:0], owners[:0])
 		err := func() error {
 			defer v.mu.Unlock()
-			w.packet.Switch, w.packet.Time = sw, at
+			w.packet.Switch, w.packet.Time = sw, now // the sender's clock may be another
 			for range count {
 				if err := r.packet(&w.packet, &w.decision); err != nil {
 					return err

@@ -106,7 +106,7 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 		}
 		s := &service{
 			worker: w, group: g, spec: spec, config: config, epoch: uint64(time.Now().UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
-			log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
+			prefix: w.config.StatePrefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
 		}
 		s.number.Store(1) // the only one
 		s.replicas = &subscription{subject: &subject{name: "replicas"}, service: s}

@@ -58,7 +58,7 @@ func TestCommands(t *testing.T) {
 	if lines < 40 {
 		t.Errorf("only %d command lines found", lines)
 	}
-	for _, wrong := range []string{"weft get nothing", "weft get flows --swich 1", "weft trace 10.0.0.1", "weft path 1 2 3", "weft up now", "weft lab ping h1 h2 -c x"} {
+	for _, wrong := range []string{"weft get nothing", "weft get flows --swich 1", "weft trace 10.0.0.1", "weft path 1 2 3", "weft up split now", "weft lab ping h1 h2 -c x"} {
 		if parses(weft, commandLine(wrong)) == "" {
 			t.Errorf("%s passes", wrong)
 		}
@@ -148,10 +148,14 @@ func parses(weft string, args []string) string {
 		words = append(words, args[len(before)+1:]...)
 	}
 	least, most, group, optional := 0, 0, false, false
-	for _, w := range strings.Fields(string(m[1])) {
+	fields := strings.Fields(string(m[1]))
+	for i, w := range fields {
 		optional = optional || w[0] == '['
 		switch {
 		case w == "[flags]" || w == "--":
+		case strings.HasPrefix(w, "--") || i > 0 && takesValue[fields[i-1]]: // a flag that must be given
+		case w == "|": // what is before it, or else a flag
+			least--
 		case w == "[command]":
 			group = true
 		case !optional && w != strings.ToUpper(w):

@@ -84,7 +84,7 @@ func inYAML(v reflect.Value) string {
 		}
 		return "`" + s + "`"
 	}
-	if v.Kind() == reflect.String && v.Len() == 0 {
+	if (v.Kind() == reflect.String || v.Kind() == reflect.Map) && v.Len() == 0 {
 		return "none"
 	}
 	return fmt.Sprintf("`%v`", v.Interface())

@@ -153,24 +153,30 @@ func planDefault(v reflect.Value) string {
 // Type.Field.
 func planComments(t *testing.T) map[string]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "plan/plan.go"), nil, parser.ParseComments)
+	files, err := filepath.Glob(filepath.Join(root, "plan/*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	comments := map[string]string{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if st, ok := spec.Type.(*ast.StructType); ok {
-			for _, f := range st.Fields.List {
-				for _, name := range f.Names {
-					comments[spec.Name.Name+"."+name.Name] = f.Doc.Text()
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if st, ok := spec.Type.(*ast.StructType); ok {
+				for _, f := range st.Fields.List {
+					for _, name := range f.Names {
+						comments[spec.Name.Name+"."+name.Name] = f.Doc.Text()
+					}
 				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	return comments
 }

@@ -157,6 +157,9 @@ type Link struct {
 	Transport string
 }
 
+// Source returns where the plan was read from, as Parse was told.
+func (p *Plan) Source() string { return p.source }
+
 // Worker returns the worker of a name, nil if there is none.
 func (p *Plan) Worker(name string) *Worker {
 	if i := slices.IndexFunc(p.Workers, func(w Worker) bool { return w.Name == name }); i >= 0 {

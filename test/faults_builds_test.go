@@ -97,6 +97,7 @@ func (d *deployment) replace(w *watch, process string, p *testbed.Process, start
 		d.t.Fatal(err)
 	}
 	eventually(d.t, 15*time.Second, process+" ended", func() bool { return p.Ended() != nil })
+	o.gone = time.Now()
 	start()
 	o.to = time.Now()
 	o.pid = d.started[len(d.started)-1].PID()

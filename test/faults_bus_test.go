@@ -66,6 +66,8 @@ func (f *faults) externalRestarted(t *testing.T, transport string) {
 		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, 5*time.Second, "routing gone", func() bool { return d.pids()["routing"] != old })
+		o.gone = time.Now()
 	})
 	eventually(t, 10*time.Second, "routing started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
 	o.to = time.Now()
@@ -102,7 +104,7 @@ func (d *deployment) busKilled(w *watch, transport string, p *testbed.Process, a
 			if process == "routing" && len(meanwhile) > 0 {
 				continue // it has an outage of its own
 			}
-			w.note(outage{process: process, from: from, to: from, ready: ready, pid: pid})
+			w.note(outage{process: process, from: from, gone: from, to: from, ready: ready, pid: pid})
 		}
 	}
 }

@@ -56,14 +56,14 @@ func (d *deployment) kill(w *watch, process string) outage {
 		d.t.Fatal(err)
 	}
 	eventually(d.t, 10*time.Second, process+" gone", func() bool { return d.pids()[process] != old })
-	gone := time.Now()
+	o.gone = time.Now()
 	eventually(d.t, 10*time.Second, process+" started again", func() bool { o.pid = d.pids()[process]; return o.pid != 0 && o.pid != old })
 	var err error
 	if o.to, err = testbed.StartTime(o.pid); err != nil {
 		d.t.Fatal(err)
 	}
-	if o.to.Before(gone) { // it is known to a hundredth of a second
-		o.to = gone
+	if o.to.Before(o.gone) { // it is known to a hundredth of a second
+		o.to = o.gone
 	}
 	d.again(w, &o, restarts+1)
 	return o

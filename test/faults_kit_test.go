@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -99,6 +100,7 @@ type deployment struct {
 	openflow, north string // addresses
 	plan            string // file
 	flags           []string
+	namespace       string             // in which it runs; empty is that of the test
 	started         []*testbed.Process // by us: supervisors, workers by hand
 	conn            *grpc.ClientConn
 }
@@ -108,7 +110,7 @@ func (f *faults) prepare(t *testing.T, text string, flags ...string) *deployment
 	t.Helper()
 	d := &deployment{t: t, weft: f.weft, dir: t.TempDir(), openflow: freeAddress(t), north: freeAddress(t), flags: flags}
 	d.plan = d.write("plan.yaml", text)
-	conn, err := grpc.NewClient("passthrough:///"+d.north, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+d.north, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(d.dial))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,8 @@ func (d *deployment) run(name, program string, args ...string) *testbed.Process 
 func (d *deployment) supervise() *testbed.Process {
 	d.t.Helper()
 	args := []string{"up", d.plan, "--data-dir", filepath.Join(d.dir, "data"), "--quiet", "--listen", d.openflow, "--http", d.north}
-	return d.run("supervisor", d.weft, append(args, d.flags...)...)
+	command := within(d.namespace, slices.Concat([]string{d.weft}, args, d.flags)...)
+	return d.run("supervisor", command[0], command[1:]...)
 }
 
 // bus returns the address of the embedded bus, and the file with its secret.
@@ -223,7 +226,8 @@ func (d *deployment) workers(ctx context.Context) (*api.ListWorkersResponse, err
 func (d *deployment) command(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, d.weft, append(args, "--server", "http://"+d.north)...)
+	line := within(d.namespace, slices.Concat([]string{d.weft}, args, []string{"--server", "http://" + d.north})...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		err = errors.New(strings.TrimSpace(string(exit.Stderr)))
@@ -286,7 +290,10 @@ func (d *deployment) logs() string {
 // figures returns the controller's counters by name, labels included, in all
 // its processes.
 func (d *deployment) figures() (map[string]float64, error) {
-	client := &http.Client{Timeout: 10 * time.Second}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(ctx context.Context, _, address string) (net.Conn, error) { return d.dial(ctx, address) },
+	}}
 	resp, err := client.Get("http://" + d.north + "/metrics")
 	if err != nil {
 		return nil, err

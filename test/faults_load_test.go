@@ -39,7 +39,7 @@ func (d *deployment) connect() *testbed.Source {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	s, err := testbed.Connect(ctx, testbed.SourceConfig{Address: d.openflow, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
+	s, err := d.source(ctx, testbed.SourceConfig{Address: d.openflow, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
 	if err != nil {
 		d.t.Fatalf("%v\n%s", err, d.logs())
 	}

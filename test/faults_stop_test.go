@@ -31,6 +31,7 @@ func (f *faults) stopped(t *testing.T, transport string) {
 	if err := syscall.Kill(old, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	o.gone = time.Now()
 	eventually(t, 15*time.Second, "routing killed and started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
 	var err error
 	if o.to, err = testbed.StartTime(o.pid); err != nil {
@@ -53,6 +54,7 @@ func (d *deployment) pause(w *watch, process string, duration time.Duration) out
 		d.t.Fatal(err)
 	}
 	o.from = time.Now()
+	o.gone = o.from
 	time.Sleep(duration)
 	o.to = time.Now()
 	if err := syscall.Kill(o.pid, syscall.SIGCONT); err != nil {

@@ -30,11 +30,12 @@ type watch struct {
 }
 
 // outage is a time in which a process did not answer, as the test knows: from
-// when it was killed or stopped to when it ran again, and to when it was ready.
+// when it was killed, stopped or told to end; it was gone until it ran again,
+// and later ready.
 type outage struct {
-	process         string
-	from, to, ready time.Time
-	pid             int // afterwards
+	process               string
+	from, gone, to, ready time.Time
+	pid                   int // afterwards
 }
 
 // watch begins to ask.
@@ -125,7 +126,7 @@ func (w *watch) judge(s sighting, north, process string, pid int) string {
 		}
 		if during {
 			unsure = true
-			away = away || s.asked.After(o.from) && s.told.Before(o.to)
+			away = away || s.asked.After(o.gone) && s.told.Before(o.to)
 		}
 	}
 	if s.err != nil {

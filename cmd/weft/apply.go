@@ -35,6 +35,9 @@ plan.`,
 			if err != nil {
 				return err
 			}
+			if err := fits(p); err != nil {
+				return err // here, for the lines are those of the file
+			}
 			text, err := p.YAML()
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -129,23 +128,11 @@ func checkPlan(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	specs := allSpecs()
-	errs := []error{p.Check(specs)}
-	told := map[string]bool{}
-	for _, w := range p.Workers {
-		f := &deploy.File{Path: path, Settings: &deploy.Settings{}}
-		for _, s := range p.SettingsOf(w.Name) {
-			if slices.ContainsFunc(specs, func(x weft.Spec) bool { return x.Name == s.Service && x.Config != nil }) { // others are told by Check
-				errs = append(errs, f.Settings.Add(s.Service, path, s.Located()))
-			}
-		}
-		if err := f.Check(specs); err != nil && !told[err.Error()] { // of config: the same in each worker
-			told[err.Error()] = true
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return fits(p)
 }
+
+// fits reports what is wrong with a plan for the services of this build.
+func fits(p *plan.Plan) error { return deploy.CheckPlan(p, allSpecs()) }
 
 // problemsOf splits an error of several lines, each with the place.
 func problemsOf(path string, err error) (list []problem) {

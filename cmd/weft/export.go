@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/deploy"
 	"weft/deploy/export"
 	"weft/deploy/plans"
 )
@@ -72,7 +71,7 @@ func (x *exporter) command(f *exportFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := deploy.CheckPlan(p, allSpecs()); err != nil {
+			if err := fits(p); err != nil {
 				return err
 			}
 			if f.dir == "" {

@@ -110,7 +110,7 @@ func TestExportFiles(t *testing.T) {
 	}
 }
 
-// file returns a file of an export as a value.
+// exportedFile reads a file of an export.
 func exportedFile(t *testing.T, files []export.File, path string, v any) {
 	t.Helper()
 	i := slices.IndexFunc(files, func(f export.File) bool { return f.Path == path })
@@ -119,6 +119,14 @@ func exportedFile(t *testing.T, files []export.File, path string, v any) {
 	}
 	if err := yaml.Unmarshal(files[i].Data, v); err != nil {
 		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// chartValues is a part of values.yaml.
+type chartValues struct {
+	Workers map[string]struct {
+		Processes, Services []string
+		Kind                string
 	}
 }
 
@@ -136,13 +144,7 @@ func TestExportProcesses(t *testing.T) {
 			Secrets  map[string]any
 		}
 		exportedFile(t, exportOf(t, "compose", name), "docker-compose.yaml", &compose)
-		var values struct {
-			Workers map[string]struct {
-				Processes, Services []string
-				Kind                string
-				Scales              bool
-			}
-		}
+		var values, own chartValues
 		exportedFile(t, exportOf(t, "helm", name), "values.yaml", &values)
 		osm := exportOf(t, "osm", name)
 		for _, i := range p.Instances() {
@@ -172,8 +174,9 @@ func TestExportProcesses(t *testing.T) {
 			}
 			exportedFile(t, osm, function+"_knf/"+function+"_vnfd.yaml", &d)
 			chart := function + "_knf/helm-chart-v3s/" + d.VNFD.KDU[0].Chart + "/values.yaml"
-			exportedFile(t, osm, chart, &values)
-			if _, ok := values.Workers[i.Worker]; !ok {
+			own = chartValues{}
+			exportedFile(t, osm, chart, &own)
+			if _, ok := own.Workers[i.Worker]; !ok {
 				t.Errorf("osm of %s: %s has no worker %s", name, chart, i.Worker)
 			}
 		}
@@ -183,6 +186,7 @@ func TestExportProcesses(t *testing.T) {
 // A secret in a plan, and names that orchestrators do not take, are refused.
 func TestExportRefused(t *testing.T) {
 	for text, want := range map[string]string{
+		"transport: nats\nworkers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n":                                     "take grpc",
 		"workers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway], settings: {gateway: {token: 0123456789abcdef0123}}}\n":  "secret",
 		"workers:\n  nats: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n":                                                     "rename",
 		"workers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway], settings: {southbound: {listen: [\"unix:/run/x\"]}}}\n": "add an address",

@@ -16,7 +16,7 @@ func getWorkers(r *remote) *cobra.Command {
 		Long: `List the processes of the controller, each asked for a sign of life at this
 moment: up, starting, draining (it finishes what it has begun), unresponsive,
 down, or backing-off (it keeps dying). SERVICES that are not ready carry their
-state. RESTARTS and LAST EXIT are the supervisor's; a worker that somebody runs
+state; apps that are attached to a worker are listed behind them. RESTARTS and LAST EXIT are the supervisor's; a worker that somebody runs
 by hand has none.`,
 		Example: `  weft get workers
   weft get workers -o json`,
@@ -39,6 +39,9 @@ by hand has none.`,
 					} else {
 						list = append(list, fmt.Sprintf("%s (%s)", s.Name, s.State))
 					}
+				}
+				for _, a := range w.Apps {
+					list = append(list, fmt.Sprintf("%s (app)", a.Name))
 				}
 				state := w.State
 				if !w.Current && state == "up" && m.Generation > 0 {

@@ -31,7 +31,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "weft: %s\n", strings.TrimRight(line, "\n"))
 	}
-	if usage := (*usageError)(nil); errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
+	if errors.As(err, &usage) || errors.As(err, &unknown) || strings.HasPrefix(err.Error(), "unknown command") {
 		return 2
 	}
 	return 1

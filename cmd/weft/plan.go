@@ -1,9 +1,6 @@
 package main
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"weft/deploy/plans"
@@ -23,6 +20,7 @@ Left out, transport is grpc, events are nats, balance is flow, and the pipeline
 has its usual order. weft check FILE tells what is wrong with a plan.`,
 		Example: `  weft plan list
   weft plan show scale
+  weft plan show --running
   weft plan show mine.yaml -o svg > plan.svg`,
 	}
 	cmd.AddCommand(planListCommand(), planShowCommand(), planPutCommand())
@@ -85,59 +83,5 @@ func planListCommand() *cobra.Command {
 		},
 	}
 	out.flag(cmd)
-	return cmd
-}
-
-func planShowCommand() *cobra.Command {
-	var format string
-	formats := []string{"text", "svg", "json", "yaml"}
-	cmd := &cobra.Command{
-		Use:   "show PLAN",
-		Short: "Draw a plan",
-		Long: `Draw a plan, a built-in one or that of a file: the workers with their services,
-the way of a packet-in through them, and what else goes between them. As text,
-services on the way of a packet-in have their number in it. With -o yaml and
--o json the plan itself is printed, in full: to edit, and for programs.`,
-		Example: `  weft plan show split
-  weft plan show mine.yaml -o svg > plan.svg
-  weft plan show scale -o yaml > mine.yaml`,
-		Args: cobra.ExactArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return plans.Names(), cobra.ShellCompDirectiveDefault
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(formats, format) {
-				return wrongly(cmd, "output %q; allowed: %s", format, strings.Join(formats, ", "))
-			}
-			p, err := readPlan(args[0])
-			if err != nil {
-				return err
-			}
-			if err := p.Check(allSpecs()); err != nil {
-				return err
-			}
-			var text []byte
-			switch format {
-			case "text":
-				text = []byte(p.Text(allSpecs()))
-			case "svg":
-				text = []byte(p.SVG(allSpecs()))
-			case "json":
-				text, err = toJSON(p)
-			case "yaml":
-				text, err = p.YAML()
-			}
-			if err != nil {
-				return err
-			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
-		},
-	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", strings.Join(formats[:3], ", ")+" or yaml")
-	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -45,7 +45,7 @@ which waits until the plan is carried out.`,
 			if err != nil {
 				return err
 			}
-			if err := deploy.CheckPlan(p, allSpecs()); err != nil {
+			if err := fits(p); err != nil {
 				return err
 			}
 			ctx := cmd.Context()

@@ -12,6 +12,13 @@ import (
 	"weft/plan"
 )
 
+// unknownPlan says that there is no plan of a name: a command called wrongly.
+type unknownPlan struct{ name string }
+
+func (e *unknownPlan) Error() string {
+	return fmt.Sprintf("no plan %q: it is neither built in (%s) nor a file", e.name, strings.Join(plans.Names(), ", "))
+}
+
 // readPlan reads a plan by its name if it is built in, else from a file.
 func readPlan(name string) (*plan.Plan, error) {
 	if slices.Contains(plans.Names(), name) {
@@ -24,7 +31,7 @@ func readPlan(name string) (*plan.Plan, error) {
 	text, err := os.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("no plan %q: it is neither built in (%s) nor a file", name, strings.Join(plans.Names(), ", "))
+		return nil, &unknownPlan{name}
 	case err != nil:
 		return nil, fmt.Errorf("read the plan: %w", err)
 	}

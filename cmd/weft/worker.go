@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"weft/bus"
 	"weft/deploy"
 	"weft/deploy/certs"
+	"weft/deploy/outside"
 	"weft/services"
 	"weft/services/gateway"
 	"weft/transport"
@@ -34,16 +36,16 @@ import (
 
 // workerOptions are the flags of weft worker.
 type workerOptions struct {
-	process   string
-	bus       string
-	token     string
-	creds     string
-	listen    string
-	certs     string
-	set       []string
-	logLevel  string
-	profile   string
-	patience  time.Duration
+	process  string
+	bus      string
+	token    string
+	creds    string
+	listen   string
+	certs    string
+	set      []string
+	logLevel string
+	profile  string
+	patience time.Duration
 }
 
 func workerCommand() *cobra.Command {
@@ -199,7 +201,11 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,
 		},
 		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
-			p, err := onePort.Listen(listen, onePort.Config{TLS: server, Handler: h})
+			out, err := node.Outside(client)
+			if err != nil {
+				return nil, nil, err
+			}
+			p, err := onePort.Listen(listen, onePort.Config{TLS: server, Handler: h, HTTP: workerHTTP(node, out, metrics), GRPC: out.Register})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -219,6 +225,22 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 	var err error
 	node, err = deploy.Join(ctx, c)
 	return node, err
+}
+
+// workerHTTP returns what answers requests over HTTP that are no other
+// process's: those of apps and clients, of Prometheus and of probes.
+func workerHTTP(node *deploy.Node, out *outside.Outside, metrics *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", out.HTTP())
+	mux.Handle("GET /metrics", out.Protect(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})))
+	mux.Handle("GET /healthz", out.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := node.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})))
+	return mux
 }
 
 // closers closes several things, in order.

@@ -97,6 +97,11 @@ const maxLabel = 40
 
 // newModel prepares an export.
 func newModel(c Config) (*model, error) {
+	own := *c.Plan
+	if err := identified(&own); err != nil {
+		return nil, err
+	}
+	c.Plan = &own
 	text, err := c.Plan.YAML()
 	if err != nil {
 		return nil, err
@@ -119,6 +124,25 @@ func newModel(c Config) (*model, error) {
 	}
 	m.publish()
 	return m, errors.Join(errs...)
+}
+
+// identified has workers talk by transports that say who is at the other end.
+// Containers know each other by certificates, and the bus does not pass on
+// whose a message is.
+func identified(p *plan.Plan) error {
+	const advice = "containers know each other by certificates, and over nats nobody can tell whose a call is; take grpc, ws or rest"
+	if p.Transport == plan.NATS {
+		return errors.New("transport: nats: " + advice)
+	}
+	for i, l := range p.Links {
+		if l.Transport == plan.NATS {
+			return fmt.Errorf("links[%d]: nats from %s to %s: %s", i, l.From, l.To, advice)
+		}
+	}
+	if p.Events == plan.NATS {
+		p.Events = p.Transport
+	}
+	return nil
 }
 
 // unit turns a worker of the plan into what runs in containers.

@@ -58,12 +58,12 @@ func below(folder string, files []File) []File {
 	return list
 }
 
-// checksums returns the file with the MD5 sums of all others, which is what
-// OSM's package format wants.
+// checksums returns the file with the MD5 sums of all others that OSM's
+// packages have, in md5sum's form.
 func checksums(files []File) File {
 	var b bytes.Buffer
 	for _, f := range sorted(slices.Clone(files)) {
-		fmt.Fprintf(&b, "%x\t%s\n", md5.Sum(f.Data), f.Path)
+		fmt.Fprintf(&b, "%x  %s\n", md5.Sum(f.Data), f.Path)
 	}
 	return File{"checksums.txt", b.Bytes()}
 }

@@ -70,6 +70,7 @@ type link interface {
 // app is an attached app, over whichever transport.
 type app struct {
 	info   AppInfo
+	config *Config
 	limits *Limits
 	link   link
 	since  time.Time
@@ -83,8 +84,9 @@ type app struct {
 	packets, answered, timeouts, dropped, skipped atomic.Uint64
 }
 
-func newApp(ctx context.Context, info AppInfo, l link, limits *Limits) *app {
-	a := &app{info: info, limits: limits, link: l, since: time.Now(), room: make(chan struct{}, limits.Batches)}
+func newApp(ctx context.Context, info AppInfo, l link, config *Config) *app {
+	limits := &config.Limits
+	a := &app{info: info, config: config, limits: limits, link: l, since: time.Now(), room: make(chan struct{}, limits.Batches)}
 	a.ctx, a.end = context.WithCancelCause(ctx)
 	a.info.App = a
 	if info.Kind == Observer {
@@ -158,7 +160,7 @@ func (a *app) message(in *flow.PacketIn) *api.PacketIn {
 
 // ask sends one batch to a stage and waits for its answer.
 func (a *app) ask(ctx context.Context, list []*api.PacketIn) ([]*api.Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.limits.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, a.config.timeoutOf(a.info.Name))
 	defer cancel()
 	ended := context.AfterFunc(a.ctx, cancel)
 	defer ended()
@@ -193,9 +195,9 @@ func (a *app) failed(ctx context.Context, err error) error {
 		return a.fail(codes.Canceled, ctx.Err())
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		a.timeouts.Add(1)
-		err = a.fail(codes.DeadlineExceeded, fmt.Errorf("it did not answer within %v", a.limits.Timeout))
+		err = a.fail(codes.DeadlineExceeded, fmt.Errorf("it did not answer within %v", a.config.timeoutOf(a.info.Name)))
 		if a.missed.Add(1) >= maxTimeouts {
-			a.end(fmt.Errorf("%d batches in a row were not answered within %v", maxTimeouts, a.limits.Timeout))
+			a.end(fmt.Errorf("%d batches in a row were not answered within %v", maxTimeouts, a.config.timeoutOf(a.info.Name)))
 		}
 		return err
 	}

@@ -22,6 +22,10 @@ func internal() []string {
 	return []string{"flowrules.SetStanding", "flowrules.Observe", "southbound.Apply", "southbound.Send"}
 }
 
+// Internal reports whether a method is between services only, and so not for
+// those outside.
+func Internal(method string) bool { return slices.Contains(internal(), method) }
+
 // calls makes the calls of clients.
 type calls struct {
 	caller  Caller

@@ -40,7 +40,7 @@ func (o *Outside) converse(ctx context.Context, c *conversation, h *api.Hello) (
 		return nil, nil, api.Errorf(codes.InvalidArgument, "hello: url is for REST: leave it out")
 	}
 	info.Transport, info.Peer = c.transport, c.peer
-	a := newApp(c.ctx, info, c, &o.config.Limits)
+	a := newApp(c.ctx, info, c, &o.config)
 	welcome, err := o.apps.attach(a, func() { close(c.gone) })
 	if err != nil {
 		return nil, nil, err

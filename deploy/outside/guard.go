@@ -48,11 +48,11 @@ func (o *Outside) enter() error {
 
 func (o *Outside) leave() { <-o.room }
 
-// protect lets in what no foreign page could have made a browser send: an
+// Protect lets in what no foreign page could have made a browser send: an
 // Origin must be this very server (against cross-site requests) and, where no
 // certificates are in use, the Host must name this machine (against DNS
 // rebinding).
-func (o *Outside) protect(next http.Handler) http.Handler {
+func (o *Outside) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")

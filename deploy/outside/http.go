@@ -50,7 +50,7 @@ func (o *Outside) HTTP() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, api.Errorf(codes.NotFound, "there is no %s %.200q; there are GET /v1/call, POST /v1/call/SERVICE.METHOD, GET and POST /v1/apps, DELETE /v1/apps/NAME", r.Method, r.URL.Path))
 	})
-	return o.protect(mux)
+	return o.Protect(mux)
 }
 
 func respond(w http.ResponseWriter, do func() (proto.Message, error)) {

@@ -46,6 +46,9 @@ type Config struct {
 	// TLS is with what REST apps elsewhere are asked; nil: they cannot be.
 	TLS *tls.Config
 	Log *slog.Logger // nil: none
+	// Timeout returns how long the stage of a name may take to answer; nil, or 0:
+	// Limits.Timeout.
+	Timeout func(name string) time.Duration
 
 	Limits Limits // zero fields have their defaults
 }
@@ -119,6 +122,18 @@ func New(c Config) (*Outside, error) {
 	o.apps = newRegistry(&o.config, rate.NewLimiter(rate.Limit(c.Limits.AttachRate), int(2*c.Limits.AttachRate)+1))
 	return o, nil
 }
+
+// timeoutOf returns how long a stage may take to answer.
+func (c *Config) timeoutOf(name string) time.Duration {
+	if c.Timeout != nil {
+		if d := c.Timeout(name); d > 0 {
+			return d
+		}
+	}
+	return c.Limits.Timeout
+}
+
+func (c *Config) timeoutMs(name string) uint32 { return uint32(c.timeoutOf(name).Milliseconds()) }
 
 // errStops is why apps are detached when the worker stops.
 var errStops = errors.New("the worker stops")

@@ -112,7 +112,7 @@ func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 		gone()
 	}()
 	return &api.Welcome{
-		Name: name, TimeoutMs: uint32(r.config.Limits.Timeout.Milliseconds()), MaxBatch: uint32(r.config.Limits.Batch), LastError: last,
+		Name: name, TimeoutMs: r.config.timeoutMs(name), MaxBatch: uint32(r.config.Limits.Batch), LastError: last,
 	}, nil
 }
 

@@ -46,7 +46,7 @@ func (o *Outside) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, 
 		}
 	}
 	l := &lease{url: u, client: o.client(u, info.Name), renew: make(chan struct{}, 1)}
-	a := newApp(o.ctx, info, l, &o.config.Limits)
+	a := newApp(o.ctx, info, l, &o.config)
 	welcome, err := o.apps.attach(a, l.client.CloseIdleConnections)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (o *Outside) renewed(a *app, l *lease, info AppInfo) (*api.Welcome, error) 
 	default: // it is about to be
 	}
 	limits := &o.config.Limits
-	return &api.Welcome{Name: info.Name, TimeoutMs: uint32(limits.Timeout.Milliseconds()), MaxBatch: uint32(limits.Batch), LeaseSeconds: o.leaseSeconds()}, nil
+	return &api.Welcome{Name: info.Name, TimeoutMs: o.config.timeoutMs(info.Name), MaxBatch: uint32(limits.Batch), LeaseSeconds: o.leaseSeconds()}, nil
 }
 
 // expire ends an app when its lease does.
@@ -92,7 +92,7 @@ func (o *Outside) expire(a *app, l *lease) {
 // client returns what POSTs to an app: directly, to this machine unless the
 // app has a certificate, and nowhere else that it may be sent on to.
 func (o *Outside) client(u *url.URL, name string) *http.Client {
-	dialer := &net.Dialer{Timeout: o.config.Limits.Timeout}
+	dialer := &net.Dialer{Timeout: o.config.timeoutOf(name)}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, MaxIdleConnsPerHost: 8, MaxConnsPerHost: o.config.Limits.Batches,
 		IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,

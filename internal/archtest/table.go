@@ -35,7 +35,7 @@ var table = []row{
 	{"bus", []string{".", "api", "transport"}, []string{nats, codes}},
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow"}, []string{"gonum.org/", "github.com/goccy/go-yaml"}},
-	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*"}, []string{
+	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside"}, []string{
 		"github.com/goccy/go-yaml", "github.com/prometheus/", "google.golang.org/protobuf/proto", codes,
 	}},
 	{"deploy/plans", []string{"plan"}, nil},

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weft/api"
+)
+
+// asWeft is the environment's variable with which the test's binary is weft, so
+// that what starts processes of itself can be tested.
+const asWeft = "WEFT_TEST_AS_WEFT"
+
+// process is weft in a process of its own.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	out   syncBuffer // standard output
+	log   syncBuffer // standard error
+	ended chan struct{}
+}
+
+// startWeft runs weft in a process of its own until the test ends.
+func startWeft(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), asWeft+"=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.ended:
+		case <-time.After(20 * time.Second):
+			p.cmd.Process.Kill()
+			<-p.ended
+		}
+		if t.Failed() {
+			t.Logf("weft %s said:\n%s%s", strings.Join(args, " "), p.out.String(), p.log.String())
+		}
+	})
+	return p
+}
+
+// says waits until the process has said something, and fails if it ends.
+func (p *process) says(text string) {
+	p.t.Helper()
+	eventually(p.t, "weft says "+text, func() bool {
+		select {
+		case <-p.ended:
+			p.t.Fatalf("weft has ended: %s%s", p.out.String(), p.log.String())
+		default:
+		}
+		return strings.Contains(p.out.String(), text)
+	})
+}
+
+// ends sends a signal and waits for the end, which is to be with status 0.
+func (p *process) ends(signal os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		p.t.Fatalf("weft does not end by %v", signal)
+	}
+	if status := p.cmd.ProcessState.ExitCode(); status != 0 {
+		p.t.Errorf("status %d after %v: %s", status, signal, p.log.String())
+	}
+}
+
+// workers returns the pids of the processes that are up, by name.
+func workers(t *testing.T, flags string) map[string]int {
+	t.Helper()
+	var m struct {
+		Workers []struct {
+			Process, State string
+			Pid            int
+			Current        bool
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, "get workers -o json"+flags)), &m); err != nil {
+		t.Fatal(err)
+	}
+	pids := map[string]int{}
+	for _, w := range m.Workers {
+		if w.State != "up" || !w.Current {
+			t.Errorf("worker %v", w)
+		}
+		pids[w.Process] = w.Pid
+	}
+	return pids
+}
+
+// gone reports whether all processes have ended.
+func gone(pids map[string]int) bool {
+	for _, pid := range pids {
+		if syscall.Kill(pid, 0) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// A plan runs in processes of its own, is looked at, exchanged while it runs,
+// and ends with all of its processes; started again on the same state, it goes
+// on.
+func TestUpPlan(t *testing.T) {
+	dir, north := t.TempDir(), freeAddress(t)
+	t.Setenv("WEFT_SERVER", "http://"+north)
+	flags := []string{"--listen", freeAddress(t), "--http", north, "--data-dir", dir, "--log-level", "warn"}
+	first := startWeft(t, append([]string{"up", "split"}, flags...)...)
+	first.says(" is up; plan split, 8 processes; bus nats://127.0.0.1:")
+	split := workers(t, "")
+	if len(split) != 8 {
+		t.Errorf("%v; want 8 workers", split)
+	}
+	if out := must(t, "get workers"); !regexp.MustCompile(`(?m)^WORKER +STATE +PID .*\n`).MatchString(out) || !regexp.MustCompile(`(?m)^forwarding +up +\d+ .* forwarding`).MatchString(out) {
+		t.Errorf("weft get workers:\n%s", out)
+	}
+	for _, format := range []string{"text", "svg", "json", "yaml"} {
+		if out := must(t, "plan show --running -o "+format); !strings.Contains(out, "split") || !strings.Contains(out, "southbound") {
+			t.Errorf("weft plan show --running -o %s:\n%s", format, out)
+		}
+	}
+
+	// What would change is said and not done; a mistake has its line.
+	if out := must(t, "apply split"); out != "nothing changes: this is the plan in force\n" {
+		t.Errorf("weft apply split: %s", out)
+	}
+	if out := must(t, "apply scale --dry-run"); !strings.Contains(out, "routing") {
+		t.Errorf("weft apply scale --dry-run: %s", out)
+	}
+	var answer api.ApplyPlanResponse
+	if err := json.Unmarshal([]byte(must(t, "apply scale --dry-run -o json")), &answer); err != nil || len(answer.Changes) == 0 {
+		t.Errorf("weft apply scale --dry-run -o json: %v %v", err, answer.Changes)
+	}
+	broken := writeFile(t, "broken.yaml", "workers:\n  all:\n    services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]\nconfig:\n  forwarding:\n    mode: magic\n")
+	if status, out, errs := weftCommand("apply", broken); status != 1 || out != "" || !strings.Contains(errs, broken+":6: service forwarding: mode: \"magic\"") {
+		t.Errorf("weft apply of a broken file: status %d, %s%s", status, out, errs)
+	}
+	if now := workers(t, ""); fmt.Sprint(now) != fmt.Sprint(split) {
+		t.Errorf("processes %v; want %v still", now, split)
+	}
+
+	status, out, errs := weftCommand("apply", "scale")
+	if status != 0 || !strings.Contains(errs, "plan scale is carried out, 6 processes, ") {
+		t.Fatalf("weft apply scale: status %d, %s%s", status, out, errs)
+	}
+	scale := workers(t, "")
+	if len(scale) != 6 || scale["southbound"] != split["southbound"] {
+		t.Errorf("processes %v after %v", scale, split)
+	}
+	if out := must(t, "plan show --running"); !strings.HasPrefix(out, "scale: 8 services in 6 processes") {
+		t.Errorf("weft plan show --running after weft apply scale:\n%s", out)
+	}
+
+	// One supervisor per directory.
+	second := startWeft(t, "up", "split", "--data-dir", dir, "--listen", freeAddress(t), "--http", freeAddress(t))
+	<-second.ended
+	if !strings.Contains(second.log.String(), "is in use by process") || second.cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("a second weft up in the same directory: %s", second.log.String())
+	}
+	first.ends(syscall.SIGTERM)
+	if !gone(scale) || !gone(split) {
+		t.Errorf("processes are left over of %v, %v", split, scale)
+	}
+
+	// Again, with a secret of the northbound's.
+	third := startWeft(t, append([]string{"up", "split", "--set", "gateway.token=0123456789abcdef"}, flags...)...)
+	third.says(" is up; plan split, 8 processes;")
+	for _, token := range []string{"", " --token fedcba9876543210"} {
+		for _, line := range []string{"get workers", "apply scale", "plan show --running"} {
+			if status, _, errs := weftCommand(strings.Fields(line + token)...); status != 1 || !strings.Contains(errs, "token") {
+				t.Errorf("weft %s%s: status %d, %s", line, token, status, errs)
+			}
+		}
+	}
+	again := workers(t, " --token 0123456789abcdef")
+	if len(again) != 8 {
+		t.Errorf("%v; want 8 workers", again)
+	}
+	third.ends(syscall.SIGINT)
+	if !gone(again) {
+		t.Errorf("processes are left over of %v", again)
+	}
+}
+
+// A controller without a plan says so.
+func TestWithoutPlan(t *testing.T) {
+	startUp(t, upOptions{})
+	if out := must(t, "get workers"); !regexp.MustCompile(`(?m)^\(controller\) +up +` + fmt.Sprint(os.Getpid()) + ` `).MatchString(out) {
+		t.Errorf("weft get workers:\n%s", out)
+	}
+	for _, line := range []string{"apply split", "apply split --dry-run", "plan show --running"} {
+		if status, out, errs := weftCommand(strings.Fields(line)...); status != 1 || out != "" || !strings.Contains(errs, "one process without a plan; start it with weft up PLAN") {
+			t.Errorf("weft %s: status %d, %s%s", line, status, out, errs)
+		}
+	}
+}
+
+// A process without a bus, or with one that is not there or does not know it,
+// ends and says why.
+func TestWorkerWithoutBus(t *testing.T) {
+	for line, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"worker":                    {2, "required flag(s) \"bus\", \"process\" not set"},
+		"worker --process a --bus ": {1, "bus"},
+		"worker --process a --bus nats://127.0.0.1:1 --wait 300ms":              {1, "127.0.0.1:1"},
+		"worker --process a --bus nats://127.0.0.1:1 --bus-token-file /nowhere": {1, "secret of the bus: open /nowhere"},
+		"worker --process a --bus nats://127.0.0.1:1 --certs /nowhere":          {1, "/nowhere"},
+		"worker --process a --bus nats://127.0.0.1:1 --log-level loud":          {2, "allowed: debug, info, warn, error"},
+		"worker extra --process a --bus nats://127.0.0.1:1":                     {2, "unknown command \"extra\""},
+	} {
+		status, out, errs := weftCommand(strings.Split(line, " ")...)
+		if status != want.status || out != "" || !strings.Contains(errs, want.text) || !strings.HasPrefix(errs, "weft: ") {
+			t.Errorf("weft %s: status %d, %s%s; want %d and %q", line, status, out, errs, want.status, want.text)
+		}
+	}
+}
+
+// Flags that are for a controller without a plan are refused with one.
+func TestUpPlanFlags(t *testing.T) {
+	config := writeFile(t, "weft.yaml", "forwarding: {mode: proactive}\n")
+	broken := writeFile(t, "broken.yaml", "workers:\n  a: {services: [paths]}\n")
+	for line, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"up split --config " + config:                {2, "put config: and workers: into the plan"},
+		"up split --services paths":                  {2, "put config: and workers: into the plan"},
+		"up multi --listen 127.0.0.1:6653":           {2, "write the addresses into the plan"},
+		"up multi --http 127.0.0.1:8181":             {2, "write the addresses into the plan"},
+		"up split --log-level loud":                  {2, "allowed: debug, info, warn, error"},
+		"up split --listen nowhere":                  {2, "want HOST:PORT, tcp:HOST:PORT or unix:PATH"},
+		"up split scale":                             {2, "accepts at most 1 arg"},
+		"up " + broken:                               {1, broken + ":2: workers.a.services: paths subscribes to southbound.SwitchChanged"},
+		"up split --set nonsense":                    {2, "want service.key=value"},
+		"up split --set forwarding.mode=magic":       {2, "mode: \"magic\""},
+		"up split --set nonsense.mode=magic":         {2, "settings for \"nonsense\""},
+		"up split --certs /nowhere":                  {1, "/nowhere"},
+		"up " + filepath.Join(t.TempDir(), "x.yaml"): {2, "it is neither built in (multi, scale, single, split) nor a file"},
+	} {
+		args := append(strings.Fields(line), "--data-dir", t.TempDir())
+		status, out, errs := weftCommand(args...)
+		if status != want.status || out != "" || !strings.Contains(errs, want.text) {
+			t.Errorf("weft %s: status %d, %s%s; want %d and %q", line, status, out, errs, want.status, want.text)
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package deploy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft"
+	"weft/api"
+	"weft/deploy/outside"
+	"weft/transport"
+)
+
+// outsideMethod carries a call for somebody outside to the process that has
+// the service: the method's name, then its request.
+const outsideMethod = "deploy.Outside"
+
+// AppState is one app that is attached to a process.
+type AppState struct {
+	Name      string
+	Kind      string // stage or observer
+	Transport string // by which it is attached
+	Peer      string // where from
+	Epoch     uint64 // tells this attachment from others
+}
+
+// apps is what is outside, as far as it is attached to this process.
+type apps struct {
+	node    *Node
+	outside atomic.Pointer[outside.Outside]        // nil: nobody may attach
+	stages  atomic.Pointer[map[string]outside.App] // by name; replaced, never written to
+	watch   atomic.Pointer[map[string]outside.App] // the observers, alike
+	untold  atomic.Bool                            // the directory does not know yet who is attached
+	leaving atomic.Bool                            // the process ends: nothing is told any more
+	metric  *metrics
+	dropped weft.Counter // packets of observers
+}
+
+func (a *apps) init(n *Node) {
+	a.node, a.metric = n, &metrics{n.worker.registry, "deploy"}
+	a.stages.Store(&map[string]outside.App{})
+	a.watch.Store(&map[string]outside.App{})
+	a.dropped = a.metric.Counter("observer_packets_dropped_total", "Copies of packet-ins that were not sent to the process of an observer, which is too slow.")
+}
+
+// Outside returns what serves apps and clients from outside at this process's
+// port; NodeConfig.Listen calls it, once. client, with which REST apps on other
+// machines are asked, also says that the port asks for certificates; nil: it
+// does not, and all stays on this machine.
+func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
+	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Timeout: n.apps.timeout}
+	if client != nil {
+		c.Peer = transport.Peer
+	}
+	o, err := outside.New(c)
+	if err != nil {
+		return nil, err
+	}
+	n.apps.outside.Store(o)
+	return o, nil
+}
+
+// Ready reports why the process does not do its part of the plan yet, nil if
+// it does.
+func (n *Node) Ready() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.current == nil {
+		return fmt.Errorf("process %s has not seen the plan yet", n.config.Process)
+	}
+	mine, _ := n.current.instanceOf(n.config.Process)
+	for _, name := range mine.Services {
+		if s := n.entry.service(name); s == nil || s.State != StateReady {
+			return fmt.Errorf("service %s is not ready", name)
+		}
+	}
+	return nil
+}
+
+// timeout returns how long the plan gives an app to answer, 0 if it does not say.
+func (a *apps) timeout(name string) time.Duration {
+	if v := a.node.view.Load(); v.current != nil {
+		if app := v.current.plan.App(name); app != nil {
+			return app.Timeout
+		}
+	}
+	return 0
+}
+
+// attach takes in an app and lets the other processes know.
+func (a *apps) attach(info outside.AppInfo) (detach func(), err error) {
+	if err := a.fits(info); err != nil {
+		return nil, err
+	}
+	n := a.node
+	state := AppState{Name: info.Name, Kind: info.Kind.String(), Transport: info.Transport, Peer: info.Peer, Epoch: uint64(time.Now().UnixNano())}
+	a.set(info.Kind, info.Name, info.App)
+	n.mu.Lock()
+	n.entry.Apps = append(slices.Clone(n.entry.Apps), state)
+	n.mu.Unlock()
+	detach = func() {
+		n.mu.Lock()
+		n.entry.Apps = slices.DeleteFunc(slices.Clone(n.entry.Apps), func(s AppState) bool { return s == state })
+		n.mu.Unlock()
+		a.set(info.Kind, info.Name, nil)
+		if !a.leaving.Load() {
+			a.tell()
+		}
+	}
+	a.tell()
+	return detach, nil
+}
+
+// tell puts who is attached into the directory; if that cannot be done now,
+// reconcile does it later.
+func (a *apps) tell() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := a.node.announce(ctx); err != nil {
+		a.node.log.Warn("the other processes do not know yet which apps are attached", "error", err)
+		a.untold.Store(true)
+	}
+}
+
+// retell is tell for what could not be told; reconcile calls it.
+func (a *apps) retell() {
+	if a.untold.Swap(false) {
+		a.tell()
+	}
+}
+
+// fits says why an app cannot take part.
+func (a *apps) fits(info outside.AppInfo) error {
+	v := a.node.view.Load()
+	switch {
+	case a.node.spec(info.Name) != nil:
+		return api.Errorf(codes.InvalidArgument, "a service of Weft's is called %s; choose another name", info.Name)
+	case v.current == nil:
+		return api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
+	}
+	planned := v.current.plan.App(info.Name)
+	switch {
+	case info.Kind == outside.Stage && planned == nil:
+		var names []string
+		for _, app := range v.current.plan.Apps {
+			names = append(names, app.Name)
+		}
+		return api.Errorf(codes.FailedPrecondition, "plan %s has no stage %s; add it there, as apps: {%s: {absent: skip}}, and in its place to pipeline if there is one; its apps are: %s",
+			v.current.plan.Name, info.Name, info.Name, orNone(names))
+	case info.Kind == outside.Observer && planned != nil:
+		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs no place in the plan, but a name of its own", v.current.plan.Name, info.Name)
+	}
+	return nil
+}
+
+// set puts an app into the table of its kind, or takes it out.
+func (a *apps) set(kind outside.Kind, name string, app outside.App) {
+	at := &a.stages
+	if kind == outside.Observer {
+		at = &a.watch
+	}
+	a.node.mu.Lock()
+	defer a.node.mu.Unlock()
+	next := map[string]outside.App{}
+	for k, v := range *at.Load() {
+		next[k] = v
+	}
+	if next[name] = app; app == nil {
+		delete(next, name)
+	}
+	at.Store(&next)
+}
+
+// close detaches all apps: the process ends.
+func (a *apps) close() {
+	a.leaving.Store(true)
+	if o := a.outside.Load(); o != nil {
+		o.Close()
+	}
+}
+
+// list returns what there is to tell of the apps that are attached here.
+func (a *apps) list() []*api.App {
+	if o := a.outside.Load(); o != nil {
+		return o.Apps()
+	}
+	return nil
+}
+
+// sign is the answer to somebody who asks for a sign of life: the apps.
+func (a *apps) sign() []byte {
+	list := a.list()
+	if len(list) == 0 {
+		return []byte{answerOK}
+	}
+	b, err := proto.MarshalOptions{}.MarshalAppend([]byte{answerOK}, &api.ListAppsResponse{Apps: list})
+	if err != nil {
+		return []byte{answerOK}
+	}
+	return b
+}
+
+// readSign reads the apps in a sign of life.
+func readSign(b []byte) []*api.App {
+	m := &api.ListAppsResponse{}
+	if len(b) < 2 || proto.Unmarshal(b[1:], m) != nil {
+		return nil
+	}
+	return m.Apps
+}
+
+// told returns what the directory says of the apps of a process.
+func (e *Entry) told() (list []*api.App) {
+	for _, s := range e.Apps {
+		list = append(list, &api.App{Name: s.Name, Kind: s.Kind, Transport: s.Transport, Peer: s.Peer, Since: time.Unix(0, int64(s.Epoch)).UTC().Format(time.RFC3339)})
+	}
+	return list
+}
+
+// caller calls methods for those outside: those of the services in the plan,
+// wherever they run.
+type caller struct{ node *Node }
+
+// find returns the declaration of a method whose messages are protobuf's.
+func (c caller) find(name string) (weft.Method, bool) {
+	for _, s := range c.node.specs() {
+		for _, m := range s.Serves {
+			if m.MethodName() != name {
+				continue
+			}
+			req, resp := m.NewMessages()
+			_, ok := req.(proto.Message)
+			_, ok2 := resp.(proto.Message)
+			return m, ok && ok2
+		}
+	}
+	return nil, false
+}
+
+// Call makes a call.
+func (c caller) Call(ctx context.Context, method string, req proto.Message) (proto.Message, error) {
+	m, ok := c.find(method)
+	if !ok {
+		owner, _, _ := strings.Cut(method, ".")
+		return nil, api.Errorf(codes.Unavailable, "service %s is not in the plan", owner)
+	}
+	resp, err := c.node.call(ctx, nil, m, req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.(proto.Message), nil
+}
+
+// Method returns what makes an empty request.
+func (c caller) Method(name string) (func() proto.Message, bool) {
+	m, ok := c.find(name)
+	if !ok {
+		return nil, false
+	}
+	return func() proto.Message {
+		req, _ := m.NewMessages()
+		return req.(proto.Message)
+	}, true
+}
+
+// Methods returns the names of the methods that can be called.
+func (c caller) Methods() (names []string) {
+	for _, s := range c.node.specs() {
+		for _, m := range s.Serves {
+			if _, ok := c.find(m.MethodName()); ok {
+				names = append(names, m.MethodName())
+			}
+		}
+	}
+	return names
+}

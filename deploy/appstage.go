@@ -1,0 +1,197 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/deploy/outside"
+	"weft/flow"
+	"weft/plan"
+)
+
+// bundle is packets that have come from another process, or from this one on
+// their way to an app.
+type bundle struct {
+	list     []outside.Packet
+	sessions []uint64 // of each packet
+}
+
+// bundle reads the packets of a request, behind its head.
+func (r *cursor) bundle() (*bundle, error) {
+	b := &bundle{}
+	for len(r.b) > 0 {
+		session, sw := r.uint64(), flow.DPID(r.uint64())
+		at, count := int64(r.uint64()), r.uint32()
+		if r.err != nil {
+			return nil, r.err
+		}
+		for range count {
+			in, d := &flow.PacketIn{}, &flow.Decision{}
+			in.Switch, in.Time = sw, at
+			if err := r.packet(in, d); err != nil {
+				return nil, err
+			}
+			b.list = append(b.list, outside.Packet{In: in, Decision: d})
+			b.sessions = append(b.sessions, session)
+		}
+	}
+	return b, nil
+}
+
+// ask has an app that is attached here deal with a batch of packet-ins, and
+// passes on those on which it says next.
+func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *cursor) ([]byte, error) {
+	b, err := r.bundle()
+	if err != nil {
+		return nil, err
+	}
+	name := rest[0]
+	policy := plan.AbsentHold
+	if err := app.Packets(ctx, b.list); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		policy = c.policy(c.node.view.Load(), name)
+		c.failed(name, policy, len(b.list), err)
+		if policy == plan.AbsentHold {
+			// Whoever has sent the packets sends them again.
+			return append([]byte{answerOK}, bytes.Repeat([]byte{byte(undecided)}, len(b.list))...), nil
+		}
+		verdict := flow.Next
+		if policy == plan.AbsentDrop {
+			verdict = flow.Drop
+		}
+		for i := range b.list {
+			b.list[i].Verdict = verdict
+		}
+	} else {
+		c.counted(name, b.list)
+	}
+	w := workbenches.Get().(*workbench)
+	defer func() {
+		w.rest.reset()
+		workbenches.Put(w)
+	}()
+	w.rest.begin(c.node.self, rest[1:])
+	w.results, w.answer = w.results[:0], append(w.answer[:0], answerOK)
+	now := time.Now().UnixNano()
+	for i, p := range b.list {
+		if p.Verdict == flow.Next && len(rest) > 1 {
+			if err := w.rest.add(nil, c.onward(process, b.sessions[i]), p.In, p.Decision, now); err != nil {
+				return nil, err
+			}
+			w.results = append(w.results, result{onward: len(w.rest.records)})
+			continue
+		}
+		start := len(w.answer)
+		if w.answer, err = appendVerdict(w.answer, p.Verdict, p.Decision); err != nil {
+			return nil, fmt.Errorf("encode the decision: %w", err)
+		}
+		w.results = append(w.results, result{start: start, end: len(w.answer)})
+	}
+	if !w.rest.empty() {
+		c.pass(ctx, &w.rest)
+	}
+	return w.merge(), nil
+}
+
+// policy says what becomes of packets for an app that does not take them: hold
+// also for a stage that is no app.
+func (c *crossing) policy(v *view, stage string) string {
+	if v.current != nil {
+		if app := v.current.plan.App(stage); app != nil {
+			return app.Absent
+		}
+	}
+	return plan.AbsentHold
+}
+
+// without deals with packets whose next stage is an app that is not attached
+// and not to be waited for.
+func (c *crossing) without(ctx context.Context, p *parcel, left []int, policy string) error {
+	name := p.rest[0]
+	c.spared(name, policy, len(left))
+	onward := &parcel{}
+	onward.begin(c.node.self, p.rest[1:])
+	for _, i := range left {
+		rec := &p.records[i]
+		head := cursor{b: p.data[rec.run:]}
+		session := head.uint64()
+		in, d := flow.PacketIn{Switch: flow.DPID(head.uint64()), Time: int64(head.uint64())}, flow.Decision{}
+		at := cursor{b: p.data[rec.start:rec.end]}
+		if err := at.packet(&in, &d); err != nil {
+			return err
+		}
+		if policy == plan.AbsentSkip && len(p.rest) > 1 {
+			if err := onward.add(nil, session, &in, &d, rec.since); err != nil {
+				return err
+			}
+			continue
+		}
+		verdict := flow.Next
+		if policy == plan.AbsentDrop {
+			verdict = flow.Drop
+		}
+		var decision []byte
+		if !d.Empty() {
+			var err error
+			if decision, err = d.AppendBinary(nil); err != nil {
+				return err
+			}
+		}
+		rec.verdict, rec.decision, rec.done = verdict, decision, true
+	}
+	if onward.empty() {
+		return nil
+	}
+	c.pass(ctx, onward)
+	for n, i := range left {
+		if r := &onward.records[n]; r.done {
+			rec := &p.records[i]
+			rec.verdict, rec.decision, rec.done = r.verdict, r.decision, true
+		}
+	}
+	return nil
+}
+
+// counted counts what an app has decided.
+func (c *crossing) counted(name string, list []outside.Packet) {
+	var verdicts [3]int
+	for i := range list {
+		if v := list[i].Verdict; int(v) < len(verdicts) {
+			verdicts[v]++
+		}
+	}
+	for v, n := range verdicts {
+		if n > 0 {
+			word := [...]string{flow.Next: "next", flow.Done: "done", flow.Drop: "drop"}[v]
+			c.node.apps.metric.Counter("app_packets_total", "Packet-ins that an app has dealt with, by verdict.", "app", name, "verdict", word).Add(float64(n))
+		}
+	}
+}
+
+// failed counts and tells that an app has not answered.
+func (c *crossing) failed(name, policy string, packets int, err error) {
+	reason := map[codes.Code]string{codes.DeadlineExceeded: "timeout", codes.InvalidArgument: "malformed"}[api.KindOf(err)]
+	if reason == "" {
+		reason = "gone"
+	}
+	c.node.apps.metric.Counter("app_failures_total", "Batches of packet-ins that an app has not dealt with.", "app", name, "reason", reason).Add(1)
+	c.node.log.Warn("app has not dealt with packet-ins", "app", name, "packets", packets, "then", policy, "error", err)
+	c.spared(name, policy, packets)
+}
+
+// spared counts packets that go their way without an app.
+func (c *crossing) spared(name, policy string, packets int) {
+	switch policy {
+	case plan.AbsentSkip:
+		c.node.apps.metric.Counter("app_skipped_total", "Packet-ins that have gone on to the next stage without an app that was absent or did not answer.", "app", name).Add(float64(packets))
+	case plan.AbsentDrop:
+		c.node.apps.metric.Counter("packets_shed_total", "Packet-ins given up, by reason.", "reason", "app_absent").Add(float64(packets))
+	}
+}

@@ -1,0 +1,242 @@
+package deploy_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+)
+
+// callers declares hosts, which serves FindHost, and gateway, which calls it.
+func callers() []weft.Spec {
+	return []weft.Spec{
+		{Name: "hosts", Serves: weft.Methods(api.FindHost)},
+		{Name: "gateway", Calls: weft.Methods(api.FindHost), Scale: weft.Any},
+	}
+}
+
+// findHost answers with the name of the process, or as the request says.
+func findHost(p *actor) {
+	weft.Handle(p.env, api.FindHost, func(ctx context.Context, req *api.FindHostRequest) (*api.Host, error) {
+		switch {
+		case req.GetAddress() == "panic":
+			panic("asked for")
+		case req.GetAddress() == "hang":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case strings.HasPrefix(req.GetAddress(), "kind "):
+			var kind uint32
+			if _, err := fmt.Sscan(req.GetAddress()[5:], &kind); err != nil {
+				return nil, err
+			}
+			return nil, api.Errorf(codes.Code(kind), "asked for")
+		}
+		return &api.Host{Mac: req.GetAddress(), Vlan: 7}, nil
+	})
+}
+
+func find(ctx context.Context, p *actor, mac string) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	h, err := weft.Call(ctx, p.env, api.FindHost, &api.FindHostRequest{Address: mac})
+	if err == nil && (h.GetMac() != mac || h.GetVlan() != 7) {
+		return fmt.Errorf("answer %v to %s", h, mac)
+	}
+	return err
+}
+
+func TestCallsBetweenProcesses(t *testing.T) {
+	for _, kind := range []string{"one", "grpc", "ws", "rest"} {
+		t.Run(kind, func(t *testing.T) {
+			c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+			if kind == "one" {
+				c.apply("{name: a, events: grpc, workers: {a: {services: [hosts, gateway]}}}")
+			} else {
+				c.apply("{name: a, events: grpc, transport: " + kind + ", workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
+			}
+			c.startAll()
+			g := c.run("gateway")
+			if err := find(t.Context(), g, "m"); err != nil {
+				t.Error(err)
+			}
+			for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+				if err := find(t.Context(), g, fmt.Sprintf("kind %d", code)); api.KindOf(err) != code || !strings.Contains(err.Error(), "asked for") {
+					t.Errorf("%v has become %v: %v", code, api.KindOf(err), err)
+				}
+			}
+			if err := find(t.Context(), g, "panic"); api.KindOf(err) != codes.Internal {
+				t.Errorf("panic: %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if err := find(ctx, g, "hang"); api.KindOf(err) != codes.DeadlineExceeded || time.Since(began) > 2*time.Second {
+				t.Errorf("deadline: %v after %v", err, time.Since(began))
+			}
+		})
+	}
+}
+
+func TestCallsOverAllTransportsDuringChanges(t *testing.T) {
+	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+	text := func(kind, a, b string) string {
+		return fmt.Sprintf("{name: a, events: grpc, transport: %s, workers: {a: {services: [%s]}, b: {services: [%s]}, c: {services: [gateway]}}}", kind, a, b)
+	}
+	plans := []string{text("ws", "hosts", ""), text("rest", "", "hosts"), text("grpc", "hosts", ""), text("grpc", "", "hosts"),
+		"{name: a, events: grpc, workers: {a: {services: []}, b: {services: []}, c: {services: [gateway, hosts]}}}"}
+	for i, p := range plans {
+		plans[i] = strings.ReplaceAll(p, "[]", "[idle]")
+	}
+	c.bases = append(c.bases, weft.Spec{Name: "idle", Scale: weft.Any})
+	c.apply(plans[0])
+	c.startAll()
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	var made atomic.Int64
+	g := c.run("gateway")
+	for i := range 4 {
+		work.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := find(t.Context(), g, fmt.Sprintf("%d-%d", i, n)); err != nil {
+					t.Errorf("call %d: %v", n, err)
+					return
+				}
+				made.Add(1)
+			}
+		})
+	}
+	for round := range 15 {
+		c.apply(plans[round%len(plans)])
+		c.startAll()
+	}
+	close(stop)
+	work.Wait()
+	if most := c.most["hosts"]; most != 1 {
+		t.Errorf("%d runs of hosts at once", most)
+	}
+	t.Logf("%d calls", made.Load())
+}
+
+func TestCallWaitsForAServiceThatIsAway(t *testing.T) {
+	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
+	c.startAll()
+	c.kill(c.process("a"))
+	done := make(chan error, 1)
+	g := c.run("gateway")
+	go func() { done <- find(context.Background(), g, "m") }()
+	select {
+	case err := <-done:
+		t.Fatalf("it has not waited: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := find(ctx, g, "m"); api.KindOf(err) != codes.DeadlineExceeded {
+		t.Errorf("a call whose time is up: %v", err)
+	}
+	c.start("a")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCallOfAServiceNotInThePlan(t *testing.T) {
+	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+	c.apply("{name: a, events: grpc, partial: true, workers: {b: {services: [gateway]}}}")
+	c.startAll()
+	began := time.Now()
+	if err := find(t.Context(), c.run("gateway"), "m"); api.KindOf(err) != codes.Unavailable || !strings.Contains(err.Error(), "not in the plan") || time.Since(began) > time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+func TestCallGoesToAnotherReplicaThanTheFrozen(t *testing.T) {
+	specs := callers()
+	specs[0].Scale = weft.Any
+	c := newCluster(t, specs, map[string]func(*actor){"hosts": findHost})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts], replicas: 2}, b: {services: [gateway]}}}")
+	c.startAll()
+	g := c.run("gateway")
+	for _, victim := range []string{"a-1", "a-2"} {
+		p := c.process(victim)
+		p.gate.freeze()
+		var work sync.WaitGroup
+		for range 20 {
+			work.Go(func() {
+				began := time.Now()
+				if err := find(t.Context(), g, "m"); err != nil || time.Since(began) > 3*time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		}
+		work.Wait()
+		p.gate.thaw()
+		c.eventually(victim+" is used again", func() bool {
+			list, err := c.process("b").node.ListWorkers(t.Context(), &api.ListWorkersRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range list.GetWorkers() {
+				if w.GetState() != "up" {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestLocalCallWaitsForItsServer(t *testing.T) {
+	specs := callers()
+	specs[0].Config = &named{Name: "a"}
+	slow := make(chan struct{})
+	first := true
+	c := newCluster(t, specs, map[string]func(*actor){"hosts": func(p *actor) {
+		if !first { // the second run takes its time
+			<-slow
+		}
+		first = false
+		findHost(p)
+	}})
+	text := "{name: a, events: grpc, workers: {a: {services: [hosts, gateway]}}, config: {hosts: {name: %s}}}"
+	c.apply(fmt.Sprintf(text, "a"))
+	c.startAll()
+	g := c.run("gateway")
+	c.apply(fmt.Sprintf(text, "b"))
+	c.eventually("hosts starts again", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.starts["hosts"] == 2 })
+	done := make(chan error, 1)
+	go func() { done <- find(context.Background(), g, "m") }()
+	select {
+	case err := <-done:
+		t.Fatalf("it has not waited: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(slow)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// named is a configuration with a pointer in it.
+type named struct {
+	Name  string `yaml:"name"`
+	Inner *struct {
+		Deep int `yaml:"deep"`
+	} `yaml:"inner"`
+}
+
+func (*named) Validate() error { return nil }

@@ -1,0 +1,469 @@
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weft"
+	"weft/deploy"
+	"weft/plan"
+	"weft/transport"
+	"weft/transport/grpc"
+	"weft/transport/port"
+	"weft/transport/rest"
+	"weft/transport/ws"
+	"weft/wefttest"
+)
+
+// cluster is several processes of a plan in one, connected by sockets.
+type cluster struct {
+	t     testing.TB
+	store *wefttest.Store
+	bases []weft.Spec // what the services declare
+	setup map[string]func(*actor)
+	log   *bytes.Buffer
+	logMu sync.Mutex
+
+	mu        sync.Mutex // guards what follows
+	processes map[string]*process
+	live      map[string][]*actor // by service
+	most      map[string]int      // by service: how many ran at once
+	starts    map[string]int
+}
+
+// actor is one run of a service.
+type actor struct {
+	c       *cluster
+	process string
+	env     *weft.Env
+	ctx     context.Context
+}
+
+// process is one that runs.
+type process struct {
+	name     string
+	node     *deploy.Node
+	gate     *gate
+	registry *prometheus.Registry
+	cancel   context.CancelFunc
+	done     chan struct{}
+	err      error
+}
+
+// newCluster makes one whose services do what setup says; a service that is not
+// named there does nothing.
+func newCluster(t testing.TB, bases []weft.Spec, setup map[string]func(*actor)) *cluster {
+	t.Helper()
+	c := &cluster{
+		t: t, store: wefttest.NewStore(), bases: bases, setup: setup, log: &bytes.Buffer{},
+		processes: map[string]*process{}, live: map[string][]*actor{}, most: map[string]int{}, starts: map[string]int{},
+	}
+	t.Cleanup(func() {
+		var all sync.WaitGroup
+		c.mu.Lock()
+		for _, p := range c.processes {
+			all.Go(func() { p.gate.thaw(); p.stop() })
+		}
+		c.mu.Unlock()
+		all.Wait()
+		if t.Failed() {
+			c.logMu.Lock()
+			t.Log(c.log.String())
+			c.logMu.Unlock()
+		}
+	})
+	return c
+}
+
+// Write takes the log.
+func (c *cluster) Write(b []byte) (int, error) {
+	c.logMu.Lock()
+	defer c.logMu.Unlock()
+	return c.log.Write(b)
+}
+
+// specs returns the declarations, with Runs that take down who runs.
+func (c *cluster) specs(process string) []weft.Spec {
+	list := slices.Clone(c.bases)
+	for i := range list {
+		name := list[i].Name
+		list[i].Run = func(ctx context.Context, env *weft.Env) error {
+			p := &actor{c: c, process: process, env: env, ctx: ctx}
+			c.mu.Lock()
+			c.live[name] = append(c.live[name], p)
+			c.starts[name]++
+			c.most[name] = max(c.most[name], len(c.live[name]))
+			c.mu.Unlock()
+			defer func() {
+				c.mu.Lock()
+				c.live[name] = slices.DeleteFunc(c.live[name], func(o *actor) bool { return o == p })
+				c.mu.Unlock()
+			}()
+			if f := c.setup[name]; f != nil {
+				f(p)
+			}
+			return weft.Serve(ctx, env)
+		}
+	}
+	return list
+}
+
+// apply brings a plan into force.
+func (c *cluster) apply(text string) *deploy.Current {
+	c.t.Helper()
+	p, err := plan.Parse("test", []byte(text))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	d := c.directory()
+	old, revision, err := d.Current(context.Background())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	next, err := deploy.Succeed(old, p, c.bases)
+	if err == nil {
+		err = d.Put(context.Background(), next, revision)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return next
+}
+
+func (c *cluster) directory() *deploy.Directory {
+	c.t.Helper()
+	d, err := deploy.OpenDirectory(context.Background(), c.store)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return d
+}
+
+// start starts a process.
+func (c *cluster) start(name string, change ...func(*deploy.NodeConfig)) *process {
+	c.t.Helper()
+	p := &process{name: name, gate: newGate(), registry: prometheus.NewRegistry(), done: make(chan struct{})}
+	config := deploy.NodeConfig{
+		Process: name, Specs: c.specs(name), Store: gatedStore{c.store, p.gate}, Registry: p.registry, Gatherer: p.registry,
+		Log:        slog.New(slog.NewTextHandler(c, nil)).With("process", name),
+		Transports: map[string]transport.Transport{},
+		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
+			l, err := port.Listen("127.0.0.1:0", port.Config{Handler: gatedHandler{h, p.gate}})
+			if err != nil {
+				return nil, nil, err
+			}
+			p.gate.listener = l
+			return map[string]string{"grpc": l.Address(), "ws": l.Address(), "rest": l.Address()}, l, nil
+		},
+	}
+	for name, t := range map[string]transport.Transport{"grpc": grpc.New(nil), "ws": ws.New(nil), "rest": rest.New(nil)} {
+		config.Transports[name] = gatedTransport{t, p.gate}
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n, err := deploy.Join(ctx, config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p.node, p.cancel = n, cancel
+	c.mu.Lock()
+	c.processes[name] = p
+	c.mu.Unlock()
+	go func() {
+		defer close(p.done)
+		p.err = n.Run(ctx)
+	}()
+	return p
+}
+
+// startAll starts all processes of the plan in force that do not run, ends
+// those that are not in it, as the supervisor does, and waits until all have
+// carried the plan out.
+func (c *cluster) startAll() {
+	c.t.Helper()
+	c.reconcile()
+	c.settled()
+}
+
+func (c *cluster) reconcile() {
+	c.t.Helper()
+	current, _, err := c.directory().Current(context.Background())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, i := range current.InForce().Instances() {
+		if c.process(current.ProcessOf(i.Name)) == nil {
+			c.start(current.ProcessOf(i.Name))
+		}
+	}
+}
+
+func (c *cluster) process(name string) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.processes[name]
+}
+
+// settled waits until all processes of the plan have carried it out.
+func (c *cluster) settled() {
+	c.t.Helper()
+	c.eventually("the plan is carried out", func() bool {
+		current, _, err := c.directory().Current(context.Background())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		entries, err := c.directory().Entries(context.Background())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		done := map[string]bool{}
+		for _, e := range entries {
+			done[e.Process] = e.Generation == current.Generation && !slices.ContainsFunc(e.Services, func(s deploy.ServiceState) bool { return s.State != deploy.StateReady })
+		}
+		for _, i := range current.InForce().Instances() {
+			if !done[current.ProcessOf(i.Name)] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// eventually waits until something is so.
+func (c *cluster) eventually(what string, so func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("not so after 20 s: %s", what)
+		}
+	}
+}
+
+// runs returns the runs of a service, when there are as many as wanted.
+func (c *cluster) runs(service string, count int) []*actor {
+	c.t.Helper()
+	var list []*actor
+	c.eventually(fmt.Sprintf("%d runs of %s", count, service), func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		list = slices.Clone(c.live[service])
+		return len(list) == count
+	})
+	slices.SortFunc(list, func(a, b *actor) int {
+		if a.process < b.process {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+func (c *cluster) run(service string) *actor { c.t.Helper(); return c.runs(service, 1)[0] }
+
+// stop ends a process in order.
+func (p *process) stop() { p.cancel(); <-p.done }
+
+// leave ends a process in order and takes it off the cluster.
+func (c *cluster) leave(p *process) error {
+	p.stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.processes[p.name] == p {
+		delete(c.processes, p.name)
+	}
+	return p.err
+}
+
+// kill ends a process without its doing anything about it, and, as the
+// supervisor does when it sees that, takes its entry out.
+func (c *cluster) kill(p *process) {
+	p.gate.kill()
+	_ = c.leave(p)
+	c.bury(p.name)
+}
+
+func (c *cluster) bury(name string) {
+	if err := c.directory().Remove(context.Background(), name); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// gate is what all that a process hears and says goes through.
+type gate struct {
+	listener io.Closer
+	dead     atomic.Bool
+	cut      atomic.Pointer[func() bool] // reports whether an answer gets lost
+
+	mu   sync.Mutex
+	open chan struct{} // closed if open
+}
+
+func newGate() *gate {
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	return g
+}
+
+func (g *gate) freeze() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = make(chan struct{})
+}
+
+func (g *gate) thaw() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+	default:
+		close(g.open)
+	}
+}
+
+func (g *gate) kill() {
+	g.dead.Store(true)
+	g.thaw()
+	_ = g.listener.Close()
+}
+
+func (g *gate) pass(ctx context.Context) error {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	select {
+	case <-open:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if g.dead.Load() {
+		return transport.Errorf(transport.Canceled, "killed")
+	}
+	return nil
+}
+
+type gatedHandler struct {
+	transport.Handler
+	gate *gate
+}
+
+func (h gatedHandler) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	if err := h.gate.pass(ctx); err != nil {
+		return nil, err
+	}
+	resp, err := h.Handler.Call(ctx, method, req)
+	if gone := h.gate.pass(ctx); gone != nil {
+		return nil, gone
+	}
+	return resp, err
+}
+
+type gatedTransport struct {
+	transport.Transport
+	gate *gate
+}
+
+func (t gatedTransport) Dial(ctx context.Context, address string) (transport.Conn, error) {
+	if err := t.gate.pass(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := t.Transport.Dial(ctx, address)
+	return gatedConn{conn, t.gate}, err
+}
+
+type gatedConn struct {
+	transport.Conn
+	gate *gate
+}
+
+func (c gatedConn) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	if err := c.gate.pass(ctx); err != nil {
+		return nil, err
+	}
+	resp, err := c.Conn.Call(ctx, method, req)
+	if gone := c.gate.pass(ctx); gone != nil {
+		return nil, gone
+	}
+	if cut := c.gate.cut.Load(); cut != nil && err == nil && (*cut)() {
+		return nil, transport.Errorf(transport.Unavailable, "the answer is lost")
+	}
+	return resp, err
+}
+
+type gatedStore struct {
+	deploy.Store
+	gate *gate
+}
+
+func (s gatedStore) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
+	b, err := s.Store.Bucket(ctx, name)
+	return gatedBucket{b, s.gate}, err
+}
+
+type gatedBucket struct {
+	weft.Bucket
+	gate *gate
+}
+
+func (b gatedBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if err := b.gate.pass(ctx); err != nil {
+		return 0, err
+	}
+	return b.Bucket.Put(ctx, key, value)
+}
+
+func (b gatedBucket) Delete(ctx context.Context, key string) error {
+	if err := b.gate.pass(ctx); err != nil {
+		return err
+	}
+	return b.Bucket.Delete(ctx, key)
+}
+
+func (b gatedBucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
+	return b.Bucket.Watch(ctx, func(key string, value []byte, revision uint64) {
+		if b.gate.pass(ctx) == nil {
+			f(key, value, revision)
+		}
+	})
+}
+
+// figure returns the sum of a figure of a process over its labels, which
+// contain the given value if it is not empty.
+func (p *process) figure(t testing.TB, name, label string) (sum float64) {
+	t.Helper()
+	families, err := p.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			has := label == ""
+			for _, l := range m.GetLabel() {
+				has = has || l.GetValue() == label
+			}
+			if f.GetName() == name && has {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// names returns the processes that run.
+func (c *cluster) names() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.processes))
+}

@@ -1,0 +1,180 @@
+package deploy
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"weft/deploy/outside"
+	"weft/flow"
+	"weft/plan"
+)
+
+// observeMethod brings copies of packet-ins to the observers of a process. Its
+// request is that of packetsMethod, with no stages ahead.
+const observeMethod = "deploy.Observe"
+
+// Bounds of the copies that wait for one process, and how long it may take them.
+const (
+	tapPackets = 1 << 12
+	tapBytes   = 4 << 20
+	tapTimeout = time.Second
+)
+
+// tap sends copies of packet-ins to one process that has observers, off their
+// path: what it has no room for is dropped, and counted.
+type tap struct {
+	node    *Node
+	process string
+	peer    *peer         // nil: this process
+	wake    chan struct{} // there are packets
+	stop    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	parcel *parcel
+	spare  *parcel
+	none   flow.Decision // there is none yet
+	drops  int
+}
+
+// setTaps sees that there is a tap for every process with observers, if this
+// one holds switches; it is called with the lock.
+func (n *Node) setTaps(mine plan.Instance) {
+	want := map[string]*peer{}
+	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && s.Pipeline }) && !n.apps.leaving.Load() {
+		for process, e := range n.entries {
+			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
+				continue
+			}
+			p := n.peers[process]
+			if p == nil && process != n.config.Process {
+				continue
+			}
+			if slices.ContainsFunc(e.Apps, func(a AppState) bool { return a.Kind == outside.Observer.String() }) {
+				want[process] = p
+			}
+		}
+	}
+	old := n.taps.Load()
+	var list []*tap
+	for _, t := range old {
+		if p, ok := want[t.process]; ok && p == t.peer {
+			list = append(list, t)
+			delete(want, t.process)
+		} else {
+			close(t.stop)
+		}
+	}
+	for process, p := range want {
+		t := &tap{node: n, process: process, peer: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), parcel: &parcel{}, spare: &parcel{}}
+		t.parcel.begin(n.self, nil)
+		list = append(list, t)
+		go t.run()
+	}
+	if !slices.Equal(list, old) {
+		n.taps.Store(list)
+		n.worker.version.Add(1)
+	}
+}
+
+// tapList is the taps that there are; it is replaced, never written to.
+type tapList struct {
+	mu   sync.Mutex // guards list
+	list []*tap
+}
+
+// Load returns the taps.
+func (l *tapList) Load() []*tap {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.list
+}
+
+// Store replaces the taps.
+func (l *tapList) Store(list []*tap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = list
+}
+
+// put takes a copy of a packet.
+func (t *tap) put(session uint64, in *flow.PacketIn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.parcel.records) >= tapPackets || len(t.parcel.data) >= tapBytes {
+		t.drops++
+		return
+	}
+	if t.parcel.add(nil, session, in, &t.none, in.Time) != nil {
+		t.drops++
+		return
+	}
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what there is, until the tap is stopped.
+func (t *tap) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-t.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		select {
+		case <-t.wake:
+		case <-t.stop:
+			return
+		}
+		t.mu.Lock()
+		p, drops := t.parcel, t.drops
+		t.parcel, t.drops = t.spare, 0
+		t.parcel.begin(t.node.self, nil)
+		t.mu.Unlock()
+		if err := t.send(ctx, p.data); err != nil {
+			drops += len(p.records)
+		}
+		t.node.apps.dropped.Add(float64(drops))
+		p.reset()
+		t.mu.Lock()
+		t.spare = p
+		t.mu.Unlock()
+	}
+}
+
+func (t *tap) send(ctx context.Context, request []byte) error {
+	if t.peer == nil {
+		_, err := t.node.observed(ctx, request)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tapTimeout)
+	defer cancel()
+	_, err := t.peer.request(ctx, observeMethod, request)
+	return err
+}
+
+// observed hands copies of packet-ins to the observers that are attached here.
+func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
+	r := cursor{b: request}
+	_, _ = r.uint64(), r.strings()
+	if r.err != nil {
+		return nil, r.err
+	}
+	b, err := r.bundle()
+	if err != nil {
+		return nil, err
+	}
+	for _, app := range *n.apps.watch.Load() {
+		if err := app.Packets(ctx, b.list); err != nil {
+			n.log.Debug("observer has not taken packets", "app", app.Name(), "error", err)
+		}
+	}
+	return []byte{answerOK}, nil
+}

@@ -1,5 +1,6 @@
 # make build   the controller and everything around it, as bin/weft
-# make demo    build, then show it at work on a network of real switches
+# make demo    build, then show it at work on a network of real switches;
+#              PLAN=split: in the processes of a plan
 # make test    everything for real, the lab included
 # make check   what make test begins with: generated code, format, linters
 # make image   build the container image weft, for what weft export writes
@@ -18,7 +19,7 @@ build:
 	go build -ldflags '-X main.version=$(VERSION)' -o bin/weft ./cmd/weft
 
 demo: setup build
-	bin/weft demo
+	bin/weft demo $(if $(PLAN),--plan $(PLAN))
 
 test: setup check
 	go test -timeout 14m ./...

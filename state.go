@@ -3,10 +3,15 @@ package weft
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // ErrRevision is what Bucket.Update returns when somebody else was first.
 var ErrRevision = errors.New("the key has changed since it was read")
+
+// Now returns the time of day by the clock of the store, which all processes
+// share: for times that are kept, or told to others, whose own clocks may differ.
+func Now(env *Env) time.Time { return env.runtime.Now() }
 
 // Bucket is durable key-value state with one writer. A change is on disk
 // before the call returns. Keys are letters, digits and any of "-/_=.".

@@ -10,6 +10,7 @@ package weft
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"weft/flow"
 )
@@ -141,6 +142,8 @@ type Runtime interface {
 	Replicas() (index, count int)
 	// OnReplicas registers what is called when Replicas has changed, as an event.
 	OnReplicas(h func(index, count int))
+	// Now returns the time of day by the clock that all processes share.
+	Now() time.Time
 }
 
 // Env is one running instance of a service, as its Run sees it.

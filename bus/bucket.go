@@ -51,6 +51,25 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	return b, nil
 }
 
+// Now returns the time by the server's clock.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	if _, err := s.Bucket(ctx, clockBucket); err != nil {
+		return now, err
+	}
+	err = s.retry(ctx, "ask for the time", func(ctx context.Context) error {
+		stream, err := s.js.Stream(ctx, "KV_"+legal(clockBucket))
+		if err == nil {
+			now = stream.CachedInfo().TimeStamp
+		}
+		return err
+	})
+	return now, err
+}
+
+// clockBucket is a bucket for whose state the server is asked, with which it
+// tells the time.
+const clockBucket = "bus.clock"
+
 // legal returns a name without dots. No bucket's name holds a -, so none meets
 // another.
 func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }

@@ -1,10 +1,12 @@
 package deploy
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"weft"
+	"weft/transport"
 )
 
 // The prefixes of identities in certificates.
@@ -12,6 +14,20 @@ const (
 	workerIdentity  = "weft://worker/"
 	serviceIdentity = "weft://service/"
 )
+
+// FromBus returns a handler for requests that come by the bus, for which Allow
+// is not asked: the bus knows its clients by itself, and whoever may use it may
+// also bring another plan into force.
+func FromBus(h transport.Handler) transport.Handler { return fromBus{h} }
+
+type fromBus struct{ transport.Handler }
+
+type fromBusKey struct{}
+
+// Call handles a request (transport.Handler).
+func (f fromBus) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	return f.Handler.Call(context.WithValue(ctx, fromBusKey{}, true), method, req)
+}
 
 // AllowDeclared returns NodeConfig.Allow for callers with certificates: between
 // processes whatever they need, and of methods those that the Spec of one of

@@ -24,8 +24,9 @@ type inlets struct {
 
 // inlet is what has come from one run of another process.
 type inlet struct {
-	mu   sync.Mutex // one batch at a time
-	next uint64     // number of the event expected
+	mu   sync.Mutex      // one batch at a time
+	next uint64          // number of the event expected
+	anew map[told]uint64 // what is being told anew, since which fact
 	used time.Time
 
 	toldMu sync.Mutex
@@ -52,7 +53,7 @@ func (l *inlets) of(incarnation uint64) *inlet {
 				delete(l.from, k)
 			}
 		}
-		in = &inlet{told: map[told]bool{}}
+		in = &inlet{told: map[told]bool{}, anew: map[told]uint64{}}
 		l.from[incarnation] = in
 	}
 	in.used = time.Now()
@@ -92,7 +93,16 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 		if sub == nil || s == nil || s.epoch != epoch {
 			continue // nobody wants it any more, or this build does not know it
 		}
+		if kind == outAnew {
+			in.anew[told{s.spec.Name, epoch, sub.name}] = n.facts.now()
+			last = nil // so that all is noted
+			continue
+		}
 		if kind == outTold {
+			if since, ok := in.anew[told{s.spec.Name, epoch, sub.name}]; ok {
+				delete(in.anew, told{s.spec.Name, epoch, sub.name})
+				n.facts.outdate(sub, source, since)
+			}
 			in.toldMu.Lock()
 			maps.DeleteFunc(in.told, func(k told, _ bool) bool { return k.service == s.spec.Name && k.epoch != epoch })
 			in.told[told{s.spec.Name, epoch, sub.name}] = true
@@ -172,11 +182,13 @@ type facts struct {
 
 	mu    sync.Mutex
 	known map[*subject]map[string]noted
+	count uint64 // of notes
 }
 
 type noted struct {
 	event  any
 	source uint64 // epoch of the publisher
+	number uint64 // of the note
 }
 
 // note remembers a fact.
@@ -198,7 +210,8 @@ func (f *facts) note(sub *subject, key string, event any, source uint64) {
 		delete(m, key)
 		return
 	}
-	m[key] = noted{event, source}
+	f.count++
+	m[key] = noted{event, source, f.count}
 }
 
 // published sees whether an entry shows a publisher that has begun anew.
@@ -222,30 +235,48 @@ func (f *facts) published(old, new *Entry) {
 // sweep takes back what earlier runs of a publisher have told and the one of
 // the given epoch has not.
 func (f *facts) sweep(publisher string, epoch uint64) {
-	type gone struct {
-		sub   *subject
-		event any
-	}
-	var list []gone
 	alive := f.n.runsOf(publisher) // those of other partitions, for a service of none
 	f.mu.Lock()
-	defer f.mu.Unlock() // what is told of it meanwhile comes behind
+	defer f.mu.Unlock()
 	for sub, m := range f.known {
 		if publisherOf(sub.name) != publisher {
 			continue
 		}
 		for key, fact := range m {
 			if fact.source < epoch && !alive[fact.source] {
-				list = append(list, gone{sub, sub.decl.WithdrawnBy(fact.event)})
-				delete(m, key)
+				f.withdraw(sub, key)
 			}
 		}
 	}
-	for _, g := range list {
-		for _, at := range *g.sub.subscribers.Load() {
-			at.service.inbox.announce()
-			at.service.inbox.putNow(delivery{at, g.event})
+}
+
+// now returns the number of the last note.
+func (f *facts) now() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// outdate takes back what a publisher told up to a note, for it has told all
+// that it knows since.
+func (f *facts) outdate(sub *subject, source, since uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, fact := range f.known[sub] {
+		if fact.source == source && fact.number <= since {
+			f.withdraw(sub, key)
 		}
+	}
+}
+
+// withdraw takes a fact back; it is called with the lock, so that what is told
+// of it meanwhile comes behind.
+func (f *facts) withdraw(sub *subject, key string) {
+	event := sub.decl.WithdrawnBy(f.known[sub][key].event)
+	delete(f.known[sub], key)
+	for _, at := range *sub.subscribers.Load() {
+		at.service.inbox.announce()
+		at.service.inbox.putNow(delivery{at, event})
 	}
 }
 

@@ -108,6 +108,9 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 		w.Started = e.Started.UTC().Format(time.RFC3339Nano)
 		w.Current = e.Generation == current.Generation
 		alive := "up"
+		if len(e.Services) == 0 && e.Generation != current.Generation {
+			alive = "starting" // it has just told of itself
+		}
 		for _, s := range e.Services {
 			w.Services = append(w.Services, &api.WorkerService{Name: s.Name, State: s.State})
 			if s.State != StateReady {
@@ -171,7 +174,7 @@ func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) 
 func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
 	p, err := plan.Parse("plan", []byte(req.Text))
 	if err == nil {
-		err = CheckPlan(p, n.config.Specs)
+		err = CheckPlan(p, n.config.Specs, n.config.Settings...)
 	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -203,8 +206,9 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 
 // CheckPlan reports everything that is wrong with a plan, the settings of its
 // services included, each on a line of its own that begins with the place in
-// what the plan was read from.
-func CheckPlan(p *plan.Plan, specs []weft.Spec) error {
+// what the plan was read from. Overrides, which all processes have, count more
+// than the plan.
+func CheckPlan(p *plan.Plan, specs []weft.Spec, overrides ...Override) error {
 	errs := []error{p.Check(specs)}
 	seen := map[string]bool{} // what is wrong with config: is so in each worker
 	add := func(err error) {
@@ -224,6 +228,9 @@ func CheckPlan(p *plan.Plan, specs []weft.Spec) error {
 			if slices.ContainsFunc(specs, func(x weft.Spec) bool { return x.Name == section.Service && x.Config != nil }) { // of others, Check has told
 				add(s.Add(section.Service, p.Source(), section.Located()))
 			}
+		}
+		for _, o := range overrides {
+			add(s.Set(string(o)))
 		}
 		add(s.check(specs))
 	}

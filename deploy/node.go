@@ -76,7 +76,8 @@ type Node struct {
 	worker    *Worker
 	directory *Directory
 	log       *slog.Logger
-	self      uint64 // incarnation
+	self      uint64        // incarnation
+	ahead     time.Duration // the store's clock, of this machine's
 	// withdrawAfter is how long a restarted publisher has to tell again what it
 	// told before.
 	withdrawAfter time.Duration
@@ -142,6 +143,14 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		entries: map[string]*Entry{}, peers: map[string]*peer{}, outlets: map[string]*outlet{},
 		changed: make(chan struct{}, 1), withdrawAfter: withdrawLate,
 	}
+	if clock, ok := c.Store.(storeClock); ok {
+		asked := time.Now()
+		if now, err := clock.Now(ctx); err != nil {
+			c.Log.Warn("the time of the store is not known; this machine's clock is taken for right", "error", err)
+		} else {
+			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
+		}
+	}
 	n.worker = newWorker(Config{Store: c.Store, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
 	n.worker.node = n
 	n.crossing = newCrossing(n)
@@ -150,6 +159,15 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.view.Store(&view{routes: map[string][]*target{}, next: make(chan struct{})})
 	return n, nil
 }
+
+// storeClock is a store that has a clock, which is that of all processes: they
+// may be on machines whose own clocks differ.
+type storeClock interface {
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// now returns the time of day by the store's clock.
+func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 
 // Worker returns the worker of the node.
 func (n *Node) Worker() *Worker { return n.worker }
@@ -171,7 +189,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	machine, _ := os.Hostname() // only told to people
 	n.entry = Entry{
 		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: machine, Version: n.config.Version,
-		Started: time.Now(), Addresses: addresses,
+		Started: n.now(), Addresses: addresses,
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
@@ -327,11 +345,7 @@ func (n *Node) setState(s *service, state string) {
 // planChanged takes a plan that has come into force.
 func (n *Node) planChanged(c *Current, err error) {
 	if err == nil {
-		mine, _ := c.instanceOf(n.config.Process)
-		var s *Settings
-		if s, err = n.settings(c, mine); err == nil {
-			err = s.check(n.config.Specs)
-		}
+		err = n.checkSettings(c)
 	}
 	if err != nil {
 		n.log.Error("the plan in force is of no use to this process; it keeps the one that it has", "error", err)

@@ -33,7 +33,9 @@ type cluster struct {
 	bases []weft.Spec // what the services declare
 	setup map[string]func(*actor)
 	log   *bytes.Buffer
-	logMu sync.Mutex
+	// withdrawAfter is, if set, that of the nodes that are started.
+	withdrawAfter time.Duration
+	logMu         sync.Mutex
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
@@ -177,6 +179,9 @@ func (c *cluster) start(name string, change ...func(*deploy.NodeConfig)) *proces
 	n, err := deploy.Join(ctx, config)
 	if err != nil {
 		c.t.Fatal(err)
+	}
+	if c.withdrawAfter > 0 {
+		n.SetWithdrawAfter(c.withdrawAfter)
 	}
 	p.node, p.cancel = n, cancel
 	c.mu.Lock()
@@ -380,7 +385,10 @@ func (t gatedTransport) Dial(ctx context.Context, address string) (transport.Con
 		return nil, err
 	}
 	conn, err := t.Transport.Dial(ctx, address)
-	return gatedConn{conn, t.gate}, err
+	if err != nil {
+		return nil, err
+	}
+	return gatedConn{conn, t.gate}, nil
 }
 
 type gatedConn struct {

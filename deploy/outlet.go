@@ -53,6 +53,7 @@ type outEvent struct {
 const (
 	outHappened = 0 // an event
 	outTold     = 1 // all that was retained of the subject has been told
+	outAnew     = 2 // it will be told, and what has been told before and is not in it is no more
 )
 
 // Bounds of a queue and of a batch.
@@ -292,7 +293,9 @@ func (o *outlet) retell() {
 	for at, subjects := range subs {
 		for _, sub := range subjects {
 			sub.mu.Lock()
-			o.tell(sub, at, tables.source(sub.name))
+			source := tables.source(sub.name)
+			o.put(outEvent{outAnew, sub.name, at.service, at.epoch, source, nil}, true)
+			o.tell(sub, at, source)
 			sub.mu.Unlock()
 		}
 	}

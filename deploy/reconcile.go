@@ -96,12 +96,30 @@ func (n *Node) settings(c *Current, mine plan.Instance) (*Settings, error) {
 	s := &Settings{}
 	errs := []error{s.addPartition(c.plan, mine.Partition, n.config.Specs)}
 	for _, section := range c.plan.SettingsOf(mine.Worker) {
+		if n.spec(section.Service) == nil {
+			continue // of another version
+		}
 		errs = append(errs, s.Add(section.Service, "plan", section.Text))
 	}
 	for _, o := range n.config.Settings {
 		errs = append(errs, s.Set(string(o)))
 	}
 	return s, errors.Join(errs...)
+}
+
+// checkSettings reports what is wrong with the settings of a plan, wherever they
+// are for, so that all processes take it or none.
+func (n *Node) checkSettings(c *Current) error {
+	for _, i := range c.plan.Instances() {
+		s, err := n.settings(c, i)
+		if err == nil {
+			err = s.check(n.config.Specs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // configured reports whether a service runs with the given settings.

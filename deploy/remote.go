@@ -176,7 +176,7 @@ func readAnswer(m weft.Method, answer []byte) (resp any, here bool, err error) {
 
 // Call answers a request of another process (transport.Handler).
 func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	if n.config.Allow != nil && !n.config.Allow(transport.Peer(ctx), method) {
+	if n.config.Allow != nil && ctx.Value(fromBusKey{}) == nil && !n.config.Allow(transport.Peer(ctx), method) {
 		return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "the certificate of the caller does not allow it %s", method)
 	}
 	switch method {

@@ -230,6 +230,14 @@ func (s *service) endedEarly() error {
 	return fmt.Errorf("service %s stopped by itself without an error; its Run must last until its context ends (weft.Serve does)", s.spec.Name)
 }
 
+// Now returns the time of day by the clock that all processes share.
+func (s *service) Now() time.Time {
+	if n := s.worker.node; n != nil {
+		return n.now()
+	}
+	return time.Now()
+}
+
 // stop ends the service and waits for that; its handlers are gone afterwards.
 func (s *service) stop(timeout time.Duration) error {
 	s.cancel()

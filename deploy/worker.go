@@ -97,6 +97,10 @@ func newWorker(c Config) *Worker {
 
 // build makes services. Their Specs are known to fit.
 func (w *Worker) build(specs []weft.Spec) (*group, error) {
+	began := time.Now()
+	if w.node != nil {
+		began = w.node.now()
+	}
 	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{}), methods: map[string][]*method{}}
 	for i := range specs {
 		spec := &specs[i]
@@ -105,7 +109,7 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 			return nil, err
 		}
 		s := &service{
-			worker: w, group: g, spec: spec, config: config, epoch: uint64(time.Now().UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
+			worker: w, group: g, spec: spec, config: config, epoch: uint64(began.UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
 			prefix: w.config.StatePrefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
 		}
 		s.number.Store(1) // the only one

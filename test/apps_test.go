@@ -58,10 +58,13 @@ func TestApps(t *testing.T) {
 			blocker.kill()
 			a.absent("blocker", c.transport == "rest")
 			a.expired()
-			held := a.pinging(l, 9*time.Second)
+			gate := filepath.Join(a.dir, "gate")
+			blocker = a.python(a.write("gated.py", gatedScript), gate, filepath.Join(sdk, "examples/blocker.py"), a.url)
+			eventually(t, 20*time.Second, "Python ready", func() bool { return strings.Contains(blocker.String(), "ready") })
+			held := a.pinging(l, 15*time.Second)
 			eventually(t, 5*time.Second, "packets held", func() bool { m, err := a.figures(); return err == nil && a.sum(m, "weft_deploy_packets_waiting") > 0 })
 			time.Sleep(time.Second)
-			blocker = a.python(filepath.Join(sdk, "examples/blocker.py"), a.url)
+			a.write("gate", "")
 			if r := <-held; r.Lost() > 0 || r.Max < 1000 {
 				t.Errorf("held while the app was absent: %d of %d lost, after %v ms; want them later, and none lost", r.Lost(), r.Sent, r.Max)
 			}
@@ -129,6 +132,22 @@ import weft
 
 with weft.connect(sys.argv[1]) as controller:
     print(json.dumps(controller.call("hosts.ListHosts")))
+`
+
+// gatedScript runs another once there is a file: Python takes long to start.
+const gatedScript = `import os
+import runpy
+import sys
+import time
+import grpc
+import websocket
+import weft
+
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0])
 `
 
 // appsTest is a controller with apps.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"weft/experiments/testbed"
+	"weft/plan"
 )
 
 // otherBuilds are programs that differ from the one under test, each built when
@@ -37,31 +38,37 @@ func onHand(transport string) string {
 // ones, and has it succeeded by a new one and back, as in an upgrade.
 func (f *faults) previousBuild(t *testing.T, transport string) {
 	f.builds.previous.Do(func() { f.builds.program[0] = f.previous(t) })
-	f.succeed(t, transport, f.builds.program[0], "of the previous build", []string{"routing", "topology", "southbound"})
+	f.succeed(t, transport, f.builds.program[0], "of the previous build")
 }
 
 // clockOff has one worker after the other live an hour later than the others.
 func (f *faults) clockOff(t *testing.T, transport string) {
 	f.builds.ahead.Do(func() { f.builds.program[1] = f.ahead(t) })
-	f.succeed(t, transport, f.builds.program[1], "an hour ahead", []string{"routing", "topology", "southbound"})
+	f.succeed(t, transport, f.builds.program[1], "an hour ahead")
 }
 
-// succeed replaces each of some workers by one of another program and back,
-// under load.
-func (f *faults) succeed(t *testing.T, transport, program, what string, processes []string) {
+// succeed replaces one worker after the other by one of another program and
+// back, under load: all of them over gRPC, and over the other transports, to
+// save time, the one in the middle, to which packets cross and from which they
+// cross again.
+func (f *faults) succeed(t *testing.T, transport, program, what string) {
 	if program == "" {
 		t.Fatal("the other program was not built; the test that built it says why")
 	}
 	d := f.prepare(t, onHand(transport))
 	d.supervise()
 	byHand := map[string]*testbed.Process{}
-	for _, process := range processes {
+	for _, process := range []string{"southbound", "topology", "routing"} {
 		byHand[process] = d.byHand(process, f.weft)
 	}
 	d.allUp()
 	l := d.network("ring:4")
 	source := d.connect()
 	e, w := d.establish(l), d.watch()
+	processes := []string{"topology"}
+	if transport == plan.GRPC {
+		processes = []string{"routing", "topology", "southbound"}
+	}
 	for _, process := range processes {
 		for _, next := range []string{program, f.weft} {
 			var load *load

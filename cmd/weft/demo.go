@@ -30,10 +30,16 @@ IPv4 and IPv6, cut a link under a running ping, kill the controller with SIGKILL
 under traffic and restart it, and print what came of it. Exit status 1 if
 anything fell short.
 
+With --plan the controller runs in the processes of a plan, and more is shown:
+the processes, the worker that programs routes killed with SIGKILL under
+traffic, another plan applied and the first one again while traffic runs, and
+the transports between the processes exchanged.
+
 On a terminal the controller and the lab are left running, to be looked at;
 weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
 what it made. It needs root and Open vSwitch.`,
 		Example: `  weft demo
+  weft demo --plan split
   CI=1 weft demo
   weft demo stop`,
 		Args: cobra.NoArgs,
@@ -49,6 +55,7 @@ what it made. It needs root and Open vSwitch.`,
 	f := cmd.Flags()
 	f.StringVar(&d.listen, "listen", "127.0.0.1:6653", "HOST:PORT where the switches connect")
 	f.StringVar(&d.http, "http", "127.0.0.1:8181", "HOST:PORT of the northbound")
+	f.StringVar(&d.plan, "plan", "", "run the controller as a plan says: a built-in one or a file; see weft plan list")
 	f.StringVar(&d.topology, "topology", "demo", "the lab's topology; see weft lab up")
 	cmd.PersistentFlags().StringVar(&d.dir, "dir", "/run/weft/demo", "directory of the controller's state and log")
 	f.BoolVar(&keep, "keep", false, "leave controller and lab running (default: on a terminal)")
@@ -76,6 +83,8 @@ const demoLab = "demo"
 type demo struct {
 	listen, http, topology, dir string
 
+	plan string // its name; empty: one process
+
 	out     io.Writer
 	began   time.Time
 	lab     *lab.Lab
@@ -96,6 +105,18 @@ func (d *demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 	if os.Geteuid() != 0 {
 		return errors.New("the demo makes network namespaces and so needs root; try sudo weft demo")
 	}
+	if d.plan != "" {
+		p, err := readPlan(d.plan)
+		if err == nil {
+			err = fits(p)
+		}
+		switch {
+		case err != nil:
+			return err
+		case len(p.Partitions) > 1:
+			return wrongly(cmd, "--plan %s: it has %d partitions, each with switches of its own; the demo's network is one", d.plan, len(p.Partitions))
+		}
+	}
 	if err := d.stop(ctx); err != nil {
 		return err
 	}
@@ -106,20 +127,7 @@ func (d *demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 		d.progress("taking down controller and lab")
 		err = errors.Join(err, d.stop(context.WithoutCancel(ctx)))
 	}()
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) (figure string, err error)
-	}{
-		{"controller up, one process, embedded store", d.startController},
-		{"lab of real switches up", d.startLab},
-		{"switches, links and ports discovered", d.awaitDiscovery},
-		{"ping all pairs, IPv4", func(ctx context.Context) (string, error) { return d.pingAll(ctx, false) }},
-		{"ping all pairs, IPv6", func(ctx context.Context) (string, error) { return d.pingAll(ctx, true) }},
-		{"weft get flows agrees with ovs-ofctl", d.compareFlows},
-		{"link cut under a running ping", d.cutLink},
-		{"controller killed (SIGKILL) under traffic", d.killController},
-		{"ping all pairs after the restart", func(ctx context.Context) (string, error) { return d.pingAll(ctx, false) }},
-	} {
+	for _, step := range d.steps() {
 		d.progress(step.what)
 		figure, err := step.do(ctx)
 		d.results = append(d.results, demoResult{step.what, figure, err})
@@ -140,6 +148,37 @@ func (d *demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 		d.next()
 	}
 	return nil
+}
+
+// demoStep is one thing that is shown.
+type demoStep struct {
+	what string
+	do   func(context.Context) (figure string, err error)
+}
+
+func (d *demo) steps() []demoStep {
+	ping := func(v6 bool) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return d.pingAll(ctx, v6) }
+	}
+	how := "one process, embedded store"
+	if d.plan != "" {
+		how = "plan " + d.plan
+	}
+	steps := []demoStep{
+		{"controller up, " + how, d.startController},
+		{"lab of real switches up", d.startLab},
+		{"switches, links and ports discovered", d.awaitDiscovery},
+		{"ping all pairs, IPv4", ping(false)},
+		{"ping all pairs, IPv6", ping(true)},
+		{"weft get flows agrees with ovs-ofctl", d.compareFlows},
+		{"link cut under a running ping", d.cutLink},
+	}
+	if d.plan != "" {
+		steps = append(steps, d.planSteps()...)
+	}
+	return append(steps,
+		demoStep{"controller killed (SIGKILL) under traffic", d.killController},
+		demoStep{"ping all pairs after the restart", ping(false)})
 }
 
 func (d *demo) progress(what string) {

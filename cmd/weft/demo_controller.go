@@ -33,7 +33,11 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 	}
 	defer log.Close()
 	began := time.Now()
-	c := exec.Command(exe, "up", "--listen", d.listen, "--http", d.http, "--data-dir", filepath.Join(d.dir, "data"))
+	args := []string{"up", "--listen", d.listen, "--http", d.http, "--data-dir", filepath.Join(d.dir, "data")}
+	if d.plan != "" {
+		args = append(args, d.plan)
+	}
+	c := exec.Command(exe, args...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
@@ -45,10 +49,7 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for {
-		err := d.ask(ctx, func(n *controller) error {
-			_, err := n.GetInfo(n.ctx, &api.GetInfoRequest{})
-			return err
-		})
+		err := d.ask(ctx, d.answers)
 		if err == nil {
 			return fmt.Sprintf("in %.1f s", time.Since(began).Seconds()), nil
 		}
@@ -64,6 +65,24 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("the controller does not answer: %w", err)
 		}
 	}
+}
+
+// answers reports whether the controller serves, with all processes that its
+// plan has.
+func (d *demo) answers(n *controller) error {
+	if _, err := n.GetInfo(n.ctx, &api.GetInfoRequest{}); err != nil || d.plan == "" {
+		return err
+	}
+	m, err := n.ListWorkers(n.ctx, &api.ListWorkersRequest{})
+	if err != nil {
+		return err
+	}
+	for _, w := range m.Workers {
+		if w.State != "up" || !w.Current {
+			return fmt.Errorf("worker %s is %s", w.Process, w.State)
+		}
+	}
+	return nil
 }
 
 func lastLines(text string, n int) string {
@@ -99,15 +118,15 @@ func (d *demo) controllerProcess() *os.Process {
 func (d *demo) endController() error {
 	p := d.controllerProcess()
 	if p == nil {
-		return nil
+		return d.endWorkers()
 	}
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := p.Signal(signal); err != nil {
-			return nil
+			return d.endWorkers()
 		}
 		for range 100 {
 			if d.controllerProcess() == nil {
-				return nil
+				return d.endWorkers()
 			}
 			time.Sleep(50 * time.Millisecond)
 		}

@@ -271,6 +271,9 @@ func (d *demo) killController(ctx context.Context) (string, error) {
 	if err := p.Kill(); err != nil {
 		return "", err
 	}
+	if err := d.endWorkers(); err != nil { // those of a plan would go on
+		return "", err
+	}
 	time.Sleep(time.Second)
 	if _, err := d.startController(ctx); err != nil {
 		return "", err

@@ -22,33 +22,36 @@ by hand has none.`,
   weft get workers -o json`,
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
-		return view{value: m, text: func(t *table) {
-			t.row("WORKER", "STATE", "PID", "MACHINE", "ANSWER ms", "RESTARTS", "STARTED", "SERVICES", "LAST EXIT")
-			for _, w := range m.GetWorkers() {
-				name := w.Instance
-				switch {
-				case name == "":
-					name = "(" + w.Process + ")"
-				case name != w.Process:
-					name += " (" + w.Process + ")"
-				}
-				var list []string
-				for _, s := range w.Services {
-					if s.State == "ready" {
-						list = append(list, s.Name)
-					} else {
-						list = append(list, fmt.Sprintf("%s (%s)", s.Name, s.State))
-					}
-				}
-				for _, a := range w.Apps {
-					list = append(list, fmt.Sprintf("%s (app)", a.Name))
-				}
-				state := w.State
-				if !w.Current && state == "up" && m.Generation > 0 {
-					state = "moving"
-				}
-				t.row(name, state, w.Pid, w.Machine, millis(w.AnswerUs), w.Restarts, when(w.Started), strings.Join(list, " "), w.LastExit)
-			}
-		}}, err
+		return view{value: m, text: func(t *table) { workersTable(t, m) }}, err
 	})
+}
+
+// workersTable lists processes for people.
+func workersTable(t *table, m *api.ListWorkersResponse) {
+	t.row("WORKER", "STATE", "PID", "MACHINE", "ANSWER ms", "RESTARTS", "STARTED", "SERVICES", "LAST EXIT")
+	for _, w := range m.GetWorkers() {
+		name := w.Instance
+		switch {
+		case name == "":
+			name = "(" + w.Process + ")"
+		case name != w.Process:
+			name += " (" + w.Process + ")"
+		}
+		var list []string
+		for _, s := range w.Services {
+			if s.State == "ready" {
+				list = append(list, s.Name)
+			} else {
+				list = append(list, fmt.Sprintf("%s (%s)", s.Name, s.State))
+			}
+		}
+		for _, a := range w.Apps {
+			list = append(list, fmt.Sprintf("%s (app)", a.Name))
+		}
+		state := w.State
+		if !w.Current && state == "up" && m.Generation > 0 {
+			state = "moving"
+		}
+		t.row(name, state, w.Pid, w.Machine, millis(w.AnswerUs), w.Restarts, when(w.Started), strings.Join(list, " "), w.LastExit)
+	}
 }

@@ -32,7 +32,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "weft: %s\n", strings.TrimRight(line, "\n"))
 	}
 	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
-	if errors.As(err, &usage) || errors.As(err, &unknown) || strings.HasPrefix(err.Error(), "unknown command") {
+	if errors.As(err, &usage) || errors.As(err, &unknown) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
 		return 2
 	}
 	return 1

@@ -51,6 +51,9 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) 
 		return err
 	}
 	set, err := o.settings(p)
+	if err == nil {
+		err = deploy.CheckPlan(p, all, overrides(set)...)
+	}
 	if err != nil {
 		return wrongly(cmd, "%v", err)
 	}
@@ -95,6 +98,14 @@ func (o *upOptions) settings(p *plan.Plan) ([]string, error) {
 		set = append(set, "gateway.listen="+o.http)
 	}
 	return set, nil
+}
+
+// overrides returns assignments of flags as what changes settings.
+func overrides(set []string) (list []deploy.Override) {
+	for _, s := range set {
+		list = append(list, deploy.Override(s))
+	}
+	return list
 }
 
 // keeper is the supervisor's side of a plan: it holds the bus and keeps the

@@ -95,6 +95,9 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
 	}
+	if o.process == "" || o.bus == "" {
+		return wrongly(cmd, "--process and --bus want values: the name of an instance in the plan, and a URL such as nats://127.0.0.1:4222")
+	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("process", o.process)
 	tuneMemory()
 	if o.profile != "" {
@@ -209,16 +212,14 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 			if err != nil {
 				return nil, nil, err
 			}
-			l, err := natsLink.Listen(natsName, h)
+			l, err := natsLink.Listen(natsName, deploy.FromBus(h))
 			if err != nil {
 				return nil, nil, errors.Join(err, p.Close())
 			}
 			return map[string]string{"grpc": p.Address(), "ws": p.Address(), "rest": p.Address(), "nats": l.Address()}, closers{l, p}, nil
 		},
 	}
-	for _, s := range set {
-		c.Settings = append(c.Settings, deploy.Override(s))
-	}
+	c.Settings = overrides(set)
 	if identity != nil {
 		c.Allow = deploy.AllowDeclared(all)
 	}

@@ -58,7 +58,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return fmt.Errorf("discovery: random numbers: %w", err)
 	}
 	e := newEngine(engineConfig{
-		config: cfg, key: key, now: steadyClock(), figures: newFigures(env.Metric), log: env.Log,
+		config: cfg, key: key, now: steadyClock(weft.Now(env)), figures: newFigures(env.Metric), log: env.Log,
 		send: func(ctx context.Context, d *flow.Decision) error {
 			r, err := weft.Call(ctx, env, api.Send, d)
 			if err == nil && len(r.GetFailures()) > 0 {
@@ -156,10 +156,10 @@ func probeKey(ctx context.Context, env *weft.Env, cfg *Config) ([]byte, error) {
 	return key, nil
 }
 
-// steadyClock returns a clock that starts at the time of day and never jumps.
-func steadyClock() func() int64 {
+// steadyClock returns a clock that starts now at a time of day and never jumps.
+func steadyClock(now time.Time) func() int64 {
 	start := time.Now()
-	base := start.UnixNano()
+	base := now.UnixNano()
 	return func() int64 { return base + int64(time.Since(start)) }
 }
 

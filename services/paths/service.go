@@ -24,7 +24,7 @@ func Spec() weft.Spec {
 
 func run(ctx context.Context, env *weft.Env) error {
 	// Versions grow over restarts, too: no instance makes a thousand topologies a second.
-	c := newConvergence(uint64(time.Now().UnixMilli()), func(e *api.PathsConverged) { weft.Publish(env, api.PathsConvergedEvent, e) })
+	c := newConvergence(uint64(weft.Now(env).UnixMilli()), func(e *api.PathsConverged) { weft.Publish(env, api.PathsConvergedEvent, e) })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { c.switchChanged(e) })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { c.linkChanged(e, time.Now()) })
 	weft.Handle(env, api.FindPath, c.findPath)

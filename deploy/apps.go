@@ -216,9 +216,14 @@ func readSign(b []byte) []*api.App {
 	return m.Apps
 }
 
-// told returns what the directory says of the apps of a process.
-func (e *Entry) told() (list []*api.App) {
+// apps returns what the directory says of the apps of a process, with what it
+// says of them itself where that is known.
+func (e *Entry) apps(known []*api.App) (list []*api.App) {
 	for _, s := range e.Apps {
+		if i := slices.IndexFunc(known, func(a *api.App) bool { return a.Name == s.Name }); i >= 0 {
+			list = append(list, known[i])
+			continue
+		}
 		list = append(list, &api.App{Name: s.Name, Kind: s.Kind, Transport: s.Transport, Peer: s.Peer, Since: time.Unix(0, int64(s.Epoch)).UTC().Format(time.RFC3339)})
 	}
 	return list

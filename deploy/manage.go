@@ -126,11 +126,11 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 		if !expected[name] {
 			alive = "draining"
 		}
-		w.Apps = e.told()
+		w.Apps = e.apps(nil)
 		p := peers[name]
 		if p == nil {
 			if name == n.config.Process {
-				w.Apps = n.apps.list()
+				w.Apps = e.apps(n.apps.list())
 				w.State = alive
 			}
 			continue
@@ -142,7 +142,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			sign, err := p.request(ctx, PingMethod, nil)
 			switch {
 			case err == nil:
-				w.Apps = readSign(sign)
+				w.Apps = e.apps(readSign(sign))
 				w.State, w.AnswerUs = alive, uint64(time.Since(began).Microseconds())
 			case errors.Is(ctx.Err(), context.DeadlineExceeded):
 				w.State = "unresponsive"

@@ -66,7 +66,7 @@ type session struct {
 	answers []string // decisions in the order in which they came
 	last    map[byte]uint64
 	count   map[uint64]int
-	wrong   []string // packets that overtook others of their flow
+	wrong   []string // packets that overtook others of their flow on their way through all stages
 }
 
 func open(p *actor, sw flow.DPID) *session {
@@ -91,6 +91,9 @@ func (s *session) decided(d *flow.Decision) {
 	data := d.Outs[0].Data
 	n, f := sequence(data), data[11]
 	s.count[n]++
+	if len(d.Outs) < len(stageNames) {
+		return // an early stage is done with it, and may be before those of its flow that are away are
+	}
 	if before, ok := s.last[f]; ok && n <= before {
 		s.wrong = append(s.wrong, fmt.Sprintf("%d after %d", n, before))
 	}

@@ -54,7 +54,7 @@ func TestMistakes(t *testing.T) {
 		{"pipeline number", at("pipeline: [5]\n", ""), `p.yaml:5: pipeline: want the name of a service, not "5"`},
 		{"bus key", at("bus:\n  urls: x\n", ""), "p.yaml:6: unknown key bus.urls; allowed: url, credentials, replicas"},
 		{"bus url", at("bus: {url: \"10.0.0.1:4222\"}\n", ""), `p.yaml:5: bus.url: want the address of a NATS server, such as nats://10.0.0.1:4222, several separated by commas, not "10.0.0.1:4222"`},
-		{"bus replicas", at("bus: {url: \"nats://a\", replicas: 6}\n", ""), "p.yaml:5: bus.replicas: want 1 to 5, not 6"},
+		{"bus replicas", at("bus: {url: \"nats://a\", replicas: 6}\n", ""), "p.yaml:5: bus.replicas: want 1, 3 or 5, not 6"},
 		{"bus replicas text", at("bus: {replicas: many}\n", ""), `p.yaml:5: bus.replicas: want a whole number, not "many"`},
 		{"bus copies of one", at("bus: {replicas: 3}\n", ""), "p.yaml:5: bus.replicas: 3 copies of the state need as many servers, but the embedded one is alone; name a cluster in bus.url, or set bus.replicas to 1"},
 		{"bus credentials", at("bus: {credentials: x}\n", ""), "p.yaml:5: bus.credentials: the embedded server asks for none; name a server in bus.url, or take bus.credentials out"},

@@ -181,7 +181,7 @@ func randomPlan(r *rand.Rand) *plan.Plan {
 		p.Pipeline = []string{"discovery", "forwarding"}
 	}
 	if r.IntN(3) == 0 {
-		p.Bus = plan.Bus{URL: pick(r, "nats://h:1", "tls://[::1]:4222,nats://b"), Credentials: pick(r, "", "a b/#c", "~"), Replicas: 1 + r.IntN(5)}
+		p.Bus = plan.Bus{URL: pick(r, "nats://h:1", "tls://[::1]:4222,nats://b"), Credentials: pick(r, "", "a b/#c", "~"), Replicas: 1 + 2*r.IntN(3)}
 	}
 	values := []string{"", "5", "-1", "0x1f", "true", "no", "~", "null", "a: b", "#c", " lead", "trail ", "it's", `"q"`, "\\", "tab\t", "line\nline", "\x00\x1b\x7f", "ünï", "\u2028\ufeff\u0085", "🙂", "[x]", "{", "*", "&a", "!t", "%", "@", "`", "-", "- x", "?", "<<", "1e3", ".inf", "2001-01-01", "12:30:00", "=", "a,b"}
 	section := func(service string) plan.Section {

@@ -19,7 +19,6 @@ const (
 	maxReplicas = 256
 	minMemory   = 16 << 20
 	maxMemory   = 1 << 50
-	maxBus      = 5 // copies of a JetStream stream
 )
 
 var (
@@ -87,8 +86,8 @@ func (j *judge) section(path string, s Section) {
 
 func (j *judge) bus() {
 	b := j.plan.Bus
-	if b.Replicas < 1 || b.Replicas > maxBus {
-		j.fail("bus.replicas", "bus.replicas: want 1 to %d, not %d", maxBus, b.Replicas)
+	if b.Replicas != 1 && b.Replicas != 3 && b.Replicas != 5 {
+		j.fail("bus.replicas", "bus.replicas: want 1, 3 or 5, not %d", b.Replicas)
 	} else if b.Replicas > 1 && b.URL == "" {
 		j.fail("bus.replicas", "bus.replicas: %d copies of the state need as many servers, but the embedded one is alone; name a cluster in bus.url, or set bus.replicas to 1", b.Replicas)
 	}

@@ -59,7 +59,7 @@ func TestCerts(t *testing.T) {
 			t.Errorf("no %q in %s", want, out)
 		}
 	}
-	fails(1, "certs plan --dir DIR nonsense", "nonsense")
+	fails(2, "certs plan --dir DIR nonsense", "nonsense")
 
 	out, _ = run(0, "certs show DIR/southbound.crt DIR/ca.crt")
 	if !strings.Contains(out, "10.0.0.7") || !strings.Contains(out, "364") || !strings.Contains(out, "3649") {

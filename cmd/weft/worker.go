@@ -61,7 +61,7 @@ The process finds the plan in force and all others by the bus: the address that
 weft up prints, or an external NATS. What it runs, the plan says; when another
 plan is applied, services come and go while it runs. Without certificates
 (weft certs) everything stays on this machine.`,
-		Example: `  weft worker --process routing-1 --bus nats://127.0.0.1:4222 --bus-token-file /var/lib/weft/bus.token
+		Example: `  weft worker --process routing-1 --bus nats://127.0.0.1:4222 --bus-token-file /var/lib/weft/bus.secret
   weft worker --process routing-1 --bus tls://bus.example.org:4222 --certs /etc/weft/certs --listen 192.0.2.7:7000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -47,10 +47,9 @@ func TestParcel(t *testing.T) {
 		for i := range parcels {
 			p := &parcels[i]
 			p.begin(9, []string{"hosts", "forwarding"})
-			in := anyPacket(r)
 			for range 1 + r.IntN(20) {
 				session := uint64(r.IntN(3))
-				in = anyPacket(r)
+				in := anyPacket(r)
 				in.Switch = flow.DPID(session)
 				d := &flow.Decision{}
 				if r.IntN(3) == 0 {

@@ -66,7 +66,8 @@ const (
 	stallAfter      = 400 * time.Millisecond // an answer that takes longer makes us ask whether the peer lives
 	stallPing       = 400 * time.Millisecond // and it has so long to say so
 	reconcilePeriod = 250 * time.Millisecond
-	leaveTime       = 5 * time.Second // to finish what is under way, and again to take the entry out
+	drainWait       = 300 * time.Millisecond // for packets under way in a service that ends: well below discovery's timeouts, for no probes reach it meanwhile; what is not done is sent again
+	leaveTime       = 5 * time.Second        // to finish what is under way, and again to take the entry out
 )
 
 // Node is a process that takes part in a plan: it runs the services that the
@@ -449,10 +450,12 @@ func (n *Node) rebuild() {
 // at, and stops it.
 func (n *Node) stopService(ctx context.Context, s *service) error {
 	s.serving.Store(false)
-	n.worker.remove(s)
-	for end := time.Now().Add(2 * time.Second); s.busy.Load() > 0 && time.Now().Before(end) && ctx.Err() == nil; {
+	n.worker.version.Add(1) // packets go elsewhere, or wait
+	// Those under way may be with a stage that asks a service here: it answers yet.
+	for end := time.Now().Add(drainWait); s.busy.Load() > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)
 	}
+	n.worker.remove(s)
 	n.flushOutlets(ctx)
 	err := s.stop(n.worker.config.StopTimeout)
 	t := n.worker.tables.Load()

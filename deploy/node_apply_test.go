@@ -65,9 +65,12 @@ func TestMovesInQuickSuccession(t *testing.T) {
 	c := newCluster(t, movables(), nil)
 	c.apply(placed("single, listening", "", "per"))
 	c.startAll()
+	for _, name := range c.names() { // they do not learn of it at the same time
+		c.process(name).gate.lag.Store(int64(20 * time.Millisecond))
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	places := []string{"single", "per", "listening"}
-	for range 60 {
+	for range 100 {
 		at := make([]string, 3)
 		for _, s := range places {
 			i := r.IntN(3)
@@ -75,6 +78,9 @@ func TestMovesInQuickSuccession(t *testing.T) {
 		}
 		c.apply(placed(at...))
 		time.Sleep(time.Duration(r.IntN(15)) * time.Millisecond)
+	}
+	for _, name := range c.names() {
+		c.process(name).gate.lag.Store(0)
 	}
 	c.apply(placed("single, listening", "", "per"))
 	c.settled()
@@ -159,12 +165,22 @@ func TestDoesNotTakeOverFromTheFrozen(t *testing.T) {
 	}
 }
 
+// TestEntryThatWasTakenOutComesBack checks that a process that somebody took for
+// dead takes part again, and hears what is told from then on.
 func TestEntryThatWasTakenOutComesBack(t *testing.T) {
-	c := newCluster(t, movables(), nil)
-	c.apply(placed("single", "per"))
+	h := newHeard()
+	c := newCluster(t, telling(), map[string]func(*actor){"hosts": h.subscribe})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [southbound]}, b: {services: [hosts]}}}")
 	c.startAll()
-	c.bury("w0")
+	sb := c.run("southbound")
+	for i := range 100 {
+		moment(sb, i)
+	}
+	c.eventually("b hears", func() bool { return len(h.of("b")) == 100 })
+	c.bury("b")
 	c.settled()
+	switchIs(sb, "1", true)
+	c.eventually("b hears again", func() bool { return slices.Contains(h.of("b"), "switch 1 up") })
 }
 
 func TestUselessPlanInTheStore(t *testing.T) {

@@ -231,6 +231,35 @@ func TestLocalCallWaitsForItsServer(t *testing.T) {
 	}
 }
 
+// TestLocalCallThatItsServerLeaves has a service move while it is at a call of
+// its own process.
+func TestLocalCallThatItsServerLeaves(t *testing.T) {
+	began := make(chan struct{})
+	first := true
+	c := newCluster(t, append(callers(), weft.Spec{Name: "idle"}), map[string]func(*actor){"hosts": func(p *actor) {
+		if !first {
+			findHost(p)
+			return
+		}
+		first = false
+		weft.Handle(p.env, api.FindHost, func(context.Context, *api.FindHostRequest) (*api.Host, error) {
+			close(began)
+			<-p.ctx.Done()
+			return nil, p.ctx.Err()
+		})
+	}})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [gateway, hosts]}, b: {services: [idle]}}}")
+	c.startAll()
+	g := c.run("gateway")
+	done := make(chan error, 1)
+	go func() { done <- find(context.Background(), g, "m") }()
+	<-began
+	c.apply("{name: a, events: grpc, workers: {a: {services: [gateway]}, b: {services: [idle, hosts]}}}")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // named is a configuration with a pointer in it.
 type named struct {
 	Name  string `yaml:"name"`

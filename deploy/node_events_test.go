@@ -98,7 +98,11 @@ func wantHeard(c *cluster, h *heard, process string, want ...string) {
 	}
 	time.Sleep(20 * time.Millisecond) // for what is too much
 	if got = h.of(process); !slices.Equal(got, want) {
-		c.t.Errorf("%s has heard %q, want %q", process, got, want)
+		at := 0
+		for at < min(len(got), len(want)) && got[at] == want[at] {
+			at++
+		}
+		c.t.Errorf("%s has heard %d events, want %d; from number %d on %q, want %q", process, len(got), len(want), at, got[at:min(at+10, len(got))], want[at:min(at+10, len(want))])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -311,6 +312,7 @@ type gate struct {
 	listener io.Closer
 	dead     atomic.Bool
 	cut      atomic.Pointer[func() bool] // reports whether an answer gets lost
+	lag      atomic.Int64                // bound of the delay, in ns, with which it learns of changes
 
 	mu   sync.Mutex
 	open chan struct{} // closed if open
@@ -441,6 +443,9 @@ func (b gatedBucket) Delete(ctx context.Context, key string) error {
 
 func (b gatedBucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
 	return b.Bucket.Watch(ctx, func(key string, value []byte, revision uint64) {
+		if lag := b.gate.lag.Load(); lag > 0 {
+			time.Sleep(time.Duration(rand.Int64N(lag)))
+		}
 		if b.gate.pass(ctx) == nil {
 			f(key, value, revision)
 		}

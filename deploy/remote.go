@@ -113,7 +113,8 @@ func (n *Node) pause(ctx context.Context, v *view, deadline time.Time) error {
 
 // pick returns the instance of a service that a call goes to: of those that
 // are ready the one with the least to do; one that is being told what others
-// know if none is ready; nil if there is none.
+// know if none is ready, or one that finishes, which may be waiting for who
+// asks; nil if there is none.
 func (n *Node) pick(v *view, service string) *target {
 	var best *target
 	score := func(t *target) int64 {
@@ -121,13 +122,16 @@ func (n *Node) pick(v *view, service string) *target {
 		if t.peer != nil {
 			s = t.peer.outstanding.Load()
 		}
-		if t.state != StateReady {
+		switch t.state {
+		case StateSyncing:
 			s += 1 << 40
+		case StateDraining:
+			s += 1 << 41
 		}
 		return s
 	}
 	for _, t := range v.routes[service] {
-		if t.state != StateReady && t.state != StateSyncing || t.peer != nil && !t.peer.usable() {
+		if t.state == StateStarting || t.peer != nil && !t.peer.usable() {
 			continue
 		}
 		if best == nil || score(t) < score(best) {

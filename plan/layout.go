@@ -66,7 +66,6 @@ type curve struct {
 	both      bool // has a head at either end
 	transport string
 	events    bool
-	packets   bool
 	title     string
 }
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 )
 
@@ -21,19 +20,6 @@ func (s Section) Located() []byte {
 		return s.Text
 	}
 	return s.located
-}
-
-// equalSections reports whether two lists of settings say the same.
-func equalSections(a, b []Section) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Service != b[i].Service || !bytes.Equal(a[i].Text, b[i].Text) {
-			return false
-		}
-	}
-	return true
 }
 
 // section turns a value into a Section, nil if it sets nothing.

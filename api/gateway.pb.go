@@ -140,7 +140,7 @@ type Worker struct {
 	LastExit  string           `protobuf:"bytes,9,opt,name=last_exit,json=lastExit,proto3" json:"last_exit,omitempty"`
 	Partition string           `protobuf:"bytes,10,opt,name=partition,proto3" json:"partition,omitempty"`
 	Services  []*WorkerService `protobuf:"bytes,11,rep,name=services,proto3" json:"services,omitempty"`
-	// Where it listens, by transport.
+	// Where it listens, by transport; local is where those on its machine reach it.
 	Addresses map[string]string `protobuf:"bytes,12,rep,name=addresses,proto3" json:"addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Whether it has carried out the plan in force.
 	Current bool `protobuf:"varint,13,opt,name=current,proto3" json:"current,omitempty"`

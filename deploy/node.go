@@ -78,6 +78,7 @@ type Node struct {
 	directory *Directory
 	log       *slog.Logger
 	self      uint64        // incarnation
+	machine   string        // host name
 	ahead     time.Duration // the store's clock, of this machine's
 	// withdrawAfter is how long a restarted publisher has to tell again what it
 	// told before.
@@ -187,9 +188,9 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer listener.Close()
-	machine, _ := os.Hostname() // only told to people
+	n.machine, _ = os.Hostname() // without one, nobody is taken to be on the same machine
 	n.entry = Entry{
-		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: machine, Version: n.config.Version,
+		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.machine, Version: n.config.Version,
 		Started: n.now(), Addresses: addresses,
 	}
 	if err := n.announce(ctx); err != nil {

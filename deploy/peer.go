@@ -125,6 +125,11 @@ func (p *peer) acquire(ctx context.Context, name string) (*link, error) {
 	return l, nil
 }
 
+// LocalAddress is the key, among the addresses of a process, of the socket at
+// which others on its machine reach it by grpc, ws and rest without the
+// network's code in between: an abstract Unix socket, unix:@NAME.
+const LocalAddress = "local"
+
 // dialTimeout bounds the making of one connection.
 const dialTimeout = 2 * time.Second
 
@@ -140,7 +145,12 @@ func (p *peer) dial(l *link) {
 	case address == "":
 		l.err = transport.Errorf(transport.Unavailable, "process %s does not listen by %s", e.Process, l.transport)
 	default:
-		l.conn, l.err = t.Dial(ctx, address)
+		if local := e.Addresses[LocalAddress]; local != "" && e.Machine != "" && e.Machine == p.node.machine && l.transport != plan.NATS {
+			l.conn, l.err = t.Dial(ctx, local)
+		}
+		if l.conn == nil { // it is on another machine, or in a namespace of its own
+			l.conn, l.err = t.Dial(ctx, address)
+		}
 	}
 	if l.err != nil {
 		p.discard(l)

@@ -160,16 +160,18 @@ func TestEarlyEndStopsWorker(t *testing.T) {
 }
 
 func TestServiceThatDoesNotStop(t *testing.T) {
-	release := make(chan struct{})
+	release, ready := make(chan struct{}), make(chan struct{})
 	defer close(release)
 	stubborn := weft.Spec{Name: "stubborn", Run: func(ctx context.Context, env *weft.Env) error {
 		if err := weft.Ready(ctx, env); err != nil {
 			return err
 		}
+		close(ready)
 		<-release
 		return nil
 	}}
 	stop := start(t, deploy.Config{Specs: []weft.Spec{idle("good"), stubborn}, StopTimeout: 20 * time.Millisecond})
+	<-ready
 	wantError(t, stop(), "service stubborn has not stopped within 20ms")
 }
 

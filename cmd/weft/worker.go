@@ -216,7 +216,17 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 			if err != nil {
 				return nil, nil, errors.Join(err, p.Close())
 			}
-			return map[string]string{"grpc": p.Address(), "ws": p.Address(), "rest": p.Address(), "nats": l.Address()}, closers{l, p}, nil
+			addresses := map[string]string{"grpc": p.Address(), "ws": p.Address(), "rest": p.Address(), "nats": l.Address()}
+			all := closers{l, p}
+			if server == nil { // then all is on this machine, where there is a shorter way
+				local, err := onePort.Listen("unix:@weft-"+natsName, onePort.Config{Handler: h})
+				if err != nil {
+					return nil, nil, errors.Join(err, all.Close())
+				}
+				addresses[deploy.LocalAddress] = local.Address()
+				all = append(closers{local}, all...)
+			}
+			return addresses, all, nil
 		},
 	}
 	c.Settings = overrides(set)

@@ -15,8 +15,13 @@ func prepare(conn net.Conn) {
 		return
 	}
 	_ = t.SetNoDelay(true)
+	remote, _ := t.RemoteAddr().(*net.TCPAddr)
 	if raw, err := t.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
+			if remote != nil && remote.IP.IsLoopback() {
+				// Where the system's choice is BBR, it paces even what stays here.
+				_ = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "cubic")
+			}
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
 		})
 	}

@@ -18,7 +18,8 @@ import (
 	"weft/transport"
 )
 
-// Split takes an address apart: "unix:PATH" or "HOST:PORT".
+// Split takes an address apart: "unix:PATH", where a PATH of the form @NAME is
+// abstract, or "HOST:PORT".
 func Split(address string) (network, where string, err error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		if path == "" {
@@ -98,6 +99,9 @@ func open(address string, secure bool) (net.Listener, error) {
 		return lc.Listen(context.Background(), network, where)
 	}
 	l, err := lc.Listen(context.Background(), network, where)
+	if where[0] == '@' { // abstract: there is no file (unix(7))
+		return l, err
+	}
 	if err != nil {
 		if c, e := net.Dial(network, where); e == nil {
 			_ = c.Close() // somebody listens

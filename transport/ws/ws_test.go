@@ -1,6 +1,8 @@
 package ws_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"weft/transport"
@@ -14,6 +16,15 @@ func TestTransport(t *testing.T) {
 
 func TestUnix(t *testing.T) {
 	transporttest.Test(t, func(t *testing.T) (transport.Transport, string) { return ws.New(nil), "unix:" + t.TempDir() + "/s" })
+}
+
+// TestAbstract listens at a name that no file stands for.
+func TestAbstract(t *testing.T) {
+	n := 0
+	transporttest.Test(t, func(*testing.T) (transport.Transport, string) {
+		n++
+		return ws.New(nil), fmt.Sprintf("unix:@weft-test-%d-%d", os.Getpid(), n)
+	})
 }
 
 func TestTLS(t *testing.T) {

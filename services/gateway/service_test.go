@@ -82,9 +82,40 @@ func fakeAll(h *wefttest.Harness) *called {
 	return c
 }
 
+// fakePlans is a controller that runs by a plan.
+type fakePlans struct{}
+
+func (fakePlans) ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
+	return &api.ListWorkersResponse{Generation: 3}, nil
+}
+
+func (fakePlans) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) {
+	return &api.Plan{Generation: 3}, nil
+}
+
+func (fakePlans) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
+	return &api.ApplyPlanResponse{Generation: 4}, nil
+}
+
+// TestWithoutPlan asks a controller that is one process for its processes and
+// its plan.
+func TestWithoutPlan(t *testing.T) {
+	plans := onePlan{Process{Version: "1.2.3"}}
+	workers, err := plans.ListWorkers(t.Context(), nil)
+	if err != nil || len(workers.Workers) != 1 || workers.Workers[0].State != "up" || workers.Workers[0].Version != "1.2.3" {
+		t.Errorf("got %v, %v; want this process", workers, err)
+	}
+	if _, err := plans.GetPlan(t.Context(), nil); api.KindOf(err) != codes.FailedPrecondition {
+		t.Errorf("plan: %v", err)
+	}
+	if _, err := plans.ApplyPlan(t.Context(), nil); api.KindOf(err) != codes.FailedPrecondition {
+		t.Errorf("apply: %v", err)
+	}
+}
+
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -116,6 +147,9 @@ func own(m protoreflect.MethodDescriptor) string {
 func methodsOf(f func(protoreflect.MethodDescriptor)) (n int) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
+			if file.Services().Get(i).Name() == "Apps" {
+				continue // apps attach to workers
+			}
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
 				f(methods.Get(j))
@@ -147,7 +181,7 @@ func TestEveryMethodIsServed(t *testing.T) {
 			full := fmt.Sprintf("/%s/%s", m.Parent().FullName(), m.Name())
 			err := conn.Invoke(t.Context(), full, newMessage(t, m.Input()), newMessage(t, m.Output()))
 			switch own(m) {
-			case "gateway.GetInfo":
+			case "gateway.GetInfo", "gateway.ListWorkers", "gateway.GetPlan", "gateway.ApplyPlan":
 				if err != nil {
 					t.Errorf("%s: %v", full, err)
 				}
@@ -198,7 +232,7 @@ func TestEveryPathIsServed(t *testing.T) {
 					t.Fatal(err)
 				}
 				resp.Body.Close()
-				if got := calls.take(); resp.StatusCode != http.StatusOK || got != want && want != "gateway.GetInfo" {
+				if got := calls.take(); resp.StatusCode != http.StatusOK || got != want && !strings.HasPrefix(want, "gateway.") {
 					t.Errorf("%s %s: %s, calls %q; want 200 and %q", verb, path, resp.Status, got, want)
 				}
 			}
@@ -224,7 +258,7 @@ func TestInfo(t *testing.T) {
 		found := false
 		for _, s := range info.Services {
 			if s.Name == "gateway" {
-				found = s.State == "ready" && len(s.Serves) == 1 && len(s.Calls) == 21 && len(s.Subscribes) == 11
+				found = s.State == "ready" && len(s.Serves) == 4 && len(s.Calls) == 21 && len(s.Subscribes) == 11
 			}
 		}
 		if !found {

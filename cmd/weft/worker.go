@@ -65,6 +65,7 @@ plan is applied, services come and go while it runs. Without certificates
   weft worker --process routing-1 --bus tls://bus.example.org:4222 --certs /etc/weft/certs --listen 192.0.2.7:7000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			easeTimers()
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal ends the process at once

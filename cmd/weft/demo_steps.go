@@ -180,8 +180,18 @@ func (d *demo) compareFlows(ctx context.Context) (string, error) {
 }
 
 // route returns two hosts that are far from each other, and the first two
-// switches of the route between them.
+// switches of the route between them. A forwarding service that has just been
+// started is given the time to read its routes off the switches.
 func (d *demo) route(ctx context.Context) (from, to, a, b string, err error) {
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if from, to, a, b, err = d.routeNow(ctx); err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return from, to, a, b, err
+		}
+	}
+}
+
+// routeNow is route without waiting.
+func (d *demo) routeNow(ctx context.Context) (from, to, a, b string, err error) {
 	names, hosts := map[string]string{}, map[string]string{}
 	for _, s := range d.lab.Topology().Switches {
 		names[s.DPID.String()] = s.Name

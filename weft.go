@@ -16,7 +16,7 @@ import (
 )
 
 // Class says how urgent a service's work is: real-time before latency-sensitive
-// before compute. In one process it is told to people only: packets run to
+// before compute. Within a process it is told to people only: packets run to
 // completion on the goroutine that read them, and the rest is Go's scheduler's.
 type Class int
 

@@ -1,9 +1,12 @@
 // Package deploy runs services: it checks that their declarations fit together,
-// gives each its configuration, connects them by calls and events, and starts
-// and stops them as one worker. It is given the Specs and imports no service.
+// gives each its configuration, and connects them by calls, events and the
+// packet-in pipeline: within one process (Worker), and between the processes
+// of a plan (Node), which start and stop services as the plan in force says. It
+// is given the Specs and imports no service.
 //
 // cmd/weft, wefttest and tests of the whole system import it. It imports weft,
-// flow, api, transport, and the libraries for YAML and for metrics.
+// flow, packet, api, plan, transport, deploy/outside, and the libraries for YAML
+// and for metrics.
 package deploy
 
 import (

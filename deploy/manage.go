@@ -237,6 +237,23 @@ func CheckPlan(p *plan.Plan, specs []weft.Spec, overrides ...Override) error {
 	return errors.Join(errs...)
 }
 
+// EffectiveIn returns the configuration with which a service runs in a worker of
+// a plan, nil if it has none.
+func EffectiveIn(p *plan.Plan, worker string, spec *weft.Spec, overrides ...Override) (any, error) {
+	s := &Settings{}
+	var errs []error
+	for _, section := range p.SettingsOf(worker) {
+		errs = append(errs, s.Add(section.Service, p.Source(), section.Located()))
+	}
+	for _, o := range overrides {
+		errs = append(errs, s.Set(string(o)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return s.configure(spec)
+}
+
 // Succeed returns what follows the plan in force (nil if none is): p, carried
 // out by the processes that there are as far as possible. The process that
 // holds the switches' sessions goes on doing so, whatever its name in p, for

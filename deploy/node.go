@@ -88,7 +88,7 @@ type Node struct {
 	inlets        inlets
 	facts         facts
 	apps          apps
-	taps          tapList // to observers
+	taps          atomic.Pointer[[]*tap] // to observers; replaced, never written to
 
 	view    atomic.Pointer[view]
 	changed chan struct{} // something that reconcile looks at has changed

@@ -56,7 +56,10 @@ func (n *Node) setTaps(mine plan.Instance) {
 			}
 		}
 	}
-	old := n.taps.Load()
+	var old []*tap
+	if list := n.taps.Load(); list != nil {
+		old = *list
+	}
 	var list []*tap
 	for _, t := range old {
 		if p, ok := want[t.process]; ok && p == t.peer {
@@ -73,29 +76,9 @@ func (n *Node) setTaps(mine plan.Instance) {
 		go t.run()
 	}
 	if !slices.Equal(list, old) {
-		n.taps.Store(list)
+		n.taps.Store(&list)
 		n.worker.version.Add(1)
 	}
-}
-
-// tapList is the taps that there are; it is replaced, never written to.
-type tapList struct {
-	mu   sync.Mutex // guards list
-	list []*tap
-}
-
-// Load returns the taps.
-func (l *tapList) Load() []*tap {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.list
-}
-
-// Store replaces the taps.
-func (l *tapList) Store(list []*tap) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = list
 }
 
 // put takes a copy of a packet.

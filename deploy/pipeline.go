@@ -56,7 +56,10 @@ func (w *walk) reopen() {
 	w.version = worker.version.Load()
 	t := worker.tables.Load()
 	if worker.node != nil {
-		w.taps = worker.node.taps.Load()
+		w.taps = nil
+		if list := worker.node.taps.Load(); list != nil {
+			w.taps = *list
+		}
 	}
 	before := w.open
 	w.stages, w.owners, w.rest, w.lane, w.open = nil, nil, nil, nil, map[*service]weft.StageFunc{}

@@ -128,8 +128,9 @@ type Worker struct {
 	Balance string
 	// Partition is that whose switches it works for; empty means all.
 	Partition string
-	// Class is realtime, latency or compute; empty means the most urgent of its
-	// services' classes.
+	// Class is realtime, latency or compute. It is told to people, by default the
+	// most urgent of its services' classes; realtime, where it is written, also
+	// asks the operating system for SCHED_RR.
 	Class string
 	// Nice is the priority for the operating system: -20 (first) to 19.
 	Nice int

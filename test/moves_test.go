@@ -59,10 +59,14 @@ func TestHostMoves(t *testing.T) {
 				return call(c, api.FindHost, &api.FindHostRequest{Address: h2.MAC.String(), Vlan: -1}).At.Dpid == s4
 			})
 			t.Logf("known at its new place %v after it came up there", time.Since(began))
-			again, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
-			if err != nil || again.Lost() > 0 {
-				t.Errorf("after the move %d of %d lost: %v", again.Lost(), again.Sent, err)
-			}
+			// The routes follow when forwarding has heard of it.
+			eventually(t, 3*time.Second, "no ping lost at the new place", func() bool {
+				again, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return again.Lost() == 0
+			})
 			before := <-result
 			t.Logf("stream over the move: %d of %d lost, outage %.0f ms", before.Lost(), before.Sent, before.Outage)
 			if before.Received < before.Sent/10+50 {

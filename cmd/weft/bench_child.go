@@ -11,11 +11,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weft/experiments/testbed"
 )
 
 // benchServices is which services of Weft's a bench starts.
@@ -92,7 +93,7 @@ func benchMove(set unix.CPUSet) error {
 type benchChild struct {
 	name   string
 	cmd    *exec.Cmd
-	output benchTail
+	output testbed.Tail
 	ended  chan struct{}
 	err    error // valid when ended is closed
 }
@@ -229,38 +230,4 @@ func benchOwnCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// benchFreePort returns a port of the loopback that nobody listens on.
-func benchFreePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
-}
-
-// benchTail keeps the end of what is written to it.
-type benchTail struct {
-	mu sync.Mutex // guards b
-	b  []byte
-}
-
-const benchTailSize = 4 << 10
-
-func (t *benchTail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	if n := len(t.b) - benchTailSize; n > 0 {
-		t.b = t.b[:copy(t.b, t.b[n:])]
-	}
-	return len(p), nil
-}
-
-func (t *benchTail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.b))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weft/experiments/testbed"
 	"weft/flow"
 	"weft/openflow"
 	"weft/sim"
@@ -150,7 +151,7 @@ func benchRunDiscovery(ctx context.Context, c benchDiscoveryConfig, topo *sim.To
 	defer undo()
 	ports := [2]int{}
 	for i := range ports {
-		if ports[i], err = benchFreePort(); err != nil {
+		if ports[i], err = testbed.FreePort(); err != nil {
 			return err
 		}
 	}

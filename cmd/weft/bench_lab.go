@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"weft/experiments/testbed"
 	"weft/lab"
 )
 
@@ -33,7 +34,7 @@ var benchLabs atomic.Int32
 // benchLabController starts a controller for a lab: the command, or Weft's own
 // if that is empty, with further arguments. It is not pinned to a processor.
 func benchLabController(ctx context.Context, command string, more ...string) (*benchLab, error) {
-	port, err := benchFreePort()
+	port, err := testbed.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func benchLabController(ctx context.Context, command string, more ...string) (*b
 		b.name = words[0]
 		return b, b.start(ctx, none, words[0], words[1:]...)
 	}
-	http, err := benchFreePort()
+	http, err := testbed.FreePort()
 	if err != nil {
 		return nil, err
 	}

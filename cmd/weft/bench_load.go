@@ -106,7 +106,7 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 	if len(c.split) > 0 { // with the same services, so that like is compared with like
 		return benchSplitStart(ctx, benchSplit{}, cpus)
 	}
-	port, err := benchFreePort()
+	port, err := testbed.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 		s.name = words[0]
 		return s, s.start(ctx, cpus, words[0], words[1:]...)
 	}
-	http, err := benchFreePort()
+	http, err := testbed.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 
 // benchFloor starts the floor.
 func benchFloor(ctx context.Context, cpus benchCPUs) (*benchSubject, error) {
-	port, err := benchFreePort()
+	port, err := testbed.FreePort()
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"weft/experiments/testbed"
 	"weft/openflow"
 	"weft/sim"
 )
@@ -142,11 +143,11 @@ func TestBenchLinksAreChecked(t *testing.T) {
 }
 
 func TestBenchTailKeepsTheEnd(t *testing.T) {
-	var tail benchTail
+	var tail testbed.Tail
 	for i := range 10000 {
 		fmt.Fprintf(&tail, "line %d\n", i)
 	}
-	if s := tail.String(); len(s) > benchTailSize || !strings.HasSuffix(s, "line 9999") {
+	if s := tail.String(); len(s) > testbed.TailSize || !strings.HasSuffix(s, "line 9999") {
 		t.Errorf("%d octets that end in %q", len(s), s[max(0, len(s)-20):])
 	}
 }

@@ -12,7 +12,7 @@ import (
 // timers of a worker. With the usual 50 µs the watchman thread of Go's runtime
 // wakes up so often that, where two workers share a processor, it adds about a
 // third to the time that a packet needs to cross (weft bench crossing: 59 µs,
-// 35 µs with this). No timer of Weft's has to be that exact.
+// 31 µs with this). No timer of Weft's has to be that exact.
 const timerSlack = 500_000
 
 // easeTimers gives this process timerSlack. A thread hands it on to those that

@@ -266,11 +266,19 @@ func dataDirectory(dir string) (string, error) {
 // readyLine says what runs and where.
 func readyLine(w *deploy.Worker, dir string) string {
 	parts := []string{"weft " + build().Version + " is up"}
-	if c, ok := w.Effective("southbound").(*southbound.Config); ok {
-		parts = append(parts, "OpenFlow on "+strings.Join(c.Listen, ", "))
-	}
-	if c, ok := w.Effective("gateway").(*gateway.Config); ok {
-		parts = append(parts, "northbound on http://"+c.Listen)
-	}
+	parts = append(parts, listening(w.Effective("southbound"))...)
+	parts = append(parts, listening(w.Effective("gateway"))...)
 	return strings.Join(append(parts, "state in "+dir), "; ")
+}
+
+// listening says where a service with a configuration listens, for those that
+// people have to find.
+func listening(config any) []string {
+	switch c := config.(type) {
+	case *southbound.Config:
+		return []string{"OpenFlow on " + strings.Join(c.Listen, ", ")}
+	case *gateway.Config:
+		return []string{"northbound on http://" + c.Listen}
+	}
+	return nil
 }

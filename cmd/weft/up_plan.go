@@ -71,7 +71,7 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) 
 	}
 	return errors.Join(k.run(ctx, func() {
 		if !o.quiet {
-			fmt.Fprintln(cmd.OutOrStdout(), k.readyLine(p))
+			fmt.Fprintln(cmd.OutOrStdout(), k.readyLine(p, all))
 		}
 	}), k.store.Close())
 }
@@ -417,8 +417,20 @@ func (k *keeper) write(ctx context.Context, process string, kept *deploy.Kept) {
 }
 
 // readyLine says what runs and where.
-func (k *keeper) readyLine(p *plan.Plan) string {
+func (k *keeper) readyLine(p *plan.Plan, all []weft.Spec) string {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	return fmt.Sprintf("weft %s is up; plan %s, %d processes; bus %s; state in %s", build().Version, p.Name, len(k.entries), k.store.Access().URL, k.dir)
+	processes := len(k.entries)
+	k.mu.Unlock()
+	parts := []string{fmt.Sprintf("weft %s is up; plan %s, %d processes", build().Version, p.Name, processes)}
+	for _, w := range p.Workers {
+		for i := range all {
+			if !slices.Contains(w.Services, all[i].Name) {
+				continue
+			}
+			if config, err := deploy.EffectiveIn(p, w.Name, &all[i], overrides(k.set)...); err == nil { // CheckPlan has looked
+				parts = append(parts, listening(config)...)
+			}
+		}
+	}
+	return strings.Join(append(parts, "bus "+k.store.Access().URL, "state in "+k.dir), "; ")
 }

@@ -124,7 +124,9 @@ func TestUpPlan(t *testing.T) {
 	t.Setenv("WEFT_SERVER", "http://"+north)
 	flags := []string{"--listen", freeAddress(t), "--http", north, "--data-dir", dir, "--log-level", "warn"}
 	first := startWeft(t, append([]string{"up", "split"}, flags...)...)
-	first.says(" is up; plan split, 8 processes; bus nats://127.0.0.1:")
+	first.says(" is up; plan split, 8 processes; OpenFlow on tcp:127.0.0.1:")
+	first.says("; northbound on http://127.0.0.1:")
+	first.says("; bus nats://127.0.0.1:")
 	split := workers(t, "")
 	if len(split) != 8 {
 		t.Errorf("%v; want 8 workers", split)

@@ -62,7 +62,7 @@ func New(cfg Config) (c *Controller, err error) {
 	}
 	for range parts {
 		for _, list := range []*[]string{&c.OpenFlow, &c.North} {
-			port, err := freePort()
+			port, err := FreePort()
 			if err != nil {
 				return nil, err
 			}

@@ -27,7 +27,7 @@ type Process struct {
 	name  string
 	cmd   *exec.Cmd
 	mark  string // its environment's and that of its children
-	tail  tail
+	tail  Tail
 	ended chan struct{}
 	err   error // valid when ended is closed
 }
@@ -162,32 +162,33 @@ func StartTime(pid int) (time.Time, error) {
 	return time.Now().Add(-since), nil
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
+// Tail keeps the end of what is written to it.
+type Tail struct {
 	mu sync.Mutex // guards b
 	b  []byte
 }
 
-const tailSize = 4 << 10
+// TailSize is how much of it, in octets.
+const TailSize = 4 << 10
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.b = append(t.b, p...)
-	if n := len(t.b) - tailSize; n > 0 {
+	if n := len(t.b) - TailSize; n > 0 {
 		t.b = t.b[:copy(t.b, t.b[n:])]
 	}
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.b))
 }
 
-// freePort returns a port of the loopback that nobody listens on.
-func freePort() (int, error) {
+// FreePort returns a port of the loopback that nobody listens on.
+func FreePort() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, err

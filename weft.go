@@ -74,6 +74,7 @@ type Spec struct {
 	Serves     []Method  // methods that it answers
 	Calls      []Method  // methods of others that it calls
 	Subscribes []Subject // events of others that it wants
+	Optional   []Subject // those of Subscribes that it can do without: who publishes them need not run
 	Publishes  []Subject // events of its own; nobody else publishes them
 	Buckets    []string  // durable state that it writes; nobody else does
 	Stage      bool      // it is a stage of the packet-in pipeline
@@ -81,7 +82,8 @@ type Spec struct {
 	Listens    bool      // it listens on an address of its configuration: when it moves on a machine, the old one ends first
 	Class      Class
 	Scale      Scale
-	Config     Config // defaults; a plan overrides single keys; nil if it has none
+	Config     Config   // defaults; a plan overrides single keys; nil if it has none
+	Live       []string // keys of Config that a running instance takes over (OnConfig), with all below them; * is all. If another changes, the service is started again
 	Run        func(context.Context, *Env) error
 }
 
@@ -142,6 +144,8 @@ type Runtime interface {
 	Replicas() (index, count int)
 	// OnReplicas registers what is called when Replicas has changed, as an event.
 	OnReplicas(h func(index, count int))
+	// OnConfig registers what takes over a new configuration, as an event.
+	OnConfig(take func(ctx context.Context, old, new any) error)
 	// Now returns the time of day by the clock that all processes share.
 	Now() time.Time
 }

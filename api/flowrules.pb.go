@@ -27,7 +27,11 @@ type WantedFlow struct {
 	// requested, sent, confirmed or failed.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// The switch's own error, or why it is waiting.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Where it is not an entry but a group or a meter: its number. The flow then only
+	// says whose it is.
+	Group         uint32 `protobuf:"varint,4,opt,name=group,proto3" json:"group,omitempty"`
+	Meter         uint32 `protobuf:"varint,5,opt,name=meter,proto3" json:"meter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -81,6 +85,20 @@ func (x *WantedFlow) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *WantedFlow) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *WantedFlow) GetMeter() uint32 {
+	if x != nil {
+		return x.Meter
+	}
+	return 0
 }
 
 type AddFlowsRequest struct {
@@ -571,8 +589,13 @@ type SetStandingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// The owner's name, as in FlowEntry.
-	Owner         string       `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	Flows         []*FlowEntry `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Without timeouts: entries that have some come and go with traffic, and are their
+	// owner's own to write.
+	Flows []*FlowEntry `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
+	// With numbers that belong to the owner (package flow, GroupOwner and MeterOwner).
+	Groups        []*Group `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Meters        []*Meter `protobuf:"bytes,5,rep,name=meters,proto3" json:"meters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -624,6 +647,20 @@ func (x *SetStandingRequest) GetOwner() string {
 func (x *SetStandingRequest) GetFlows() []*FlowEntry {
 	if x != nil {
 		return x.Flows
+	}
+	return nil
+}
+
+func (x *SetStandingRequest) GetGroups() []*Group {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *SetStandingRequest) GetMeters() []*Meter {
+	if x != nil {
+		return x.Meters
 	}
 	return nil
 }
@@ -900,12 +937,14 @@ var File_flowrules_proto protoreflect.FileDescriptor
 
 const file_flowrules_proto_rawDesc = "" +
 	"\n" +
-	"\x0fflowrules.proto\x12\aweft.v1\x1a\x0eswitches.proto\"b\n" +
+	"\x0fflowrules.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\x8e\x01\n" +
 	"\n" +
 	"WantedFlow\x12&\n" +
 	"\x04flow\x18\x01 \x01(\v2\x12.weft.v1.FlowEntryR\x04flow\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"T\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05group\x18\x04 \x01(\rR\x05group\x12\x14\n" +
+	"\x05meter\x18\x05 \x01(\rR\x05meter\"T\n" +
 	"\x0fAddFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
 	"\ano_wait\x18\x02 \x01(\bR\x06noWait\"=\n" +
@@ -934,11 +973,13 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05since\x18\n" +
 	" \x01(\tR\x05since\"=\n" +
 	"\x10ListSyncResponse\x12)\n" +
-	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"h\n" +
+	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"\xb8\x01\n" +
 	"\x12SetStandingRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
-	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\"j\n" +
+	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12&\n" +
+	"\x06groups\x18\x04 \x03(\v2\x0e.weft.v1.GroupR\x06groups\x12&\n" +
+	"\x06meters\x18\x05 \x03(\v2\x0e.weft.v1.MeterR\x06meters\"j\n" +
 	"\x13SetStandingResponse\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\rR\x04sent\x12\x12\n" +
 	"\x04kept\x18\x02 \x01(\rR\x04kept\x12+\n" +
@@ -995,6 +1036,8 @@ var file_flowrules_proto_goTypes = []any{
 	(*FlowsObserved)(nil),       // 14: weft.v1.FlowsObserved
 	(*FlowFailed)(nil),          // 15: weft.v1.FlowFailed
 	(*FlowEntry)(nil),           // 16: weft.v1.FlowEntry
+	(*Group)(nil),               // 17: weft.v1.Group
+	(*Meter)(nil),               // 18: weft.v1.Meter
 }
 var file_flowrules_proto_depIdxs = []int32{
 	16, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
@@ -1004,26 +1047,28 @@ var file_flowrules_proto_depIdxs = []int32{
 	0,  // 4: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
 	8,  // 5: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
 	16, // 6: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
-	0,  // 7: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
-	16, // 8: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
-	0,  // 9: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
-	1,  // 10: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
-	3,  // 11: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	5,  // 12: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	7,  // 13: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
-	10, // 14: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
-	12, // 15: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
-	2,  // 16: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
-	4,  // 17: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	6,  // 18: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	9,  // 19: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
-	11, // 20: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
-	13, // 21: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
-	16, // [16:22] is the sub-list for method output_type
-	10, // [10:16] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	17, // 7: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
+	18, // 8: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
+	0,  // 9: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
+	16, // 10: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
+	0,  // 11: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
+	1,  // 12: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
+	3,  // 13: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	5,  // 14: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	7,  // 15: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
+	10, // 16: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
+	12, // 17: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
+	2,  // 18: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
+	4,  // 19: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	6,  // 20: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	9,  // 21: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
+	11, // 22: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
+	13, // 23: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_flowrules_proto_init() }

@@ -41,7 +41,9 @@ type FlowrulesClient interface {
 	ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (*ListFlowsResponse, error)
 	// How far each switch agrees with what is desired.
 	ListSync(ctx context.Context, in *ListSyncRequest, opts ...grpc.CallOption) (*ListSyncResponse, error)
-	// Replaces, for one owner and one switch, all entries; only what differs is sent.
+	// Replaces, for one owner and one switch, all entries, groups and meters; only what
+	// differs is sent: groups and meters before the entries that use them, and removed
+	// after them.
 	// Answers when the switch has confirmed, or says which entries it has not.
 	SetStanding(ctx context.Context, in *SetStandingRequest, opts ...grpc.CallOption) (*SetStandingResponse, error)
 	// Has switches that are connected read again, and FlowsObserved published for each of
@@ -132,7 +134,9 @@ type FlowrulesServer interface {
 	ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error)
 	// How far each switch agrees with what is desired.
 	ListSync(context.Context, *ListSyncRequest) (*ListSyncResponse, error)
-	// Replaces, for one owner and one switch, all entries; only what differs is sent.
+	// Replaces, for one owner and one switch, all entries, groups and meters; only what
+	// differs is sent: groups and meters before the entries that use them, and removed
+	// after them.
 	// Answers when the switch has confirmed, or says which entries it has not.
 	SetStanding(context.Context, *SetStandingRequest) (*SetStandingResponse, error)
 	// Has switches that are connected read again, and FlowsObserved published for each of

@@ -776,6 +776,571 @@ func (x *ServiceInfo) GetState() string {
 	return ""
 }
 
+type CreateTokenRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Letters, digits, dots, dashes and underscores; what the audit log calls its
+	// holder.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// read, operate (which may change the network, too) or admin (everything).
+	Role string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	// The SHA-256 of the token, 64 hexadecimal digits. The token itself stays with
+	// who has made it: at least 16 printable characters, from a random source.
+	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// When it ends, RFC 3339; empty: never.
+	Expires       string `protobuf:"bytes,4,opt,name=expires,proto3" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTokenRequest) Reset() {
+	*x = CreateTokenRequest{}
+	mi := &file_gateway_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTokenRequest) ProtoMessage() {}
+
+func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
+func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CreateTokenRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetExpires() string {
+	if x != nil {
+		return x.Expires
+	}
+	return ""
+}
+
+// A token, without what it is.
+type Token struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Role  string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	// RFC 3339.
+	Created string `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
+	// Who has created it: the name of another, or loopback.
+	CreatedBy string `protobuf:"bytes,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	// RFC 3339; empty: never.
+	Expires       string `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`
+	Expired       bool   `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Token) Reset() {
+	*x = Token{}
+	mi := &file_gateway_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Token) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Token) ProtoMessage() {}
+
+func (x *Token) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Token.ProtoReflect.Descriptor instead.
+func (*Token) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Token) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Token) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Token) GetCreated() string {
+	if x != nil {
+		return x.Created
+	}
+	return ""
+}
+
+func (x *Token) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *Token) GetExpires() string {
+	if x != nil {
+		return x.Expires
+	}
+	return ""
+}
+
+func (x *Token) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
+type ListTokensRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTokensRequest) Reset() {
+	*x = ListTokensRequest{}
+	mi := &file_gateway_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTokensRequest) ProtoMessage() {}
+
+func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
+func (*ListTokensRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{13}
+}
+
+type ListTokensResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Tokens        []*Token `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTokensResponse) Reset() {
+	*x = ListTokensResponse{}
+	mi := &file_gateway_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTokensResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTokensResponse) ProtoMessage() {}
+
+func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
+func (*ListTokensResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListTokensResponse) GetTokens() []*Token {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+type RevokeTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenRequest) Reset() {
+	*x = RevokeTokenRequest{}
+	mi := &file_gateway_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenRequest) ProtoMessage() {}
+
+func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
+func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RevokeTokenRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RevokeTokenResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether there was one.
+	Revoked       bool `protobuf:"varint,1,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenResponse) Reset() {
+	*x = RevokeTokenResponse{}
+	mi := &file_gateway_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenResponse) ProtoMessage() {}
+
+func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
+func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RevokeTokenResponse) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
+type ListAuditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this one's changes.
+	Who string `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	// Only those of this method, such as flowrules.AddFlows, or of this service.
+	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
+	// Only those since then, RFC 3339.
+	Since string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// At most as many, the latest; 0: 100.
+	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_gateway_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListAuditRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// A change that a client has made, or tried to.
+type AuditRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// RFC 3339, when the call began.
+	Time string `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The name of the token; configured for the one of the configuration, loopback
+	// for none.
+	Who  string `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	Role string `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	// Address and port.
+	From   string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	Method string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
+	// The request as JSON, without what is secret and without what is too long.
+	Request string `protobuf:"bytes,6,opt,name=request,proto3" json:"request,omitempty"`
+	// OK, or the kind of the error.
+	Result string `protobuf:"bytes,7,opt,name=result,proto3" json:"result,omitempty"`
+	Error  string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// Microseconds.
+	TookUs        uint64 `protobuf:"varint,9,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRecord) Reset() {
+	*x = AuditRecord{}
+	mi := &file_gateway_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRecord) ProtoMessage() {}
+
+func (x *AuditRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
+func (*AuditRecord) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AuditRecord) GetTime() string {
+	if x != nil {
+		return x.Time
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetTookUs() uint64 {
+	if x != nil {
+		return x.TookUs
+	}
+	return 0
+}
+
+type ListAuditResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The oldest first.
+	Records       []*AuditRecord `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditResponse) Reset() {
+	*x = ListAuditResponse{}
+	mi := &file_gateway_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditResponse) ProtoMessage() {}
+
+func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListAuditResponse) GetRecords() []*AuditRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
 var File_gateway_proto protoreflect.FileDescriptor
 
 const file_gateway_proto_rawDesc = "" +
@@ -848,12 +1413,54 @@ const file_gateway_proto_rawDesc = "" +
 	"\tpublishes\x18\b \x03(\tR\tpublishes\x12\x14\n" +
 	"\x05stage\x18\t \x01(\bR\x05stage\x12\x14\n" +
 	"\x05state\x18\n" +
-	" \x01(\tR\x05state2\xfd\x01\n" +
+	" \x01(\tR\x05state\"n\n" +
+	"\x12CreateTokenRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x18\n" +
+	"\aexpires\x18\x04 \x01(\tR\aexpires\"\x9c\x01\n" +
+	"\x05Token\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
+	"\acreated\x18\x03 \x01(\tR\acreated\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\x04 \x01(\tR\tcreatedBy\x12\x18\n" +
+	"\aexpires\x18\x05 \x01(\tR\aexpires\x12\x18\n" +
+	"\aexpired\x18\x06 \x01(\bR\aexpired\"\x13\n" +
+	"\x11ListTokensRequest\"<\n" +
+	"\x12ListTokensResponse\x12&\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x0e.weft.v1.TokenR\x06tokens\"(\n" +
+	"\x12RevokeTokenRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"/\n" +
+	"\x13RevokeTokenResponse\x12\x18\n" +
+	"\arevoked\x18\x01 \x01(\bR\arevoked\"h\n" +
+	"\x10ListAuditRequest\x12\x10\n" +
+	"\x03who\x18\x01 \x01(\tR\x03who\x12\x16\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"\xd4\x01\n" +
+	"\vAuditRecord\x12\x12\n" +
+	"\x04time\x18\x01 \x01(\tR\x04time\x12\x10\n" +
+	"\x03who\x18\x02 \x01(\tR\x03who\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\tR\x04from\x12\x16\n" +
+	"\x06method\x18\x05 \x01(\tR\x06method\x12\x18\n" +
+	"\arequest\x18\x06 \x01(\tR\arequest\x12\x16\n" +
+	"\x06result\x18\a \x01(\tR\x06result\x12\x14\n" +
+	"\x05error\x18\b \x01(\tR\x05error\x12\x17\n" +
+	"\atook_us\x18\t \x01(\x04R\x06tookUs\"C\n" +
+	"\x11ListAuditResponse\x12.\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\x8e\x04\n" +
 	"\aGateway\x121\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\x12H\n" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\x121\n" +
 	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\x12B\n" +
-	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponseB\n" +
+	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\x12:\n" +
+	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\x12E\n" +
+	"\n" +
+	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\x12H\n" +
+	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\x12B\n" +
+	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -868,7 +1475,7 @@ func file_gateway_proto_rawDescGZIP() []byte {
 	return file_gateway_proto_rawDescData
 }
 
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_gateway_proto_goTypes = []any{
 	(*ListWorkersRequest)(nil),  // 0: weft.v1.ListWorkersRequest
 	(*ListWorkersResponse)(nil), // 1: weft.v1.ListWorkersResponse
@@ -881,28 +1488,47 @@ var file_gateway_proto_goTypes = []any{
 	(*GetInfoRequest)(nil),      // 8: weft.v1.GetInfoRequest
 	(*Info)(nil),                // 9: weft.v1.Info
 	(*ServiceInfo)(nil),         // 10: weft.v1.ServiceInfo
-	nil,                         // 11: weft.v1.Worker.AddressesEntry
-	(*App)(nil),                 // 12: weft.v1.App
+	(*CreateTokenRequest)(nil),  // 11: weft.v1.CreateTokenRequest
+	(*Token)(nil),               // 12: weft.v1.Token
+	(*ListTokensRequest)(nil),   // 13: weft.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),  // 14: weft.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),  // 15: weft.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil), // 16: weft.v1.RevokeTokenResponse
+	(*ListAuditRequest)(nil),    // 17: weft.v1.ListAuditRequest
+	(*AuditRecord)(nil),         // 18: weft.v1.AuditRecord
+	(*ListAuditResponse)(nil),   // 19: weft.v1.ListAuditResponse
+	nil,                         // 20: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                 // 21: weft.v1.App
 }
 var file_gateway_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
 	3,  // 1: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
-	11, // 2: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
-	12, // 3: weft.v1.Worker.apps:type_name -> weft.v1.App
+	20, // 2: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
+	21, // 3: weft.v1.Worker.apps:type_name -> weft.v1.App
 	10, // 4: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
-	8,  // 5: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
-	0,  // 6: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	4,  // 7: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	6,  // 8: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	9,  // 9: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 10: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	5,  // 11: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	7,  // 12: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	9,  // [9:13] is the sub-list for method output_type
-	5,  // [5:9] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	12, // 5: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
+	18, // 6: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
+	8,  // 7: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
+	0,  // 8: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
+	4,  // 9: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	6,  // 10: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	11, // 11: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	13, // 12: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	15, // 13: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	17, // 14: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	9,  // 15: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	1,  // 16: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	5,  // 17: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	7,  // 18: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	12, // 19: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	14, // 20: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	16, // 21: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	19, // 22: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	15, // [15:23] is the sub-list for method output_type
+	7,  // [7:15] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -917,7 +1543,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -69,6 +69,7 @@ var (
 	ListPorts      = Method[ListPortsRequest, ListPortsResponse]{"southbound.ListPorts"}
 	ReadFlows      = Method[ReadFlowsRequest, ReadFlowsResponse]{"southbound.ReadFlows"}
 	ReadGroups     = Method[ReadGroupsRequest, ReadGroupsResponse]{"southbound.ReadGroups"}
+	ReadMeters     = Method[ReadMetersRequest, ReadMetersResponse]{"southbound.ReadMeters"}
 	ReadPortStats  = Method[ReadPortStatsRequest, ReadPortStatsResponse]{"southbound.ReadPortStats"}
 	ReadTableStats = Method[ReadTableStatsRequest, ReadTableStatsResponse]{"southbound.ReadTableStats"}
 	// Apply carries out a decision and answers when every switch that it

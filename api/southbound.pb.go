@@ -697,6 +697,94 @@ func (x *ReadGroupsResponse) GetGroups() []*Group {
 	return nil
 }
 
+type ReadMetersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadMetersRequest) Reset() {
+	*x = ReadMetersRequest{}
+	mi := &file_southbound_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadMetersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadMetersRequest) ProtoMessage() {}
+
+func (x *ReadMetersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadMetersRequest.ProtoReflect.Descriptor instead.
+func (*ReadMetersRequest) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ReadMetersRequest) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+type ReadMetersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Meters        []*Meter               `protobuf:"bytes,1,rep,name=meters,proto3" json:"meters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadMetersResponse) Reset() {
+	*x = ReadMetersResponse{}
+	mi := &file_southbound_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadMetersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadMetersResponse) ProtoMessage() {}
+
+func (x *ReadMetersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadMetersResponse.ProtoReflect.Descriptor instead.
+func (*ReadMetersResponse) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReadMetersResponse) GetMeters() []*Meter {
+	if x != nil {
+		return x.Meters
+	}
+	return nil
+}
+
 type ReadPortStatsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
@@ -706,7 +794,7 @@ type ReadPortStatsRequest struct {
 
 func (x *ReadPortStatsRequest) Reset() {
 	*x = ReadPortStatsRequest{}
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +806,7 @@ func (x *ReadPortStatsRequest) String() string {
 func (*ReadPortStatsRequest) ProtoMessage() {}
 
 func (x *ReadPortStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[10]
+	mi := &file_southbound_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +819,7 @@ func (x *ReadPortStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadPortStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReadPortStatsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{10}
+	return file_southbound_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReadPortStatsRequest) GetDpid() string {
@@ -766,7 +854,7 @@ type PortStats struct {
 
 func (x *PortStats) Reset() {
 	*x = PortStats{}
-	mi := &file_southbound_proto_msgTypes[11]
+	mi := &file_southbound_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +866,7 @@ func (x *PortStats) String() string {
 func (*PortStats) ProtoMessage() {}
 
 func (x *PortStats) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[11]
+	mi := &file_southbound_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +879,7 @@ func (x *PortStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortStats.ProtoReflect.Descriptor instead.
 func (*PortStats) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{11}
+	return file_southbound_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PortStats) GetDpid() string {
@@ -908,7 +996,7 @@ type ReadPortStatsResponse struct {
 
 func (x *ReadPortStatsResponse) Reset() {
 	*x = ReadPortStatsResponse{}
-	mi := &file_southbound_proto_msgTypes[12]
+	mi := &file_southbound_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1008,7 @@ func (x *ReadPortStatsResponse) String() string {
 func (*ReadPortStatsResponse) ProtoMessage() {}
 
 func (x *ReadPortStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[12]
+	mi := &file_southbound_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1021,7 @@ func (x *ReadPortStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadPortStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReadPortStatsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{12}
+	return file_southbound_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadPortStatsResponse) GetPorts() []*PortStats {
@@ -952,7 +1040,7 @@ type ReadTableStatsRequest struct {
 
 func (x *ReadTableStatsRequest) Reset() {
 	*x = ReadTableStatsRequest{}
-	mi := &file_southbound_proto_msgTypes[13]
+	mi := &file_southbound_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1052,7 @@ func (x *ReadTableStatsRequest) String() string {
 func (*ReadTableStatsRequest) ProtoMessage() {}
 
 func (x *ReadTableStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[13]
+	mi := &file_southbound_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1065,7 @@ func (x *ReadTableStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTableStatsRequest.ProtoReflect.Descriptor instead.
 func (*ReadTableStatsRequest) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{13}
+	return file_southbound_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadTableStatsRequest) GetDpid() string {
@@ -1002,7 +1090,7 @@ type TableStats struct {
 
 func (x *TableStats) Reset() {
 	*x = TableStats{}
-	mi := &file_southbound_proto_msgTypes[14]
+	mi := &file_southbound_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1102,7 @@ func (x *TableStats) String() string {
 func (*TableStats) ProtoMessage() {}
 
 func (x *TableStats) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[14]
+	mi := &file_southbound_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1115,7 @@ func (x *TableStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableStats.ProtoReflect.Descriptor instead.
 func (*TableStats) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{14}
+	return file_southbound_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TableStats) GetDpid() string {
@@ -1081,7 +1169,7 @@ type ReadTableStatsResponse struct {
 
 func (x *ReadTableStatsResponse) Reset() {
 	*x = ReadTableStatsResponse{}
-	mi := &file_southbound_proto_msgTypes[15]
+	mi := &file_southbound_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1181,7 @@ func (x *ReadTableStatsResponse) String() string {
 func (*ReadTableStatsResponse) ProtoMessage() {}
 
 func (x *ReadTableStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[15]
+	mi := &file_southbound_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1194,7 @@ func (x *ReadTableStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadTableStatsResponse.ProtoReflect.Descriptor instead.
 func (*ReadTableStatsResponse) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{15}
+	return file_southbound_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReadTableStatsResponse) GetTables() []*TableStats {
@@ -1129,7 +1217,7 @@ type SwitchChanged struct {
 
 func (x *SwitchChanged) Reset() {
 	*x = SwitchChanged{}
-	mi := &file_southbound_proto_msgTypes[16]
+	mi := &file_southbound_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1229,7 @@ func (x *SwitchChanged) String() string {
 func (*SwitchChanged) ProtoMessage() {}
 
 func (x *SwitchChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[16]
+	mi := &file_southbound_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1242,7 @@ func (x *SwitchChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchChanged.ProtoReflect.Descriptor instead.
 func (*SwitchChanged) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{16}
+	return file_southbound_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SwitchChanged) GetSwitch() *Switch {
@@ -1182,7 +1270,7 @@ type PortChanged struct {
 
 func (x *PortChanged) Reset() {
 	*x = PortChanged{}
-	mi := &file_southbound_proto_msgTypes[17]
+	mi := &file_southbound_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1282,7 @@ func (x *PortChanged) String() string {
 func (*PortChanged) ProtoMessage() {}
 
 func (x *PortChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[17]
+	mi := &file_southbound_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1295,7 @@ func (x *PortChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortChanged.ProtoReflect.Descriptor instead.
 func (*PortChanged) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{17}
+	return file_southbound_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PortChanged) GetPort() *Port {
@@ -1236,7 +1324,7 @@ type FlowRemoved struct {
 
 func (x *FlowRemoved) Reset() {
 	*x = FlowRemoved{}
-	mi := &file_southbound_proto_msgTypes[18]
+	mi := &file_southbound_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1336,7 @@ func (x *FlowRemoved) String() string {
 func (*FlowRemoved) ProtoMessage() {}
 
 func (x *FlowRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[18]
+	mi := &file_southbound_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1349,7 @@ func (x *FlowRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRemoved.ProtoReflect.Descriptor instead.
 func (*FlowRemoved) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{18}
+	return file_southbound_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FlowRemoved) GetFlow() *FlowEntry {
@@ -1295,7 +1383,7 @@ type SwitchError struct {
 
 func (x *SwitchError) Reset() {
 	*x = SwitchError{}
-	mi := &file_southbound_proto_msgTypes[19]
+	mi := &file_southbound_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1395,7 @@ func (x *SwitchError) String() string {
 func (*SwitchError) ProtoMessage() {}
 
 func (x *SwitchError) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[19]
+	mi := &file_southbound_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1408,7 @@ func (x *SwitchError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchError.ProtoReflect.Descriptor instead.
 func (*SwitchError) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{19}
+	return file_southbound_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SwitchError) GetDpid() string {
@@ -1376,7 +1464,7 @@ type ApplyResult struct {
 
 func (x *ApplyResult) Reset() {
 	*x = ApplyResult{}
-	mi := &file_southbound_proto_msgTypes[20]
+	mi := &file_southbound_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1476,7 @@ func (x *ApplyResult) String() string {
 func (*ApplyResult) ProtoMessage() {}
 
 func (x *ApplyResult) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[20]
+	mi := &file_southbound_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1489,7 @@ func (x *ApplyResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResult.ProtoReflect.Descriptor instead.
 func (*ApplyResult) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{20}
+	return file_southbound_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ApplyResult) GetFailures() []*ApplyFailure {
@@ -1428,7 +1516,7 @@ type ApplyFailure struct {
 
 func (x *ApplyFailure) Reset() {
 	*x = ApplyFailure{}
-	mi := &file_southbound_proto_msgTypes[21]
+	mi := &file_southbound_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1440,7 +1528,7 @@ func (x *ApplyFailure) String() string {
 func (*ApplyFailure) ProtoMessage() {}
 
 func (x *ApplyFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[21]
+	mi := &file_southbound_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1453,7 +1541,7 @@ func (x *ApplyFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyFailure.ProtoReflect.Descriptor instead.
 func (*ApplyFailure) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{21}
+	return file_southbound_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ApplyFailure) GetDpid() string {
@@ -1502,7 +1590,7 @@ var File_southbound_proto protoreflect.FileDescriptor
 
 const file_southbound_proto_rawDesc = "" +
 	"\n" +
-	"\x10southbound.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\xd2\x04\n" +
+	"\x10southbound.proto\x12\aweft.v1\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xd2\x04\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x12\x18\n" +
@@ -1556,7 +1644,11 @@ const file_southbound_proto_rawDesc = "" +
 	"\x11ReadGroupsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"<\n" +
 	"\x12ReadGroupsResponse\x12&\n" +
-	"\x06groups\x18\x01 \x03(\v2\x0e.weft.v1.GroupR\x06groups\"*\n" +
+	"\x06groups\x18\x01 \x03(\v2\x0e.weft.v1.GroupR\x06groups\"'\n" +
+	"\x11ReadMetersRequest\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"<\n" +
+	"\x12ReadMetersResponse\x12&\n" +
+	"\x06meters\x18\x01 \x03(\v2\x0e.weft.v1.MeterR\x06meters\"*\n" +
 	"\x14ReadPortStatsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"\xd3\x03\n" +
 	"\tPortStats\x12\x12\n" +
@@ -1621,16 +1713,20 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttransient\x18\x04 \x01(\bR\ttransient\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\rR\x04type\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\rR\x04code2\xcb\x03\n" +
+	"\x04code\x18\x06 \x01(\rR\x04code2\xd9\x04\n" +
 	"\n" +
 	"Southbound\x12K\n" +
 	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\x12B\n" +
 	"\tListPorts\x12\x19.weft.v1.ListPortsRequest\x1a\x1a.weft.v1.ListPortsResponse\x12B\n" +
 	"\tReadFlows\x12\x19.weft.v1.ReadFlowsRequest\x1a\x1a.weft.v1.ReadFlowsResponse\x12E\n" +
 	"\n" +
-	"ReadGroups\x12\x1a.weft.v1.ReadGroupsRequest\x1a\x1b.weft.v1.ReadGroupsResponse\x12N\n" +
+	"ReadGroups\x12\x1a.weft.v1.ReadGroupsRequest\x1a\x1b.weft.v1.ReadGroupsResponse\x12E\n" +
+	"\n" +
+	"ReadMeters\x12\x1a.weft.v1.ReadMetersRequest\x1a\x1b.weft.v1.ReadMetersResponse\x12N\n" +
 	"\rReadPortStats\x12\x1d.weft.v1.ReadPortStatsRequest\x1a\x1e.weft.v1.ReadPortStatsResponse\x12Q\n" +
-	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponseB\n" +
+	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponse\x12E\n" +
+	"\n" +
+	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1645,7 +1741,7 @@ func file_southbound_proto_rawDescGZIP() []byte {
 	return file_southbound_proto_rawDescData
 }
 
-var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_southbound_proto_goTypes = []any{
 	(*Switch)(nil),                 // 0: weft.v1.Switch
 	(*Port)(nil),                   // 1: weft.v1.Port
@@ -1657,50 +1753,60 @@ var file_southbound_proto_goTypes = []any{
 	(*ReadFlowsResponse)(nil),      // 7: weft.v1.ReadFlowsResponse
 	(*ReadGroupsRequest)(nil),      // 8: weft.v1.ReadGroupsRequest
 	(*ReadGroupsResponse)(nil),     // 9: weft.v1.ReadGroupsResponse
-	(*ReadPortStatsRequest)(nil),   // 10: weft.v1.ReadPortStatsRequest
-	(*PortStats)(nil),              // 11: weft.v1.PortStats
-	(*ReadPortStatsResponse)(nil),  // 12: weft.v1.ReadPortStatsResponse
-	(*ReadTableStatsRequest)(nil),  // 13: weft.v1.ReadTableStatsRequest
-	(*TableStats)(nil),             // 14: weft.v1.TableStats
-	(*ReadTableStatsResponse)(nil), // 15: weft.v1.ReadTableStatsResponse
-	(*SwitchChanged)(nil),          // 16: weft.v1.SwitchChanged
-	(*PortChanged)(nil),            // 17: weft.v1.PortChanged
-	(*FlowRemoved)(nil),            // 18: weft.v1.FlowRemoved
-	(*SwitchError)(nil),            // 19: weft.v1.SwitchError
-	(*ApplyResult)(nil),            // 20: weft.v1.ApplyResult
-	(*ApplyFailure)(nil),           // 21: weft.v1.ApplyFailure
-	(*FlowEntry)(nil),              // 22: weft.v1.FlowEntry
-	(*Group)(nil),                  // 23: weft.v1.Group
+	(*ReadMetersRequest)(nil),      // 10: weft.v1.ReadMetersRequest
+	(*ReadMetersResponse)(nil),     // 11: weft.v1.ReadMetersResponse
+	(*ReadPortStatsRequest)(nil),   // 12: weft.v1.ReadPortStatsRequest
+	(*PortStats)(nil),              // 13: weft.v1.PortStats
+	(*ReadPortStatsResponse)(nil),  // 14: weft.v1.ReadPortStatsResponse
+	(*ReadTableStatsRequest)(nil),  // 15: weft.v1.ReadTableStatsRequest
+	(*TableStats)(nil),             // 16: weft.v1.TableStats
+	(*ReadTableStatsResponse)(nil), // 17: weft.v1.ReadTableStatsResponse
+	(*SwitchChanged)(nil),          // 18: weft.v1.SwitchChanged
+	(*PortChanged)(nil),            // 19: weft.v1.PortChanged
+	(*FlowRemoved)(nil),            // 20: weft.v1.FlowRemoved
+	(*SwitchError)(nil),            // 21: weft.v1.SwitchError
+	(*ApplyResult)(nil),            // 22: weft.v1.ApplyResult
+	(*ApplyFailure)(nil),           // 23: weft.v1.ApplyFailure
+	(*FlowEntry)(nil),              // 24: weft.v1.FlowEntry
+	(*Group)(nil),                  // 25: weft.v1.Group
+	(*Meter)(nil),                  // 26: weft.v1.Meter
+	(*ListLimitsRequest)(nil),      // 27: weft.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),     // 28: weft.v1.ListLimitsResponse
 }
 var file_southbound_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.ListSwitchesResponse.switches:type_name -> weft.v1.Switch
 	1,  // 1: weft.v1.ListPortsResponse.ports:type_name -> weft.v1.Port
-	22, // 2: weft.v1.ReadFlowsResponse.flows:type_name -> weft.v1.FlowEntry
-	23, // 3: weft.v1.ReadGroupsResponse.groups:type_name -> weft.v1.Group
-	11, // 4: weft.v1.ReadPortStatsResponse.ports:type_name -> weft.v1.PortStats
-	14, // 5: weft.v1.ReadTableStatsResponse.tables:type_name -> weft.v1.TableStats
-	0,  // 6: weft.v1.SwitchChanged.switch:type_name -> weft.v1.Switch
-	1,  // 7: weft.v1.SwitchChanged.ports:type_name -> weft.v1.Port
-	1,  // 8: weft.v1.PortChanged.port:type_name -> weft.v1.Port
-	22, // 9: weft.v1.FlowRemoved.flow:type_name -> weft.v1.FlowEntry
-	21, // 10: weft.v1.ApplyResult.failures:type_name -> weft.v1.ApplyFailure
-	2,  // 11: weft.v1.Southbound.ListSwitches:input_type -> weft.v1.ListSwitchesRequest
-	4,  // 12: weft.v1.Southbound.ListPorts:input_type -> weft.v1.ListPortsRequest
-	6,  // 13: weft.v1.Southbound.ReadFlows:input_type -> weft.v1.ReadFlowsRequest
-	8,  // 14: weft.v1.Southbound.ReadGroups:input_type -> weft.v1.ReadGroupsRequest
-	10, // 15: weft.v1.Southbound.ReadPortStats:input_type -> weft.v1.ReadPortStatsRequest
-	13, // 16: weft.v1.Southbound.ReadTableStats:input_type -> weft.v1.ReadTableStatsRequest
-	3,  // 17: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
-	5,  // 18: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
-	7,  // 19: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
-	9,  // 20: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
-	12, // 21: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
-	15, // 22: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
-	17, // [17:23] is the sub-list for method output_type
-	11, // [11:17] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	24, // 2: weft.v1.ReadFlowsResponse.flows:type_name -> weft.v1.FlowEntry
+	25, // 3: weft.v1.ReadGroupsResponse.groups:type_name -> weft.v1.Group
+	26, // 4: weft.v1.ReadMetersResponse.meters:type_name -> weft.v1.Meter
+	13, // 5: weft.v1.ReadPortStatsResponse.ports:type_name -> weft.v1.PortStats
+	16, // 6: weft.v1.ReadTableStatsResponse.tables:type_name -> weft.v1.TableStats
+	0,  // 7: weft.v1.SwitchChanged.switch:type_name -> weft.v1.Switch
+	1,  // 8: weft.v1.SwitchChanged.ports:type_name -> weft.v1.Port
+	1,  // 9: weft.v1.PortChanged.port:type_name -> weft.v1.Port
+	24, // 10: weft.v1.FlowRemoved.flow:type_name -> weft.v1.FlowEntry
+	23, // 11: weft.v1.ApplyResult.failures:type_name -> weft.v1.ApplyFailure
+	2,  // 12: weft.v1.Southbound.ListSwitches:input_type -> weft.v1.ListSwitchesRequest
+	4,  // 13: weft.v1.Southbound.ListPorts:input_type -> weft.v1.ListPortsRequest
+	6,  // 14: weft.v1.Southbound.ReadFlows:input_type -> weft.v1.ReadFlowsRequest
+	8,  // 15: weft.v1.Southbound.ReadGroups:input_type -> weft.v1.ReadGroupsRequest
+	10, // 16: weft.v1.Southbound.ReadMeters:input_type -> weft.v1.ReadMetersRequest
+	12, // 17: weft.v1.Southbound.ReadPortStats:input_type -> weft.v1.ReadPortStatsRequest
+	15, // 18: weft.v1.Southbound.ReadTableStats:input_type -> weft.v1.ReadTableStatsRequest
+	27, // 19: weft.v1.Southbound.ListLimits:input_type -> weft.v1.ListLimitsRequest
+	3,  // 20: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
+	5,  // 21: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
+	7,  // 22: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
+	9,  // 23: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
+	11, // 24: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
+	14, // 25: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
+	17, // 26: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
+	28, // 27: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
+	20, // [20:28] is the sub-list for method output_type
+	12, // [12:20] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_southbound_proto_init() }
@@ -1708,6 +1814,7 @@ func file_southbound_proto_init() {
 	if File_southbound_proto != nil {
 		return
 	}
+	file_overload_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1715,7 +1822,7 @@ func file_southbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_southbound_proto_rawDesc), len(file_southbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,8 +23,10 @@ const (
 	Southbound_ListPorts_FullMethodName      = "/weft.v1.Southbound/ListPorts"
 	Southbound_ReadFlows_FullMethodName      = "/weft.v1.Southbound/ReadFlows"
 	Southbound_ReadGroups_FullMethodName     = "/weft.v1.Southbound/ReadGroups"
+	Southbound_ReadMeters_FullMethodName     = "/weft.v1.Southbound/ReadMeters"
 	Southbound_ReadPortStats_FullMethodName  = "/weft.v1.Southbound/ReadPortStats"
 	Southbound_ReadTableStats_FullMethodName = "/weft.v1.Southbound/ReadTableStats"
+	Southbound_ListLimits_FullMethodName     = "/weft.v1.Southbound/ListLimits"
 )
 
 // SouthboundClient is the client API for Southbound service.
@@ -41,10 +43,14 @@ type SouthboundClient interface {
 	ReadFlows(ctx context.Context, in *ReadFlowsRequest, opts ...grpc.CallOption) (*ReadFlowsResponse, error)
 	// The groups that a switch has now, read from the switch.
 	ReadGroups(ctx context.Context, in *ReadGroupsRequest, opts ...grpc.CallOption) (*ReadGroupsResponse, error)
+	// The meters that a switch has now, read from the switch.
+	ReadMeters(ctx context.Context, in *ReadMetersRequest, opts ...grpc.CallOption) (*ReadMetersResponse, error)
 	// The port counters of a switch now, read from the switch.
 	ReadPortStats(ctx context.Context, in *ReadPortStatsRequest, opts ...grpc.CallOption) (*ReadPortStatsResponse, error)
 	// The table counters of a switch now, read from the switch.
 	ReadTableStats(ctx context.Context, in *ReadTableStatsRequest, opts ...grpc.CallOption) (*ReadTableStatsResponse, error)
+	// The ports whose packet-ins are limited, and what has been shed.
+	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
 }
 
 type southboundClient struct {
@@ -95,6 +101,16 @@ func (c *southboundClient) ReadGroups(ctx context.Context, in *ReadGroupsRequest
 	return out, nil
 }
 
+func (c *southboundClient) ReadMeters(ctx context.Context, in *ReadMetersRequest, opts ...grpc.CallOption) (*ReadMetersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadMetersResponse)
+	err := c.cc.Invoke(ctx, Southbound_ReadMeters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *southboundClient) ReadPortStats(ctx context.Context, in *ReadPortStatsRequest, opts ...grpc.CallOption) (*ReadPortStatsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReadPortStatsResponse)
@@ -115,6 +131,16 @@ func (c *southboundClient) ReadTableStats(ctx context.Context, in *ReadTableStat
 	return out, nil
 }
 
+func (c *southboundClient) ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLimitsResponse)
+	err := c.cc.Invoke(ctx, Southbound_ListLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SouthboundServer is the server API for Southbound service.
 // All implementations must embed UnimplementedSouthboundServer
 // for forward compatibility.
@@ -129,10 +155,14 @@ type SouthboundServer interface {
 	ReadFlows(context.Context, *ReadFlowsRequest) (*ReadFlowsResponse, error)
 	// The groups that a switch has now, read from the switch.
 	ReadGroups(context.Context, *ReadGroupsRequest) (*ReadGroupsResponse, error)
+	// The meters that a switch has now, read from the switch.
+	ReadMeters(context.Context, *ReadMetersRequest) (*ReadMetersResponse, error)
 	// The port counters of a switch now, read from the switch.
 	ReadPortStats(context.Context, *ReadPortStatsRequest) (*ReadPortStatsResponse, error)
 	// The table counters of a switch now, read from the switch.
 	ReadTableStats(context.Context, *ReadTableStatsRequest) (*ReadTableStatsResponse, error)
+	// The ports whose packet-ins are limited, and what has been shed.
+	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
 	mustEmbedUnimplementedSouthboundServer()
 }
 
@@ -155,11 +185,17 @@ func (UnimplementedSouthboundServer) ReadFlows(context.Context, *ReadFlowsReques
 func (UnimplementedSouthboundServer) ReadGroups(context.Context, *ReadGroupsRequest) (*ReadGroupsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadGroups not implemented")
 }
+func (UnimplementedSouthboundServer) ReadMeters(context.Context, *ReadMetersRequest) (*ReadMetersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadMeters not implemented")
+}
 func (UnimplementedSouthboundServer) ReadPortStats(context.Context, *ReadPortStatsRequest) (*ReadPortStatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadPortStats not implemented")
 }
 func (UnimplementedSouthboundServer) ReadTableStats(context.Context, *ReadTableStatsRequest) (*ReadTableStatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadTableStats not implemented")
+}
+func (UnimplementedSouthboundServer) ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLimits not implemented")
 }
 func (UnimplementedSouthboundServer) mustEmbedUnimplementedSouthboundServer() {}
 func (UnimplementedSouthboundServer) testEmbeddedByValue()                    {}
@@ -254,6 +290,24 @@ func _Southbound_ReadGroups_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Southbound_ReadMeters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadMetersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).ReadMeters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_ReadMeters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).ReadMeters(ctx, req.(*ReadMetersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Southbound_ReadPortStats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReadPortStatsRequest)
 	if err := dec(in); err != nil {
@@ -290,6 +344,24 @@ func _Southbound_ReadTableStats_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Southbound_ListLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).ListLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_ListLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).ListLimits(ctx, req.(*ListLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Southbound_ServiceDesc is the grpc.ServiceDesc for Southbound service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -314,12 +386,20 @@ var Southbound_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Southbound_ReadGroups_Handler,
 		},
 		{
+			MethodName: "ReadMeters",
+			Handler:    _Southbound_ReadMeters_Handler,
+		},
+		{
 			MethodName: "ReadPortStats",
 			Handler:    _Southbound_ReadPortStats_Handler,
 		},
 		{
 			MethodName: "ReadTableStats",
 			Handler:    _Southbound_ReadTableStats_Handler,
+		},
+		{
+			MethodName: "ListLimits",
+			Handler:    _Southbound_ListLimits_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

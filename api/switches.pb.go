@@ -270,10 +270,12 @@ type Bucket struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Weight uint32                 `protobuf:"varint,1,opt,name=weight,proto3" json:"weight,omitempty"`
 	// 0 is none.
-	WatchPort     uint32   `protobuf:"varint,2,opt,name=watch_port,json=watchPort,proto3" json:"watch_port,omitempty"`
-	Actions       []string `protobuf:"bytes,3,rep,name=actions,proto3" json:"actions,omitempty"`
-	Packets       uint64   `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64   `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	WatchPort uint32   `protobuf:"varint,2,opt,name=watch_port,json=watchPort,proto3" json:"watch_port,omitempty"`
+	Actions   []string `protobuf:"bytes,3,rep,name=actions,proto3" json:"actions,omitempty"`
+	Packets   uint64   `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
+	Bytes     uint64   `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// 0 is none.
+	WatchGroup    uint32 `protobuf:"varint,6,opt,name=watch_group,json=watchGroup,proto3" json:"watch_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -339,6 +341,13 @@ func (x *Bucket) GetPackets() uint64 {
 func (x *Bucket) GetBytes() uint64 {
 	if x != nil {
 		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Bucket) GetWatchGroup() uint32 {
+	if x != nil {
+		return x.WatchGroup
 	}
 	return 0
 }
@@ -428,6 +437,189 @@ func (x *Group) GetBytes() uint64 {
 	return 0
 }
 
+// A band of a meter: what happens to packets beyond a rate.
+type Band struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// drop or dscp_remark.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// In the meter's unit.
+	Rate uint32 `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`
+	// In kilobits or packets; counts where the meter's flags say burst.
+	Burst uint32 `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"`
+	// For dscp_remark: by how much the drop precedence grows.
+	Precedence    uint32 `protobuf:"varint,4,opt,name=precedence,proto3" json:"precedence,omitempty"`
+	Packets       uint64 `protobuf:"varint,5,opt,name=packets,proto3" json:"packets,omitempty"`
+	Bytes         uint64 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Band) Reset() {
+	*x = Band{}
+	mi := &file_switches_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Band) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Band) ProtoMessage() {}
+
+func (x *Band) ProtoReflect() protoreflect.Message {
+	mi := &file_switches_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Band.ProtoReflect.Descriptor instead.
+func (*Band) Descriptor() ([]byte, []int) {
+	return file_switches_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Band) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Band) GetRate() uint32 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Band) GetBurst() uint32 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *Band) GetPrecedence() uint32 {
+	if x != nil {
+		return x.Precedence
+	}
+	return 0
+}
+
+func (x *Band) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *Band) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type Meter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	Id    uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Of kbps, pktps, burst and stats.
+	Flags []string `protobuf:"bytes,3,rep,name=flags,proto3" json:"flags,omitempty"`
+	Bands []*Band  `protobuf:"bytes,4,rep,name=bands,proto3" json:"bands,omitempty"`
+	// The entries that use it.
+	Flows         uint32 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"`
+	Packets       uint64 `protobuf:"varint,6,opt,name=packets,proto3" json:"packets,omitempty"`
+	Bytes         uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Meter) Reset() {
+	*x = Meter{}
+	mi := &file_switches_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Meter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Meter) ProtoMessage() {}
+
+func (x *Meter) ProtoReflect() protoreflect.Message {
+	mi := &file_switches_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Meter.ProtoReflect.Descriptor instead.
+func (*Meter) Descriptor() ([]byte, []int) {
+	return file_switches_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Meter) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *Meter) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Meter) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
+}
+
+func (x *Meter) GetBands() []*Band {
+	if x != nil {
+		return x.Bands
+	}
+	return nil
+}
+
+func (x *Meter) GetFlows() uint32 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *Meter) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *Meter) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 var File_switches_proto protoreflect.FileDescriptor
 
 const file_switches_proto_rawDesc = "" +
@@ -460,21 +652,40 @@ const file_switches_proto_rawDesc = "" +
 	"\n" +
 	"MatchEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x89\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaa\x01\n" +
 	"\x06Bucket\x12\x16\n" +
 	"\x06weight\x18\x01 \x01(\rR\x06weight\x12\x1d\n" +
 	"\n" +
 	"watch_port\x18\x02 \x01(\rR\twatchPort\x12\x18\n" +
 	"\aactions\x18\x03 \x03(\tR\aactions\x12\x18\n" +
 	"\apackets\x18\x04 \x01(\x04R\apackets\x12\x14\n" +
-	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\"\x9a\x01\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x1f\n" +
+	"\vwatch_group\x18\x06 \x01(\rR\n" +
+	"watchGroup\"\x9a\x01\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x12\n" +
 	"\x04type\x18\x03 \x01(\tR\x04type\x12)\n" +
 	"\abuckets\x18\x04 \x03(\v2\x0f.weft.v1.BucketR\abuckets\x12\x18\n" +
 	"\apackets\x18\x05 \x01(\x04R\apackets\x12\x14\n" +
-	"\x05bytes\x18\x06 \x01(\x04R\x05bytesB\n" +
+	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\"\x94\x01\n" +
+	"\x04Band\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
+	"\x04rate\x18\x02 \x01(\rR\x04rate\x12\x14\n" +
+	"\x05burst\x18\x03 \x01(\rR\x05burst\x12\x1e\n" +
+	"\n" +
+	"precedence\x18\x04 \x01(\rR\n" +
+	"precedence\x12\x18\n" +
+	"\apackets\x18\x05 \x01(\x04R\apackets\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\"\xac\x01\n" +
+	"\x05Meter\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\rR\x02id\x12\x14\n" +
+	"\x05flags\x18\x03 \x03(\tR\x05flags\x12#\n" +
+	"\x05bands\x18\x04 \x03(\v2\r.weft.v1.BandR\x05bands\x12\x14\n" +
+	"\x05flows\x18\x05 \x01(\rR\x05flows\x12\x18\n" +
+	"\apackets\x18\x06 \x01(\x04R\apackets\x12\x14\n" +
+	"\x05bytes\x18\a \x01(\x04R\x05bytesB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -489,22 +700,25 @@ func file_switches_proto_rawDescGZIP() []byte {
 	return file_switches_proto_rawDescData
 }
 
-var file_switches_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_switches_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_switches_proto_goTypes = []any{
 	(*Location)(nil),  // 0: weft.v1.Location
 	(*FlowEntry)(nil), // 1: weft.v1.FlowEntry
 	(*Bucket)(nil),    // 2: weft.v1.Bucket
 	(*Group)(nil),     // 3: weft.v1.Group
-	nil,               // 4: weft.v1.FlowEntry.MatchEntry
+	(*Band)(nil),      // 4: weft.v1.Band
+	(*Meter)(nil),     // 5: weft.v1.Meter
+	nil,               // 6: weft.v1.FlowEntry.MatchEntry
 }
 var file_switches_proto_depIdxs = []int32{
-	4, // 0: weft.v1.FlowEntry.match:type_name -> weft.v1.FlowEntry.MatchEntry
+	6, // 0: weft.v1.FlowEntry.match:type_name -> weft.v1.FlowEntry.MatchEntry
 	2, // 1: weft.v1.Group.buckets:type_name -> weft.v1.Bucket
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4, // 2: weft.v1.Meter.bands:type_name -> weft.v1.Band
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_switches_proto_init() }
@@ -518,7 +732,7 @@ func file_switches_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_switches_proto_rawDesc), len(file_switches_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -33,7 +33,8 @@ type Entry struct {
 	Addresses   map[string]string // where it listens, by transport
 	Generation  uint64            // of the plan that it has carried out
 	Services    []ServiceState
-	Apps        []AppState // that are attached to it
+	Apps        []AppState     // that are attached to it
+	Failed      *ConfigFailure // what it could not do of a configuration on trial; nil if nothing
 }
 
 // ServiceState is one service of a process.
@@ -67,6 +68,7 @@ type Current struct {
 	Generation uint64            // counts the plans
 	Plan       string            // YAML
 	Processes  map[string]string // the process that is each instance; one not named here is the process of its own name
+	Trial      bool              // its configuration is on trial: who cannot do with it says so, and goes on
 	plan       *plan.Plan
 }
 

@@ -7,7 +7,7 @@ import "slices"
 // writes to it.
 func (w *Worker) Effective(service string) any {
 	if s := w.tables.Load().service(service); s != nil {
-		return s.config
+		return s.configured()
 	}
 	return nil
 }

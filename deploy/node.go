@@ -83,7 +83,8 @@ type Node struct {
 	// withdrawAfter is how long a restarted publisher has to tell again what it
 	// told before.
 	withdrawAfter time.Duration
-	waiting       bool // reconcile has left something for later
+	waiting       bool              // reconcile has left something for later
+	refused       map[string]uint64 // generations with which services cannot do; of reconcile
 	crossing      *crossing
 	inlets        inlets
 	facts         facts
@@ -230,10 +231,9 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 		case <-ctx.Done():
 			return nil
 		case s := <-n.worker.failed:
-			if err := s.endedEarly(); err != nil {
+			if err := n.ended(ctx, s); err != nil {
 				return err
 			}
-			return errors.New("a service has ended") // its stop says why
 		case err := <-watching:
 			if ctx.Err() == nil {
 				return err
@@ -354,8 +354,13 @@ func (n *Node) planChanged(c *Current, err error) {
 		return
 	}
 	n.mu.Lock()
-	if !n.left && (n.current == nil || c.Generation > n.current.Generation) {
+	switch {
+	case n.left:
+	case n.current == nil || c.Generation > n.current.Generation:
 		n.current, n.since = c, time.Now()
+		n.rebuild()
+	case c.Generation == n.current.Generation && n.current.Trial && !c.Trial: // it has stood its trial
+		n.current = c
 		n.rebuild()
 	}
 	n.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	n.waiting = false
 	for _, s := range slices.Backward(n.worker.tables.Load().services) {
 		wanted := slices.Contains(mine.Services, s.spec.Name)
-		if wanted && n.configured(s, settings) && n.entry.Partition == mine.Partition {
+		if wanted && n.entry.Partition == mine.Partition && n.reconfigure(ctx, s, settings, current) {
 			continue
 		}
 		if !wanted && !n.succeeded(s, current) && time.Since(since) < successionWait {
@@ -66,6 +65,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	for _, spec := range n.config.Specs {
 		switch {
 		case !slices.Contains(mine.Services, spec.Name) || n.worker.tables.Load().service(spec.Name) != nil:
+		case n.refused[spec.Name] == current.Generation: // until there is another plan
 		case n.takenBy(ctx, current, &spec, entries) != "":
 			n.waiting = true
 		default:
@@ -83,6 +83,9 @@ func (n *Node) reconcile(ctx context.Context) error {
 	late := !n.waiting && n.entry.Generation != current.Generation
 	if late {
 		n.entry.Generation = current.Generation
+		if f := n.entry.Failed; f != nil && f.Generation != current.Generation {
+			n.entry.Failed = nil
+		}
 	}
 	n.mu.Unlock()
 	if late {
@@ -120,12 +123,6 @@ func (n *Node) checkSettings(c *Current) error {
 		}
 	}
 	return nil
-}
-
-// configured reports whether a service runs with the given settings.
-func (n *Node) configured(s *service, settings *Settings) bool {
-	config, err := settings.configure(s.spec)
-	return err == nil && reflect.DeepEqual(config, s.config)
 }
 
 // pipelineOf returns the stages of a plan in order.
@@ -253,6 +250,9 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 	if ready, err := n.worker.launch(ctx, g); !ready {
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("a service has not started") // its stop says why
+		}
+		if c.Trial && ctx.Err() == nil {
+			return n.abandon(ctx, c, g.services, err)
 		}
 		return err
 	}

@@ -23,7 +23,6 @@ type service struct {
 	worker  *Worker
 	group   *group
 	spec    *weft.Spec
-	config  any
 	epoch   uint64 // tells this run of the service from others: when it began, ns since 1970
 	prefix  string // of its buckets
 	log     *slog.Logger
@@ -36,6 +35,7 @@ type service struct {
 
 	subscriptions map[string]*subscription // by subject
 	replicas      *subscription            // of changes in their number
+	changes       *subscription            // of its configuration
 	number        atomic.Uint64            // index<<32 | count
 
 	ctx    context.Context // of its Run
@@ -47,6 +47,8 @@ type service struct {
 	open     func(flow.DPID) weft.StageFunc
 	mistakes []error
 	ready    bool
+	config   any    // that it runs with
+	plan     uint64 // generation of the plan that has given it that
 }
 
 // Handle registers the handler of a method.
@@ -162,6 +164,9 @@ func (s *service) unkept() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s lists %s in Subscribes, but has no handler for it; add weft.On before weft.Ready", s.spec.Name, sub.SubjectName()))
 		}
 	}
+	if len(s.spec.Live) > 0 && s.changes.handler == nil {
+		errs = append(errs, fmt.Errorf("%s lists keys in Live, but takes over no configuration; add weft.OnConfig before weft.Ready", s.spec.Name))
+	}
 	if s.spec.Stage && s.open == nil {
 		errs = append(errs, fmt.Errorf("%s says Stage, but registers none; add weft.Stage before weft.Ready", s.spec.Name))
 	}
@@ -208,7 +213,7 @@ func (s *service) protect() (err error) {
 	if standIn := s.worker.config.StandIns[s.spec.Name]; standIn != nil {
 		return standIn(s.ctx, s)
 	}
-	return s.spec.Run(s.ctx, weft.NewEnv(s.spec, s, s.config, s.log, s.metric))
+	return s.spec.Run(s.ctx, weft.NewEnv(s.spec, s, s.configured(), s.log, s.metric))
 }
 
 // leaving reports whether the service, which has been started, is being stopped.

@@ -128,13 +128,18 @@ func (c *checker) needs(s *weft.Spec) {
 		switch {
 		case seen[name]:
 			c.fail("service %s lists %s twice in Subscribes; list it once", s.Name, name)
-		case !ok:
+		case !ok && !optional(s, name):
 			c.missing(s, "subscribes to", name, "publishes", "Publishes")
 		case publisher == s.Name && s.Scale != weft.Any: // replicas may listen to one another
 			c.fail("service %s subscribes to its own %s; call the handler directly instead", s.Name, name)
 		}
 		seen[name] = true
 	}
+}
+
+// optional reports whether a service can do without the events of a subject.
+func optional(s *weft.Spec, subject string) bool {
+	return slices.ContainsFunc(s.Optional, func(x weft.Subject) bool { return x.SubjectName() == subject })
 }
 
 // missing reports a counterpart that is not there, by what is wrong with it.

@@ -109,11 +109,12 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 			return nil, err
 		}
 		s := &service{
-			worker: w, group: g, spec: spec, config: config, epoch: uint64(began.UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
+			worker: w, group: g, spec: spec, config: config, plan: w.generation(), epoch: uint64(began.UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
 			prefix: w.config.StatePrefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
 		}
 		s.number.Store(1) // the only one
 		s.replicas = &subscription{subject: &subject{name: "replicas"}, service: s}
+		s.changes = &subscription{subject: &subject{name: "configuration"}, service: s}
 		own := &metrics{w.registry, "deploy"}
 		s.panics = own.Counter("panics", "Panics in handlers and stages of a service.", "service", spec.Name)
 		s.slow = own.Counter("slow_publishes", "Publishers that waited longer than a second for a service's full queue.", "service", spec.Name)

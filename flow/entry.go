@@ -97,11 +97,19 @@ const (
 	OwnerForwarding Owner = 3 // standing entries: table miss, flooding
 	OwnerRoutes     Owner = 4 // forwarding's paths between hosts
 	OwnerOperator   Owner = 5 // entries added through the northbound
+	OwnerFirewall   Owner = 6
+	OwnerBalancer   Owner = 7
+	OwnerNAT        Owner = 8
+	OwnerQoS        Owner = 9
+	OwnerTenants    Owner = 10
+	OwnerGuard      Owner = 11 // southbound's limits against floods
+	OwnerRouter     Owner = 12
 )
 
 // String returns the owner's name.
 func (o Owner) String() string {
-	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator"}
+	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator",
+		"firewall", "balancer", "nat", "qos", "tenants", "guard", "router"}
 	if int(o) < len(names) {
 		return names[o]
 	}

@@ -180,8 +180,18 @@ func (f *fit) needs(w *Worker, s *weft.Spec) {
 		publisher := f.provider(func(o *weft.Spec) bool {
 			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 		})
+		if f.spared(s, e, publisher) {
+			continue
+		}
 		f.need(w, s, "subscribes to", e.SubjectName(), publisher)
 	}
+}
+
+// spared reports whether a service does without a subject as its publisher is in
+// no worker.
+func (f *fit) spared(s *weft.Spec, subject weft.Subject, publisher *weft.Spec) bool {
+	return (publisher == nil || !f.plan.Has(publisher.Name)) &&
+		slices.ContainsFunc(s.Optional, func(x weft.Subject) bool { return x.SubjectName() == subject.SubjectName() })
 }
 
 func (f *fit) provider(is func(*weft.Spec) bool) *weft.Spec {

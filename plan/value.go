@@ -60,12 +60,15 @@ type mistake struct {
 
 // document reads a text of one YAML document; a mistake that leaves nothing to
 // look at comes alone, with false.
-func document(src []byte) (value, []mistake, bool) {
+func document(src []byte) (value, []mistake, bool) { return documentOf("plan", src) }
+
+// documentOf is document for a text that messages call what.
+func documentOf(what string, src []byte) (value, []mistake, bool) {
 	if len(src) > maxText {
-		return value{}, []mistake{{0, fmt.Sprintf("%d octets; a plan has at most %d", len(src), maxText)}}, false
+		return value{}, []mistake{{0, fmt.Sprintf("%d octets; a %s has at most %d", len(src), what, maxText)}}, false
 	}
 	if n := bytes.Count(src, []byte("\n")); n > maxLines {
-		return value{}, []mistake{{0, fmt.Sprintf("%d lines; a plan has at most %d", n, maxLines)}}, false
+		return value{}, []mistake{{0, fmt.Sprintf("%d lines; a %s has at most %d", n, what, maxLines)}}, false
 	}
 	if !utf8.Valid(src) {
 		return value{}, []mistake{{0, "not text in UTF-8; write it so"}}, false
@@ -86,7 +89,7 @@ func document(src []byte) (value, []mistake, bool) {
 	case len(file.Docs) > 1:
 		return value{}, []mistake{{0, fmt.Sprintf("%d YAML documents; put everything into one (take out the lines ---)", len(file.Docs))}}, false
 	}
-	c := &converter{}
+	c := &converter{what: what}
 	v := c.value(file.Docs[0].Body, 0)
 	return v, c.mistakes, true
 }
@@ -123,7 +126,10 @@ func tooDeep(src []byte) int {
 }
 
 // converter turns nodes into values and collects what is wrong with them.
-type converter struct{ mistakes []mistake }
+type converter struct {
+	what     string // they are read for
+	mistakes []mistake
+}
 
 func (c *converter) fail(line int, format string, args ...any) {
 	c.mistakes = append(c.mistakes, mistake{line, fmt.Sprintf(format, args...)})
@@ -161,7 +167,7 @@ func (c *converter) value(n ast.Node, depth int) value {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		v.kind, v.text = plain, n.GetToken().Value
 	default:
-		c.fail(v.line, "a plan has no anchors, aliases, merge keys or tags; write the value itself")
+		c.fail(v.line, "a %s has no anchors, aliases, merge keys or tags; write the value itself", c.what)
 	}
 	return v
 }
@@ -176,7 +182,7 @@ func (c *converter) entries(nodes []*ast.MappingValueNode, depth int) (entries [
 		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 			e.key, e.line = key.GetToken().Value, lineOf(key)
 		default:
-			c.fail(lineOf(n), "a plan has no anchors, aliases, merge keys, tags or composite keys; write the key itself")
+			c.fail(lineOf(n), "a %s has no anchors, aliases, merge keys, tags or composite keys; write the key itself", c.what)
 			continue
 		}
 		if first, ok := seen[e.key]; ok {

@@ -9,6 +9,7 @@ import (
 	"weft/services/flowrules"
 	"weft/services/forwarding"
 	"weft/services/gateway"
+	"weft/services/heartbeat"
 	"weft/services/hosts"
 	"weft/services/paths"
 	"weft/services/southbound"
@@ -26,6 +27,7 @@ func All(p gateway.Process) []weft.Spec {
 		forwarding.Spec(),
 		flowrules.Spec(),
 		stats.Spec(),
+		heartbeat.Spec(),
 		gateway.Spec(p),
 	}
 }

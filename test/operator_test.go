@@ -66,6 +66,9 @@ func asOfctl(f *api.FlowEntry) string {
 		}
 		actions = append(actions, a)
 	}
+	if f.GotoTable != 0 {
+		actions = append(actions, fmt.Sprintf("goto_table:%d", f.GotoTable))
+	}
 	if len(actions) == 0 {
 		actions = []string{"drop"}
 	}
@@ -253,13 +256,15 @@ func TestTableFull(t *testing.T) {
 	l := up(t, "linear:4", c)
 	settled(c, l)
 	s1 := dpid(t, l, "s1")
-	room := present(t, l, "s1", "cookie") + 5
+	// The operator's entries go to the first table, routes to the last.
+	room, routed := present(t, l, "s1", "table=0,")+5, present(t, l, "s1", "table=4,")
 	bridge, err := l.Bridge("s1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.VSCtl(context.Background(), "--", "--id=@ft", "create", "Flow_Table", fmt.Sprintf("flow_limit=%d", room),
-		"overflow_policy=refuse", "--", "set", "bridge", bridge, "flow_tables:0=@ft"); err != nil {
+		"overflow_policy=refuse", "--", "--id=@rt", "create", "Flow_Table", fmt.Sprintf("flow_limit=%d", routed), "overflow_policy=refuse",
+		"--", "set", "bridge", bridge, "flow_tables:0=@ft", "flow_tables:4=@rt"); err != nil {
 		t.Fatal(err)
 	}
 	req := &api.AddFlowsRequest{}

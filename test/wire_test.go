@@ -79,6 +79,11 @@ func (w *wire) send(frame []byte) {
 // listen hands every frame that comes in to f, on one goroutine, until the
 // function that it returns is called.
 func (w *wire) listen(f func(frame []byte)) (stop func()) {
+	return w.hear(func(frame []byte, _ int) { f(frame) })
+}
+
+// hear is listen that also tells by which interface a frame has come in.
+func (w *wire) hear(f func(frame []byte, iface int)) (stop func()) {
 	ended := make(chan struct{})
 	var once sync.Once
 	var running sync.WaitGroup
@@ -87,8 +92,8 @@ func (w *wire) listen(f func(frame []byte)) (stop func()) {
 		for {
 			n, from, err := unix.Recvfrom(w.fd, buf, 0)
 			if err == nil {
-				if ll, ok := from.(*unix.SockaddrLinklayer); !ok || ll.Pkttype != unix.PACKET_OUTGOING {
-					f(buf[:n])
+				if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype != unix.PACKET_OUTGOING {
+					f(buf[:n], ll.Ifindex)
 				}
 				continue // until nothing waits
 			}

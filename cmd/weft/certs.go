@@ -33,7 +33,7 @@ is replaced have the new certificate: no restart is needed.`,
   weft certs plan split --dir certs
   weft certs show certs/southbound.crt`,
 	}
-	cmd.AddCommand(certsInit(), certsIssue(), certsPlan(), certsShow())
+	cmd.AddCommand(certsInit(), certsController(), certsSwitch(), certsIssue(), certsPlan(), certsRenew(), certsShow())
 	return cmd
 }
 

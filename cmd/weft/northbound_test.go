@@ -42,6 +42,7 @@ type northbound struct {
 	api.UnimplementedForwardingServer
 	api.UnimplementedFlowrulesServer
 	api.UnimplementedStatsServer
+	api.UnimplementedHeartbeatServer
 
 	silent string // a switch that cannot be read
 
@@ -95,6 +96,7 @@ func (n *northbound) serve(t *testing.T) {
 	api.RegisterForwardingServer(g, n)
 	api.RegisterFlowrulesServer(g, n)
 	api.RegisterStatsServer(g, n)
+	api.RegisterHeartbeatServer(g, n)
 	go g.Serve(l)
 	t.Cleanup(g.Stop)
 	t.Setenv("WEFT_SERVER", "http://"+l.Addr().String())

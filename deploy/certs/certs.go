@@ -2,8 +2,8 @@
 // controller: a certificate authority in a folder, certificates that say who a
 // worker or an app outside is, and the TLS configurations made of them.
 //
-// Package deploy and cmd/weft may import it. It imports the standard library
-// only.
+// Package deploy and cmd/weft may import it. It imports flow, for datapath ids,
+// and the standard library.
 //
 // A folder has ca.crt and ca.key, and for each name NAME.crt and NAME.key. A
 // machine that runs workers needs ca.crt and the files of its workers; ca.key
@@ -12,6 +12,11 @@
 //	weft://worker/NAME       the worker of that name
 //	weft://app/NAME          the app outside of that name
 //	weft://service/SERVICE   who may speak for that service
+//	weft://controller/NAME   the server for switches and for clients of the northbound
+//	weft://switch/DPID       the switch with that datapath id
+//
+// The last two are for services/southbound and services/gateway, and no good
+// among workers.
 package certs
 
 import (
@@ -260,4 +265,16 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	a, err := x509.MarshalPKIXPublicKey(c.PublicKey)
 	b, err2 := x509.MarshalPKIXPublicKey(key.Public())
 	return err == nil && err2 == nil && bytes.Equal(a, b)
+}
+
+// Ensure makes an authority in a folder that has none; it reports whether it
+// has.
+func Ensure(dir string) (made bool, err error) {
+	f := filesOf(dir, authority)
+	_, errCert := os.Lstat(f.cert)
+	_, errKey := os.Lstat(f.key)
+	if errors.Is(errCert, fs.ErrNotExist) && errors.Is(errKey, fs.ErrNotExist) {
+		return true, Init(dir, Keep)
+	}
+	return false, nil
 }

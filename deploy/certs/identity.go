@@ -169,13 +169,22 @@ func (id *Identity) Server() *tls.Config {
 		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return id.current(), nil },
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return id.current(), nil },
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if len(Identities(&state)) == 0 {
+			has := Identities(&state)
+			if len(has) == 0 {
 				return errors.New("the peer's certificate has no identity (weft://…); issue it with weft certs")
+			}
+			if !slices.ContainsFunc(has, among) {
+				return fmt.Errorf("the peer is %q, which is no worker and no app: use a certificate of weft certs issue", has)
 			}
 			return nil
 		},
 		Time: id.now,
 	}
+}
+
+// among reports whether an identity is one of those that deal with workers.
+func among(uri string) bool {
+	return strings.HasPrefix(uri, Worker.URI("")) || strings.HasPrefix(uri, App.URI("")) || strings.HasPrefix(uri, ServiceURI(""))
 }
 
 // Client returns a configuration for clients: the server must be a worker of

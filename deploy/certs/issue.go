@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weft/flow"
 )
 
 // Kind is what a certificate is for.
@@ -26,6 +28,9 @@ type Kind string
 const (
 	Worker Kind = "worker" // a process of the controller
 	App    Kind = "app"    // a program outside that works with it
+
+	Controller Kind = "controller" // the server that switches and clients of the northbound connect to
+	Switch     Kind = "switch"     // one or more switches
 )
 
 // serverName is the DNS name that all certificates of a kind have besides the
@@ -43,6 +48,7 @@ func ServiceURI(service string) string { return "weft://service/" + service }
 type Request struct {
 	Name     string
 	Kind     Kind          // default Worker
+	Switches []flow.DPID   // of Kind Switch: the datapaths that it is for
 	Services []string      // for which it may speak
 	Hosts    []string      // names and addresses of its machines; nil means DefaultHosts
 	Validity time.Duration // default one year; never beyond that of the authority
@@ -68,8 +74,11 @@ func (r *Request) Validate() error {
 	if r.Name == authority {
 		errs = append(errs, fmt.Errorf("name %q is that of the authority's files; choose another", r.Name))
 	}
-	if r.Kind != "" && r.Kind != Worker && r.Kind != App {
-		errs = append(errs, fmt.Errorf("kind %q; allowed: %s, %s", r.Kind, Worker, App))
+	if kinds := []Kind{Worker, App, Controller, Switch}; r.Kind != "" && !slices.Contains(kinds, r.Kind) {
+		errs = append(errs, fmt.Errorf("kind %q; allowed: %s, %s, %s, %s", r.Kind, Worker, App, Controller, Switch))
+	}
+	if (r.Kind == Switch) != (len(r.Switches) > 0) {
+		errs = append(errs, fmt.Errorf("name %s: certificates of kind %s, and no others, are for datapaths", r.Name, Switch))
 	}
 	for _, s := range r.Services {
 		errs = append(errs, checkName("service", s))
@@ -170,6 +179,9 @@ func (a signer) issue(dir string, r *Request, now time.Time) error {
 		BasicConstraintsValid: true,
 		DNSNames:              []string{kind.serverName()},
 	}
+	if kind == Switch { // with which nobody can pose as the controller
+		template.ExtKeyUsage = template.ExtKeyUsage[1:]
+	}
 	for _, uri := range identities(r) {
 		u, err := url.Parse(uri)
 		if err != nil {
@@ -178,7 +190,7 @@ func (a signer) issue(dir string, r *Request, now time.Time) error {
 		template.URIs = append(template.URIs, u)
 	}
 	hosts := r.Hosts
-	if hosts == nil {
+	if hosts == nil && kind != Switch {
 		hosts = DefaultHosts()
 	}
 	for _, h := range hosts {
@@ -197,6 +209,13 @@ func (a signer) issue(dir string, r *Request, now time.Time) error {
 
 // identities are the URIs that a request asks for.
 func identities(r *Request) []string {
+	if r.Kind == Switch {
+		var list []string
+		for _, sw := range r.Switches {
+			list = append(list, Switch.URI(sw.String()))
+		}
+		return list
+	}
 	list := []string{cmp.Or(r.Kind, Worker).URI(r.Name)}
 	for _, s := range r.Services {
 		if uri := ServiceURI(s); !slices.Contains(list, uri) {

@@ -69,8 +69,8 @@ func reserved(owner string, e *flow.Entry) error {
 		return fmt.Errorf("priority %d in table 0 is reserved: it would shadow the LLDP trap by which links are discovered; want at most %d",
 			e.Priority, trapPriority-1)
 	}
-	if e.Table == 0 && e.Priority == 0 && e.Match.Set == 0 {
-		return fmt.Errorf("the table-miss entry of table 0 is reserved: it brings unknown packets to the controller; want a priority of at least 1")
+	if e.Table < flow.PipelineTables && e.Priority == 0 && e.Match.Set == 0 {
+		return fmt.Errorf("the table-miss entry of table %d is reserved: it leads unknown packets to the next table or to the controller; want a priority of at least 1", e.Table)
 	}
 	if o := e.Cookie.Owner(); o != flow.OwnerOperator && e.Cookie>>32 != 0 {
 		return fmt.Errorf("cookie %016x: want at most 8 hex digits; the upper 32 bits name the writer", uint64(e.Cookie))
@@ -109,7 +109,7 @@ func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, fl
 	}
 	owner, ok := standingOwner(req.GetOwner())
 	if !ok {
-		return invalid("want the owner to be one of discovery, hosts, forwarding")
+		return invalid("want the owner to be one of %v", standingOwners())
 	}
 	entries := make([]flow.Entry, 0, len(req.GetFlows()))
 	at := map[flow.EntryKey]int{}
@@ -124,6 +124,9 @@ func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, fl
 		e.Match.Normalize()
 		if err := check(&e); err != nil {
 			return invalid("%w", err)
+		}
+		if e.IdleTimeout != 0 || e.HardTimeout != 0 {
+			return invalid("an entry has a timeout; standing ones have none")
 		}
 		id := e.Cookie.ID()
 		switch o := e.Cookie.Owner(); {
@@ -148,12 +151,16 @@ func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, fl
 // Routes come and go with traffic and are forwarding's own to write; the
 // operator has AddFlows.
 func standingOwner(name string) (flow.Owner, bool) {
-	for _, o := range []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding} {
+	for _, o := range standingOwners() {
 		if o.String() == name {
 			return o, true
 		}
 	}
 	return 0, false
+}
+
+func standingOwners() []flow.Owner {
+	return append([]flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding}, flow.PolicyOwners()...)
 }
 
 // digest returns what identifies an entry's key: equal for equal keys only.

@@ -25,9 +25,9 @@ func newCounts(counter Counters) *counts {
 		writes: map[[2]string]Counter{}, reconciles: map[string]Counter{}, repairs: map[string]Counter{},
 		expiries: map[string]Counter{}, rejections: map[string]Counter{},
 	}
-	for _, op := range []string{"add", "delete"} {
+	for _, op := range []string{"add", "delete", "group", "meter", "delete_group", "delete_meter"} {
 		for _, result := range []string{"confirmed", failedLate.String(), failedFull.String(), failedRefused.String()} {
-			c.writes[[2]string{op, result}] = counter("writes", "Flow-mods sent, by operation and what became of them.", "op", op, "result", result)
+			c.writes[[2]string{op, result}] = counter("writes", "Flow-mods, group-mods and meter-mods sent, by operation and what became of them.", "op", op, "result", result)
 		}
 	}
 	for _, what := range []string{"kept", "added", "removed"} {

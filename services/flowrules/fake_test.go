@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"weft/api"
 	"weft/flow"
 )
@@ -38,12 +40,16 @@ type fakeSwitch struct {
 	busy     int // calls at this moment
 	crossed  bool
 	removed  func(*api.FlowRemoved)
+	objects  map[objectKey]body
+	history  []string // what was done with groups and meters, and entries that use them
+	noMeters bool
+	fullAt   int // groups that fit in; 0 is any number
 }
 
 func newFakeSwitch(sw flow.DPID) *fakeSwitch {
 	return &fakeSwitch{
 		dpid: sw, version: "1.3",
-		entries: map[flow.EntryKey]*fakeEntry{}, refuse: map[flow.EntryKey]string{}, unsure: map[flow.EntryKey]bool{},
+		entries: map[flow.EntryKey]*fakeEntry{}, objects: map[objectKey]body{}, refuse: map[flow.EntryKey]string{}, unsure: map[flow.EntryKey]bool{},
 	}
 }
 
@@ -84,6 +90,16 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 			s.unsure[k] = have != nil
 			return &api.ApplyFailure{Text: words, Type: 5, Code: 6}
 		}
+		missing := false
+		uses(&m.Entry, func(k objectKey) {
+			if _, there := s.objects[k]; !there {
+				missing = true
+			}
+			s.history = append(s.history, fmt.Sprintf("entry %d uses %v", m.Entry.Priority, k))
+		})
+		if missing {
+			return &api.ApplyFailure{Text: "OFPET_BAD_ACTION OFPBAC_BAD_OUT_GROUP", Type: 2, Code: 9}
+		}
 		if have == nil && s.room > 0 && len(s.entries) >= s.room {
 			return &api.ApplyFailure{Text: "OFPET_FLOW_MOD_FAILED OFPFMFC_TABLE_FULL: no room in the table", Type: 5, Code: 1}
 		}
@@ -98,6 +114,9 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 		}
 		if have != nil && (have.Cookie^m.Entry.Cookie)&m.CookieMask == 0 {
 			s.deletes++
+			uses(&have.Entry, func(k objectKey) {
+				s.history = append(s.history, fmt.Sprintf("entry %d gone", m.Entry.Priority))
+			})
 			s.lose(k, "delete")
 		}
 	default:
@@ -158,6 +177,68 @@ func (n *fakeNetwork) ReadFlows(_ context.Context, sw flow.DPID) ([]*api.FlowEnt
 	return s.list(time.Now()), nil
 }
 
+func (n *fakeNetwork) ReadGroups(_ context.Context, sw flow.DPID) ([]*api.Group, error) {
+	s, err := n.enter(sw)
+	defer s.mu.Unlock()
+	var list []*api.Group
+	for k, b := range s.objects {
+		if k.kind == groupObject {
+			list = append(list, api.NewGroup(sw, &b.group))
+		}
+	}
+	return list, err
+}
+
+func (n *fakeNetwork) ReadMeters(_ context.Context, sw flow.DPID) ([]*api.Meter, error) {
+	s, err := n.enter(sw)
+	defer s.mu.Unlock()
+	if err == nil && s.noMeters {
+		return nil, api.Errorf(codes.Unimplemented, "OFPET_BAD_REQUEST OFPBRC_BAD_MULTIPART")
+	}
+	var list []*api.Meter
+	for k, b := range s.objects {
+		if k.kind == meterObject {
+			list = append(list, api.NewMeter(sw, &b.meter))
+		}
+	}
+	return list, err
+}
+
+// object carries out one group-mod or meter-mod; it returns the switch's error.
+func (s *fakeSwitch) object(k objectKey, c flow.Command, b body) *api.ApplyFailure {
+	errorType := map[objectKind]uint32{groupObject: errGroupMod, meterObject: errMeterMod}[k.kind]
+	_, there := s.objects[k]
+	s.history = append(s.history, fmt.Sprintf("%s %v", [...]string{"add", "modify", "", "delete"}[c], k))
+	switch {
+	case k.kind == meterObject && s.noMeters:
+		return &api.ApplyFailure{Text: "OFPET_BAD_REQUEST OFPBRC_BAD_TYPE", Type: 1, Code: 1}
+	case c == flow.Add && there:
+		return &api.ApplyFailure{Text: "exists", Type: errorType, Code: map[objectKind]uint32{meterObject: 1}[k.kind]}
+	case c == flow.Add && s.fullAt > 0 && len(s.objects) >= s.fullAt:
+		return &api.ApplyFailure{Text: "no room", Type: errGroupMod, Code: 3}
+	case c == flow.Modify && !there:
+		return &api.ApplyFailure{Text: "unknown", Type: errorType, Code: map[objectKind]uint32{groupObject: 8, meterObject: 3}[k.kind]}
+	case c == flow.Delete:
+		s.loseObject(k)
+	default:
+		s.objects[k] = b
+	}
+	return nil
+}
+
+// loseObject removes a group or meter, and the entries that use it.
+func (s *fakeSwitch) loseObject(k objectKey) {
+	delete(s.objects, k)
+	for key, e := range s.entries {
+		used := false
+		uses(&e.Entry, func(u objectKey) { used = used || u == k })
+		if used {
+			s.history = append(s.history, fmt.Sprintf("entry %d cut off", e.Priority))
+			s.lose(key, "group_delete")
+		}
+	}
+}
+
 func (n *fakeNetwork) Apply(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 	s, err := n.enter(d.Ops[0].Switch)
 	defer s.mu.Unlock()
@@ -171,7 +252,16 @@ func (n *fakeNetwork) Apply(_ context.Context, d *flow.Decision) (*api.ApplyResu
 		if err != nil {
 			f = &api.ApplyFailure{Text: err.Error(), Transient: true}
 		} else {
-			f = s.mod(&d.Flows[op.Index], time.Now())
+			switch op.Kind {
+			case flow.OpGroup:
+				m := d.Groups[op.Index]
+				f = s.object(objectKey{groupObject, m.Group.ID}, m.Command, body{group: m.Group})
+			case flow.OpMeter:
+				m := d.Meters[op.Index]
+				f = s.object(objectKey{meterObject, m.Meter.ID}, m.Command, body{meter: m.Meter})
+			default:
+				f = s.mod(&d.Flows[op.Index], time.Now())
+			}
 		}
 		if f != nil {
 			f.Dpid, f.Op = op.Switch.String(), uint32(i)

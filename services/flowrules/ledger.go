@@ -38,6 +38,7 @@ type ledger struct {
 	claimed   map[flow.Owner]bool                    // services that have declared their set in this session
 	unclaimed map[flow.Owner]map[flow.EntryKey]*seen // entries of those that have not
 	foreign   int
+	objects   objects
 	tally     tally
 	order     uint64
 
@@ -56,7 +57,7 @@ func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
 	return &ledger{
 		sw: sw, cfg: cfg, count: count,
 		rules: map[flow.EntryKey]*rule{}, hidden: map[flow.EntryKey]*rule{}, todo: map[flow.EntryKey]*rule{},
-		timed: map[flow.EntryKey]*rule{}, removals: map[flow.EntryKey]*removal{},
+		timed: map[flow.EntryKey]*rule{}, removals: map[flow.EntryKey]*removal{}, objects: newObjects(),
 	}
 }
 
@@ -94,6 +95,7 @@ func (l *ledger) disconnect(now time.Time) {
 	l.connected, l.viewed, l.since = false, false, now
 	l.foreign, l.asked = 0, 0
 	l.claimed, l.unclaimed = nil, nil
+	l.objects.forget(now)
 	clear(l.todo)
 	for k, m := range l.removals {
 		l.drop(k, m)
@@ -220,7 +222,7 @@ func (l *ledger) add(e flow.Entry, expires, now time.Time) *rule {
 		l.take(k, old)
 	}
 	l.order++
-	r := &rule{entry: e, expires: expires, added: now, since: now, order: l.order}
+	r := &rule{entry: e, expires: expires, added: now, order: l.order, progress: progress{since: now}}
 	if o, held := l.heldBy(k); held { // declared while the entry was being stored
 		l.hide(k, r, o, now)
 		return r
@@ -286,6 +288,7 @@ func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
 		r.restores = 0
 	}
 	r.restores++
+	l.suspect(r, now)
 	l.send(k, r, reasonDeleted, now)
 	if r.restores > 1 {
 		r.due = now.Add(backOff(lateFirst, 2, r.restores, lateMost))

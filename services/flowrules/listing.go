@@ -82,7 +82,16 @@ func (l *ledger) sync() *api.Sync {
 	if !l.since.IsZero() {
 		s.Since = l.since.UTC().Format(time.RFC3339)
 	}
-	pending := len(l.removals)
+	pending := len(l.removals) + len(l.objects.removals)
+	for _, w := range l.objects.wanted {
+		switch w.state {
+		case confirmed:
+		case failed:
+			s.Failed++
+		default:
+			pending++
+		}
+	}
 	for _, r := range l.rules {
 		switch r.state {
 		case confirmed:

@@ -12,7 +12,8 @@ import (
 
 // owners returns those whose entries are made known.
 func owners() []flow.Owner {
-	return []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator}
+	list := []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator}
+	return append(list, flow.PolicyOwners()...)
 }
 
 // asked is a set of owners, one bit each.
@@ -85,7 +86,7 @@ func (w *worker) ask(wanted asked, now time.Time) bool {
 
 // reading returns the step that reads the entries for those who have asked.
 func (l *ledger) reading() step {
-	s := step{kind: read, session: l.session, asked: l.asked}
+	s := step{kind: read, session: l.session, asked: l.asked, readObjects: l.version != "1.0" && (!l.viewed || !l.objects.none())}
 	l.asked = 0
 	return s
 }

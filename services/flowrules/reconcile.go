@@ -11,7 +11,8 @@ import (
 // reading is the entries of a switch, as read from it.
 type reading struct {
 	ours    map[flow.Owner][]*api.FlowEntry
-	entries map[flow.EntryKey]*seen // of the services and the operator, without routes
+	entries map[flow.EntryKey]*seen // standing ones and the operator's
+	objects map[objectKey]*body     // nil if they were not read
 	foreign int
 }
 
@@ -25,7 +26,7 @@ func newReading(flows []*api.FlowEntry) *reading {
 			rd.foreign++
 			continue
 		}
-		if owner != flow.OwnerRoutes {
+		if owner == flow.OwnerOperator || !passing(owner, f) {
 			_, e, err := f.Entry()
 			if err != nil {
 				rd.foreign++
@@ -37,6 +38,12 @@ func newReading(flows []*api.FlowEntry) *reading {
 		rd.ours[owner] = append(rd.ours[owner], f)
 	}
 	return rd
+}
+
+// passing reports whether an entry comes and goes with traffic: routes, and
+// what else of a service has a timeout. Its owner writes it itself.
+func passing(o flow.Owner, f *api.FlowEntry) bool {
+	return o == flow.OwnerRoutes || f.GetIdleTimeout() != 0 || f.GetHardTimeout() != 0
 }
 
 // ownerOf returns whose an entry is, without reading the rest of it.
@@ -56,11 +63,17 @@ func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 	l.readLate, l.readError = 0, ""
 	if l.viewed {
 		l.observe(rd, wanted)
+		if rd.objects != nil {
+			l.verifyObjects(rd.objects, began, now)
+		}
 		l.verify(rd, began, now)
 		return
 	}
 	l.observe(rd, everybody)
 	l.viewed = true
+	if rd.objects != nil {
+		l.objects.have = rd.objects
+	}
 	l.compare(rd, now)
 	l.since = now
 }

@@ -47,28 +47,40 @@ type rule struct {
 	// not bring back what a later instance of the service has removed.
 	revision uint64
 
-	state     state
-	since     time.Time // when it came into this state
-	reason    string
-	delivered bool      // has been confirmed at least once
-	due       time.Time // when to send it, where it is in the ledger's todo
-	refusals  int       // in a row
-	late      int       // transient failures in a row
-	restores  int       // times that somebody else has deleted it, in a row
-	full      bool      // its last failure was for want of room
-	crowded   bool      // waits for the removals of this switch to make room
-	lost      bool      // deleted by somebody else while on its way
-	quirks    int       // times in a row that it had to be repaired
-	told      *seen     // how the switch told it when it had to be repaired last
-	announced string    // the failure that was made known
-	settled   chan struct{}
+	progress
+	delivered bool  // has been confirmed at least once
+	restores  int   // times that somebody else has deleted it, in a row
+	crowded   bool  // waits for the removals of this switch to make room
+	lost      bool  // deleted by somebody else while on its way
+	told      *seen // how the switch told it when it had to be repaired last
 }
 
 // owner returns whose entry it is.
 func (r *rule) owner() flow.Owner { return r.entry.Cookie.Owner() }
 
+// onSwitch records that the switch has the entry.
+func (r *rule) onSwitch(now time.Time) {
+	r.crowded, r.lost, r.delivered = false, false, true
+	r.progress.onSwitch(now)
+}
+
+// progress is how far something that a switch is to have has come: an entry, a
+// group or a meter.
+type progress struct {
+	state     state
+	since     time.Time // when it came into this state
+	reason    string
+	due       time.Time // when to send it
+	refusals  int       // in a row
+	late      int       // transient failures in a row
+	full      bool      // its last failure was for want of room
+	quirks    int       // times in a row that it had to be repaired
+	announced string    // the failure that was made known
+	settled   chan struct{}
+}
+
 // become changes the state, and wakes who waits for the rule to settle.
-func (r *rule) become(s state, reason string, now time.Time) {
+func (r *progress) become(s state, reason string, now time.Time) {
 	if r.state != s {
 		r.since = now
 	}
@@ -78,7 +90,7 @@ func (r *rule) become(s state, reason string, now time.Time) {
 	}
 }
 
-func (r *rule) settle() {
+func (r *progress) settle() {
 	if r.settled != nil {
 		close(r.settled)
 		r.settled = nil
@@ -87,7 +99,7 @@ func (r *rule) settle() {
 
 // waiting returns a channel that is closed when the rule is confirmed or has
 // failed, nil if it is or has.
-func (r *rule) waiting() <-chan struct{} {
+func (r *progress) waiting() <-chan struct{} {
 	if r.state == confirmed || r.state == failed {
 		return nil
 	}
@@ -106,9 +118,9 @@ func (r *rule) wanted(now time.Time) flow.Entry {
 	return e
 }
 
-// onSwitch records that the switch has the entry.
-func (r *rule) onSwitch(now time.Time) {
-	r.refusals, r.late, r.full, r.crowded, r.lost, r.delivered, r.announced = 0, 0, false, false, false, true, ""
+// onSwitch records that the switch has it.
+func (r *progress) onSwitch(now time.Time) {
+	r.refusals, r.late, r.full, r.announced = 0, 0, false, ""
 	r.become(confirmed, "", now)
 }
 
@@ -130,7 +142,7 @@ const (
 // refused records a failure and says whether the rule is to be tried again, at
 // due. Kinds of failure: the switch was late or away (transient), its table is
 // full, or it will not have the entry.
-func (r *rule) refused(f failure, cfg *Config, now time.Time) (again bool) {
+func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 	r.full = f.kind == failedFull
 	switch f.kind {
 	case failedLate:

@@ -181,8 +181,8 @@ func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 
 // FlowRemoved handles the event.
 func (r *Rules) FlowRemoved(_ context.Context, e *api.FlowRemoved) {
-	switch ownerOf(e.GetFlow()) {
-	case flow.OwnerForeign, flow.OwnerRoutes:
+	owner := ownerOf(e.GetFlow())
+	if owner == flow.OwnerForeign || owner != flow.OwnerOperator && passing(owner, e.GetFlow()) {
 		return
 	}
 	sw, entry, err := e.GetFlow().Entry()

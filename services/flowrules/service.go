@@ -20,7 +20,7 @@ func Spec() weft.Spec {
 		Name:       "flowrules",
 		Doc:        "keeps the desired flow entries and sees that switches have them",
 		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding, api.Observe),
-		Calls:      weft.Methods(api.ReadFlows, api.Apply),
+		Calls:      weft.Methods(api.ReadFlows, api.ReadGroups, api.ReadMeters, api.Apply),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowRemovedEvent),
 		Publishes:  weft.Subjects(api.FlowsObservedEvent, api.FlowFailedEvent),
 		Buckets:    []string{"flows"},
@@ -68,6 +68,16 @@ type southbound struct{ env *weft.Env }
 func (s southbound) ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
 	resp, err := weft.Call(ctx, s.env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String()})
 	return resp.GetFlows(), err
+}
+
+func (s southbound) ReadGroups(ctx context.Context, sw flow.DPID) ([]*api.Group, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadGroups, &api.ReadGroupsRequest{Dpid: sw.String()})
+	return resp.GetGroups(), err
+}
+
+func (s southbound) ReadMeters(ctx context.Context, sw flow.DPID) ([]*api.Meter, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadMeters, &api.ReadMetersRequest{Dpid: sw.String()})
+	return resp.GetMeters(), err
 }
 
 func (s southbound) Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {

@@ -30,6 +30,14 @@ func newSite(t *testing.T, h *wefttest.Harness) *site {
 		}
 		return &api.ReadFlowsResponse{Flows: flows}, nil
 	})
+	wefttest.Fake(h, api.ReadGroups, func(ctx context.Context, req *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
+		groups, err := net.ReadGroups(ctx, 1)
+		return &api.ReadGroupsResponse{Groups: groups}, err
+	})
+	wefttest.Fake(h, api.ReadMeters, func(ctx context.Context, req *api.ReadMetersRequest) (*api.ReadMetersResponse, error) {
+		meters, err := net.ReadMeters(ctx, 1)
+		return &api.ReadMetersResponse{Meters: meters}, err
+	})
 	wefttest.Fake(h, api.Apply, net.Apply)
 	return s
 }

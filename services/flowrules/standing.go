@@ -17,6 +17,10 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	objects, err := admitObjects(req, sw, owner)
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "standing entries of %v: %w", owner, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
 	defer cancel()
 	w := r.worker(sw)
@@ -25,12 +29,18 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	l := w.ledger
 	session := l.session
-	d := l.declare(owner, entries, time.Now())
+	d := l.declare(owner, entries, objects, time.Now())
 	waits := make([]<-chan struct{}, 0, len(d.rules)+len(d.removals))
 	for _, rule := range d.rules {
 		waits = append(waits, rule.waiting())
 	}
 	for _, m := range d.removals {
+		waits = append(waits, m.settled)
+	}
+	for _, w := range d.objects {
+		waits = append(waits, w.waiting())
+	}
+	for _, m := range d.gone {
 		waits = append(waits, m.settled)
 	}
 	w.mu.Unlock()
@@ -53,6 +63,15 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 				f.Reason = fmt.Sprintf("not confirmed within %v", r.cfg.Deadline)
 			}
 			resp.Failed = append(resp.Failed, f)
+		}
+	}
+	for _, w := range d.objects {
+		if l.objects.wanted[w.key] == w && w.state != confirmed {
+			f := l.wantedObject(w)
+			if w.reason == "" {
+				f.Reason += fmt.Sprintf("not confirmed within %v", r.cfg.Deadline)
+			}
+			resp.Failed = append([]*api.WantedFlow{f}, resp.Failed...) // the cause before what follows from it
 		}
 	}
 	return resp, nil
@@ -111,15 +130,18 @@ func await(ctx context.Context, waits []<-chan struct{}) {
 type declared struct {
 	rules    []*rule
 	removals []*removal
+	objects  []*object
+	gone     []*objectRemoval
 	refused  []*api.WantedFlow
 	sent     uint32
 	kept     uint32
 }
 
-// declare makes entries the whole set of a service for this session. The
-// entries of the switch must have been read.
-func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, now time.Time) declared {
+// declare makes entries, groups and meters the whole set of a service for this
+// session. The entries of the switch must have been read.
+func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*object, now time.Time) declared {
 	var d declared
+	l.declareObjects(owner, objects, &d, now)
 	have := l.unclaimed[owner]
 	first := !l.claimed[owner]
 	l.claimed[owner] = true
@@ -141,7 +163,7 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, now time.Time) 
 			continue
 		}
 		l.order++
-		r := &rule{entry: e, added: now, since: now, order: l.order}
+		r := &rule{entry: e, added: now, order: l.order, progress: progress{since: now}}
 		if old != nil {
 			l.take(k, old)
 			if old.owner() == flow.OwnerOperator {
@@ -183,10 +205,11 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, now time.Time) 
 		}
 	}
 	if first {
+		removed := uint32(len(d.removals) + len(d.gone))
 		l.tally.kept += d.kept
-		l.tally.added += d.sent - uint32(len(d.removals))
-		l.tally.removed += uint32(len(d.removals))
-		l.count.reconciled(d.kept, d.sent-uint32(len(d.removals)), uint32(len(d.removals)))
+		l.tally.added += d.sent - removed
+		l.tally.removed += removed
+		l.count.reconciled(d.kept, d.sent-removed, removed)
 	}
 	return d
 }

@@ -13,28 +13,35 @@ import (
 type stepKind uint8
 
 const (
-	idle   stepKind = iota // until a time, or until something changes
-	record                 // bring the store up to date
-	write                  // add entries
-	erase                  // remove entries
-	read                   // read the switch's entries
+	idle     stepKind = iota // until a time, or until something changes
+	record                   // bring the store up to date
+	write                    // add entries
+	erase                    // remove entries
+	place                    // make groups and meters
+	displace                 // remove groups and meters
+	read                     // read what the switch has
 )
 
 // step is what to do next for a switch.
 type step struct {
-	kind     stepKind
-	until    time.Time // idle; zero is for ever
-	session  uint64
-	asked    asked      // read
-	rules    []*rule    // write
-	removals []*removal // erase
-	decision *flow.Decision
+	kind    stepKind
+	until   time.Time // idle; zero is for ever
+	session uint64
+	asked   asked // read
+	// readObjects: groups and meters, too.
+	readObjects bool
+	rules       []*rule      // write
+	removals    []*removal   // erase
+	objects     []*object    // place
+	gone        []objectGone // displace
+	decision    *flow.Decision
 }
 
 // next returns what to do at now, and records that it is under way. Entries
 // are added before others are removed, so that nothing is missing in between;
 // of those to be added the most important first, so that what forbids is there
-// before what allows (CVE-2018-12691).
+// before what allows (CVE-2018-12691). Groups and meters are made before the
+// entries that use them, and removed after them.
 func (l *ledger) next(now time.Time) step {
 	wake := l.expire(now)
 	if len(l.forget)+len(l.deliver) > 0 {
@@ -57,27 +64,35 @@ func (l *ledger) next(now time.Time) step {
 	}
 	due, later := l.dueRules(now)
 	erasable, laterErase := l.dueRemovals(now)
-	if len(due)+len(erasable) > 0 && now.Before(l.nextSend) {
+	objects, laterObject := l.dueObjects(now)
+	displaced, laterDisplace := l.dueObjectRemovals(now)
+	if len(due)+len(erasable)+len(objects)+len(displaced) > 0 && now.Before(l.nextSend) {
 		return step{kind: idle, until: earlier(wake, l.nextSend)}
 	}
 	switch {
+	case len(objects) > 0:
+		return l.making(objects, now)
 	case len(due) > 0:
 		return l.writing(due, now)
 	case len(erasable) > 0:
 		return l.erasing(erasable, now)
+	case len(displaced) > 0:
+		return l.unmaking(displaced, now)
 	case l.cfg.VerifyInterval > 0 && !now.Before(l.readDue):
 		return l.reading()
 	}
 	if l.cfg.VerifyInterval > 0 {
 		wake = earlier(wake, l.readDue)
 	}
-	return step{kind: idle, until: earlier(wake, earlier(later, laterErase))}
+	later = earlier(later, earlier(laterErase, earlier(laterObject, laterDisplace)))
+	return step{kind: idle, until: earlier(wake, later)}
 }
 
 // dueRules returns the rules to be sent at now, and when the next will be due.
 func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 	for _, r := range l.todo {
-		switch {
+		switch _, waits := l.awaits(r); {
+		case waits || l.asked&doubt != 0 && l.usesObjects(r):
 		case r.crowded && len(l.removals) > 0:
 		case r.due.After(now):
 			later = earlier(later, r.due)
@@ -169,24 +184,25 @@ func (l *ledger) erasing(due []*removal, now time.Time) step {
 
 func (l *ledger) mod(d *flow.Decision) *flow.Mod { return d.AddFlow(l.sw) }
 
-// outcome returns the failures of a step by the number of its operation. err
-// is that of the whole call.
-func (l *ledger) outcome(n int, res *api.ApplyResult, err error) map[int]failure {
-	failures := map[int]failure{}
+// outcome returns the failures of a step by the number of its operation, and
+// what they say of groups and meters. err is that of the whole call.
+func (l *ledger) outcome(n int, res *api.ApplyResult, err error) (map[int]failure, map[int]objectFailure) {
+	failures, said := map[int]failure{}, map[int]objectFailure{}
 	if err != nil {
 		for i := range n {
 			failures[i] = failure{failedLate, err.Error()}
 		}
-		return failures
+		return failures, said
 	}
 	for _, f := range res.GetFailures() {
 		i := int(f.GetOp())
 		kind := kindOf(l.version, f.GetTransient(), f.GetType(), f.GetCode())
 		if old, twice := failures[i]; !twice || old.kind == failedLate {
 			failures[i] = failure{kind, f.GetText()}
+			said[i] = objectFailureOf(f.GetType(), f.GetCode())
 		}
 	}
-	return failures
+	return failures, said
 }
 
 // wrote records what became of entries that were added.
@@ -194,7 +210,7 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 	if s.session != l.session || !l.connected {
 		return // all of them are compared again after connecting
 	}
-	failures := l.outcome(len(s.rules), res, err)
+	failures, _ := l.outcome(len(s.rules), res, err)
 	l.trust(len(s.rules), failures)
 	for i, r := range s.rules {
 		k := r.entry.Key()
@@ -228,6 +244,9 @@ func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
 	if !r.refused(f, l.cfg, now) {
 		delete(l.todo, k)
 	}
+	if f.kind == failedRefused {
+		l.suspect(r, now)
+	}
 	if r.state == failed && r.announced != f.text {
 		r.announced = f.text
 		l.failures = append(l.failures, l.wantedFlow(r))
@@ -241,7 +260,7 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 	if s.session != l.session || !l.connected {
 		return ""
 	}
-	failures := l.outcome(len(s.removals), res, err)
+	failures, _ := l.outcome(len(s.removals), res, err)
 	l.trust(len(s.removals), failures)
 	gone := 0
 	for i, m := range s.removals {

@@ -56,5 +56,5 @@ func decode(key string, value []byte) (flow.DPID, *rule, error) {
 	if want := storeKey(sw, e.Key()); want != key {
 		return 0, nil, fmt.Errorf("stored entry %s: describes the entry of key %s", key, want)
 	}
-	return sw, &rule{entry: e, added: s.Added, since: s.Added, expires: s.Expires, delivered: s.Delivered, reason: reasonAway}, nil
+	return sw, &rule{entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}, nil
 }

@@ -14,6 +14,10 @@ import (
 type Network interface {
 	// ReadFlows returns the entries that a switch has.
 	ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
+	// ReadGroups and ReadMeters return the groups and meters that a switch has;
+	// an Unimplemented error if it knows none.
+	ReadGroups(ctx context.Context, sw flow.DPID) ([]*api.Group, error)
+	ReadMeters(ctx context.Context, sw flow.DPID) ([]*api.Meter, error)
 	// Apply carries out a decision and returns when it is confirmed.
 	Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error)
 }
@@ -87,26 +91,32 @@ func (w *worker) perform(ctx context.Context, r *Rules, s step) {
 	switch s.kind {
 	case read:
 		w.read(ctx, r, s)
-	case write, erase:
+	case write, erase, place, displace:
 		limited, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
 		defer cancel()
 		res, err := r.net.Apply(limited, s.decision)
 		w.mu.Lock()
 		refusal := ""
-		if s.kind == write {
-			w.ledger.wrote(s, res, err, time.Now())
-		} else {
-			refusal = w.ledger.erased(s, res, err, time.Now())
+		switch now := time.Now(); s.kind {
+		case write:
+			w.ledger.wrote(s, res, err, now)
+		case erase:
+			refusal = w.ledger.erased(s, res, err, now)
+		case place:
+			w.ledger.made(s, res, err, now)
+		case displace:
+			refusal = w.ledger.unmade(s, res, err, now)
 		}
 		w.announce(r)
 		w.mu.Unlock()
 		if refusal != "" {
-			r.log.Warn("switch keeps an entry that it was to remove", "dpid", w.ledger.sw, "reason", refusal)
+			r.log.Warn("switch keeps what it was to remove", "dpid", w.ledger.sw, "reason", refusal)
 		}
 	}
 }
 
-// read reads the switch's entries.
+// read reads what the switch has: entries, and groups and meters unless it is
+// known that there are none of a service's.
 func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.ReadDeadline)
 	defer cancel()
@@ -115,6 +125,9 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	var rd *reading
 	if err == nil {
 		rd = newReading(flows)
+		if s.readObjects {
+			rd.objects, err = r.readObjects(limited, w.ledger.sw)
+		}
 	}
 	switches := r.size()
 	w.mu.Lock()
@@ -133,6 +146,19 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	l.again(now.Sub(began), switches, rand.Float64(), now)
 	w.announce(r)
 	w.turn()
+}
+
+// readObjects reads the groups and meters that a switch has.
+func (r *Rules) readObjects(ctx context.Context, sw flow.DPID) (map[objectKey]*body, error) {
+	groups, err := r.net.ReadGroups(ctx, sw)
+	if err != nil && !hasNone(err) {
+		return nil, err
+	}
+	meters, err := r.net.ReadMeters(ctx, sw)
+	if err != nil && !hasNone(err) {
+		return nil, err
+	}
+	return readObjects(groups, meters), nil
 }
 
 // announce hands over what is to be made known. The caller holds mu.

@@ -165,6 +165,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 	now := e.now()
 	rep := report{sw: sw, at: now, entries: map[entryAt]bool{}}
 	var groups map[uint32]flow.Port
+	var misplaced []flow.Entry // in a table that a former version used
 	a := e.adoption
 	for _, f := range ev.Flows {
 		_, entry, err := f.Entry()
@@ -173,6 +174,10 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		}
 		p, in, ok := pairOf(&entry.Match)
 		if !ok || len(entry.Apply) == 0 {
+			continue
+		}
+		if table := e.edge(sw).table.Load(); table >= 0 && entry.Table != uint8(table) {
+			misplaced = append(misplaced, entry)
 			continue
 		}
 		rep.entries[entryAt{p, in}] = true
@@ -211,6 +216,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		}
 		a.mu.Unlock()
 	}
+	e.evict(sw, misplaced)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t := a.switches[sw]; t != nil {
@@ -218,6 +224,22 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 	}
 	a.changed = now
 	a.reports = append(a.reports, rep)
+}
+
+// evict removes entries of routes that are in the wrong table.
+func (e *engine) evict(sw flow.DPID, list []flow.Entry) {
+	if len(list) == 0 {
+		return
+	}
+	d := &flow.Decision{}
+	for i := range list {
+		m := d.AddFlow(sw)
+		m.Command = flow.DeleteStrict
+		m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = list[i].Table, list[i].Priority, list[i].Cookie, list[i].Match
+	}
+	if _, err := e.send(d); err != nil {
+		e.log.Warn("entries of a former version not removed", "dpid", sw, "error", err)
+	}
 }
 
 // firstBuckets returns the port of the first bucket of each group of a switch.

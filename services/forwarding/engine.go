@@ -35,6 +35,7 @@ type engine struct {
 	hosts    *whereabouts
 	adoption *adoption
 	sharing  *sharing
+	tagging  flow.Tagging // of virtual networks
 
 	mu    sync.RWMutex // guards edges
 	edges map[flow.DPID]*edgePorts
@@ -44,6 +45,7 @@ type engine struct {
 // packets that the controller floods.
 type edgePorts struct {
 	ports atomic.Pointer[[]flow.Port] // in order; replaced, never written to
+	table atomic.Int32                // where routes are; negative while that is not known
 
 	mu     sync.Mutex // guards all below
 	up     map[flow.Port]bool
@@ -67,8 +69,18 @@ func newEngine(cfg Config) (*engine, error) {
 		routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
 		links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(),
 	}
+	e.program.table = e.table
 	e.replicas.set(0, 1)
 	return e, nil
+}
+
+// table returns the table of a switch for routes. Before the switch has been
+// told of, it is that of most switches.
+func (e *engine) table(sw flow.DPID) uint8 {
+	if t := e.edge(sw).table.Load(); t >= 0 {
+		return uint8(t)
+	}
+	return flow.TableForward
 }
 
 // edge returns the edge ports of a switch.
@@ -84,6 +96,7 @@ func (e *engine) edge(sw flow.DPID) *edgePorts {
 	if p = e.edges[sw]; p == nil {
 		p = &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, floods: map[flow.Port]*allowance{}}
 		p.ports.Store(&[]flow.Port{})
+		p.table.Store(-1)
 		e.edges[sw] = p
 	}
 	return p
@@ -122,9 +135,14 @@ func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
 func (e *engine) housekeep(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
+	began, retagged := time.Now(), false
 	for n := 0; ; n++ {
 		now := time.Now()
 		e.due(now)
+		if !retagged && now.Sub(began) >= retagAfter {
+			retagged = true
+			e.retag()
+		}
 		if n%4 == 3 {
 			e.rescue(now)
 		}

@@ -41,6 +41,7 @@ type flooding struct {
 // floodSwitch is what a connected switch has.
 type floodSwitch struct {
 	v10      bool
+	table    uint8 // of its entries
 	began    time.Time
 	tree     []flow.Port // tree ports that may be in force, in order
 	observed []flow.Port // tree ports that an earlier run had programmed
@@ -127,7 +128,7 @@ func (f *flooding) switchChanged(ev *api.SwitchChanged) {
 	defer f.mu.Unlock()
 	delete(f.switches, sw)
 	if ev.Switch.Connected {
-		f.switches[sw] = &floodSwitch{v10: ev.Switch.Openflow == "1.0", began: time.Now()}
+		f.switches[sw] = &floodSwitch{v10: ev.Switch.Openflow == "1.0", table: tableOf(ev.Switch), began: time.Now()}
 	}
 	f.noteLocked(!ev.Switch.Connected)
 }

@@ -180,7 +180,7 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	}
 	at := flow.Location{Switch: 1, Port: 3}
 	setRole(e, at, flow.RoleUnsettled)
-	had := e.standingEntries(1, nil, false)
+	had := e.standingEntries(1, nil, false, flow.TableForward)
 	link := flow.Entry{Priority: priorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
 	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3"}})
 	if f.due(time.Now().Add(time.Second)) == 0 {
@@ -203,7 +203,7 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 func TestStandingEntriesOfOldSwitches(t *testing.T) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
-	for _, m := range e.standingEntries(1, []flow.Port{3}, true) {
+	for _, m := range e.standingEntries(1, []flow.Port{3}, true, 0) {
 		_, entry, err := m.Entry()
 		if err != nil {
 			t.Fatal(err)

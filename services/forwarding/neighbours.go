@@ -22,7 +22,7 @@ func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 		return
 	}
 	mac, found := in.DstMAC, in.Dst != flow.Location{} && in.DstMAC != flow.MAC{}
-	if gw := e.gateway(a.TargetIP()); gw != nil {
+	if gw := e.gateway(a.TargetIP()); gw != nil && !e.tagging.Has(k.VLAN) {
 		mac, found = e.cfg.RouterMAC, true
 	} else if a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified() {
 		found = false // announcement or probe: everybody is to hear it
@@ -54,7 +54,7 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 		return
 	}
 	mac, found := in.DstMAC, in.Dst != flow.Location{} && in.DstMAC != flow.MAC{}
-	gateway := e.gateway(nd.Target()) != nil
+	gateway := e.gateway(nd.Target()) != nil && !e.tagging.Has(k.VLAN)
 	if gateway {
 		mac, found = e.cfg.RouterMAC, true
 	} else if sender.IsUnspecified() {
@@ -73,16 +73,17 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 
 // reply sends a frame back to where the packet came from.
 func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
-	d.PacketOut(in.Switch, flow.PacketOut{
-		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(in.Key.InPort)), Data: frame,
-	})
+	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	if tag, ok := e.tagging.Egress(at, in.Key.VLAN); ok {
+		deliver(d, frame, at, tag)
+	}
 }
 
 // handOver delivers a packet to its destination if that is known and one host,
 // else to everybody.
 func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	if known(in) {
-		deliver(d, in.Data, in.Dst, nil)
+		e.handTo(d, in)
 		return
 	}
 	e.flood(ports, in, d)
@@ -97,19 +98,21 @@ func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 		return
 	}
 	e.count.floods.Add(1)
-	e.toAll(d, in.Data, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+	e.toAll(d, in.Data, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 }
 
-// toAll appends packet-outs of a frame to all edge ports but one.
-func (e *engine) toAll(d *flow.Decision, frame []byte, but flow.Location) {
+// toAll appends packet-outs of a frame of a VLAN to all edge ports but one.
+func (e *engine) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Location) {
 	var actions []flow.Action
+	var ports []flow.Port
 	e.eachEdge(func(sw flow.DPID, list []flow.Port) {
-		actions = actions[:0]
+		ports = ports[:0]
 		for _, p := range list {
 			if (but != flow.Location{Switch: sw, Port: p}) {
-				actions = append(actions, flow.Output(p))
+				ports = append(ports, p)
 			}
 		}
+		actions = e.tagging.Outputs(actions[:0], sw, vlan, ports)
 		if len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 		}

@@ -31,6 +31,9 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 	}
 	e.adoption.switchChanged(sw, ev.Switch, e.now())
 	p := e.edge(sw)
+	if ev.Switch.Connected {
+		p.table.Store(int32(tableOf(ev.Switch)))
+	}
 	p.update(func() {
 		clear(p.up)
 		clear(p.floods)
@@ -43,6 +46,9 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 		}
 	})
 }
+
+// tableOf returns the table of a switch for what forwarding wants there.
+func tableOf(m *api.Switch) uint8 { return flow.ForwardTable(m.Tables, m.Openflow == "1.0") }
 
 func (e *engine) portChanged(ev *api.PortChanged) {
 	sw, err := flow.ParseDPID(ev.Port.Dpid)

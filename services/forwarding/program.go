@@ -4,7 +4,8 @@ import "weft/flow"
 
 // programmer turns routes into flow-mods. It is plain data.
 type programmer struct {
-	idle uint16 // seconds
+	idle  uint16                // seconds
+	table func(flow.DPID) uint8 // of a switch, for routes
 }
 
 // cookie returns the cookie of a route's entries. Its number is made of the
@@ -35,7 +36,7 @@ func (g programmer) entry(d *flow.Decision, r, old *route, i int) {
 }
 
 func (g programmer) fill(e *flow.Entry, r *route, h hop) {
-	e.Priority, e.IdleTimeout, e.Cookie, e.Match = priorityRoute, g.idle, r.cookie(), r.match(h.in)
+	e.Table, e.Priority, e.IdleTimeout, e.Cookie, e.Match = g.table(h.sw), priorityRoute, g.idle, r.cookie(), r.match(h.in)
 }
 
 // actions returns what hop i does with the packet.
@@ -166,5 +167,5 @@ func (g programmer) removeHops(d *flow.Decision, p pair, list []hop, r *route) {
 func (g programmer) removeHop(d *flow.Decision, p pair, h hop) {
 	m := d.AddFlow(h.sw)
 	m.Command = flow.DeleteStrict
-	m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = priorityRoute, p.cookie(), p.match(h.in)
+	m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = g.table(h.sw), priorityRoute, p.cookie(), p.match(h.in)
 }

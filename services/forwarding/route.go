@@ -35,7 +35,7 @@ func (p pair) id() uint32 {
 	if p.ip.IsValid() {
 		h.Write(p.ip.AsSlice())
 	}
-	return h.Sum32()
+	return h.Sum32() &^ (1 << 31) // group ids from there on are those of others
 }
 
 // hash spreads routes over paths of equal cost.

@@ -22,7 +22,8 @@ func Spec() weft.Spec {
 		Calls:  weft.Methods(api.Send, api.FindPath, api.GetTree, api.SetStanding, api.ReadGroups, api.Observe),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.PathsConvergedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
-			api.RoutesSharedEvent),
+			api.RoutesSharedEvent, api.SegmentChangedEvent),
+		Optional:  weft.Subjects(api.SegmentChangedEvent),
 		Publishes: weft.Subjects(api.RouteChangedEvent, api.RoutesSharedEvent),
 		Stage:     true,
 		Class:     weft.Latency,
@@ -84,6 +85,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			f.told(ev.Flooding)
 		}
 	})
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { e.segmentChanged(ev); f.changed() })
 	var grouping sync.Mutex
 	regroup := func() {
 		grouping.Lock()
@@ -132,6 +134,7 @@ func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 	ignore(env, api.FlowRemovedEvent)
 	ignore(env, api.SwitchErrorEvent)
 	ignore(env, api.RoutesSharedEvent)
+	ignore(env, api.SegmentChangedEvent)
 	weft.Handle(env, api.ListRoutes, func(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
 		return &api.ListRoutesResponse{}, nil
 	})

@@ -28,7 +28,7 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 			e.neighbour(ports, in, d)
 		case k.EthDst.Multicast():
 			e.flood(ports, in, d)
-		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0:
+		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):
 			e.between(ports, in, d)
 		case known(in):
 			e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil)
@@ -55,7 +55,7 @@ func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Drop
 	}
 	e.count.transit.Add(1)
-	deliver(d, in.Data, in.Dst, nil)
+	e.handTo(d, in)
 	return flow.Done
 }
 
@@ -65,6 +65,16 @@ func deliver(d *flow.Decision, frame []byte, at flow.Location, rewrite []flow.Ac
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame,
 	})
+}
+
+// handTo appends the packet-out that hands a packet to the host that it is for.
+func (e *engine) handTo(d *flow.Decision, in *flow.PacketIn) {
+	tag, ok := e.tagging.Egress(in.Dst, in.Key.VLAN)
+	if !ok {
+		e.count.unreachable.Add(1)
+		return
+	}
+	deliver(d, in.Data, in.Dst, tag)
 }
 
 // recently is for how long after a route was programmed its packets are taken
@@ -77,6 +87,11 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
 	if from == to {
 		e.count.hairpin.Add(1)
+		return
+	}
+	rewrite, ok := e.leave(p, to, rewrite)
+	if !ok {
+		e.count.unreachable.Add(1)
 		return
 	}
 	var fresh, full bool
@@ -133,8 +148,12 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 }
 
 // compute returns the route of a pair between two ports, nil if there is no
-// path. Routes of the same pair take the same path in every run.
+// path, or it may not leave there. Routes of the same pair take the same path in every run.
 func (e *engine) compute(p pair, from, to flow.Location, rewrite []flow.Action) *route {
+	rewrite, ok := e.leave(p, to, rewrite)
+	if !ok {
+		return nil
+	}
 	r := &route{pair: p, rewrite: rewrite}
 	if from.Switch == to.Switch {
 		r.hops = []hop{{from.Switch, from.Port, to.Port}}

@@ -149,7 +149,7 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 		frame = packet.AppendNDSolicit(nil, vlan, packet.NDFields{SrcMAC: e.cfg.RouterMAC, SrcIP: to.gateway, Target: dst})
 	}
 	e.count.floods.Add(1)
-	e.toAll(d, frame, flow.Location{})
+	e.toAll(d, frame, vlan, flow.Location{})
 }
 
 // learnt releases the packets that are held for a sender that has just made

@@ -90,6 +90,9 @@ func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 // that to which its last switch readdresses the packets.
 func receiver(p pair, rewrite []flow.Action) knownHost {
 	k := knownHost{p.dst, p.vlan}
+	if !p.ip.IsValid() {
+		return k // what is rewritten is the tag on the wire
+	}
 	for _, a := range rewrite {
 		switch {
 		case a.Kind == flow.ActionPopVLAN:

@@ -59,6 +59,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		api.RegisterForwardingHandlerClient(ctx, jsonCalls, api.NewForwardingClient(s.calls)),
 		api.RegisterFlowrulesHandlerClient(ctx, jsonCalls, api.NewFlowrulesClient(s.calls)),
 		api.RegisterStatsHandlerClient(ctx, jsonCalls, api.NewStatsClient(s.calls)),
+		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),
 	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)

@@ -41,12 +41,13 @@ func Spec(p Process) weft.Spec {
 		Doc:    "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
 		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan),
 		Calls: weft.Methods(
-			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadPortStats, api.ReadTableStats,
+			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits,
 			api.ListLinks, api.ListPortRoles,
 			api.ListHosts, api.FindHost,
 			api.FindPath, api.GetTree,
 			api.ListRoutes, api.GetFlooding,
 			api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
+			api.ListHeartbeats,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
@@ -54,6 +55,7 @@ func Spec(p Process) weft.Spec {
 			api.HostChangedEvent,
 			api.PathsConvergedEvent,
 			api.RouteChangedEvent,
+			api.FloodChangedEvent, api.HeartbeatChangedEvent,
 			api.FlowsObservedEvent, api.FlowFailedEvent),
 		Listens: true,
 		Class:   weft.Latency,
@@ -103,6 +105,8 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	follow(env, s.stream, api.RouteChangedEvent)
 	follow(env, s.stream, api.FlowsObservedEvent)
 	follow(env, s.stream, api.FlowFailedEvent)
+	follow(env, s.stream, api.FloodChangedEvent)
+	follow(env, s.stream, api.HeartbeatChangedEvent)
 	weft.Handle(env, api.GetInfo, info)
 	weft.Handle(env, api.ListWorkers, plans.ListWorkers)
 	weft.Handle(env, api.GetPlan, plans.GetPlan)
@@ -123,12 +127,13 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 func offered(env *weft.Env) []rpc {
 	return []rpc{
 		forward(env, api.ListSwitches), forward(env, api.ListPorts), forward(env, api.ReadFlows),
-		forward(env, api.ReadGroups), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats),
+		forward(env, api.ReadGroups), forward(env, api.ReadMeters), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats), forward(env, api.ListLimits),
 		forward(env, api.ListLinks), forward(env, api.ListPortRoles),
 		forward(env, api.ListHosts), forward(env, api.FindHost),
 		forward(env, api.FindPath), forward(env, api.GetTree),
 		forward(env, api.ListRoutes), forward(env, api.GetFlooding),
 		forward(env, api.AddFlows), forward(env, api.DeleteFlows), forward(env, api.ListFlows), forward(env, api.ListSync),
+		forward(env, api.ListHeartbeats),
 		forward(env, api.ListPortStats), forward(env, api.ListTableStats), forward(env, api.ListFlowStats),
 	}
 }

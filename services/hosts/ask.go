@@ -2,7 +2,9 @@ package hosts
 
 import (
 	"net/netip"
+	"slices"
 
+	"weft/api"
 	"weft/flow"
 	"weft/packet"
 )
@@ -23,11 +25,34 @@ func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) bool {
 		return false
 	}
 	at := h.at.Load().Location
+	tag, ok := t.tagging.Egress(at, tagged(h.id))
+	if !ok {
+		return false
+	}
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController,
-		Actions: d.Actions(flow.Output(at.Port)), Data: t.question(h.id, ip),
+		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(h.id, ip),
 	})
 	return true
+}
+
+// tagged returns the VLAN of a host as flow.Key has it.
+func tagged(who id) uint16 {
+	if v := who.vlan(); v != 0 {
+		return v | flow.VLANPresent
+	}
+	return 0
+}
+
+// segmentChanged takes what a virtual network's ports are.
+func (t *table) segmentChanged(ev *api.SegmentChanged) {
+	switch vlan, ports := ev.GetSegment().Tagged(); {
+	case vlan == 0:
+	case ev.Removed:
+		t.tagging.Remove(vlan)
+	default:
+		t.tagging.Set(vlan, ports)
+	}
 }
 
 // question returns the frame that asks a host for an address of its own: an ARP
@@ -35,10 +60,7 @@ func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) bool {
 // detection (RFC 4861 §7.3), both to the host alone.
 func (t *table) question(who id, ip netip.Addr) []byte {
 	src, _ := flow.ParseMAC(t.cfg.ProbeMAC)
-	vlan := who.vlan()
-	if vlan != 0 {
-		vlan |= flow.VLANPresent
-	}
+	vlan := tagged(who)
 	if ip.Is4() {
 		return packet.Pad(packet.AppendARPRequest(nil, vlan, packet.ARPFields{
 			SenderMAC: src, SenderIP: netip.IPv4Unspecified(), TargetMAC: who.mac(), TargetIP: ip,

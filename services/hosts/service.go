@@ -23,7 +23,8 @@ func Spec() weft.Spec {
 		Doc:        "knows which host is attached where, and its addresses",
 		Serves:     weft.Methods(api.ListHosts, api.FindHost),
 		Calls:      weft.Methods(api.Send),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
+		Optional:   weft.Subjects(api.SegmentChangedEvent),
 		Publishes:  weft.Subjects(api.HostChangedEvent),
 		Buckets:    []string{"hosts"},
 		Stage:      true,
@@ -67,6 +68,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, m *api.PortRoleChanged) {
 		t.roleChanged(now(), m.GetPort().GetAt().Flow(), m.GetPort().GetRole())
 	})
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, m *api.SegmentChanged) { t.segmentChanged(m) })
 	weft.Handle(env, api.ListHosts, func(context.Context, *api.ListHostsRequest) (*api.ListHostsResponse, error) {
 		return t.list(), nil
 	})

@@ -17,6 +17,7 @@ type table struct {
 	tally *tally
 	news  *announcer
 	*index
+	tagging flow.Tagging // of virtual networks
 
 	mu       sync.Mutex // guards the following, and changes of the index
 	switches map[flow.DPID]*attached

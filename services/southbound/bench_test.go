@@ -45,7 +45,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 			return flow.Done
 		})
 	}
-	s := h.admit(ends[0])
+	s := h.admit(ends[0], nil)
 	s.version, s.dpid = v, 1
 	if err := h.join(s); err != nil {
 		tb.Fatal(err)

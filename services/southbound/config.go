@@ -2,15 +2,30 @@ package southbound
 
 import (
 	"fmt"
-	"net"
-	"strings"
 	"time"
 )
 
 // Config is how switches are received.
 type Config struct {
-	// Listen lists where switches connect: tcp:HOST:PORT or unix:PATH.
+	// Listen lists where switches connect: tls:HOST:PORT, tcp:HOST:PORT or
+	// unix:PATH. With tls, switches must show a certificate that names them.
 	Listen []string `yaml:"listen"`
+	// Plain lets tcp be used at addresses other than loopback: whoever reaches
+	// them can pose as a switch.
+	Plain bool `yaml:"plain"`
+	// Certificate is the file of the certificate that switches are shown (PEM;
+	// weft certs controller). It is read again when it changes, as are Key and
+	// Authority; sessions go on.
+	Certificate string `yaml:"certificate"`
+	// Key is the file of the certificate's key; its mode must be 0600 or less.
+	Key string `yaml:"key"`
+	// Authority is the file of the authority that switches' certificates must
+	// be of; several while one replaces another.
+	Authority string `yaml:"authority"`
+	// Identities lists the switches that a certificate is for, by its common
+	// name or by sha256: and its digest, besides those that its own URIs
+	// weft://switch/DPID name.
+	Identities map[string][]string `yaml:"identities"`
 	// Switches lists those that are received: DPIDs and ranges of them in
 	// hexadecimal digits (10, 1-8), or rest for all that Elsewhere does not
 	// list. None means rest. A plan with partitions sets it.
@@ -59,13 +74,8 @@ func defaults() *Config {
 
 // Validate says which key is wrong and what it may be.
 func (c *Config) Validate() error {
-	if len(c.Listen) == 0 {
-		return fmt.Errorf("listen: want at least one address, such as tcp:127.0.0.1:6653")
-	}
-	for _, l := range c.Listen {
-		if _, _, err := splitListen(l); err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
+	if err := c.checkListen(); err != nil {
+		return err
 	}
 	if _, err := c.partition(); err != nil {
 		return err
@@ -96,18 +106,4 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
-}
-
-// splitListen splits an address into the network and the address of package net.
-func splitListen(s string) (network, address string, err error) {
-	network, address, ok := strings.Cut(s, ":")
-	switch {
-	case ok && network == "unix" && address != "":
-		return network, address, nil
-	case ok && network == "tcp":
-		if _, _, err := net.SplitHostPort(address); err == nil {
-			return network, address, nil
-		}
-	}
-	return "", "", fmt.Errorf("address %q: want tcp:HOST:PORT or unix:PATH", s)
 }

@@ -13,13 +13,19 @@ import (
 // OpenFlow 1.0).
 const missSendLen = 0xffff
 
-// handshake makes a switch of a connection: version, identity, role, then what
+// handshake makes a switch of a connection: TLS if there is to be, version, identity, role, then what
 // it sends on its own, its description and its ports (OpenFlow 1.3.5 §6.3).
 // Nothing but the version is said before the identity is known to be free, and
 // nothing is asked of the switch before it has confirmed the role.
 func (s *session) handshake() error {
 	if err := s.conn.SetDeadline(time.Now().Add(s.hub.cfg.HandshakeTimeout)); err != nil {
 		return err
+	}
+	if !s.secrets.plain() {
+		if err := s.secrets.handshake(s.secured); err != nil {
+			s.counted = true
+			return err
+		}
 	}
 	if err := s.hello(); err != nil {
 		return err
@@ -111,8 +117,8 @@ func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 	}
 }
 
-// identify learns who the switch is, refuses one of another partition, and
-// claims the identity.
+// identify learns who the switch is, refuses one that its certificate does not
+// name or that is of another partition, and claims the identity.
 func (s *session) identify() error {
 	xid := s.xid.Add(1)
 	if err := s.out.put(s.version.AppendFeaturesRequest(nil, xid)); err != nil {
@@ -127,6 +133,12 @@ func (s *session) identify() error {
 	}
 	if s.feature.AuxiliaryID != 0 {
 		return fmt.Errorf("switch %v: auxiliary connection %d refused: all messages go over the main connection", s.feature.DPID, s.feature.AuxiliaryID)
+	}
+	if !s.secrets.plain() {
+		if err := s.secrets.proves(s.secured, s.feature.DPID); err != nil {
+			s.counted = true
+			return err
+		}
 	}
 	if err := s.hub.mine.admits(s.feature.DPID); err != nil {
 		s.hub.total.refused.elsewhere.Add(1)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,44 +63,13 @@ func newHub(cfg Config, epoch uint64, log *slog.Logger) *hub {
 // session returns the session of a switch that is up, or nil.
 func (h *hub) session(sw dpid) *session { return (*h.up.Load())[sw] }
 
-// listen opens the addresses; a Unix socket that nobody listens on any more is
-// taken over.
-func listen(addresses []string) (listeners []net.Listener, err error) {
-	defer func() {
-		if err != nil {
-			for _, l := range listeners {
-				l.Close()
-			}
-		}
-	}()
-	for _, a := range addresses {
-		network, address, err := splitListen(a)
-		if err != nil {
-			return listeners, err
-		}
-		if network == "unix" {
-			if c, err := net.Dial(network, address); err == nil {
-				c.Close()
-				return listeners, fmt.Errorf("listen on %s: another process already does", a)
-			}
-			os.Remove(address)
-		}
-		l, err := net.Listen(network, address)
-		if err != nil {
-			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with southbound.listen", err)
-		}
-		listeners = append(listeners, l)
-	}
-	return listeners, nil
-}
-
 // serve accepts switches until ctx ends, and then ends all sessions.
-func (h *hub) serve(ctx context.Context, listeners []net.Listener) error {
+func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	limit := rate.NewLimiter(rate.Limit(h.cfg.NewSessionsPerSecond), max(1, h.cfg.NewSessionsPerSecond/5))
 	g, ctx := errgroup.WithContext(ctx)
 	var sessions sync.WaitGroup
 	for _, l := range listeners {
-		h.log.Info("listening for switches", "address", l.Addr().String())
+		h.log.Info("listening for switches", "address", l.Addr().String(), "tls", !l.secrets.plain())
 		g.Go(func() error {
 			<-ctx.Done()
 			return l.Close()
@@ -122,7 +90,7 @@ func (h *hub) serve(ctx context.Context, listeners []net.Listener) error {
 					}
 					return nil
 				}
-				if s := h.admit(conn); s != nil {
+				if s := h.admit(conn, l.secrets); s != nil {
 					sessions.Go(func() { h.hold(s) })
 				}
 			}
@@ -150,18 +118,47 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // admit makes a session of a connection, unless there are too many.
-func (h *hub) admit(conn net.Conn) *session {
-	s := &session{hub: h, conn: conn, in: newReader(conn, &h.spaces), out: newOutbox(conn, h.cfg.QueueBytes), over: make(chan struct{})}
+func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
+	s := &session{hub: h, secrets: secrets, over: make(chan struct{})}
+	if secrets.plain() {
+		s.conn = conn
+	} else {
+		s.secured = secrets.wrap(conn)
+		s.conn = s.secured
+	}
+	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.QueueBytes)
 	s.lastRead.Store(time.Now().UnixNano())
+	s.begun = time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.conns) >= h.cfg.MaxSessions {
+	if len(h.conns) >= h.cfg.MaxSessions && !h.giveWay(s.begun) {
 		h.total.refused.tooMany.Add(1)
 		conn.Close()
 		return nil
 	}
-	h.conns[conn] = s
+	h.conns[s.conn] = s
 	return s
+}
+
+// tooLong is how long a handshake takes that makes room for another when there
+// are too many connections: one of a switch's own takes milliseconds.
+const tooLong = time.Second
+
+// giveWay ends the connection that has been at its handshake for longest, if
+// that is too long; mu is held.
+func (h *hub) giveWay(now time.Time) bool {
+	var first *session
+	for _, s := range h.conns {
+		if !s.known.Load() && !s.ending.Load() && s.lost.Load() == nil && now.Sub(s.begun) > tooLong && (first == nil || s.begun.Before(first.begun)) {
+			first = s
+		}
+	}
+	if first == nil {
+		return false
+	}
+	first.end("it was at its handshake for longest when there were southbound.max_sessions connections, and made room for another")
+	delete(h.conns, first.conn)
+	return true
 }
 
 // hold runs a session and says how it ended.
@@ -230,6 +227,7 @@ func (h *hub) record(sw dpid) *record {
 // join makes the switch known to the system.
 func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid, s.later)
+	s.known.Store(true)
 	s.mu.Lock()
 	s.since = time.Now()
 	s.mu.Unlock()

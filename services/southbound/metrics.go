@@ -1,6 +1,11 @@
 package southbound
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+
+	"weft/internal/keypair"
+)
 
 // figures is where the service's figures are made known; weft.Metrics is one.
 type figures interface {
@@ -65,4 +70,21 @@ func (t *totals) register(m figures, h *hub) {
 		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
 	m.Gauge("switches", "Switches connected.", func() float64 { return float64(len(*h.up.Load())) })
+}
+
+// register makes known what TLS has refused, and when the certificate ends.
+func (s *secrets) register(m figures, pair *keypair.Pair) {
+	if s.plain() {
+		return
+	}
+	for why, n := range s.refuse {
+		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", string(why))
+	}
+	m.Gauge("certificate_expiry_seconds", "Time until the certificate that switches are shown expires.", func() float64 { return time.Until(pair.Expires()).Seconds() })
+	m.Gauge("certificate_problem", "1 if the files of the certificate are not right, and the last good ones in use.", func() float64 {
+		if pair.Err() != nil {
+			return 1
+		}
+		return 0
+	})
 }

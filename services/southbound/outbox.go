@@ -1,16 +1,23 @@
 package southbound
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"weft/openflow"
 )
 
 // errQueueFull is why a message to a switch that reads too slowly is shed.
 var errQueueFull = errors.New("the send queue of the switch is full: it reads too slowly")
+
+// blockMax is about how much of a long queue is written before what is urgent
+// has its turn.
+const blockMax = 64 << 10
 
 // errClosed is why a message to a switch that has gone cannot be sent.
 var errClosed = errors.New("the switch is not connected")
@@ -26,6 +33,7 @@ type outbox struct {
 
 	mu      sync.Mutex
 	queued  []byte // waits, in order
+	urgent  []byte // goes before what is queued
 	spare   []byte // the buffer last written, to be used again
 	writing bool   // somebody is in write
 	closed  bool
@@ -63,11 +71,34 @@ func (o *outbox) put(b []byte) error {
 		b = b[o.tryWrite(b):]
 		o.mu.Lock()
 	}
-	if len(b) > 0 {
-		o.queued = append(append(o.spare[:0], b...), o.queued...) // before what came meanwhile
+	if len(b) > 0 && o.raw != nil && !o.closed {
+		rest := append(o.spare[:0], b...) // it may begin within a message: nothing goes before it
 		o.spare = nil
+		o.mu.Unlock()
+		o.rest <- rest
+		return nil
 	}
+	o.queued = append(o.queued, b...)
 	o.flush()
+	return nil
+}
+
+// putFirst is put for a short message that is not to wait behind those that
+// are queued, only behind the one block that is being written.
+func (o *outbox) putFirst(b []byte) error {
+	o.mu.Lock()
+	if !o.writing {
+		o.mu.Unlock()
+		return o.put(b)
+	}
+	defer o.mu.Unlock()
+	if o.closed {
+		return errClosed
+	}
+	if len(o.urgent)+len(b) > blockMax {
+		return errQueueFull
+	}
+	o.urgent = append(o.urgent, b...)
 	return nil
 }
 
@@ -96,10 +127,8 @@ func (o *outbox) putWait(b []byte) error {
 // flush writes until the queue is empty or the socket is full. It is entered
 // with the lock held and writing set, and leaves with the lock released.
 func (o *outbox) flush() {
-	for len(o.queued) > 0 && !o.closed {
-		b := o.queued
-		o.queued = o.spare[:0]
-		o.spare = nil
+	for len(o.urgent)+len(o.queued) > 0 && !o.closed {
+		b := o.block()
 		if o.room != nil {
 			close(o.room)
 			o.room = nil
@@ -118,6 +147,27 @@ func (o *outbox) flush() {
 	}
 	o.writing = false
 	o.mu.Unlock()
+}
+
+// block takes what is to be written next: what is urgent, else what is queued,
+// of a long queue only some whole messages. It is called with the lock.
+func (o *outbox) block() []byte {
+	if b := o.urgent; len(b) > 0 {
+		o.urgent = nil
+		return b
+	}
+	b := o.queued
+	if len(b) <= blockMax {
+		o.queued = o.spare[:0]
+		o.spare = nil
+		return b
+	}
+	n := 0
+	for n < blockMax {
+		n += max(openflow.HeaderLen, int(binary.BigEndian.Uint16(b[n+2:])))
+	}
+	o.queued = b[n:]
+	return b[:n:n]
 }
 
 func (o *outbox) recycle(b []byte) {

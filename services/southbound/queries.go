@@ -146,6 +146,9 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 			return nil, garbled(s, err)
 		}
 	}
+	if len(groups) == 0 {
+		return resp, nil
+	}
 	bodies, err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll})
 	if err != nil {
 		return nil, err
@@ -164,17 +167,7 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 }
 
 func newGroup(sw dpid, g *flow.Group, stats []openflow.GroupStats) *api.Group {
-	out := &api.Group{Dpid: sw.String(), Id: g.ID, Type: [...]string{"all", "select", "indirect", "fast_failover"}[g.Kind&3]}
-	for _, b := range g.Buckets {
-		bucket := &api.Bucket{Weight: uint32(b.Weight)}
-		if b.WatchPort != flow.PortAny {
-			bucket.WatchPort = uint32(b.WatchPort)
-		}
-		for _, a := range b.Actions {
-			bucket.Actions = append(bucket.Actions, a.String())
-		}
-		out.Buckets = append(out.Buckets, bucket)
-	}
+	out := api.NewGroup(sw, g)
 	for _, st := range stats {
 		if st.ID != g.ID {
 			continue

@@ -42,6 +42,7 @@ func (w *workspaces) put(ws *workspace) { w.pool.Put(ws) }
 type reader struct {
 	conn       net.Conn
 	raw        syscall.RawConn // nil where the connection has no file descriptor
+	records    *records        // under TLS; nil without
 	spaces     *workspaces
 	ws         *workspace
 	start, end int    // what has been read of ws.buf and not been taken
@@ -49,7 +50,11 @@ type reader struct {
 }
 
 func newReader(conn net.Conn, spaces *workspaces) *reader {
-	return &reader{conn: conn, raw: rawConn(conn), spaces: spaces}
+	r := &reader{conn: conn, raw: rawConn(conn), spaces: spaces}
+	if s, ok := conn.(*secured); ok {
+		r.records = s.under
+	}
+	return r
 }
 
 // rawConn returns the way to a connection's file descriptor, nil if it has none.
@@ -96,6 +101,9 @@ func (r *reader) acquire() {
 // session has no workspace. What was taken before is gone.
 func (r *reader) fill() error {
 	r.release()
+	if r.records != nil {
+		return r.fillSecured()
+	}
 	if r.raw == nil {
 		r.acquire()
 		n, err := r.conn.Read(r.ws.buf[r.end : r.end+readMax])
@@ -134,6 +142,24 @@ func (r *reader) fill() error {
 	}
 	r.end += n
 	return nil
+}
+
+// fillSecured is fill for TLS: it reads all records that have come.
+func (r *reader) fillSecured() error {
+	if err := r.records.wait(); err != nil {
+		return err
+	}
+	r.acquire()
+	for got := false; ; got = true {
+		n, err := r.conn.Read(r.ws.buf[r.end : r.end+readMax])
+		r.end += n
+		if err != nil || !r.records.whole() || r.end > readMax {
+			if got || n > 0 {
+				return nil // the error comes again
+			}
+			return err
+		}
+	}
 }
 
 // next returns the next message, waiting for it.

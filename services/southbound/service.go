@@ -19,8 +19,8 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:      "southbound",
 		Doc:       "holds the OpenFlow sessions of the switches",
-		Serves:    weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send),
-		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent),
+		Serves:    weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.ListLimits),
+		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.FloodChangedEvent),
 		Buckets:   []string{"mastership"},
 		Pipeline:  true,
 		Class:     weft.RealTime,
@@ -48,12 +48,20 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ListPorts, h.listPorts)
 	weft.Handle(env, api.ReadFlows, h.readFlows)
 	weft.Handle(env, api.ReadGroups, h.readGroups)
+	weft.Handle(env, api.ReadMeters, h.readMeters)
 	weft.Handle(env, api.ReadPortStats, h.readPortStats)
 	weft.Handle(env, api.ReadTableStats, h.readTableStats)
 	weft.Handle(env, api.Apply, h.apply)
 	weft.Handle(env, api.Send, h.send)
+	weft.Handle(env, api.EchoSwitches, h.echoSwitches)
+	weft.Handle(env, api.ListLimits, h.listLimits)
 
-	listeners, err := listen(cfg.Listen)
+	secrets, pair, err := cfg.openSecrets()
+	if err != nil {
+		return err
+	}
+	secrets.register(env.Metric, pair)
+	listeners, err := listen(cfg.Listen, secrets)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,10 @@ type pipeline interface {
 type session struct {
 	hub     *hub
 	conn    net.Conn
+	secrets *secrets // nil, as the next: without TLS
+	secured *secured
+	begun   time.Time
+	known   atomic.Bool // it has become a switch
 	in      *reader
 	out     *outbox
 	waits   waits
@@ -64,7 +68,8 @@ type session struct {
 	xidNext  uint32
 	xidsLeft uint32
 
-	late late // only of the goroutine that brings decisions of other processes
+	echoes echoes
+	late   late // only of the goroutine that brings decisions of other processes
 }
 
 // batchCounts are added to counts once per batch.
@@ -94,6 +99,7 @@ func (s *session) run() (err error) {
 		s.conn.Close()
 		s.out.close()
 		s.waits.close()
+		s.echoes.close()
 	}()
 	go func() {
 		if err := s.out.drain(); err != nil {
@@ -201,6 +207,10 @@ func (s *session) message(msg []byte) error {
 		ws.scratch, err = s.version.AppendEchoReply(ws.scratch, h.Xid, msg[openflow.HeaderLen:])
 		return err
 	case openflow.TypeEchoReply:
+		if took, ok := s.echoes.answered(h.Xid); ok {
+			s.echo.Store(int64(took))
+			break
+		}
 		if at := s.asked.Swap(0); at != 0 {
 			s.echo.Store(s.in.ws.packet.Time - at)
 			s.doubted.Store(false)

@@ -2,6 +2,7 @@ package southbound
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -162,7 +163,9 @@ func (s *session) multipart(ctx context.Context, req *openflow.MultipartRequest)
 		}
 	}
 	if err != nil {
-		if api.KindOf(err) == codes.Unknown {
+		if refusal := (*openflow.Error)(nil); errors.As(err, &refusal) {
+			err = api.Errorf(codes.Unimplemented, "switch %v: %w", s.dpid, err)
+		} else if api.KindOf(err) == codes.Unknown {
 			err = api.Errorf(codes.Unavailable, "switch %v: %w", s.dpid, err)
 		}
 		return nil, err

@@ -1,0 +1,28 @@
+package api
+
+import "strconv"
+
+// The calls of the tenants service.
+var (
+	SetTenant        = Method[SetTenantRequest, Tenant]{"tenants.SetTenant"}
+	DeleteTenant     = Method[DeleteTenantRequest, DeleteTenantResponse]{"tenants.DeleteTenant"}
+	ListTenants      = Method[ListTenantsRequest, ListTenantsResponse]{"tenants.ListTenants"}
+	SetNetwork       = Method[SetNetworkRequest, TenantNetwork]{"tenants.SetNetwork"}
+	DeleteNetwork    = Method[DeleteNetworkRequest, DeleteNetworkResponse]{"tenants.DeleteNetwork"}
+	ListNetworks     = Method[ListNetworksRequest, ListNetworksResponse]{"tenants.ListNetworks"}
+	GetTenantsStatus = Method[GetTenantsStatusRequest, TenantsStatus]{"tenants.GetTenantsStatus"}
+)
+
+// SegmentChangedEvent tells the ports of each virtual network, by the VLAN that
+// carries it inside the network. It is retained.
+var SegmentChangedEvent = Subject[SegmentChanged]{"tenants.SegmentChanged", segmentKey, segmentGone, segmentWithdrawn, ""}
+
+func segmentKey(e *SegmentChanged) string {
+	return strconv.FormatUint(uint64(e.GetSegment().GetVlan()), 10)
+}
+
+func segmentGone(e *SegmentChanged) bool { return e.GetRemoved() }
+
+func segmentWithdrawn(last *SegmentChanged) *SegmentChanged {
+	return &SegmentChanged{Segment: last.GetSegment(), Removed: true}
+}

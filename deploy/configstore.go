@@ -1,0 +1,317 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/plan"
+)
+
+// configBucket holds the configurations that have been in force, and those that
+// were to be.
+const configBucket = "deploy.config"
+
+// configState is the key of the state in the bucket; the others are numbers.
+const configState = "state"
+
+// configsKept is how many configurations are remembered.
+const configsKept = 50
+
+// The states of a configuration.
+const (
+	ConfigTrial   = "applying" // it is being carried out, and may yet be put back
+	ConfigGood    = "good"     // it has been in force, or is
+	ConfigFailed  = "failed"   // it could not be carried out, and the one before was put back
+	ConfigDropped = "dropped"  // the controller was started again before it was known to be good
+)
+
+// ConfigRecord is one configuration that has been in force, or was to be.
+type ConfigRecord struct {
+	Number  uint64
+	Text    string // as it was written
+	Hash    string // of plan.Hash
+	Base    string // hash of what the controller was started with when it was applied
+	Source  string // where it is from, for people
+	Given   bool   // it is what the controller was started with
+	State   string
+	Error   string // if it has failed
+	Applied time.Time
+	Process string // that applies it
+}
+
+// sections reads the record's text.
+func (r *ConfigRecord) sections() ([]plan.Section, error) {
+	d, err := plan.ParseConfig(fmt.Sprintf("configuration %d", r.Number), []byte(r.Text))
+	if err != nil {
+		return nil, err
+	}
+	return d.Sections, nil
+}
+
+// configNow is which configuration is in force.
+type configNow struct {
+	Good  uint64 // the last good one; 0: that with which the controller was started, of which nothing is recorded
+	Trial uint64 // on trial; 0 if none is
+	Last  uint64 // number given last
+}
+
+// Configs are the configurations that are remembered.
+type Configs struct{ bucket weft.Bucket }
+
+// OpenConfigs opens those of a store.
+func OpenConfigs(ctx context.Context, store Store) (*Configs, error) {
+	b, err := store.Bucket(ctx, configBucket)
+	if err != nil {
+		return nil, err
+	}
+	return &Configs{b}, nil
+}
+
+func configKey(number uint64) string { return fmt.Sprintf("%020d", number) }
+
+// now returns which is in force, and the revision for change.
+func (c *Configs) now(ctx context.Context) (configNow, uint64, error) {
+	var s configNow
+	data, revision, err := c.bucket.Get(ctx, configState)
+	if err == nil && revision > 0 {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return s, 0, fmt.Errorf("which configuration is in force cannot be read: %w", err)
+	}
+	return s, revision, nil
+}
+
+// change writes which is in force, unless somebody else has since.
+func (c *Configs) change(ctx context.Context, s configNow, revision uint64) (uint64, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return 0, err
+	}
+	revision, err = c.bucket.Update(ctx, configState, data, revision)
+	if errors.Is(err, weft.ErrRevision) {
+		return 0, api.Errorf(codes.Aborted, "another configuration is being applied at the same time; look at it with weft config history, and try again")
+	}
+	return revision, err
+}
+
+// Get returns a record, nil if it is not remembered.
+func (c *Configs) Get(ctx context.Context, number uint64) (*ConfigRecord, error) {
+	data, revision, err := c.bucket.Get(ctx, configKey(number))
+	if err != nil || revision == 0 {
+		return nil, err
+	}
+	r := &ConfigRecord{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("configuration %d cannot be read: %w", number, err)
+	}
+	return r, nil
+}
+
+func (c *Configs) put(ctx context.Context, r *ConfigRecord) error {
+	data, err := json.Marshal(r)
+	if err == nil {
+		_, err = c.bucket.Put(ctx, configKey(r.Number), data)
+	}
+	return err
+}
+
+// List returns all records, the newest first.
+func (c *Configs) List(ctx context.Context) ([]*ConfigRecord, error) {
+	var list []*ConfigRecord
+	err := c.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
+		r := &ConfigRecord{}
+		if key != configState && json.Unmarshal(value, r) == nil {
+			list = append(list, r)
+		}
+		return nil
+	})
+	slices.SortFunc(list, func(a, b *ConfigRecord) int { return strings.Compare(configKey(b.Number), configKey(a.Number)) })
+	return list, err
+}
+
+// begin records a configuration as being on trial. former is what is in force
+// if nothing of that has been recorded yet.
+func (c *Configs) begin(ctx context.Context, r, former *ConfigRecord) error {
+	s, revision, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Trial != 0 {
+		return api.Errorf(codes.Aborted, "configuration %d is being applied; wait until weft config history shows what has become of it", s.Trial)
+	}
+	if s.Good == 0 && former != nil {
+		s.Last++
+		former.Number, former.State = s.Last, ConfigGood
+		s.Good = former.Number
+	} else {
+		former = nil
+	}
+	s.Last++
+	s.Trial, r.Number, r.State = s.Last, s.Last, ConfigTrial
+	if former != nil {
+		if err := c.put(ctx, former); err != nil {
+			return err
+		}
+	}
+	if err := c.put(ctx, r); err != nil {
+		return err
+	}
+	_, err = c.change(ctx, s, revision)
+	return err
+}
+
+// end says what has become of the configuration on trial.
+func (c *Configs) end(ctx context.Context, r *ConfigRecord, state, why string) error {
+	s, revision, err := c.now(ctx)
+	if err != nil || s.Trial != r.Number {
+		return err // somebody else has said it
+	}
+	r.State, r.Error = state, why
+	if err := c.put(ctx, r); err != nil {
+		return err
+	}
+	s.Trial = 0
+	if state == ConfigGood {
+		s.Good = r.Number
+	}
+	if _, err := c.change(ctx, s, revision); err != nil {
+		return err
+	}
+	return c.trim(ctx, s)
+}
+
+// trim forgets the oldest records.
+func (c *Configs) trim(ctx context.Context, s configNow) error {
+	list, err := c.List(ctx)
+	for i, r := range list {
+		if i >= configsKept && r.Number != s.Good && err == nil {
+			err = c.bucket.Delete(ctx, configKey(r.Number))
+		}
+	}
+	return err
+}
+
+// Chosen is the configuration with which a controller starts.
+type Chosen struct {
+	Sections []plan.Section
+	Source   string // of the sections
+	Text     string // as it was written; empty if that is not known
+	Number   uint64 // 0 if it is not recorded
+	Why      string // for the log: which is in force, and why
+	base     string // what counts as given now
+	fresh    bool   // it is given, and not in force yet
+}
+
+// Given is what somebody starts a controller with, or a plan that is applied.
+type Given struct {
+	Sections []plan.Section
+	Text     string
+	Source   string // for people: configuration file weft.yaml, plan split
+	Named    bool   // somebody has named it; else it is what there is without
+}
+
+// Choose returns which configuration counts: the one that has been applied while
+// the controller ran, unless another is given than the one that it was applied
+// over. A configuration on trial is none: whoever starts anew begins with the
+// last good one.
+func (c *Configs) Choose(ctx context.Context, g Given) (*Chosen, error) {
+	base := plan.Hash(g.Sections)
+	given := &Chosen{Sections: g.Sections, Source: g.Source, Text: g.Text, base: base, fresh: true}
+	s, _, err := c.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var note string
+	if s.Trial != 0 {
+		note = fmt.Sprintf("configuration %d was not known to be good and is dropped; ", s.Trial)
+	}
+	if s.Good == 0 {
+		given.Why = note + "that of the " + g.Source
+		return given, nil
+	}
+	last, err := c.Get(ctx, s.Good)
+	if err != nil || last == nil {
+		return nil, errors.Join(err, fmt.Errorf("the last good configuration, number %d, is not in the store", s.Good))
+	}
+	sections, err := last.sections()
+	if err != nil {
+		return nil, err
+	}
+	kept := &Chosen{Sections: sections, Source: last.Source, Text: last.Text, Number: last.Number, base: last.Base}
+	switch {
+	case last.Hash == base:
+		kept.Why = fmt.Sprintf("%sconfiguration %d; the %s says the same", note, last.Number, g.Source)
+		return kept, nil
+	case !last.Given && !g.Named:
+		kept.Why = fmt.Sprintf("%sconfiguration %d (%s), the last good one; no other is given", note, last.Number, last.Source)
+		return kept, nil
+	case !last.Given && last.Base == base:
+		kept.Why = fmt.Sprintf("%sconfiguration %d (%s), the last good one; the %s has not changed since it was applied", note, last.Number, last.Source, g.Source)
+		return kept, nil
+	}
+	given.Why = fmt.Sprintf("%sthat of the %s, which has changed since configuration %d (%s) came into force", note, g.Source, last.Number, last.Source)
+	if last.Given {
+		given.Why = fmt.Sprintf("%sthat of the %s; configuration %d was that of the %s", note, g.Source, last.Number, last.Source)
+	}
+	return given, nil
+}
+
+// Start records what a controller has been started with, once it runs. A
+// configuration that was on trial when it ended is dropped.
+func (c *Configs) Start(ctx context.Context, chosen *Chosen, now time.Time) error {
+	s, revision, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Trial != 0 {
+		if r, err := c.Get(ctx, s.Trial); err == nil && r != nil {
+			r.State, r.Error = ConfigDropped, "the controller was started again before it was known to be good"
+			if err := c.put(ctx, r); err != nil {
+				return err
+			}
+		}
+		s.Trial = 0
+		if revision, err = c.change(ctx, s, revision); err != nil {
+			return err
+		}
+	}
+	if s.Good == 0 || !chosen.fresh { // what is only given needs no record before something else has been applied
+		return nil
+	}
+	r, err := chosen.record(now)
+	if err != nil {
+		return err
+	}
+	s.Last++
+	r.Number, r.State, s.Good = s.Last, ConfigGood, s.Last
+	if err := c.put(ctx, r); err != nil {
+		return err
+	}
+	chosen.Number = r.Number
+	if _, err = c.change(ctx, s, revision); err != nil {
+		return err
+	}
+	return c.trim(ctx, s)
+}
+
+// record returns a record of what a controller was started with.
+func (c *Chosen) record(now time.Time) (*ConfigRecord, error) {
+	text := []byte(c.Text)
+	if len(text) == 0 {
+		var err error
+		if text, err = plan.ConfigYAML(c.Sections); err != nil {
+			return nil, err
+		}
+	}
+	return &ConfigRecord{Text: string(text), Hash: plan.Hash(c.Sections), Base: c.base, Source: c.Source, Given: true, Applied: now}, nil
+}

@@ -1,0 +1,223 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"weft"
+)
+
+// takeLimit is how long a service may take to take over a configuration.
+const takeLimit = 10 * time.Second
+
+// takeover is a new configuration on its way to a service, as an event.
+type takeover struct {
+	ctx      context.Context
+	old, new any
+	done     chan error // holds one
+}
+
+// OnConfig registers what takes over a new configuration.
+func (s *service) OnConfig(take func(ctx context.Context, old, new any) error) {
+	s.register(len(s.spec.Live) > 0, "what takes over configurations", func() bool {
+		if s.changes.handler != nil {
+			return false
+		}
+		s.changes.handler = func(_ context.Context, event any) {
+			t := event.(*takeover)
+			err := fmt.Errorf("service %s: panic while it took over a configuration; the log says where", s.spec.Name)
+			defer func() { t.done <- err }()
+			if err = t.ctx.Err(); err == nil {
+				err = take(t.ctx, t.old, t.new)
+			}
+		}
+		return true
+	})
+}
+
+// configured returns the configuration that the service runs with.
+func (s *service) configured() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config
+}
+
+// adopt notes a configuration, and the plan that it is from.
+func (s *service) adopt(config any, generation uint64) {
+	s.mu.Lock()
+	s.config, s.plan = config, generation
+	s.mu.Unlock()
+}
+
+// takeOver has the running service take over a configuration that differs in
+// keys of Live only. If it does not, it is told to go back.
+func (s *service) takeOver(ctx context.Context, config any) error {
+	old := s.configured()
+	err := s.give(ctx, old, config)
+	if err == nil {
+		return nil
+	}
+	if back := s.give(ctx, config, old); back != nil {
+		s.log.Warn("the service did not go back to its former configuration", "error", back)
+	}
+	return err
+}
+
+func (s *service) give(ctx context.Context, old, new any) error {
+	ctx, cancel := context.WithTimeout(ctx, takeLimit)
+	defer cancel()
+	t := &takeover{ctx: ctx, old: old, new: new, done: make(chan error, 1)}
+	s.inbox.announce()
+	if !s.inbox.putNow(delivery{s.changes, t}) {
+		return fmt.Errorf("service %s is being stopped", s.spec.Name)
+	}
+	select {
+	case err := <-t.done:
+		if err != nil {
+			return fmt.Errorf("service %s does not take it over: %w", s.spec.Name, err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("service %s has not taken it over within %v", s.spec.Name, takeLimit)
+	}
+}
+
+// generation returns that of the plan that services are built for, 0 if there
+// is none.
+func (w *Worker) generation() uint64 {
+	if w.node == nil {
+		return 0
+	}
+	w.node.mu.Lock()
+	defer w.node.mu.Unlock()
+	if w.node.current == nil {
+		return 0
+	}
+	return w.node.current.Generation
+}
+
+// reconfigure brings a running service to its settings under the current plan
+// if that can be done while it runs; false if it is to be started again.
+func (n *Node) reconfigure(ctx context.Context, s *service, settings *Settings, current *Current) bool {
+	config, err := settings.configure(s.spec)
+	if err != nil {
+		return false
+	}
+	old := s.configured()
+	if reflect.DeepEqual(config, old) {
+		s.adopt(old, current.Generation)
+		return true
+	}
+	if n.refused[s.spec.Name] == current.Generation { // it runs with what it had, until the plan changes
+		return true
+	}
+	changes := changesOf(old, config)
+	if !takenLive(s.spec, changes) {
+		return false
+	}
+	if err := s.takeOver(ctx, config); err != nil {
+		n.refuse(current, s.spec.Name, err)
+		return true
+	}
+	s.adopt(config, current.Generation)
+	n.log.Info("service has taken over its configuration", "service", s.spec.Name, "changed", keysOf(changes))
+	return true
+}
+
+// takenLive reports whether a running service takes over all changes.
+func takenLive(spec *weft.Spec, changes []keyChange) bool {
+	return len(changes) > 0 && !slices.ContainsFunc(changes, func(c keyChange) bool { return !isLive(spec, c.path) })
+}
+
+// isLive reports whether a running service takes over changes of a key.
+func isLive(spec *weft.Spec, path string) bool {
+	return slices.ContainsFunc(spec.Live, func(live string) bool {
+		return live == "*" || path == live || strings.HasPrefix(path, live+".")
+	})
+}
+
+func keysOf(changes []keyChange) (keys []string) {
+	for _, c := range changes {
+		keys = append(keys, c.key)
+	}
+	return keys
+}
+
+// ConfigFailure says why a configuration on trial is of no use.
+type ConfigFailure struct {
+	Generation uint64 // of the plan
+	Service    string
+	Error      string
+}
+
+// refuse notes that a service cannot do with what the current plan gives it,
+// and tells the others.
+func (n *Node) refuse(current *Current, name string, err error) {
+	n.log.Error("service cannot do with its configuration", "service", name, "generation", current.Generation, "error", err)
+	if n.refused == nil {
+		n.refused = map[string]uint64{}
+	}
+	n.refused[name] = current.Generation
+	n.mu.Lock()
+	n.entry.Failed = &ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
+	n.entry.Generation = 0 // so that it is told, with what follows
+	n.mu.Unlock()
+}
+
+// abandon stops services that have not started with a configuration on trial.
+// Those that have failed stay away until there is another plan.
+func (n *Node) abandon(ctx context.Context, current *Current, services []*service, cause error) error {
+	blamed := false
+	for _, s := range slices.Backward(services) {
+		n.setState(s, "")
+		n.worker.remove(s)
+		ended := s.ctx.Err() != nil
+		err := s.stop(n.worker.config.StopTimeout)
+		select {
+		case <-s.ended:
+		default:
+			return err // nobody may run it as long as this process lives
+		}
+		if err != nil || ended {
+			blamed = true
+			if err == nil {
+				err = cause
+			}
+			n.refuse(current, s.spec.Name, err)
+		}
+	}
+	for _, s := range services {
+		if !blamed {
+			n.refuse(current, s.spec.Name, cause)
+		}
+	}
+	return n.announce(ctx)
+}
+
+// ended deals with a service that has ended by itself; the error is what ends
+// the process.
+func (n *Node) ended(ctx context.Context, s *service) error {
+	n.mu.Lock()
+	current := n.current
+	n.mu.Unlock()
+	s.mu.Lock()
+	generation := s.plan
+	s.mu.Unlock()
+	if n.worker.tables.Load().service(s.spec.Name) != s {
+		return nil // it has been taken out
+	}
+	cause := s.endedEarly()
+	if current != nil && current.Trial && generation == current.Generation {
+		s.serving.Store(false)
+		n.worker.version.Add(1)
+		return n.abandon(ctx, current, []*service{s}, cause)
+	}
+	if cause == nil {
+		cause = fmt.Errorf("a service has ended") // its stop says why
+	}
+	return cause
+}

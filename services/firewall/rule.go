@@ -1,0 +1,243 @@
+package firewall
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// The actions of rules, and of defaults.
+const (
+	actionAllow = "allow"
+	actionDeny  = "deny"
+	actionBlock = "block"
+)
+
+// rule is one rule. All but its counts stays as it is.
+type rule struct {
+	id       string
+	priority uint16
+	deny     bool
+	sw       flow.DPID // where it holds, if local
+	local    bool
+	msg      *api.FirewallRule // as it is kept; not to be changed
+	conds    []*cond           // set when it is taken into a classifier
+	packets  *atomic.Uint64    // that were decided on here
+	bytes    *atomic.Uint64
+}
+
+// condition is what a rule asks for, as a match and ranges of ports; a rule that
+// says nothing of IPv4 or IPv6, but of what both have, is two.
+type condition struct {
+	match    flow.Match
+	src, dst portRange
+}
+
+// The limits of texts.
+const (
+	maxID      = 64
+	maxComment = 256
+)
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`)
+
+// parseRule reads a rule. The error says what is wrong with which key and what
+// is allowed. An empty id is left to the caller.
+func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
+	r := &rule{id: m.Id, priority: uint16(m.Priority), deny: m.Action == actionDeny, packets: &atomic.Uint64{}, bytes: &atomic.Uint64{}}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if m.Id != "" && (len(m.Id) > maxID || !idForm.MatchString(m.Id)) {
+		wrong("id %q: want letters, digits and any of \"-_.:\", up to %d", m.Id, maxID)
+	}
+	if m.Priority > 65535 {
+		wrong("priority %d: want 0 to 65535", m.Priority)
+	}
+	if m.Action != actionAllow && m.Action != actionDeny {
+		wrong("action %q: want allow or deny", m.Action)
+	}
+	if len(m.Comment) > maxComment {
+		wrong("comment: want at most %d octets, it has %d", maxComment, len(m.Comment))
+	}
+	if m.Dpid != "" {
+		sw, err := flow.ParseDPID(m.Dpid)
+		if err != nil {
+			wrong("dpid: %w", err)
+		}
+		r.sw, r.local = sw, true
+	}
+	if m.Tenant != "" && (len(m.Tenant) > maxID || !idForm.MatchString(m.Tenant)) {
+		wrong("tenant %q: want letters, digits and any of \"-_.:\", up to %d", m.Tenant, maxID)
+	}
+	if m.Tenant != "" && m.Vlan == 0 {
+		wrong("tenant %s: give the VLAN of the virtual network, too (vlan: 1 to 4094)", m.Tenant)
+	}
+	conditions, err := parseConditions(m)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return nil, nil, errors.Join(errs...)
+	}
+	return r, conditions, nil
+}
+
+// portFields are the fields that may be ranges, with their protocols.
+var portFields = map[string]string{
+	"tcp_src": "6", "tcp_dst": "6", "udp_src": "17", "udp_dst": "17", "sctp_src": "132", "sctp_dst": "132",
+}
+
+// parseConditions reads what a rule asks for.
+func parseConditions(m *api.FirewallRule) ([]condition, error) {
+	text := make(map[string]string, len(m.Match)+3)
+	for name, value := range m.Match {
+		lower := strings.ToLower(name)
+		if _, twice := text[lower]; twice {
+			return nil, fmt.Errorf("match: field %s is given twice", lower)
+		}
+		text[lower] = value
+	}
+	if m.Vlan != 0 {
+		if m.Vlan > 4094 {
+			return nil, fmt.Errorf("vlan %d: want 1 to 4094, or 0 to say nothing", m.Vlan)
+		}
+		if v, ok := text["vlan_vid"]; ok && v != strconv.Itoa(int(m.Vlan)) {
+			return nil, fmt.Errorf("vlan %d and match vlan_vid=%s: leave one of them out", m.Vlan, v)
+		}
+		text["vlan_vid"] = strconv.Itoa(int(m.Vlan))
+	}
+	src, dst := everyPort, everyPort
+	for name := range portFields {
+		value, ok := text[name]
+		from, to, ranged := strings.Cut(value, "-")
+		if !ok || !ranged {
+			continue
+		}
+		a, errA := strconv.ParseUint(strings.TrimSpace(from), 0, 16)
+		b, errB := strconv.ParseUint(strings.TrimSpace(to), 0, 16)
+		if errA != nil || errB != nil || a > b {
+			return nil, fmt.Errorf("match %s=%s: want a port, or a range such as 1024-65535", name, value)
+		}
+		if imply(text, "ip_proto", portFields[name]); a == b {
+			text[name] = strconv.Itoa(int(a))
+			continue
+		}
+		delete(text, name)
+		if err := only(text, "ip_proto", portFields[name], name); err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(name, "_src") {
+			src = portRange{uint16(a), uint16(b)}
+		} else {
+			dst = portRange{uint16(a), uint16(b)}
+		}
+	}
+	families := complete(text)
+	list := make([]condition, 0, len(families))
+	for _, ethType := range families {
+		if ethType != "" {
+			text["eth_type"] = ethType
+		}
+		match, err := flow.ParseMatch(text)
+		if err != nil {
+			return nil, err
+		}
+		match.Normalize()
+		if err := match.Check(); err != nil {
+			return nil, err
+		}
+		list = append(list, condition{match, src, dst})
+	}
+	return list, nil
+}
+
+// imply sets a field that another one needs, unless it is given.
+func imply(text map[string]string, name, value string) {
+	if _, ok := text[name]; !ok {
+		text[name] = value
+	}
+}
+
+// only checks that a field that has left the match has what it needs.
+func only(text map[string]string, name, value, of string) error {
+	is, err := strconv.ParseUint(text[name], 0, 8)
+	if want, _ := strconv.ParseUint(value, 10, 8); err != nil || is != want {
+		return fmt.Errorf("match %s: needs %s=%s, but it is %s", of, name, value, text[name])
+	}
+	return nil
+}
+
+// complete adds what fields imply and returns the ethertypes to ask for: two
+// where IPv4 and IPv6 are meant, an empty one where the match has said enough.
+func complete(text map[string]string) []string {
+	has := func(prefixes ...string) bool {
+		for name := range text {
+			for _, p := range prefixes {
+				if strings.HasPrefix(name, p) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for name, proto := range portFields {
+		if _, ok := text[name]; ok {
+			imply(text, "ip_proto", proto)
+		}
+	}
+	if has("icmpv4_") {
+		imply(text, "ip_proto", "1")
+	}
+	if has("icmpv6_") {
+		imply(text, "ip_proto", "58")
+	}
+	if has("vlan_pcp") {
+		imply(text, "vlan_vid", "any")
+	}
+	switch {
+	case has("eth_type"):
+	case has("arp_"):
+		imply(text, "eth_type", "0x0806")
+	case has("ipv4_", "icmpv4_"):
+		imply(text, "eth_type", "0x0800")
+	case has("ipv6_", "icmpv6_"):
+		imply(text, "eth_type", "0x86dd")
+	case has("ip_proto", "ip_dscp", "ip_ecn"):
+		switch text["ip_proto"] {
+		case "1":
+			imply(text, "eth_type", "0x0800")
+		case "58":
+			imply(text, "eth_type", "0x86dd")
+		default:
+			return []string{"0x0800", "0x86dd"}
+		}
+	}
+	return []string{""}
+}
+
+// sameRule reports whether two rules say the same; what the firewall adds to
+// them does not count.
+func sameRule(a, b *api.FirewallRule) bool {
+	return a.Id == b.Id && a.Priority == b.Priority && a.Action == b.Action && a.Dpid == b.Dpid && a.Tenant == b.Tenant &&
+		a.Vlan == b.Vlan && a.Comment == b.Comment && maps.Equal(a.Match, b.Match)
+}
+
+// kept returns a rule as it is kept: by its id and number, the switch written
+// in one way.
+func (r *rule) kept(m *api.FirewallRule, number uint32) *api.FirewallRule {
+	k := proto.CloneOf(m)
+	k.Id, k.Number, k.Packets, k.Bytes = r.id, number, 0, 0
+	if r.local {
+		k.Dpid = r.sw.String()
+	}
+	return k
+}

@@ -1,0 +1,255 @@
+package flowrules
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// objectKind tells what entries use from entries: groups and meters.
+type objectKind uint8
+
+const (
+	groupObject objectKind = iota
+	meterObject
+)
+
+// String returns the kind as people and metrics call it.
+func (k objectKind) String() string { return [...]string{"group", "meter"}[k] }
+
+// objectKey names a group or a meter of a switch.
+type objectKey struct {
+	kind objectKind
+	id   uint32
+}
+
+func (k objectKey) String() string { return fmt.Sprintf("%v %d", k.kind, k.id) }
+
+// owner returns the service whose numbers this one is among.
+func (k objectKey) owner() flow.Owner {
+	if k.kind == meterObject {
+		return flow.MeterOwner(k.id)
+	}
+	return flow.GroupOwner(k.id)
+}
+
+// body is what a group or a meter is, the one of its key's kind.
+type body struct {
+	group flow.Group
+	meter flow.Meter
+}
+
+// object is one group or meter that a switch is to have.
+type object struct {
+	key objectKey
+	body
+	progress
+	told *body // how the switch told it when it had to be repaired last
+}
+
+// objectRemoval is a group or meter that a switch is to lose.
+type objectRemoval struct {
+	due     time.Time
+	late    int
+	settled chan struct{} // closed when the switch has confirmed, or the removal is void
+}
+
+// uses calls f for each group and meter that an entry leads to.
+func uses(e *flow.Entry, f func(objectKey)) {
+	if e.Meter != 0 {
+		f(objectKey{meterObject, e.Meter})
+	}
+	for _, list := range [...][]flow.Action{e.Apply, e.Write} {
+		for i := range list {
+			if list[i].Kind == flow.ActionGroup {
+				f(objectKey{groupObject, list[i].Arg})
+			}
+		}
+	}
+}
+
+// sameBody reports whether what a switch tells of a group or meter is what was
+// wanted, leaving out what has no meaning: weights but in select groups, ports
+// and groups to watch but in fast failover and select groups, burst sizes
+// without OFPMF_BURST (OpenFlow 1.3.5 §7.3.4.2, §7.3.4.4).
+func sameBody(k objectKind, want, have *body) bool {
+	if k == meterObject {
+		return sameMeter(&want.meter, &have.meter)
+	}
+	return sameGroup(&want.group, &have.group)
+}
+
+func sameGroup(w, h *flow.Group) bool {
+	if w.Kind != h.Kind || len(w.Buckets) != len(h.Buckets) {
+		return false
+	}
+	for i := range w.Buckets {
+		a, b := &w.Buckets[i], &h.Buckets[i]
+		switch w.Kind {
+		case flow.GroupKindSelect:
+			if a.Weight != b.Weight || a.WatchPort != b.WatchPort || a.WatchGroup != b.WatchGroup {
+				return false
+			}
+		case flow.GroupKindFastFailover:
+			if a.WatchPort != b.WatchPort || a.WatchGroup != b.WatchGroup {
+				return false
+			}
+		}
+		if !sameActions(told(a.Actions), told(b.Actions)) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameActions(a, b []flow.Action) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func sameMeter(w, h *flow.Meter) bool {
+	const burst = 1 << 2 // OFPMF_BURST
+	if w.Flags != h.Flags || len(w.Bands) != len(h.Bands) {
+		return false
+	}
+	for i := range w.Bands {
+		a, b := w.Bands[i], h.Bands[i]
+		if w.Flags&burst == 0 {
+			b.BurstSize = a.BurstSize
+		}
+		if a != b {
+			return false
+		}
+	}
+	return true
+}
+
+// admitObjects returns the groups and meters of a service's whole set for a
+// switch; of those with the same number the last counts.
+func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) ([]*object, error) {
+	at := map[objectKey]int{}
+	var list []*object
+	add := func(of flow.DPID, k objectKey, b body) error {
+		switch {
+		case of != sw:
+			return fmt.Errorf("%v is for switch %v, the set for switch %v", k, of, sw)
+		case k.owner() != owner:
+			return fmt.Errorf("%v is among the numbers of %v", k, k.owner())
+		}
+		o := &object{key: k, body: b}
+		if i, twice := at[k]; twice {
+			list[i] = o
+			return nil
+		}
+		at[k] = len(list)
+		list = append(list, o)
+		return nil
+	}
+	for _, m := range req.GetGroups() {
+		of, g, err := m.Group()
+		if err == nil {
+			err = checkGroup(&g)
+		}
+		if err == nil {
+			err = add(of, objectKey{groupObject, g.ID}, body{group: g})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range req.GetMeters() {
+		of, meter, err := m.Meter()
+		if err == nil {
+			err = add(of, objectKey{meterObject, meter.ID}, body{meter: meter})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// checkGroup refuses what would make the order of groups matter.
+func checkGroup(g *flow.Group) error {
+	for i := range g.Buckets {
+		for _, a := range g.Buckets[i].Actions {
+			if a.Kind == flow.ActionGroup {
+				return fmt.Errorf("group %d: bucket %d leads to another group; lead to ports", g.ID, i)
+			}
+		}
+		if w := g.Buckets[i].WatchGroup; w != flow.GroupAny {
+			return fmt.Errorf("group %d: bucket %d watches group %d; watch a port", g.ID, i, w)
+		}
+	}
+	return nil
+}
+
+// readObjects returns the groups and meters of services that a switch has; one
+// that knows none of a kind has none. What cannot be understood is told as
+// empty, and so differs from what is wanted.
+func readObjects(groups []*api.Group, meters []*api.Meter) map[objectKey]*body {
+	have := map[objectKey]*body{}
+	add := func(k objectKey, b body, err error) {
+		switch k.owner() {
+		case flow.OwnerForeign, flow.OwnerForwarding:
+			return
+		}
+		if err != nil {
+			b = body{}
+		}
+		have[k] = &b
+	}
+	for _, m := range groups {
+		_, g, err := m.Group()
+		add(objectKey{groupObject, m.GetId()}, body{group: g}, err)
+	}
+	for _, m := range meters {
+		_, meter, err := m.Meter()
+		add(objectKey{meterObject, m.GetId()}, body{meter: meter}, err)
+	}
+	return have
+}
+
+// hasNone reports whether an answer of the southbound says that the switch
+// knows no groups, or no meters.
+func hasNone(err error) bool { return api.KindOf(err) == codes.Unimplemented }
+
+// The errors of OpenFlow 1.3.5 §7.4.4.8 and §7.4.4.14 that say whether a group
+// or meter is there, and whether there is room for it.
+const (
+	errGroupMod = 6
+	errMeterMod = 12
+)
+
+// objectFailure is what a switch's error says of its groups and meters.
+type objectFailure uint8
+
+const (
+	otherFailure objectFailure = iota
+	alreadyThere
+	notThere
+	noRoom
+)
+
+func objectFailureOf(errorType, code uint32) objectFailure {
+	switch [2]uint32{errorType, code} {
+	case [2]uint32{errGroupMod, 0}, [2]uint32{errMeterMod, 1}:
+		return alreadyThere
+	case [2]uint32{errGroupMod, 8}, [2]uint32{errMeterMod, 3}:
+		return notThere
+	case [2]uint32{errGroupMod, 3}, [2]uint32{errMeterMod, 10}:
+		return noRoom
+	}
+	return otherFailure
+}

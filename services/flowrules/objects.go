@@ -1,0 +1,431 @@
+package flowrules
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// doubt asks, as an owner would, for a reading: a group or meter seems to be
+// gone. What uses one waits for it.
+const doubt asked = 1 << 63
+
+// doubtPause is the least time between two such readings.
+const doubtPause = time.Second
+
+// objects is the groups and meters of one switch: those that services want,
+// and those that the switch is known to have.
+type objects struct {
+	wanted   map[objectKey]*object
+	have     map[objectKey]*body // of the services' numbers only; empty until read
+	removals map[objectKey]*objectRemoval
+	doubted  time.Time // when one was last thought to be gone
+}
+
+func newObjects() objects {
+	return objects{wanted: map[objectKey]*object{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
+}
+
+// none reports whether there is nothing to see to.
+func (o *objects) none() bool { return len(o.wanted)+len(o.have) == 0 }
+
+// forget ends what concerns a session that is over.
+func (o *objects) forget(now time.Time) {
+	for k, w := range o.wanted {
+		delete(o.wanted, k)
+		w.become(failed, reasonAway, now)
+	}
+	for k := range o.removals {
+		o.drop(k)
+	}
+	clear(o.have)
+	o.doubted = time.Time{}
+}
+
+// drop ends a removal.
+func (o *objects) drop(k objectKey) {
+	if m := o.removals[k]; m != nil {
+		delete(o.removals, k)
+		close(m.settled)
+	}
+}
+
+// remove has the switch lose a group or meter.
+func (o *objects) remove(k objectKey, now time.Time) *objectRemoval {
+	m := o.removals[k]
+	if m == nil {
+		m = &objectRemoval{due: now, settled: make(chan struct{})}
+		o.removals[k] = m
+	}
+	return m
+}
+
+// declareObjects makes groups and meters the whole set of a service for this
+// session.
+func (l *ledger) declareObjects(owner flow.Owner, list []*object, d *declared, now time.Time) {
+	o := &l.objects
+	keep := make(map[objectKey]bool, len(list))
+	for _, w := range list {
+		keep[w.key] = true
+		if old := o.wanted[w.key]; old != nil {
+			if sameBody(w.key.kind, &w.body, &old.body) {
+				d.kept++
+				d.objects = append(d.objects, old)
+				continue
+			}
+			old.settle()
+		}
+		o.wanted[w.key] = w
+		o.drop(w.key)
+		d.objects = append(d.objects, w)
+		if h := o.have[w.key]; h != nil && sameBody(w.key.kind, &w.body, h) {
+			w.become(confirmed, "", now)
+			d.kept++
+			continue
+		}
+		w.become(requested, "", now)
+		w.due = now
+		d.sent++
+	}
+	for k, w := range o.wanted {
+		if k.owner() == owner && !keep[k] {
+			delete(o.wanted, k)
+			w.settle()
+			if o.have[k] == nil && w.state == sent {
+				o.have[k] = &body{} // it may get there yet
+			}
+		}
+	}
+	for k := range o.have {
+		if k.owner() == owner && !keep[k] {
+			d.gone = append(d.gone, o.remove(k, now))
+			d.sent++
+		}
+	}
+}
+
+// awaits returns a group or meter that a rule uses and that is not confirmed,
+// false if there is none.
+func (l *ledger) awaits(r *rule) (w *object, waits bool) {
+	if len(l.objects.wanted) == 0 {
+		return nil, false
+	}
+	uses(&r.entry, func(k objectKey) {
+		if o := l.objects.wanted[k]; o != nil && o.state != confirmed {
+			w, waits = o, true
+		}
+	})
+	return w, waits
+}
+
+// usesObjects reports whether a rule uses a group or meter of a service.
+func (l *ledger) usesObjects(r *rule) (yes bool) {
+	if len(l.objects.wanted) > 0 {
+		uses(&r.entry, func(k objectKey) { yes = yes || l.objects.wanted[k] != nil })
+	}
+	return yes
+}
+
+// dueObjects returns the groups and meters to be made at now, and when the
+// next will be due.
+func (l *ledger) dueObjects(now time.Time) (due []*object, later time.Time) {
+	for _, w := range l.objects.wanted {
+		switch {
+		case w.state == confirmed || w.state == sent || w.due.IsZero():
+		case w.due.After(now):
+			later = earlier(later, w.due)
+		default:
+			due = append(due, w)
+		}
+	}
+	slices.SortFunc(due, func(a, b *object) int { return compareKeys(a.key, b.key) })
+	return due, later
+}
+
+func compareKeys(a, b objectKey) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+}
+
+// dueObjectRemovals returns the groups and meters to be removed at now: those
+// of an owner whose entries are all written and removed, for with a group or
+// meter a switch removes what uses it.
+func (l *ledger) dueObjectRemovals(now time.Time) (due []objectKey, later time.Time) {
+	if len(l.objects.removals) == 0 {
+		return nil, later
+	}
+	var coming [256]bool
+	for _, r := range l.todo {
+		if r.state == requested || r.state == sent {
+			coming[r.owner()] = true
+		}
+	}
+	for _, m := range l.removals {
+		coming[m.entry.Cookie.Owner()] = true
+	}
+	for k, m := range l.objects.removals {
+		switch {
+		case coming[k.owner()]:
+		case m.due.After(now):
+			later = earlier(later, m.due)
+		default:
+			due = append(due, k)
+		}
+	}
+	slices.SortFunc(due, compareKeys)
+	return due, later
+}
+
+// making returns the step that makes the first of the groups and meters; one
+// that is there is changed, so that what uses it is not interrupted.
+func (l *ledger) making(due []*object, now time.Time) step {
+	due = due[:min(len(due), l.batch)]
+	s := step{kind: place, session: l.session, objects: due, decision: &flow.Decision{}}
+	for _, w := range due {
+		command := flow.Add
+		if l.objects.have[w.key] != nil {
+			command = flow.Modify
+		}
+		l.objectMod(s.decision, w.key, &w.body, command)
+		w.become(sent, "", now)
+	}
+	l.pace(len(due), now)
+	return s
+}
+
+// unmaking returns the step that removes the first of the groups and meters.
+func (l *ledger) unmaking(due []objectKey, now time.Time) step {
+	due = due[:min(len(due), l.batch)]
+	s := step{kind: displace, session: l.session, decision: &flow.Decision{}}
+	for _, k := range due {
+		s.gone = append(s.gone, objectGone{k, l.objects.removals[k]})
+		l.objectMod(s.decision, k, &body{group: flow.Group{ID: k.id}, meter: flow.Meter{ID: k.id}}, flow.Delete)
+	}
+	l.pace(len(due), now)
+	return s
+}
+
+// objectGone is one removal of a step.
+type objectGone struct {
+	key     objectKey
+	removal *objectRemoval
+}
+
+func (l *ledger) objectMod(d *flow.Decision, k objectKey, b *body, c flow.Command) {
+	if k.kind == meterObject {
+		d.Meter(l.sw, flow.MeterMod{Command: c, Meter: b.meter})
+		return
+	}
+	d.Group(l.sw, flow.GroupMod{Command: c, Group: b.group})
+}
+
+// made records what became of groups and meters that were made.
+func (l *ledger) made(s step, res *api.ApplyResult, err error, now time.Time) {
+	if s.session != l.session || !l.connected {
+		return
+	}
+	failures, said := l.outcome(len(s.objects), res, err)
+	l.trust(len(s.objects), failures)
+	made := map[objectKey]bool{}
+	for i, w := range s.objects {
+		f, bad := failures[i]
+		result := "confirmed"
+		if bad {
+			result = f.kind.String()
+		}
+		l.count.written(w.key.kind.String(), result)
+		if !bad {
+			b := w.body
+			l.objects.have[w.key] = &b
+		}
+		if l.objects.wanted[w.key] != w || w.state != sent {
+			continue // replaced or taken back meanwhile
+		}
+		if !bad {
+			w.onSwitch(now)
+			made[w.key] = true
+			continue
+		}
+		l.objectFailed(w, f, said[i], now)
+	}
+	l.release(made, now)
+}
+
+// objectFailed records that a switch has not made a group or meter. One that
+// it has, or has not, against what was thought, is tried the other way round.
+func (l *ledger) objectFailed(w *object, f failure, said objectFailure, now time.Time) {
+	have := l.objects.have[w.key] != nil
+	if said == alreadyThere && !have || said == notThere && have {
+		if have {
+			delete(l.objects.have, w.key)
+		} else {
+			l.objects.have[w.key] = &body{}
+		}
+		w.late++
+		if w.late <= lateMax {
+			w.due = now
+			w.become(requested, f.text, now)
+			return
+		}
+	}
+	if said == noRoom {
+		f.kind = failedFull
+	}
+	if !w.refused(f, l.cfg, now) {
+		w.due = time.Time{}
+	}
+	if w.state != failed {
+		return
+	}
+	for _, r := range l.todo {
+		waits := false
+		uses(&r.entry, func(k objectKey) { waits = waits || k == w.key })
+		if waits && r.state == requested {
+			r.become(failed, "needs "+w.key.String()+", which is not there: "+f.text, now)
+		}
+	}
+	if w.announced != f.text {
+		w.announced = f.text
+		l.failures = append(l.failures, l.wantedObject(w))
+	}
+}
+
+// release has the rules sent that have waited for groups or meters.
+func (l *ledger) release(made map[objectKey]bool, now time.Time) {
+	if len(made) == 0 {
+		return
+	}
+	for k, r := range l.rules {
+		if r.state == confirmed {
+			continue
+		}
+		waits := false
+		uses(&r.entry, func(u objectKey) { waits = waits || made[u] })
+		if waits {
+			l.send(k, r, "", now)
+		}
+	}
+}
+
+// unmade records what became of groups and meters that were removed.
+func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
+	if s.session != l.session || !l.connected {
+		return ""
+	}
+	failures, said := l.outcome(len(s.gone), res, err)
+	l.trust(len(s.gone), failures)
+	gone := false
+	for i, m := range s.gone {
+		f, bad := failures[i]
+		if bad && said[i] == notThere {
+			bad = false
+		}
+		result := "confirmed"
+		if bad {
+			result = f.kind.String()
+		}
+		l.count.written("delete_"+m.key.kind.String(), result)
+		if !bad {
+			delete(l.objects.have, m.key)
+			gone = true
+			if w := l.objects.wanted[m.key]; w != nil { // wanted again meanwhile
+				w.due = now
+				w.become(requested, "", now)
+			}
+		}
+		if l.objects.removals[m.key] != m.removal {
+			continue
+		}
+		if bad && f.kind == failedLate {
+			m.removal.late++
+			m.removal.due = now.Add(backOff(lateFirst, 2, m.removal.late, lateMost))
+			continue
+		}
+		if bad {
+			refusal = f.text
+		}
+		l.objects.drop(m.key)
+	}
+	if gone {
+		for _, w := range l.objects.wanted {
+			if w.full && w.state != confirmed {
+				w.due = now
+			}
+		}
+	}
+	return refusal
+}
+
+// suspect has the groups and meters read that a rule uses, for the switch has
+// removed or refused it.
+func (l *ledger) suspect(r *rule, now time.Time) {
+	if !l.viewed || !l.usesObjects(r) || l.asked&doubt != 0 {
+		return
+	}
+	l.asked |= doubt
+	if l.readLate == 0 {
+		l.readDue = now
+		if next := l.objects.doubted.Add(doubtPause); next.After(now) {
+			l.readDue = next
+		}
+	}
+	l.objects.doubted = now
+}
+
+// verifyObjects repairs what has changed behind our back of the groups and
+// meters. have is what the switch has told now.
+func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
+	l.objects.have = have
+	for k, w := range l.objects.wanted {
+		h := have[k]
+		if w.state != confirmed || w.since.After(began) {
+			continue
+		}
+		switch {
+		case h == nil:
+			l.count.repaired("missing")
+		case sameBody(k.kind, &w.body, h):
+			if w.quirks < quirkMax {
+				w.quirks, w.told = 0, nil
+			}
+			continue
+		default:
+			if w.told == nil || !sameBody(k.kind, w.told, h) {
+				w.quirks = 0
+			}
+			w.told = h
+			if w.quirks++; w.quirks > quirkMax {
+				if w.reason == "" {
+					l.count.repaired("given_up")
+				}
+				w.reason = reasonTold
+				continue
+			}
+			l.count.repaired("changed")
+		}
+		w.due = now
+		w.become(requested, "", now)
+	}
+	for k := range have {
+		if l.claimed[k.owner()] && l.objects.wanted[k] == nil && l.objects.removals[k] == nil {
+			l.count.repaired("extra")
+			l.objects.remove(k, now)
+		}
+	}
+}
+
+// wantedObject returns the API's view of a group or meter.
+func (l *ledger) wantedObject(w *object) *api.WantedFlow {
+	f := &api.WantedFlow{
+		Flow:  &api.FlowEntry{Dpid: l.sw.String(), Owner: w.key.owner().String()},
+		State: w.state.String(), Reason: w.key.String() + ": " + w.reason,
+	}
+	if w.key.kind == meterObject {
+		f.Meter = w.key.id
+	} else {
+		f.Group = w.key.id
+	}
+	return f
+}

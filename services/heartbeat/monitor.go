@@ -1,0 +1,314 @@
+package heartbeat
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// figures is where latencies and counts go.
+type figures struct {
+	latency       func(seconds float64)
+	beats, missed func(float64)
+}
+
+// monitor asks all connected switches, each once per interval. The interval is
+// divided into slots, and the switches of a slot are asked by one call, so that
+// the work is spread evenly and many switches cost few calls.
+type monitor struct {
+	cfg     Config
+	log     *slog.Logger
+	ask     func(ctx context.Context, dpids []string, deadline time.Duration) ([]*api.SwitchEcho, error)
+	publish func(*api.HeartbeatChanged)
+	figures figures
+	bell    chan struct{} // holds one: there is a switch where there was none
+
+	mu       sync.Mutex // guards what follows
+	switches map[flow.DPID]*record
+	slots    []slot
+}
+
+// slot is the switches that are asked together.
+type slot struct {
+	members []*record
+	asking  bool
+}
+
+// Bounds of slots: more of them spread the work better, and cost more timers.
+const (
+	slotsMost = 50
+	slotLeast = 5 * time.Millisecond
+)
+
+func newMonitor(cfg Config, log *slog.Logger) *monitor {
+	n := min(slotsMost, max(1, int(cfg.interval()/slotLeast)))
+	return &monitor{
+		cfg: cfg, log: log, bell: make(chan struct{}, 1), switches: map[flow.DPID]*record{}, slots: make([]slot, n),
+		publish: func(*api.HeartbeatChanged) {},
+		figures: figures{func(float64) {}, func(float64) {}, func(float64) {}},
+	}
+}
+
+// switchChanged takes up a switch that has connected, and drops one that has gone.
+func (m *monitor) switchChanged(s *api.Switch, now time.Time) {
+	sw, err := flow.ParseDPID(s.GetDpid())
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	session := s.GetSince() + " " + s.GetAddress()
+	old := m.switches[sw]
+	if old != nil && s.GetConnected() && old.session == session {
+		m.mu.Unlock()
+		return
+	}
+	if old != nil {
+		members := &m.slots[old.slot].members
+		*members = slices.DeleteFunc(*members, func(r *record) bool { return r == old })
+		delete(m.switches, sw)
+	}
+	if s.GetConnected() {
+		r := &record{sw: sw, name: sw.String(), session: session, since: now}
+		for i := range m.slots {
+			if len(m.slots[i].members) < len(m.slots[r.slot].members) {
+				r.slot = i
+			}
+		}
+		m.switches[sw] = r
+		m.slots[r.slot].members = append(m.slots[r.slot].members, r)
+	}
+	m.mu.Unlock()
+	if !s.GetConnected() {
+		m.publish(&api.HeartbeatChanged{Dpid: sw.String(), State: away.String(), Reason: s.GetReason()})
+	}
+	select {
+	case m.bell <- struct{}{}:
+	default:
+	}
+}
+
+// run asks until ctx ends.
+func (m *monitor) run(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	tick := m.cfg.interval() / time.Duration(len(m.slots))
+	start := time.Now()
+	for turn := 0; ; {
+		next, some := m.next(turn)
+		if !some {
+			select {
+			case <-ctx.Done():
+				return
+			case <-m.bell:
+			}
+			start, turn = time.Now(), 0
+			continue
+		}
+		turn = next
+		due := start.Add(time.Duration(turn) * tick)
+		timer.Reset(time.Until(due))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if over := time.Since(due) - m.cfg.interval(); over > 0 { // the process did not run meanwhile
+			rounds := 1 + int(over/m.cfg.interval())
+			for i := range m.slots {
+				m.skip(i, uint64(rounds), "the controller did not run in time")
+			}
+			turn += rounds * len(m.slots)
+			continue
+		}
+		m.beat(ctx, turn%len(m.slots), due, &asking)
+		turn++
+	}
+}
+
+// next returns the first turn from the given on whose slot has a member, false
+// if none has.
+func (m *monitor) next(turn int) (int, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.slots {
+		if len(m.slots[(turn+i)%len(m.slots)].members) > 0 {
+			return turn + i, true
+		}
+	}
+	return 0, false
+}
+
+// skip counts beats of a slot that were due and not asked.
+func (m *monitor) skip(at int, n uint64, reason string) {
+	m.mu.Lock()
+	members := slices.Clone(m.slots[at].members)
+	m.mu.Unlock()
+	m.settle(members, n, func(int) (time.Duration, string) { return 0, reason })
+}
+
+// beat asks the members of a slot, in the background. Those of a slot whose
+// last call has not returned have missed this beat, too.
+func (m *monitor) beat(ctx context.Context, at int, due time.Time, asking *sync.WaitGroup) {
+	m.mu.Lock()
+	s := &m.slots[at]
+	if s.asking {
+		m.mu.Unlock()
+		m.skip(at, 1, "the beat before is still waiting")
+		return
+	}
+	members := slices.Clone(s.members)
+	s.asking = len(members) > 0
+	m.mu.Unlock()
+	if len(members) == 0 {
+		return
+	}
+	asking.Go(func() {
+		m.round(ctx, members, due)
+		m.mu.Lock()
+		s.asking = false
+		m.mu.Unlock()
+	})
+}
+
+// grace is how long the southbound may take to return when the deadline is over.
+const grace = 100 * time.Millisecond
+
+// round asks switches once and records what has come of it.
+func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
+	began := time.Now()
+	waited := began.Sub(due)
+	left := m.cfg.deadline() - waited
+	if left < time.Millisecond {
+		m.settle(members, 1, func(int) (time.Duration, string) { return 0, "the controller did not ask in time" })
+		return
+	}
+	dpids := make([]string, len(members))
+	for i, r := range members {
+		dpids[i] = r.name
+	}
+	call, cancel := context.WithTimeout(ctx, left+grace)
+	echoes, err := m.ask(call, dpids, left)
+	took := time.Since(began)
+	cancel()
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil && len(echoes) != len(members):
+		err = api.Errorf(codes.Internal, "%d answers for %d switches", len(echoes), len(members))
+	}
+	if err != nil {
+		m.settle(members, 1, func(int) (time.Duration, string) { return 0, err.Error() })
+		return
+	}
+	// The way to the southbound and back is what the call took longer than the
+	// slowest answer.
+	slowest := time.Duration(0)
+	for _, e := range echoes {
+		if e.GetError() != "" {
+			slowest = left
+			break
+		}
+		slowest = max(slowest, time.Duration(e.GetRttUs())*time.Microsecond)
+	}
+	way := max(0, took-slowest)
+	m.settle(members, 1, func(i int) (time.Duration, string) {
+		if text := echoes[i].GetError(); text != "" {
+			return 0, text
+		}
+		total := waited + way + time.Duration(echoes[i].GetRttUs())*time.Microsecond
+		if total > m.cfg.deadline() {
+			return 0, "answered after " + total.Round(time.Microsecond).String()
+		}
+		return total, ""
+	})
+}
+
+// settle records what has come of n beats of some switches: how long the answer
+// took, or why there is none.
+func (m *monitor) settle(members []*record, n uint64, outcome func(i int) (took time.Duration, why string)) {
+	now := time.Now()
+	var events []*api.HeartbeatChanged
+	var gone []string
+	var why string
+	m.mu.Lock()
+	for i, r := range members {
+		if m.switches[r.sw] != r {
+			continue // it has disconnected meanwhile
+		}
+		m.figures.beats(float64(n))
+		took, text := outcome(i)
+		var changed bool
+		if text == "" {
+			m.figures.latency(took.Seconds())
+			changed = r.answered(took, now)
+		} else {
+			m.figures.missed(float64(n))
+			changed = r.miss(n, m.cfg.LostAfter, now)
+		}
+		if !changed {
+			continue
+		}
+		events = append(events, r.changed(text))
+		if r.state == lost {
+			gone, why = append(gone, r.name), text
+		}
+	}
+	m.mu.Unlock()
+	if len(gone) > 0 {
+		m.log.Warn("switches do not answer heartbeats", "switches", len(gone), "first", gone[0], "missed", m.cfg.LostAfter, "reason", why)
+	}
+	for _, e := range events {
+		m.publish(e)
+	}
+}
+
+// count returns how many switches are in a state.
+func (m *monitor) count(s state) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.switches {
+		if r.state == s {
+			n++
+		}
+	}
+	return n
+}
+
+// list answers api.ListHeartbeats.
+func (m *monitor) list(_ context.Context, req *api.ListHeartbeatsRequest) (*api.ListHeartbeatsResponse, error) {
+	resp := &api.ListHeartbeatsResponse{Rate: m.cfg.Rate, DeadlineUs: micros(m.cfg.deadline())}
+	var only flow.DPID
+	if req.GetDpid() != "" {
+		sw, err := flow.ParseDPID(req.Dpid)
+		if err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		}
+		only = sw
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if req.GetDpid() != "" && m.switches[only] == nil {
+		return nil, api.Errorf(codes.NotFound, "switch %v is not connected", only)
+	}
+	for sw, r := range m.switches {
+		if req.GetDpid() == "" || sw == only {
+			resp.Switches = append(resp.Switches, r.describe())
+		}
+	}
+	slices.SortFunc(resp.Switches, func(a, b *api.SwitchHeartbeat) int {
+		if a.Dpid < b.Dpid {
+			return -1
+		}
+		return 1
+	})
+	return resp, nil
+}

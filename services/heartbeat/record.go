@@ -1,0 +1,81 @@
+package heartbeat
+
+import (
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// state is how a switch answers.
+type state uint8
+
+const (
+	waiting state = iota // not asked yet
+	alive                // the last beat was answered in time
+	late                 // the last beat was not
+	lost                 // the last beats, as many as configured, were not
+	away                 // not connected
+)
+
+// String returns the state as it is told.
+func (s state) String() string { return [...]string{"waiting", "alive", "late", "lost", "away"}[s] }
+
+// record is how one switch has answered since it connected.
+type record struct {
+	sw      flow.DPID
+	name    string // of sw
+	session string // tells connections apart
+	slot    int
+
+	state     state
+	since     time.Time
+	beats     uint64
+	missed    uint64
+	row       uint64 // of missed ones, the last
+	latencies latencies
+}
+
+// answered records an answer in time; it reports whether the state has changed.
+func (r *record) answered(took time.Duration, now time.Time) bool {
+	r.beats++
+	r.row = 0
+	r.latencies.add(took)
+	return r.become(alive, now)
+}
+
+// miss records n beats that were not answered in time; it reports whether the
+// state has changed.
+func (r *record) miss(n uint64, lostAfter int, now time.Time) bool {
+	r.beats += n
+	r.missed += n
+	r.row += n
+	if r.row >= uint64(lostAfter) {
+		return r.become(lost, now)
+	}
+	return r.become(late, now)
+}
+
+func (r *record) become(s state, now time.Time) bool {
+	if r.state == s {
+		return false
+	}
+	r.state, r.since = s, now
+	return true
+}
+
+// changed returns the event that tells the state.
+func (r *record) changed(reason string) *api.HeartbeatChanged {
+	return &api.HeartbeatChanged{Dpid: r.name, State: r.state.String(), MissedInRow: r.row, Reason: reason}
+}
+
+func (r *record) describe() *api.SwitchHeartbeat {
+	return &api.SwitchHeartbeat{
+		Dpid: r.name, State: r.state.String(), Since: r.since.UTC().Format(time.RFC3339),
+		Beats: r.beats, Missed: r.missed, MissedInRow: r.row,
+		LastUs: micros(r.latencies.last), MaxUs: micros(r.latencies.max),
+		P50Us: micros(r.latencies.quantile(.5)), P99Us: micros(r.latencies.quantile(.99)),
+	}
+}
+
+func micros(d time.Duration) uint64 { return uint64(max(0, d.Microseconds())) }

@@ -1,0 +1,219 @@
+// Package qos is the service that limits, marks and queues traffic: policies
+// become flow entries and meters of the switches, queues become rows of their
+// databases.
+//
+// Only the list of services imports it; only this file imports weft.
+package qos
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name: "qos",
+		Doc:  "limits, marks and queues traffic by meters and queues of the switches",
+		Serves: weft.Methods(api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus,
+			api.SetQueues, api.DeleteQueues, api.ListQueues),
+		Calls:      weft.Methods(api.SetStanding, api.ReadFlows, api.ReadMeters, api.ListPorts),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowsObservedEvent, api.HostChangedEvent),
+		Buckets:    []string{"policies", "queues"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	kept, err := weft.State(env, "policies")
+	if err != nil {
+		return err
+	}
+	keptQueues, err := weft.State(env, "queues")
+	if err != nil {
+		return err
+	}
+	bad := func(what string) func(string, error) {
+		return func(key string, err error) { env.Log.Warn(what+" of an earlier run not read", "key", key, "error", err) }
+	}
+	b := newBook(cfg, kept)
+	if err := b.load(ctx, bad("policy")); err != nil {
+		return err
+	}
+	runs := map[bool]weft.Counter{
+		true:  env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "done"),
+		false: env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "failed"),
+	}
+	peers := network{env, b, cfg}
+	q := newPorts(keptQueues, time.Now, func(ctx context.Context, m *api.QosQueues) error {
+		err := peers.bring(ctx, m)
+		if ctx.Err() == nil {
+			runs[err == nil].Add(1)
+		}
+		return err
+	})
+	if err := q.load(ctx, bad("queues")); err != nil {
+		return err
+	}
+	env.Metric.Gauge("policies", "Policies in force.", func() float64 { n, _, _ := b.sizes(); return float64(n) })
+	env.Metric.Gauge("entries", "Flow entries that policies take on all switches.", func() float64 { _, n, _ := b.sizes(); return float64(n) })
+	env.Metric.Gauge("switches_refused", "Switches that cannot enforce policies.", func() float64 { _, _, n := b.sizes(); return float64(n) })
+
+	k := weft.KeepStanding(env, flow.OwnerQoS, b.want)
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
+		b.switchChanged(e)
+		k.SwitchChanged(e)
+		if e.GetSwitch().GetConnected() {
+			q.switchConnected(e.Switch.Dpid)
+		}
+	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
+		if changed := b.hostChanged(e); len(changed) > 0 {
+			k.Changed(changed...)
+		}
+	})
+	serve(env, cfg, b, k, peers)
+	serveQueues(env, cfg, q)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { q.run(ctx) })
+	k.Run(ctx)
+	return nil
+}
+
+// serve answers what is asked of policies.
+func serve(env *weft.Env, cfg *Config, b *book, k *weft.Standing, peers network) {
+	settle := func(ctx context.Context, changed []flow.DPID) {
+		if len(changed) == 0 {
+			return
+		}
+		k.Changed(changed...)
+		ctx, cancel := context.WithTimeout(ctx, cfg.Deadline)
+		defer cancel()
+		if err := k.Settle(ctx); err != nil {
+			env.Log.Warn("policies are not in force on all switches yet", "error", err)
+		}
+	}
+	weft.Handle(env, api.SetPolicy, func(ctx context.Context, r *api.QosSetPolicyRequest) (*api.QosPolicy, error) {
+		m, changed, err := b.set(ctx, r.GetPolicy())
+		if err != nil {
+			return nil, err
+		}
+		settle(ctx, changed)
+		return m, nil
+	})
+	weft.Handle(env, api.DeletePolicy, func(ctx context.Context, r *api.QosDeletePolicyRequest) (*api.QosDeletePolicyResponse, error) {
+		deleted, changed, err := b.remove(ctx, r.GetName())
+		if err != nil {
+			return nil, err
+		}
+		settle(ctx, changed)
+		return &api.QosDeletePolicyResponse{Deleted: deleted}, nil
+	})
+	weft.Handle(env, api.ListPolicies, func(context.Context, *api.QosListPoliciesRequest) (*api.QosListPoliciesResponse, error) {
+		return &api.QosListPoliciesResponse{Policies: b.list()}, nil
+	})
+	weft.Handle(env, api.GetQosStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
+		ctx, cancel := context.WithTimeout(ctx, cfg.Deadline)
+		defer cancel()
+		return b.status(ctx, r.GetPolicy(), peers, k.Status)
+	})
+}
+
+// serveQueues answers what is asked of queues.
+func serveQueues(env *weft.Env, cfg *Config, q *ports) {
+	wait := func(ctx context.Context, key string) {
+		ctx, cancel := context.WithTimeout(ctx, cfg.Deadline)
+		defer cancel()
+		q.settle(ctx, key)
+	}
+	weft.Handle(env, api.SetQueues, func(ctx context.Context, r *api.QosSetQueuesRequest) (*api.QosQueues, error) {
+		key, err := q.set(ctx, r.GetQueues())
+		if err != nil {
+			return nil, err
+		}
+		wait(ctx, key)
+		if list := q.list(key); len(list) == 1 {
+			return list[0], nil
+		}
+		return nil, api.Errorf(codes.Aborted, "queues of %s: somebody else has taken them away meanwhile", key)
+	})
+	weft.Handle(env, api.DeleteQueues, func(ctx context.Context, r *api.QosDeleteQueuesRequest) (*api.QosDeleteQueuesResponse, error) {
+		key, there, err := q.remove(ctx, r.GetDpid(), r.GetPort())
+		if err != nil {
+			return nil, err
+		}
+		wait(ctx, key)
+		return &api.QosDeleteQueuesResponse{Deleted: there}, nil
+	})
+	weft.Handle(env, api.ListQueues, func(context.Context, *api.QosListQueuesRequest) (*api.QosListQueuesResponse, error) {
+		return &api.QosListQueuesResponse{Ports: q.list("")}, nil
+	})
+}
+
+// network asks the southbound, and the databases of switches.
+type network struct {
+	env  *weft.Env
+	book *book
+	cfg  *Config
+}
+
+// ReadFlows is part of Switches.
+func (n network) ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+	resp, err := weft.Call(ctx, n.env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerQoS.String()})
+	return resp.GetFlows(), err
+}
+
+// ReadMeters is part of Switches.
+func (n network) ReadMeters(ctx context.Context, sw flow.DPID) ([]*api.Meter, error) {
+	resp, err := weft.Call(ctx, n.env, api.ReadMeters, &api.ReadMetersRequest{Dpid: sw.String()})
+	return resp.GetMeters(), err
+}
+
+// bring configures the queues of a port.
+func (n network) bring(ctx context.Context, m *api.QosQueues) error {
+	sw, err := flow.ParseDPID(m.Dpid)
+	if err != nil {
+		return err
+	}
+	n.book.mu.Lock()
+	info := n.book.switches[sw]
+	n.book.mu.Unlock()
+	if !info.GetConnected() {
+		return api.Errorf(codes.Unavailable, "switch %s is not connected", m.Dpid)
+	}
+	address, _, err := net.SplitHostPort(info.Address)
+	if err != nil {
+		address = info.Address
+	}
+	target, ok := n.cfg.database(sw, address)
+	if !ok {
+		return api.Errorf(codes.FailedPrecondition, "it is not known where the database of switch %s is; set qos.ovsdb or qos.ovsdb_switches", m.Dpid)
+	}
+	ports, err := weft.Call(ctx, n.env, api.ListPorts, &api.ListPortsRequest{Dpid: m.Dpid})
+	if err != nil {
+		return err
+	}
+	for _, p := range ports.Ports {
+		if p.Port == m.Port {
+			return bring(ctx, vsctlOf(n.cfg, target), m, p.Name)
+		}
+	}
+	return api.Errorf(codes.NotFound, "switch %s has no port %d", m.Dpid, m.Port)
+}

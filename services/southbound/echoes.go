@@ -1,0 +1,188 @@
+package southbound
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// echo is one echo request that waits for its answer.
+type echo struct {
+	xid   uint32
+	sent  time.Time
+	round *echoRound
+	at    int // which of the round
+}
+
+// echoes are the echo requests of one session that others have asked for.
+type echoes struct {
+	mu     sync.Mutex // guards what follows
+	list   []echo
+	closed bool
+}
+
+// echoesMax bounds the echo requests of one switch that wait.
+const echoesMax = 64
+
+// echoDeadlineMax bounds how long answers are waited for.
+const echoDeadlineMax = time.Minute
+
+// add enters a request before it is sent.
+func (e *echoes) add(one echo) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return errClosed
+	case len(e.list) >= echoesMax:
+		return fmt.Errorf("%d echo requests to the switch wait already", echoesMax)
+	}
+	e.list = append(e.list, one)
+	return nil
+}
+
+// answered takes the reply to a request and returns how long it took, false if
+// the request was none of these.
+func (e *echoes) answered(xid uint32) (time.Duration, bool) {
+	one, found := e.take(xid)
+	if !found {
+		return 0, false
+	}
+	took := time.Since(one.sent)
+	one.round.answered(one.at, took)
+	return took, true
+}
+
+// take removes a request.
+func (e *echoes) take(xid uint32) (echo, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.list, func(one echo) bool { return one.xid == xid })
+	if i < 0 {
+		return echo{}, false
+	}
+	one := e.list[i]
+	e.list = slices.Delete(e.list, i, i+1)
+	return one, true
+}
+
+// close ends all requests, and refuses others.
+func (e *echoes) close() {
+	e.mu.Lock()
+	list := e.list
+	e.list, e.closed = nil, true
+	e.mu.Unlock()
+	for _, one := range list {
+		one.round.failed(one.at, errClosed.Error())
+	}
+}
+
+// echoRound is one call: an echo to each of many switches.
+type echoRound struct {
+	mu   sync.Mutex // guards what follows
+	resp *api.EchoSwitchesResponse
+	left int
+	over bool
+	done chan struct{} // closed when all have answered
+}
+
+func (r *echoRound) answered(at int, took time.Duration) {
+	r.set(at, &api.SwitchEcho{RttUs: uint64(max(1, took.Microseconds()))})
+}
+
+func (r *echoRound) failed(at int, text string) { r.set(at, &api.SwitchEcho{Error: text}) }
+
+func (r *echoRound) set(at int, e *api.SwitchEcho) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.resp.Echoes[at] != nil {
+		return
+	}
+	r.resp.Echoes[at] = e
+	if r.left--; r.left == 0 {
+		close(r.done)
+	}
+}
+
+// end returns the response; who has not answered by now has not in time.
+func (r *echoRound) end(why string) *api.EchoSwitchesResponse {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for i, e := range r.resp.Echoes {
+		if e == nil {
+			r.resp.Echoes[i] = &api.SwitchEcho{Error: why}
+		}
+	}
+	return r.resp
+}
+
+// echoSwitches answers api.EchoSwitches: it asks each switch for an echo, before
+// anything that is queued for it, and returns when all have answered or the
+// deadline is over (OpenFlow 1.3.5 §7.5.2).
+func (h *hub) echoSwitches(ctx context.Context, req *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
+	deadline := time.Duration(req.GetDeadlineUs()) * time.Microsecond
+	if deadline <= 0 || deadline > echoDeadlineMax {
+		return nil, api.Errorf(codes.InvalidArgument, "deadline_us: %d: want 1 to %d", req.GetDeadlineUs(), echoDeadlineMax.Microseconds())
+	}
+	n := len(req.GetDpids())
+	r := &echoRound{resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, n)}, left: n, done: make(chan struct{})}
+	if n == 0 {
+		return r.resp, nil
+	}
+	asked := make([]*session, n)
+	xids := make([]uint32, n)
+	for i, text := range req.Dpids {
+		sw, err := flow.ParseDPID(text)
+		if err != nil {
+			r.failed(i, err.Error())
+			continue
+		}
+		s := h.session(sw)
+		if s == nil {
+			r.failed(i, errClosed.Error())
+			continue
+		}
+		asked[i], xids[i] = s, s.xid.Add(1)
+		if err := s.sendEcho(echo{xids[i], time.Now(), r, i}); err != nil {
+			r.failed(i, err.Error())
+		}
+	}
+	timer := time.NewTimer(deadline)
+	defer timer.Stop()
+	why := fmt.Sprintf("no answer within %v", deadline)
+	select {
+	case <-r.done:
+	case <-timer.C:
+	case <-ctx.Done():
+		why = "no answer: " + ctx.Err().Error()
+	}
+	for i, s := range asked {
+		if s != nil {
+			s.echoes.take(xids[i])
+		}
+	}
+	return r.end(why), nil
+}
+
+// sendEcho sends an echo request, before what is queued.
+func (s *session) sendEcho(e echo) error {
+	if err := s.echoes.add(e); err != nil {
+		return err
+	}
+	msg, err := s.version.AppendEchoRequest(make([]byte, 0, 8), e.xid, nil)
+	if err == nil {
+		err = s.out.putFirst(msg)
+	}
+	if err != nil {
+		s.echoes.take(e.xid)
+	}
+	return err
+}

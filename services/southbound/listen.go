@@ -1,0 +1,158 @@
+package southbound
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"weft/internal/keypair"
+)
+
+// listener is where switches connect.
+type listener struct {
+	net.Listener
+	secrets *secrets // nil: without TLS
+}
+
+// listen opens the addresses; a Unix socket that nobody listens on any more is
+// taken over.
+func listen(addresses []string, s *secrets) (listeners []listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range listeners {
+				l.Close()
+			}
+		}
+	}()
+	for _, a := range addresses {
+		network, address, err := splitListen(a)
+		if err != nil {
+			return listeners, err
+		}
+		own := listener{}
+		if network == "tls" {
+			network, own.secrets = "tcp", s
+		}
+		if network == "unix" {
+			if c, err := net.Dial(network, address); err == nil {
+				c.Close()
+				return listeners, fmt.Errorf("listen on %s: another process already does", a)
+			}
+			os.Remove(address)
+		}
+		if own.Listener, err = net.Listen(network, address); err != nil {
+			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with southbound.listen", err)
+		}
+		listeners = append(listeners, own)
+	}
+	return listeners, nil
+}
+
+// splitListen splits an address into the network, which may be tls, and the
+// address of package net.
+func splitListen(s string) (network, address string, err error) {
+	network, address, ok := strings.Cut(s, ":")
+	switch {
+	case ok && network == "unix" && address != "":
+		return network, address, nil
+	case ok && (network == "tcp" || network == "tls"):
+		if _, _, err := net.SplitHostPort(address); err == nil {
+			return network, address, nil
+		}
+	}
+	return "", "", fmt.Errorf("address %q: want tls:HOST:PORT, tcp:HOST:PORT or unix:PATH", s)
+}
+
+// checkListen says what is wrong with where, and how, switches are received.
+func (c *Config) checkListen() error {
+	if len(c.Listen) == 0 {
+		return fmt.Errorf("listen: want at least one address, such as tcp:127.0.0.1:6653")
+	}
+	for _, l := range c.Listen {
+		network, address, err := splitListen(l)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		if host, _, _ := net.SplitHostPort(address); network == "tcp" && !c.Plain && !loopback(host) {
+			return fmt.Errorf("listen: %s is not a loopback address, and without TLS whoever reaches it can pose as a switch or read along: use tls:%s with certificate, key and authority (weft certs controller), or set plain: true if the network is yours alone", l, address)
+		}
+	}
+	if _, err := c.certified(); err != nil {
+		return err
+	}
+	given := 0
+	for _, path := range []string{c.Certificate, c.Key, c.Authority} {
+		if path != "" {
+			given++
+		}
+	}
+	switch {
+	case c.secure() && given < 3:
+		return fmt.Errorf("listen: tls: wants certificate, key and authority, all three: files made by weft certs controller")
+	case !c.secure() && given > 0:
+		return fmt.Errorf("certificate: there is no tls:HOST:PORT in listen (%s) to use it", strings.Join(c.Listen, ", "))
+	}
+	return nil
+}
+
+// secure reports whether an address is one with TLS.
+func (c *Config) secure() bool {
+	return slices.ContainsFunc(c.Listen, func(l string) bool { return strings.HasPrefix(l, "tls:") })
+}
+
+// certified reads the switches that certificates are for by configuration.
+func (c *Config) certified() (map[string]switchList, error) {
+	names := map[string]switchList{}
+	for _, name := range slices.Sorted(maps.Keys(c.Identities)) {
+		list, err := parseList(c.Identities[name])
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("identities: %s: %w", name, err)
+		case list.rest:
+			return nil, fmt.Errorf("identities: %s: %s is not possible: a certificate is for switches by their datapath ids", name, everyOther)
+		case name == "" || len(list.spans) == 0:
+			return nil, fmt.Errorf("identities: %q: %q: want the common name of a certificate, or sha256: and its digest, and the switches that it is for", name, c.Identities[name])
+		}
+		names[digestForm(name)] = list
+	}
+	return names, nil
+}
+
+// digestForm brings a digest into the form in which it is compared.
+func digestForm(name string) string {
+	digits, ok := strings.CutPrefix(name, digestPrefix)
+	if !ok {
+		return name
+	}
+	return digestPrefix + strings.ToLower(strings.ReplaceAll(digits, ":", ""))
+}
+
+// openSecrets reads the files of TLS; nil if no address needs them.
+func (c *Config) openSecrets() (*secrets, *keypair.Pair, error) {
+	if !c.secure() {
+		return nil, nil, nil
+	}
+	pair, err := keypair.Open(keypair.Files{Certificate: c.Certificate, Key: c.Key, Authority: c.Authority}, time.Now)
+	if err != nil {
+		return nil, nil, fmt.Errorf("southbound: %w", err)
+	}
+	names, err := c.certified()
+	if err != nil {
+		return nil, nil, err
+	}
+	return newSecrets(pair.Server(), names), pair, nil
+}
+
+// loopback reports whether a host, a name or an address, is this machine.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && a.Unmap().IsLoopback()
+}

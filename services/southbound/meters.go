@@ -1,0 +1,62 @@
+package southbound
+
+import (
+	"context"
+	"sort"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// readMeters answers api.ReadMeters: the meters of a switch with their counters.
+func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.ReadMetersResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadMetersResponse{}
+	if s.version == openflow.V10 {
+		return resp, nil // has no meters
+	}
+	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll})
+	if err != nil {
+		return nil, err
+	}
+	var meters []flow.Meter
+	for _, b := range bodies {
+		if meters, err = s.version.DecodeMeterConfig(b, meters); err != nil {
+			return nil, garbled(s, err)
+		}
+	}
+	if len(meters) == 0 {
+		return resp, nil
+	}
+	if bodies, err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeter, Meter: flow.MeterAll}); err != nil {
+		return nil, err
+	}
+	var stats []openflow.MeterStats
+	for _, b := range bodies {
+		if stats, err = s.version.DecodeMeterStats(b, stats); err != nil {
+			return nil, garbled(s, err)
+		}
+	}
+	of := make(map[uint32]*openflow.MeterStats, len(stats))
+	for i := range stats {
+		of[stats[i].ID] = &stats[i]
+	}
+	for i := range meters {
+		m := api.NewMeter(s.dpid, &meters[i])
+		if st := of[m.Id]; st != nil {
+			m.Flows, m.Packets, m.Bytes = st.Flows, st.Packets, st.Bytes
+			for k, c := range st.Bands {
+				if k < len(m.Bands) {
+					m.Bands[k].Packets, m.Bands[k].Bytes = c.Packets, c.Bytes
+				}
+			}
+		}
+		resp.Meters = append(resp.Meters, m)
+	}
+	sort.Slice(resp.Meters, func(i, j int) bool { return resp.Meters[i].Id < resp.Meters[j].Id })
+	return resp, nil
+}

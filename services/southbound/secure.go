@@ -1,0 +1,165 @@
+package southbound
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"weft/flow"
+)
+
+// switchIdentity is what the URI in a switch's certificate begins with; its
+// datapath id in hexadecimal digits follows.
+const switchIdentity = "weft://switch/"
+
+// insecure is why a connection with TLS did not become a switch.
+type insecure string
+
+const (
+	noCertificate  insecure = "no_certificate"
+	unknownCA      insecure = "unknown_authority"
+	expired        insecure = "expired"
+	wrongSwitch    insecure = "wrong_switch"
+	failedInSecret insecure = "tls"
+)
+
+func insecurities() []insecure {
+	return []insecure{noCertificate, unknownCA, expired, wrongSwitch, failedInSecret}
+}
+
+// secured is the side of a connection that speaks TLS.
+type secured struct {
+	*tls.Conn
+	under *records
+}
+
+// Close closes the connection under TLS: a farewell of TLS's would wait for a
+// peer that does not read.
+func (s *secured) Close() error { return s.under.Close() }
+
+// secrets makes connections secure and knows what their certificates prove.
+type secrets struct {
+	server *tls.Config
+	names  map[string]switchList // switches by the certificate's name or digest, besides what it says itself
+	spaces recordSpaces
+	refuse map[insecure]*atomic.Uint64
+}
+
+func newSecrets(server *tls.Config, names map[string]switchList) *secrets {
+	s := &secrets{server: server, names: names, refuse: map[insecure]*atomic.Uint64{}}
+	for _, why := range insecurities() {
+		s.refuse[why] = &atomic.Uint64{}
+	}
+	return s
+}
+
+// plain reports whether a connection is to be used as it is.
+func (s *secrets) plain() bool { return s == nil }
+
+// wrap returns the connection with TLS; nothing is said yet.
+func (s *secrets) wrap(conn net.Conn) *secured {
+	under := newRecords(conn, &s.spaces)
+	return &secured{tls.Server(under, s.server), under}
+}
+
+// handshake agrees on keys and sees the switch's certificate. The error says
+// what the switch lacks.
+func (s *secrets) handshake(conn *secured) error {
+	err := conn.HandshakeContext(context.Background()) // the session's deadline bounds it
+	if err == nil {
+		return nil
+	}
+	why, text := explainTLS(err)
+	s.refuse[why].Add(1)
+	return fmt.Errorf("TLS: %s", text)
+}
+
+// explainTLS says in words of OpenFlow's what a handshake failed of.
+func explainTLS(err error) (insecure, string) {
+	var invalid x509.CertificateInvalidError
+	var unknown x509.UnknownAuthorityError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		c := invalid.Cert
+		return expired, fmt.Sprintf("the certificate of %q is valid from %s until %s only, or the clock here is wrong; renew it with weft certs renew", c.Subject.CommonName, c.NotBefore.UTC().Format(time.DateTime), c.NotAfter.UTC().Format(time.DateTime))
+	case errors.As(err, &unknown):
+		name := "?"
+		if unknown.Cert != nil {
+			name = unknown.Cert.Subject.CommonName + ", issued by " + unknown.Cert.Issuer.CommonName
+		}
+		return unknownCA, fmt.Sprintf("the certificate (of %s) is of another authority than southbound.authority; issue one with weft certs switch, and ovs-vsctl set-ssl", name)
+	case errors.As(err, &invalid):
+		return unknownCA, fmt.Sprintf("the certificate does not hold: %v", err)
+	case strings.Contains(err.Error(), "didn't provide a certificate"):
+		return noCertificate, "the switch shows no certificate; issue one with weft certs switch, and ovs-vsctl set-ssl"
+	case errors.As(err, &record):
+		return failedInSecret, "the peer does not speak TLS; set-controller wants ssl:HOST:PORT here"
+	case errors.As(err, &alert):
+		return failedInSecret, fmt.Sprintf("the switch refuses this controller (%v); is its CA certificate that of southbound.certificate?", err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return failedInSecret, "the switch did not finish the handshake within southbound.handshake_timeout"
+	case errors.Is(err, io.EOF):
+		return failedInSecret, "the peer hung up within the handshake"
+	}
+	return failedInSecret, err.Error()
+}
+
+// proves reports whether a connection's certificate is that of a switch.
+func (s *secrets) proves(conn *secured, sw dpid) error {
+	leaf := conn.ConnectionState().PeerCertificates[0] // required, and verified
+	has, err := s.switchesOf(leaf)
+	if err == nil && has.has(sw) {
+		return nil
+	}
+	s.refuse[wrongSwitch].Add(1)
+	name := leaf.Subject.CommonName
+	switch {
+	case err != nil:
+		return fmt.Errorf("the certificate of %q: %w", name, err)
+	case len(has.spans) == 0:
+		return fmt.Errorf("switch %v: the certificate of %q is not that of a switch; issue one with weft certs switch %v, or name it in southbound.identities", sw, name, sw)
+	}
+	return fmt.Errorf("switch %v: the certificate of %q is for switch %s; give every switch its own (weft certs switch %v), and every bridge its own other-config:datapath-id", sw, name, has.text, sw)
+}
+
+// switchesOf returns the switches that a certificate is for: those of its URIs,
+// and those that the configuration gives its common name or its digest.
+func (s *secrets) switchesOf(leaf *x509.Certificate) (list switchList, err error) {
+	var text []string
+	for _, u := range leaf.URIs {
+		digits, ok := strings.CutPrefix(u.String(), switchIdentity)
+		if !ok {
+			continue
+		}
+		sw, err := flow.ParseDPID(digits)
+		if err != nil {
+			return list, fmt.Errorf("%s: %w", u, err)
+		}
+		list.spans = append(list.spans, span{sw, sw})
+		text = append(text, sw.String())
+	}
+	digest := sha256.Sum256(leaf.Raw)
+	for _, name := range []string{leaf.Subject.CommonName, digestPrefix + hex.EncodeToString(digest[:])} {
+		if more, ok := s.names[name]; ok {
+			list.spans = append(list.spans, more.spans...)
+			text = append(text, more.text)
+		}
+	}
+	list.text = strings.Join(text, ", ")
+	return list, nil
+}
+
+// digestPrefix marks, in the configuration, the SHA-256 of a certificate.
+const digestPrefix = "sha256:"

@@ -1,0 +1,265 @@
+package weft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Standing keeps the entries that a service wants on switches whatever the
+// traffic: it declares them when a switch connects, when they change, and when
+// flowrules has started anew, and again at growing intervals until the switch
+// has confirmed them.
+type Standing struct {
+	env   *Env
+	owner string
+	want  func(*api.Switch) *api.SetStandingRequest
+	slots chan struct{} // how many switches are seen to at once
+
+	mu       sync.Mutex // guards the following
+	ctx      context.Context
+	switches map[flow.DPID]*standing
+	moved    chan struct{} // closed and replaced when something is done
+	work     sync.WaitGroup
+}
+
+// standing is what is known of one connected switch.
+type standing struct {
+	info   *api.Switch
+	asked  uint64 // counts the reasons to declare
+	tried  uint64 // up to which of them the switch has answered
+	busy   bool   // a goroutine sees to it
+	again  chan struct{}
+	cancel context.CancelFunc // nil while nobody sees to it
+	err    error              // of the last try
+}
+
+// The times between tries.
+const (
+	standingFirst = 250 * time.Millisecond
+	standingLast  = 15 * time.Second
+	standingSlots = 32
+)
+
+// KeepStanding returns a keeper of an owner's entries. The service's Spec calls
+// flowrules.SetStanding; its handlers of SwitchChanged and of FlowsObserved hand
+// their events on, and Run does the work. want returns the whole set for a
+// switch, nil for none; it is called for several switches at once. Dpid and
+// Owner of the request are filled in.
+func KeepStanding(env *Env, owner flow.Owner, want func(*api.Switch) *api.SetStandingRequest) *Standing {
+	return &Standing{env: env, owner: owner.String(), want: want, slots: make(chan struct{}, standingSlots),
+		switches: map[flow.DPID]*standing{}, moved: make(chan struct{})}
+}
+
+// SwitchChanged takes the event: a switch that has connected is declared its
+// entries, one that has gone is forgotten.
+func (k *Standing) SwitchChanged(ev *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.switches[sw]
+	if !ev.Switch.Connected {
+		if s != nil {
+			if s.cancel != nil {
+				s.cancel()
+			}
+			delete(k.switches, sw)
+			k.announce()
+		}
+		return
+	}
+	if s == nil {
+		s = &standing{again: make(chan struct{}, 1)}
+		k.switches[sw] = s
+	}
+	s.info = proto.CloneOf(ev.Switch)
+	k.ask(s)
+}
+
+// FlowsObserved takes the event: flowrules, which may have started anew, has
+// read a switch and asks for the set of the owner.
+func (k *Standing) FlowsObserved(ev *api.FlowsObserved) {
+	if sw, err := flow.ParseDPID(ev.GetDpid()); err == nil && ev.Owner == k.owner {
+		k.Changed(sw)
+	}
+}
+
+// Changed has the entries of some switches, or of all if none is named,
+// computed and declared again.
+func (k *Standing) Changed(switches ...flow.DPID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(switches) == 0 {
+		for _, s := range k.switches {
+			k.ask(s)
+		}
+	}
+	for _, sw := range switches {
+		if s := k.switches[sw]; s != nil {
+			k.ask(s)
+		}
+	}
+}
+
+// ask has a switch seen to. It is called with mu held.
+func (k *Standing) ask(s *standing) {
+	s.asked++
+	select {
+	case s.again <- struct{}{}:
+	default:
+	}
+	if k.ctx != nil && !s.busy {
+		k.see(s)
+	}
+}
+
+// see starts a goroutine for a switch. It is called with mu held.
+func (k *Standing) see(s *standing) {
+	ctx, cancel := context.WithCancel(k.ctx)
+	s.busy, s.cancel = true, cancel
+	k.work.Go(func() { defer cancel(); k.keep(ctx, s) })
+}
+
+// announce tells those who wait that something is done. It is called with mu held.
+func (k *Standing) announce() {
+	close(k.moved)
+	k.moved = make(chan struct{})
+}
+
+// Run declares what there is to declare until ctx ends.
+func (k *Standing) Run(ctx context.Context) {
+	k.mu.Lock()
+	k.ctx = ctx
+	for _, s := range k.switches {
+		if s.asked > s.tried && !s.busy {
+			k.see(s)
+		}
+	}
+	k.mu.Unlock()
+	<-ctx.Done()
+	k.work.Wait()
+}
+
+// keep declares the entries of one switch until it has confirmed them and
+// nothing has changed since.
+func (k *Standing) keep(ctx context.Context, s *standing) {
+	for pause := standingFirst; ; pause = min(2*pause, standingLast) {
+		select {
+		case <-s.again:
+		default:
+		}
+		k.mu.Lock()
+		asked, info := s.asked, s.info
+		k.mu.Unlock()
+		err := k.declare(ctx, info)
+		k.mu.Lock()
+		if ctx.Err() != nil {
+			k.mu.Unlock()
+			return
+		}
+		s.tried, s.err = asked, err
+		k.announce()
+		if err == nil && s.asked == asked {
+			s.busy, s.cancel = false, nil
+			k.mu.Unlock()
+			return
+		}
+		k.mu.Unlock()
+		if err == nil {
+			pause = standingFirst / 2
+			continue
+		}
+		k.env.Log.Warn("standing entries not confirmed", "dpid", info.Dpid, "error", err, "retry_in", pause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.again:
+			pause = standingFirst / 2
+		case <-time.After(pause):
+		}
+	}
+}
+
+// declare hands over the whole set of a switch once.
+func (k *Standing) declare(ctx context.Context, info *api.Switch) error {
+	select {
+	case k.slots <- struct{}{}:
+		defer func() { <-k.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	req := k.want(info)
+	if req == nil {
+		req = &api.SetStandingRequest{}
+	}
+	req.Dpid, req.Owner = info.Dpid, k.owner
+	resp, err := Call(ctx, k.env, api.SetStanding, req)
+	if err != nil {
+		return err
+	}
+	if n := len(resp.Failed); n > 0 {
+		return fmt.Errorf("%d of %d entries: %s", n, len(req.Flows), resp.Failed[0].Reason)
+	}
+	return nil
+}
+
+// Status returns how a switch stands: away, syncing, in_sync, or failing with
+// the reason, which is tried again.
+func (k *Standing) Status(sw flow.DPID) (state string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch s := k.switches[sw]; {
+	case s == nil:
+		return "away", nil
+	case s.err != nil:
+		return "failing", s.err
+	case s.tried < s.asked:
+		return "syncing", nil
+	}
+	return "in_sync", nil
+}
+
+// Settle waits until every connected switch has confirmed what had been asked
+// for when it was called, or has failed to, or is gone; it returns what failed.
+func (k *Standing) Settle(ctx context.Context) error {
+	k.mu.Lock()
+	due := make(map[*standing]uint64, len(k.switches))
+	for _, s := range k.switches {
+		due[s] = s.asked
+	}
+	for {
+		var errs []error
+		waiting := false
+		for _, s := range k.switches {
+			n, there := due[s]
+			switch {
+			case !there:
+			case s.tried < n:
+				waiting = true
+			case s.err != nil:
+				errs = append(errs, fmt.Errorf("switch %s: %w", s.info.Dpid, s.err))
+			}
+		}
+		moved := k.moved
+		k.mu.Unlock()
+		if !waiting {
+			return errors.Join(errs...)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-moved:
+		}
+		k.mu.Lock()
+	}
+}

@@ -1346,7 +1346,7 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\"\x14\n" +
+	"apps.proto\x1a\fconfig.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"t\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
@@ -1450,12 +1450,16 @@ const file_gateway_proto_rawDesc = "" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x17\n" +
 	"\atook_us\x18\t \x01(\x04R\x06tookUs\"C\n" +
 	"\x11ListAuditResponse\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\x8e\x04\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xb2\x06\n" +
 	"\aGateway\x121\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\x12H\n" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\x121\n" +
 	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\x12B\n" +
-	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\x12:\n" +
+	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\x12>\n" +
+	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\x12H\n" +
+	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\x12H\n" +
+	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\x12N\n" +
+	"\x0eRollbackConfig\x12\x1e.weft.v1.RollbackConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\x12:\n" +
 	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\x12E\n" +
 	"\n" +
 	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\x12H\n" +
@@ -1477,28 +1481,35 @@ func file_gateway_proto_rawDescGZIP() []byte {
 
 var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_gateway_proto_goTypes = []any{
-	(*ListWorkersRequest)(nil),  // 0: weft.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil), // 1: weft.v1.ListWorkersResponse
-	(*Worker)(nil),              // 2: weft.v1.Worker
-	(*WorkerService)(nil),       // 3: weft.v1.WorkerService
-	(*GetPlanRequest)(nil),      // 4: weft.v1.GetPlanRequest
-	(*Plan)(nil),                // 5: weft.v1.Plan
-	(*ApplyPlanRequest)(nil),    // 6: weft.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),   // 7: weft.v1.ApplyPlanResponse
-	(*GetInfoRequest)(nil),      // 8: weft.v1.GetInfoRequest
-	(*Info)(nil),                // 9: weft.v1.Info
-	(*ServiceInfo)(nil),         // 10: weft.v1.ServiceInfo
-	(*CreateTokenRequest)(nil),  // 11: weft.v1.CreateTokenRequest
-	(*Token)(nil),               // 12: weft.v1.Token
-	(*ListTokensRequest)(nil),   // 13: weft.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),  // 14: weft.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),  // 15: weft.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil), // 16: weft.v1.RevokeTokenResponse
-	(*ListAuditRequest)(nil),    // 17: weft.v1.ListAuditRequest
-	(*AuditRecord)(nil),         // 18: weft.v1.AuditRecord
-	(*ListAuditResponse)(nil),   // 19: weft.v1.ListAuditResponse
-	nil,                         // 20: weft.v1.Worker.AddressesEntry
-	(*App)(nil),                 // 21: weft.v1.App
+	(*ListWorkersRequest)(nil),    // 0: weft.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),   // 1: weft.v1.ListWorkersResponse
+	(*Worker)(nil),                // 2: weft.v1.Worker
+	(*WorkerService)(nil),         // 3: weft.v1.WorkerService
+	(*GetPlanRequest)(nil),        // 4: weft.v1.GetPlanRequest
+	(*Plan)(nil),                  // 5: weft.v1.Plan
+	(*ApplyPlanRequest)(nil),      // 6: weft.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),     // 7: weft.v1.ApplyPlanResponse
+	(*GetInfoRequest)(nil),        // 8: weft.v1.GetInfoRequest
+	(*Info)(nil),                  // 9: weft.v1.Info
+	(*ServiceInfo)(nil),           // 10: weft.v1.ServiceInfo
+	(*CreateTokenRequest)(nil),    // 11: weft.v1.CreateTokenRequest
+	(*Token)(nil),                 // 12: weft.v1.Token
+	(*ListTokensRequest)(nil),     // 13: weft.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),    // 14: weft.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),    // 15: weft.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),   // 16: weft.v1.RevokeTokenResponse
+	(*ListAuditRequest)(nil),      // 17: weft.v1.ListAuditRequest
+	(*AuditRecord)(nil),           // 18: weft.v1.AuditRecord
+	(*ListAuditResponse)(nil),     // 19: weft.v1.ListAuditResponse
+	nil,                           // 20: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                   // 21: weft.v1.App
+	(*GetConfigRequest)(nil),      // 22: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 23: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 24: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 25: weft.v1.RollbackConfigRequest
+	(*Configuration)(nil),         // 26: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 27: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 28: weft.v1.ListConfigsResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -1512,20 +1523,28 @@ var file_gateway_proto_depIdxs = []int32{
 	0,  // 8: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
 	4,  // 9: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
 	6,  // 10: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	11, // 11: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	13, // 12: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	15, // 13: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	17, // 14: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	9,  // 15: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 16: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	5,  // 17: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	7,  // 18: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	12, // 19: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	14, // 20: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	16, // 21: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	19, // 22: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	15, // [15:23] is the sub-list for method output_type
-	7,  // [7:15] is the sub-list for method input_type
+	22, // 11: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	23, // 12: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	24, // 13: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	25, // 14: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	11, // 15: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	13, // 16: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	15, // 17: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	17, // 18: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	9,  // 19: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	1,  // 20: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	5,  // 21: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	7,  // 22: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	26, // 23: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	27, // 24: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	28, // 25: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	27, // 26: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	12, // 27: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	14, // 28: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	16, // 29: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	19, // 30: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	19, // [19:31] is the sub-list for method output_type
+	7,  // [7:19] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
 	7,  // [7:7] is the sub-list for extension extendee
 	0,  // [0:7] is the sub-list for field type_name
@@ -1537,6 +1556,7 @@ func file_gateway_proto_init() {
 		return
 	}
 	file_apps_proto_init()
+	file_config_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -19,14 +19,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Gateway_GetInfo_FullMethodName     = "/weft.v1.Gateway/GetInfo"
-	Gateway_ListWorkers_FullMethodName = "/weft.v1.Gateway/ListWorkers"
-	Gateway_GetPlan_FullMethodName     = "/weft.v1.Gateway/GetPlan"
-	Gateway_ApplyPlan_FullMethodName   = "/weft.v1.Gateway/ApplyPlan"
-	Gateway_CreateToken_FullMethodName = "/weft.v1.Gateway/CreateToken"
-	Gateway_ListTokens_FullMethodName  = "/weft.v1.Gateway/ListTokens"
-	Gateway_RevokeToken_FullMethodName = "/weft.v1.Gateway/RevokeToken"
-	Gateway_ListAudit_FullMethodName   = "/weft.v1.Gateway/ListAudit"
+	Gateway_GetInfo_FullMethodName        = "/weft.v1.Gateway/GetInfo"
+	Gateway_ListWorkers_FullMethodName    = "/weft.v1.Gateway/ListWorkers"
+	Gateway_GetPlan_FullMethodName        = "/weft.v1.Gateway/GetPlan"
+	Gateway_ApplyPlan_FullMethodName      = "/weft.v1.Gateway/ApplyPlan"
+	Gateway_GetConfig_FullMethodName      = "/weft.v1.Gateway/GetConfig"
+	Gateway_ApplyConfig_FullMethodName    = "/weft.v1.Gateway/ApplyConfig"
+	Gateway_ListConfigs_FullMethodName    = "/weft.v1.Gateway/ListConfigs"
+	Gateway_RollbackConfig_FullMethodName = "/weft.v1.Gateway/RollbackConfig"
+	Gateway_CreateToken_FullMethodName    = "/weft.v1.Gateway/CreateToken"
+	Gateway_ListTokens_FullMethodName     = "/weft.v1.Gateway/ListTokens"
+	Gateway_RevokeToken_FullMethodName    = "/weft.v1.Gateway/RevokeToken"
+	Gateway_ListAudit_FullMethodName      = "/weft.v1.Gateway/ListAudit"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -43,6 +47,16 @@ type GatewayClient interface {
 	GetPlan(ctx context.Context, in *GetPlanRequest, opts ...grpc.CallOption) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan(ctx context.Context, in *ApplyPlanRequest, opts ...grpc.CallOption) (*ApplyPlanResponse, error)
+	// The configuration in force, or one of the history.
+	GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*Configuration, error)
+	// Brings another configuration into force as a difference, or says what that
+	// would change. If services do not come up with it, the former one is put
+	// back, and the error says why.
+	ApplyConfig(ctx context.Context, in *ApplyConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error)
+	// The configurations that are remembered.
+	ListConfigs(ctx context.Context, in *ListConfigsRequest, opts ...grpc.CallOption) (*ListConfigsResponse, error)
+	// Applies a configuration of the history anew.
+	RollbackConfig(ctx context.Context, in *RollbackConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error)
 	// Lets in a client by a token of a name, with a role.
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*Token, error)
 	// The tokens that there are; what they are, nobody can tell.
@@ -95,6 +109,46 @@ func (c *gatewayClient) ApplyPlan(ctx context.Context, in *ApplyPlanRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ApplyPlanResponse)
 	err := c.cc.Invoke(ctx, Gateway_ApplyPlan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*Configuration, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Configuration)
+	err := c.cc.Invoke(ctx, Gateway_GetConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ApplyConfig(ctx context.Context, in *ApplyConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyConfigResponse)
+	err := c.cc.Invoke(ctx, Gateway_ApplyConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ListConfigs(ctx context.Context, in *ListConfigsRequest, opts ...grpc.CallOption) (*ListConfigsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListConfigsResponse)
+	err := c.cc.Invoke(ctx, Gateway_ListConfigs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) RollbackConfig(ctx context.Context, in *RollbackConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyConfigResponse)
+	err := c.cc.Invoke(ctx, Gateway_RollbackConfig_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +209,16 @@ type GatewayServer interface {
 	GetPlan(context.Context, *GetPlanRequest) (*Plan, error)
 	// Brings another plan into force, or says what that would change.
 	ApplyPlan(context.Context, *ApplyPlanRequest) (*ApplyPlanResponse, error)
+	// The configuration in force, or one of the history.
+	GetConfig(context.Context, *GetConfigRequest) (*Configuration, error)
+	// Brings another configuration into force as a difference, or says what that
+	// would change. If services do not come up with it, the former one is put
+	// back, and the error says why.
+	ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error)
+	// The configurations that are remembered.
+	ListConfigs(context.Context, *ListConfigsRequest) (*ListConfigsResponse, error)
+	// Applies a configuration of the history anew.
+	RollbackConfig(context.Context, *RollbackConfigRequest) (*ApplyConfigResponse, error)
 	// Lets in a client by a token of a name, with a role.
 	CreateToken(context.Context, *CreateTokenRequest) (*Token, error)
 	// The tokens that there are; what they are, nobody can tell.
@@ -184,6 +248,18 @@ func (UnimplementedGatewayServer) GetPlan(context.Context, *GetPlanRequest) (*Pl
 }
 func (UnimplementedGatewayServer) ApplyPlan(context.Context, *ApplyPlanRequest) (*ApplyPlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ApplyPlan not implemented")
+}
+func (UnimplementedGatewayServer) GetConfig(context.Context, *GetConfigRequest) (*Configuration, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetConfig not implemented")
+}
+func (UnimplementedGatewayServer) ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApplyConfig not implemented")
+}
+func (UnimplementedGatewayServer) ListConfigs(context.Context, *ListConfigsRequest) (*ListConfigsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListConfigs not implemented")
+}
+func (UnimplementedGatewayServer) RollbackConfig(context.Context, *RollbackConfigRequest) (*ApplyConfigResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RollbackConfig not implemented")
 }
 func (UnimplementedGatewayServer) CreateToken(context.Context, *CreateTokenRequest) (*Token, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateToken not implemented")
@@ -290,6 +366,78 @@ func _Gateway_ApplyPlan_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_GetConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).GetConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_GetConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).GetConfig(ctx, req.(*GetConfigRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ApplyConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApplyConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ApplyConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ApplyConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ApplyConfig(ctx, req.(*ApplyConfigRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ListConfigs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListConfigsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ListConfigs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ListConfigs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ListConfigs(ctx, req.(*ListConfigsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_RollbackConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).RollbackConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_RollbackConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).RollbackConfig(ctx, req.(*RollbackConfigRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Gateway_CreateToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CreateTokenRequest)
 	if err := dec(in); err != nil {
@@ -384,6 +532,22 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ApplyPlan",
 			Handler:    _Gateway_ApplyPlan_Handler,
+		},
+		{
+			MethodName: "GetConfig",
+			Handler:    _Gateway_GetConfig_Handler,
+		},
+		{
+			MethodName: "ApplyConfig",
+			Handler:    _Gateway_ApplyConfig_Handler,
+		},
+		{
+			MethodName: "ListConfigs",
+			Handler:    _Gateway_ListConfigs_Handler,
+		},
+		{
+			MethodName: "RollbackConfig",
+			Handler:    _Gateway_RollbackConfig_Handler,
 		},
 		{
 			MethodName: "CreateToken",

@@ -106,6 +106,11 @@ var (
 	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
 	GetPlan     = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
 	ApplyPlan   = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
+
+	GetConfig      = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
+	ApplyConfig    = Method[ApplyConfigRequest, ApplyConfigResponse]{"gateway.ApplyConfig"}
+	ListConfigs    = Method[ListConfigsRequest, ListConfigsResponse]{"gateway.ListConfigs"}
+	RollbackConfig = Method[RollbackConfigRequest, ApplyConfigResponse]{"gateway.RollbackConfig"}
 )
 
 // The events. Each subject has one publisher: the service of its prefix.

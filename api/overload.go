@@ -10,7 +10,7 @@ var ListLimits = Method[ListLimitsRequest, ListLimitsResponse]{"southbound.ListL
 var FloodChangedEvent = Subject[FloodChanged]{
 	Name: "southbound.FloodChanged",
 	Key: func(e *FloodChanged) string {
-		return fmt.Sprintf("%s/%d/%s", e.GetLimit().GetDpid(), e.GetLimit().GetPort(), e.GetLimit().GetClass())
+		return fmt.Sprintf("%s/%d", e.GetLimit().GetDpid(), e.GetLimit().GetPort())
 	},
 	Gone: func(e *FloodChanged) bool { return e.GetEnded() },
 }

@@ -266,6 +266,22 @@ func (c *Configs) Choose(ctx context.Context, g Given) (*Chosen, error) {
 	return given, nil
 }
 
+// GivenBy returns the configuration that a plan gives.
+func GivenBy(p *plan.Plan) Given {
+	return Given{Sections: p.Config, Source: "plan " + p.Name, Named: len(p.Config) > 0}
+}
+
+// Kept reports whether another configuration counts than the one that was given.
+func (c *Chosen) Kept() bool { return !c.fresh }
+
+// In returns a plan with the configuration.
+func (c *Chosen) In(p *plan.Plan) *plan.Plan {
+	if c.fresh {
+		return p
+	}
+	return p.WithConfig(c.Sections)
+}
+
 // Start records what a controller has been started with, once it runs. A
 // configuration that was on trial when it ended is dropped.
 func (c *Configs) Start(ctx context.Context, chosen *Chosen, now time.Time) error {
@@ -275,7 +291,7 @@ func (c *Configs) Start(ctx context.Context, chosen *Chosen, now time.Time) erro
 	}
 	if s.Trial != 0 {
 		if r, err := c.Get(ctx, s.Trial); err == nil && r != nil {
-			r.State, r.Error = ConfigDropped, "the controller was started again before it was known to be good"
+			r.State, r.Error = ConfigDropped, "the controller was started again, or another plan applied, before it was known to be good"
 			if err := c.put(ctx, r); err != nil {
 				return err
 			}

@@ -155,6 +155,32 @@ func (d *Directory) Put(ctx context.Context, c *Current, revision uint64) error 
 	return err
 }
 
+// Take brings a plan into force whose only process is the caller, who holds the
+// store by itself: all other processes have ended.
+func (d *Directory) Take(ctx context.Context, p *plan.Plan, specs []weft.Spec) error {
+	old, revision, err := d.Current(ctx)
+	if err != nil && revision == 0 {
+		return err
+	}
+	entries, err := d.Entries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := d.Remove(ctx, e.Process); err != nil {
+			return err
+		}
+	}
+	next, err := Succeed(nil, p, specs)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		next.Generation = old.Generation + 1
+	}
+	return d.Put(ctx, next, revision)
+}
+
 // Entries returns the processes, by name.
 func (d *Directory) Entries(ctx context.Context) ([]*Entry, error) {
 	var list []*Entry

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"weft"
+	"weft/plan"
 )
 
 // maxFile is the largest configuration file, in octets.
@@ -26,6 +27,8 @@ type File struct {
 	Services []string // empty: all
 	Pipeline []string // empty: the default
 	Settings *Settings
+	Text     string         // of the file
+	Document *plan.Document // that it is
 
 	lines map[string]int // of the keys, and of names in lists as key.name
 }
@@ -44,7 +47,10 @@ func LoadConfig(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	f := &File{Path: path, Settings: &Settings{}, lines: map[string]int{}}
+	f := &File{Path: path, Settings: &Settings{}, Text: string(text), lines: map[string]int{}}
+	if f.Document, err = plan.ParseConfig(path, text); err != nil { // which bounds what the parser is given
+		return nil, err
+	}
 	body, err := parse(path, text)
 	if err != nil || body == nil {
 		return f, err

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"encoding"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -80,7 +79,7 @@ func (c *change) unknown(name string, n ast.Node, t reflect.Type) (errs []error)
 			case ok:
 				errs = append(errs, c.unknown(name+"."+key, entry.Value, field.Type)...)
 			case isStruct:
-				errs = append(errs, fmt.Errorf("%s: unknown key %s.%s; allowed: %s", c.place(entry.Key), name, key, allowed(keys)))
+				errs = append(errs, fmt.Errorf("%s: unknown key %s.%s; allowed: %s%s", c.place(entry.Key), name, key, allowed(keys), meantKey(key, keys)))
 			case t.Kind() == reflect.Map:
 				errs = append(errs, c.unknown(name+"."+key, entry.Value, t.Elem())...)
 			}
@@ -137,50 +136,6 @@ func keyOf(entry *ast.MappingValueNode) string {
 	return strings.TrimSpace(entry.Key.GetToken().Value)
 }
 
-// explain turns an error of the YAML library into one that says where the
-// value is and what is wanted instead.
-func (c *change) explain(name string, t reflect.Type, err error) error {
-	key, at, kind, cause := culprit(name, c.value, t)
-	if cause == nil { // each value by itself is good
-		return fmt.Errorf("%s: %s: %w", c.place(nil), name, err)
-	}
-	if e := yaml.Error(nil); errors.As(cause, &e) || kind == reflect.TypeFor[time.Duration]() {
-		return fmt.Errorf("%s: %s: want %s, not %q", c.place(at), key, wanted(kind), at)
-	}
-	return fmt.Errorf("%s: %s: %w", c.place(at), key, cause)
-}
-
-// culprit finds the innermost value that cannot be read as the type of its
-// key, and why; all nil if there is none.
-func culprit(name string, n ast.Node, t reflect.Type) (string, ast.Node, reflect.Type, error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	keys, isStruct := structKeys(t)
-	list, isList := behind(n).(*ast.SequenceNode)
-	switch mapping := entries(behind(n)); {
-	case mapping != nil && (isStruct || t.Kind() == reflect.Map):
-		for _, entry := range mapping {
-			inner := t
-			if field, ok := keys[keyOf(entry)]; ok {
-				inner = field.Type
-			} else if !isStruct {
-				inner = t.Elem()
-			}
-			if key, at, kind, err := culprit(name+"."+keyOf(entry), entry.Value, inner); err != nil {
-				return key, at, kind, err
-			}
-		}
-	case isList && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
-		for i, v := range list.Values {
-			if key, at, kind, err := culprit(fmt.Sprintf("%s[%d]", name, i), v, t.Elem()); err != nil {
-				return key, at, kind, err
-			}
-		}
-	}
-	return name, n, t, yaml.NodeToValue(n, reflect.New(t).Interface(), yaml.Strict())
-}
-
 // wanted describes the values of a type as somebody would write them.
 func wanted(t reflect.Type) string {
 	switch {
@@ -209,29 +164,6 @@ func wanted(t reflect.Type) string {
 		return wanted(t.Elem())
 	}
 	return "a " + t.String()
-}
-
-// blame adds to a mistake that Validate found where the key that it begins
-// with is written, as far as that can be told.
-func blame(service string, changes []change, err error) error {
-	key, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), service+": "), " ")
-	key = strings.TrimSuffix(key, ":")
-	for _, c := range slices.Backward(changes) {
-		n := c.value
-		path := strings.Split(key, ".")
-		if len(c.path) > 0 {
-			if c.path[0] == path[0] {
-				return fmt.Errorf("%s: service %s: %w", c.source, service, err)
-			}
-			continue
-		}
-		for _, entry := range entries(n) {
-			if keyOf(entry) == path[0] {
-				return fmt.Errorf("%s: service %s: %w", c.place(entry.Key), service, err)
-			}
-		}
-	}
-	return fmt.Errorf("service %s: %w", service, err)
 }
 
 // deepCopy copies a value with all that it points to; what is not exported is

@@ -179,6 +179,15 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
+	chosen, err := n.configs.Choose(ctx, GivenBy(p))
+	if err != nil {
+		return nil, err
+	}
+	if p = chosen.In(p); chosen.Kept() {
+		if err := CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
+			return nil, api.Errorf(codes.FailedPrecondition, "the configuration in force, number %d, does not fit this plan; give the plan a config of its own, or apply another configuration first: %w", chosen.Number, err)
+		}
+	}
 	old, revision, err := n.directory.Current(ctx)
 	if err != nil {
 		return nil, err
@@ -199,6 +208,10 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	}
 	if err := n.directory.Put(ctx, next, revision); err != nil {
 		return nil, api.Errorf(codes.Aborted, "%w", err)
+	}
+	n.log.Info("plan is applied", "plan", p.Name, "generation", next.Generation, "configuration", chosen.Why)
+	if err := n.configs.Start(ctx, chosen, n.now()); err != nil {
+		n.log.Warn("the configuration of the plan is not in the history", "error", err)
 	}
 	resp.Generation = next.Generation
 	return resp, nil

@@ -49,6 +49,9 @@ type NodeConfig struct {
 	// Gatherer returns the figures of this process; nil for none.
 	Gatherer prometheus.Gatherer
 	Log      *slog.Logger
+	// Alone says that the process is the whole controller, without a plan that
+	// people know of: for messages.
+	Alone bool
 }
 
 // Override is a change of one key, service.key=value, made on a command line.
@@ -76,6 +79,9 @@ type Node struct {
 	config    NodeConfig
 	worker    *Worker
 	directory *Directory
+	configs   *Configs
+	figuresOf *configFigures
+	trials    sync.WaitGroup // of configurations
 	log       *slog.Logger
 	self      uint64        // incarnation
 	machine   string        // host name
@@ -103,8 +109,9 @@ type Node struct {
 	entry   Entry     // our own
 	since   time.Time // when the current plan came
 
-	left      bool // it takes no part any more
-	successor bool // another run of it is in the directory
+	life      context.Context // lasts until the services have stopped; nil before Run
+	left      bool            // it takes no part any more
+	successor bool            // another run of it is in the directory
 }
 
 // view is who is where now. It is replaced, never written to; next is closed
@@ -141,8 +148,12 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	configs, err := OpenConfigs(ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
 	n := &Node{
-		config: c, directory: d, log: c.Log, self: uint64(time.Now().UnixNano()),
+		config: c, directory: d, configs: configs, log: c.Log, self: uint64(time.Now().UnixNano()),
 		entries: map[string]*Entry{}, peers: map[string]*peer{}, outlets: map[string]*outlet{},
 		changed: make(chan struct{}, 1), withdrawAfter: withdrawLate,
 	}
@@ -156,6 +167,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n.worker = newWorker(Config{Store: c.Store, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
 	n.worker.node = n
+	n.figuresOf = newConfigFigures(n)
 	n.crossing = newCrossing(n)
 	n.facts.n = n
 	n.apps.init(n)
@@ -198,7 +210,11 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // lasts until the services have stopped
+	n.mu.Lock()
+	n.life = life
+	n.mu.Unlock()
 	var work sync.WaitGroup
+	defer n.trials.Wait()
 	defer work.Wait()
 	defer end()
 	settled := make(chan struct{})
@@ -209,6 +225,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.crossing.run(life) })
 	select {
 	case <-settled:
+		work.Go(func() { n.resume(life) })
 		return errors.Join(n.reconcileUntil(ctx, watching), n.leave(life))
 	case err := <-watching:
 		return errors.Join(err, n.leave(life))

@@ -166,6 +166,10 @@ func (w *walk) Flush() {
 	}
 }
 
+// Away returns how many packets of the session are on their way through stages in
+// other processes.
+func (w *walk) Away() int64 { return w.away.Load() }
+
 // Close ends the session.
 func (w *walk) Close() {
 	w.closed.Store(true)

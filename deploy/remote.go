@@ -52,6 +52,9 @@ func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) 
 	for {
 		v := n.view.Load()
 		if v.current != nil && !v.current.plan.Has(owner) {
+			if n.config.Alone {
+				return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", caller, name, owner)
+			}
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", caller, name, owner)
 		}
 		t := n.pick(v, owner)

@@ -72,6 +72,10 @@ func (s *Settings) add(service string, c change) {
 	s.changes[service] = append(s.changes[service], c)
 }
 
+// Check reports settings that do not fit the services that run, or are wrong,
+// each on a line of its own.
+func (s *Settings) Check(specs []weft.Spec) error { return s.check(specs) }
+
 // check reports settings that do not fit the services that run.
 func (s *Settings) check(specs []weft.Spec) error {
 	if s == nil {
@@ -82,7 +86,7 @@ func (s *Settings) check(specs []weft.Spec) error {
 		i := slices.IndexFunc(specs, func(sp weft.Spec) bool { return sp.Name == name })
 		if i < 0 {
 			c := s.changes[name][0]
-			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s", c.place(nil), name, orNone(specNames(specs))))
+			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(nil), name, orNone(specNames(specs)), meant(name, specNames(specs))))
 			continue
 		}
 		_, err := s.configure(&specs[i])
@@ -134,7 +138,7 @@ func (c *change) apply(service string, config reflect.Value) error {
 		}
 		field, ok := keys[key]
 		if !ok {
-			return fmt.Errorf("%s: unknown key %s.%s; allowed: %s", c.source, name, key, allowed(keys))
+			return fmt.Errorf("%s: unknown key %s.%s; allowed: %s%s", c.source, name, key, allowed(keys), meantKey(key, keys))
 		}
 		at, name = at.FieldByIndex(field.Index), name+"."+key
 	}
@@ -152,10 +156,13 @@ func (c *change) apply(service string, config reflect.Value) error {
 		}
 	}
 	if errs := c.unknown(name, c.value, at.Type()); len(errs) > 0 {
-		return errors.Join(errs...)
+		return errors.Join(append(errs, c.unreadable(name, c.value, at.Type())...)...)
 	}
 	if err := yaml.NodeToValue(c.value, at.Addr().Interface(), yaml.Strict()); err != nil {
-		return c.explain(name, at.Type(), err)
+		if errs := c.unreadable(name, c.value, at.Type()); len(errs) > 0 {
+			return errors.Join(errs...)
+		}
+		return fmt.Errorf("%s: %s: %w", c.place(nil), name, err) // each value by itself is good
 	}
 	return nil
 }

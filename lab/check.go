@@ -14,7 +14,7 @@ const (
 	maxMTU    = 9216
 	nameRule  = "letters, digits, '_', '.', '-', at most 63, beginning with a letter or digit"
 	labRule   = "letters, digits, '_', '-', at most 32, beginning with a letter or digit"
-	ctlRule   = "tcp:HOST:PORT, unix:PATH, direct, none"
+	ctlRule   = "tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none"
 	protoRule = "OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13, OpenFlow14, OpenFlow15"
 )
 
@@ -72,7 +72,11 @@ func checkController(a string) error {
 	if path, ok := strings.CutPrefix(a, "unix:"); ok && strings.HasPrefix(path, "/") {
 		return nil
 	}
-	if addr, ok := strings.CutPrefix(a, "tcp:"); ok {
+	addr, ok := strings.CutPrefix(a, "tcp:")
+	if !ok {
+		addr, ok = strings.CutPrefix(a, "ssl:")
+	}
+	if ok {
 		if _, _, err := splitHostPort(addr); err == nil {
 			return nil
 		}

@@ -128,10 +128,11 @@ func openKeeper(ctx context.Context, name string) (_ *keeper, err error) {
 		if s.Topology.Controllers[i] == ControllerDirect {
 			continue
 		}
-		r, err := newRelay(ctx, sock, s.Topology.Controllers[i])
+		l, err := s.listenFor(i, sock)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("listen for switches: %w", err)
 		}
+		r := newRelay(ctx, l, s.Topology.Controllers[i])
 		k.relays = append(k.relays, r)
 	}
 	if k.orders, err = net.Listen("unix", keeperSocket(name)); err != nil {

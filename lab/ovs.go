@@ -120,6 +120,9 @@ func (o ovs) startSwitches(ctx context.Context, s *state) error {
 // whatever the controller's address: their namespace has no addresses.
 func (s *state) transaction() []string {
 	args := []string{"--", "init", "--", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2"}
+	if s.TLS != nil {
+		args = append(args, s.TLS.setSSL()...)
+	}
 	sockets := s.controllerSockets()
 	ports := map[string][]*end{}
 	for i := range s.Wires {
@@ -139,7 +142,7 @@ func (s *state) transaction() []string {
 		for k, sock := range sockets {
 			ref := fmt.Sprintf("@c%d_%d", i, k)
 			refs = append(refs, ref)
-			args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", "unix:"+sock),
+			args = append(args, "--", "--id="+ref, "create", "controller", fmt.Sprintf("target=%q", s.target(k, sock)),
 				"connection_mode=out-of-band", "max_backoff=1000", "inactivity_probe=5000")
 		}
 		if refs != nil {

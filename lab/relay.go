@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -22,16 +21,15 @@ type relay struct {
 	wg       sync.WaitGroup
 }
 
-func newRelay(ctx context.Context, socket, controller string) (*relay, error) {
+func newRelay(ctx context.Context, l net.Listener, controller string) *relay {
 	network, address, _ := strings.Cut(controller, ":")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listen for switches: %w", err)
+	if network+":" == sslPrefix {
+		network = "tcp" // the relay passes on what it cannot read
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &relay{listener: l, network: network, address: address, cancel: cancel}
 	r.wg.Go(func() { r.accept(ctx) })
-	return r, nil
+	return r
 }
 
 func (r *relay) close() {

@@ -25,7 +25,8 @@ type state struct {
 	Ready    bool              `json:"ready"` // Up has finished
 	Topology *Topology         `json:"topology"`
 	Bridges  map[string]string `json:"bridges"` // switch name -> bridge name
-	Wires    []wire            `json:"wires"`   // those of hosts first, in the order of the topology
+	TLS      *TLS              `json:"tls,omitempty"`
+	Wires    []wire            `json:"wires"` // those of hosts first, in the order of the topology
 }
 
 func (s *state) dir() string { return dirOf(s.Name) }

@@ -19,10 +19,13 @@ import (
 type Options struct {
 	// Name of the lab, unique among those that are up; empty: the topology's.
 	Name string
-	// Controllers replaces the topology's, if not empty: tcp:HOST:PORT and
+	// Controllers replaces the topology's, if not empty: tcp:HOST:PORT,
+	// ssl:HOST:PORT (TCP, too; what is in it, switch and controller keep secret) and
 	// unix:PATH are dialled from the namespace Up was called in, ControllerDirect
 	// expects the controller to listen on Lab.ControllerSocket, ControllerNone is none.
 	Controllers []string
+	// TLS is what the switches show a controller that is ssl:HOST:PORT.
+	TLS *TLS
 	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
 	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
 	KeeperCommand []string
@@ -56,6 +59,10 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 		return nil, err
 	}
 	s := newState(t)
+	s.TLS = opt.TLS
+	if err := s.checkTLS(); err != nil {
+		return nil, err
+	}
 	s.Created = time.Now()
 	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
 	if slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
@@ -117,6 +124,11 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	opt.Progress(fmt.Sprintf("making %d hosts and %d links", len(s.Topology.Hosts), len(s.Wires)))
 	if err := createNetns(switchNetns(s.Name), prepareSwitchNetns); err != nil {
 		return err
+	}
+	if s.secure() {
+		if err := withLinks(switchNetns(s.Name), loopbackUp); err != nil {
+			return err
+		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.ovs().startDatabase(gctx) })

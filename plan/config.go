@@ -193,3 +193,20 @@ func Masked(sections []Section) (keys []string) {
 	}
 	return keys
 }
+
+// Sets reports whether a section sets a key, such as probe.interval, or any
+// below it.
+func (s Section) Sets(key string) bool {
+	v, err := s.tree()
+	if err != nil {
+		return false
+	}
+	for _, name := range strings.Split(key, ".") {
+		i := slices.IndexFunc(v.entries, func(e entry) bool { return e.key == name })
+		if i < 0 {
+			return false
+		}
+		v = v.entries[i].value
+	}
+	return true
+}

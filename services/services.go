@@ -12,6 +12,7 @@ import (
 	"weft/services/heartbeat"
 	"weft/services/hosts"
 	"weft/services/paths"
+	"weft/services/qos"
 	"weft/services/southbound"
 	"weft/services/stats"
 )
@@ -28,6 +29,7 @@ func All(p gateway.Process) []weft.Spec {
 		flowrules.Spec(),
 		stats.Spec(),
 		heartbeat.Spec(),
+		qos.Spec(),
 		gateway.Spec(p),
 	}
 }

@@ -51,14 +51,14 @@ type chaos struct {
 	detour *loopDetector
 }
 
-// fault is something that happens, and mends what cannot stay broken. do
+// mishap is something that happens, and mends what cannot stay broken. do
 // returns what it has done, empty if there is nothing that it could do.
-type fault struct {
+type mishap struct {
 	weight int
 	do     func(*chaos) (string, error)
 }
 
-var faults = []fault{
+var mishaps = []mishap{
 	{5, (*chaos).cutLink},
 	{5, (*chaos).mendLink},
 	{2, (*chaos).unplug},
@@ -88,7 +88,7 @@ func TestRandomFaults(t *testing.T) {
 	x.detour = detectLoops(t, x.l)
 	pingAll(t, x.l, false)
 	total := 0
-	for _, f := range faults {
+	for _, f := range mishaps {
 		total += f.weight
 	}
 	var log []string
@@ -96,7 +96,7 @@ func TestRandomFaults(t *testing.T) {
 		did := ""
 		for did == "" {
 			n := x.rng.IntN(total)
-			for _, f := range faults {
+			for _, f := range mishaps {
 				if n -= f.weight; n < 0 {
 					var err error
 					if did, err = f.do(x); err != nil {

@@ -85,6 +85,7 @@ type controller struct {
 	api.ForwardingClient
 	api.FlowrulesClient
 	api.StatsClient
+	api.QosClient
 	api.HeartbeatClient
 	ctx context.Context // of the command's calls
 }
@@ -131,7 +132,7 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 	ctx, cancel := context.WithTimeout(parent, r.timeout)
 	return &controller{
 		api.NewGatewayClient(conn), api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn),
-		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewHeartbeatClient(conn), ctx,
+		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewQosClient(conn), api.NewHeartbeatClient(conn), ctx,
 	}, func() { cancel(); conn.Close() }, nil
 }
 

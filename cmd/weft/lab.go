@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
 func labUpCommand() *cobra.Command {
 	var name, output string
 	var controllers []string
+	var certsDir, certName string
 	cmd := &cobra.Command{
 		Use:   "up TOPOLOGY",
 		Short: "Bring a lab up",
@@ -63,7 +65,8 @@ A topology file, every key but name, a, b and switch being optional:
     - {a: s3, b: s1}`,
 		Example: `  weft lab up demo
   weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
-  weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654`,
+  weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
+  weft certs switch 1 2 3 --together ring && weft lab up ring:3 --controller ssl:127.0.0.1:6653 --certs certs --cert ring`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := labCheckOutput(output); err != nil {
@@ -83,7 +86,7 @@ A topology file, every key but name, a, b and switch being optional:
 			defer progress.stop()
 			start := time.Now()
 			l, err := lab.Up(ctx, topo, lab.Options{
-				Name: name, Controllers: controllers,
+				Name: name, Controllers: controllers, TLS: labTLS(certsDir, certName),
 				KeeperCommand: []string{exe, "lab", "keeper"},
 				Progress:      progress.doing,
 			})
@@ -105,9 +108,21 @@ A topology file, every key but name, a, b and switch being optional:
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the lab's name (default: the topology's)")
 	cmd.Flags().StringArrayVar(&controllers, "controller", nil,
-		"the controller's address: tcp:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+lab.DefaultController+")")
+		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+lab.DefaultController+")")
+	cmd.Flags().StringVar(&certsDir, "certs", "", "directory with the switches' certificate, for controllers with ssl: (weft certs switch DPID... --together NAME)")
+	cmd.Flags().StringVar(&certName, "cert", "lab", "name of the certificate in --certs, for all of the lab's switches")
+	cmd.MarkFlagDirname("certs")
 	labOutputFlag(cmd, &output)
 	return cmd
+}
+
+// labTLS returns the files of a certificate in a directory; nil without one.
+func labTLS(dir, name string) *lab.TLS {
+	if dir == "" {
+		return nil
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	return &lab.TLS{Certificate: file(name + ".crt"), Key: file(name + ".key"), Authority: file("ca.crt")}
 }
 
 type labUpResult struct {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
-	"weft"
 	"weft/bus"
 	"weft/deploy"
 	"weft/services"
@@ -62,7 +59,10 @@ Every service has settings. They come from a file, with a section per service,
 and from --set; weft check FILE checks a file. A file looks like this:
 
   southbound:
-    listen: [tcp:0.0.0.0:6653]
+    listen: [tls:0.0.0.0:6653]
+    certificate: /etc/weft/certs/controller.crt
+    key: /etc/weft/certs/controller.key
+    authority: /etc/weft/certs/ca.crt
   forwarding:
     mode: proactive
     subnets:
@@ -78,7 +78,7 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 		Example: `  weft up
   weft up split
   weft up --config weft.yaml --set forwarding.mode=proactive
-  weft up --listen 0.0.0.0:6653 --listen 0.0.0.0:6633 --http 127.0.0.1:9000
+  weft up --listen 0.0.0.0:6653 --set southbound.plain=true --http 127.0.0.1:9000
   weft up --services southbound,forwarding --set forwarding.mode=learning`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,7 +94,7 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 	f := cmd.Flags()
 	f.StringVar(&o.config, "config", "", "configuration file (YAML)")
 	f.StringSliceVar(&o.services, "services", nil, "run only these services")
-	f.StringArrayVar(&o.listen, "listen", nil, "where switches connect: HOST:PORT, tcp:HOST:PORT or unix:PATH; may be repeated (default tcp:127.0.0.1:6653)")
+	f.StringArrayVar(&o.listen, "listen", nil, "where switches connect: HOST:PORT, tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; may be repeated (default tcp:127.0.0.1:6653)")
 	f.StringVar(&o.http, "http", "", "HOST:PORT of the northbound; adds the gateway to --services (default 127.0.0.1:8181)")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory of the durable state (default /var/lib/weft as root, else ~/.local/state/weft)")
 	f.StringArrayVar(&o.set, "set", nil, "set one key, as service.key=value; may be repeated")
@@ -135,17 +135,19 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var worker *deploy.Worker
-	all := services.All(gateway.Process{
-		Version: build().Version, Started: time.Now(),
-		Pipeline: func() []string { return worker.Pipeline() },
-		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
-	})
-	c, err := o.plan(all, listen)
+	dir, err := dataDirectory(o.dataDir)
 	if err != nil {
 		return err
 	}
-	dir, err := dataDirectory(o.dataDir)
+	var node *deploy.Node
+	all := services.All(gateway.Process{
+		Audit: auditDirectory(dir),
+		Version: build().Version, Started: time.Now(),
+		Pipeline: func() []string { return node.Worker().Pipeline() },
+		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
+		Configs:  &lateNode{&node},
+	})
+	a, err := o.alone(all, listen)
 	if err != nil {
 		return err
 	}
@@ -154,70 +156,18 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 		return err
 	}
 	defer store.Close()
-	c.Store, c.Registry, c.Log = store, metrics, log
-	if worker, err = deploy.New(c); err != nil {
+	if node, err = a.join(ctx, store, metrics, log); err != nil {
 		return err
 	}
 	if !o.quiet {
 		go func() {
-			select {
-			case <-worker.Started():
-				fmt.Fprintln(cmd.OutOrStdout(), readyLine(worker, dir))
-			case <-ctx.Done():
+			if ready(ctx, node) {
+				fmt.Fprintln(cmd.OutOrStdout(), readyLine(node.Worker(), dir))
 			}
 		}()
 	}
-	err = worker.Run(ctx)
+	err = node.Run(ctx)
 	return errors.Join(err, store.Close())
-}
-
-// plan returns what to run: of all services the chosen ones, with the settings
-// of file and flags.
-func (o *upOptions) plan(all []weft.Spec, listen []string) (deploy.Config, error) {
-	c := deploy.Config{Specs: all, Settings: &deploy.Settings{}}
-	if o.config != "" {
-		file, err := deploy.LoadConfig(o.config)
-		if err != nil {
-			return c, err
-		}
-		c.Settings, c.Pipeline = file.Settings, file.Pipeline
-		if c.Specs, err = file.Select(all); err != nil {
-			return c, err
-		}
-	}
-	if len(o.services) > 0 {
-		chosen := slices.Clone(o.services)
-		if o.http != "" {
-			chosen = append(chosen, "gateway")
-		}
-		var names []string
-		for _, s := range all {
-			names = append(names, s.Name)
-		}
-		for _, name := range chosen {
-			if !slices.Contains(names, name) {
-				return c, fmt.Errorf("--services: unknown service %q; allowed: %s", name, strings.Join(names, ", "))
-			}
-		}
-		c.Partial = true
-		c.Specs = slices.DeleteFunc(slices.Clone(all), func(s weft.Spec) bool { return !slices.Contains(chosen, s.Name) })
-	}
-	var set []string
-	if len(listen) > 0 {
-		list, err := json.Marshal(listen)
-		if err != nil {
-			return c, err
-		}
-		set = append(set, "southbound.listen="+string(list))
-	}
-	if o.http != "" {
-		set = append(set, "gateway.listen="+o.http)
-	}
-	var errs []error
-	for _, assignment := range append(set, o.set...) {
-		errs = append(errs, c.Settings.Set(assignment))
-	}
-	return c, errors.Join(errs...)
 }
 
 // listenAddresses brings the values of --listen into the form of the
@@ -228,11 +178,11 @@ func listenAddresses(flags []string) ([]string, error) {
 		network, address, _ := strings.Cut(l, ":")
 		switch {
 		case network == "unix" && address != "":
-		case network == "tcp" && hostPort(address):
+		case (network == "tcp" || network == "tls") && hostPort(address):
 		case network != "tcp" && hostPort(l):
 			l = "tcp:" + l
 		default:
-			return nil, fmt.Errorf("--listen %q; want HOST:PORT, tcp:HOST:PORT or unix:PATH", l)
+			return nil, fmt.Errorf("--listen %q; want HOST:PORT, tcp:HOST:PORT, tls:HOST:PORT or unix:PATH", l)
 		}
 		list = append(list, l)
 	}
@@ -263,6 +213,10 @@ func dataDirectory(dir string) (string, error) {
 	return dir, nil
 }
 
+// auditDirectory returns where, in the directory of the durable state, the audit
+// log of the northbound is.
+func auditDirectory(data string) string { return filepath.Join(data, "audit") }
+
 // readyLine says what runs and where.
 func readyLine(w *deploy.Worker, dir string) string {
 	parts := []string{"weft " + build().Version + " is up"}
@@ -278,6 +232,9 @@ func listening(config any) []string {
 	case *southbound.Config:
 		return []string{"OpenFlow on " + strings.Join(c.Listen, ", ")}
 	case *gateway.Config:
+		if c.Certificate != "" {
+			return []string{"northbound on https://" + c.Listen}
+		}
 		return []string{"northbound on http://" + c.Listen}
 	}
 	return nil

@@ -66,7 +66,7 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) 
 		return err
 	}
 	defer k.store.Close()
-	if err := k.enforce(ctx, p, all); err != nil {
+	if p, err = k.enforce(ctx, p, all); err != nil {
 		return err
 	}
 	return errors.Join(k.run(ctx, func() {
@@ -185,20 +185,37 @@ func freePort(address string) bool {
 	return true
 }
 
-// enforce brings the plan into force, unless it is.
-func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) error {
+// enforce brings the plan into force, unless it is, with the configuration that
+// counts, and returns it.
+func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*plan.Plan, error) {
+	configs, err := deploy.OpenConfigs(ctx, k.store)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := configs.Choose(ctx, deploy.GivenBy(p))
+	if err != nil {
+		return nil, err
+	}
+	if p = chosen.In(p); chosen.Kept() {
+		if err := deploy.CheckPlan(p, all, overrides(k.set)...); err != nil {
+			return nil, fmt.Errorf("%w\nconfiguration %d was applied while the controller ran (%s) and does not fit the plan now; give the plan a config of its own", err, chosen.Number, chosen.Source)
+		}
+	}
+	k.log.Info("configuration in force: " + chosen.Why)
 	old, revision, err := k.directory.Current(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if old != nil && len(plan.Diff(old.InForce(), p)) == 0 {
-		return nil
+	if old == nil || len(plan.Diff(old.InForce(), p)) > 0 {
+		next, err := deploy.Succeed(old, p, all)
+		if err == nil {
+			err = k.directory.Put(ctx, next, revision)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	next, err := deploy.Succeed(old, p, all)
-	if err != nil {
-		return err
-	}
-	return k.directory.Put(ctx, next, revision)
+	return p, configs.Start(ctx, chosen, time.Now())
 }
 
 // run keeps the processes until ctx ends, and then ends them.

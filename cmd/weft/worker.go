@@ -45,6 +45,7 @@ type workerOptions struct {
 	set      []string
 	logLevel string
 	profile  string
+	dataDir  string
 	patience time.Duration
 }
 
@@ -82,6 +83,7 @@ plan is applied, services come and go while it runs. Without certificates
 	f.StringArrayVar(&o.set, "set", nil, "set one key, as service.key=value; may be repeated")
 	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE when the process stops")
+	f.StringVar(&o.dataDir, "data-dir", "", "directory in which the gateway, if it comes to run here, keeps its audit log (default /var/lib/weft as root, else ~/.local/state/weft)")
 	f.DurationVar(&o.patience, "wait", 30*time.Second, "how long to wait for the bus and for a plan")
 	cmd.MarkFlagRequired("process")
 	cmd.MarkFlagRequired("bus")
@@ -192,6 +194,7 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
 		Plans:    plans,
+		Configs:  plans,
 	})
 	var server, client *tls.Config
 	if identity != nil {
@@ -299,6 +302,22 @@ func (l *lateNode) GetPlan(ctx context.Context, r *api.GetPlanRequest) (*api.Pla
 
 func (l *lateNode) ApplyPlan(ctx context.Context, r *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
 	return (*l.node).ApplyPlan(ctx, r)
+}
+
+func (l *lateNode) GetConfig(ctx context.Context, r *api.GetConfigRequest) (*api.Configuration, error) {
+	return (*l.node).GetConfig(ctx, r)
+}
+
+func (l *lateNode) ApplyConfig(ctx context.Context, r *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error) {
+	return (*l.node).ApplyConfig(ctx, r)
+}
+
+func (l *lateNode) ListConfigs(ctx context.Context, r *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
+	return (*l.node).ListConfigs(ctx, r)
+}
+
+func (l *lateNode) RollbackConfig(ctx context.Context, r *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
+	return (*l.node).RollbackConfig(ctx, r)
 }
 
 // Gather returns the figures of all processes.

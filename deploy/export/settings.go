@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,6 +91,20 @@ func defaultListens(config weft.Config) []string {
 	return nil
 }
 
+// hasKey reports whether a configuration has a key.
+func hasKey(config weft.Config, key string) bool {
+	v := reflect.Indirect(reflect.ValueOf(config))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); name == key {
+			return true
+		}
+	}
+	return false
+}
+
 // listen has a service of the unit listen at all addresses of its container,
 // at the ports of the plan.
 func (u *unit) listen(spec *weft.Spec, s settings) error {
@@ -99,6 +114,7 @@ func (u *unit) listen(spec *weft.Spec, s settings) error {
 	}
 	several := strings.HasPrefix(byDefault[0], "tcp:") || strings.HasPrefix(byDefault[0], "unix:")
 	var addresses []string
+	networks := []string{} // of the addresses
 	for i, text := range list {
 		if strings.HasPrefix(text, "unix:") {
 			continue // a file that nobody outside the container sees
@@ -119,6 +135,10 @@ func (u *unit) listen(spec *weft.Spec, s settings) error {
 		}
 		u.Ports = append(u.Ports, port{Name: name, Service: spec.Name, Number: number})
 		addresses = append(addresses, "0.0.0.0:"+strconv.Itoa(number))
+		networks = append(networks, "tcp:")
+		if strings.HasPrefix(text, "tls:") {
+			networks[len(networks)-1] = "tls:"
+		}
 	}
 	if len(addresses) == 0 {
 		return fmt.Errorf("%s.listen: only sockets in the file system, which nobody outside a container sees; add an address such as %s", spec.Name, byDefault[0])
@@ -126,7 +146,7 @@ func (u *unit) listen(spec *weft.Spec, s settings) error {
 	value := addresses[0]
 	if several {
 		for i := range addresses {
-			addresses[i] = "tcp:" + addresses[i]
+			addresses[i] = networks[i] + addresses[i]
 		}
 		b, err := json.Marshal(addresses)
 		if err != nil {
@@ -135,12 +155,15 @@ func (u *unit) listen(spec *weft.Spec, s settings) error {
 		value = string(b)
 	}
 	u.Set = append(u.Set, spec.Name+".listen="+value)
+	if several && slices.Contains(networks, "tcp:") && hasKey(spec.Config, "plain") {
+		u.Set = append(u.Set, spec.Name+".plain=true") // the plan has TCP without TLS
+	}
 	return nil
 }
 
 // portOf returns the port of HOST:PORT or tcp:HOST:PORT.
 func portOf(address string) (int, error) {
-	_, text, err := net.SplitHostPort(strings.TrimPrefix(address, "tcp:"))
+	_, text, err := net.SplitHostPort(strings.TrimPrefix(strings.TrimPrefix(address, "tcp:"), "tls:"))
 	if err != nil {
 		return 0, err
 	}

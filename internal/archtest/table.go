@@ -43,6 +43,7 @@ var table = []row{
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"lab", []string{"flow", "packet"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
+	{"sim/*", []string{"sim", "flow", "packet", "openflow"}, []string{"*"}},
 	{"loom", nil, nil},
 	{"internal/*", nil, nil},
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},
@@ -60,6 +61,10 @@ const (
 // suites are the packages made for tests; any test may import them.
 var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest"}
 
+// generators are packages that make input; any test may import them, and what
+// their users' rows allow.
+var generators = []string{"sim/classbench"}
+
 // keepers are libraries with few importers; the reason goes into the message.
 // cmd/weft touches links to measure when one went down (weft bench reroute).
 var keepers = []struct {
@@ -73,7 +78,7 @@ var keepers = []struct {
 
 // starters are the files of cmd/weft that run services. All others talk to a
 // running controller, by its northbound API only.
-var starters = []string{"up.go", "up_plan.go", "worker.go", "plan_put.go", "check.go"}
+var starters = []string{"up.go", "up_alone.go", "up_plan.go", "worker.go", "plan_put.go", "check.go"}
 
 // rowOf returns the rules of a folder; false if the table has none.
 func rowOf(dir string) (row, bool) {

@@ -33,7 +33,7 @@ type rig struct {
 func newRig(t testing.TB) *rig {
 	r := &rig{t: t, clock: int64(1e18), stages: map[flow.DPID]func(*flow.PacketIn, *flow.Decision) flow.Verdict{}}
 	c := engineConfig{config: DefaultConfig(), key: bytes.Repeat([]byte{7}, keySize), now: func() int64 { return r.clock },
-		send:    func(context.Context, *flow.Decision) error { return nil },
+		send:    func(context.Context, *flow.Decision) (map[flow.DPID]bool, error) { return nil, nil },
 		publish: func(event) {}, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	c.figures = figures{sent: &number{}, received: &number{}, failed: &number{}, skipped: &number{}}
 	for i := range c.figures.refused {

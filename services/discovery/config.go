@@ -8,7 +8,8 @@ import (
 
 // Config is the configuration of discovery.
 type Config struct {
-	// Interval is the time between two probes out of a port.
+	// Interval is the time between two probes out of a port. A link that has not
+	// been heard of for longer is probed more often until Timeout.
 	Interval time.Duration `yaml:"interval"`
 	// Timeout is how long a link lives without a probe: a silent failure is
 	// found at most this long after it. Two probes must be missing, too.
@@ -57,7 +58,7 @@ type Flap struct {
 // DefaultConfig returns the defaults: a silent failure is found within 3 s.
 func DefaultConfig() *Config {
 	return &Config{
-		Interval:      1250 * time.Millisecond,
+		Interval:      2200 * time.Millisecond,
 		Timeout:       2750 * time.Millisecond,
 		Settle:        700 * time.Millisecond,
 		Forget:        10 * time.Minute,
@@ -78,7 +79,7 @@ func (c *Config) Validate() error {
 		min, max time.Duration
 	}{
 		{"interval", c.Interval, 10 * time.Millisecond, time.Minute},
-		{"timeout", c.Timeout, 2 * c.Interval, 10 * time.Minute},
+		{"timeout", c.Timeout, c.Interval / 4 * 5, 10 * time.Minute},
 		{"settle", c.Settle, 200 * time.Millisecond, time.Minute},
 		{"forget", c.Forget, c.Timeout, 24 * time.Hour},
 		{"max_age", c.MaxAge, 10 * time.Millisecond, time.Minute},
@@ -111,6 +112,14 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// linkInterval returns the time between two probes of a link.
+func (c *Config) linkInterval() int64 {
+	if c.Liveness.Interval > 0 {
+		return int64(c.Liveness.Interval)
+	}
+	return int64(c.Interval)
 }
 
 // linkTimeout returns how long a link lives without a probe.

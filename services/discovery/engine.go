@@ -3,8 +3,9 @@ package discovery
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"weft/api"
@@ -25,7 +26,7 @@ type engineConfig struct {
 	config  *Config
 	key     []byte
 	now     func() int64 // nanoseconds since 1970, never running back
-	send    func(context.Context, *flow.Decision) error
+	send    func(context.Context, *flow.Decision) (failed map[flow.DPID]bool, err error)
 	publish func(event)
 	save    func(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error
 	alive   func(ctx context.Context, now int64) error // keeps a sign of life
@@ -45,8 +46,7 @@ type engine struct {
 	drain  *sync.Cond // events were taken
 	closed bool       // nobody publishes any more
 
-	sends  sync.WaitGroup
-	flight sync.Map // DPID -> *atomic.Bool: probes of this switch are being sent
+	sends sync.WaitGroup
 }
 
 // maxEvents is how many unpublished events make port and switch changes wait.
@@ -172,60 +172,81 @@ func (e *engine) probeAll(ctx context.Context) {
 	}
 }
 
-// dispatch sends the probes of each switch in one decision. A switch whose last
-// ones are still being sent is left out: it holds up nobody else.
+// batchProbes is about how many probes are sent in one decision.
+const batchProbes = 256
+
+// dispatch sends probes, those of several switches in one decision. A switch
+// whose last ones are still being sent is left out: it holds up nobody else.
 func (e *engine) dispatch(ctx context.Context, s *signer, jobs []job) {
+	batch := make([]job, 0, min(len(jobs), batchProbes))
 	for len(jobs) > 0 {
-		sw, n := jobs[0].at.Switch, 1
-		for n < len(jobs) && jobs[n].at.Switch == sw {
+		dp, n := jobs[0].port.dp, 1
+		for n < len(jobs) && jobs[n].port.dp == dp {
 			n++
 		}
-		busy, _ := e.flight.LoadOrStore(sw, &atomic.Bool{})
-		if flag := busy.(*atomic.Bool); flag.CompareAndSwap(false, true) {
-			stamp := e.now()
-			d := decide(s, jobs[:n], stamp)
-			ports := make([]flow.Location, n)
-			for i, j := range jobs[:n] {
-				ports[i] = j.at
-			}
-			e.figures.sent.Add(float64(n))
-			e.sends.Go(func() {
-				defer flag.Store(false)
-				e.probe(ctx, d, ports, stamp)
-			})
+		if len(batch) > 0 && len(batch)+n > batchProbes {
+			e.launch(ctx, s, batch)
+			batch = batch[:0]
+		}
+		if dp.flight.CompareAndSwap(false, true) {
+			batch = append(batch, jobs[:n]...)
 		} else {
 			e.figures.skipped.Add(float64(n))
 		}
 		jobs = jobs[n:]
 	}
+	e.launch(ctx, s, batch)
+}
+
+// launch has a batch of probes sent in the background.
+func (e *engine) launch(ctx context.Context, s *signer, batch []job) {
+	if len(batch) == 0 {
+		return
+	}
+	stamp := e.now()
+	d := decide(s, batch, stamp)
+	ports := make([]*port, len(batch))
+	for i := range batch {
+		ports[i] = batch[i].port
+	}
+	e.figures.sent.Add(float64(len(batch)))
+	e.sends.Go(func() { e.probe(ctx, d, ports, stamp) })
 }
 
 // probe has the southbound send probes. Those that take longer than a probe is
 // good for, because the southbound is away, are given up.
-func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []flow.Location, stamp int64) {
+func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []*port, stamp int64) {
 	limited, cancel := context.WithTimeout(ctx, e.config.MaxAge)
 	defer cancel()
-	if err := e.send(limited, d); err != nil {
+	failed, err := e.send(limited, d)
+	for _, p := range ports {
+		p.dp.flight.Store(false)
+	}
+	if err != nil {
 		if ctx.Err() == nil {
-			e.figures.failed.Add(float64(len(d.Outs)))
+			e.figures.failed.Add(float64(len(ports)))
 		}
 		return
+	}
+	if len(failed) > 0 {
+		e.figures.failed.Add(float64(len(failed)))
+		ports = slices.DeleteFunc(ports, func(p *port) bool { return failed[p.at.Switch] })
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.topo.sent(e.now(), ports, stamp)
 }
 
-// decide returns the decision that sends the probes of one switch, signed.
+// decide returns the decision that sends probes, signed.
 func decide(s *signer, jobs []job, now int64) *flow.Decision {
 	size := 0
-	for _, j := range jobs {
-		size += len(j.frame)
+	for i := range jobs {
+		size += len(jobs[i].frame)
 	}
 	data := make([]byte, 0, size)
 	d := &flow.Decision{Ops: make([]flow.Op, 0, len(jobs)), Outs: make([]flow.PacketOut, 0, len(jobs))}
-	for _, j := range jobs {
-		from := len(data)
+	for i := range jobs {
+		j, from := &jobs[i], len(data)
 		data = s.appendProbe(data, j.frame, j.at, now)
 		d.PacketOut(j.at.Switch, flow.PacketOut{
 			BufferID: flow.BufferNone, InPort: flow.PortController, Actions: j.actions, Data: data[from:len(data):len(data)],
@@ -262,17 +283,18 @@ func (e *engine) saveAll(ctx context.Context) {
 
 // saveSome saves what has changed.
 func (e *engine) saveSome(ctx context.Context) {
-	todo := map[flow.DPID]map[flow.Port]memory{}
-	e.read(func(t *topology) {
-		now := e.now()
-		for sw := range t.dirty {
-			if ports, ok := t.memories(now, sw); ok {
-				todo[sw] = ports
-			}
+	var todo []flow.DPID
+	e.read(func(t *topology) { todo = slices.Collect(maps.Keys(t.dirty)) })
+	for _, sw := range todo {
+		var ports map[flow.Port]memory
+		var ok bool
+		e.read(func(t *topology) {
 			delete(t.dirty, sw)
+			ports, ok = t.memories(e.now(), sw)
+		})
+		if !ok {
+			continue
 		}
-	})
-	for sw, ports := range todo {
 		if err := e.save(ctx, sw, ports); err != nil && ctx.Err() == nil {
 			e.log.Warn("ports of a switch not saved: they may take longer to settle after a restart", "dpid", sw, "error", err)
 			e.read(func(t *topology) { t.dirty[sw] = struct{}{} })

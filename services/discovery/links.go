@@ -65,6 +65,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	from.newest = sent
 	from.soon, from.unanswered = 0, 0
 	t.delays.add(now - sent)
+	t.strain.add(now, now-sent)
 	if l == nil {
 		t.attach(now, from, to, now-sent)
 		return accepted
@@ -145,7 +146,8 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 		t.dirty[p.at.Switch] = struct{}{}
 	}
 	f.alive = true
-	t.due(now + t.cfg.linkTimeout())
+	t.judgeAt(l, now+t.doubtAfter())
+	t.moved = true
 	return l
 }
 
@@ -188,7 +190,7 @@ func (t *topology) unlink(now int64, p *port, cause string) {
 
 // detach takes down a link, and has the other direction know.
 func (t *topology) detach(now int64, l *link, cause string) {
-	l.attached = false
+	l.attached, t.moved = false, true
 	l.src.out, l.dst.in = nil, nil
 	l.flaps.down(t, now, l)
 	for _, p := range []*port{l.src, l.dst} {
@@ -223,33 +225,6 @@ func (t *topology) remove(l *link, cause string) {
 	l.flaps.release(l)
 	t.dirty[l.src.at.Switch] = struct{}{}
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Removed: true, Cause: cause}})
-}
-
-// expire takes down the links whose probes are missing. To be missing, probes
-// must have been sent.
-func (t *topology) expire(now int64) {
-	timeout := t.cfg.linkTimeout()
-	for i := 0; i < len(t.links); i++ {
-		l := t.links[i]
-		if !l.attached {
-			continue
-		}
-		end := max(l.heard, t.floor) + timeout
-		if end <= now {
-			if until := l.doubted(now); until != 0 {
-				t.due(until)
-				continue
-			}
-			if l.src.unanswered >= 2 {
-				n := len(t.links)
-				t.detach(now, l, "silent")
-				i -= n - len(t.links)
-				continue
-			}
-			end = now + timeout/8
-		}
-		t.due(end)
-	}
 }
 
 // message returns the link as others see it.

@@ -90,7 +90,7 @@ func (t *topology) recall(now int64, p *port) {
 // recallMissing gives up the links of ports that a switch no longer has.
 func (t *topology) recallMissing(now int64, dp *datapath) {
 	for at := range t.past {
-		if at.Switch == dp.id && dp.byNumber[at.Port] == nil {
+		if at.Switch == dp.id && dp.port(at.Port) == nil {
 			if now <= t.fresh {
 				t.giveUp(at, "port_status")
 			}
@@ -201,12 +201,8 @@ func (l *link) doubted(now int64) int64 {
 
 // sent takes the news that the southbound has sent a probe of each port,
 // signed at stamp. Only such a probe can be missed.
-func (t *topology) sent(now int64, ports []flow.Location, stamp int64) {
-	for _, at := range ports {
-		p := t.at(at)
-		if p == nil {
-			continue
-		}
+func (t *topology) sent(now int64, ports []*port, stamp int64) {
+	for _, p := range ports {
 		t.believe(now, p.dp)
 		p.told++
 		if p.newest < stamp {

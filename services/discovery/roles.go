@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"weft/api"
@@ -16,11 +17,9 @@ func (t *topology) settle(now int64, p *port) {
 		t.giveUp(p.at, "silent")
 	}
 	role, again := t.roleOf(now, p)
-	if again != 0 {
-		t.pending[p] = struct{}{}
+	if p.again = again; again != 0 {
+		p.dp.settle = min(p.dp.settle, again)
 		t.due(again)
-	} else {
-		delete(t.pending, p)
 	}
 	if role == flow.RoleEdge && !p.edge {
 		p.edge = true
@@ -95,10 +94,30 @@ func (t *topology) advance(now int64) {
 	t.deadline = math.MaxInt64
 	t.expire(now)
 	t.thaw(now)
-	for p := range t.pending {
-		t.settle(now, p)
-	}
+	t.settleDue(now)
+	t.arrange(now)
 	t.clean(now)
+}
+
+// settleDue looks again at the ports whose role time alone may have changed.
+func (t *topology) settleDue(now int64) {
+	for _, dp := range t.order {
+		if dp.settle > now {
+			t.due(dp.settle)
+			continue
+		}
+		dp.settle = math.MaxInt64
+		for _, p := range dp.ports {
+			switch {
+			case p.again == 0:
+			case p.again <= now:
+				t.settle(now, p)
+			default:
+				dp.settle = min(dp.settle, p.again)
+				t.due(p.again)
+			}
+		}
+	}
 }
 
 // late says that time has passed in which nothing could be heard, because the
@@ -122,10 +141,8 @@ func (t *topology) clean(now int64) {
 	for id, dp := range t.switches {
 		if !dp.connected && dp.since != 0 && old(dp.since) {
 			delete(t.switches, id)
+			t.order = slices.DeleteFunc(t.order, func(other *datapath) bool { return other == dp })
 			t.dirty[id] = struct{}{}
-			for _, p := range dp.ports {
-				delete(t.pending, p)
-			}
 			continue
 		}
 		t.sweep(dp, old)
@@ -138,8 +155,7 @@ func (t *topology) sweep(dp *datapath, old func(int64) bool) {
 	for _, p := range dp.ports {
 		if p.removed && !p.up && old(p.changed) {
 			t.forget(p)
-			delete(dp.byNumber, p.at.Port)
-			delete(t.pending, p)
+			dp.put(p.at.Port, nil)
 			continue
 		}
 		kept = append(kept, p)

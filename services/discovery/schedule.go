@@ -2,22 +2,16 @@ package discovery
 
 import (
 	"math"
-	"time"
 
 	"weft/flow"
 )
 
-// moments is how many times in an interval there are for rounds. The switches
-// are spread over them: more would have the probes of a switch's neighbours
-// come one by one, each at the price of waking up for it; fewer would have
-// other packets wait for too many at a time.
-const moments = 5
-
 // A schedule says when a switch sends probes next.
 type schedule struct {
-	next   int64 // earliest time at which anything is to be sent
-	rounds int64 // of all ports
-	fast   int64 // of established links, where liveness is on
+	next   int64   // earliest time at which anything is to be sent
+	rounds int64   // of all ports
+	fast   int64   // of established links, where liveness is on
+	phase  float64 // its place in each interval, 0 up to 1
 }
 
 // A prober says when a port sends probes next.
@@ -31,7 +25,7 @@ type prober struct {
 }
 
 // burstGaps are the times between the extra probes of a port that has come up.
-var burstGaps = [...]int64{int64(50 * time.Millisecond), int64(100 * time.Millisecond), int64(200 * time.Millisecond)}
+var burstGaps = [...]int64{50e6, 100e6, 200e6}
 
 // burst begins extra probes.
 func (p *prober) burst(now int64) { p.soon, p.sent, p.told = now, 0, 0 }
@@ -39,29 +33,32 @@ func (p *prober) burst(now int64) { p.soon, p.sent, p.told = now, 0, 0 }
 // start begins the schedule of a switch that has connected.
 func (s *schedule) start(t *topology, now int64) {
 	s.next = now
-	s.rounds = t.moment(now, int64(t.cfg.Interval))
+	s.rounds = s.after(now, int64(t.cfg.Interval))
 	s.fast = math.MaxInt64
 	if t.cfg.Liveness.Interval > 0 {
-		s.fast = t.moment(now, int64(t.cfg.Liveness.Interval))
+		s.fast = s.after(now, int64(t.cfg.Liveness.Interval))
 	}
 }
 
-// moment returns one of the moments of the interval that begins now.
-func (t *topology) moment(now, interval int64) int64 {
-	gap := interval / moments
-	return (now/gap + 1 + t.rand.Int64N(moments)) * gap
+// after returns the first of the switch's moments after a time; there is one in
+// every interval.
+func (s *schedule) after(at, interval int64) int64 {
+	shift := int64(s.phase * float64(interval))
+	return (at-shift)/interval*interval + shift + interval
 }
 
-// following returns the round after one whose time has come.
-func (t *topology) following(now, last, interval int64) int64 {
-	if now-last > interval {
-		return t.moment(now, interval)
+// following returns the round after one whose time has come: at most an
+// interval later, whatever has become of the phase.
+func (s *schedule) following(now, last, interval int64) int64 {
+	if next := s.after(last, interval); next > now {
+		return next
 	}
-	return last + interval
+	return s.after(now, interval)
 }
 
 // A job is one probe to be sent.
 type job struct {
+	port    *port // only to hand back to the topology
 	at      flow.Location
 	frame   []byte
 	actions []flow.Action
@@ -71,7 +68,7 @@ type job struct {
 // returns when the next ones are.
 func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 	next := int64(math.MaxInt64)
-	for _, dp := range t.switches {
+	for _, dp := range t.order {
 		if !dp.connected {
 			continue
 		}
@@ -87,10 +84,10 @@ func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 	all, links := dp.rounds <= now, dp.fast <= now
 	if all {
-		dp.rounds = t.following(now, dp.rounds, int64(t.cfg.Interval))
+		dp.rounds = dp.following(now, dp.rounds, int64(t.cfg.Interval))
 	}
 	if links {
-		dp.fast = t.following(now, dp.fast, int64(t.cfg.Liveness.Interval))
+		dp.fast = dp.following(now, dp.fast, int64(t.cfg.Liveness.Interval))
 	}
 	dp.next = min(dp.rounds, dp.fast)
 	for _, p := range dp.ports {
@@ -99,7 +96,7 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		}
 		extra := p.soon != 0 && p.soon <= now
 		if extra || links && p.out != nil || all && (p.out == nil || t.cfg.Liveness.Interval == 0) {
-			jobs = append(jobs, job{p.at, p.frame, p.actions})
+			jobs = append(jobs, job{p, p.at, p.frame, p.actions})
 			p.sent++
 			if extra {
 				p.soon = 0

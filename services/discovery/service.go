@@ -14,7 +14,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -59,12 +58,17 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	e := newEngine(engineConfig{
 		config: cfg, key: key, now: steadyClock(weft.Now(env)), figures: newFigures(env.Metric), log: env.Log,
-		send: func(ctx context.Context, d *flow.Decision) error {
+		send: func(ctx context.Context, d *flow.Decision) (failed map[flow.DPID]bool, err error) {
 			r, err := weft.Call(ctx, env, api.Send, d)
-			if err == nil && len(r.GetFailures()) > 0 {
-				err = errors.New(r.Failures[0].GetText())
+			for _, f := range r.GetFailures() {
+				if sw, err := flow.ParseDPID(f.GetDpid()); err == nil {
+					if failed == nil {
+						failed = map[flow.DPID]bool{}
+					}
+					failed[sw] = true
+				}
 			}
-			return err
+			return failed, err
 		},
 		publish: func(ev event) {
 			if ev.link != nil {

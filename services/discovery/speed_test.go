@@ -13,7 +13,7 @@ func BenchmarkProbeMade(b *testing.B) {
 	var jobs []job
 	for p := range flow.Port(12) {
 		l := at(1, p+1)
-		jobs = append(jobs, job{l, newProbe(l, flow.MAC{}, 4), []flow.Action{flow.Output(l.Port)}})
+		jobs = append(jobs, job{at: l, frame: newProbe(l, flow.MAC{}, 4), actions: []flow.Action{flow.Output(l.Port)}})
 	}
 	b.ReportAllocs()
 	for i := 0; i < b.N; i += len(jobs) {

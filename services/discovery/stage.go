@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"time"
+
 	"weft/flow"
 )
 
@@ -16,24 +18,20 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	e.mu.Unlock()
 	s := newSigner(e.key)
 	lost := &portView{} // stands for ports that do not exist
-	rates := map[flow.Port]*bucket{}
+	rates := limits{gap: int64(time.Second) / int64(e.config.Rate)}
 	return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 		p := v.port(in.Key.InPort)
 		switch in.Key.EthType {
 		case flow.EthTypeLLDP, ethTypeBDDP:
-			b := rates[in.Key.InPort]
+			number := in.Key.InPort
 			if p == nil {
-				p, b = lost, rates[0]
+				p, number = lost, 0
 			}
-			if b == nil {
-				b = newBucket(e.config.Rate)
-				if p == lost {
-					rates[0] = b
-				} else {
-					rates[in.Key.InPort] = b
-				}
+			now, why := e.now(), excessive
+			if rates.take(now, number) {
+				why = e.examine(s, now, in)
 			}
-			e.judge(s, b, p, in)
+			e.record(why, p, in)
 			return flow.Done
 		}
 		if p == nil {
@@ -48,13 +46,8 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
-// judge takes an LLDP frame as evidence of a link, or counts why not.
-func (e *engine) judge(s *signer, b *bucket, p *portView, in *flow.PacketIn) {
-	now := e.now()
-	why := excessive
-	if b.take(now) {
-		why = e.examine(s, now, in)
-	}
+// record counts an LLDP frame, and why it was refused if it was.
+func (e *engine) record(why refusal, p *portView, in *flow.PacketIn) {
 	if why == accepted {
 		e.figures.received.Add(1)
 		return
@@ -68,6 +61,7 @@ func (e *engine) judge(s *signer, b *bucket, p *portView, in *flow.PacketIn) {
 	}
 }
 
+// examine takes an LLDP frame as evidence of a link, or says why not.
 func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 	if in.Key.EthType != flow.EthTypeLLDP || in.Key.VLAN != 0 {
 		return foreign
@@ -79,10 +73,13 @@ func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 	if why != accepted {
 		return why
 	}
+	dst := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	if age := now - sent; age < 0 || age > int64(e.config.MaxAge) {
+		e.mu.Lock()
+		e.topo.stale(now, src, dst, sent)
+		e.mu.Unlock()
 		return stale
 	}
-	dst := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	e.mu.Lock()
 	quiet := e.topo.deadline
 	why = e.topo.arrive(now, src, dst, sent)
@@ -94,20 +91,39 @@ func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 	return why
 }
 
-// A bucket is a token bucket: rate tokens per second, at most half a second's.
-type bucket struct {
-	gap  int64 // nanoseconds per token
-	full int64 // when it is full again
+// limits are token buckets, one for each port: each gets a token every gap, and
+// holds those of half a second at most. They are kept as the times at which they
+// are full again.
+type limits struct {
+	gap  int64 // nanoseconds
+	low  []int64
+	high map[flow.Port]int64
 }
 
-func newBucket(rate int) *bucket { return &bucket{gap: int64(1e9) / int64(rate)} }
-
-// take takes a token, false if there is none.
-func (b *bucket) take(now int64) bool {
-	full := max(b.full, now) + b.gap
-	if full-now > int64(5e8) {
+// take takes a token of a port, false if there is none.
+func (l *limits) take(now int64, p flow.Port) bool {
+	full := max(l.full(p), now) + l.gap
+	if full-now > int64(time.Second)/2 {
 		return false
 	}
-	b.full = full
+	if p < lowPorts {
+		l.low[p] = full
+		return true
+	}
+	if l.high == nil {
+		l.high = map[flow.Port]int64{}
+	}
+	l.high[p] = full
 	return true
+}
+
+// full returns when a port has all its tokens again.
+func (l *limits) full(p flow.Port) int64 {
+	if p >= lowPorts {
+		return l.high[p]
+	}
+	for len(l.low) <= int(p) {
+		l.low = append(l.low, 0)
+	}
+	return l.low[p]
 }

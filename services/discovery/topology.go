@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"weft/api"
@@ -18,10 +19,10 @@ type topology struct {
 	cfg      *Config
 	rand     *rand.Rand
 	switches map[flow.DPID]*datapath
+	order    []*datapath // the same, in the order in which their probes go
 	links    []*link
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
-	pending  map[*port]struct{}  // whose role depends on the time
 	known    map[flow.Location]flow.Location
 	past     map[flow.Location]memory    // of an earlier run, until its switch connects
 	fresh    int64                       // past is to be trusted until then
@@ -30,6 +31,9 @@ type topology struct {
 	deadline int64 // nothing happens by itself before this time
 	cleaned  int64
 	floor    int64 // links count as heard of at this time, at least
+	moved    bool  // links have come or gone since the switches were put in order
+	arranged int64 // when they were
+	strain   strain
 	events   []event
 	dirty    map[flow.DPID]struct{} // whose memories are to be saved
 }
@@ -48,8 +52,12 @@ type datapath struct {
 	trapped   int64 // when the switch confirmed the LLDP trap; 0: not yet
 	doubt     int64 // 0, or until when it may have gone with the southbound
 	ports     []*port
-	byNumber  map[flow.Port]*port
+	low       []*port // by number, those below lowPorts
+	high      map[flow.Port]*port
+	judge     int64 // the links that leave it are looked at then
+	settle    int64 // the roles of its ports are; math.MaxInt64: not by time
 	view      *view
+	flight    atomic.Bool // probes of the switch are being sent
 	schedule
 }
 
@@ -74,6 +82,7 @@ type port struct {
 	newest   int64  // time of its newest probe that has arrived
 	speed    uint32 // kilobits per second
 	view     *portView
+	again    int64 // when time alone may change its role; 0: never
 	prober
 }
 
@@ -88,7 +97,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	return &topology{
 		cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		pending: map[*port]struct{}{}, known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
+		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}
 }
 
@@ -96,8 +105,11 @@ func newTopology(cfg *Config, seed uint64) *topology {
 func (t *topology) datapath(id flow.DPID) *datapath {
 	dp := t.switches[id]
 	if dp == nil {
-		dp = &datapath{id: id, byNumber: map[flow.Port]*port{}, view: &view{}}
+		dp = &datapath{id: id, high: map[flow.Port]*port{}, view: &view{}, judge: math.MaxInt64, settle: math.MaxInt64}
+		dp.phase = t.rand.Float64()
 		t.switches[id] = dp
+		t.order = append(t.order, dp)
+		t.moved = true
 	}
 	return dp
 }
@@ -105,9 +117,35 @@ func (t *topology) datapath(id flow.DPID) *datapath {
 // at returns a port, nil if there is none.
 func (t *topology) at(l flow.Location) *port {
 	if dp := t.switches[l.Switch]; dp != nil {
-		return dp.byNumber[l.Port]
+		return dp.port(l.Port)
 	}
 	return nil
+}
+
+// port returns a port by its number, nil if there is none.
+func (dp *datapath) port(n flow.Port) *port {
+	if n < lowPorts {
+		if int(n) < len(dp.low) {
+			return dp.low[n]
+		}
+		return nil
+	}
+	return dp.high[n]
+}
+
+// put enters a port under its number; nil strikes it off.
+func (dp *datapath) put(n flow.Port, p *port) {
+	switch {
+	case n >= lowPorts && p == nil:
+		delete(dp.high, n)
+	case n >= lowPorts:
+		dp.high[n] = p
+	default:
+		for len(dp.low) <= int(n) {
+			dp.low = append(dp.low, nil)
+		}
+		dp.low[n] = p
+	}
 }
 
 // due says that something happens by itself at a time.
@@ -167,7 +205,7 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 		return
 	}
 	if removed {
-		if p := dp.byNumber[n]; p != nil {
+		if p := dp.port(n); p != nil {
 			t.lower(now, p, true, "port_status")
 		}
 		return
@@ -200,7 +238,7 @@ func (t *topology) trap(now int64, id flow.DPID) {
 // setPort takes the present state of a port.
 func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	at := flow.Location{Switch: dp.id, Port: flow.Port(msg.GetPort())}
-	p := dp.byNumber[at.Port]
+	p := dp.port(at.Port)
 	if p == nil {
 		if len(dp.ports) >= maxPorts {
 			return
@@ -218,7 +256,7 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 			t.expect(now, p)
 		}
 		dp.ports = append(dp.ports, p)
-		dp.byNumber[at.Port] = p
+		dp.put(at.Port, p)
 	}
 	p.removed = false
 	t.setSpeed(now, p, msg.GetSpeedKbps())

@@ -79,7 +79,7 @@ func (w *world) run(d time.Duration) {
 				continue
 			}
 			w.sent++
-			w.topo.sent(w.now, []flow.Location{j.at}, w.now)
+			w.topo.sent(w.now, []*port{j.port}, w.now)
 			for _, far := range w.wires[j.at] {
 				if w.away[far.Switch] {
 					continue

@@ -45,9 +45,12 @@ type grid struct {
 
 // cell is the tuples of one pair of prefix lengths, that of highest priority
 // first.
-type cell struct {
-	best   uint16
-	tuples []*tuple
+type cell struct{ tuples []ranked }
+
+// ranked is a tuple with its highest priority.
+type ranked struct {
+	best uint16
+	*tuple
 }
 
 // kindOf numbers the kinds of packets that used is about.
@@ -65,8 +68,8 @@ func kindOf(ethType uint16) int {
 type search struct {
 	w        *words
 	best     *cond
-	src, dst uint64
 	trace    *words // gathers the bits that the answer depends on, if not nil
+	src, dst lengths
 }
 
 // lookup returns the condition that decides, nil if the packet meets none. If
@@ -77,7 +80,8 @@ func (c *classifier) lookup(w *words, best *cond, trace *words) *cond {
 	if c == nil || c.size == 0 {
 		return best
 	}
-	s := search{w: w, best: best, src: 1, dst: 1, trace: trace}
+	var s search
+	s.w, s.best, s.trace = w, best, trace
 	ethType := uint16(w[wordLink] >> 16)
 	if trace != nil && (c.v4 != nil || c.v6 != nil || len(c.other) > 0) {
 		trace[wordLink] |= bitsEthType
@@ -110,7 +114,8 @@ func (c *classifier) lookup(w *words, best *cond, trace *words) *cond {
 
 // addresses finds the lengths of the prefixes that addresses are in.
 func (s *search) addresses(p *protocols, src, dst address) {
-	s.src, s.dst = p.src.lengths(src)|1, p.dst.lengths(dst)|1
+	p.src.lengths(src, &s.src)
+	p.dst.lengths(dst, &s.dst)
 }
 
 func (s *search) protocols(p *protocols) {
@@ -133,13 +138,15 @@ func (s *search) class(c *class) {
 		s.cell(&c.cells[0])
 		return
 	}
-	for rest := s.src; rest != 0; {
-		i := 63 - bits.LeadingZeros64(rest)
+	for rest := s.src.set; rest != 0; {
+		i := (63 - bits.LeadingZeros64(rest)) & 63
 		rest &^= 1 << i
-		for row := c.grid.rows[i&63] & s.dst; row != 0; {
-			j := 63 - bits.LeadingZeros64(row)
+		for row := c.grid.rows[i] & s.src.with[i] & s.dst.set; row != 0; {
+			j := (63 - bits.LeadingZeros64(row)) & 63
 			row &^= 1 << j
-			s.cell(&c.cells[c.grid.at[i&63<<6|j&63]])
+			if s.dst.with[j]>>i&1 != 0 {
+				s.cell(&c.cells[c.grid.at[i<<6|j]])
+			}
 		}
 	}
 }
@@ -267,11 +274,11 @@ func (b *builder) index(next *classifier, add, remove []*cond) {
 		ethType uint16
 		to      **protocols
 	}{{flow.EthTypeIPv4, &next.v4}, {flow.EthTypeIPv6, &next.v6}} {
-		var src, dst [2][]prefix
+		var src, dst [2][]asked
 		for i, list := range [][]*cond{add, remove} {
 			for _, c := range list {
 				if c.shape.typed && c.shape.ethType == at.ethType {
-					src[i], dst[i] = append(src[i], c.srcIP), append(dst[i], c.dstIP)
+					src[i], dst[i] = append(src[i], asked{c.srcIP, c.shape.dst}), append(dst[i], asked{c.dstIP, c.shape.src})
 				}
 			}
 		}
@@ -282,12 +289,7 @@ func (b *builder) index(next *classifier, add, remove []*cond) {
 		if *at.to != nil {
 			*p = **at.to
 		}
-		if x := b.prefixes[n][0].change(src[0], src[1]); x != nil {
-			p.src = x
-		}
-		if x := b.prefixes[n][1].change(dst[0], dst[1]); x != nil {
-			p.dst = x
-		}
+		p.src, p.dst = b.prefixes[n][0].change(src[0], src[1]), b.prefixes[n][1].change(dst[0], dst[1])
 		*at.to = p // a copy of this classifier's own
 	}
 }
@@ -350,14 +352,14 @@ func (b *builder) class(f family) *class {
 		} else if len(c.cells) == 0 {
 			c.cells = make([]cell, 1)
 		}
-		c.cells[at].tuples = append(c.cells[at].tuples, t)
+		c.cells[at].tuples = append(c.cells[at].tuples, ranked{t.best, t})
 		c.best = max(c.best, t.best)
 	}
 	any := false
 	for i := range c.cells {
 		list := c.cells[i].tuples
 		any = any || len(list) > 0
-		slices.SortFunc(list, func(a, b *tuple) int { return int(b.best) - int(a.best) })
+		slices.SortFunc(list, func(a, b ranked) int { return int(b.best) - int(a.best) })
 	}
 	if !any {
 		return nil

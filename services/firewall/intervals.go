@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sort"
+	"sync/atomic"
 
 	"weft/flow"
 )
@@ -73,60 +74,72 @@ func bucketOf(width int, length uint8) uint8 {
 	return uint8((int(length) + 1) / 2 * 63 / 64)
 }
 
-// intervals tells, of an address, which lengths the prefixes in use have that
-// it is in. It is not changed once it is made.
+// intervals tells, of an address, which of the prefixes in use it is in. It is
+// not changed once it is made, but for what uses say.
 type intervals struct {
 	width int       // of an address, in bits
 	from  []address // where each interval begins, in order; the first at 0
-	sets  []uint64  // its lengths, by bucketOf
-	index []uint32  // for IPv4: by the first 16 bits of an address, the interval of the first such
-	low   []uint32  // for IPv4: from, as numbers of 32 bits
+	in    []int32   // the longest prefix that it is in, a number in nodes; -1 is none
+	nodes []node
+	index []uint32 // for IPv4: by the first 16 bits of an address, the interval of the first such
+	low   []uint32 // for IPv4: from, as numbers of 32 bits
+}
+
+// node is a prefix in use. What is asked for with it is set before a condition
+// can be found, and may stay when it has gone: it spares looks, and never hides
+// anything.
+type node struct {
+	with   uint64 // changed and read atomically
+	parent int32 // the longest prefix that it is within; -1 is none
+	bucket uint8
+	length uint8
+}
+
+// use is what is known of a prefix in use: how many conditions ask for it, and
+// which lengths the prefixes of the other address have that they ask for.
+type use struct {
+	count int
+	with  uint64
+}
+
+// usedPrefix is a prefix with its use.
+type usedPrefix struct {
+	prefix
+	use *use
 }
 
 // newIntervals makes the index of prefixes that are sorted by address, and the
 // shorter before the longer.
-func newIntervals(width int, sorted []prefix) *intervals {
-	x := &intervals{width: width}
-	type open struct {
-		last address
-		set  uint64
-	}
-	var stack []open
-	add := func(from address, set uint64) {
+func newIntervals(width int, sorted []usedPrefix) *intervals {
+	x := &intervals{width: width, from: make([]address, 0, 2*len(sorted)+1), in: make([]int32, 0, 2*len(sorted)+1), nodes: make([]node, len(sorted))}
+	add := func(from address, in int32) {
 		if n := len(x.from); n > 0 && x.from[n-1] == from {
-			x.sets[n-1] = set
-			return
-		} else if n > 0 && x.sets[n-1] == set {
+			x.in[n-1] = in
 			return
 		}
-		x.from, x.sets = append(x.from, from), append(x.sets, set)
+		x.from, x.in = append(x.from, from), append(x.in, in)
 	}
-	below := func() uint64 {
-		if len(stack) == 0 {
-			return 0
+	add(address{}, -1)
+	top, last := int32(-1), make([]address, len(sorted))
+	for i, p := range sorted {
+		for top >= 0 && last[top].less(p.from) {
+			after, _ := last[top].next(width)
+			top = x.nodes[top].parent
+			add(after, top)
 		}
-		return stack[len(stack)-1].set
+		n := &x.nodes[i]
+		n.parent, n.bucket, n.length = top, bucketOf(width, p.length), p.length
+		n.with = p.use.with
+		top, last[i] = int32(i), p.last(width)
+		add(p.from, top)
 	}
-	add(address{}, 0)
-	closeUntil := func(limit address, all bool) {
-		for len(stack) > 0 {
-			top := stack[len(stack)-1]
-			if !all && !top.last.less(limit) {
-				return
-			}
-			stack = stack[:len(stack)-1]
-			if after, ok := top.last.next(width); ok {
-				add(after, below())
-			}
+	for top >= 0 {
+		after, ok := last[top].next(width)
+		top = x.nodes[top].parent
+		if ok {
+			add(after, top)
 		}
 	}
-	for _, p := range sorted {
-		closeUntil(p.from, false)
-		set := below() | 1<<bucketOf(width, p.length)
-		stack = append(stack, open{p.last(width), set})
-		add(p.from, set)
-	}
-	closeUntil(address{}, true)
 	if width == 32 {
 		x.direct()
 	}
@@ -168,8 +181,28 @@ func (x *intervals) find(a address) int {
 	return sort.Search(len(x.from), func(i int) bool { return a.less(x.from[i]) }) - 1
 }
 
-// lengths returns which lengths the prefixes have that a is in, by bucketOf.
-func (x *intervals) lengths(a address) uint64 { return x.sets[x.find(a)] }
+// lengths is the prefixes that an address is in: their lengths, and of each
+// those of the other address that are asked for with it.
+type lengths struct {
+	set  uint64
+	with [64]uint64 // only where set says so
+}
+
+// lengths finds the prefixes that a is in.
+func (x *intervals) lengths(a address, l *lengths) {
+	l.set = 0
+	for i := x.in[x.find(a)]; i >= 0; {
+		n := &x.nodes[i]
+		b := n.bucket & 63
+		if bit := uint64(1) << b; l.set&bit == 0 {
+			l.set |= bit
+			l.with[b] = atomic.LoadUint64(&n.with)
+		} else {
+			l.with[b] |= atomic.LoadUint64(&n.with)
+		}
+		i = n.parent
+	}
+}
 
 // significant returns how many of the first bits of a must be kept for all
 // addresses that share them to be in the same interval.
@@ -194,48 +227,90 @@ func (x *intervals) significant(a address) int {
 // prefixes counts the prefixes that conditions have, for an index of them.
 type prefixes struct {
 	width  int
-	count  map[prefix]int
-	sorted []prefix
+	uses   map[prefix]*use
+	sorted []usedPrefix
+	stale  int // that nothing asks for any more
+	now    *intervals
 }
 
-func newPrefixes(width int) *prefixes { return &prefixes{width: width, count: map[prefix]int{}} }
+func newPrefixes(width int) *prefixes {
+	return &prefixes{width: width, uses: map[prefix]*use{}, now: newIntervals(width, nil)}
+}
 
 func comparePrefixes(a, b prefix) int {
 	return cmp.Or(a.from.compare(b.from), cmp.Compare(a.length, b.length))
 }
 
-// change adds and removes prefixes. It returns a new index, nil if the one in
-// use stays right.
-func (p *prefixes) change(add, remove []prefix) *intervals {
-	changed := false
-	var fresh []prefix
+// asked is a prefix that a condition asks for, and the length, by bucketOf, of
+// that of the other address.
+type asked struct {
+	prefix
+	other uint8
+}
+
+// staleMost is how many prefixes that nothing asks for may stay in an index, for
+// making it anew takes longer than looking past them, as may a quarter of all.
+const staleMost = 256
+
+// change adds and removes prefixes. It returns the index of those that are
+// left: the same, if they are.
+func (p *prefixes) change(add, remove []asked) *intervals {
+	var fresh []usedPrefix
 	for _, x := range add {
-		if p.count[x]++; p.count[x] == 1 {
-			fresh = append(fresh, x)
-			changed = true
+		u := p.uses[x.prefix]
+		if u == nil {
+			u = &use{}
+			p.uses[x.prefix] = u
+			fresh = append(fresh, usedPrefix{x.prefix, u})
+		} else if u.count == 0 {
+			p.stale--
 		}
+		u.count++
+		u.with |= 1 << x.other
 	}
 	for _, x := range remove {
-		if p.count[x]--; p.count[x] == 0 {
-			delete(p.count, x)
-			changed = true
+		u := p.uses[x.prefix]
+		if u.count--; u.count == 0 {
+			p.stale++
 		}
 	}
-	if !changed {
-		return nil
-	}
-	slices.SortFunc(fresh, comparePrefixes)
-	merged := make([]prefix, 0, len(p.sorted)+len(fresh))
-	i := 0
-	for _, x := range p.sorted {
-		for ; i < len(fresh) && comparePrefixes(fresh[i], x) < 0; i++ {
-			merged = append(merged, fresh[i])
+	if len(fresh) == 0 && p.stale <= staleMost+len(p.sorted)/4 {
+		for _, x := range add {
+			p.now.allow(x.prefix, p.uses[x.prefix].with)
 		}
-		merged = append(merged, x)
+		return p.now
 	}
-	merged = append(merged, fresh[i:]...)
-	p.sorted = slices.DeleteFunc(slices.Compact(merged), func(x prefix) bool { return p.count[x] == 0 })
-	return newIntervals(p.width, p.sorted)
+	slices.SortFunc(fresh, func(a, b usedPrefix) int { return comparePrefixes(a.prefix, b.prefix) })
+	merged := make([]usedPrefix, 0, len(p.sorted)+len(fresh))
+	rest := p.sorted
+	for _, x := range fresh {
+		n, _ := slices.BinarySearchFunc(rest, x.prefix, func(u usedPrefix, at prefix) int { return comparePrefixes(u.prefix, at) })
+		merged = append(append(merged, rest[:n]...), x)
+		rest = rest[n:]
+	}
+	merged = append(merged, rest...)
+	if p.stale > 0 {
+		merged = slices.DeleteFunc(merged, func(x usedPrefix) bool {
+			if x.use.count == 0 {
+				delete(p.uses, x.prefix)
+			}
+			return x.use.count == 0
+		})
+		p.stale = 0
+	}
+	p.sorted, p.now = merged, newIntervals(p.width, merged)
+	return p.now
+}
+
+// allow has the lengths in with looked for, too, in packets whose address is in
+// a prefix that is in use.
+func (x *intervals) allow(p prefix, with uint64) {
+	for i := x.in[x.find(p.from)]; i >= 0; i = x.nodes[i].parent {
+		if x.nodes[i].length == p.length {
+			atomic.OrUint64(&x.nodes[i].with, with)
+			return
+		}
+	}
 }
 
 // prefixIn returns the prefix that a condition asks of an address field, and

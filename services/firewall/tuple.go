@@ -106,9 +106,10 @@ func addressFields(f family) (width int, src, dst flow.Field) {
 // is not changed once it is in a classifier.
 type tuple struct {
 	*shape
-	best   uint16 // the highest priority
-	size   int    // conditions
-	slots  []slot // open addressing; a power of two, at most half of them taken
+	few    [3]looked // for hashing: the first words of at, all if there are no more
+	best   uint16    // the highest priority
+	size   int       // conditions
+	slots  []slot    // open addressing; a power of two, at most half of them taken
 	keys   []uint64
 	chains [][]*cond // for each key its conditions, the one that decides first
 	empty  int       // chains without any
@@ -121,20 +122,41 @@ type slot struct {
 	at   uint32 // number of the key and 1; 0 is free
 }
 
-func newTuple(s *shape) *tuple { return &tuple{shape: s, slots: make([]slot, 4)} }
+// looked is a word and the bits of it that are looked at.
+type looked struct {
+	mask uint64
+	word uint8
+}
 
-// hash hashes the fields of a packet that the tuple asks for.
-func (s *shape) hash(w *words) uint64 {
-	h := uint64(len(s.at))
-	for _, i := range s.at {
-		h = mix(h, w[i]&s.mask[i])
+func newTuple(s *shape) *tuple {
+	t := &tuple{shape: s, slots: make([]slot, 4)}
+	for j, i := range s.at[:min(len(s.at), len(t.few))] {
+		t.few[j] = looked{s.mask[i], i}
+	}
+	return t
+}
+
+// hash hashes the fields of a packet that the tuple asks for. Words that few has
+// no use for are hashed as zeros, as hashKey does.
+func (t *tuple) hash(w *words) uint64 {
+	h := mix(0, w[t.few[0].word]&t.few[0].mask)
+	h = mix(h, w[t.few[1].word]&t.few[1].mask)
+	h = mix(h, w[t.few[2].word]&t.few[2].mask)
+	if len(t.at) > len(t.few) {
+		for _, i := range t.at[len(t.few):] {
+			h = mix(h, w[i]&t.mask[i])
+		}
 	}
 	return h
 }
 
 func hashKey(key []uint64) uint64 {
-	h := uint64(len(key))
-	for _, v := range key {
+	h := uint64(0)
+	for i := range max(len(key), len(tuple{}.few)) {
+		v := uint64(0)
+		if i < len(key) {
+			v = key[i]
+		}
 		h = mix(h, v)
 	}
 	return h
@@ -158,7 +180,7 @@ func (t *tuple) find(w *words) []*cond {
 // is reports whether a packet has what a key asks for.
 func (t *tuple) is(n int, w *words) bool {
 	key := t.keys[n*len(t.at) : (n+1)*len(t.at)]
-	for j, i := range t.at {
+	for j, i := range t.at[:len(key)] {
 		if w[i]&t.mask[i] != key[j] {
 			return false
 		}
@@ -183,7 +205,7 @@ func (t *tuple) place(key []uint64) int {
 // changed returns a tuple with conditions added and removed, nil if none is
 // left. What t has is left as it is.
 func (t *tuple) changed(add, remove []*cond) *tuple {
-	n := &tuple{shape: t.shape, size: t.size, empty: t.empty, best: t.best, ranged: t.ranged,
+	n := &tuple{shape: t.shape, few: t.few, size: t.size, empty: t.empty, best: t.best, ranged: t.ranged,
 		slots: slices.Clone(t.slots), keys: slices.Clone(t.keys), chains: slices.Clone(t.chains)}
 	worst := false
 	for _, c := range remove {

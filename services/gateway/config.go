@@ -16,11 +16,29 @@ type Config struct {
 	// Listen is HOST:PORT of the one port for everything. An address other
 	// than loopback needs a token.
 	Listen string `yaml:"listen"`
-	// Token is what clients must present; empty asks nobody.
+	// Certificate is the file of the server's certificate (PEM; weft certs
+	// controller): with it the port speaks TLS. It is read again when it
+	// changes, as is Key; connections go on.
+	Certificate string `yaml:"certificate"`
+	// Key is the file of the certificate's key; its mode must be 0600 or less.
+	Key string `yaml:"key"`
+	// Token is a token with the role admin, besides those that clients have
+	// made (weft token); if it is set, everybody must present one.
 	Token string `yaml:"token"`
 	// TokenFile holds the token instead; its mode must be 0600 or less. It is
 	// read again when it changes.
 	TokenFile string `yaml:"token_file"`
+	// OpenLoopback lets in whoever reaches a loopback address without a token,
+	// as admin, unless Token or TokenFile is set.
+	OpenLoopback bool `yaml:"open_loopback"`
+	// WrongTokensPerMinute bounds the wrong tokens that are looked at of one
+	// address in a minute.
+	WrongTokensPerMinute int `yaml:"wrong_tokens_per_minute"`
+	// AuditSize is the size of a file of the audit log, in octets, at which the
+	// next is begun.
+	AuditSize int `yaml:"audit_size"`
+	// AuditFiles bounds the files of the audit log; the oldest go.
+	AuditFiles int `yaml:"audit_files"`
 	// CallTimeout bounds every call of a client.
 	CallTimeout time.Duration `yaml:"call_timeout"`
 	// MaxConnections bounds the connections at any time; more wait in the
@@ -35,11 +53,15 @@ type Config struct {
 
 func defaults() *Config {
 	return &Config{
-		Listen:          "127.0.0.1:8181",
-		CallTimeout:     time.Minute,
-		MaxConnections:  1024,
-		MaxEventClients: 64,
-		EventQueue:      4096,
+		Listen:               "127.0.0.1:8181",
+		OpenLoopback:         true,
+		WrongTokensPerMinute: 10,
+		AuditSize:            8 << 20,
+		AuditFiles:           8,
+		CallTimeout:          time.Minute,
+		MaxConnections:       1024,
+		MaxEventClients:      64,
+		EventQueue:           4096,
 	}
 }
 
@@ -56,16 +78,22 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("token: %d characters; want at least %d, such as those of `openssl rand -hex 16`", len(c.Token), minToken)
 	case strings.ContainsAny(c.Token, " \t\r\n"):
 		return fmt.Errorf("token: has white space in it; want printable characters only")
-	case !c.private() && !loopback(host):
-		return fmt.Errorf("listen: %s is not a loopback address, so whoever reaches it could control the network: set token or token_file, or listen on 127.0.0.1", c.Listen)
+	case !c.private() && c.OpenLoopback && !loopback(host):
+		return fmt.Errorf("listen: %s is not a loopback address, so whoever reaches it could control the network: set token or token_file, or open_loopback: false if there are tokens of weft token, or listen on 127.0.0.1", c.Listen)
+	case (c.Certificate == "") != (c.Key == ""):
+		return fmt.Errorf("certificate: it needs key, and key needs certificate: set both (weft certs controller), or none")
 	}
 	if c.CallTimeout < 100*time.Millisecond {
 		return fmt.Errorf("call_timeout: %v: want at least 100ms", c.CallTimeout)
+	}
+	if c.AuditSize < 64<<10 || c.AuditSize > 1<<30 {
+		return fmt.Errorf("audit_size: %d: want %d to %d octets", c.AuditSize, 64<<10, 1<<30)
 	}
 	for _, n := range []struct {
 		key        string
 		value, max int
 	}{
+		{"wrong_tokens_per_minute", c.WrongTokensPerMinute, 1_000_000}, {"audit_files", c.AuditFiles, 1000},
 		{"max_connections", c.MaxConnections, 1_000_000}, {"max_event_clients", c.MaxEventClients, 100_000}, {"event_queue", c.EventQueue, 1_000_000},
 	} {
 		if n.value < 1 || n.value > n.max {
@@ -75,7 +103,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// private reports whether clients must present a token.
+// private reports whether the configuration has a token.
 func (c *Config) private() bool { return c.Token != "" || c.TokenFile != "" }
 
 // loopback reports whether a host, a name or an address, is this machine.

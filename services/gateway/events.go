@@ -31,6 +31,7 @@ type stream struct {
 	queue    int // events that may wait for one client
 	max      int // clients
 	now      func() time.Time
+	holds    func(caller) bool // whether a client may go on
 	sent     func()
 	slow     func()
 
@@ -44,6 +45,7 @@ type stream struct {
 // client is one client of the event stream.
 type client struct {
 	wants  map[string]bool // subjects; nil is all
+	who    caller
 	events chan []byte
 	end    chan struct{} // closed, once, when the client is to go
 	why    func(*websocket.Conn) error
@@ -82,6 +84,9 @@ func (s *stream) publish(subject string, event proto.Message) {
 	defer s.mu.Unlock()
 	var text []byte
 	for c := range s.clients {
+		if !c.gone && !s.holds(c.who) {
+			s.drop(c, websocket.StatusPolicyViolation, "the token has ended")
+		}
 		if c.gone || c.wants != nil && !c.wants[subject] {
 			continue
 		}
@@ -163,7 +168,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, codes.InvalidArgument, err.Error())
 		return
 	}
-	c := &client{wants: wants, events: make(chan []byte, s.queue), end: make(chan struct{})}
+	c := &client{wants: wants, who: callerOf(r.Context()), events: make(chan []byte, s.queue), end: make(chan struct{})}
 	if !s.add(c) {
 		refuse(w, r, codes.ResourceExhausted, fmt.Sprintf("%d clients follow the events already; gateway.max_event_clients allows no more", s.max))
 		return
@@ -195,6 +200,12 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		case <-ping.C:
+			if !s.holds(c.who) {
+				s.mu.Lock()
+				s.drop(c, websocket.StatusPolicyViolation, "the token has ended")
+				s.mu.Unlock()
+				continue
+			}
 			bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 			err := conn.Ping(bounded)
 			cancel()

@@ -1,25 +1,39 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 )
 
-// guard decides which requests are let in.
+// The names that the audit log and messages have for those without a token that
+// somebody has made.
+const (
+	nameLoopback   = "loopback"
+	nameConfigured = "configured"
+	nameNobody     = "nobody" // who looks at what is open to all
+)
+
+// guard decides which requests are let in, and as whom.
 //
-// With a token, those that present it. Without one, which Config allows on
-// loopback only, those that a browser could not have been made to send by a
+// With a token, those that present it. Without one, if that is allowed at all,
+// on loopback, those that a browser could not have been made to send by a
 // foreign page: the Host must name this machine (against DNS rebinding), and
 // an Origin must be this very server (against cross-site requests).
 type guard struct {
-	tokens *tokens
-	listen string // the host that the configuration names
-	count  func(refusal)
+	tokens   *tokens
+	ledger   *ledger
+	throttle *throttle
+	open     bool   // who has no token is let in
+	listen   string // the host that the configuration names
+	count    func(refusal)
 }
 
 // refusal is why a request was not let in.
@@ -27,46 +41,101 @@ type refusal string
 
 const (
 	refusedToken  refusal = "token"
+	refusedRate   refusal = "too_many_tokens"
 	refusedHost   refusal = "host"
 	refusedOrigin refusal = "origin"
 	refusedSize   refusal = "size"
+	refusedRole   refusal = "role"
 )
 
-func refusals() []refusal { return []refusal{refusedToken, refusedHost, refusedOrigin, refusedSize} }
+func refusals() []refusal {
+	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole}
+}
+
+// denied is a request that is not let in.
+type denied struct {
+	kind  codes.Code
+	why   refusal
+	text  string
+	after time.Duration // when to try again; 0: at any time
+}
 
 // open are the paths that tell nothing about the network and need no token.
 func open(path string) bool { return path == "/" || path == "/healthz" }
 
-// protect returns a handler that passes to next what may come in.
+// protect returns a handler that passes to next what may come in, with the
+// caller in its context.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		kind, why, err := g.check(r)
-		if err != nil {
-			g.count(why)
-			if kind == codes.Unauthenticated {
+		who, no := g.check(r)
+		if no == nil && who.role == roleNone && !open(r.URL.Path) {
+			no = &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed"} // check has let nobody in
+		}
+		if no != nil {
+			g.count(no.why)
+			if no.kind == codes.Unauthenticated {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="weft"`)
 			}
-			refuse(w, r, kind, err.Error())
+			if no.after > 0 {
+				w.Header().Set("Retry-After", strconv.Itoa(int(no.after.Seconds())+1))
+			}
+			refuse(w, r, no.kind, no.text)
 			return
 		}
-		next.ServeHTTP(w, r)
+		who.from = r.RemoteAddr
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }
 
-func (g *guard) check(r *http.Request) (codes.Code, refusal, error) {
-	if g.tokens.asked() {
-		if !open(r.URL.Path) && !g.tokens.right(presented(r)) {
-			return codes.Unauthenticated, refusedToken, fmt.Errorf("a token is needed: send it as Authorization: Bearer TOKEN (weft: --token or WEFT_TOKEN)")
-		}
-		return codes.OK, "", nil
+// check returns who makes a request, or why it is not let in.
+func (g *guard) check(r *http.Request) (caller, *denied) {
+	token := presented(r)
+	asked := g.tokens.asked() || !g.open
+	switch {
+	case asked && open(r.URL.Path):
+		return caller{name: nameNobody}, nil
+	case asked && token == "":
+		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)"}
+	case token != "" && (asked || g.ledger.some()):
+		return g.identify(r.RemoteAddr, token)
 	}
 	if host := hostname(r.Host); !loopback(host) && !strings.EqualFold(host, g.listen) {
-		return codes.PermissionDenied, refusedHost, fmt.Errorf("host %q is not this server: use 127.0.0.1 or localhost, or set gateway.token", host)
+		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedHost, text: fmt.Sprintf("host %q is not this server: use 127.0.0.1 or localhost, or set gateway.token", host)}
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
-		return codes.PermissionDenied, refusedOrigin, fmt.Errorf("requests from pages of %s are refused: set gateway.token to let them in with it", origin)
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host, r.TLS != nil) {
+		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from pages of %s are refused: set gateway.token to let them in with it", origin)}
 	}
-	return codes.OK, "", nil
+	return caller{name: nameLoopback, role: roleAdmin}, nil
+}
+
+// identify returns whose a token is.
+func (g *guard) identify(from, token string) (caller, *denied) {
+	if wait := g.throttle.wait(from, token); wait > 0 {
+		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", peerOf(from), wait.Seconds()+1), wait}
+	}
+	who := caller{}
+	if g.tokens.right(token) {
+		who = caller{name: nameConfigured, role: roleAdmin}
+	}
+	if t := g.ledger.find(token); t != nil {
+		who = caller{name: t.Name, role: t.role, token: t}
+	}
+	g.throttle.tried(from, token, who.role != roleNone)
+	if who.role == roleNone {
+		return who, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "the token is wrong, has ended, or was revoked (WEFT_TOKEN, --token or --token-file); weft token list shows those that there are"}
+	}
+	return who, nil
+}
+
+// holds reports whether a caller may still do what it could when it was let in.
+func (g *guard) holds(c caller) bool {
+	switch c.name {
+	case nameLoopback:
+		return true
+	case nameConfigured:
+		return g.tokens.asked()
+	}
+	return c.token != nil && g.ledger.holds(c.token)
 }
 
 // presented returns the token that a request carries: in its Authorization
@@ -90,7 +159,11 @@ func hostname(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-func sameOrigin(origin, host string) bool {
+func sameOrigin(origin, host string, secure bool) bool {
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
 	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == "http" && u.Host != "" && strings.EqualFold(u.Host, host)
+	return err == nil && u.Scheme == scheme && u.Host != "" && strings.EqualFold(u.Host, host)
 }

@@ -26,7 +26,7 @@ type rpc struct {
 func apiServices() []*grpc.ServiceDesc {
 	return []*grpc.ServiceDesc{
 		&api.Gateway_ServiceDesc, &api.Southbound_ServiceDesc, &api.Discovery_ServiceDesc, &api.Hosts_ServiceDesc,
-		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Heartbeat_ServiceDesc,
+		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Qos_ServiceDesc, &api.Heartbeat_ServiceDesc,
 	}
 }
 
@@ -38,8 +38,12 @@ func internal() []string { return []string{"flowrules.SetStanding", "flowrules.O
 // calls are the methods by their full names in gRPC: /weft.v1.Service/Method.
 type calls struct {
 	rpcs    map[string]rpc
+	rights  map[string]right
 	timeout time.Duration
 	failed  func(codes.Code)
+	refused func(refusal)
+	audit   *audit
+	now     func() time.Time
 }
 
 // fullName returns the name in gRPC of a method, service.Method.
@@ -49,7 +53,10 @@ func fullName(method string) string {
 }
 
 func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls {
-	c := &calls{rpcs: map[string]rpc{}, timeout: timeout, failed: failed}
+	c := &calls{
+		rpcs: map[string]rpc{}, rights: rights(), timeout: timeout, failed: failed,
+		refused: func(refusal) {}, audit: &audit{}, now: time.Now,
+	}
 	for _, r := range rpcs {
 		c.rpcs[fullName(r.name)] = r
 	}
@@ -82,8 +89,22 @@ func (c *calls) register(s *grpc.Server) {
 	}
 }
 
-// do makes one call.
+// do makes one call, if its caller may, and has changes written down.
 func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
+	who, asked := callerOf(ctx), rightOf(c.rights, r.name)
+	if asked.changes {
+		begun := c.now()
+		line := &record{Time: begun.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: requestText(req)}
+		defer func() {
+			line.outcome(err, c.now().Sub(begun))
+			c.audit.add(line)
+		}()
+	}
+	if err := who.may(r.name, asked.needs); err != nil {
+		c.refused(refusedRole)
+		c.failed(codes.PermissionDenied)
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	defer func() {

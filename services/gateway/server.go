@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"weft/api"
+	"weft/internal/keypair"
 )
 
 // stopTimeout is how long calls under way may take when the gateway stops.
@@ -29,8 +30,9 @@ type server struct {
 	config  Config
 	calls   *calls
 	stream  *stream
-	tokens  *tokens
-	metrics http.Handler // nil: none
+	guard   *guard
+	pair    *keypair.Pair // nil: without TLS
+	metrics http.Handler  // nil: none
 	refused func(refusal)
 	log     *slog.Logger
 }
@@ -59,6 +61,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		api.RegisterForwardingHandlerClient(ctx, jsonCalls, api.NewForwardingClient(s.calls)),
 		api.RegisterFlowrulesHandlerClient(ctx, jsonCalls, api.NewFlowrulesClient(s.calls)),
 		api.RegisterStatsHandlerClient(ctx, jsonCalls, api.NewStatsClient(s.calls)),
+		api.RegisterQosHandlerClient(ctx, jsonCalls, api.NewQosClient(s.calls)),
 		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),
 	)
 	if err != nil {
@@ -89,8 +92,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		refuse(w, r, codes.NotFound, fmt.Sprintf("there is no %s %s; GET / lists what there is", r.Method, r.URL.Path))
 	})
 
-	g := &guard{tokens: s.tokens, listen: hostname(s.config.Listen), count: s.refused}
-	return headers(g.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return headers(s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isGRPC(r) {
 			rpc.ServeHTTP(w, r)
 			return
@@ -149,6 +151,13 @@ func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w
 
 // listen opens the port.
 func (s *server) listen() (net.Listener, error) {
+	if s.config.Certificate != "" {
+		pair, err := keypair.Open(keypair.Files{Certificate: s.config.Certificate, Key: s.config.Key}, time.Now)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
+		}
+		s.pair = pair
+	}
 	l, err := net.Listen("tcp", s.config.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -167,7 +176,8 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true) // for gRPC
+	protocols.SetHTTP2(s.pair != nil)
+	protocols.SetUnencryptedHTTP2(s.pair == nil) // for gRPC
 	srv := &http.Server{
 		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -176,8 +186,20 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(l) }()
-	s.log.Info("northbound is open", "address", l.Addr().String(), "token", s.tokens.asked())
+	if s.pair != nil {
+		srv.TLSConfig = s.pair.Server()
+	}
+	go func() {
+		if s.pair != nil {
+			done <- srv.ServeTLS(l, "", "")
+		} else {
+			done <- srv.Serve(l)
+		}
+	}()
+	s.log.Info("northbound is open", "address", l.Addr().String(), "tls", s.pair != nil, "token", s.guard.tokens.asked() || !s.guard.open)
+	if host := hostname(l.Addr().String()); s.pair == nil && !loopback(host) {
+		s.log.Warn("the northbound is not secret: tokens can be read on the way; set gateway.certificate and gateway.key (weft certs controller)", "address", l.Addr().String())
+	}
 	select {
 	case err := <-done:
 		return fmt.Errorf("gateway: %w", err)

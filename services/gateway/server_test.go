@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type testServer struct {
 	slow    atomic.Int32
 	refuse  atomic.Int32
 	got     chan any // requests, if it has room
+	shelf   *memory
 	stop    func()
 }
 
@@ -56,13 +58,17 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &testServer{got: make(chan any, 10)}
+	s := &testServer{got: make(chan any, 10), shelf: &memory{}}
+	g := &guard{
+		tokens: tokens, ledger: newLedger(s.shelf, time.Now, func(string, error) {}), throttle: newThrottle(c.WrongTokensPerMinute, time.Now),
+		open: c.OpenLoopback, listen: hostname(c.Listen), count: func(refusal) { s.refuse.Add(1) },
+	}
 	s.server = &server{
-		config: *c, tokens: tokens, log: slog.New(slog.DiscardHandler),
+		config: *c, guard: g, log: slog.New(slog.DiscardHandler),
 		metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "weft_figure 1\n") }),
 		refused: func(refusal) { s.refuse.Add(1) },
 		stream: &stream{
-			subjects: []string{"discovery.LinkChanged", "hosts.HostChanged"}, queue: c.EventQueue, max: c.MaxEventClients, now: time.Now,
+			subjects: []string{"discovery.LinkChanged", "hosts.HostChanged"}, queue: c.EventQueue, max: c.MaxEventClients, now: time.Now, holds: g.holds,
 			clients: map[*client]bool{}, sent: func() {}, slow: func() { s.slow.Add(1) },
 		},
 	}
@@ -367,4 +373,34 @@ func TestShareCopiesFieldsOnly(t *testing.T) {
 	if err := newJSONCodec().NewEncoder(&b).Encode(dst); err != nil || !strings.Contains(b.String(), `"mac"`) {
 		t.Errorf("%s %v", b.String(), err)
 	}
+}
+
+// memory is a shelf that forgets.
+type memory struct {
+	mu       sync.Mutex
+	values   map[string][]byte
+	revision uint64
+	fails    error
+}
+
+func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fails != nil {
+		return 0, m.fails
+	}
+	if m.values == nil {
+		m.values = map[string][]byte{}
+	}
+	m.values[key] = value
+	m.revision++
+	return m.revision, nil
+}
+
+func (m *memory) Delete(_ context.Context, key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, key)
+	m.revision++
+	return m.fails
 }

@@ -1,11 +1,13 @@
 // Package gateway is the controller's northbound: gRPC, JSON over HTTP, events
-// by WebSocket and figures for Prometheus, on one port. It holds no state; it
-// calls the services and passes on what they publish.
+// by WebSocket and figures for Prometheus, on one port. It calls the services and
+// passes on what they publish; of its own it has the tokens by which clients are
+// let in, and the log of what they change.
 //
 // Only the list of services imports it; only this file imports weft.
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
@@ -25,6 +27,9 @@ type Process struct {
 	Pipeline func() []string // the stages in order; asked once the services run
 	Metrics  http.Handler    // serves the figures of all services; nil for none
 	Plans    Plans           // nil: the controller is one process without a plan
+	Configs  Configs         // nil: the configuration stays what it is
+	Name     string          // of the process; names its file of the audit log
+	Audit    string          // directory of the audit log; empty for none
 }
 
 // Plans is the plan in force and the processes that carry it out.
@@ -34,12 +39,20 @@ type Plans interface {
 	ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error)
 }
 
+// Configs are the configuration in force and those before it.
+type Configs interface {
+	GetConfig(context.Context, *api.GetConfigRequest) (*api.Configuration, error)
+	ApplyConfig(context.Context, *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error)
+	ListConfigs(context.Context, *api.ListConfigsRequest) (*api.ListConfigsResponse, error)
+	RollbackConfig(context.Context, *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error)
+}
+
 // Spec declares the service.
 func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:   "gateway",
 		Doc:    "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan),
+		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig),
 		Calls: weft.Methods(
 			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits,
 			api.ListLinks, api.ListPortRoles,
@@ -48,6 +61,7 @@ func Spec(p Process) weft.Spec {
 			api.ListRoutes, api.GetFlooding,
 			api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
 			api.ListHeartbeats,
+			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
@@ -57,6 +71,7 @@ func Spec(p Process) weft.Spec {
 			api.RouteChangedEvent,
 			api.FloodChangedEvent, api.HeartbeatChangedEvent,
 			api.FlowsObservedEvent, api.FlowFailedEvent),
+		Buckets: []string{"tokens"},
 		Listens: true,
 		Class:   weft.Latency,
 		Scale:   weft.Any,
@@ -71,12 +86,32 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err != nil {
 		return err
 	}
+	ledger, err := openLedger(ctx, env)
+	if err != nil {
+		return err
+	}
 	f := newFigures(env.Metric)
+	log := &audit{
+		dir: p.Audit, process: cmp.Or(p.Name, "controller"), size: int64(cfg.AuditSize), files: cfg.AuditFiles,
+		failed: func(err error) {
+			f.unaudited.Add(1)
+			env.Log.Error("a change could not be written to the audit log", "error", err)
+		},
+	}
+	if err := log.open(); err != nil {
+		return err
+	}
+	defer log.close()
+	refused := func(r refusal) { f.refused[r].Add(1) }
+	g := &guard{
+		tokens: tokens, ledger: ledger, throttle: newThrottle(cfg.WrongTokensPerMinute, time.Now),
+		open: cfg.OpenLoopback, listen: hostname(cfg.Listen), count: refused,
+	}
 	s := &server{
-		config: *cfg, tokens: tokens, metrics: p.Metrics, log: env.Log,
-		refused: func(r refusal) { f.refused[r].Add(1) },
+		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
+		refused: refused,
 		stream: &stream{
-			queue: cfg.EventQueue, max: cfg.MaxEventClients, now: time.Now, clients: map[*client]bool{},
+			queue: cfg.EventQueue, max: cfg.MaxEventClients, now: time.Now, holds: g.holds, clients: map[*client]bool{},
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1) },
 		},
 	}
@@ -87,8 +122,17 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if plans == nil {
 		plans = onePlan{p}
 	}
+	configs := p.Configs
+	if configs == nil {
+		configs = noConfigs{}
+	}
 	s.calls = newCalls(append(offered(env), itself(api.GetInfo, info), itself(api.ListWorkers, plans.ListWorkers),
-		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan)), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
+		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
+		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
+		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
+		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
+	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
+	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
 	if err := s.calls.missing(); err != nil {
 		return err
 	}
@@ -111,6 +155,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	weft.Handle(env, api.ListWorkers, plans.ListWorkers)
 	weft.Handle(env, api.GetPlan, plans.GetPlan)
 	weft.Handle(env, api.ApplyPlan, plans.ApplyPlan)
+	weft.Handle(env, api.GetConfig, configs.GetConfig)
+	weft.Handle(env, api.ApplyConfig, configs.ApplyConfig)
+	weft.Handle(env, api.ListConfigs, configs.ListConfigs)
+	weft.Handle(env, api.RollbackConfig, configs.RollbackConfig)
 
 	l, err := s.listen()
 	if err != nil {
@@ -134,6 +182,8 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.ListRoutes), forward(env, api.GetFlooding),
 		forward(env, api.AddFlows), forward(env, api.DeleteFlows), forward(env, api.ListFlows), forward(env, api.ListSync),
 		forward(env, api.ListHeartbeats),
+		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),
+		forward(env, api.SetQueues), forward(env, api.DeleteQueues), forward(env, api.ListQueues),
 		forward(env, api.ListPortStats), forward(env, api.ListTableStats), forward(env, api.ListFlowStats),
 	}
 }
@@ -151,6 +201,43 @@ func itself[Req, Resp any](m api.Method[Req, Resp], h func(context.Context, *Req
 	return rpc{
 		name: m.Name, request: func() any { return new(Req) },
 		call: func(ctx context.Context, req any) (any, error) { return h(ctx, req.(*Req)) },
+	}
+}
+
+// openLedger reads the tokens, and follows what other instances do to them.
+func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
+	bucket, err := weft.State(env, "tokens")
+	if err != nil {
+		return nil, err
+	}
+	l := newLedger(bucket, func() time.Time { return weft.Now(env) }, func(name string, err error) {
+		env.Log.Error("a token cannot be read and is not let in; revoke it", "token", name, "error", err)
+	})
+	through := make(chan error, 1)
+	go func() {
+		err := bucket.Watch(ctx, func(name string, value []byte, revision uint64) {
+			if name == "" {
+				select {
+				case through <- nil:
+				default: // told again
+				}
+				return
+			}
+			l.changed(name, value, revision)
+		})
+		if ctx.Err() == nil {
+			env.Log.Error("tokens that other instances of the gateway create or revoke are not heard of any more", "error", err)
+		}
+		select {
+		case through <- err:
+		default:
+		}
+	}()
+	select {
+	case err := <-through:
+		return l, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -195,13 +282,15 @@ type figures struct {
 	refused    map[refusal]weft.Counter
 	failed     map[codes.Code]weft.Counter
 	sent, slow weft.Counter
+	unaudited  weft.Counter
 }
 
 func newFigures(m weft.Metrics) *figures {
 	f := &figures{
 		refused: map[refusal]weft.Counter{}, failed: map[codes.Code]weft.Counter{},
-		sent: m.Counter("events_sent_total", "Events queued for clients."),
-		slow: m.Counter("slow_clients_total", "Clients of the event stream that were dropped because they did not keep up."),
+		sent:      m.Counter("events_sent_total", "Events queued for clients."),
+		unaudited: m.Counter("audit_failed_total", "Changes that could not be written to the audit log."),
+		slow:      m.Counter("slow_clients_total", "Clients of the event stream that were dropped because they did not keep up."),
 	}
 	for _, r := range refusals() {
 		f.refused[r] = m.Counter("refused_total", "Requests that were not let in.", "reason", string(r))

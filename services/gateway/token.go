@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// tokens knows the token that clients must present. The zero value asks nobody.
+// tokens knows the token of the configuration. The zero value has none.
 type tokens struct {
 	fixed string
 	file  string
@@ -29,7 +29,7 @@ func newTokens(c *Config) (*tokens, error) {
 	return t, err
 }
 
-// asked reports whether clients must present a token.
+// asked reports whether there is one: then clients must present one.
 func (t *tokens) asked() bool { return t.fixed != "" || t.file != "" }
 
 // right reports, in a time that does not depend on the token, whether a client

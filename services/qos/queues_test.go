@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,12 +112,17 @@ func TestPorts(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	store := wefttest.NewStore()
 	bucket, _ := store.Bucket(ctx, "qos.queues")
+	var mu sync.Mutex // guards the following
 	fail := errors.New("no answer")
 	var tried []string
-	p := newPorts(bucket, time.Now, func(_ context.Context, m *api.QosQueues) error {
+	answer := func(err error) { mu.Lock(); defer mu.Unlock(); fail = err }
+	try := func(_ context.Context, m *api.QosQueues) error {
+		mu.Lock()
+		defer mu.Unlock()
 		tried = append(tried, m.State)
 		return fail
-	})
+	}
+	p := newPorts(bucket, time.Now, try)
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
 	m := &api.QosQueues{Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Id: 1}}}
@@ -128,10 +134,10 @@ func TestPorts(t *testing.T) {
 	if l := p.list(key); l[0].State != failing || l[0].Reason != "no answer" {
 		t.Fatalf("%v", l)
 	}
-	fail = nil
+	answer(nil)
 	p.again(key)
 	soon(t, "configured", func() bool { return p.list(key)[0].State == configured })
-	fail = errors.New("away")
+	answer(errors.New("away"))
 	if _, there, err := p.remove(ctx, "1", 1); err != nil || !there {
 		t.Fatal(there, err)
 	}
@@ -140,8 +146,8 @@ func TestPorts(t *testing.T) {
 	<-done
 	// A later run takes away what the earlier could not.
 	ctx, cancel = context.WithCancel(context.Background())
-	fail = nil
-	later := newPorts(bucket, time.Now, func(_ context.Context, m *api.QosQueues) error { tried = append(tried, m.State); return nil })
+	answer(nil)
+	later := newPorts(bucket, time.Now, try)
 	if err := later.load(ctx, func(key string, err error) { t.Error(key, err) }); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +161,7 @@ func TestPorts(t *testing.T) {
 	}
 	for _, bad := range []*api.QosQueues{nil, {}, {Dpid: "1", Port: 1}, {Dpid: "x", Port: 1, Queues: m.Queues}, {Dpid: "1", Queues: m.Queues},
 		{Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Id: 1}, {Id: 1}}}, {Dpid: "1", Port: 1, Queues: []*api.QosQueue{{MinKbps: 5, MaxKbps: 4}}},
-		{Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Id: 1 << 30}}}, {Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Priority: 9}}}, {Dpid: "1", Port: 1, Queues: []*api.QosQueue{nil}}} {
+		{Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Id: 1 << 30}}}, {Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Priority: 9}}}} {
 		if _, err := readQueues(bad); err == nil {
 			t.Errorf("taken: %v", bad)
 		}

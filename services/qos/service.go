@@ -46,7 +46,9 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	bad := func(what string) func(string, error) {
-		return func(key string, err error) { env.Log.Warn(what+" of an earlier run not read", "key", key, "error", err) }
+		return func(key string, err error) {
+			env.Log.Warn(what+" of an earlier run not read", "key", key, "error", err)
+		}
 	}
 	b := newBook(cfg, kept)
 	if err := b.load(ctx, bad("policy")); err != nil {

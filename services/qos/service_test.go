@@ -54,6 +54,12 @@ func (s *switches) of(dpid string) *api.SetStandingRequest {
 	return s.sets[dpid]
 }
 
+func (s *switches) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.sets)
+}
+
 const (
 	sw1 = "0000000000000001"
 	sw2 = "0000000000000002"
@@ -114,11 +120,15 @@ func TestService(t *testing.T) {
 			t.Errorf("status of web: %v", p)
 		}
 		h.Restart()
+		s.forget()
+		connect(h, sw1, "1.3", 254)
+		connect(h, sw2, "1.3", 254)
+		wefttest.Publish(h, api.HostChangedEvent, host)
 		soon(t, "the limit is on switch 1 after a restart", func() bool { return len(s.of(sw1).GetFlows()) == 3 })
 		host = &api.HostChanged{Change: "moved", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: sw2, Port: 7}, Ipv4: []string{"10.0.0.1"}}}
 		wefttest.Publish(h, api.HostChangedEvent, host)
 		soon(t, "the limit has moved to switch 2", func() bool {
-			return len(s.of(sw1).Flows) == 2 && len(s.of(sw2).Flows) == 3 && s.of(sw2).Flows[0].Match["in_port"] == "7"
+			return len(s.of(sw1).GetFlows()) == 2 && len(s.of(sw2).GetFlows()) == 3 && s.of(sw2).Flows[0].Match["in_port"] == "7"
 		})
 		list, err := wefttest.Call(h, api.ListPolicies, &api.QosListPoliciesRequest{})
 		if err != nil || len(list.Policies) != 2 || list.Policies[0].Meter != slow.Meter {

@@ -55,6 +55,23 @@ type Config struct {
 	// PortEventsPerSecond bounds the port-status events passed on for one
 	// port; of a faster flood only the latest state is.
 	PortEventsPerSecond int `yaml:"port_events_per_second"`
+	// FloodRate is how many packet-ins a second of one port may be a flood, if
+	// they are also FloodFactor times those of other busy ports. 0 turns the
+	// limits off.
+	FloodRate int `yaml:"flood_rate"`
+	// FloodFactor is how many times what busy ports of its switch send a port
+	// sends before it may be limited. A load that more than a quarter of the
+	// ports share is no flood.
+	FloodFactor int `yaml:"flood_factor"`
+	// FloodFloor is how many packet-ins a second of each class every port may
+	// send, whatever others do; and, while the switch's packet-ins wait to be
+	// dealt with, what may be a flood.
+	FloodFloor int `yaml:"flood_floor"`
+	// FloodMeters has a meter put into the switch of a port that is limited, so
+	// that most is not even sent (OpenFlow 1.3).
+	FloodMeters bool `yaml:"flood_meters"`
+	// ProbeRate is how many LLDP frames a second every port may send.
+	ProbeRate int `yaml:"probe_rate"`
 }
 
 func defaults() *Config {
@@ -69,6 +86,11 @@ func defaults() *Config {
 		NewSessionsPerSecond: 1000,
 		MaxSessions:          10_000,
 		PortEventsPerSecond:  20,
+		FloodRate:            5000,
+		FloodFactor:          8,
+		FloodFloor:           1000,
+		FloodMeters:          true,
+		ProbeRate:            1000,
 	}
 }
 
@@ -100,10 +122,19 @@ func (c *Config) Validate() error {
 	}{
 		{"queue_bytes", c.QueueBytes, 1 << 17}, {"new_sessions_per_second", c.NewSessionsPerSecond, 1},
 		{"max_sessions", c.MaxSessions, 1}, {"port_events_per_second", c.PortEventsPerSecond, 1},
+		{"flood_factor", c.FloodFactor, 2}, {"flood_floor", c.FloodFloor, 10}, {"probe_rate", c.ProbeRate, 10},
 	} {
 		if n.value < n.min {
 			return fmt.Errorf("%s: %d: want at least %d", n.key, n.value, n.min)
 		}
 	}
+	if c.FloodRate != 0 && c.FloodRate < c.FloodFloor {
+		return fmt.Errorf("flood_rate: %d: want 0, for no limits, or at least flood_floor (%d)", c.FloodRate, c.FloodFloor)
+	}
 	return nil
+}
+
+// flood is the rule by which floods are found.
+func (c *Config) flood() floodRule {
+	return floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)}
 }

@@ -32,6 +32,7 @@ type hub struct {
 	portChanged   func(*api.PortChanged)
 	flowRemoved   func(*api.FlowRemoved)
 	switchError   func(*api.SwitchError)
+	floodChanged  func(*api.FloodChanged)
 
 	up atomic.Pointer[map[dpid]*session] // sessions by switch; replaced, never written to
 
@@ -227,6 +228,8 @@ func (h *hub) record(sw dpid) *record {
 // join makes the switch known to the system.
 func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid, s.later)
+	s.admission = newAdmission(h.cfg.flood())
+	s.backlog.away, _ = s.pipeline.(awayer)
 	s.known.Store(true)
 	s.mu.Lock()
 	s.since = time.Now()
@@ -258,6 +261,7 @@ func (h *hub) leave(s *session, cause error) {
 	h.up.Store(&up)
 	h.mu.Unlock()
 	h.total.closed(&s.count)
+	s.endLimits()
 	h.log.Info("switch down", "dpid", s.dpid, "reason", last.Reason)
 	h.switchChanged(&api.SwitchChanged{Switch: last})
 }

@@ -36,6 +36,8 @@ type totals struct {
 	over    counts // of sessions that are over
 	refused struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
 	shed    struct{ queue, away, unsendable atomic.Uint64 }
+	floods  atomic.Uint64                          // ports that have been limited
+	notIn   [reasonCount][classCount]atomic.Uint64 // packet-ins not admitted
 }
 
 func (t *totals) closed(c *counts) {
@@ -69,6 +71,18 @@ func (t *totals) register(m figures, h *hub) {
 	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable} {
 		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
+	for why := overPort; why < reasonCount; why++ {
+		for c := range classCount {
+			if why == overSender && c == classProbes {
+				continue // probes have no allowance by address
+			}
+			n := &t.notIn[why][c]
+			m.CounterFunc("shed_total", "Packet-ins shed on arrival, because their port or the address they come from sends too many.",
+				func() float64 { return float64(n.Load()) }, "reason", why.String(), "class", c.String())
+		}
+	}
+	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
+	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.limits(""))) })
 	m.Gauge("switches", "Switches connected.", func() float64 { return float64(len(*h.up.Load())) })
 }
 

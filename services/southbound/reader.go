@@ -162,6 +162,10 @@ func (r *reader) fillSecured() error {
 	}
 }
 
+// brimful reports whether the last fill brought as much as one can, so that more
+// is likely to wait.
+func (r *reader) brimful() bool { return r.end >= readMax }
+
 // next returns the next message, waiting for it.
 func (r *reader) next() ([]byte, error) {
 	for {

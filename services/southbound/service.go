@@ -42,6 +42,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	h.portChanged = func(e *api.PortChanged) { weft.Publish(env, api.PortChangedEvent, e) }
 	h.flowRemoved = func(e *api.FlowRemoved) { weft.Publish(env, api.FlowRemovedEvent, e) }
 	h.switchError = func(e *api.SwitchError) { weft.Publish(env, api.SwitchErrorEvent, e) }
+	h.floodChanged = func(e *api.FloodChanged) { weft.Publish(env, api.FloodChangedEvent, e) }
 	h.total.register(env.Metric, h)
 
 	weft.Handle(env, api.ListSwitches, h.listSwitches)

@@ -52,6 +52,8 @@ type session struct {
 	ports map[flow.Port]*port
 	held  atomic.Bool // an event of a port is held back
 
+	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
+
 	lastRead atomic.Int64 // ns
 	asked    atomic.Int64 // when the echo was sent that has not been answered, ns
 	doubted  atomic.Bool  // another connection has claimed the identity
@@ -63,10 +65,13 @@ type session struct {
 	over     chan struct{}          // closed when the identity is free again
 
 	// Only of the reading goroutine, and used again for each packet.
-	pipeline pipeline
-	batch    batchCounts
-	xidNext  uint32
-	xidsLeft uint32
+	pipeline  pipeline
+	batch     batchCounts
+	admission admission
+	backlog   backlog
+	guarding  guarding
+	xidNext   uint32
+	xidsLeft  uint32
 
 	echoes echoes
 	late   late // only of the goroutine that brings decisions of other processes
@@ -145,6 +150,9 @@ func (s *session) receive() error {
 		s.lastRead.Store(now)
 		ws := s.in.ws
 		ws.packet.Switch, ws.packet.Time = s.dpid, now
+		if behind := s.backlog.look(s.in, now); s.admission.due(now) {
+			s.roll(now, behind)
+		}
 		for {
 			msg, err := s.in.take()
 			if err != nil {
@@ -179,6 +187,9 @@ func (s *session) receive() error {
 // flush sends what the batch has gathered for this switch.
 func (s *session) flush() error {
 	s.count.add(&s.batch)
+	if s.admission.anyShed {
+		s.hub.total.shedPacketIns(&s.admission)
+	}
 	s.pipeline.Flush()
 	ws := s.in.ws
 	if len(ws.scratch) == 0 {
@@ -259,6 +270,9 @@ func (s *session) packetIn(msg []byte) error {
 	if in.Parsed = !packet.ParseEthernet(in.Data, &in.Key); in.Parsed {
 		packet.Parse(in.Data, &in.Key) // too short for any; leaves nothing of the last
 	}
+	if s.admission.admit(in) != admitted {
+		return nil
+	}
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
 	d.Reset()
 	if s.pipeline.Packet(in, d) == flow.Away || len(d.Ops) == 0 {
@@ -275,7 +289,7 @@ func (s *session) refused(msg []byte) error {
 		return err
 	}
 	s.count.errors.Add(1)
-	if s.waits.refuse(e) {
+	if s.waits.refuse(e) || s.guarding.refused(s, e) {
 		return nil
 	}
 	event := &api.SwitchError{Dpid: s.dpid.String(), Type: uint32(e.Type), Code: uint32(e.Code), Text: e.Error(), Xid: e.Xid}

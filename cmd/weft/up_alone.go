@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weft"
+	"weft/deploy"
+	"weft/plan"
+	"weft/transport"
+)
+
+// alone is a controller of one process: a plan of one worker, which nobody has
+// to know of.
+type alone struct {
+	specs     []weft.Spec
+	plan      *plan.Plan // without its configuration
+	given     deploy.Given
+	overrides []deploy.Override
+}
+
+// alone returns what to run: of all services the chosen ones, with the settings
+// of file and flags.
+func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
+	a := &alone{specs: all, given: deploy.Given{Source: "defaults of the services"}}
+	settings := &deploy.Settings{}
+	var pipeline []string
+	if o.config != "" {
+		file, err := deploy.LoadConfig(o.config)
+		if err != nil {
+			return nil, err
+		}
+		settings, pipeline = file.Settings, file.Pipeline
+		a.given = deploy.Given{Sections: file.Document.Sections, Text: file.Text, Source: "configuration file " + o.config, Named: true}
+		if a.specs, err = file.Select(all); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.services) > 0 {
+		chosen := slices.Clone(o.services)
+		if o.http != "" {
+			chosen = append(chosen, "gateway")
+		}
+		known := names(all)
+		for _, name := range chosen {
+			if !slices.Contains(known, name) {
+				return nil, fmt.Errorf("--services: unknown service %q; allowed: %s", name, strings.Join(known, ", "))
+			}
+		}
+		a.specs = slices.DeleteFunc(slices.Clone(all), func(s weft.Spec) bool { return !slices.Contains(chosen, s.Name) })
+	}
+	set := slices.Clone(o.set)
+	if o.http != "" {
+		set = slices.Insert(set, 0, "gateway.listen="+o.http)
+	}
+	if len(listen) > 0 {
+		list, err := json.Marshal(listen)
+		if err != nil {
+			return nil, err
+		}
+		set = slices.Insert(set, 0, "southbound.listen="+string(list))
+	}
+	var errs []error
+	for _, assignment := range set {
+		errs = append(errs, settings.Set(assignment))
+	}
+	errs = append(errs, settings.Check(a.specs))
+	if len(o.services) == 0 {
+		errs = append(errs, deploy.CheckSpecs(a.specs))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	a.overrides = overrides(set)
+	p, err := plan.Parse("single", fmt.Appendf(nil, "name: single\npartial: %v\npipeline: [%s]\nworkers: {all: {services: [%s]}}\n",
+		len(o.services) > 0, strings.Join(pipeline, ", "), strings.Join(names(a.specs), ", ")))
+	if err == nil {
+		err = p.Check(a.specs)
+	}
+	a.plan = p
+	return a, err
+}
+
+func names(specs []weft.Spec) (list []string) {
+	for _, s := range specs {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+// join brings the plan into force with the configuration that counts, and makes
+// the node that carries it out.
+func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, log *slog.Logger) (*deploy.Node, error) {
+	configs, err := deploy.OpenConfigs(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := configs.Choose(ctx, a.given)
+	if err != nil {
+		return nil, err
+	}
+	if chosen.Kept() {
+		if err := a.fits(chosen, log); err != nil {
+			return nil, err
+		}
+	}
+	p := a.plan.WithConfig(chosen.Sections)
+	directory, err := deploy.OpenDirectory(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if err := directory.Take(ctx, p, a.specs); err != nil {
+		return nil, err
+	}
+	if err := configs.Start(ctx, chosen, time.Now()); err != nil {
+		return nil, err
+	}
+	log.Info("configuration in force: " + chosen.Why)
+	return deploy.Join(ctx, deploy.NodeConfig{
+		Process: p.Workers[0].Name, Version: build().Version, Specs: a.specs, Store: store, Settings: a.overrides,
+		Registry: metrics, Gatherer: metrics, Log: log, Alone: true,
+		Listen: func(transport.Handler) (map[string]string, io.Closer, error) { return nil, closers{}, nil },
+	})
+}
+
+// fits checks the configuration of an earlier run. What it says of services that
+// are left out now on purpose does not count.
+func (a *alone) fits(chosen *deploy.Chosen, log *slog.Logger) error {
+	if a.plan.Partial {
+		chosen.Sections = slices.DeleteFunc(chosen.Sections, func(s plan.Section) bool {
+			if !a.plan.Has(s.Service) {
+				log.Warn("the configuration in force has settings for a service that does not run; they do not count", "service", s.Service)
+			}
+			return !a.plan.Has(s.Service)
+		})
+	}
+	source := fmt.Sprintf("configuration %d", chosen.Number)
+	if err := deploy.CheckDocument(source, &plan.Document{Sections: chosen.Sections}, a.specs, a.overrides...); err != nil {
+		return fmt.Errorf("%w\nconfiguration %d was applied while the controller ran (%s) and does not fit it now; start it with another, weft up --config FILE", err, chosen.Number, chosen.Source)
+	}
+	return nil
+}
+
+// ready waits until all services run; false if ctx ends first.
+func ready(ctx context.Context, node *deploy.Node) bool {
+	for node.Ready() != nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return true
+}

@@ -1,0 +1,306 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/plan"
+)
+
+// The times of applying a configuration.
+const (
+	trialLimit = 20 * time.Second       // to come up with it, unless the request says otherwise
+	trialMost  = 10 * time.Minute       // that a request may say
+	trialQuiet = 500 * time.Millisecond // that services must last with it
+	trialPoll  = 20 * time.Millisecond
+)
+
+// candidate is a configuration that is to be applied.
+type candidate struct {
+	doc     *plan.Document
+	text    string
+	old     *Current
+	rev     uint64 // of the plan in force
+	plan    *plan.Plan
+	changes []*api.ConfigChange
+}
+
+// GetConfig returns the configuration in force, or one of the history.
+func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.Configuration, error) {
+	now, _, err := n.configs.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	number := req.Number
+	if number == 0 {
+		number = now.Good
+	}
+	r, err := n.configs.Get(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil && req.Number != 0 {
+		return nil, api.Errorf(codes.NotFound, "configuration %d is not in the history; weft config history lists those that are", req.Number)
+	}
+	if r == nil || req.Number == 0 { // whatever is recorded, this is what is in force
+		current, _, err := n.directory.Current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if current == nil {
+			return nil, api.Errorf(codes.Unavailable, "there is no plan in force yet; try again")
+		}
+		if now.Trial != 0 && req.Number == 0 {
+			if trial, err := n.configs.Get(ctx, now.Trial); err == nil && trial != nil && trial.Hash == plan.Hash(current.plan.Config) {
+				r = trial
+			}
+		}
+		if hash := plan.Hash(current.plan.Config); r == nil || r.Hash != hash {
+			text, err := plan.ConfigYAML(current.plan.Config)
+			if err != nil {
+				return nil, err
+			}
+			r = &ConfigRecord{Text: string(text), Hash: hash, Source: "what the controller was started with", State: ConfigGood}
+		}
+	}
+	m := r.message(now)
+	m.Text, err = shownText(r.Text)
+	for _, o := range n.config.Settings {
+		m.Overrides = append(m.Overrides, shownOverride(o))
+	}
+	return m, err
+}
+
+// shownOverride returns an override without a secret.
+func shownOverride(o Override) string {
+	if key, _, _ := strings.Cut(string(o), "="); plan.IsSecret(key) {
+		return key + "=" + plan.Secret
+	}
+	return string(o)
+}
+
+// message returns a record without its text.
+func (r *ConfigRecord) message(now configNow) *api.Configuration {
+	m := &api.Configuration{Number: r.Number, Hash: r.Hash, State: r.State, Source: r.Source, Error: r.Error}
+	if r.State == ConfigGood && r.Number == now.Good {
+		m.State = "in-force"
+	}
+	if !r.Applied.IsZero() {
+		m.Applied = r.Applied.UTC().Format(time.RFC3339)
+	}
+	return m
+}
+
+// shownText returns a configuration without its secrets: as it was written if it
+// has none, else without comments.
+func shownText(text string) (string, error) {
+	d, err := plan.ParseConfig("configuration", []byte(text))
+	if err != nil {
+		return "", err
+	}
+	masked := plan.Mask(d.Sections)
+	if plan.Hash(masked) == plan.Hash(d.Sections) {
+		return text, nil
+	}
+	out, err := plan.ConfigYAML(masked)
+	head := ""
+	for _, k := range []struct{ key, list string }{{"services", d.Services}, {"pipeline", d.Pipeline}} {
+		if k.list != "" {
+			head += k.key + ": " + k.list + "\n"
+		}
+	}
+	return head + string(out), err
+}
+
+// ListConfigs returns the configurations that are remembered.
+func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
+	now, _, err := n.configs.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := n.configs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ListConfigsResponse{}
+	for _, r := range list {
+		resp.Configurations = append(resp.Configurations, r.message(now))
+	}
+	return resp, nil
+}
+
+// RollbackConfig applies a configuration of the history anew.
+func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
+	now, _, err := n.configs.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := n.configs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(r *ConfigRecord) bool {
+		if req.Number != 0 {
+			return r.Number == req.Number
+		}
+		return r.Number < now.Good && r.State == ConfigGood
+	})
+	switch {
+	case i < 0 && req.Number != 0:
+		return nil, api.Errorf(codes.NotFound, "configuration %d is not in the history; weft config history lists those that are", req.Number)
+	case i < 0:
+		return nil, api.Errorf(codes.FailedPrecondition, "there is no good configuration before the one in force; weft config history lists all")
+	}
+	r := list[i]
+	return n.apply(ctx, r.Text, fmt.Sprintf("roll-back to %d", r.Number), 0, req.DryRun, req.LimitMs)
+}
+
+// ApplyConfig brings a configuration into force as a difference, or says what
+// that would change.
+func (n *Node) ApplyConfig(ctx context.Context, req *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error) {
+	source := req.Source
+	if source == "" {
+		source = "the northbound"
+	}
+	return n.apply(ctx, req.Text, shorten(strings.Join(strings.Fields(source), " ")), req.MadeFrom, req.DryRun, req.LimitMs)
+}
+
+func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, dry bool, limitMs uint32) (*api.ApplyConfigResponse, error) {
+	limit := trialLimit
+	if limitMs > 0 {
+		limit = min(time.Duration(limitMs)*time.Millisecond, trialMost)
+	}
+	c, err := n.consider(ctx, text)
+	if err != nil {
+		n.figuresOf.failures.Add(1)
+		return nil, err
+	}
+	now, _, err := n.configs.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if madeFrom != 0 && madeFrom != now.Good {
+		return nil, api.Errorf(codes.Aborted, "configuration %d is in force, not %d; look at it with weft config show, and make yours from it", now.Good, madeFrom)
+	}
+	resp := &api.ApplyConfigResponse{
+		Changes: c.changes, Hash: plan.Hash(c.doc.Sections), Number: now.Good, State: "in-force",
+		Notes: notesOn(c.doc, c.plan, c.changes, n.config.Specs, n.config.Settings),
+	}
+	same := plan.Hash(c.old.plan.Config) == resp.Hash
+	switch {
+	case dry && !same:
+		resp.State = "would-apply"
+		return resp, nil
+	case dry || same:
+		return resp, nil
+	}
+	trial, done, err := n.try(ctx, c, source, now, limit)
+	if err != nil {
+		n.figuresOf.failures.Add(1)
+		return nil, err
+	}
+	resp.Number = trial.Number
+	for _, ch := range c.changes {
+		if s := n.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == EffectRestart {
+			resp.State = "applying" // whoever asks is cut off
+			return resp, nil
+		}
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
+		}
+		return resp, nil
+	case <-ctx.Done():
+		resp.State = "applying"
+		return resp, nil
+	}
+}
+
+// consider checks a configuration against the plan in force.
+func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
+	doc, err := plan.ParseConfig("configuration", []byte(text))
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	if masked := plan.Masked(doc.Sections); len(masked) > 0 {
+		return nil, api.Errorf(codes.InvalidArgument, "%s: %s stands for a secret that was not shown; write the secret itself, or name a file that holds it", strings.Join(masked, ", "), plan.Secret)
+	}
+	old, rev, err := n.directory.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if old == nil {
+		return nil, api.Errorf(codes.Unavailable, "there is no plan in force yet; try again")
+	}
+	var running []weft.Spec
+	for _, s := range n.config.Specs {
+		if old.plan.Has(s.Name) {
+			running = append(running, s)
+		}
+	}
+	c := &candidate{doc: doc, text: text, old: old, rev: rev, plan: old.plan.WithConfig(doc.Sections)}
+	err = errors.Join(startKeys(doc, old.plan, n.config.Alone), CheckDocument("configuration", doc, running, n.config.Settings...))
+	if err == nil {
+		err = CheckPlan(c.plan, n.config.Specs, n.config.Settings...)
+	}
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	if c.changes, err = Difference(old.plan, c.plan, running, n.config.Settings...); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	return c, nil
+}
+
+// try brings a configuration into force on trial; done is told what has become
+// of it.
+func (n *Node) try(ctx context.Context, c *candidate, source string, now configNow, limit time.Duration) (*ConfigRecord, <-chan error, error) {
+	chosen := &Chosen{Sections: c.old.plan.Config, Source: "what the controller was started with", base: plan.Hash(c.old.plan.Config)}
+	former, err := chosen.record(n.now())
+	if err != nil {
+		return nil, nil, err
+	}
+	base := former.Base
+	if now.Good != 0 {
+		last, err := n.configs.Get(ctx, now.Good)
+		if err != nil {
+			return nil, nil, err
+		}
+		if last != nil {
+			base = last.Base
+		}
+	}
+	r := &ConfigRecord{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.now(), Process: n.config.Process}
+	next, err := Succeed(c.old, c.plan, n.config.Specs)
+	if err != nil {
+		return nil, nil, err
+	}
+	next.Trial = true
+	n.mu.Lock()
+	life := n.life
+	n.mu.Unlock()
+	if life == nil {
+		return nil, nil, api.Errorf(codes.Unavailable, "this process is being started; try again")
+	}
+	if err := n.configs.begin(ctx, r, former); err != nil {
+		return nil, nil, err
+	}
+	if err := n.directory.Put(ctx, next, c.rev); err != nil {
+		err = api.Errorf(codes.Aborted, "%w", err)
+		return nil, nil, errors.Join(err, n.configs.end(context.WithoutCancel(ctx), r, ConfigFailed, err.Error()))
+	}
+	n.log.Info("configuration is applied", "number", r.Number, "hash", r.Hash, "source", source, "changes", len(c.changes))
+	done := make(chan error, 1)
+	n.trials.Go(func() { done <- n.judge(life, r, c, next, limit) })
+	return r, done, nil
+}

@@ -1,0 +1,68 @@
+package deploy
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weft"
+	"weft/plan"
+)
+
+// configFigures are what Prometheus is told of the configuration that this
+// process has in force (prometheus.Collector).
+type configFigures struct {
+	node          *Node
+	applied, info *prometheus.Desc
+	failures      weft.Counter
+
+	mu         sync.Mutex // guards what follows
+	generation uint64     // of the plan whose hash is known
+	hash       string
+	since      float64 // when it came, seconds since 1970
+}
+
+func newConfigFigures(n *Node) *configFigures {
+	f := &configFigures{
+		node:    n,
+		applied: prometheus.NewDesc("weft_config_applied_timestamp_seconds", "When the configuration in force came into force in this process, seconds since 1970.", nil, nil),
+		info:    prometheus.NewDesc("weft_config_info", "Always 1; its label hash is that of the configuration in force.", []string{"hash"}, nil),
+	}
+	own := &metrics{n.worker.registry, "config"}
+	f.failures = own.Counter("failures_total", "Configurations that were refused, or put back because services did not come up with them.")
+	n.worker.registry.inner.MustRegister(f)
+	return f
+}
+
+// Describe names the figures.
+func (f *configFigures) Describe(ch chan<- *prometheus.Desc) {
+	ch <- f.applied
+	ch <- f.info
+}
+
+// Collect reads them.
+func (f *configFigures) Collect(ch chan<- prometheus.Metric) {
+	hash, since := f.read()
+	if hash == "" {
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(f.applied, prometheus.GaugeValue, since)
+	ch <- prometheus.MustNewConstMetric(f.info, prometheus.GaugeValue, 1, hash)
+}
+
+// read returns the hash of the configuration in force and since when it is,
+// empty if there is none yet.
+func (f *configFigures) read() (hash string, since float64) {
+	f.node.mu.Lock()
+	current, came := f.node.current, f.node.since
+	f.node.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if current != nil && current.Generation != f.generation {
+		f.generation = current.Generation
+		if hash := plan.Hash(current.plan.Config); hash != f.hash {
+			f.hash, f.since = hash, float64(came.Add(f.node.ahead).UnixMilli())/1000
+		}
+	}
+	return f.hash, f.since
+}

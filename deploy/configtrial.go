@@ -1,0 +1,171 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// judge waits until all processes have carried out a configuration on trial and
+// keeps it then; if they do not, it puts the former one back and says why.
+func (n *Node) judge(ctx context.Context, r *ConfigRecord, c *candidate, next *Current, limit time.Duration) error {
+	err := n.carriedOut(ctx, next, limit)
+	if ctx.Err() != nil {
+		return fmt.Errorf("configuration %d: the process has ended before it was known to be good", r.Number)
+	}
+	if err == nil {
+		if err = n.keep(ctx, next); err == nil {
+			if err = n.configs.end(ctx, r, ConfigGood, ""); err == nil {
+				n.log.Info("configuration is in force", "number", r.Number, "hash", r.Hash)
+				return nil
+			}
+		}
+	}
+	n.figuresOf.failures.Add(1)
+	back := "the former one is back in force"
+	if putBack := n.putBack(ctx, next, c.old); putBack != nil {
+		back = "the former one could not be put back: " + putBack.Error()
+	}
+	if end := n.configs.end(ctx, r, ConfigFailed, err.Error()); end != nil {
+		n.log.Warn("what has become of a configuration is not written down", "number", r.Number, "error", end)
+	}
+	n.log.Error("configuration has failed; "+back, "number", r.Number, "error", err)
+	return fmt.Errorf("configuration %d has failed: %w; %s", r.Number, err, back)
+}
+
+// carriedOut waits until all processes have carried out a plan, and a moment
+// longer.
+func (n *Node) carriedOut(ctx context.Context, next *Current, limit time.Duration) error {
+	end := time.Now().Add(limit)
+	var since time.Time // when all had
+	for {
+		late, err := n.lateWith(next)
+		switch {
+		case err != nil:
+			return err
+		case len(late) > 0:
+			since = time.Time{}
+			if time.Now().After(end) {
+				return fmt.Errorf("not carried out within %v: waiting for %s", limit, strings.Join(late, ", "))
+			}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= trialQuiet || !next.Trial:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(trialPoll):
+		}
+	}
+}
+
+// lateWith returns the processes that have not carried out a plan yet; an error
+// if one of them cannot, or there is another plan by now.
+func (n *Node) lateWith(next *Current) (late []string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.current != nil && n.current.Generation > next.Generation {
+		return nil, fmt.Errorf("another plan has been applied meanwhile")
+	}
+	for _, i := range next.plan.Instances() {
+		process := next.ProcessOf(i.Name)
+		e := n.entries[process]
+		if e == nil {
+			late = append(late, process+" (down)")
+			continue
+		}
+		if f := e.Failed; f != nil && f.Generation == next.Generation {
+			return nil, fmt.Errorf("process %s: %s", process, f.Error)
+		}
+		var missing []string
+		for _, name := range i.Services {
+			if s := e.service(name); s == nil || s.State != StateReady {
+				missing = append(missing, name)
+			}
+		}
+		switch {
+		case e.Generation != next.Generation:
+			late = append(late, process)
+		case len(missing) > 0:
+			late = append(late, fmt.Sprintf("%s (%s)", process, strings.Join(missing, ", ")))
+		}
+	}
+	slices.Sort(late)
+	return late, nil
+}
+
+// keep ends the trial of a plan.
+func (n *Node) keep(ctx context.Context, next *Current) error {
+	now, revision, err := n.directory.Current(ctx)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.Generation != next.Generation {
+		return fmt.Errorf("another plan has been applied meanwhile")
+	}
+	now.Trial = false
+	return n.directory.Put(ctx, now, revision)
+}
+
+// putBack brings the plan into force that was before one on trial, unless
+// another is by now.
+func (n *Node) putBack(ctx context.Context, trial, former *Current) error {
+	now, revision, err := n.directory.Current(ctx)
+	if err != nil || now == nil || now.Generation != trial.Generation {
+		return err
+	}
+	back, err := Succeed(now, former.plan, n.config.Specs)
+	if err != nil {
+		return err
+	}
+	if err := n.directory.Put(ctx, back, revision); err != nil {
+		return err
+	}
+	return n.carriedOut(ctx, back, trialLimit)
+}
+
+// resume puts the last good configuration back if an earlier run of this process
+// has left one on trial behind.
+func (n *Node) resume(ctx context.Context) {
+	now, _, err := n.configs.now(ctx)
+	if err != nil || now.Trial == 0 {
+		return
+	}
+	r, err := n.configs.Get(ctx, now.Trial)
+	if err != nil || r == nil || r.Process != n.config.Process {
+		return
+	}
+	const why = "the process that applied it has ended before it was known to be good"
+	err = func() error {
+		good, err := n.configs.Get(ctx, now.Good)
+		if err != nil || good == nil {
+			return fmt.Errorf("the last good configuration, number %d, cannot be read: %w", now.Good, err)
+		}
+		sections, err := good.sections()
+		if err != nil {
+			return err
+		}
+		current, revision, err := n.directory.Current(ctx)
+		if err != nil || current == nil || !current.Trial {
+			return err
+		}
+		back, err := Succeed(current, current.plan.WithConfig(sections), n.config.Specs)
+		if err != nil {
+			return err
+		}
+		return n.directory.Put(ctx, back, revision)
+	}()
+	if err == nil {
+		err = n.configs.end(ctx, r, ConfigDropped, why)
+	}
+	n.figuresOf.failures.Add(1)
+	if err != nil {
+		n.log.Error("a configuration that was on trial could not be put back", "number", r.Number, "error", err)
+		return
+	}
+	n.log.Warn("a configuration is dropped, and the last good one put back: "+why, "dropped", r.Number, "in force", now.Good)
+}

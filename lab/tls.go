@@ -1,0 +1,96 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+)
+
+// TLS is what the switches of a lab show a controller, and know it by: files in
+// PEM. They are one Open vSwitch, which has one certificate for all bridges.
+type TLS struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key"`
+	Authority   string `json:"authority"`
+}
+
+const sslPrefix = "ssl:"
+
+// secure reports whether switches speak TLS with a controller.
+func (s *state) secure() bool {
+	return slices.ContainsFunc(s.Topology.Controllers, func(c string) bool { return strings.HasPrefix(c, sslPrefix) })
+}
+
+// checkTLS says what is missing for TLS, and makes the files' paths absolute.
+func (s *state) checkTLS() error {
+	if s.TLS == nil {
+		if s.secure() {
+			return errors.New("a controller is ssl:HOST:PORT, so the switches need a certificate, a key and an authority (weft certs switch, weft lab up --certs)")
+		}
+		return nil
+	}
+	files := *s.TLS // the caller's stays as it is
+	s.TLS = &files
+	for _, path := range []*string{&files.Certificate, &files.Key, &files.Authority} {
+		if _, err := os.Stat(*path); err != nil {
+			return fmt.Errorf("TLS of the switches: %w", err)
+		}
+		full, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("TLS of the switches: %w", err)
+		}
+		*path = full
+	}
+	return nil
+}
+
+// target is where a switch connects to for a controller: Open vSwitch speaks
+// TLS over TCP only, so there the relay listens on a port of the switches' own
+// namespace.
+func (s *state) target(controller int, socket string) string {
+	if strings.HasPrefix(s.Topology.Controllers[controller], sslPrefix) {
+		return sslPrefix + relayAddress(controller)
+	}
+	return "unix:" + socket
+}
+
+func relayAddress(controller int) string { return fmt.Sprintf("127.0.0.1:%d", 6653+controller) }
+
+// listenFor listens for the switches that connect to a controller.
+func (s *state) listenFor(controller int, socket string) (l net.Listener, err error) {
+	if !strings.HasPrefix(s.Topology.Controllers[controller], sslPrefix) {
+		return net.Listen("unix", socket)
+	}
+	err = inNetns(switchNetns(s.Name), func() error {
+		l, err = net.Listen("tcp", relayAddress(controller))
+		return err
+	})
+	return l, err
+}
+
+// setSSL is the arguments of ovs-vsctl that give Open vSwitch its certificate.
+func (t *TLS) setSSL() []string {
+	return []string{
+		"--", "--id=@ssl", "create", "SSL",
+		fmt.Sprintf("private_key=%q", t.Key), fmt.Sprintf("certificate=%q", t.Certificate), fmt.Sprintf("ca_cert=%q", t.Authority),
+		"--", "set", "Open_vSwitch", ".", "ssl=@ssl",
+	}
+}
+
+// loopbackUp lets the switches' namespace speak to itself.
+func loopbackUp(h *netlink.Handle) error {
+	lo, err := h.LinkByName("lo")
+	if err == nil {
+		err = h.LinkSetUp(lo)
+	}
+	if err != nil {
+		return fmt.Errorf("set lo of the switches up: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// arrangeEvery is the least time between two times that the switches are put in
+// order.
+const arrangeEvery = int64(5 * time.Second)
+
+// arrange puts the switches in the order in which they send their probes, after
+// links have come or gone: breadth first over the links, so that the neighbours
+// of a switch send theirs one after the other. What it receives then comes in
+// few batches rather than one by one, each at the price of waking up for it, and
+// the probes of the whole network are spread evenly over the interval.
+func (t *topology) arrange(now int64) {
+	if !t.moved {
+		return
+	}
+	if at := t.arranged + arrangeEvery; at > now {
+		t.due(at)
+		return
+	}
+	t.moved, t.arranged = false, now
+	roots := slices.Clone(t.order)
+	slices.SortFunc(roots, func(a, b *datapath) int { return cmp.Compare(a.id, b.id) })
+	seen := make(map[*datapath]bool, len(roots))
+	t.order = t.order[:0]
+	done := 0
+	visit := func(dp *datapath) {
+		if !seen[dp] {
+			seen[dp] = true
+			t.order = append(t.order, dp)
+		}
+	}
+	for _, root := range roots {
+		for visit(root); done < len(t.order); done++ {
+			for _, p := range t.order[done].ports {
+				if p.out != nil {
+					visit(p.out.dst.dp)
+				}
+			}
+		}
+	}
+	for i, dp := range t.order {
+		dp.phase = float64(i) / float64(len(t.order))
+	}
+}

@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// role is how much a client may do. Each includes those before it.
+type role int
+
+// The roles; the zero value may do nothing.
+const (
+	roleNone    role = iota
+	roleRead         // look at everything but secrets
+	roleOperate      // change the network: entries, policies
+	roleAdmin        // change the controller: plan, configuration, tokens
+)
+
+var roleNames = [...]string{"none", "read", "operate", "admin"}
+
+// String returns the name of a role.
+func (r role) String() string { return roleNames[r] }
+
+// parseRole reads the name of a role that a token may have.
+func parseRole(name string) (role, error) {
+	for r := roleRead; r <= roleAdmin; r++ {
+		if roleNames[r] == name {
+			return r, nil
+		}
+	}
+	return roleNone, fmt.Errorf("role %q; allowed: %s", name, strings.Join(roleNames[roleRead:], ", "))
+}
+
+// right is what a method asks of its caller.
+type right struct {
+	needs   role
+	changes bool // it changes something, and goes into the audit log
+}
+
+// Rights of the three kinds of method, and of the few that read what is secret.
+var (
+	reads      = right{needs: roleRead}
+	operates   = right{needs: roleOperate, changes: true}
+	administer = right{needs: roleAdmin, changes: true}
+	inspects   = right{needs: roleAdmin}
+)
+
+// rights says of every method that clients may call what it asks of them. A
+// method that is not here is the administrator's, and a change.
+func rights() map[string]right {
+	return map[string]right{
+		"gateway.GetInfo":     reads,
+		"gateway.ListWorkers": reads,
+		"gateway.GetPlan":     inspects, // settings may hold secrets
+		"gateway.ApplyPlan":   administer,
+		"gateway.CreateToken": administer,
+		"gateway.ListTokens":  inspects,
+		"gateway.RevokeToken": administer,
+		"gateway.ListAudit":   inspects,
+
+		"southbound.ListSwitches":   reads,
+		"southbound.ListPorts":      reads,
+		"southbound.ReadFlows":      reads,
+		"southbound.ReadGroups":     reads,
+		"southbound.ReadMeters":     reads,
+		"southbound.ReadPortStats":  reads,
+		"southbound.ReadTableStats": reads,
+		"southbound.ListLimits":     reads,
+
+		"discovery.ListLinks":     reads,
+		"discovery.ListPortRoles": reads,
+
+		"hosts.ListHosts": reads,
+		"hosts.FindHost":  reads,
+
+		"paths.FindPath": reads,
+		"paths.GetTree":  reads,
+
+		"forwarding.ListRoutes":  reads,
+		"forwarding.GetFlooding": reads,
+
+		"flowrules.AddFlows":    operates,
+		"flowrules.DeleteFlows": operates,
+		"flowrules.ListFlows":   reads,
+		"flowrules.ListSync":    reads,
+
+		"heartbeat.ListHeartbeats": reads,
+
+		"stats.ListPortStats":  reads,
+		"stats.ListTableStats": reads,
+		"stats.ListFlowStats":  reads,
+	}
+}
+
+// rightOf returns what a method asks of its caller.
+func rightOf(table map[string]right, method string) right {
+	if r, ok := table[method]; ok {
+		return r
+	}
+	return administer
+}
+
+// caller is who makes a request.
+type caller struct {
+	name  string // of the token; configured, or loopback for none
+	role  role
+	from  string // address and port
+	token *issued
+}
+
+// callerKey is the context's key for the caller.
+type callerKey struct{}
+
+// callerOf returns who makes a request; one that nobody has let in has no role.
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
+
+// may reports a caller that may not call a method.
+func (c caller) may(method string, needs role) error {
+	if c.role >= needs {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "%s needs the role %s, and the token %s has %s: use another, or have one made (weft token create --role %s)", method, needs, c.name, c.role, needs)
+}

@@ -1,0 +1,410 @@
+package southbound
+
+import (
+	"slices"
+	"time"
+
+	"weft/flow"
+)
+
+// class is what a packet-in is about, for admission.
+type class uint8
+
+// The classes. Each has an allowance of its own, so that none starves another.
+const (
+	classProbes     class = iota // LLDP and BDDP: links depend on them
+	classNeighbours              // ARP, neighbour discovery, DHCP
+	classUnicast
+	classMulticast
+	classCount
+)
+
+// String returns the class as it is told.
+func (c class) String() string {
+	return [...]string{"probes", "neighbours", "unicast", "multicast"}[c]
+}
+
+// reason is why a packet-in was shed.
+type reason uint8
+
+// The reasons.
+const (
+	admitted   reason = iota
+	overPort          // its port has used up its allowance for the class
+	overSender        // the address it comes from has
+	reasonCount
+)
+
+// String returns the reason as it is counted.
+func (r reason) String() string { return [...]string{"admitted", "port", "sender"}[r] }
+
+// window is over how long packet-ins are counted before it is looked at whose
+// they are.
+const window = int64(100 * time.Millisecond)
+
+// Numbers of windows.
+const (
+	windowsToFlood = 2  // above the threshold before a port is limited
+	windowsToCalm  = 20 // below the limit before it is no longer
+)
+
+// admission decides which packet-ins of one switch are dealt with. As long as
+// no port sends far more than the others, it counts by port, and that is all.
+// Only the goroutine that reads the switch uses it; time is passed in, in
+// nanoseconds, and nothing is allocated while it works but when a port begins
+// to be limited.
+type admission struct {
+	rule    floodRule
+	table   []portSlot // open addressing; the length is a power of two
+	used    int
+	touched []int32 // slots counted in this window
+	epoch   uint32  // of the window
+	from    int64   // when the window began
+	limited int     // ports that are limited
+	talkers int     // ports that have sent anything but probes
+	senders *senders
+	rates   []float64 // room for those of a window
+	shed    [reasonCount][classCount]uint64
+	anyShed bool
+}
+
+// floodRule is the part of the configuration that says what a flood is.
+type floodRule struct {
+	rate   float64 // packet-ins per second of a port that may be one; 0 is never
+	factor float64 // and how many times what busy ports send, see reference
+	floor  float64 // packet-ins per second that every port may send
+	probes float64 // LLDP frames per second that every port may send
+}
+
+// portSlot is what is known of one port.
+type portSlot struct {
+	port  flow.Port
+	taken bool
+	epoch uint32 // seen is of this window
+	seen  [classCount]uint32
+	hot   uint8 // windows in a row above the threshold
+	talks bool  // it has sent anything but probes
+	probe gauge
+	limit *portLimit // nil unless it is limited
+}
+
+// portLimit is a port that is limited.
+type portLimit struct {
+	port    flow.Port
+	rate    float64 // packet-ins per second of each class
+	offered float64 // as last measured, all classes
+	class   class   // most of them
+	since   int64
+	calm    int // windows in a row below the limit
+	shed    uint64
+	gauges  [classCount]gauge
+	gap     int64 // nanoseconds per packet
+	seen    [classCount]uint32
+	leader  flow.MAC // where most come from, if one address does: Boyer and Moore's majority vote
+	votes   int
+	mac     flow.MAC // leader of the last window that had one; zero if none
+	table   uint8    // of the switch, that the last came from
+	guard   guard
+}
+
+// gauge is a token bucket, kept as the time when it will be full again.
+type gauge struct{ full int64 }
+
+// take takes a token; false if there is none. gap is the time per token, depth
+// that of a full bucket.
+func (g *gauge) take(now, gap, depth int64) bool {
+	full := max(g.full, now) + gap
+	if full-now > depth {
+		return false
+	}
+	g.full = full
+	return true
+}
+
+// depth is how much of its allowance a port may use at once.
+const depth = int64(500 * time.Millisecond)
+
+// Bounds of the table of ports. Ports beyond the last share one slot.
+const (
+	slotsFirst = 16
+	slotsLast  = 1 << 17
+)
+
+func newAdmission(rule floodRule) admission {
+	return admission{rule: rule, table: make([]portSlot, slotsFirst), epoch: 1}
+}
+
+// admit counts a packet-in and says whether it is dealt with.
+func (a *admission) admit(in *flow.PacketIn) reason {
+	p := a.slot(in.Key.InPort)
+	if p.epoch != a.epoch {
+		p.epoch, p.seen = a.epoch, [classCount]uint32{}
+		a.touched = append(a.touched, int32(a.index(p.port)))
+	}
+	c := classify(in)
+	p.seen[c]++
+	if p.limit == nil && c != classProbes {
+		return admitted
+	}
+	return a.judge(p, c, in)
+}
+
+// classify tells classes by type and destination; neighbour discovery and DHCP,
+// which need a closer look, count as what they are sent as.
+func classify(in *flow.PacketIn) class {
+	switch {
+	case in.Key.EthType == flow.EthTypeARP:
+		return classNeighbours
+	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == ethTypeBDDP:
+		return classProbes
+	case in.Key.EthDst[0]&1 != 0:
+		return classMulticast
+	}
+	return classUnicast
+}
+
+// ethTypeBDDP is that of probes which other controllers send.
+const ethTypeBDDP uint16 = 0x8942
+
+// judge decides about a probe, or a packet-in of a port that is limited.
+func (a *admission) judge(p *portSlot, c class, in *flow.PacketIn) reason {
+	if c == classProbes {
+		if a.rule.rate > 0 && !p.probe.take(in.Time, int64(1e9/a.rule.probes), depth) {
+			return a.refuse(p, c, overPort)
+		}
+		return admitted
+	}
+	l := p.limit
+	if c != classNeighbours && neighbourly(in) {
+		c = classNeighbours
+	}
+	l.seen[c]++
+	l.table = in.Table
+	switch {
+	case l.votes == 0:
+		l.leader, l.votes = in.Key.EthSrc, 1
+	case l.leader == in.Key.EthSrc:
+		l.votes++
+	default:
+		l.votes--
+	}
+	// One address has half of what its port has, so that others pass beside it.
+	if g := a.senders.gauge(in.Key.EthSrc, p.port, c, in.Time); g != nil && !g.take(in.Time, 2*l.gap, depth) {
+		return a.refuse(p, c, overSender)
+	}
+	if !l.gauges[c].take(in.Time, l.gap, depth) {
+		return a.refuse(p, c, overPort)
+	}
+	return admitted
+}
+
+func (a *admission) refuse(p *portSlot, c class, why reason) reason {
+	a.shed[why][c]++
+	a.anyShed = true
+	if p.limit != nil {
+		p.limit.shed++
+	}
+	return why
+}
+
+// index returns the slot of a port, taken or to be taken.
+func (a *admission) index(port flow.Port) int {
+	mask := len(a.table) - 1
+	for i := int(uint32(port)*0x9e3779b1>>8) & mask; ; i = (i + 1) & mask {
+		if p := &a.table[i]; !p.taken || p.port == port {
+			return i
+		}
+	}
+}
+
+// slot returns what is known of a port.
+func (a *admission) slot(port flow.Port) *portSlot {
+	p := &a.table[a.index(port)]
+	if p.taken {
+		return p
+	}
+	if a.used >= slotsLast/2 && port != flow.PortAny {
+		return a.slot(flow.PortAny) // no switch has so many
+	}
+	if 2*(a.used+1) > len(a.table) {
+		a.grow()
+		p = &a.table[a.index(port)]
+	}
+	a.used++
+	p.port, p.taken = port, true
+	return p
+}
+
+// grow doubles the table, which begins small, for most ports never send a
+// packet to the controller.
+func (a *admission) grow() {
+	old := a.table
+	a.table = make([]portSlot, 2*len(old))
+	a.touched = a.touched[:0]
+	for i := range old {
+		if p := &old[i]; p.taken {
+			n := a.index(p.port)
+			a.table[n] = *p
+			if p.epoch == a.epoch {
+				a.touched = append(a.touched, int32(n))
+			}
+		}
+	}
+}
+
+// change is a port that has begun or ceased to be limited.
+type change struct {
+	limit *portLimit
+	ended bool
+}
+
+// due reports whether the window is over.
+func (a *admission) due(now int64) bool { return now-a.from >= window }
+
+// roll ends a window and begins the next: it looks which ports have sent far
+// more than the others, and which of those limited have calmed down. behind
+// says that packet-ins wait to be dealt with: then ports are limited sooner. The
+// changes are appended to list.
+func (a *admission) roll(now int64, behind bool, list []change) []change {
+	elapsed := float64(now-a.from) / 1e9
+	first := a.from == 0
+	a.from = now
+	if first || elapsed <= 0 || a.rule.rate == 0 {
+		return a.next(list)
+	}
+	threshold := a.rule.rate
+	if behind {
+		threshold = a.rule.floor
+	}
+	most := 0.0
+	a.rates = a.rates[:0]
+	for _, i := range a.touched {
+		p := &a.table[i]
+		r := p.offered() / elapsed
+		if r > 0 && !p.talks {
+			p.talks = true
+			a.talkers++
+		}
+		most = max(most, r)
+		a.rates = append(a.rates, r)
+	}
+	if most < threshold && a.limited == 0 {
+		for _, i := range a.touched {
+			a.table[i].hot = 0
+		}
+		return a.next(list)
+	}
+	fair := a.rule.factor * a.reference()
+	limit := max(a.rule.floor, fair)
+	for _, i := range a.touched {
+		p := &a.table[i]
+		rate := p.offered() / elapsed
+		if l := p.limit; l != nil {
+			l.offered = rate
+			continue
+		}
+		if rate < threshold || rate <= fair {
+			p.hot = 0
+			continue
+		}
+		if p.hot++; p.hot < windowsToFlood {
+			continue
+		}
+		p.hot = 0
+		p.limit = &portLimit{port: p.port, offered: rate, since: now, class: p.busiest()}
+		a.limited++
+		if a.senders == nil {
+			a.senders = &senders{}
+		}
+		list = append(list, change{limit: p.limit})
+	}
+	for i := range a.table {
+		p := &a.table[i]
+		l := p.limit
+		if l == nil {
+			continue
+		}
+		l.rate, l.gap = limit, int64(1e9/limit)
+		if p.epoch != a.epoch {
+			l.offered = 0
+		}
+		l.count()
+		if l.offered > limit {
+			l.calm = 0
+			continue
+		}
+		// A long time without a packet is many windows.
+		if l.calm += max(1, int(elapsed*1e9)/int(window)); l.calm >= windowsToCalm {
+			p.limit = nil
+			a.limited--
+			list = append(list, change{limit: l, ended: true})
+		}
+	}
+	if a.limited == 0 {
+		a.senders = nil
+	}
+	return a.next(list)
+}
+
+func (a *admission) next(list []change) []change {
+	a.touched = a.touched[:0]
+	a.epoch++
+	return list
+}
+
+// offered is how many packet-ins count for the window; probes have an allowance
+// apart.
+func (p *portSlot) offered() float64 {
+	return float64(p.seen[classNeighbours]) + float64(p.seen[classUnicast]) + float64(p.seen[classMulticast])
+}
+
+func (p *portSlot) busiest() class {
+	best := classNeighbours
+	for c := best; c < classCount; c++ {
+		if p.seen[c] > p.seen[best] {
+			best = c
+		}
+	}
+	return best
+}
+
+// reference returns what a busy port of the switch sends per second, to which
+// others are compared: a quarter of those that have ever sent anything send
+// more. So a load that many ports share is not a flood, however high it is, and
+// a quarter of the ports may flood together and are found out.
+func (a *admission) reference() float64 {
+	slices.Sort(a.rates)
+	at := len(a.rates) - 1 - max(1, a.talkers/4)
+	if at < 0 {
+		return 0
+	}
+	return a.rates[at]
+}
+
+// count settles what a limited port has sent in the window.
+func (l *portLimit) count() {
+	total := uint32(0)
+	for c, n := range l.seen {
+		total += n
+		if n > l.seen[l.class] {
+			l.class = class(c)
+		}
+	}
+	// The vote's winner has a majority if there is one; half of all votes left
+	// over says so for certain.
+	l.mac = flow.MAC{}
+	if total > 0 && l.votes > int(total/2) {
+		l.mac = l.leader
+	}
+	l.seen, l.votes = [classCount]uint32{}, 0
+}
+
+// limits returns the ports that are limited.
+func (a *admission) limits() (list []*portLimit) {
+	for i := range a.table {
+		if l := a.table[i].limit; l != nil {
+			list = append(list, l)
+		}
+	}
+	return list
+}

@@ -1,0 +1,68 @@
+package southbound
+
+import (
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// roll ends a window of the session's admission: it tells which ports are limited
+// now and which are no longer, and sees to their meters.
+func (s *session) roll(now int64, behind bool) {
+	before := s.admission.limited
+	changes := s.admission.roll(now, behind, nil)
+	for _, c := range changes {
+		if c.ended {
+			s.unguard(c.limit)
+		}
+		s.floodChanged(c)
+	}
+	if s.admission.limited == 0 {
+		if before > 0 {
+			s.limits.Store(nil)
+		}
+		return
+	}
+	var list []*api.PortLimit
+	for _, l := range s.admission.limits() {
+		s.guard(l, now)
+		list = append(list, s.describeLimit(l))
+	}
+	s.limits.Store(&list)
+}
+
+// floodChanged tells of a port that has begun or ceased to be limited.
+func (s *session) floodChanged(c change) {
+	l := s.describeLimit(c.limit)
+	if c.ended {
+		s.hub.log.Info("flood over", "dpid", s.dpid, "port", l.Port, "shed", l.Shed, "since", l.Since)
+	} else {
+		s.hub.total.floods.Add(1)
+		s.hub.log.Warn("flood of packet-ins limited", "dpid", s.dpid, "port", l.Port, "class", l.Class, "per_second", int(l.Offered), "limit", int(l.Limit))
+	}
+	s.hub.floodChanged(&api.FloodChanged{Limit: l, Ended: c.ended})
+}
+
+// endLimits tells that the limits are over because the switch has gone. The
+// session is not read any more.
+func (s *session) endLimits() {
+	s.limits.Store(nil)
+	for _, l := range s.admission.limits() {
+		s.floodChanged(change{l, true})
+	}
+}
+
+func (s *session) describeLimit(l *portLimit) *api.PortLimit {
+	p := &api.PortLimit{
+		Dpid: s.dpid.String(), Port: uint32(l.port), Class: l.class.String(), Offered: l.offered, Limit: l.rate, Where: "controller",
+		Since: time.Unix(0, l.since).UTC().Format(time.RFC3339), Shed: l.shed,
+	}
+	if l.guard.pushed != 0 {
+		p.Where = "switch"
+	}
+	if l.mac != (flow.MAC{}) {
+		p.Mac = l.mac.String()
+	}
+	return p
+}

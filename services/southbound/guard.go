@@ -1,0 +1,157 @@
+package southbound
+
+import (
+	"slices"
+	"time"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// guard is what keeps a limited port's packets in its switch: a meter, and
+// entries that send what would come to the controller through it. They end by
+// themselves, and are written anew as long as the flood lasts.
+type guard struct {
+	pushed int64 // when they were written last, ns; 0 if they are not there
+	rate   uint32
+	traps  bool // those for ARP, neighbour discovery and DHCP are among them
+	misses bool // that for what no entry matches is
+}
+
+// guarding is a session's guards.
+type guarding struct {
+	without bool     // the switch does not take them
+	xids    []uint32 // of the last that were sent
+}
+
+// How guards are written.
+const (
+	guardAfter   = int64(200 * time.Millisecond) // that a port has been limited
+	guardTimeout = 10                            // seconds, after which the switch removes the entries
+	guardRefresh = int64(4 * time.Second)
+	guardMeters  = 0x10000 // the first meter's number; qos has those below
+
+	// Just above the entries of services/forwarding that send to the controller
+	// what no entry matches, and ARP, neighbour discovery and DHCP.
+	guardMissPriority = 1
+	guardTrapPriority = 40001
+)
+
+// guard sees to the guard of a port: it is written when the flood has lasted a
+// while, and again before it ends if the flood goes on. It only limits what would
+// go to the controller; what has entries of its own in the switch passes.
+func (s *session) guard(l *portLimit, now int64) {
+	traps, misses := l.class == classNeighbours, l.class != classNeighbours
+	g := &l.guard
+	lasting := g.pushed != 0 && now-g.pushed < int64(guardTimeout)*1e9
+	if !lasting {
+		g.pushed = 0
+	}
+	table := flow.ForwardTable(uint32(s.feature.Tables), s.version == openflow.V10)
+	switch {
+	case !s.hub.cfg.FloodMeters || s.version == openflow.V10 || s.guarding.without:
+		return
+	case l.calm > 0 || now-l.since < guardAfter || l.table != table || !l.port.Physical() || l.port > 0xffff:
+		return
+	case lasting && (g.traps || !traps) && (g.misses || !misses) && now-g.pushed < guardRefresh:
+		return
+	}
+	g.traps, g.misses = traps || lasting && g.traps, misses || lasting && g.misses
+	g.rate = uint32(l.rate + l.rate/4) // more than the limit, so that it shows whether the flood lasts
+	g.pushed = now
+	d := &flow.Decision{}
+	meter := flow.Meter{ID: guardMeters + uint32(l.port), Flags: openflow.MeterFlagPktps | openflow.MeterFlagBurst,
+		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: g.rate, BurstSize: max(1, g.rate/4)}}}
+	if !lasting {
+		d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // of an earlier run
+		d.Meter(s.dpid, flow.MeterMod{Command: flow.Add, Meter: meter})
+	} else {
+		d.Meter(s.dpid, flow.MeterMod{Command: flow.Modify, Meter: meter})
+	}
+	for _, e := range guardEntries(g, table, l.port, l.mac) {
+		m := d.AddFlow(s.dpid)
+		m.Entry = e
+		m.Entry.Meter = meter.ID
+		m.Entry.Apply = d.Output(flow.PortController)
+	}
+	s.sendGuard(d)
+}
+
+// guardEntries returns the entries of a guard, without what they do.
+func guardEntries(g *guard, table uint8, port flow.Port, from flow.MAC) (list []flow.Entry) {
+	add := func(priority uint16, m flow.Match) {
+		if from != (flow.MAC{}) {
+			m = m.WithEthSrc(from)
+		}
+		list = append(list, flow.Entry{
+			Table: table, Priority: priority, HardTimeout: guardTimeout, Match: m.WithInPort(port),
+			Cookie: flow.NewCookie(flow.OwnerGuard, 0, uint32(port)),
+		})
+	}
+	if g.misses {
+		add(guardMissPriority, flow.Match{})
+	}
+	if g.traps {
+		add(guardTrapPriority, flow.Match{}.WithEthType(flow.EthTypeARP))
+		add(guardTrapPriority, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
+		add(guardTrapPriority, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
+		for _, dhcp := range []struct {
+			ethType, port uint16
+		}{{flow.EthTypeIPv4, 67}, {flow.EthTypeIPv4, 68}, {flow.EthTypeIPv6, 546}, {flow.EthTypeIPv6, 547}} {
+			add(guardTrapPriority, flow.Match{}.WithEthType(dhcp.ethType).WithUDPDst(dhcp.port))
+		}
+	}
+	return list
+}
+
+// unguard removes the guard of a port whose flood is over: with its meter a
+// switch removes the entries that use it (OpenFlow 1.3.5 §6.5).
+func (s *session) unguard(l *portLimit) {
+	if l.guard.pushed == 0 || s.guarding.without {
+		return
+	}
+	l.guard.pushed = 0
+	d := &flow.Decision{}
+	d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: guardMeters + uint32(l.port)}})
+	s.sendGuard(d)
+}
+
+// sendGuard puts the messages of a guard among those of the batch, the meters
+// confirmed before the entries that use them.
+func (s *session) sendGuard(d *flow.Decision) {
+	s.guarding.xids = s.guarding.xids[:0]
+	ws := s.in.ws
+	barrier := false
+	for i := range d.Ops {
+		op := &d.Ops[i]
+		if op.Kind == flow.OpFlow && !barrier {
+			barrier = true
+			ws.scratch = s.version.AppendBarrierRequest(ws.scratch, s.nextXid())
+		}
+		xid := s.nextXid()
+		b, err := s.appendOp(ws.scratch, d, op, xid)
+		if err != nil {
+			s.hub.unsendable(s, err)
+			continue
+		}
+		ws.scratch = b
+		s.guarding.xids = append(s.guarding.xids, xid)
+		s.batch.op(op.Kind)
+	}
+}
+
+// refused takes the switch's refusal of a guard's message, and reports whether
+// it was one: floods are shed on arrival from then on.
+func (g *guarding) refused(s *session, e openflow.Error) bool {
+	if !slices.Contains(g.xids, e.Xid) {
+		return false
+	}
+	if !g.without {
+		g.without = true
+		s.hub.log.Warn("switch takes no meters: floods are shed on arrival only", "dpid", s.dpid, "error", e.Error())
+	}
+	for _, l := range s.admission.limits() {
+		l.guard.pushed = 0
+	}
+	return true
+}

@@ -33,7 +33,9 @@ type Tenant struct {
 	// How much of that at once, kilobits; 0 lets the switch choose.
 	BurstKbit uint32 `protobuf:"varint,4,opt,name=burst_kbit,json=burstKbit,proto3" json:"burst_kbit,omitempty"`
 	// How many members (ports and hosts) its networks may have in all.
-	MaxMembers    uint32 `protobuf:"varint,5,opt,name=max_members,json=maxMembers,proto3" json:"max_members,omitempty"`
+	MaxMembers uint32 `protobuf:"varint,5,opt,name=max_members,json=maxMembers,proto3" json:"max_members,omitempty"`
+	// Of the rate, on each switch; given by the service.
+	Meter         uint32 `protobuf:"varint,6,opt,name=meter,proto3" json:"meter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +101,13 @@ func (x *Tenant) GetBurstKbit() uint32 {
 func (x *Tenant) GetMaxMembers() uint32 {
 	if x != nil {
 		return x.MaxMembers
+	}
+	return 0
+}
+
+func (x *Tenant) GetMeter() uint32 {
+	if x != nil {
+		return x.Meter
 	}
 	return 0
 }
@@ -1162,7 +1171,7 @@ var File_tenants_proto protoreflect.FileDescriptor
 
 const file_tenants_proto_rawDesc = "" +
 	"\n" +
-	"\rtenants.proto\x12\aweft.v1\"\x96\x01\n" +
+	"\rtenants.proto\x12\aweft.v1\"\xac\x01\n" +
 	"\x06Tenant\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tmax_hosts\x18\x02 \x01(\rR\bmaxHosts\x12\x1b\n" +
@@ -1170,7 +1179,8 @@ const file_tenants_proto_rawDesc = "" +
 	"\n" +
 	"burst_kbit\x18\x04 \x01(\rR\tburstKbit\x12\x1f\n" +
 	"\vmax_members\x18\x05 \x01(\rR\n" +
-	"maxMembers\"\\\n" +
+	"maxMembers\x12\x14\n" +
+	"\x05meter\x18\x06 \x01(\rR\x05meter\"\\\n" +
 	"\fTenantMember\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +

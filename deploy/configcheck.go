@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"weft"
@@ -28,7 +29,26 @@ func CheckDocument(source string, d *plan.Document, specs []weft.Spec, overrides
 	for _, o := range overrides {
 		errs = append(errs, s.Set(string(o)))
 	}
-	return errors.Join(append(errs, s.check(specs))...)
+	return byLine(source, errors.Join(append(errs, s.check(specs))...))
+}
+
+// byLine sorts the lines of an error by those of the source that they are about.
+func byLine(source string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var list []error
+	for text := range strings.Lines(err.Error()) {
+		list = append(list, errors.New(strings.TrimSuffix(text, "\n")))
+	}
+	at := func(err error) int {
+		rest, _ := strings.CutPrefix(err.Error(), source+":")
+		number, _, _ := strings.Cut(rest, ":")
+		line, _ := strconv.Atoi(number) // 0 if it is about none
+		return line
+	}
+	slices.SortStableFunc(list, func(a, b error) int { return at(a) - at(b) })
+	return errors.Join(list...)
 }
 
 // Difference returns how the configurations of services under a plan differ

@@ -142,7 +142,7 @@ func Check(path string, specs []weft.Spec) error {
 func (f *File) Check(specs []weft.Spec) error {
 	chosen, err := f.Select(specs)
 	if err != nil {
-		return err
+		return errors.Join(err, f.Settings.check(specs))
 	}
 	_, order := stages(chosen, f.Pipeline)
 	return errors.Join(f.at("services", CheckSpecs(chosen)), f.at("pipeline", order), f.Settings.check(chosen))

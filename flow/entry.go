@@ -104,12 +104,13 @@ const (
 	OwnerTenants    Owner = 10
 	OwnerGuard      Owner = 11 // southbound's limits against floods
 	OwnerRouter     Owner = 12
+	OwnerVerdicts   Owner = 13 // firewall's verdicts on flows
 )
 
 // String returns the owner's name.
 func (o Owner) String() string {
 	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator",
-		"firewall", "balancer", "nat", "qos", "tenants", "guard", "router"}
+		"firewall", "balancer", "nat", "qos", "tenants", "guard", "router", "verdicts"}
 	if int(o) < len(names) {
 		return names[o]
 	}

@@ -27,12 +27,12 @@ var fieldTable = [NumFields]fieldInfo{
 	FieldIPProto:    {"ip_proto", 1, 8, false},
 	FieldIPv4Src:    {"ipv4_src", 4, 32, true},
 	FieldIPv4Dst:    {"ipv4_dst", 4, 32, true},
-	FieldTCPSrc:     {"tcp_src", 2, 16, false},
-	FieldTCPDst:     {"tcp_dst", 2, 16, false},
-	FieldUDPSrc:     {"udp_src", 2, 16, false},
-	FieldUDPDst:     {"udp_dst", 2, 16, false},
-	FieldSCTPSrc:    {"sctp_src", 2, 16, false},
-	FieldSCTPDst:    {"sctp_dst", 2, 16, false},
+	FieldTCPSrc:     {"tcp_src", 2, 16, true},
+	FieldTCPDst:     {"tcp_dst", 2, 16, true},
+	FieldUDPSrc:     {"udp_src", 2, 16, true},
+	FieldUDPDst:     {"udp_dst", 2, 16, true},
+	FieldSCTPSrc:    {"sctp_src", 2, 16, true},
+	FieldSCTPDst:    {"sctp_dst", 2, 16, true},
 	FieldICMPv4Type: {"icmpv4_type", 1, 8, false},
 	FieldICMPv4Code: {"icmpv4_code", 1, 8, false},
 	FieldARPOp:      {"arp_op", 2, 16, false},
@@ -71,7 +71,9 @@ func (f Field) Len() int { return int(f.info().len) }
 // Bits returns how many bits of the value count: the low ones.
 func (f Field) Bits() int { return int(f.info().bits) }
 
-// Maskable reports whether OpenFlow lets a match mask the field.
+// Maskable reports whether a match may mask the field: OpenFlow 1.3.5 says so,
+// or, of transport ports, Open vSwitch, which takes a mask where the standard has
+// none. Other switches may refuse it.
 func (f Field) Maskable() bool { return f.info().maskable }
 
 // String returns the field's OXM name in lower case, such as "ipv4_dst".

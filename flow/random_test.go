@@ -47,6 +47,9 @@ func randomMatch(r *rand.Rand, narrow bool) Match {
 		} else if f == FieldVLAN && vl != 0 {
 			vl |= uint64(VLANPresent)
 		}
+		if f == FieldVLAN && vl != 0 && ml == 0x1fff {
+			vl |= uint64(VLANPresent)
+		}
 		m.put(f, vh, vl, mh, ml)
 	}
 	if m.Set.Has(FieldVLAN) && !m.Masked.Has(FieldVLAN) && m.Key.VLAN != 0 && r.IntN(2) == 0 {

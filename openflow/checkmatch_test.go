@@ -45,7 +45,7 @@ func TestCheckMatchRefuses(t *testing.T) {
 		{exact(any4, flow.FieldMPLSLabel, 0, 0, 0, 1), flow.FieldMPLSLabel, BadMatchBadPrereq, "0x8847"},
 		{exact(any4, flow.FieldPBBISID, 0, 0, 1), flow.FieldPBBISID, BadMatchBadPrereq, "0x88e7"},
 		{masked(flow.Match{}, flow.FieldEthType, []byte{8, 0}, []byte{0xff, 0}), flow.FieldEthType, BadMatchBadMask, "masked"},
-		{masked(any4.WithIPProto(6), flow.FieldTCPDst, []byte{0, 80}, []byte{0, 0xff}), flow.FieldTCPDst, BadMatchBadMask, "masked"},
+		{masked(any4, flow.FieldIPProto, []byte{6}, []byte{0x0f}), flow.FieldIPProto, BadMatchBadMask, "masked"},
 		{exact(any4, flow.FieldIPDSCP, 64), flow.FieldIPDSCP, BadMatchBadValue, "6 bits"},
 		{exact(any4, flow.FieldIPECN, 4), flow.FieldIPECN, BadMatchBadValue, "2 bits"},
 		{exact(flow.Match{}, flow.FieldVLAN, 0x20, 1), flow.FieldVLAN, BadMatchBadValue, "13 bits"},

@@ -5,7 +5,9 @@ package services
 
 import (
 	"weft"
+	"weft/services/balancer"
 	"weft/services/discovery"
+	"weft/services/firewall"
 	"weft/services/flowrules"
 	"weft/services/forwarding"
 	"weft/services/gateway"
@@ -24,7 +26,9 @@ func All(p gateway.Process) []weft.Spec {
 		southbound.Spec(),
 		discovery.Spec(),
 		hosts.Spec(),
+		firewall.Spec(),
 		paths.Spec(),
+		balancer.Spec(),
 		forwarding.Spec(),
 		flowrules.Spec(),
 		stats.Spec(),

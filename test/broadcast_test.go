@@ -93,17 +93,21 @@ func (c *copies) check(t *testing.T, when, sender string, first, after uint32, a
 func (w *wire) broadcast(src flow.MAC, ip netip.Addr, first, after uint32, pause time.Duration) {
 	w.t.Helper()
 	for n := first; n < after; n++ {
-		mark := binary.BigEndian.AppendUint32(nil, n)
-		if n%2 == 0 {
-			target := netip.AddrFrom4([4]byte{203, mark[1], mark[2], mark[3]})
-			w.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: src, SenderIP: ip, TargetIP: target}))
-		} else {
-			w.send(packet.AppendUDP(nil, packet.Ether{Dst: flow.Broadcast, Src: src},
-				packet.IP{Src: ip, Dst: netip.MustParseAddr("255.255.255.255"), DSCP: 42}, 4000, 4000, mark))
-		}
+		w.send(broadcastOf(src, ip, n))
 		time.Sleep(pause)
 	}
 	time.Sleep(200 * time.Millisecond)
+}
+
+// broadcastOf returns the marked broadcast of a number.
+func broadcastOf(src flow.MAC, ip netip.Addr, n uint32) []byte {
+	mark := binary.BigEndian.AppendUint32(nil, n)
+	if n%2 == 0 {
+		target := netip.AddrFrom4([4]byte{203, mark[1], mark[2], mark[3]})
+		return packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: src, SenderIP: ip, TargetIP: target})
+	}
+	return packet.AppendUDP(nil, packet.Ether{Dst: flow.Broadcast, Src: src},
+		packet.IP{Src: ip, Dst: netip.MustParseAddr("255.255.255.255"), DSCP: 42}, 4000, 4000, mark)
 }
 
 // TestBroadcasts sends broadcasts through a network with loops, whole, while

@@ -208,9 +208,11 @@ func TestQoSQueues(t *testing.T) {
 	// The database is where it is: what was kept is made now.
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address, set: []string{"qos.ovsdb=unix:" + l.Dir() + "/db.sock", "qos.deadline=2s"}})
+	var ports []*api.QosQueues
+	t.Cleanup(func() { t.Logf("queues: %v", ports) })
 	eventually(t, 20*time.Second, "the queues are made", func() bool {
-		list := call(c, api.ListQueues, &api.QosListQueuesRequest{}).Ports
-		return len(list) == 1 && list[0].State == "configured"
+		ports = call(c, api.ListQueues, &api.QosListQueuesRequest{}).Ports
+		return len(ports) == 1 && ports[0].State == "configured"
 	})
 	rows, err := l.VSCtl(context.Background(), "list", "queue")
 	if err != nil || !strings.Contains(rows, `max-rate="2000000"`) {

@@ -129,7 +129,7 @@ func TestRandomFaults(t *testing.T) {
 // pick returns one of a list at random.
 func pick[T any](x *chaos, list []T) T { return list[x.rng.IntN(len(list))] }
 
-// switchLinks returns the indices of the links that satisfy a condition.
+// links returns the indices of the links that satisfy a condition.
 func (x *chaos) links(ok func(i int) bool) (list []int) {
 	for i := range x.l.Topology().Links {
 		if ok(i) {
@@ -260,9 +260,13 @@ func (x *chaos) reconnect() (string, error) {
 	if err != nil {
 		return "reconnect " + s, err
 	}
-	if _, err = x.l.VSCtl(context.Background(), "del-controller", bridge); err == nil {
+	target, err := x.l.VSCtl(context.Background(), "get-controller", bridge)
+	if err == nil {
+		_, err = x.l.VSCtl(context.Background(), "del-controller", bridge)
+	}
+	if err == nil {
 		time.Sleep(time.Duration(x.rng.IntN(300)) * time.Millisecond)
-		_, err = x.l.VSCtl(context.Background(), "set-controller", bridge, "tcp:"+x.c.address)
+		_, err = x.l.VSCtl(context.Background(), "set-controller", bridge, strings.TrimSpace(target))
 	}
 	return "reconnect " + s, err
 }
@@ -289,10 +293,13 @@ func (x *chaos) shout() {
 			continue
 		}
 		w := attach(x.t, x.l, h.Name)
-		host := lookup(x.t, x.l, h.Name)
-		w.broadcast(flow.MAC(host.MAC), host.IPv4.Addr(), x.next, x.next+2, 0)
-		x.next += 2
+		for range 2 {
+			w.send(broadcastOf(flow.MAC(h.MAC), h.IPv4.Addr(), x.next))
+			x.next++
+		}
+		w.close()
 	}
+	time.Sleep(100 * time.Millisecond)
 }
 
 // component returns, for every host that is there, which part of the network

@@ -21,6 +21,7 @@ import (
 	"weft/deploy"
 	"weft/lab"
 	"weft/services/discovery"
+	"weft/services/firewall"
 	"weft/services/flowrules"
 	"weft/services/forwarding"
 	"weft/services/hosts"
@@ -73,7 +74,7 @@ func start(t *testing.T, o options) *controller {
 	}
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
-	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), paths.Spec(), flowrules.Spec(), forwarding.Spec(), stats.Spec(), qos.Spec(), probe(got)}
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), forwarding.Spec(), stats.Spec(), qos.Spec(), probe(got)}
 	level := slog.LevelWarn
 	if os.Getenv("WEFT_TEST_LOG") != "" {
 		level = slog.LevelDebug
@@ -111,6 +112,7 @@ func probe(got chan<- *weft.Env) weft.Spec {
 		Calls: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ListLinks, api.ListPortRoles, api.ListHosts,
 			api.FindHost, api.FindPath, api.GetTree, api.ListRoutes, api.GetFlooding, api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
+			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
 			api.ListPortStats, api.ListFlowStats),
 		Run: func(ctx context.Context, env *weft.Env) error {
 			if err := weft.Ready(ctx, env); err != nil {

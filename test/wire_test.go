@@ -19,8 +19,9 @@ import (
 // wire is a packet socket on the interface of a host: it sends any frame, and
 // sees every frame that comes in.
 type wire struct {
-	t  *testing.T
-	fd int
+	t       *testing.T
+	fd      int
+	closing sync.Once
 }
 
 // attach opens a packet socket in a host until the test ends.
@@ -46,9 +47,12 @@ func attach(t *testing.T, l *lab.Lab, host string) *wire {
 	if err != nil {
 		t.Fatalf("packet socket in %s: %v", host, err)
 	}
-	t.Cleanup(func() { unix.Close(w.fd) })
+	t.Cleanup(w.close)
 	return w
 }
+
+// close closes the socket; again does nothing.
+func (w *wire) close() { w.closing.Do(func() { unix.Close(w.fd) }) }
 
 // inHost runs f on a thread in the namespace of a host.
 func inHost(l *lab.Lab, host string, f func() error) error {

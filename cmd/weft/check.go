@@ -114,6 +114,7 @@ func checkFile(path string) (checkResult, error) {
 	r.OK = err == nil
 	if err != nil {
 		r.Problems = problemsOf(path, err)
+		slices.SortStableFunc(r.Problems, func(a, b problem) int { return a.Line - b.Line })
 	}
 	return r, nil
 }

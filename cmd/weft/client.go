@@ -2,21 +2,19 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -25,18 +23,22 @@ import (
 
 const defaultServer = "http://127.0.0.1:8181"
 
-// remote is the controller that a command talks to: --server and --token.
+// remote is the controller that a command talks to: --server, --ca and --token.
 type remote struct {
-	server  string
-	token   string
-	timeout time.Duration
+	server    string
+	ca        string
+	token     string
+	tokenFile string
+	timeout   time.Duration
 }
 
 // flags adds the flags to a command and those below it.
 func (r *remote) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&r.server, "server", "", "URL of the controller (default WEFT_SERVER, or "+defaultServer+")")
-	f.StringVar(&r.token, "token", "", "token of the controller (default WEFT_TOKEN)")
+	f.StringVar(&r.ca, "ca", "", "file with the authority of the controller's certificate, for https (default WEFT_CA, or those of this machine)")
+	f.StringVar(&r.token, "token", "", "token of the controller; others on this machine can see it: better WEFT_TOKEN or --token-file")
+	f.StringVar(&r.tokenFile, "token-file", "", "file with the token of the controller (default WEFT_TOKEN_FILE)")
 	f.DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
 }
 
@@ -59,16 +61,12 @@ func (r *remote) address() (*url.URL, error) {
 	return u, nil
 }
 
-// secret returns the token.
-func (r *remote) secret() string {
-	if r.token != "" {
-		return r.token
-	}
-	return os.Getenv("WEFT_TOKEN")
-}
-
-// absent says that nobody answers at the controller's address.
+// absent says that nobody answers at the controller's address, or not in our
+// language.
 func absent(u *url.URL, cause error) error {
+	if text := misunderstood(u, cause); text != "" {
+		return errors.New(text)
+	}
 	if op := (*net.OpError)(nil); errors.As(cause, &op) {
 		cause = op.Err
 	}
@@ -85,7 +83,9 @@ type controller struct {
 	api.ForwardingClient
 	api.FlowrulesClient
 	api.StatsClient
+	api.FirewallClient
 	api.QosClient
+	api.BalancerClient
 	api.HeartbeatClient
 	ctx context.Context // of the command's calls
 }
@@ -96,10 +96,14 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 	if err != nil {
 		return nil, nil, wrongly(cmd, "%v", err)
 	}
+	token, err := r.secret()
+	if err != nil {
+		return nil, nil, err
+	}
 	var unreachable atomic.Pointer[error]
-	creds := insecure.NewCredentials()
-	if u.Scheme == "https" {
-		creds = credentials.NewTLS(&tls.Config{ServerName: u.Hostname()})
+	creds, err := r.credentials(u, &unreachable)
+	if err != nil {
+		return nil, nil, err
 	}
 	conn, err := grpc.NewClient("passthrough:///"+u.Host,
 		grpc.WithTransportCredentials(creds),
@@ -113,12 +117,17 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 			return conn, err
 		}),
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			if token := r.secret(); token != "" {
+			if token != "" {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 			}
 			err := invoke(ctx, method, req, reply, cc, opts...)
 			if cause := unreachable.Load(); cause != nil && status.Code(err) == codes.Unavailable {
 				return absent(u, *cause)
+			}
+			if u.Scheme == "http" && status.Code(err) == codes.Unavailable && status.Convert(err).Message() != "" && ctx.Err() == nil {
+				if preface := status.Convert(err).Message(); strings.Contains(preface, "server preface") {
+					return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, preface, u.Host)
+				}
 			}
 			return said(err)
 		}))
@@ -132,7 +141,7 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 	ctx, cancel := context.WithTimeout(parent, r.timeout)
 	return &controller{
 		api.NewGatewayClient(conn), api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn),
-		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewQosClient(conn), api.NewHeartbeatClient(conn), ctx,
+		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewBalancerClient(conn), api.NewHeartbeatClient(conn), ctx,
 	}, func() { cancel(); conn.Close() }, nil
 }
 
@@ -154,10 +163,11 @@ func said(err error) error {
 }
 
 // header returns what a request that is not of gRPC carries.
-func (r *remote) header() http.Header {
+func (r *remote) header() (http.Header, error) {
 	h := http.Header{}
-	if token := r.secret(); token != "" {
+	token, err := r.secret()
+	if token != "" {
 		h.Set("Authorization", "Bearer "+token)
 	}
-	return h
+	return h, err
 }

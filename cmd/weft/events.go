@@ -83,7 +83,17 @@ func (r *remote) follow(ctx context.Context, cmd *cobra.Command, subjects []stri
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	conn, resp, err := websocket.Dial(bounded, target.String(), &websocket.DialOptions{HTTPHeader: r.header(), HTTPClient: &http.Client{}})
+	header, err := r.header()
+	if err != nil {
+		return nil, err
+	}
+	secure, err := r.tls(u)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: secure}}
+	defer client.CloseIdleConnections()
+	conn, resp, err := websocket.Dial(bounded, target.String(), &websocket.DialOptions{HTTPHeader: header, HTTPClient: client})
 	switch {
 	case err == nil:
 		conn.SetReadLimit(maxEvent)

@@ -64,8 +64,8 @@ of real switches to try it in.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", upCommand(), workerCommand(), applyCommand(), planCommand(), checkCommand())
-	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand())
+	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(), checkCommand())
+	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), eventsCommand(), tokenCommand())
 	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand())
 	strict(root)

@@ -141,7 +141,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 	}
 	var node *deploy.Node
 	all := services.All(gateway.Process{
-		Audit: auditDirectory(dir),
+		Audit:   auditDirectory(dir),
 		Version: build().Version, Started: time.Now(),
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
@@ -194,18 +194,29 @@ func hostPort(s string) bool {
 	return err == nil && port != ""
 }
 
+// dataPath returns the directory of the durable state, which need not exist.
+func dataPath(dir string) (string, error) {
+	if dir != "" {
+		return dir, nil
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/weft", nil
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
+		return filepath.Join(state, "weft"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no home directory for the durable state (%w); name a directory with --data-dir", err)
+	}
+	return filepath.Join(home, ".local", "state", "weft"), nil
+}
+
 // dataDirectory returns the directory of the durable state, made if need be.
 func dataDirectory(dir string) (string, error) {
-	if dir == "" {
-		if os.Geteuid() == 0 {
-			dir = "/var/lib/weft"
-		} else if state := os.Getenv("XDG_STATE_HOME"); state != "" {
-			dir = filepath.Join(state, "weft")
-		} else if home, err := os.UserHomeDir(); err == nil {
-			dir = filepath.Join(home, ".local", "state", "weft")
-		} else {
-			return "", fmt.Errorf("no home directory for the durable state (%w); name a directory with --data-dir", err)
-		}
+	dir, err := dataPath(dir)
+	if err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("directory of the durable state: %w; name another with --data-dir", err)

@@ -22,7 +22,8 @@ import (
 // alone is a controller of one process: a plan of one worker, which nobody has
 // to know of.
 type alone struct {
-	specs     []weft.Spec
+	all       []weft.Spec // of this build
+	specs     []weft.Spec // that run
 	plan      *plan.Plan // without its configuration
 	given     deploy.Given
 	overrides []deploy.Override
@@ -31,7 +32,7 @@ type alone struct {
 // alone returns what to run: of all services the chosen ones, with the settings
 // of file and flags.
 func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
-	a := &alone{specs: all, given: deploy.Given{Source: "defaults of the services"}}
+	a := &alone{all: all, specs: all, given: deploy.Given{Source: "defaults of the services"}}
 	settings := &deploy.Settings{}
 	var pipeline []string
 	if o.config != "" {
@@ -84,7 +85,7 @@ func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 	p, err := plan.Parse("single", fmt.Appendf(nil, "name: single\npartial: %v\npipeline: [%s]\nworkers: {all: {services: [%s]}}\n",
 		len(o.services) > 0, strings.Join(pipeline, ", "), strings.Join(names(a.specs), ", ")))
 	if err == nil {
-		err = p.Check(a.specs)
+		err = p.Check(all)
 	}
 	a.plan = p
 	return a, err
@@ -118,7 +119,7 @@ func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheu
 	if err != nil {
 		return nil, err
 	}
-	if err := directory.Take(ctx, p, a.specs); err != nil {
+	if err := directory.Take(ctx, p, a.all); err != nil {
 		return nil, err
 	}
 	if err := configs.Start(ctx, chosen, time.Now()); err != nil {
@@ -126,7 +127,7 @@ func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheu
 	}
 	log.Info("configuration in force: " + chosen.Why)
 	return deploy.Join(ctx, deploy.NodeConfig{
-		Process: p.Workers[0].Name, Version: build().Version, Specs: a.specs, Store: store, Settings: a.overrides,
+		Process: p.Workers[0].Name, Version: build().Version, Specs: a.all, Store: store, Settings: a.overrides,
 		Registry: metrics, Gatherer: metrics, Log: log, Alone: true,
 		Listen: func(transport.Handler) (map[string]string, io.Closer, error) { return nil, closers{}, nil },
 	})

@@ -320,7 +320,7 @@ func (k *keeper) processes(c *deploy.Current) []supervisor.Process {
 		}
 		name := c.ProcessOf(i.Name)
 		access := k.store.Access()
-		args := []string{"worker", "--process", name, "--bus", access.URL, "--log-level", strings.ToLower(k.logLevel.String())}
+		args := []string{"worker", "--process", name, "--bus", access.URL, "--data-dir", k.dir, "--log-level", strings.ToLower(k.logLevel.String())}
 		if k.external == nil {
 			args = append(args, "--bus-token-file", k.secretFile())
 		} else if k.external.Credentials != "" {

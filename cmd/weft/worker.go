@@ -133,7 +133,7 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	if err != nil {
 		return err
 	}
-	node, err := join(ctx, log, store, identity, o.process, listen, o.set)
+	node, err := o.join(ctx, log, store, identity, listen)
 	if err != nil {
 		return err
 	}
@@ -184,13 +184,17 @@ func (o *workerOptions) listenAddress(ctx context.Context, store *bus.Store) (st
 }
 
 // join makes the node of a process.
-func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, process, listen string, set []string) (*deploy.Node, error) {
+func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, listen string) (*deploy.Node, error) {
+	data, err := dataPath(o.dataDir)
+	if err != nil {
+		return nil, err
+	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var node *deploy.Node
 	plans := &lateNode{&node}
 	all := services.All(gateway.Process{
-		Version: build().Version, Started: time.Now(),
+		Version: build().Version, Started: time.Now(), Name: o.process, Audit: auditDirectory(data),
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
 		Plans:    plans,
@@ -201,9 +205,9 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 		server, client = identity.Server(), identity.Client()
 	}
 	natsLink := store.Transport()
-	natsName := fmt.Sprintf("%s-%d-%d", process, os.Getpid(), time.Now().UnixNano())
+	natsName := fmt.Sprintf("%s-%d-%d", o.process, os.Getpid(), time.Now().UnixNano())
 	c := deploy.NodeConfig{
-		Process: process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Log: log,
+		Process: o.process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Log: log,
 		Transports: map[string]transport.Transport{
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,
 		},
@@ -233,11 +237,10 @@ func join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *cer
 			return addresses, all, nil
 		},
 	}
-	c.Settings = overrides(set)
+	c.Settings = overrides(o.set)
 	if identity != nil {
 		c.Allow = deploy.AllowDeclared(all)
 	}
-	var err error
 	node, err = deploy.Join(ctx, c)
 	return node, err
 }

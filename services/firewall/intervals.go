@@ -90,7 +90,7 @@ type intervals struct {
 // anything.
 type node struct {
 	with   uint64 // changed and read atomically
-	parent int32 // the longest prefix that it is within; -1 is none
+	parent int32  // the longest prefix that it is within; -1 is none
 	bucket uint8
 	length uint8
 }

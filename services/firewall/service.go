@@ -1,3 +1,120 @@
 // Package firewall is the service that lets packets into the network or not, by
-// ordered rules over all header fields.
+// ordered rules over all header fields. It is the stage of the pipeline behind
+// hosts, and has the switches do the same by themselves: by an entry for each
+// rule where there is room for them, else by its verdicts on flows.
+//
+// Only the list of services imports it; only this file imports weft.
 package firewall
+
+import (
+	"context"
+	"sync"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name: "firewall",
+		Doc:  "lets packets in or not, by ordered rules over all header fields",
+		Serves: weft.Methods(api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault,
+			api.GetFirewallStatus, api.CheckFirewall),
+		Calls:      weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent),
+		Buckets:    []string{"rules"},
+		Stage:      true,
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     DefaultConfig(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	kept, err := weft.State(env, "rules")
+	if err != nil {
+		return err
+	}
+	b := newBook(env.Config.(*Config), southbound{env}, kept, env.Log)
+	if err := b.load(ctx); err != nil {
+		return err
+	}
+	keep := weft.KeepStanding(env, flow.OwnerFirewall, b.want)
+	b.keeper = keep
+	gauges(env.Metric, b)
+
+	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return b.open(sw) })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) {
+		b.switchChanged(ev)
+		keep.SwitchChanged(ev)
+	})
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) {
+		if sw, changed := b.roleChanged(ev.GetPort().GetAt().Flow(), ev.GetPort().GetRole()); changed {
+			keep.Changed(sw)
+		}
+	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { keep.FlowsObserved(ev) })
+	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { b.flowRemoved(ev) })
+	weft.Handle(env, api.AddFirewallRules, b.addRules)
+	weft.Handle(env, api.DeleteFirewallRules, b.deleteRules)
+	weft.Handle(env, api.ListFirewallRules, b.listRules)
+	weft.Handle(env, api.SetFirewallDefault, b.setDefault)
+	weft.Handle(env, api.GetFirewallStatus, b.status)
+	weft.Handle(env, api.CheckFirewall, b.check)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { b.watch(ctx) })
+	for range 8 {
+		work.Go(func() { b.serve(ctx) })
+	}
+	keep.Run(ctx)
+	return nil
+}
+
+// southbound is the network of the southbound service.
+type southbound struct{ env *weft.Env }
+
+func (s southbound) Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	return weft.Call(ctx, s.env, api.Apply, d)
+}
+
+func (s southbound) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	return weft.Call(ctx, s.env, api.Send, d)
+}
+
+func (s southbound) ReadFlows(ctx context.Context, sw flow.DPID, owner flow.Owner) ([]*api.FlowEntry, error) {
+	resp, err := weft.Call(ctx, s.env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: owner.String()})
+	return resp.GetFlows(), err
+}
+
+func gauges(m weft.Metrics, b *book) {
+	m.Gauge("rules", "Rules in force.", func() float64 { return float64(b.now.Load().rules) })
+	sum := func(read func(*site) uint64) func() float64 {
+		return func() float64 {
+			n := uint64(0)
+			for _, s := range b.everySite() {
+				n += read(s)
+			}
+			return float64(n)
+		}
+	}
+	m.CounterFunc("judged_total", "Packets judged by the controller.", sum(func(s *site) uint64 { return s.allowed.Load() }), "action", actionAllow)
+	m.CounterFunc("judged_total", "Packets judged by the controller.", sum(func(s *site) uint64 { return s.denied.Load() }), "action", actionDeny)
+	m.CounterFunc("verdicts_shed_total", "Verdicts that were not installed, as there were too many.", sum(func(s *site) uint64 { return s.shed.Load() }))
+	for _, mode := range []string{modeOff, modeCompiled, modeReactive, modeController} {
+		m.Gauge("switches", "Connected switches, by how they do what the rules say.", sum(func(s *site) uint64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.connected && s.program != nil && s.program.mode == mode {
+				return 1
+			}
+			return 0
+		}), "mode", mode)
+	}
+}

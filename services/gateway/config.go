@@ -44,6 +44,9 @@ type Config struct {
 	// MaxConnections bounds the connections at any time; more wait in the
 	// kernel's queue.
 	MaxConnections int `yaml:"max_connections"`
+	// MaxConnectionsPerAddress bounds those of one address (of IPv6: of one /64);
+	// more are closed.
+	MaxConnectionsPerAddress int `yaml:"max_connections_per_address"`
 	// MaxEventClients bounds the clients of the event stream.
 	MaxEventClients int `yaml:"max_event_clients"`
 	// EventQueue bounds the events that wait for one client; a client that
@@ -53,15 +56,16 @@ type Config struct {
 
 func defaults() *Config {
 	return &Config{
-		Listen:               "127.0.0.1:8181",
-		OpenLoopback:         true,
-		WrongTokensPerMinute: 10,
-		AuditSize:            8 << 20,
-		AuditFiles:           8,
-		CallTimeout:          time.Minute,
-		MaxConnections:       1024,
-		MaxEventClients:      64,
-		EventQueue:           4096,
+		Listen:                   "127.0.0.1:8181",
+		OpenLoopback:             true,
+		WrongTokensPerMinute:     10,
+		AuditSize:                8 << 20,
+		AuditFiles:               8,
+		CallTimeout:              time.Minute,
+		MaxConnections:           1024,
+		MaxConnectionsPerAddress: 512,
+		MaxEventClients:          64,
+		EventQueue:               4096,
 	}
 }
 
@@ -94,7 +98,7 @@ func (c *Config) Validate() error {
 		value, max int
 	}{
 		{"wrong_tokens_per_minute", c.WrongTokensPerMinute, 1_000_000}, {"audit_files", c.AuditFiles, 1000},
-		{"max_connections", c.MaxConnections, 1_000_000}, {"max_event_clients", c.MaxEventClients, 100_000}, {"event_queue", c.EventQueue, 1_000_000},
+		{"max_connections", c.MaxConnections, 1_000_000}, {"max_connections_per_address", c.MaxConnectionsPerAddress, 1_000_000}, {"max_event_clients", c.MaxEventClients, 100_000}, {"event_queue", c.EventQueue, 1_000_000},
 	} {
 		if n.value < 1 || n.value > n.max {
 			return fmt.Errorf("%s: %d: want 1 to %d", n.key, n.value, n.max)

@@ -21,6 +21,9 @@ const (
 	nameNobody     = "nobody" // who looks at what is open to all
 )
 
+// madePrefix is what tokens of weft token begin with.
+const madePrefix = "weft_"
+
 // guard decides which requests are let in, and as whom.
 //
 // With a token, those that present it. Without one, if that is allowed at all,
@@ -46,10 +49,11 @@ const (
 	refusedOrigin refusal = "origin"
 	refusedSize   refusal = "size"
 	refusedRole   refusal = "role"
+	refusedMany   refusal = "too_many_connections"
 )
 
 func refusals() []refusal {
-	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole}
+	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedMany}
 }
 
 // denied is a request that is not let in.
@@ -96,7 +100,7 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 		return caller{name: nameNobody}, nil
 	case asked && token == "":
 		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed: send it as Authorization: Bearer TOKEN (weft: --token, --token-file or WEFT_TOKEN)"}
-	case token != "" && (asked || g.ledger.some()):
+	case token != "" && (asked || g.ledger.some() || strings.HasPrefix(token, madePrefix)):
 		return g.identify(r.RemoteAddr, token)
 	}
 	if host := hostname(r.Host); !loopback(host) && !strings.EqualFold(host, g.listen) {

@@ -53,14 +53,18 @@ var (
 // method that is not here is the administrator's, and a change.
 func rights() map[string]right {
 	return map[string]right{
-		"gateway.GetInfo":     reads,
-		"gateway.ListWorkers": reads,
-		"gateway.GetPlan":     inspects, // settings may hold secrets
-		"gateway.ApplyPlan":   administer,
-		"gateway.CreateToken": administer,
-		"gateway.ListTokens":  inspects,
-		"gateway.RevokeToken": administer,
-		"gateway.ListAudit":   inspects,
+		"gateway.GetInfo":        reads,
+		"gateway.ListWorkers":    reads,
+		"gateway.GetPlan":        inspects, // settings may hold secrets
+		"gateway.ApplyPlan":      administer,
+		"gateway.GetConfig":      inspects,
+		"gateway.ListConfigs":    inspects,
+		"gateway.ApplyConfig":    administer,
+		"gateway.RollbackConfig": administer,
+		"gateway.CreateToken":    administer,
+		"gateway.ListTokens":     inspects,
+		"gateway.RevokeToken":    administer,
+		"gateway.ListAudit":      inspects,
 
 		"southbound.ListSwitches":   reads,
 		"southbound.ListPorts":      reads,
@@ -87,6 +91,37 @@ func rights() map[string]right {
 		"flowrules.DeleteFlows": operates,
 		"flowrules.ListFlows":   reads,
 		"flowrules.ListSync":    reads,
+
+		"firewall.AddFirewallRules":    operates,
+		"firewall.DeleteFirewallRules": operates,
+		"firewall.SetFirewallDefault":  operates,
+		"firewall.ListFirewallRules":   reads,
+		"firewall.CheckFirewall":       reads,
+		"firewall.GetFirewallStatus":   reads,
+
+		"balancer.SetVip":          operates,
+		"balancer.DeleteVip":       operates,
+		"balancer.ListVips":        reads,
+		"balancer.SetMember":       operates,
+		"balancer.DeleteMember":    operates,
+		"balancer.DrainMember":     operates,
+		"balancer.ListConnections": reads,
+
+		"qos.SetPolicy":    operates,
+		"qos.DeletePolicy": operates,
+		"qos.ListPolicies": reads,
+		"qos.GetStatus":    reads,
+		"qos.SetQueues":    operates,
+		"qos.DeleteQueues": operates,
+		"qos.ListQueues":   reads,
+
+		"tenants.SetTenant":        operates,
+		"tenants.DeleteTenant":     operates,
+		"tenants.ListTenants":      reads,
+		"tenants.SetNetwork":       operates,
+		"tenants.DeleteNetwork":    operates,
+		"tenants.ListNetworks":     reads,
+		"tenants.GetTenantsStatus": reads,
 
 		"heartbeat.ListHeartbeats": reads,
 

@@ -62,6 +62,8 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		api.RegisterFlowrulesHandlerClient(ctx, jsonCalls, api.NewFlowrulesClient(s.calls)),
 		api.RegisterStatsHandlerClient(ctx, jsonCalls, api.NewStatsClient(s.calls)),
 		api.RegisterQosHandlerClient(ctx, jsonCalls, api.NewQosClient(s.calls)),
+		api.RegisterBalancerHandlerClient(ctx, jsonCalls, api.NewBalancerClient(s.calls)),
+		api.RegisterFirewallHandlerClient(ctx, jsonCalls, api.NewFirewallClient(s.calls)),
 		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),
 	)
 	if err != nil {
@@ -165,7 +167,7 @@ func (s *server) listen() (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("gateway.listen: %w", err)
 	}
-	return netutil.LimitListener(l, s.config.MaxConnections), nil
+	return newFair(netutil.LimitListener(l, s.config.MaxConnections), s.config.MaxConnectionsPerAddress, func() { s.refused(refusedMany) }), nil
 }
 
 // serve answers requests until ctx ends; calls under way are finished.

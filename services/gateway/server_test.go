@@ -82,7 +82,9 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}},
+		itself(api.CreateToken, g.ledger.create), itself(api.ListTokens, g.ledger.list), itself(api.RevokeToken, g.ledger.revoke),
 	}, c.CallTimeout, func(codes.Code) {})
+	s.calls.refused = func(refusal) { s.refuse.Add(1) }
 	l, err := s.listen()
 	if err != nil {
 		t.Fatal(err)

@@ -61,6 +61,7 @@ func Spec(p Process) weft.Spec {
 			api.ListRoutes, api.GetFlooding,
 			api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
 			api.ListHeartbeats,
+			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections,
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Subscribes: weft.Subjects(
@@ -182,6 +183,8 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.ListRoutes), forward(env, api.GetFlooding),
 		forward(env, api.AddFlows), forward(env, api.DeleteFlows), forward(env, api.ListFlows), forward(env, api.ListSync),
 		forward(env, api.ListHeartbeats),
+		forward(env, api.SetVip), forward(env, api.DeleteVip), forward(env, api.ListVips), forward(env, api.SetMember),
+		forward(env, api.DeleteMember), forward(env, api.DrainMember), forward(env, api.ListConnections),
 		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),
 		forward(env, api.SetQueues), forward(env, api.DeleteQueues), forward(env, api.ListQueues),
 		forward(env, api.ListPortStats), forward(env, api.ListTableStats), forward(env, api.ListFlowStats),

@@ -31,6 +31,7 @@ func Spec() weft.Spec {
 		Class:      weft.Latency,
 		Scale:      weft.Single,
 		Config:     DefaultConfig(),
+		Live:       live(),
 		Run:        run,
 	}
 }
@@ -55,6 +56,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		t.retune(c)
+		return nil
+	})
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)

@@ -12,7 +12,7 @@ import (
 // Its methods take the time in nanoseconds since 1970. The index may be read
 // at any time; all else is under mu.
 type table struct {
-	cfg   *Config
+	cfg   *Config // its own; what retune changes of it is under mu
 	owned owned
 	tally *tally
 	news  *announcer
@@ -49,8 +49,9 @@ func newTable(cfg *Config) *table {
 	if err != nil {
 		panic("hosts: configuration not validated: " + err.Error())
 	}
+	own := *cfg
 	return &table{
-		cfg: cfg, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
+		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey]*claim{},
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64,
 	}

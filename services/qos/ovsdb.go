@@ -29,7 +29,7 @@ func vsctlOf(cfg *Config, target string) vsctl {
 		defer cancel()
 		seconds := max(1, int((cfg.VSCtlTimeout+time.Second-1)/time.Second))
 		all := append([]string(nil), cfg.VSCtlOptions...)
-		all = append(all, "--db="+target, "--timeout="+strconv.Itoa(seconds), "--no-syslog", "--")
+		all = append(all, "--db="+target, "--timeout="+strconv.Itoa(seconds), "--no-syslog", "--format=json", "--")
 		cmd := exec.CommandContext(ctx, cfg.VSCtl, append(all, args...)...)
 		cmd.WaitDelay = time.Second
 		var out, errs bounded
@@ -186,7 +186,7 @@ var uuidForm = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 // findRows returns the rows that we have made for a port.
 func findRows(ctx context.Context, run vsctl, key string) ([]qosRow, error) {
-	text, err := run(ctx, "--format=json", "--columns=_uuid,external_ids,queues", "find", "qos", `external_ids:`+keyPort+`="`+key+`"`)
+	text, err := run(ctx, "--columns=_uuid,external_ids,queues", "find", "qos", `external_ids:`+keyPort+`="`+key+`"`)
 	if err != nil {
 		return nil, err
 	}

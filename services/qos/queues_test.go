@@ -176,7 +176,7 @@ func TestVSCtl(t *testing.T) {
 	}
 	cfg.VSCtl = "echo"
 	out, err := vsctlOf(cfg, "unix:/x/db.sock")(t.Context(), "get", "port", "a;b")
-	if want := "--db=unix:/x/db.sock --timeout=1 --no-syslog -- get port a;b\n"; err != nil || out != want {
+	if want := "--db=unix:/x/db.sock --timeout=1 --no-syslog --format=json -- get port a;b\n"; err != nil || out != want {
 		t.Errorf("%q, %v, want %q", out, err, want)
 	}
 }

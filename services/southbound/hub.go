@@ -57,6 +57,7 @@ func newHub(cfg Config, epoch uint64, log *slog.Logger) *hub {
 		cfg: cfg, mine: mine, epoch: epoch, log: log,
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{},
 	}
+	h.floodChanged = func(*api.FloodChanged) {}
 	h.up.Store(&map[dpid]*session{})
 	return h
 }

@@ -17,9 +17,10 @@ import (
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:      "southbound",
-		Doc:       "holds the OpenFlow sessions of the switches",
-		Serves:    weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.ListLimits),
+		Name: "southbound",
+		Doc:  "holds the OpenFlow sessions of the switches",
+		Serves: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.ListLimits,
+			api.ReadMultipart, api.ModifyPort, api.SendExperimenter),
 		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.FloodChangedEvent),
 		Buckets:   []string{"mastership"},
 		Pipeline:  true,
@@ -55,6 +56,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.Apply, h.apply)
 	weft.Handle(env, api.Send, h.send)
 	weft.Handle(env, api.EchoSwitches, h.echoSwitches)
+	weft.Handle(env, api.ReadMultipart, h.readMultipart)
+	weft.Handle(env, api.ModifyPort, h.modifyPort)
+	weft.Handle(env, api.SendExperimenter, h.sendExperimenter)
 	weft.Handle(env, api.ListLimits, h.listLimits)
 
 	secrets, pair, err := cfg.openSecrets()

@@ -240,6 +240,8 @@ func (s *session) message(msg []byte) error {
 			return err
 		}
 		s.waits.answer(h.Xid, r.Body, r.More)
+	case openflow.TypeQueueGetConfigReply, openflow.TypeRoleReply:
+		s.waits.answer(h.Xid, msg, false)
 	case openflow.TypeFlowRemoved:
 		var r openflow.FlowRemoved
 		if err := s.version.DecodeFlowRemoved(msg, &r); err != nil {

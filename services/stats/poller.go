@@ -28,12 +28,12 @@ type Network interface {
 // Poller reads the counters of all connected switches again and again. A
 // switch is read by one goroutine at a time, so readings never overlap.
 type Poller struct {
-	cfg     *Config
 	net     Network
 	figures *figures
 	seed    maphash.Seed
 
 	mu       sync.Mutex // guards what follows
+	cfg      *Config
 	switches map[flow.DPID]*target
 	entries  int // flow entries of all switches
 	up       int // switches that are connected
@@ -119,6 +119,30 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 	if !t.polling {
 		p.enqueue(t)
 	}
+}
+
+// Reconfigure takes over a configuration with another pace: what would be read
+// later than it says is read earlier.
+func (p *Poller) Reconfigure(c *Config) { p.reconfigure(c, time.Now(), rand.Float64) }
+
+func (p *Poller) reconfigure(c *Config, now time.Time, jitter func() float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cfg = c
+	for _, t := range p.switches {
+		if !t.connected || t.polling {
+			continue
+		}
+		p.waiting.remove(t)
+		if due := now.Add(jittered(portInterval(c, p.load(), t.pace), jitter())); due.Before(t.due) {
+			t.due = due
+		}
+		if due := now.Add(jittered(flowInterval(c, p.load(), t.pace), jitter())); due.Before(t.flowsDue) {
+			t.flowsDue = due
+		}
+		p.waiting.add(t)
+	}
+	p.ring()
 }
 
 // load returns what the network asks of the readings. The caller holds mu.
@@ -224,7 +248,10 @@ func (p *Poller) poll(ctx context.Context, j job) {
 }
 
 func limited[T any](ctx context.Context, p *Poller, ask func(context.Context, flow.DPID) ([]T, error), sw flow.DPID) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.Deadline)
+	p.mu.Lock()
+	deadline := p.cfg.Deadline
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	return ask(ctx, sw)
 }

@@ -22,6 +22,7 @@ func Spec() weft.Spec {
 		Class:      weft.Compute,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
+		Live:       []string{"interval", "max_interval", "per_switch", "flows_every", "per_entry", "slow_factor", "deadline", "parallel"},
 		Run:        run,
 	}
 }
@@ -35,6 +36,10 @@ func run(ctx context.Context, env *weft.Env) error {
 		},
 	})
 	weft.On(env, api.SwitchChangedEvent, p.SwitchChanged)
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		p.Reconfigure(c)
+		return nil
+	})
 	weft.Handle(env, api.ListPortStats, p.ListPortStats)
 	weft.Handle(env, api.ListTableStats, p.ListTableStats)
 	weft.Handle(env, api.ListFlowStats, p.ListFlowStats)

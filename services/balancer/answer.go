@@ -1,0 +1,128 @@
+package balancer
+
+import (
+	"net/netip"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// arp answers who asks for a VIP, and takes the answers to checks.
+func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	a, ok := packet.ParseARP(in.Data)
+	if !ok {
+		return flow.Next // forwarding refuses it
+	}
+	vlan := in.Key.VLAN
+	if x.fronts[place{a.SenderIP(), vlan}] != nil {
+		b.count.spoofed.Add(1)
+		return flow.Drop
+	}
+	f := x.fronts[place{a.TargetIP(), vlan}]
+	if f == nil {
+		return flow.Next
+	}
+	if a.Op() == 1 {
+		b.count.answered.Add(1)
+		b.reply(d, in, packet.AppendARPReply(nil, vlan, packet.ARPFields{
+			SenderMAC: f.mac, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
+		}))
+		return flow.Done
+	}
+	b.resolved(place{a.SenderIP(), vlan}, a.TargetIP(), in.Time)
+	return flow.Done
+}
+
+// neighbour is arp for IPv6 (RFC 4861). A host that wants to make a VIP its own
+// address (RFC 4862 §5.4) hears that it is taken.
+func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	nd, ok := packet.ParseND(in.Data)
+	if !ok {
+		return flow.Next
+	}
+	k := &in.Key
+	src, dst := netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
+	if x.fronts[place{src, k.VLAN}] != nil || nd.Type() == flow.ICMPv6Advert && x.fronts[place{nd.Target(), k.VLAN}] != nil {
+		b.count.spoofed.Add(1)
+		return flow.Drop
+	}
+	if nd.Type() == flow.ICMPv6Advert {
+		if x.fronts[place{dst, k.VLAN}] == nil {
+			return flow.Next
+		}
+		b.resolved(place{nd.Target(), k.VLAN}, dst, in.Time)
+		return flow.Done
+	}
+	f := x.fronts[place{nd.Target(), k.VLAN}]
+	if f == nil {
+		return flow.Next
+	}
+	b.count.answered.Add(1)
+	out := packet.NDFields{SrcMAC: f.mac, SrcIP: nd.Target(), Target: nd.Target(), TargetMAC: f.mac, Override: true}
+	if !src.IsUnspecified() {
+		out.DstMAC, out.DstIP, out.Solicited = k.EthSrc, src, true
+	}
+	b.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, out))
+	return flow.Done
+}
+
+// echo answers pings of a VIP and takes the answers to checks by ICMP.
+func (b *balancer) echo(f *front, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) {
+	k := &in.Key
+	m, ok := packet.ParseICMP(in.Data)
+	request, reply := packet.ICMPv4EchoRequest, packet.ICMPv4EchoReply
+	if src.Is6() {
+		m, ok = packet.ParseICMPv6(in.Data)
+		request, reply = packet.ICMPv6EchoRequest, packet.ICMPv6EchoReply
+	}
+	if !ok {
+		return
+	}
+	switch m.Type() {
+	case request:
+		if len(m.Payload()) > 1500 {
+			return
+		}
+		b.count.answered.Add(1)
+		b.reply(d, in, packet.AppendICMPEcho(nil, packet.Ether{Dst: k.EthSrc, Src: f.mac, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
+			packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
+	case reply:
+		b.echoed(place{src, k.VLAN}, dst, uint32(m.EchoID())<<16|uint32(m.EchoSeq()), in.Time)
+	}
+}
+
+// refuse appends the reset that tells a TCP client that nobody serves it, so
+// that it need not wait.
+func (b *balancer) refuse(in *flow.PacketIn, d *flow.Decision) {
+	t, ok := packet.ParseTCP(in.Data)
+	if !ok || t.Flags()&packet.TCPRst != 0 {
+		return
+	}
+	k := &in.Key
+	ip := packet.IP{Src: netip.AddrFrom4(k.IPv4Dst), Dst: netip.AddrFrom4(k.IPv4Src)}
+	if k.EthType == flow.EthTypeIPv6 {
+		ip = packet.IP{Src: netip.AddrFrom16(k.IPv6Dst), Dst: netip.AddrFrom16(k.IPv6Src)}
+	}
+	f := packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}
+	if t.Flags()&packet.TCPAck != 0 {
+		f.Flags, f.Seq, f.Ack = packet.TCPRst, t.Ack(), 0
+	}
+	b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN}, ip, f, nil))
+}
+
+// reply sends a frame back to where a packet came from.
+func (b *balancer) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
+	b.deliver(d, frame, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+}
+
+// deliver appends the packet-out of a frame of a VLAN at a port.
+func (b *balancer) deliver(d *flow.Decision, frame []byte, vlan uint16, at flow.Location) {
+	tag, ok := b.tagging.Egress(at, vlan)
+	if !ok {
+		return
+	}
+	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(at.Port))
+	d.PacketOut(at.Switch, flow.PacketOut{
+		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame,
+	})
+}

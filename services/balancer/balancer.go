@@ -1,0 +1,207 @@
+package balancer
+
+import (
+	"log/slog"
+	"maps"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// balancer is the virtual IPs and their connections.
+type balancer struct {
+	cfg     *Config
+	store   Store
+	log     *slog.Logger
+	tagging flow.Tagging
+	index   atomic.Pointer[index] // nil: there are no VIPs
+	out     *outbox
+	count   counts
+	regroup func() // has the groups of all switches declared again
+
+	writing sync.Mutex // held while a VIP is written to the store; taken before mu
+
+	mu        sync.Mutex // guards the following
+	vips      map[string]*vip
+	revision  map[string]uint64
+	residents residents
+	switches  map[flow.DPID]*datapath
+	table     connections
+	probes    map[probeKey]*member
+	probeLast uint16
+	asked     map[place]int64 // when an unknown member was last asked for
+}
+
+// datapath is a switch.
+type datapath struct {
+	connected bool
+	rewrites  bool // has the table in which addresses are translated
+	away      int64
+	edges     map[flow.Port]bool
+}
+
+func newBalancer(cfg *Config, store Store, log *slog.Logger) *balancer {
+	return &balancer{
+		cfg: cfg, store: store, log: log, out: newOutbox(), regroup: func() {},
+		vips: map[string]*vip{}, revision: map[string]uint64{}, residents: newResidents(),
+		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
+	}
+}
+
+// index is what the packets of every switch are compared with; it is replaced,
+// not changed.
+type index struct {
+	macs   map[hostKey]bool
+	fronts map[place]*front
+}
+
+// front is the VIPs of one address.
+type front struct {
+	mac  flow.MAC
+	vips map[service]*vip
+	any  *vip
+}
+
+// vip returns the VIP that a packet is for, nil if there is none.
+func (f *front) vip(s service) *vip {
+	if v := f.vips[s]; v != nil {
+		return v
+	}
+	return f.any
+}
+
+// reindex makes the index anew. It is called with mu held.
+func (b *balancer) reindex() {
+	if len(b.vips) == 0 {
+		b.index.Store(nil)
+		return
+	}
+	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}}
+	groups := map[uint32]bool{}
+	for _, v := range b.sorted() {
+		x.macs[hostKey{v.mac, v.at.host.vlan}] = true
+		f := x.fronts[v.at.host]
+		if f == nil {
+			f = &front{mac: v.mac, vips: map[service]*vip{}}
+			x.fronts[v.at.host] = f
+		}
+		if v.at.proto == 0 {
+			f.any = v
+		} else {
+			f.vips[v.at] = v
+		}
+		if v.group = number(v.name); groups[v.group] {
+			v.group = 0
+		}
+		groups[v.group] = true
+	}
+	b.index.Store(x)
+}
+
+// reach returns where a member is, false if it is not known or its switch
+// cannot rewrite what it answers. It is called with mu held.
+func (b *balancer) reach(m *member) (station, bool) {
+	s, ok := b.residents.find(m.addr)
+	if !ok {
+		return s, false
+	}
+	sw := b.switches[s.at.Switch]
+	return s, sw != nil && sw.connected && sw.rewrites
+}
+
+// switchChanged takes the event.
+func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
+	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.switches[sw]
+	if d == nil {
+		d = &datapath{edges: map[flow.Port]bool{}}
+		b.switches[sw] = d
+	}
+	if d.connected = e.Switch.GetConnected(); !d.connected {
+		d.away = now
+		return
+	}
+	d.rewrites = flow.ForwardTable(e.Switch.GetTables(), e.Switch.GetOpenflow() == "1.0") != 0
+}
+
+// roleChanged takes the event: members that are not known are asked for at edge
+// ports.
+func (b *balancer) roleChanged(e *api.PortRoleChanged) {
+	at := e.GetPort().GetAt().Flow()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.switches[at.Switch]
+	if d == nil {
+		d = &datapath{edges: map[flow.Port]bool{}}
+		b.switches[at.Switch] = d
+	}
+	if e.Port.GetRole() == flow.RoleEdge.String() {
+		d.edges[at.Port] = true
+	} else {
+		delete(d.edges, at.Port)
+	}
+}
+
+// hostChanged takes the event; it reports whether it was about a member.
+func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	addrs := b.residents.changed(e)
+	if len(b.vips) == 0 {
+		return false
+	}
+	concerned := false
+	of := map[place]bool{}
+	for _, a := range addrs {
+		of[a] = true
+	}
+	for _, v := range b.vips {
+		for _, m := range v.pool {
+			if !of[m.addr] {
+				continue
+			}
+			concerned = true
+			if s, ok := b.reach(m); ok {
+				b.relocate(m, s, now)
+			}
+		}
+	}
+	return concerned
+}
+
+// relocate has the way back of a member's connections follow it to another
+// switch. It is called with mu held.
+func (b *balancer) relocate(m *member, s station, now int64) {
+	d := &flow.Decision{}
+	for c := range m.conns {
+		if c.egress == s.at.Switch {
+			continue
+		}
+		if c.egress != 0 {
+			c.removeBack(d)
+		}
+		c.egress = s.at.Switch
+		c.addBack(d)
+		c.back, c.sent = true, now
+	}
+	b.out.post(d)
+}
+
+func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// sorted returns the VIPs by name. It is called with mu held.
+func (b *balancer) sorted() []*vip {
+	list := make([]*vip, 0, len(b.vips))
+	for _, name := range sortedKeys(maps.Keys(b.vips)) {
+		list = append(list, b.vips[name])
+	}
+	return list
+}

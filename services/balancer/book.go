@@ -1,0 +1,379 @@
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Store is durable key-value state; a change is on disk before the call
+// returns.
+type Store interface {
+	// Update sets a value if its revision is still the given one (0: none yet).
+	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
+	Delete(ctx context.Context, key string) error
+	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
+}
+
+// load reads the VIPs of earlier runs. What cannot be read is told to bad and
+// left out.
+func (b *balancer) load(ctx context.Context, bad func(key string, err error)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := b.store.All(ctx, func(key string, value []byte, revision uint64) error {
+		m := &api.Vip{}
+		v, err := (*vip)(nil), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
+		if err == nil {
+			v, err = readVip(m, b.cfg)
+		}
+		if err == nil && v.name != key {
+			err = fmt.Errorf("describes the VIP %s", v.name)
+		}
+		if err == nil {
+			err = b.fits(v)
+		}
+		if err != nil {
+			bad(key, err)
+			return nil
+		}
+		b.vips[key], b.revision[key] = v, revision
+		return nil
+	})
+	b.reindex()
+	return err
+}
+
+// fits refuses a VIP that contradicts the others. It is called with mu held.
+func (b *balancer) fits(v *vip) error {
+	if b.vips[v.name] == nil && len(b.vips) >= b.cfg.Vips {
+		return api.Errorf(codes.ResourceExhausted, "vip %s: there are %d VIPs already; delete one, or raise balancer.vips", v.name, len(b.vips))
+	}
+	for _, o := range b.vips {
+		if o.name == v.name {
+			continue
+		}
+		switch {
+		case o.at == v.at:
+			return api.Errorf(codes.AlreadyExists, "vip %s: vip %s has the same address, protocol and port", v.name, o.name)
+		case o.at.host == v.at.host && o.mac != v.mac:
+			return api.Errorf(codes.InvalidArgument, "vip %s: vip %s has the same address with mac %v; give both the same, or none", v.name, o.name, o.mac)
+		}
+		for _, m := range v.pool {
+			if m.addr == o.at.host {
+				return api.Errorf(codes.InvalidArgument, "vip %s: member %v is the address of vip %s", v.name, m.addr.addr, o.name)
+			}
+		}
+		for _, m := range o.pool {
+			if m.addr == v.at.host {
+				return api.Errorf(codes.InvalidArgument, "vip %s: its address is that of a member of vip %s", v.name, o.name)
+			}
+		}
+	}
+	return nil
+}
+
+// SetVip answers the call.
+func (b *balancer) SetVip(ctx context.Context, req *api.SetVipRequest) (*api.Vip, error) {
+	if req.GetVip() == nil {
+		return nil, api.Errorf(codes.InvalidArgument, "want a vip")
+	}
+	return b.change(ctx, req.Vip.GetName(), func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil })
+}
+
+// SetMember answers the call.
+func (b *balancer) SetMember(ctx context.Context, req *api.SetMemberRequest) (*api.Vip, error) {
+	return b.change(ctx, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+		if old == nil {
+			return nil, noVip(req.GetVip())
+		}
+		key, err := memberKey(old, req.GetMember().GetAddress(), req.GetMember().GetPort())
+		if err != nil {
+			return nil, err
+		}
+		m := proto.CloneOf(req.GetMember())
+		if i := find(old, key); i >= 0 {
+			old.Pool[i] = m
+		} else {
+			old.Pool = append(old.Pool, m)
+		}
+		return old, nil
+	})
+}
+
+// DeleteMember answers the call.
+func (b *balancer) DeleteMember(ctx context.Context, req *api.DeleteMemberRequest) (*api.Vip, error) {
+	return b.change(ctx, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+		if old == nil {
+			return nil, noVip(req.GetVip())
+		}
+		key, err := memberKey(old, req.GetAddress(), req.GetPort())
+		if err != nil {
+			return nil, err
+		}
+		if i := find(old, key); i >= 0 {
+			old.Pool = append(old.Pool[:i], old.Pool[i+1:]...)
+		}
+		return old, nil
+	})
+}
+
+// DrainMember answers the call.
+func (b *balancer) DrainMember(ctx context.Context, req *api.DrainMemberRequest) (*api.Vip, error) {
+	return b.change(ctx, req.GetVip(), func(old *api.Vip) (*api.Vip, error) {
+		if old == nil {
+			return nil, noVip(req.GetVip())
+		}
+		key, err := memberKey(old, req.GetAddress(), req.GetPort())
+		if err != nil {
+			return nil, err
+		}
+		i := find(old, key)
+		if i < 0 {
+			return nil, api.Errorf(codes.NotFound, "vip %s has no member %v", old.Name, key)
+		}
+		old.Pool[i].State = wishes[drain]
+		if req.GetUndo() {
+			old.Pool[i].State = wishes[serve]
+		}
+		return old, nil
+	})
+}
+
+func noVip(name string) error { return api.Errorf(codes.NotFound, "there is no vip %q", name) }
+
+// memberKey returns what names a member of a VIP.
+func memberKey(v *api.Vip, address string, port uint32) (netip.AddrPort, error) {
+	a, err := netip.ParseAddr(address)
+	if err != nil || port > 65535 {
+		return netip.AddrPort{}, api.Errorf(codes.InvalidArgument, "vip %s: member %q port %d: want an IPv4 or IPv6 address and a port", v.Name, address, port)
+	}
+	if port == 0 {
+		port = v.Port
+	}
+	return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
+}
+
+// find returns the place of a member in the pool of a VIP as it is kept, -1 if
+// it is not there.
+func find(v *api.Vip, key netip.AddrPort) int {
+	for i, m := range v.Pool {
+		if a, _ := netip.ParseAddr(m.Address); a == key.Addr() && uint16(m.Port) == key.Port() {
+			return i
+		}
+	}
+	return -1
+}
+
+// change keeps what f makes of the VIP of a name, which may be nil and belongs
+// to f, and has it in force.
+func (b *balancer) change(ctx context.Context, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	b.mu.Lock()
+	old, revision := b.vips[name], b.revision[name]
+	var said *api.Vip
+	if old != nil {
+		said = proto.CloneOf(old.said)
+	}
+	b.mu.Unlock()
+	m, err := f(said)
+	if err != nil {
+		return nil, err
+	}
+	v, err := readVip(m, b.cfg)
+	if err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	b.mu.Lock()
+	err = b.fits(v)
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if old == nil || !proto.Equal(old.said, v.said) {
+		value, err := protojson.Marshal(v.said)
+		if err != nil {
+			return nil, api.Errorf(codes.Internal, "vip %s: %w", name, err)
+		}
+		if revision, err = b.store.Update(ctx, name, value, revision); err != nil {
+			return nil, api.Errorf(codes.Unavailable, "vip %s is not kept, so it is not in force: %w", name, err)
+		}
+		b.mu.Lock()
+		b.replace(old, v)
+		b.revision[name] = revision
+		b.mu.Unlock()
+		b.regroup()
+	} else {
+		v = old
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.show(v), nil
+}
+
+// replace puts a VIP into force, in place of old, which may be nil, and with
+// its connections, as far as their members stay. It is called with mu held.
+func (b *balancer) replace(old, v *vip) {
+	b.vips[v.name] = v
+	defer b.reindex()
+	if old == nil {
+		return
+	}
+	d := &flow.Decision{}
+	v.refused = old.refused
+	for _, was := range old.pool {
+		delete(b.probes, was.probeKey())
+		m := v.member(was.key())
+		if m == nil || m.wish == rest || old.at != v.at {
+			b.count.cut.Add(float64(len(was.conns)))
+			for c := range was.conns {
+				b.table.cut(d, c)
+			}
+			if m == nil || m.wish == rest {
+				continue
+			}
+		}
+		m.total, m.current, m.live = was.total, was.current, was.live
+		m.conns = was.conns
+		v.live += m.live
+		for c := range m.conns {
+			c.m = m
+		}
+		if was.vip.check == v.check {
+			m.health = was.health
+			m.health.ends = 0
+		}
+		for a, s := range old.stuck {
+			if s.m == was && v.sticky > 0 {
+				v.stuck[a] = stay{m, s.until}
+			}
+		}
+	}
+	b.out.post(d)
+}
+
+// DeleteVip answers the call.
+func (b *balancer) DeleteVip(ctx context.Context, req *api.DeleteVipRequest) (*api.DeleteVipResponse, error) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	name := req.GetName()
+	b.mu.Lock()
+	v := b.vips[name]
+	b.mu.Unlock()
+	if v == nil {
+		return &api.DeleteVipResponse{}, nil
+	}
+	if err := b.store.Delete(ctx, name); err != nil {
+		return nil, api.Errorf(codes.Unavailable, "vip %s is still kept, so it stays in force: %w", name, err)
+	}
+	b.mu.Lock()
+	d := &flow.Decision{}
+	for _, m := range v.pool {
+		delete(b.probes, m.probeKey())
+		b.count.cut.Add(float64(len(m.conns)))
+		for c := range m.conns {
+			b.table.cut(d, c)
+		}
+	}
+	delete(b.vips, name)
+	delete(b.revision, name)
+	b.reindex()
+	b.out.post(d)
+	b.mu.Unlock()
+	b.regroup()
+	return &api.DeleteVipResponse{Deleted: true}, nil
+}
+
+// ListVips answers the call.
+func (b *balancer) ListVips(_ context.Context, req *api.ListVipsRequest) (*api.ListVipsResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	resp := &api.ListVipsResponse{}
+	for _, v := range b.sorted() {
+		if req.GetName() == "" || req.GetName() == v.name {
+			resp.Vips = append(resp.Vips, b.show(v))
+		}
+	}
+	return resp, nil
+}
+
+// show returns the API's view of a VIP. It is called with mu held.
+func (b *balancer) show(v *vip) *api.Vip {
+	m := proto.CloneOf(v.said)
+	m.Connections, m.Refused = uint32(v.live), v.refused
+	for i, p := range v.pool {
+		out := m.Pool[i]
+		out.Connections, out.Total, out.Health = uint32(p.live), p.total, verdicts[p.grade()]
+		out.Reason = p.health.reason
+		s, known := b.residents.find(p.addr)
+		if known {
+			out.Mac, out.At = s.mac.String(), api.NewLocation(s.at)
+		}
+		if _, ok := b.reach(p); !ok && p.grade() != bad {
+			out.Health, out.Reason = "away", "not known as a host; it is asked for by ARP or neighbour solicitation"
+			if known {
+				out.Reason = "its switch is away, or has too few tables to rewrite what it answers"
+			}
+		}
+	}
+	for sw := range b.switches {
+		if b.groupFits(v, sw) {
+			m.Groups = append(m.Groups, sw.String())
+		}
+	}
+	return m
+}
+
+// Bounds of ListConnections.
+const (
+	listed    = 1000
+	listedMax = 10_000
+)
+
+// ListConnections answers the call.
+func (b *balancer) ListConnections(_ context.Context, req *api.ListConnectionsRequest) (*api.ListConnectionsResponse, error) {
+	limit := int(req.GetLimit())
+	if limit == 0 {
+		limit = listed
+	}
+	if limit > listedMax {
+		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	resp := &api.ListConnectionsResponse{}
+	for _, c := range b.table.by {
+		if req.GetVip() != "" && c.m.vip.name != req.GetVip() {
+			continue
+		}
+		resp.Total++
+		if len(resp.Connections) >= limit {
+			continue
+		}
+		resp.Connections = append(resp.Connections, &api.BalancedConnection{
+			Vip: c.m.vip.name, Protocol: protocolName(c.key.proto),
+			Client: c.key.client.Addr().String(), ClientPort: uint32(c.key.client.Port()),
+			Member: c.to.Addr().String(), MemberPort: uint32(c.to.Port()), At: api.NewLocation(c.ingress),
+			Since: time.Unix(0, c.since).UTC().Format(time.RFC3339),
+		})
+	}
+	return resp, nil
+}
+
+// labelOf returns a member's label in metrics.
+func labelOf(m *api.PoolMember) string {
+	a, err := netip.ParseAddr(m.GetAddress())
+	if err != nil {
+		return strings.ToValidUTF8(m.GetAddress(), "")
+	}
+	return netip.AddrPortFrom(a, uint16(m.GetPort())).String()
+}

@@ -1,0 +1,80 @@
+package balancer
+
+import (
+	"net/netip"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// groupFits reports whether a switch may choose members of a VIP by itself. A
+// select group keeps no memory: when the pool changes, packets of one connection
+// go elsewhere, which only a VIP that is declared stateless can bear; it chooses
+// by the packet's addresses and ports, in proportion to weights; and a bucket
+// sends a packet straight out, so all that serve have to be attached here. It is
+// called with mu held.
+func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
+	d := b.switches[sw]
+	if !v.stateless || v.policy != weighted || v.sticky != 0 || v.at.proto == 0 || v.at.host.vlan != 0 || v.group == 0 ||
+		d == nil || !d.connected || !d.rewrites {
+		return false
+	}
+	n := 0
+	for _, m := range v.pool {
+		if m.wish != serve || m.grade() == bad {
+			continue
+		}
+		s, ok := b.reach(m)
+		if !ok || s.at.Switch != sw {
+			return false
+		}
+		n++
+	}
+	return n > 0
+}
+
+// want returns what a switch is to have whatever the traffic: the groups of
+// VIPs whose members it chooses, what leads there, and what makes the answers
+// come from the VIP.
+func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
+	sw, err := flow.ParseDPID(info.GetDpid())
+	if err != nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	req := &api.SetStandingRequest{}
+	add := func(priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
+		e := flow.Entry{
+			Table: flow.TableTranslate, Goto: next, Priority: priority, Match: m, Apply: actions,
+			Cookie: flow.NewCookie(flow.OwnerBalancer, 0, 0),
+		}
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
+	}
+	for _, v := range b.sorted() {
+		if !b.groupFits(v, sw) {
+			continue
+		}
+		g := flow.Group{Kind: flow.GroupKindSelect, ID: v.group}
+		vipAt := netip.AddrPortFrom(v.at.host.addr, v.at.port)
+		for _, m := range v.pool {
+			s, ok := b.reach(m)
+			if !ok || m.wish != serve || m.grade() == bad {
+				continue
+			}
+			g.Buckets = append(g.Buckets, flow.Bucket{
+				Weight: uint16(m.weight), WatchPort: flow.PortAny, WatchGroup: flow.GroupAny,
+				Actions: append(toMember(nil, s.mac, m.key(), v.at.port, v.at.proto), flow.Output(s.at.Port)),
+			})
+		}
+		req.Groups = append(req.Groups, api.NewGroup(sw, &g))
+		to := flow.Match{}.WithIPDst(prefixOf(v.at.host.addr)).WithoutVLAN()
+		add(priorityGroup, ports(to, 0, v.at.port, v.at.proto), 0, flow.ToGroup(v.group))
+		for _, m := range v.pool {
+			from := flow.Match{}.WithIPSrc(prefixOf(m.addr.addr)).WithoutVLAN()
+			add(priorityGroup, ports(from, m.port, 0, v.at.proto), flow.TableForward, fromVip(nil, vipAt, m.port, v.at.proto)...)
+			add(priorityProbe, ports(from.WithIPDst(prefixOf(v.at.host.addr)), m.port, 0, v.at.proto), 0, flow.Output(flow.PortController))
+		}
+	}
+	return req
+}

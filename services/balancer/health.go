@@ -1,0 +1,121 @@
+package balancer
+
+import (
+	"fmt"
+	"time"
+
+	"weft/api"
+)
+
+// checkKind is how it is found out whether a member serves.
+type checkKind uint8
+
+const (
+	checkNone checkKind = iota
+	checkTCP
+	checkICMP
+	checkARP
+)
+
+var checkKinds = [...]string{"none", "tcp", "icmp", "arp"}
+
+// check is a VIP's health check.
+type check struct {
+	kind              checkKind
+	interval, timeout time.Duration
+	rise, fall        int
+	port              uint16 // of tcp checks; 0 is the member's
+}
+
+// readCheck returns the check that a message describes; none if there is no
+// message.
+func readCheck(m *api.HealthCheck, at service) (c check, err error) {
+	if c.kind, err = wordOf[checkKind](checkKinds[:], m.GetKind()); err != nil {
+		return c, fmt.Errorf("kind %w", err)
+	}
+	def := func(v, otherwise uint32) uint32 {
+		if v == 0 {
+			return otherwise
+		}
+		return v
+	}
+	interval, timeout := def(m.GetIntervalMs(), 2000), def(m.GetTimeoutMs(), 1000)
+	rise, fall := def(m.GetRise(), 2), def(m.GetFall(), 3)
+	switch {
+	case interval < 100 || interval > 3_600_000:
+		return c, fmt.Errorf("interval_ms %d: want 100 to 3600000", interval)
+	case timeout < 10 || timeout > 60_000:
+		return c, fmt.Errorf("timeout_ms %d: want 10 to 60000", timeout)
+	case rise > 100 || fall > 100:
+		return c, fmt.Errorf("rise %d, fall %d: want 1 to 100", rise, fall)
+	case m.GetPort() > 65535:
+		return c, fmt.Errorf("port %d: want at most 65535", m.GetPort())
+	case c.kind != checkTCP && m.GetPort() != 0:
+		return c, fmt.Errorf("port %d: only checks of kind tcp have one", m.GetPort())
+	case c.kind == checkTCP && at.proto == 0 && m.GetPort() == 0:
+		return c, fmt.Errorf("port 0: a VIP of protocol any has none; say which port is to be checked")
+	}
+	c.interval, c.timeout = time.Duration(interval)*time.Millisecond, time.Duration(timeout)*time.Millisecond
+	c.rise, c.fall, c.port = int(rise), int(fall), uint16(m.GetPort())
+	return c, nil
+}
+
+func (c *check) message() *api.HealthCheck {
+	if c.kind == checkNone {
+		return &api.HealthCheck{Kind: checkKinds[checkNone]}
+	}
+	return &api.HealthCheck{
+		Kind: checkKinds[c.kind], IntervalMs: uint32(c.interval.Milliseconds()), TimeoutMs: uint32(c.timeout.Milliseconds()),
+		Rise: uint32(c.rise), Fall: uint32(c.fall), Port: uint32(c.port),
+	}
+}
+
+// verdict is what is known of a member's health.
+type verdict uint8
+
+const (
+	unknown verdict = iota
+	good
+	bad
+)
+
+var verdicts = [...]string{"unknown", "up", "down"}
+
+// health is the state of one member's checks. Times are nanoseconds.
+type health struct {
+	verdict verdict
+	row     int    // results in a row that speak against the verdict
+	reason  string // why it is down
+	next    int64  // when the next check begins
+	ends    int64  // when the one under way has failed; 0 if none is
+	token   uint32 // of the one under way
+}
+
+// result takes the outcome of a check; it reports whether the verdict has
+// changed. A first good one, or a first bad one, settles what is unknown.
+func (h *health) result(c *check, ok bool, reason string, now int64) (changed bool) {
+	h.ends, h.next = 0, now+int64(c.interval)
+	want, need := good, c.rise
+	if !ok {
+		want, need = bad, c.fall
+	}
+	if h.verdict == want {
+		h.row = 0
+		if !ok {
+			h.reason = reason
+		}
+		return false
+	}
+	h.row++
+	if h.verdict == unknown && ok {
+		need = 1
+	}
+	if h.row < need {
+		return false
+	}
+	h.verdict, h.row, h.reason = want, 0, ""
+	if !ok {
+		h.reason = reason
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package balancer
+
+// Counter is a figure that only grows.
+type Counter interface{ Add(float64) }
+
+// counts are the service's figures.
+type counts struct {
+	begun, adopted, cut, dropped                      Counter
+	refused, full, closed, unreachable                Counter
+	spoofed, strange, answered, carried, sendingFails Counter
+	checks                                            map[string]Counter
+}
+
+func newCounts(counter func(name, help string, labels ...string) Counter) counts {
+	const packets = "Packets for VIPs that were not passed on, by reason."
+	const ended = "Connections ended by the balancer, by reason."
+	c := counts{
+		begun:        counter("connections_begun_total", "Connections given to a member."),
+		adopted:      counter("connections_adopted_total", "Connections of an earlier run that go on."),
+		cut:          counter("connections_ended_total", ended, "reason", "member_gone"),
+		dropped:      counter("connections_ended_total", ended, "reason", "not_adopted"),
+		refused:      counter("packets_refused_total", packets, "reason", "no_member"),
+		full:         counter("packets_refused_total", packets, "reason", "full"),
+		closed:       counter("packets_refused_total", packets, "reason", "closed_port"),
+		unreachable:  counter("packets_refused_total", packets, "reason", "member_away"),
+		spoofed:      counter("packets_refused_total", packets, "reason", "spoofed"),
+		strange:      counter("packets_refused_total", packets, "reason", "not_for_a_vip"),
+		answered:     counter("answers_total", "Questions for VIPs answered: ARP, neighbour solicitation, echo."),
+		carried:      counter("packets_carried_total", "Packets rewritten by the controller because the client's switch cannot."),
+		sendingFails: counter("sends_failed_total", "Decisions that could not be sent."),
+		checks:       map[string]Counter{},
+	}
+	for _, result := range []string{"good", "bad"} {
+		c.checks[result] = counter("checks_total", "Health checks of members, by result.", "result", result)
+	}
+	return c
+}
+
+// figures are what VIPs and members are at the moment.
+type figures struct{ vips, connections, up, down, unknown, draining int }
+
+func (b *balancer) figures() (f figures) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f.vips, f.connections = len(b.vips), len(b.table.by)
+	for _, v := range b.vips {
+		for _, m := range v.pool {
+			switch {
+			case m.wish == drain:
+				f.draining++
+			case m.wish == rest || m.grade() == bad:
+				f.down++
+			case m.grade() == good:
+				f.up++
+			default:
+				f.unknown++
+			}
+		}
+	}
+	return f
+}
+
+// memberFigures returns the connections of a member and whether it is up.
+func (b *balancer) memberFigures(vip, address string) (connections, total float64, up bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v := b.vips[vip]
+	if v == nil {
+		return 0, 0, false
+	}
+	for _, m := range v.pool {
+		if m.key().String() == address {
+			return float64(m.live), float64(m.total), m.wish == serve && m.grade() != bad
+		}
+	}
+	return 0, 0, false
+}

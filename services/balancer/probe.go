@@ -1,0 +1,240 @@
+package balancer
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// The ports that checks by TCP come from.
+const (
+	probePortFirst = 61000
+	probePorts     = 4000
+)
+
+// probeKey names a TCP check that is under way, as its answer does.
+type probeKey struct {
+	member, from netip.AddrPort
+	vlan         uint16
+}
+
+// probeKey returns that of the check of a member that is under way.
+func (m *member) probeKey() probeKey {
+	return probeKey{m.checked(), netip.AddrPortFrom(m.vip.at.host.addr, uint16(m.health.token)), m.addr.vlan}
+}
+
+// checked returns the address and port that TCP checks try.
+func (m *member) checked() netip.AddrPort {
+	port := m.port
+	if m.vip.check.port != 0 {
+		port = m.vip.check.port
+	}
+	return netip.AddrPortFrom(m.addr.addr, port)
+}
+
+// advance begins the checks that are due, gives up those that were not answered
+// in time, and asks for members that are not known. It appends what is to be
+// sent.
+func (b *balancer) advance(now int64, d *flow.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed := false
+	for _, v := range b.sorted() {
+		for _, m := range v.pool {
+			changed = b.attend(m, now, d) || changed
+		}
+	}
+	if changed {
+		b.regroup()
+	}
+}
+
+// attend sees to the checks of one member; it reports whether its health has
+// changed. It is called with mu held.
+func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool) {
+	h, c := &m.health, &m.vip.check
+	if m.wish == rest {
+		return false
+	}
+	s, known := b.residents.find(m.addr)
+	if !known {
+		b.ask(m, now, d)
+	}
+	if c.kind == checkNone {
+		return false
+	}
+	if h.ends != 0 && now >= h.ends {
+		delete(b.probes, m.probeKey())
+		changed = b.judge(m, false, fmt.Sprintf("no answer within %v", c.timeout), now)
+	}
+	if h.ends != 0 || now < h.next {
+		return changed
+	}
+	if !known {
+		h.next = now + int64(c.interval)
+		return b.judge(m, false, "not known as a host", now) || changed
+	}
+	h.ends = now + int64(c.timeout)
+	b.check(m, s, d)
+	return changed
+}
+
+// judge takes the outcome of a check; connections of a member that has gone
+// down are cut, so that their clients need not wait. It is called with mu held.
+func (b *balancer) judge(m *member, ok bool, reason string, now int64) (changed bool) {
+	result := "good"
+	if !ok {
+		result = "bad"
+	}
+	b.count.checks[result].Add(1)
+	if !m.health.result(&m.vip.check, ok, reason, now) {
+		return false
+	}
+	b.log.Info("member's health has changed", "vip", m.vip.name, "member", m.key(), "health", verdicts[m.health.verdict], "reason", m.health.reason)
+	if !ok {
+		b.lose(m)
+	}
+	return true
+}
+
+// lose cuts the connections of a member. It is called with mu held.
+func (b *balancer) lose(m *member) {
+	d := &flow.Decision{}
+	b.count.cut.Add(float64(len(m.conns)))
+	for c := range m.conns {
+		b.table.cut(d, c)
+	}
+	b.out.post(d)
+}
+
+// check appends the packet that begins a check. It is called with mu held.
+func (b *balancer) check(m *member, s station, d *flow.Decision) {
+	v := m.vip
+	e := packet.Ether{Dst: s.mac, Src: v.mac, VLAN: m.addr.vlan}
+	ip := packet.IP{Src: v.at.host.addr, Dst: m.addr.addr}
+	var frame []byte
+	switch v.check.kind {
+	case checkTCP:
+		m.health.token = uint32(b.probePort())
+		k := m.probeKey()
+		b.probes[k] = m
+		frame = packet.AppendTCP(nil, e, ip, packet.TCPFields{SrcPort: k.from.Port(), DstPort: k.member.Port(), Seq: m.health.token, Flags: packet.TCPSyn}, nil)
+	case checkICMP:
+		b.probeLast++
+		m.health.token = uint32(number(v.name))<<16 | uint32(b.probeLast)
+		frame = packet.AppendICMPEcho(nil, e, ip, packet.Echo{ID: uint16(m.health.token >> 16), Seq: uint16(m.health.token)})
+	case checkARP:
+		frame = b.question(m, s.mac)
+	}
+	b.deliver(d, frame, m.addr.vlan, s.at)
+}
+
+// probePort returns a port for a TCP check, another for each of many in a row.
+func (b *balancer) probePort() uint16 {
+	b.probeLast = (b.probeLast + 1) % probePorts
+	return probePortFirst + b.probeLast
+}
+
+// question returns the frame that asks a member, or everybody, for its Ethernet
+// address.
+func (b *balancer) question(m *member, to flow.MAC) []byte {
+	v := m.vip
+	if m.addr.addr.Is4() {
+		return packet.AppendARPRequest(nil, m.addr.vlan, packet.ARPFields{
+			SenderMAC: v.mac, SenderIP: v.at.host.addr, TargetMAC: to, TargetIP: m.addr.addr,
+		})
+	}
+	f := packet.NDFields{SrcMAC: v.mac, SrcIP: v.at.host.addr, DstMAC: to, Target: m.addr.addr}
+	if to != (flow.MAC{}) {
+		f.DstIP = m.addr.addr
+	}
+	return packet.AppendNDSolicit(nil, m.addr.vlan, f)
+}
+
+// ask appends a question for a member that is not known, to all edge ports. It
+// is called with mu held.
+func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
+	if last, asked := b.asked[m.addr]; asked && now-last < int64(b.cfg.AskInterval) {
+		return
+	}
+	b.asked[m.addr] = now
+	frame := b.question(m, flow.MAC{})
+	for sw, dp := range b.switches {
+		if !dp.connected || len(dp.edges) == 0 {
+			continue
+		}
+		list := make([]flow.Port, 0, len(dp.edges))
+		for p := range dp.edges {
+			list = append(list, p)
+		}
+		if actions := b.tagging.Outputs(nil, sw, m.addr.vlan, list); len(actions) > 0 {
+			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+		}
+	}
+}
+
+// answered takes a packet that may be the answer to a TCP check, and resets the
+// connection that it has begun.
+func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) bool {
+	k := &in.Key
+	if k.TPDst < probePortFirst || k.TPDst >= probePortFirst+probePorts {
+		return false
+	}
+	t, ok := packet.ParseTCP(in.Data)
+	if !ok || t.Flags()&(packet.TCPSyn|packet.TCPRst) == 0 || t.Flags()&packet.TCPAck == 0 {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := probeKey{netip.AddrPortFrom(src, k.TPSrc), netip.AddrPortFrom(dst, k.TPDst), k.VLAN}
+	m := b.probes[key]
+	if m == nil || t.Ack() != m.health.token+1 {
+		return false
+	}
+	delete(b.probes, key)
+	open := t.Flags()&packet.TCPRst == 0
+	if open {
+		b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: m.vip.mac, VLAN: k.VLAN},
+			packet.IP{Src: dst, Dst: src}, packet.TCPFields{SrcPort: k.TPDst, DstPort: k.TPSrc, Seq: t.Ack(), Flags: packet.TCPRst}, nil))
+	}
+	if b.judge(m, open, fmt.Sprintf("port %d is closed", key.member.Port()), in.Time) {
+		b.regroup()
+	}
+	return true
+}
+
+// echoed takes the answer to a check by ICMP.
+func (b *balancer) echoed(from place, to netip.Addr, token uint32, now int64) {
+	b.passed(checkICMP, from, to, now, func(m *member) bool { return m.health.token == token })
+}
+
+// resolved takes the answer to a check by ARP or neighbour solicitation.
+func (b *balancer) resolved(from place, to netip.Addr, now int64) {
+	b.passed(checkARP, from, to, now, func(*member) bool { return true })
+}
+
+// passed takes an answer of a member to a VIP's address.
+func (b *balancer) passed(kind checkKind, from place, to netip.Addr, now int64, fits func(*member) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed := false
+	for _, v := range b.vips {
+		if v.check.kind != kind || v.at.host != (place{to, from.vlan}) {
+			continue
+		}
+		for _, m := range v.pool {
+			if m.addr == from && m.health.ends != 0 && fits(m) {
+				changed = b.judge(m, true, "", now) || changed
+			}
+		}
+	}
+	if changed {
+		b.regroup()
+	}
+}
+
+// The pause between two rounds of checks.
+const checkTick = 50 * time.Millisecond

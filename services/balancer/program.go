@@ -1,0 +1,149 @@
+package balancer
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"weft/flow"
+)
+
+// The priorities of the balancer's entries in the table of translations.
+const (
+	priorityConnection = 30000 // of one connection
+	priorityProbe      = 20001 // answers to checks of members that a group serves
+	priorityGroup      = 20000 // of a VIP whose members a group chooses, and their answers
+)
+
+// thereMatch is the match of what a client sends to a VIP.
+func (c *conn) thereMatch() flow.Match {
+	return between(c.key.client, c.key.to, c.key.proto, c.key.vlan)
+}
+
+// backMatch is the match of what a member answers.
+func (c *conn) backMatch() flow.Match { return between(c.to, c.key.client, c.key.proto, c.key.vlan) }
+
+// between returns the match of packets from one end of a connection to the
+// other. vlan is as in flow.Key.
+func between(src, dst netip.AddrPort, proto uint8, vlan uint16) flow.Match {
+	m := ports(flow.Match{}.WithIPSrc(prefixOf(src.Addr())).WithIPDst(prefixOf(dst.Addr())), src.Port(), dst.Port(), proto)
+	return inVLAN(m, vlan)
+}
+
+func inVLAN(m flow.Match, vlan uint16) flow.Match {
+	if vlan == 0 {
+		return m.WithoutVLAN()
+	}
+	return m.WithVLAN(vlan)
+}
+
+// ports asks for ports that are not 0.
+func ports(m flow.Match, src, dst uint16, proto uint8) flow.Match {
+	m = m.WithIPProto(proto)
+	if src != 0 {
+		if proto == flow.IPProtoUDP {
+			m = m.WithUDPSrc(src)
+		} else {
+			m = m.WithTCPSrc(src)
+		}
+	}
+	if dst != 0 {
+		if proto == flow.IPProtoUDP {
+			m = m.WithUDPDst(dst)
+		} else {
+			m = m.WithTCPDst(dst)
+		}
+	}
+	return m
+}
+
+// setIP returns the action that rewrites an address.
+func setIP(v4, v6 flow.Field, a netip.Addr) flow.Action {
+	act := flow.Action{Kind: flow.ActionSetField, Field: v4}
+	if a.Is4() {
+		b := a.As4()
+		copy(act.Value[:], b[:])
+	} else {
+		act.Field, act.Value = v6, a.As16()
+	}
+	return act
+}
+
+// setPort returns the action that rewrites a port.
+func setPort(tcp, udp flow.Field, proto uint8, port uint16) flow.Action {
+	act := flow.Action{Kind: flow.ActionSetField, Field: tcp}
+	if proto == flow.IPProtoUDP {
+		act.Field = udp
+	}
+	binary.BigEndian.PutUint16(act.Value[:], port)
+	return act
+}
+
+// toMember appends the actions that make what is for a VIP's port go to a
+// member.
+func toMember(list []flow.Action, mac flow.MAC, to netip.AddrPort, from uint16, proto uint8) []flow.Action {
+	list = append(list, flow.SetEthDst(mac), setIP(flow.FieldIPv4Dst, flow.FieldIPv6Dst, to.Addr()))
+	if to.Port() != from {
+		list = append(list, setPort(flow.FieldTCPDst, flow.FieldUDPDst, proto, to.Port()))
+	}
+	return list
+}
+
+// fromVip appends the actions that make a member's answer come from the VIP.
+// The Ethernet source stays the member's: switches know where that is.
+func fromVip(list []flow.Action, vip netip.AddrPort, from uint16, proto uint8) []flow.Action {
+	list = append(list, setIP(flow.FieldIPv4Src, flow.FieldIPv6Src, vip.Addr()))
+	if vip.Port() != from {
+		list = append(list, setPort(flow.FieldTCPSrc, flow.FieldUDPSrc, proto, vip.Port()))
+	}
+	return list
+}
+
+func (c *conn) cookie() flow.Cookie { return flow.NewCookie(flow.OwnerBalancer, 0, c.id) }
+
+// addThere appends the entry at the client's switch.
+func (c *conn) addThere(d *flow.Decision) {
+	var room [3]flow.Action
+	e := &d.AddFlow(c.ingress.Switch).Entry
+	c.fill(e, c.thereMatch(), c.idle)
+	e.Apply = d.Actions(toMember(room[:0], c.mac, c.to, c.key.to.Port(), c.key.proto)...)
+}
+
+// addBack appends the entry at the member's switch. It lasts twice as long, so
+// that an answer that comes late is not taken for the member's own.
+func (c *conn) addBack(d *flow.Decision) {
+	var room [2]flow.Action
+	e := &d.AddFlow(c.egress).Entry
+	c.fill(e, c.backMatch(), 2*c.idle)
+	e.Apply = d.Actions(fromVip(room[:0], c.key.to, c.to.Port(), c.key.proto)...)
+}
+
+func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
+	e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, priorityConnection, m
+	e.IdleTimeout, e.Flags, e.Cookie = idle, flow.FlagSendRem, c.cookie()
+}
+
+// removeThere and removeBack append the removal of an entry, if it is still of
+// this connection.
+func (c *conn) removeThere(d *flow.Decision) {
+	removeEntry(d, c.ingress.Switch, c.thereMatch(), c.cookie())
+}
+
+func (c *conn) removeBack(d *flow.Decision) { removeEntry(d, c.egress, c.backMatch(), c.cookie()) }
+
+func removeEntry(d *flow.Decision, sw flow.DPID, m flow.Match, cookie flow.Cookie) {
+	mod := d.AddFlow(sw)
+	mod.Command, mod.CookieMask = flow.DeleteStrict, ^flow.Cookie(0)
+	e := &mod.Entry
+	e.Table, e.Priority, e.Match, e.Cookie = flow.TableTranslate, priorityConnection, m, cookie
+}
+
+// cut ends a connection and appends the removal of its entries.
+func (t *connections) cut(d *flow.Decision, c *conn) {
+	if c.there {
+		c.removeThere(d)
+	}
+	if c.back {
+		c.removeBack(d)
+	}
+	t.end(c)
+}

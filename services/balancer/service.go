@@ -1,0 +1,199 @@
+// Package balancer is the service of virtual IPs: it answers for their
+// addresses, gives each connection to a member of the pool, has the switches
+// rewrite its packets there and back, and finds out which members serve. It is
+// the stage of the pipeline before forwarding, which then sees packets as if
+// clients had addressed the members.
+//
+// Only the list of services imports it; only this file imports weft.
+package balancer
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name: "balancer",
+		Doc:  "spreads connections to virtual IPs over pools of hosts",
+		Serves: weft.Methods(api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember,
+			api.ListConnections),
+		Calls: weft.Methods(api.Send, api.SetStanding, api.Observe),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
+			api.FlowRemovedEvent, api.SegmentChangedEvent),
+		Optional: weft.Subjects(api.SegmentChangedEvent),
+		Buckets:  []string{"vips"},
+		Stage:    true,
+		Class:    weft.Latency,
+		Scale:    weft.PerPartition,
+		Config:   DefaultConfig(),
+		Run:      run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	kept, err := weft.State(env, "vips")
+	if err != nil {
+		return err
+	}
+	b := newBalancer(cfg, kept, env.Log)
+	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	b.table.last = rand.Uint32() >> 1 // apart from those of earlier runs
+	if err := b.load(ctx, func(key string, err error) {
+		env.Log.Warn("vip of an earlier run not read", "key", key, "error", err)
+	}); err != nil {
+		return err
+	}
+	k := weft.KeepStanding(env, flow.OwnerBalancer, b.want)
+	b.regroup = func() { k.Changed() }
+	gauges(env, b)
+
+	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
+		b.switchChanged(e, now())
+		k.SwitchChanged(e)
+	})
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
+		if b.hostChanged(e, now()) {
+			k.Changed()
+		}
+	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
+		b.observed(e, now())
+		k.FlowsObserved(e)
+	})
+	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.removed(e, now()) })
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
+		switch vlan, ports := e.GetSegment().Tagged(); {
+		case vlan == 0:
+		case e.Removed:
+			b.tagging.Remove(vlan)
+		default:
+			b.tagging.Set(vlan, ports)
+		}
+	})
+	serveCalls(env, b, k)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { k.Run(ctx) })
+	work.Go(func() { b.out.run(ctx, func(d *flow.Decision) { send(ctx, env, b, d) }) })
+	work.Go(func() { observe(ctx, env) })
+	tick, broom := time.NewTicker(checkTick), time.NewTicker(time.Second)
+	defer tick.Stop()
+	defer broom.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			d := &flow.Decision{}
+			b.advance(now(), d)
+			b.out.post(d)
+		case <-broom.C:
+			b.tidy(now())
+		}
+	}
+}
+
+// serveCalls answers what is asked of VIPs.
+func serveCalls(env *weft.Env, b *balancer, k *weft.Standing) {
+	weft.Handle(env, api.SetVip, settled(env, b, k, b.SetVip))
+	weft.Handle(env, api.SetMember, settled(env, b, k, b.SetMember))
+	weft.Handle(env, api.DeleteMember, settled(env, b, k, b.DeleteMember))
+	weft.Handle(env, api.DrainMember, settled(env, b, k, b.DrainMember))
+	weft.Handle(env, api.DeleteVip, settled(env, b, k, b.DeleteVip))
+	weft.Handle(env, api.ListVips, b.ListVips)
+	weft.Handle(env, api.ListConnections, b.ListConnections)
+}
+
+// settled returns a handler that waits, for the configured time, until the
+// switches have confirmed what follows from a change.
+func settled[Req, Resp any](env *weft.Env, b *balancer, k *weft.Standing, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
+	return func(ctx context.Context, req *Req) (*Resp, error) {
+		resp, err := h(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		gauges(env, b)
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Deadline)
+		defer cancel()
+		if err := k.Settle(ctx); err != nil {
+			env.Log.Warn("groups are not in force on all switches yet", "error", err)
+		}
+		return resp, nil
+	}
+}
+
+// send has flow-mods and packets sent. What fails is mended when the switch has
+// told its entries, or sent again with the next check.
+func send(ctx context.Context, env *weft.Env, b *balancer, d *flow.Decision) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
+		b.count.sendingFails.Add(1)
+		env.Log.Debug("not sent", "operations", len(d.Ops), "error", err)
+	}
+}
+
+// observe asks for the balancer's entries on switches that are connected
+// already: of one that connects later they are told in any case.
+func observe(ctx context.Context, env *weft.Env) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		_, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Owner: flow.OwnerBalancer.String()})
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if kind := api.KindOf(err); kind != codes.Unavailable && kind != codes.DeadlineExceeded {
+			env.Log.Warn("connections of an earlier run are not known", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// gauges registers figures, those of members that are new included.
+func gauges(env *weft.Env, b *balancer) {
+	m := env.Metric
+	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.figures().vips) })
+	m.Gauge("connections", "Connections that are balanced.", func() float64 { return float64(b.figures().connections) })
+	const members = "Members of pools, by state."
+	m.Gauge("members", members, func() float64 { return float64(b.figures().up) }, "state", "up")
+	m.Gauge("members", members, func() float64 { return float64(b.figures().down) }, "state", "down")
+	m.Gauge("members", members, func() float64 { return float64(b.figures().unknown) }, "state", "unknown")
+	m.Gauge("members", members, func() float64 { return float64(b.figures().draining) }, "state", "draining")
+	list, _ := b.ListVips(context.Background(), &api.ListVipsRequest{})
+	for _, v := range list.Vips {
+		for _, p := range v.Pool {
+			name, label := v.Name, labelOf(p)
+			m.Gauge("member_connections", "Connections of a member.", func() float64 {
+				n, _, _ := b.memberFigures(name, label)
+				return n
+			}, "vip", name, "member", label)
+			m.Gauge("member_up", "Whether a member is given connections.", func() float64 {
+				if _, _, up := b.memberFigures(name, label); up {
+					return 1
+				}
+				return 0
+			}, "vip", name, "member", label)
+		}
+	}
+}
+
+func now() int64 { return time.Now().UnixNano() }

@@ -1,0 +1,196 @@
+package balancer
+
+import (
+	"net/netip"
+	"time"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// recently is for how long after the entries of a connection were sent its
+// packets are taken to have been on the way already, nanoseconds.
+const recently = int64(time.Second)
+
+// packet is the stage: what is for a VIP becomes for a member, as if the client
+// had sent it there, and so forwarding routes it.
+func (b *balancer) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	x := b.index.Load()
+	if x == nil || in.Role != flow.RoleEdge {
+		return flow.Next
+	}
+	k := packet.Headers(in)
+	if x.macs[hostKey{k.EthSrc, k.VLAN}] {
+		b.count.spoofed.Add(1)
+		return flow.Drop
+	}
+	switch k.EthType {
+	case flow.EthTypeARP:
+		return b.arp(x, in, d)
+	case flow.EthTypeIPv4:
+		return b.ip(x, in, d, netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst))
+	case flow.EthTypeIPv6:
+		if k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert) {
+			return b.neighbour(x, in, d)
+		}
+		return b.ip(x, in, d, netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst))
+	}
+	return b.strange(x, k)
+}
+
+// strange refuses what is addressed to a VIP's Ethernet address and is not for
+// a VIP.
+func (b *balancer) strange(x *index, k *flow.Key) flow.Verdict {
+	if x.macs[hostKey{k.EthDst, k.VLAN}] {
+		b.count.strange.Add(1)
+		return flow.Drop
+	}
+	return flow.Next
+}
+
+// ip deals with IP packets.
+func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) flow.Verdict {
+	k := &in.Key
+	f := x.fronts[place{dst, k.VLAN}]
+	if f == nil {
+		return b.strange(x, k)
+	}
+	if k.EthDst != f.mac && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
+		return flow.Next // for a host that has this Ethernet address, such as a router
+	}
+	switch k.IPProto {
+	case flow.IPProtoICMP, flow.IPProtoICMPv6:
+		b.echo(f, in, d, src, dst)
+		return flow.Done
+	case flow.IPProtoTCP, flow.IPProtoUDP:
+	default:
+		b.count.strange.Add(1)
+		return flow.Drop
+	}
+	if k.IPProto == flow.IPProtoTCP && b.answered(in, d, src, dst) {
+		return flow.Done
+	}
+	return b.balance(in, d, connKey{
+		client: netip.AddrPortFrom(src, k.TPSrc), to: netip.AddrPortFrom(dst, k.TPDst), proto: k.IPProto, vlan: k.VLAN,
+	})
+}
+
+// balance has a packet go to the member of its connection, or to one that is
+// chosen now.
+func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x := b.index.Load()
+	if x == nil || x.fronts[place{key.to.Addr(), key.vlan}] == nil {
+		return flow.Drop // deleted just now
+	}
+	v := x.fronts[place{key.to.Addr(), key.vlan}].vip(service{place{key.to.Addr(), key.vlan}, key.to.Port(), key.proto})
+	if v == nil {
+		b.count.closed.Add(1)
+		b.refuse(in, d)
+		return flow.Drop
+	}
+	c := b.table.by[key]
+	if c == nil {
+		if c = b.begin(v, key, in.Time); c == nil {
+			v.refused++
+			b.count.refused.Add(1)
+			b.refuse(in, d)
+			return flow.Drop
+		}
+	}
+	s, ok := b.reach(c.m)
+	if !ok {
+		b.count.unreachable.Add(1)
+		return flow.Drop
+	}
+	b.install(c, s, in, d)
+	actions := toMember(nil, s.mac, c.to, key.to.Port(), key.proto)
+	for _, a := range actions {
+		if frame, ok := packet.Apply(in.Data, a); ok {
+			in.Data = frame
+		}
+	}
+	in.Key.EthDst, in.Key.TPDst = s.mac, c.to.Port()
+	if c.to.Addr().Is4() {
+		in.Key.IPv4Dst = c.to.Addr().As4()
+	} else {
+		in.Key.IPv6Dst = c.to.Addr().As16()
+	}
+	in.Dst, in.DstMAC = s.at, s.mac
+	return flow.Next
+}
+
+// begin makes a connection to a member that is chosen, nil if there is none or
+// no room. It is called with mu held.
+func (b *balancer) begin(v *vip, key connKey, now int64) *conn {
+	if len(b.table.by) >= b.cfg.Connections {
+		b.count.full.Add(1)
+		return nil
+	}
+	client := key.client.Addr()
+	to := func(m *member) netip.AddrPort {
+		if m.port == 0 {
+			return netip.AddrPortFrom(m.addr.addr, key.to.Port())
+		}
+		return m.key()
+	}
+	m := v.choose(client, now, func(m *member) bool {
+		if m.addr.addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
+			return false
+		}
+		_, ok := b.reach(m)
+		return ok
+	})
+	if m == nil {
+		return nil
+	}
+	m.total++
+	b.count.begun.Add(1)
+	b.stick(v, client, m, now)
+	return b.table.add(key, m, to(m), b.table.nextID(), now)
+}
+
+// stick has a client stay with a member for as long as its VIP says. It is
+// called with mu held.
+func (b *balancer) stick(v *vip, client netip.Addr, m *member, now int64) {
+	if v.sticky == 0 {
+		return
+	}
+	if _, known := v.stuck[client]; known || len(v.stuck) < b.cfg.Connections {
+		v.stuck[client] = stay{m, now + int64(v.sticky)}
+	}
+}
+
+// install appends the entries of a connection unless that has just been done:
+// first the way back, so that it is there before the first answer. A switch
+// that cannot rewrite has every packet brought here instead. It is called with
+// mu held.
+func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decision) {
+	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	sw := b.switches[in.Switch]
+	rewrites := sw != nil && sw.rewrites
+	if !rewrites {
+		b.count.carried.Add(1)
+	}
+	moved := c.ingress.Switch != from.Switch
+	if in.Time-c.sent < recently && !moved && c.egress == s.at.Switch && c.mac == s.mac && c.back && (c.there || !rewrites) {
+		return
+	}
+	if !rewrites && c.back && c.egress == s.at.Switch && in.Time-c.sent < int64(c.idle)*int64(time.Second) {
+		return
+	}
+	if moved && c.there {
+		c.removeThere(d)
+	}
+	if c.back && c.egress != s.at.Switch {
+		c.removeBack(d)
+	}
+	c.ingress, c.egress, c.mac, c.sent, c.until = from, s.at.Switch, s.mac, in.Time, 0
+	c.addBack(d)
+	if rewrites {
+		c.addThere(d)
+	}
+	c.mark(rewrites, true)
+	b.stick(c.m.vip, c.key.client.Addr(), c.m, in.Time)
+}

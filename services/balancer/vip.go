@@ -1,0 +1,304 @@
+package balancer
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"strings"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// idleMax bounds idle timeouts, seconds: the way back has twice as long, and
+// that is to fit into an entry's timeout.
+const idleMax = 32_000
+
+// policy is how a member is chosen for a new connection.
+type policy uint8
+
+const (
+	weighted policy = iota // round robin by weight
+	least                  // the fewest connections for its weight
+	hashed                 // by the client's address
+)
+
+var policies = [...]string{"weighted", "least", "hash"}
+
+func (p policy) String() string { return policies[p] }
+
+// Protocols by name; 0 is any.
+var protocols = [...]struct {
+	name  string
+	proto uint8
+}{{"tcp", flow.IPProtoTCP}, {"udp", flow.IPProtoUDP}, {"any", 0}}
+
+func protocolName(proto uint8) string {
+	for _, p := range protocols {
+		if p.proto == proto {
+			return p.name
+		}
+	}
+	return fmt.Sprint(proto)
+}
+
+// service is what clients address: of a VIP with protocol any, port and proto
+// are 0.
+type service struct {
+	host  place
+	port  uint16
+	proto uint8
+}
+
+// place is an IP address in a VLAN, which is as in flow.Key.
+type place struct {
+	addr netip.Addr
+	vlan uint16
+}
+
+// vip is one virtual IP. What clients and users may change is guarded by the
+// balancer's mu; the rest does not change: SetVip makes a new one.
+type vip struct {
+	said      *api.Vip // as kept
+	name      string
+	at        service
+	mac       flow.MAC
+	policy    policy
+	sticky    time.Duration
+	stateless bool
+	idle      uint16 // seconds
+	check     check
+	pool      []*member
+	group     uint32 // number of its group, 0 if another VIP has that
+
+	live    int // connections with an entry
+	refused uint64
+	stuck   map[netip.Addr]stay
+}
+
+// stay is a client that is to stay with a member for a while.
+type stay struct {
+	m     *member
+	until int64
+}
+
+// wish is what the user wants of a member.
+type wish uint8
+
+const (
+	serve wish = iota
+	drain
+	rest
+)
+
+var wishes = [...]string{"up", "draining", "down"}
+
+// member is one member of a pool.
+type member struct {
+	vip    *vip
+	addr   place
+	port   uint16
+	weight int
+	wish   wish
+	health health
+
+	conns   map[*conn]struct{}
+	live    int // those with an entry
+	total   uint64
+	current int // of the smooth round robin
+}
+
+// key names the member in its pool.
+func (m *member) key() netip.AddrPort { return netip.AddrPortFrom(m.addr.addr, m.port) }
+
+// nameMax bounds names.
+const nameMax = 63
+
+// checkName refuses names that do not fit into keys, paths and labels.
+func checkName(name string) error {
+	ok := name != "" && len(name) <= nameMax
+	for _, c := range name {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')
+	}
+	if !ok {
+		return fmt.Errorf("name %q: want 1 to %d letters, digits, '-', '_' and '.'", name, nameMax)
+	}
+	return nil
+}
+
+// readVip returns the VIP that a message describes, its pool included, or an
+// error that says which field is wrong and what it may be.
+func readVip(m *api.Vip, cfg *Config) (*vip, error) {
+	v := &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}}
+	if err := checkName(v.name); err != nil {
+		return nil, err
+	}
+	fail := func(format string, args ...any) (*vip, error) {
+		return nil, fmt.Errorf("vip %s: "+format, append([]any{v.name}, args...)...)
+	}
+	addr, err := netip.ParseAddr(m.GetAddress())
+	if addr = addr.Unmap(); err != nil || !usable(addr) {
+		return fail("address %q: want an IPv4 or IPv6 address of one host, such as 10.0.0.100 or fd00::100", m.GetAddress())
+	}
+	if m.GetVlan() > 4094 {
+		return fail("vlan %d: want 0 (untagged) to 4094", m.GetVlan())
+	}
+	v.at.host = place{addr, vlanKey(m.GetVlan())}
+	known := false
+	for _, p := range protocols {
+		if p.name == strings.ToLower(m.GetProtocol()) {
+			v.at.proto, known = p.proto, true
+		}
+	}
+	switch {
+	case !known:
+		return fail("protocol %q: want tcp, udp or any", m.GetProtocol())
+	case v.at.proto == 0 && m.GetPort() != 0:
+		return fail("port %d: protocol any takes all ports; leave the port out", m.GetPort())
+	case v.at.proto != 0 && (m.GetPort() == 0 || m.GetPort() > 65535):
+		return fail("port %d: want 1 to 65535", m.GetPort())
+	}
+	v.at.port = uint16(m.GetPort())
+	if v.policy, err = wordOf[policy](policies[:], m.GetPolicy()); err != nil {
+		return fail("policy %w", err)
+	}
+	if m.GetStickiness() > 7*24*3600 {
+		return fail("stickiness %d: want at most %d seconds", m.GetStickiness(), 7*24*3600)
+	}
+	v.sticky, v.stateless = time.Duration(m.GetStickiness())*time.Second, m.GetStateless()
+	if m.GetIdleTimeout() > idleMax {
+		return fail("idle_timeout %d: want at most %d seconds", m.GetIdleTimeout(), idleMax)
+	}
+	if v.idle = uint16(m.GetIdleTimeout()); v.idle == 0 {
+		v.idle = uint16(cfg.IdleTimeout / time.Second)
+	}
+	if v.mac, err = macOf(m.GetMac(), v.at.host, cfg); err != nil {
+		return fail("%w", err)
+	}
+	if v.check, err = readCheck(m.GetHealth(), v.at); err != nil {
+		return fail("health: %w", err)
+	}
+	if len(m.GetPool()) > cfg.Members {
+		return fail("%d members: want at most %d (balancer.members)", len(m.GetPool()), cfg.Members)
+	}
+	for _, pm := range m.GetPool() {
+		mb, err := readMember(pm, v)
+		if err != nil {
+			return fail("%w", err)
+		}
+		if v.member(mb.key()) != nil {
+			return fail("member %v: is in the pool twice", mb.key())
+		}
+		v.pool = append(v.pool, mb)
+	}
+	v.said = v.keep()
+	return v, nil
+}
+
+// usable reports whether one host can have an address.
+func usable(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && !a.IsLinkLocalUnicast() &&
+		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// vlanKey returns a VLAN as in flow.Key.
+func vlanKey(vlan uint32) uint16 {
+	if vlan == 0 {
+		return 0
+	}
+	return flow.VLANPresent | uint16(vlan)
+}
+
+// wordOf returns the value of a word; that of none is the first.
+func wordOf[T ~uint8](words []string, word string) (T, error) {
+	for i, w := range words {
+		if w == strings.ToLower(word) || word == "" {
+			return T(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q: want one of %v", word, words)
+}
+
+// macOf returns the Ethernet address of a VIP: the one given, else one that
+// follows from its place, the same in every run.
+func macOf(text string, at place, cfg *Config) (flow.MAC, error) {
+	if text != "" {
+		mac, err := flow.ParseMAC(text)
+		if err == nil && (mac.Multicast() || mac == flow.MAC{}) {
+			err = fmt.Errorf("mac %s: want an address that is no group's", text)
+		}
+		return mac, err
+	}
+	h := fnv.New32a()
+	b, _ := at.addr.MarshalBinary()
+	h.Write(b)
+	h.Write([]byte{byte(at.vlan >> 8), byte(at.vlan)})
+	mac, n := cfg.prefix(), h.Sum32()
+	mac[3], mac[4], mac[5] = byte(n>>16), byte(n>>8), byte(n)
+	return mac, nil
+}
+
+// readMember returns the member that a message describes.
+func readMember(m *api.PoolMember, v *vip) (*member, error) {
+	out := &member{vip: v, weight: int(m.GetWeight()), conns: map[*conn]struct{}{}}
+	addr, err := netip.ParseAddr(m.GetAddress())
+	if addr = addr.Unmap(); err != nil || !usable(addr) {
+		return nil, fmt.Errorf("member %q: want the IPv4 or IPv6 address of a host", m.GetAddress())
+	}
+	out.addr = place{addr, v.at.host.vlan}
+	switch {
+	case addr.Is4() != v.at.host.addr.Is4():
+		return nil, fmt.Errorf("member %v: want an address of the family of %v", addr, v.at.host.addr)
+	case addr == v.at.host.addr:
+		return nil, fmt.Errorf("member %v: is the address of the VIP itself", addr)
+	case m.GetPort() > 65535:
+		return nil, fmt.Errorf("member %v: port %d: want at most 65535", addr, m.GetPort())
+	case v.at.proto == 0 && m.GetPort() != 0:
+		return nil, fmt.Errorf("member %v: port %d: with protocol any ports stay as they are; leave it out", addr, m.GetPort())
+	case m.GetWeight() > 256:
+		return nil, fmt.Errorf("member %v: weight %d: want 1 to 256", addr, m.GetWeight())
+	}
+	if out.port = uint16(m.GetPort()); out.port == 0 {
+		out.port = v.at.port
+	}
+	if out.weight == 0 {
+		out.weight = 1
+	}
+	if out.wish, err = wordOf[wish](wishes[:], m.GetState()); err != nil {
+		return nil, fmt.Errorf("member %v: state %w", addr, err)
+	}
+	return out, nil
+}
+
+// member returns the member with an address and port, nil if there is none.
+func (v *vip) member(key netip.AddrPort) *member {
+	for _, m := range v.pool {
+		if m.key() == key {
+			return m
+		}
+	}
+	return nil
+}
+
+// keep returns the message that is kept of a VIP: what users give, completed.
+func (v *vip) keep() *api.Vip {
+	m := &api.Vip{
+		Name: v.name, Address: v.at.host.addr.String(), Protocol: protocolName(v.at.proto), Port: uint32(v.at.port),
+		Vlan: uint32(v.at.host.vlan &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
+		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
+	}
+	for _, p := range v.pool {
+		m.Pool = append(m.Pool, &api.PoolMember{
+			Address: p.addr.addr.String(), Port: uint32(p.port), Weight: uint32(p.weight), State: wishes[p.wish],
+		})
+	}
+	return m
+}
+
+// number returns the number of a VIP's group, the same in every run.
+func number(name string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return flow.BalancerGroups | h.Sum32()&0x0fffffff
+}

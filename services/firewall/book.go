@@ -1,0 +1,300 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// keeper sees that switches have the entries that they are to have.
+type keeper interface {
+	Changed(switches ...flow.DPID)
+	Settle(ctx context.Context) error
+	Status(sw flow.DPID) (state string, err error)
+}
+
+// book is all rules, and what is known of the switches.
+type book struct {
+	cfg    *Config
+	net    network
+	bucket bucket
+	keeper keeper
+	log    *slog.Logger
+	now    atomic.Pointer[ruleset]
+	line   chan *site // those with verdicts to be installed
+
+	mu      sync.Mutex // guards the following; held while rules change, which they do one after the other
+	rules   map[string]*rule
+	numbers map[uint32]*rule
+	free    []uint32 // numbers below next that nobody has
+	next    uint32   // the lowest number that nobody has had
+	all     *builder
+	own     map[flow.DPID]*builder
+	back    string // the default
+	ownBack map[flow.DPID]string
+
+	siteMu sync.Mutex // guards sites
+	sites  map[flow.DPID]*site
+}
+
+func newBook(cfg *Config, net network, kept bucket, log *slog.Logger) *book {
+	b := &book{
+		cfg: cfg, net: net, bucket: kept, log: log, line: make(chan *site, 4096),
+		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
+		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
+	}
+	b.now.Store(&ruleset{all: b.all.now, fallback: actionAllow})
+	return b
+}
+
+// site returns what is kept of a switch.
+func (b *book) site(sw flow.DPID) *site {
+	b.siteMu.Lock()
+	defer b.siteMu.Unlock()
+	s := b.sites[sw]
+	if s == nil {
+		s = &site{dpid: sw, ports: map[flow.Port]bool{}, verdicts: map[flow.Match]*verdict{}, unknown: true}
+		b.sites[sw] = s
+	}
+	return s
+}
+
+// everySite returns all switches that have been heard of, by number.
+func (b *book) everySite() []*site {
+	b.siteMu.Lock()
+	defer b.siteMu.Unlock()
+	list := make([]*site, 0, len(b.sites))
+	for _, sw := range slices.Sorted(maps.Keys(b.sites)) {
+		list = append(list, b.sites[sw])
+	}
+	return list
+}
+
+// change is what a call changes.
+type change struct {
+	add, remove map[flow.DPID][]*cond // by switch, of rules of its own
+	addAll      []*cond
+	removeAll   []*cond
+	defaults    map[flow.DPID]bool // of switches
+	anyDefault  bool
+}
+
+// conds returns the conditions that come or go.
+func (x *change) of(sw flow.DPID) []*cond {
+	return slices.Concat(x.addAll, x.removeAll, x.add[sw], x.remove[sw])
+}
+
+// switches returns the switches that the change is about; false: all.
+func (x *change) switches() ([]flow.DPID, bool) {
+	if x.anyDefault || len(x.addAll)+len(x.removeAll) > 0 {
+		return nil, false
+	}
+	set := map[flow.DPID]bool{}
+	for sw := range x.add {
+		set[sw] = true
+	}
+	for sw := range x.remove {
+		set[sw] = true
+	}
+	for sw := range x.defaults {
+		set[sw] = true
+	}
+	return slices.Sorted(maps.Keys(set)), true
+}
+
+// empty reports whether nothing changes.
+func (x *change) empty() bool {
+	list, some := x.switches()
+	return some && len(list) == 0
+}
+
+// enter takes a rule into the book. The caller holds mu.
+func (b *book) enter(r *rule, conditions []condition, x *change) {
+	to := b.all
+	if r.local {
+		if to = b.own[r.sw]; to == nil {
+			to = newBuilder()
+			b.own[r.sw] = to
+		}
+	}
+	r.conds = make([]*cond, len(conditions))
+	for i := range conditions {
+		r.conds[i] = to.cond(r, &conditions[i].match, conditions[i].src, conditions[i].dst)
+	}
+	b.rules[r.id] = r
+	b.numbers[r.number()] = r
+	if n := r.number(); n >= b.next {
+		for i := b.next; i < n && len(b.free) < b.cfg.MaxRules; i++ {
+			b.free = append(b.free, i)
+		}
+		b.next = n + 1
+	}
+	if !r.local {
+		x.addAll = append(x.addAll, r.conds...)
+		return
+	}
+	if x.add == nil {
+		x.add = map[flow.DPID][]*cond{}
+	}
+	x.add[r.sw] = append(x.add[r.sw], r.conds...)
+}
+
+// leave takes a rule out of the book. The caller holds mu.
+func (b *book) leave(r *rule, x *change) {
+	delete(b.rules, r.id)
+	if b.numbers[r.number()] == r {
+		delete(b.numbers, r.number())
+	}
+	if !r.local {
+		x.removeAll = append(x.removeAll, r.conds...)
+		return
+	}
+	if x.remove == nil {
+		x.remove = map[flow.DPID][]*cond{}
+	}
+	x.remove[r.sw] = append(x.remove[r.sw], r.conds...)
+}
+
+// number returns a number that nobody has. The caller holds mu.
+func (b *book) number() uint32 {
+	for len(b.free) > 0 {
+		n := b.free[len(b.free)-1]
+		b.free = b.free[:len(b.free)-1]
+		if b.numbers[n] == nil {
+			return n
+		}
+	}
+	b.next++
+	return b.next - 1
+}
+
+// publish makes the book's rules those in force. The caller holds mu.
+func (b *book) publish(x *change) {
+	old := b.now.Load()
+	s := &ruleset{version: old.version + 1, own: maps.Clone(old.own), fallback: b.back, ownBack: maps.Clone(b.ownBack), rules: len(b.rules)}
+	s.all = b.all.change(x.addAll, x.removeAll)
+	if s.own == nil {
+		s.own = map[flow.DPID]*classifier{}
+	}
+	local, _ := (&change{add: x.add, remove: x.remove}).switches()
+	for _, sw := range local {
+		c := b.own[sw].change(x.add[sw], x.remove[sw])
+		if s.own[sw] = c; c.size == 0 {
+			delete(s.own, sw)
+			delete(b.own, sw)
+		}
+	}
+	b.now.Store(s)
+}
+
+// setDefaults takes the defaults of an earlier run.
+func (b *book) setDefaults(m *api.FirewallStatus) error {
+	if err := checkDefault(m.DefaultAction); err != nil {
+		return err
+	}
+	b.back = m.DefaultAction
+	for _, s := range m.Switches {
+		sw, err := flow.ParseDPID(s.Dpid)
+		if err == nil {
+			err = checkDefault(s.DefaultAction)
+		}
+		if err != nil {
+			return err
+		}
+		b.ownBack[sw] = s.DefaultAction
+	}
+	return nil
+}
+
+func checkDefault(action string) error {
+	if action != actionAllow && action != actionDeny && action != actionBlock {
+		return fmt.Errorf("action %q: want allow, deny or block", action)
+	}
+	return nil
+}
+
+// enforce has the switches do what the rules say now, after a change, and
+// returns those that do not yet, which are tried again.
+func (b *book) enforce(ctx context.Context, x *change, wait bool) []*api.FirewallFailure {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
+	defer cancel()
+	switches, some := x.switches()
+	b.keeper.Changed(switches...)
+	sites := b.everySite()
+	if some {
+		sites = sites[:0]
+		for _, sw := range switches {
+			sites = append(sites, b.site(sw))
+		}
+	}
+	failed := b.each(sites, func(s *site) error {
+		return s.revoke(ctx, b, x.of(s.dpid), x.anyDefault || x.defaults[s.dpid])
+	})
+	if !wait {
+		return nil
+	}
+	_ = b.keeper.Settle(ctx) // what has failed is told by Status
+	if b.review() {
+		_ = b.keeper.Settle(ctx)
+		b.review()
+	}
+	failed = append(failed, b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })...) // where they are no longer used
+	return append(failed, b.each(sites, b.standing)...)
+}
+
+// standing returns why a switch does not do what the rules say.
+func (b *book) standing(s *site) error {
+	switch state, err := b.keeper.Status(s.dpid); state {
+	case "failing":
+		return err
+	case "syncing":
+		return fmt.Errorf("not confirmed within %v", b.cfg.Deadline)
+	}
+	return nil
+}
+
+// each calls f for switches, several at once.
+func (b *book) each(sites []*site, f func(*site) error) (failed []*api.FirewallFailure) {
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	slots := make(chan struct{}, 32)
+	for _, s := range sites {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			if err := f(s); err != nil {
+				mu.Lock()
+				failed = append(failed, &api.FirewallFailure{Dpid: s.dpid.String(), Text: err.Error()})
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	slices.SortFunc(failed, func(a, b *api.FirewallFailure) int { return compareText(a.Dpid, b.Dpid) })
+	return failed
+}
+
+// serve installs verdicts until ctx ends.
+func (b *book) serve(ctx context.Context) {
+	var spare []words
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-b.line:
+			list := s.take(spare)
+			if err := s.install(ctx, b, list, time.Now()); err != nil && ctx.Err() == nil {
+				b.log.Warn("verdicts not sent", "dpid", s.dpid, "error", err)
+			}
+			spare = list
+		}
+	}
+}

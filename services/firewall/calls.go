@@ -1,0 +1,248 @@
+package firewall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+func compareText(a, b string) int { return cmp.Compare(a, b) }
+
+// errorsMost is how many mistakes of a request are listed.
+const errorsMost = 100
+
+// addRules answers the call.
+func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rules, conditions, err := b.admit(req.Rules)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.AddFirewallRulesResponse{}
+	x := &change{}
+	next := map[uint32]*api.FirewallRule{}
+	var numbers []uint32
+	var fresh []int
+	for i, r := range rules {
+		resp.Ids = append(resp.Ids, r.id)
+		old := b.rules[r.id]
+		number := uint32(0)
+		switch {
+		case old != nil && sameRule(old.msg, r.kept(req.Rules[i], old.number())):
+			resp.Unchanged++
+			continue
+		case old != nil:
+			number = old.number()
+			r.packets, r.bytes = old.packets, old.bytes
+			resp.Replaced++
+		default:
+			number = b.number()
+			resp.Added++
+		}
+		r.msg = r.kept(req.Rules[i], number)
+		next[number] = r.msg
+		numbers = append(numbers, number)
+		fresh = append(fresh, i)
+	}
+	if len(fresh) > 0 {
+		if err := b.save(ctx, numbers, b.after(next)); err != nil {
+			for _, i := range fresh {
+				if n := rules[i].number(); b.numbers[n] == nil {
+					b.free = append(b.free, n)
+				}
+			}
+			return nil, api.Errorf(codes.Unavailable, "the rules are not in force, and may be partly kept: %w; add them again", err)
+		}
+	}
+	for _, i := range fresh {
+		if old := b.rules[rules[i].id]; old != nil {
+			b.leave(old, x)
+		}
+		b.enter(rules[i], conditions[i], x)
+	}
+	if !x.empty() {
+		b.publish(x)
+		resp.Failures = b.enforce(ctx, x, !req.NoWait)
+	} else if !req.NoWait {
+		resp.Failures = b.each(b.everySite(), b.standing) // of an earlier request that was not waited for
+	}
+	return resp, nil
+}
+
+// admit reads the rules of a request, or says all that is wrong with them. The
+// caller holds mu.
+func (b *book) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
+	var errs []error
+	wrong := func(i int, err error) {
+		if len(errs) == errorsMost {
+			errs = append(errs, errors.New("and more"))
+		}
+		if len(errs) < errorsMost {
+			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
+		}
+	}
+	rules := make([]*rule, len(list))
+	conditions := make([][]condition, len(list))
+	seen := make(map[string]int, len(list))
+	added := 0
+	for i, m := range list {
+		r, c, err := parseRule(m)
+		if err != nil {
+			wrong(i, err)
+			continue
+		}
+		if r.id == "" {
+			r.id = b.madeUp(m, seen)
+		}
+		if first, twice := seen[r.id]; twice {
+			wrong(i, fmt.Errorf("id %s is that of rules[%d], too", r.id, first))
+			continue
+		}
+		seen[r.id] = i
+		if b.rules[r.id] == nil {
+			added++
+		}
+		rules[i], conditions[i] = r, c
+	}
+	if len(errs) == 0 && len(b.rules)+added > b.cfg.MaxRules {
+		return nil, nil, api.Errorf(codes.ResourceExhausted, "%d rules are there and %d more asked for: want at most %d (firewall.max_rules)", len(b.rules), added, b.cfg.MaxRules)
+	}
+	if len(errs) > 0 {
+		return nil, nil, api.Errorf(codes.InvalidArgument, "no rule was taken:\n%w", errors.Join(errs...))
+	}
+	return rules, conditions, nil
+}
+
+// madeUp returns an id for a rule that has none: that of an equal rule, so that
+// a repeated request changes nothing, else a new one.
+func (b *book) madeUp(m *api.FirewallRule, taken map[string]int) string {
+	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	h := uint64(len(value))
+	for _, c := range value {
+		h = mix(h+uint64(c), 0x2545f4914f6cdd1d)
+	}
+	for ; ; h++ {
+		id := "r" + strconv.FormatUint(h, 36)
+		_, twice := taken[id]
+		old := b.rules[id]
+		if !twice && (old == nil || old.sameBut(m)) {
+			return id
+		}
+	}
+}
+
+// sameBut reports whether a rule says the same as one without an id.
+func (r *rule) sameBut(m *api.FirewallRule) bool {
+	k := r.kept(m, r.number())
+	return sameRule(r.msg, k)
+}
+
+// after returns the rule that a number will have when those of next are taken;
+// a nil one is to go. The caller holds mu.
+func (b *book) after(next map[uint32]*api.FirewallRule) func(uint32) *api.FirewallRule {
+	return func(n uint32) *api.FirewallRule {
+		if m, ok := next[n]; ok {
+			return m
+		}
+		if r := b.numbers[n]; r != nil {
+			return r.msg
+		}
+		return nil
+	}
+}
+
+// deleteRules answers the call.
+func (b *book) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
+	var only *flow.DPID
+	if req.AllOf != "" && req.AllOf != "all" {
+		sw, err := flow.ParseDPID(req.AllOf)
+		if err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "all_of: %w; or all, for every rule", err)
+		}
+		only = &sw
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	gone := map[uint32]*rule{}
+	for _, id := range req.Ids {
+		if r := b.rules[id]; r != nil {
+			gone[r.number()] = r
+		}
+	}
+	if req.AllOf != "" {
+		for n, r := range b.numbers {
+			if only == nil || r.local && r.sw == *only {
+				gone[n] = r
+			}
+		}
+	}
+	resp := &api.DeleteFirewallRulesResponse{Deleted: uint32(len(gone))}
+	if len(gone) == 0 {
+		return resp, nil
+	}
+	numbers := slices.Sorted(maps.Keys(gone))
+	next := make(map[uint32]*api.FirewallRule, len(gone))
+	for _, n := range numbers {
+		next[n] = nil
+	}
+	if err := b.save(ctx, numbers, b.after(next)); err != nil {
+		return nil, api.Errorf(codes.Unavailable, "the rules are still in force, and may be partly gone after a restart: %w; delete them again", err)
+	}
+	x := &change{}
+	for _, n := range numbers {
+		b.leave(gone[n], x)
+		b.free = append(b.free, n)
+	}
+	b.publish(x)
+	resp.Failures = b.enforce(ctx, x, !req.NoWait)
+	return resp, nil
+}
+
+// setDefault answers the call.
+func (b *book) setDefault(ctx context.Context, req *api.SetFirewallDefaultRequest) (*api.SetFirewallDefaultResponse, error) {
+	if req.Action != "" || req.Dpid == "" {
+		if err := checkDefault(req.Action); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		}
+	}
+	x := &change{anyDefault: req.Dpid == ""}
+	back, own := req.Action, map[flow.DPID]string{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.Copy(own, b.ownBack)
+	if req.Dpid != "" {
+		sw, err := flow.ParseDPID(req.Dpid)
+		if err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
+		}
+		back = b.back
+		x.defaults = map[flow.DPID]bool{sw: true}
+		if own[sw] = req.Action; req.Action == "" {
+			delete(own, sw)
+		}
+	}
+	if back == b.back && maps.Equal(own, b.ownBack) {
+		return &api.SetFirewallDefaultResponse{}, nil
+	}
+	kept := &api.FirewallStatus{DefaultAction: back}
+	for _, sw := range slices.Sorted(maps.Keys(own)) {
+		kept.Switches = append(kept.Switches, &api.FirewallSwitch{Dpid: sw.String(), DefaultAction: own[sw], OwnDefault: true})
+	}
+	if err := b.saveDefaults(ctx, kept); err != nil {
+		return nil, api.Errorf(codes.Unavailable, "the default is not changed: %w", err)
+	}
+	b.back, b.ownBack = back, own
+	b.publish(x)
+	return &api.SetFirewallDefaultResponse{Failures: b.enforce(ctx, x, !req.NoWait)}, nil
+}

@@ -1,0 +1,233 @@
+package firewall
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"weft/flow"
+)
+
+// The modes in which a switch does what the rules say.
+const (
+	modeOff        = "off"
+	modeCompiled   = "compiled"
+	modeReactive   = "reactive"
+	modeController = "controller"
+)
+
+// The priorities of entries in flow.TableFirewall. Those of rules are in between.
+const (
+	priorityLinks   = 65535
+	priorityBlock   = 65534
+	priorityTop     = 65000 // of the first rule, where priorities have to be made up
+	priorityVerdict = 100
+	priorityRest    = 1
+)
+
+// target is what is known of a switch for which rules are compiled.
+type target struct {
+	links  []flow.Port // ports to other switches
+	single bool        // it has one table for everything
+	old    bool        // it speaks OpenFlow 1.0
+	forced string      // why it cannot have the rules as entries, if it cannot
+}
+
+// program is the entries that a switch is to have.
+type program struct {
+	mode    string
+	reason  string // why it is not compiled
+	entries []flow.Entry
+}
+
+// compile returns the entries by which a switch does what v says: one for each
+// condition of a rule, as long as there are no more than limit.
+func (v *view) compile(t *target, limit int) *program {
+	switch {
+	case v.idle:
+		return &program{mode: modeOff}
+	case t.single:
+		return v.compileSingle(t, limit)
+	}
+	p := &program{mode: modeReactive, reason: t.forced}
+	if p.reason == "" {
+		p = v.shared(limit)
+	}
+	var entries []flow.Entry
+	if !v.local {
+		for _, port := range t.links {
+			entries = append(entries, passing(priorityLinks, flow.Match{}.WithInPort(port), 0))
+		}
+	}
+	if p.mode == modeReactive {
+		trap := flow.Entry{Table: flow.TableFirewall, Priority: priorityRest, Cookie: flow.NewCookie(flow.OwnerFirewall, 0, 0),
+			Apply: []flow.Action{flow.Output(flow.PortController)}}
+		return &program{modeReactive, p.reason, append(entries, trap)}
+	}
+	return &program{p.mode, p.reason, append(entries, p.entries...)}
+}
+
+// shared returns the entries of the rules, which are the same for all switches
+// that have none of their own.
+func (v *view) shared(limit int) *program {
+	if v.local {
+		return v.rules(limit)
+	}
+	v.set.once.Do(func() { v.set.common = v.rules(limit) })
+	return v.set.common
+}
+
+// rules returns the entries of the rules.
+func (v *view) rules(limit int) *program {
+	if v.block {
+		return &program{mode: modeCompiled, entries: []flow.Entry{dropping(priorityBlock, flow.Match{}, 0)}}
+	}
+	rules, ok := v.applying(limit)
+	p := &program{mode: modeReactive, reason: fmt.Sprintf("the rules take more than %d entries (table_limit)", limit)}
+	if !ok {
+		return p
+	}
+	var entries []flow.Entry
+	seen := map[flow.EntryKey]bool{}
+	for i, priority := range priorities(rules) {
+		r := rules[i]
+		_, conditions, err := parseRule(r.msg)
+		if err != nil {
+			return &program{mode: modeReactive, reason: fmt.Sprintf("rule %s: %v", r.id, err)}
+		}
+		for _, c := range conditions {
+			for _, m := range c.matches() {
+				e := passing(priority, m, r.number())
+				if r.deny {
+					e = dropping(priority, m, r.number())
+				}
+				if !seen[e.Key()] {
+					seen[e.Key()] = true
+					entries = append(entries, e)
+				}
+			}
+			if len(entries) > limit {
+				return p
+			}
+		}
+	}
+	if v.deny {
+		entries = append(entries, dropping(priorityRest, flow.Match{}, 0))
+	}
+	return &program{mode: modeCompiled, entries: entries}
+}
+
+// applying returns the rules that hold on the switch, in the order of asking;
+// false if they are more than limit.
+func (v *view) applying(limit int) ([]*rule, bool) {
+	if limit == 0 || v.size() > 2*limit { // a rule is two conditions at most
+		return nil, false
+	}
+	var list []*rule
+	for _, c := range []*classifier{v.all, v.own} {
+		c.each(func(r *rule) { list = append(list, r) })
+	}
+	slices.SortFunc(list, compareRules)
+	list = slices.Compact(list)
+	return list, len(list) <= limit
+}
+
+func compareRules(a, b *rule) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
+}
+
+// each calls f for the rules of a classifier, once for each condition.
+func (c *classifier) each(f func(*rule)) {
+	if c == nil {
+		return
+	}
+	classes := []*class{c.any}
+	for _, p := range []*protocols{c.v4, c.v6} {
+		if p != nil {
+			classes = append(classes, p.class[:]...)
+		}
+	}
+	for _, x := range c.other {
+		classes = append(classes, x)
+	}
+	for _, x := range classes {
+		if x == nil {
+			continue
+		}
+		for _, cell := range x.cells {
+			for _, t := range cell.tuples {
+				for _, chain := range t.chains {
+					for _, c := range chain {
+						f(c.rule)
+					}
+				}
+			}
+		}
+	}
+}
+
+// priorities returns the priorities of the entries of rules, which are in the
+// order of asking: the rules' own where they say all, so that a change of one
+// rule leaves the others' entries alone; else one for each run of rules with
+// the same action.
+func priorities(rules []*rule) []uint16 {
+	list := make([]uint16, len(rules))
+	direct := true
+	for i, r := range rules {
+		list[i] = r.priority
+		direct = direct && r.priority > priorityRest && r.priority < priorityBlock &&
+			(i == 0 || rules[i-1].priority != r.priority || rules[i-1].deny == r.deny)
+	}
+	if direct {
+		return list
+	}
+	next := uint16(priorityTop)
+	for i, r := range rules {
+		if i > 0 && rules[i-1].deny != r.deny {
+			next--
+		}
+		list[i] = next
+	}
+	return list
+}
+
+// matches returns the matches that a condition is: ranges of ports are several.
+func (c *condition) matches() []flow.Match {
+	list := []flow.Match{c.match}
+	src, dst, _, ok := portsOf(c.match.Key.EthType, c.match.Key.IPProto)
+	if !ok {
+		return list
+	}
+	for _, side := range []struct {
+		field flow.Field
+		ports portRange
+	}{{src, c.src}, {dst, c.dst}} {
+		if side.ports == everyPort {
+			continue
+		}
+		var next []flow.Match
+		for _, m := range list {
+			for _, p := range side.ports.masks() {
+				n := m
+				n.PutMasked(side.field, [16]byte{byte(p.value >> 8), byte(p.value)}, [16]byte{byte(p.mask >> 8), byte(p.mask)})
+				next = append(next, n)
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+// passing returns an entry that lets packets go on to the next table.
+func passing(priority uint16, m flow.Match, number uint32) flow.Entry {
+	return flow.Entry{Table: flow.TableFirewall, Priority: priority, Match: m, Goto: flow.TableFirewall + 1,
+		Cookie: flow.NewCookie(flow.OwnerFirewall, 0, number)}
+}
+
+// dropping returns an entry that drops packets.
+func dropping(priority uint16, m flow.Match, number uint32) flow.Entry {
+	return flow.Entry{Table: flow.TableFirewall, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerFirewall, 0, number)}
+}
+
+// number is what marks a rule's entries.
+func (r *rule) number() uint32 { return r.msg.Number }

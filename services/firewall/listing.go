@@ -1,0 +1,174 @@
+package firewall
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// listRules answers the call.
+func (b *book) listRules(ctx context.Context, req *api.ListFirewallRulesRequest) (*api.ListFirewallRulesResponse, error) {
+	sw := flow.DPID(0)
+	if req.Dpid != "" {
+		var err error
+		if sw, err = flow.ParseDPID(req.Dpid); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
+		}
+	}
+	b.mu.Lock()
+	resp := &api.ListFirewallRulesResponse{Total: uint32(len(b.rules))}
+	var list []*rule
+	take := func(r *rule) {
+		if r != nil && (req.Dpid == "" || r.local && r.sw == sw) {
+			list = append(list, r)
+		}
+	}
+	if len(req.Ids) > 0 {
+		for _, id := range req.Ids {
+			take(b.rules[id])
+		}
+	} else {
+		for _, r := range b.rules {
+			take(r)
+		}
+	}
+	b.mu.Unlock()
+	slices.SortFunc(list, compareRules)
+	list = slices.Compact(list)
+	if req.Limit > 0 && len(list) > int(req.Limit) {
+		list = list[:req.Limit]
+	}
+	var counts map[uint32][2]uint64
+	if req.Counts {
+		counts = b.counts(ctx)
+	}
+	resp.Rules = make([]*api.FirewallRule, len(list))
+	for i, r := range list {
+		m := proto.CloneOf(r.msg)
+		n := counts[m.Number]
+		m.Packets, m.Bytes = r.packets.Load()+n[0], r.bytes.Load()+n[1]
+		resp.Rules[i] = m
+	}
+	return resp, nil
+}
+
+// counts returns the packets and bytes of the entries that switches have, by
+// the rules' numbers. Switches that do not answer are left out.
+func (b *book) counts(ctx context.Context) map[uint32][2]uint64 {
+	sum := make(map[uint32][2]uint64)
+	lists := make(chan []*api.FlowEntry, 64)
+	go func() {
+		defer close(lists)
+		b.each(b.everySite(), func(s *site) error {
+			s.mu.Lock()
+			connected, mode := s.connected, modeOff
+			if s.program != nil {
+				mode = s.program.mode
+			}
+			s.mu.Unlock()
+			if !connected || mode == modeOff {
+				return nil
+			}
+			owner := flow.OwnerFirewall
+			if mode == modeReactive {
+				owner = flow.OwnerVerdicts
+			}
+			flows, err := b.net.ReadFlows(ctx, s.dpid, owner)
+			lists <- flows
+			return err
+		})
+	}()
+	for flows := range lists {
+		for _, f := range flows {
+			cookie, err := strconv.ParseUint(f.Cookie, 16, 64)
+			if err != nil {
+				continue
+			}
+			n := sum[flow.Cookie(cookie).ID()]
+			sum[flow.Cookie(cookie).ID()] = [2]uint64{n[0] + f.Packets, n[1] + f.Bytes}
+		}
+	}
+	return sum
+}
+
+// status answers the call.
+func (b *book) status(_ context.Context, req *api.GetFirewallStatusRequest) (*api.FirewallStatus, error) {
+	set := b.now.Load()
+	resp := &api.FirewallStatus{DefaultAction: set.fallback, Rules: uint32(set.rules)}
+	only := flow.DPID(0)
+	if req.Dpid != "" {
+		var err error
+		if only, err = flow.ParseDPID(req.Dpid); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
+		}
+	}
+	for _, s := range b.everySite() {
+		resp.Allowed += s.allowed.Load()
+		resp.Denied += s.denied.Load()
+		if req.Dpid == "" || s.dpid == only {
+			resp.Switches = append(resp.Switches, b.describe(s, set))
+		}
+	}
+	return resp, nil
+}
+
+// describe says how a switch does what the rules say.
+func (b *book) describe(s *site, set *ruleset) *api.FirewallSwitch {
+	v := set.view(s.dpid)
+	m := &api.FirewallSwitch{Dpid: s.dpid.String(), DefaultAction: actionAllow, Mode: modeOff, Rules: uint32(v.size())}
+	switch _, m.OwnDefault = set.ownBack[s.dpid]; {
+	case v.block:
+		m.DefaultAction = actionBlock
+	case v.deny:
+		m.DefaultAction = actionDeny
+	}
+	s.mu.Lock()
+	if s.program != nil {
+		m.Mode, m.Reason, m.Entries = s.program.mode, s.program.reason, uint32(len(s.program.entries))
+	}
+	m.Verdicts = uint32(len(s.verdicts))
+	s.mu.Unlock()
+	state, err := b.keeper.Status(s.dpid)
+	if m.Sync = state; err != nil {
+		m.Reason = err.Error()
+	}
+	return m
+}
+
+// check answers the call.
+func (b *book) check(_ context.Context, req *api.CheckFirewallRequest) (*api.CheckFirewallResponse, error) {
+	var sw flow.DPID
+	if req.Dpid != "" {
+		var err error
+		if sw, err = flow.ParseDPID(req.Dpid); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
+		}
+	}
+	list, err := parseConditions(&api.FirewallRule{Match: req.Packet})
+	switch {
+	case err != nil:
+		return nil, api.Errorf(codes.InvalidArgument, "packet: %w", err)
+	case len(list) != 1:
+		return nil, api.Errorf(codes.InvalidArgument, "packet: say eth_type, 0x0800 for IPv4 or 0x86dd for IPv6")
+	case list[0].match.Masked != 0 || list[0].src != everyPort || list[0].dst != everyPort:
+		return nil, api.Errorf(codes.InvalidArgument, "packet: want exact values; a packet has neither masks nor ranges")
+	}
+	var w words
+	w.pack(&list[0].match.Key)
+	v := b.now.Load().view(sw)
+	c, deny := v.judge(&w, nil)
+	resp := &api.CheckFirewallResponse{Action: actionAllow}
+	if deny {
+		resp.Action = actionDeny
+	}
+	if c != nil {
+		resp.Rule = proto.CloneOf(c.rule.msg)
+	}
+	return resp, nil
+}

@@ -1,0 +1,149 @@
+package firewall
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// switchChanged takes note of a switch that has connected or gone.
+func (b *book) switchChanged(ev *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
+	if err != nil {
+		return
+	}
+	s := b.site(sw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connected, s.unknown = ev.Switch.Connected, true
+	s.enforced.Store(0)
+	clear(s.verdicts)
+	s.program, s.version, s.target.forced = nil, 0, ""
+	if s.connected {
+		s.target.old = ev.Switch.Openflow == "1.0"
+		s.target.single = flow.ForwardTable(ev.Switch.Tables, s.target.old) == 0
+		s.unknown = !s.target.single // one table never has verdicts
+	}
+}
+
+// roleChanged takes note of which ports lead to other switches. It returns the
+// switch, if its entries may be others now.
+func (b *book) roleChanged(at flow.Location, role string) (sw flow.DPID, changed bool) {
+	s := b.site(at.Switch)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link := role == flow.RoleLink.String()
+	if s.ports[at.Port] == link {
+		return at.Switch, false
+	}
+	if s.ports[at.Port] = link; !link {
+		delete(s.ports, at.Port)
+	}
+	return at.Switch, s.program != nil && s.program.mode != modeOff
+}
+
+// want returns the entries that a switch is to have now.
+func (b *book) want(info *api.Switch) *api.SetStandingRequest {
+	sw, err := flow.ParseDPID(info.GetDpid())
+	if err != nil {
+		return nil
+	}
+	s := b.site(sw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set := b.now.Load()
+	v := set.view(sw)
+	t := s.target
+	for port := range s.ports {
+		t.links = append(t.links, port)
+	}
+	p := v.compile(&t, b.cfg.TableLimit)
+	s.program, s.version = p, set.version
+	s.reactive.Store(p.mode == modeReactive)
+	if p.mode != modeReactive && len(s.verdicts) > 0 {
+		s.unknown = true // they go when the entries are there: review
+	}
+	req := &api.SetStandingRequest{}
+	for i := range p.entries {
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &p.entries[i]))
+	}
+	return req
+}
+
+// notConfirmed is how flowrules begins to say that a switch is late.
+const notConfirmed = "not confirmed within"
+
+// review takes note of which switches have confirmed their entries, and has
+// those judged by the controller that refuse them. It reports whether there are
+// such.
+func (b *book) review() (again bool) {
+	for _, s := range b.everySite() {
+		s.mu.Lock()
+		version, p, connected := s.version, s.program, s.connected
+		s.mu.Unlock()
+		if !connected || p == nil {
+			continue
+		}
+		state, err := b.keeper.Status(s.dpid)
+		switch {
+		case state == "in_sync":
+			s.enforced.Store(version)
+		case err != nil && refused(err) && p.mode == modeCompiled:
+			s.mu.Lock()
+			s.target.forced = err.Error()
+			s.mu.Unlock()
+			b.log.Warn("a switch refuses the entries of rules: its packets are judged by the controller", "dpid", s.dpid, "error", err)
+			b.keeper.Changed(s.dpid)
+			again = true
+		}
+	}
+	return again
+}
+
+// refused reports whether an error of standing entries says that the switch
+// does not take them, not that it is late or away.
+func refused(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, " entries: ") && !strings.Contains(text, notConfirmed)
+}
+
+// reviewInterval is how often switches are reviewed while nothing changes.
+const reviewInterval = 250 * time.Millisecond
+
+// watch reviews the switches, and removes verdicts that an earlier run, or a
+// session, may have left, until ctx ends.
+func (b *book) watch(ctx context.Context) {
+	tick := time.NewTicker(reviewInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		b.review()
+		var due []*site
+		for _, s := range b.everySite() {
+			s.mu.Lock()
+			if s.connected && s.unknown && s.program != nil && s.version > 0 {
+				due = append(due, s)
+			}
+			s.mu.Unlock()
+		}
+		b.each(due, func(s *site) error { return s.revoke(ctx, b, nil, true) })
+	}
+}
+
+// flowRemoved takes note that a verdict has ended.
+func (b *book) flowRemoved(ev *api.FlowRemoved) {
+	if ev.GetFlow().GetOwner() != flow.OwnerVerdicts.String() {
+		return
+	}
+	if sw, e, err := ev.Flow.Entry(); err == nil {
+		e.Match.Normalize()
+		b.site(sw).removed(e.Match)
+	}
+}

@@ -1,0 +1,169 @@
+package southbound
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+	"weft/openflow/oftest"
+	"weft/wefttest"
+)
+
+// TestEchoSwitches: one call, an answer for each switch; those that do not
+// answer, or are not there, say so, and cost the others nothing.
+func TestEchoSwitches(t *testing.T) {
+	inAllModes(t, "", func(t *testing.T, w *world) {
+		w.device(oftest.Config{DPID: 1})
+		w.device(oftest.Config{DPID: 2})
+		w.joined(9) // does not answer
+		ask := func(deadline uint64, dpids ...string) *api.EchoSwitchesResponse {
+			t.Helper()
+			resp, err := wefttest.Call(w.h, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: dpids, DeadlineUs: deadline})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp
+		}
+		start := time.Now()
+		resp := ask(10e6, "1", "2", "77", "x")
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if e := resp.Echoes; len(e) != 4 || e[0].RttUs == 0 || e[1].RttUs == 0 || e[0].Error != "" || e[2].Error == "" || e[3].Error == "" {
+			t.Errorf("%v", e)
+		}
+		if e := ask(50_000, "9", "1").Echoes; !strings.Contains(e[0].Error, "50ms") || e[1].Error != "" {
+			t.Errorf("%v", e)
+		}
+		if e := ask(50_000).Echoes; len(e) != 0 {
+			t.Errorf("%v", e)
+		}
+		if _, err := wefttest.Call(w.h, api.EchoSwitches, &api.EchoSwitchesRequest{}); err == nil {
+			t.Error("no deadline is accepted")
+		}
+		if w.info(1).EchoUs == 0 {
+			t.Error("the switch's last echo is not known")
+		}
+	})
+}
+
+// TestEchoBeforeBulk: an echo request is sent before the messages that are queued
+// for a switch that reads slowly.
+func TestEchoBeforeBulk(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		w := overTCP(t, h, "write_timeout: 20s")
+		c := w.joined(9)
+		_ = c.conn.(*net.TCPConn).SetReadBuffer(4096)
+		bulk := &flow.Decision{}
+		data := make([]byte, 1400)
+		for range 2000 {
+			bulk.PacketOut(9, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: bulk.Actions(flow.Output(1)), Data: data})
+		}
+		queued := 0
+		for range 20 { // until the socket is full and more than one block waits
+			r, err := wefttest.Call(h, api.Send, bulk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Failures) > 0 {
+				break
+			}
+			queued++
+		}
+		answered := make(chan *api.EchoSwitchesResponse, 1)
+		go func() {
+			r, _ := wefttest.Call(h, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"9"}, DeadlineUs: 10e6})
+			answered <- r
+		}()
+		time.Sleep(50 * time.Millisecond)
+		before := 0
+		for asked := 0; asked == 0; {
+			msg, err := c.read(5 * time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch head, _ := openflow.ParseHeader(msg); head.Type {
+			case openflow.TypeEchoRequest:
+				asked++
+				reply, err := v13.AppendEchoReply(nil, head.Xid, nil)
+				c.send(reply, err)
+			case openflow.TypePacketOut:
+				before++
+			default:
+				t.Fatalf("%v", head)
+			}
+		}
+		if all := 2000 * queued; before > all*9/10 {
+			t.Errorf("%d of %d messages were sent before the echo request", before, all)
+		}
+	})
+}
+
+// TestOutboxKeepsMessagesWhole: messages that are urgent go between others, never
+// into them, and each kind stays in order.
+func TestOutboxKeepsMessagesWhole(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		w := newWorld(t, h, "queue_bytes: 8388608\nwrite_timeout: 20s")
+		c := w.joined(9)
+		const rounds, each = 400, 40
+		done := make(chan bool)
+		go func() {
+			d := &flow.Decision{}
+			data := make([]byte, 1400)
+			n := byte(0)
+			for range rounds {
+				d.Reset()
+				for range each {
+					data[0] = n
+					n++
+					d.PacketOut(9, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(1)), Data: append([]byte(nil), data...)})
+				}
+				for {
+					r, err := wefttest.Call(h, api.Send, d)
+					if err == nil && len(r.Failures) == 0 {
+						break
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}
+			close(done)
+		}()
+		stop := make(chan bool)
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = wefttest.Call(h, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"9"}, DeadlineUs: 1000})
+				}
+			}
+		}()
+		defer close(stop)
+		outs := map[byte]bool{}
+		count := 0
+		for count < rounds*each {
+			msg, err := c.read(10 * time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch head, err := openflow.ParseHeader(msg); {
+			case err != nil:
+				t.Fatal(err)
+			case head.Type == openflow.TypePacketOut:
+				count++
+				outs[msg[len(msg)-1400]] = true
+			case head.Type != openflow.TypeEchoRequest:
+				t.Fatalf("%v", head)
+			}
+		}
+		<-done
+		if len(outs) != 256 {
+			t.Errorf("%d kinds of messages", len(outs))
+		}
+	})
+}

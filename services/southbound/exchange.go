@@ -1,0 +1,109 @@
+package southbound
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// exchange sends one request that is no multipart and returns the message by
+// which the switch answers it.
+func (s *session) exchange(ctx context.Context, request func(xid uint32) ([]byte, error)) ([]byte, error) {
+	xid := s.xid.Add(1)
+	msg, err := request(xid)
+	if err != nil {
+		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.dpid, err)
+	}
+	p, err := s.converse(ctx, xid, 1, msg)
+	if err != nil {
+		return nil, s.unanswered(err)
+	}
+	if len(p.bodies) != 1 {
+		return nil, api.Errorf(codes.Internal, "switch %v has answered without content", s.dpid)
+	}
+	return p.bodies[0], nil
+}
+
+// confirm sends one message that has no answer and a barrier, and waits for
+// the barrier. What the switch refuses is in the result.
+func (s *session) confirm(ctx context.Context, message func(xid uint32) ([]byte, error)) (*api.ApplyResult, error) {
+	last := s.xid.Add(2)
+	msg, err := message(last - 1)
+	if err != nil {
+		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.dpid, err)
+	}
+	p, err := s.converse(ctx, last, 2, s.version.AppendBarrierRequest(msg, last))
+	if err != nil {
+		return nil, s.unanswered(err)
+	}
+	result := &api.ApplyResult{}
+	for _, r := range p.refused {
+		result.Failures = append(result.Failures, failure(s.dpid, r.at, &r.err, false))
+	}
+	return result, nil
+}
+
+// converse sends n messages, the last with the given xid, and waits for the
+// answer to that.
+func (s *session) converse(ctx context.Context, last uint32, n int, msg []byte) (*wait, error) {
+	p, err := s.waits.add(last, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.out.put(msg); err != nil {
+		s.waits.forget(p, err)
+		return nil, err
+	}
+	return p, s.await(ctx, p)
+}
+
+// unanswered is the error for a request that came to nothing.
+func (s *session) unanswered(err error) error {
+	if e := (*openflow.Error)(nil); errors.As(err, &e) {
+		return api.Errorf(codes.FailedPrecondition, "switch %v refuses: %w", s.dpid, e)
+	}
+	if api.KindOf(err) != codes.Unknown {
+		return err
+	}
+	return api.Errorf(codes.Unavailable, "switch %v: %w", s.dpid, err)
+}
+
+// modifyPort answers api.ModifyPort.
+func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	p := s.ports[flow.Port(req.Port)]
+	if p == nil || p.removed {
+		s.mu.Unlock()
+		return nil, api.Errorf(codes.NotFound, "switch %v has no port %d", s.dpid, req.Port)
+	}
+	m := openflow.PortMod{Port: p.desc.No, HWAddr: p.desc.HWAddr, Config: req.Config, Mask: req.Mask, Advertise: p.desc.Advertised}
+	s.mu.Unlock()
+	if req.Advertise != nil {
+		m.Advertise = *req.Advertise
+	}
+	if req.HwAddr != nil {
+		if m.HWAddr, err = flow.ParseMAC(*req.HwAddr); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "hw_addr: %w", err)
+		}
+	}
+	return s.confirm(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendPortMod(nil, xid, &m) })
+}
+
+// sendExperimenter answers api.SendExperimenter.
+func (h *hub) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	m := openflow.Experimenter{ID: req.Experimenter, Type: req.ExpType, Data: req.Data}
+	return s.confirm(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendExperimenter(nil, xid, &m) })
+}

@@ -1,0 +1,209 @@
+package southbound
+
+import (
+	"context"
+	"encoding/binary"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+)
+
+// reading is how one kind of api.ReadMultipart is asked for, and how a body of
+// the answer is added to the response.
+type reading struct {
+	kind openflow.MultipartType
+	add  func(s *session, body []byte, resp *api.ReadMultipartResponse) error
+}
+
+// readings are the kinds that are multipart messages.
+var readings = map[api.Multipart]reading{
+	api.Multipart_MULTIPART_DESC:           {openflow.MultipartDesc, addDesc},
+	api.Multipart_MULTIPART_FLOW:           {openflow.MultipartFlow, addFlows},
+	api.Multipart_MULTIPART_AGGREGATE:      {openflow.MultipartAggregate, addAggregate},
+	api.Multipart_MULTIPART_TABLE:          {openflow.MultipartTable, addTables},
+	api.Multipart_MULTIPART_TABLE_FEATURES: {openflow.MultipartTableFeatures, addTableFeatures},
+	api.Multipart_MULTIPART_PORT_STATS:     {openflow.MultipartPortStats, addPorts},
+	api.Multipart_MULTIPART_PORT_DESC:      {openflow.MultipartPortDesc, addPortDescs},
+	api.Multipart_MULTIPART_QUEUE_STATS:    {openflow.MultipartQueue, addQueues},
+	api.Multipart_MULTIPART_GROUP_STATS:    {openflow.MultipartGroup, addGroups},
+	api.Multipart_MULTIPART_GROUP_DESC:     {openflow.MultipartGroupDesc, addGroupDescs},
+	api.Multipart_MULTIPART_GROUP_FEATURES: {openflow.MultipartGroupFeatures, addGroupFeatures},
+	api.Multipart_MULTIPART_METER_STATS:    {openflow.MultipartMeter, addMeters},
+	api.Multipart_MULTIPART_METER_CONFIG:   {openflow.MultipartMeterConfig, addMeterConfigs},
+	api.Multipart_MULTIPART_METER_FEATURES: {openflow.MultipartMeterFeatures, addMeterFeatures},
+}
+
+// readMultipart answers api.ReadMultipart.
+func (h *hub) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.ReadMultipartResponse{}
+	switch req.Kind {
+	case api.Multipart_MULTIPART_QUEUE_CONFIG:
+		return resp, s.readQueueConfig(ctx, flow.Port(req.Port), resp)
+	case api.Multipart_MULTIPART_ROLE:
+		return resp, s.readRole(ctx, resp)
+	}
+	r, ok := readings[req.Kind]
+	if !ok {
+		return nil, api.Errorf(codes.InvalidArgument, "kind %v: want one of those of OpenFlow 1.3", req.Kind)
+	}
+	if req.Table > uint32(flow.TableAll) {
+		return nil, api.Errorf(codes.InvalidArgument, "table %d: want 0 to 255", req.Table)
+	}
+	m := &openflow.MultipartRequest{
+		Type: r.kind, Table: uint8(req.Table), OutPort: flow.Port(req.OutPort), OutGroup: req.OutGroup,
+		Cookie: flow.Cookie(req.Cookie), CookieMask: flow.Cookie(req.CookieMask),
+		Port: flow.Port(req.Port), Queue: req.Queue, Group: req.Group, Meter: req.Meter,
+	}
+	if m.Match, err = flow.ParseMatch(req.Match); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	bodies, err := s.multipart(ctx, m)
+	if err != nil {
+		return nil, s.unanswered(err)
+	}
+	for _, b := range bodies {
+		if err := r.add(s, b, resp); err != nil {
+			return nil, garbled(s, err)
+		}
+	}
+	return resp, nil
+}
+
+func (s *session) readQueueConfig(ctx context.Context, port flow.Port, resp *api.ReadMultipartResponse) error {
+	msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendQueueGetConfigRequest(nil, xid, port) })
+	if err != nil {
+		return err
+	}
+	port, queues, err := s.version.DecodeQueueGetConfigReply(msg)
+	if err != nil {
+		return garbled(s, err)
+	}
+	c := &api.QueueConfig{Port: uint32(port)}
+	for _, q := range queues {
+		c.Queues = append(c.Queues, &api.QueueDesc{Port: uint32(q.Port), Queue: q.ID, MinRate: uint32(q.MinRate), MaxRate: uint32(q.MaxRate)})
+	}
+	resp.QueueConfigs = append(resp.QueueConfigs, c)
+	return nil
+}
+
+// readRole asks for the role without changing it (OpenFlow 1.3.5 §7.3.9).
+func (s *session) readRole(ctx context.Context, resp *api.ReadMultipartResponse) error {
+	msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) {
+		return s.version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
+	})
+	if err != nil {
+		return err
+	}
+	role, generation, err := s.version.DecodeRoleReply(msg)
+	if err != nil {
+		return garbled(s, err)
+	}
+	resp.Role = &api.RoleState{Role: uint32(role), Generation: generation}
+	return nil
+}
+
+func addDesc(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	d, err := s.version.DecodeDesc(body)
+	resp.Desc = &api.SwitchDesc{Manufacturer: d.Manufacturer, Hardware: d.Hardware, Software: d.Software, Serial: d.Serial, Datapath: d.Datapath}
+	return err
+}
+
+func addFlows(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	off := 0
+	return s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
+		length := binary.BigEndian.Uint16(body[off:]) // what the decoder goes by, too
+		off += int(length)
+		e := api.NewFlowEntry(s.dpid, &f.Entry)
+		e.Packets, e.Bytes = f.Packets, f.Bytes
+		resp.Flows = append(resp.Flows, &api.FlowRecord{
+			Flow: e, Length: uint32(length), DurationSec: f.DurationSec, DurationNsec: f.DurationNsec, Partial: f.Partial, Cookie: uint64(f.Cookie),
+		})
+		return nil
+	})
+}
+
+func addAggregate(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	a, err := s.version.DecodeAggregate(body)
+	resp.Aggregate = &api.AggregateStats{Packets: a.Packets, Bytes: a.Bytes, Flows: a.Flows}
+	return err
+}
+
+func addTables(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.version.DecodeTableStats(body, nil)
+	for _, t := range list {
+		resp.Tables = append(resp.Tables, &api.TableCounters{Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched})
+	}
+	return err
+}
+
+func addTableFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	tables, err := s.version.DecodeTableFeatures(body, nil)
+	if err != nil {
+		return err
+	}
+	lists, err := s.version.DecodeTableProperties(body, nil)
+	if err != nil {
+		return err
+	}
+	for i := range tables {
+		t := &tables[i]
+		f := &api.TableFeatures{
+			Table: uint32(t.Table), Name: t.Name, MetadataMatch: t.MetadataMatch, MetadataWrite: t.MetadataWrite,
+			Config: t.Config, MaxEntries: t.MaxEntries,
+		}
+		for _, p := range lists[i] {
+			q := &api.TableProperty{Kind: uint32(p.Kind), Tables: p.Tables}
+			for _, n := range p.Numbers {
+				q.Numbers = append(q.Numbers, uint32(n.Type)<<16|uint32(n.Length))
+			}
+			for _, o := range p.Fields {
+				q.Fields = append(q.Fields, o.Header)
+			}
+			f.Properties = append(f.Properties, q)
+		}
+		resp.TableFeatures = append(resp.TableFeatures, f)
+	}
+	return nil
+}
+
+func addPorts(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.version.DecodePortStats(body, nil)
+	for _, p := range list {
+		resp.Ports = append(resp.Ports, &api.PortCounters{
+			Port: uint32(p.Port), RxPackets: p.RxPackets, TxPackets: p.TxPackets, RxBytes: p.RxBytes, TxBytes: p.TxBytes,
+			RxDropped: p.RxDropped, TxDropped: p.TxDropped, RxErrors: p.RxErrors, TxErrors: p.TxErrors,
+			RxFrameErr: p.RxFrameErr, RxOverErr: p.RxOverErr, RxCrcErr: p.RxCRCErr, Collisions: p.Collisions,
+			DurationSec: p.DurationSec, DurationNsec: p.DurationNsec,
+		})
+	}
+	return err
+}
+
+func addPortDescs(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.version.DecodePortDesc(body, nil)
+	for _, p := range list {
+		resp.PortDescs = append(resp.PortDescs, &api.PortDesc{
+			Port: uint32(p.No), HwAddr: p.HWAddr.String(), Name: p.Name, Config: p.Config, State: p.State, Curr: p.Curr,
+			Advertised: p.Advertised, Supported: p.Supported, Peer: p.Peer, CurrSpeed: p.CurrSpeed, MaxSpeed: p.MaxSpeed,
+		})
+	}
+	return err
+}
+
+func addQueues(s *session, body []byte, resp *api.ReadMultipartResponse) error {
+	list, err := s.version.DecodeQueueStats(body, nil)
+	for _, q := range list {
+		resp.Queues = append(resp.Queues, &api.QueueCounters{
+			Port: uint32(q.Port), Queue: q.Queue, TxBytes: q.TxBytes, TxPackets: q.TxPackets, TxErrors: q.TxErrors,
+			DurationSec: q.DurationSec, DurationNsec: q.DurationNsec,
+		})
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package tenants
+
+import (
+	"maps"
+	"slices"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// The priorities of our entries in the first table, highest first. The
+// operator's usual one, 32768, is above them, routes are below.
+const (
+	priorityDouble = 29000 // a second tag behind that of a member: dropped
+	priorityMember = 28000 // frames of a member: given the tag of their network
+	priorityPort   = 27000 // what else comes in by a member's port: dropped
+	priorityLink   = 26000 // what comes in by a link: passed on as it is
+	priorityHost   = 25000 // frames of a host that is a member by its address
+	priorityOther  = 24000 // that host's tagged frames: dropped
+	priorityGuard  = 23000 // frames that bring a network's tag with them: dropped
+)
+
+// crossMax bounds the entries for every guest at every port of a narrowed
+// network on one switch; beyond it, guests are let in where they are only.
+const crossMax = 4096
+
+
+// want returns what a switch is to have.
+func (b *book) want(info *api.Switch) *api.SetStandingRequest {
+	req := &api.SetStandingRequest{}
+	sw, err := flow.ParseDPID(info.GetDpid())
+	if err != nil {
+		return req
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entries, meters := b.compile(sw, info)
+	for i := range entries {
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &entries[i]))
+	}
+	for i := range meters {
+		req.Meters = append(req.Meters, api.NewMeter(sw, &meters[i]))
+	}
+	return req
+}
+
+// compile returns the entries and meters of a switch. It is called with mu held.
+func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Meter) {
+	if len(b.networks) == 0 {
+		return nil, nil
+	}
+	if refusal(info) != "" {
+		return b.guards(sw), nil
+	}
+	c := &compiler{book: b, sw: sw, meters: map[uint32]flow.Meter{}}
+	closed := map[flow.Port]bool{}
+	for _, n := range b.sorted() {
+		guests, narrowed := b.guests(n)
+		ours := c.portsOf(n)
+		cross := len(ours)*len(guests) <= crossMax
+		for _, p := range ours {
+			closed[p.at.Port] = true
+			if !narrowed {
+				c.member(n, p, flow.Match{})
+			}
+			for _, h := range guests {
+				if cross || h.at == p.at {
+					c.member(n, p, flow.Match{}.WithEthSrc(h.mac))
+				}
+			}
+		}
+		for _, mac := range n.macs {
+			c.host(n, mac, !narrowed || among(guests, mac) || len(guests) < int(b.tenants[n.said.Tenant].MaxHosts))
+		}
+		c.add(priorityGuard, flow.Match{}.WithVLAN(n.segment))
+	}
+	for _, port := range slices.Sorted(maps.Keys(closed)) {
+		c.add(priorityPort, flow.Match{}.WithInPort(port))
+	}
+	for _, port := range b.scene.ports(b.scene.links, sw) {
+		c.pass(priorityLink, flow.Match{}.WithInPort(port), 0)
+	}
+	meters := slices.SortedFunc(maps.Values(c.meters), func(x, y flow.Meter) int { return int(x.ID) - int(y.ID) })
+	return c.entries, meters
+}
+
+// guards returns the entries that keep the tags of networks from coming in by
+// the edge ports of a switch that has one table.
+func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
+	for _, n := range b.sorted() {
+		for _, port := range b.scene.ports(b.scene.edges, sw) {
+			list = append(list, flow.Entry{Priority: priorityGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
+		}
+	}
+	return list
+}
+
+// compiler makes the entries of one switch.
+type compiler struct {
+	book    *book
+	sw      flow.DPID
+	entries []flow.Entry
+	meters  map[uint32]flow.Meter
+}
+
+// portsOf returns the members of a network on the switch, but for ports that
+// turn out to be links.
+func (c *compiler) portsOf(n *network) (list []member) {
+	for _, p := range n.ports {
+		if p.at.Switch == c.sw && !c.book.scene.links[c.sw][p.at.Port] {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// member lets frames in by a port of a network; narrow is what else they must be.
+func (c *compiler) member(n *network, p member, narrow flow.Match) {
+	m := narrow.WithInPort(p.at.Port)
+	if p.vlan == 0 {
+		c.enter(n, priorityMember, m.WithoutVLAN(), flow.PushVLAN(uint16(flow.EthTypeVLAN)), flow.SetVLAN(n.segment))
+		return
+	}
+	m = m.WithVLAN(p.vlan)
+	for _, second := range []uint16{flow.EthTypeVLAN, flow.EthTypeQinQ} {
+		c.add(priorityDouble, flow.Match{}.WithInPort(p.at.Port).WithVLAN(p.vlan).WithEthType(second))
+	}
+	if p.vlan == n.segment {
+		c.enter(n, priorityMember, m)
+		return
+	}
+	c.enter(n, priorityMember, m, flow.SetVLAN(n.segment))
+}
+
+// host lets a host in that is a member by its address, or keeps it out.
+func (c *compiler) host(n *network, mac flow.MAC, let bool) {
+	m := flow.Match{}.WithEthSrc(mac)
+	if let {
+		c.enter(n, priorityHost, m.WithoutVLAN(), flow.PushVLAN(uint16(flow.EthTypeVLAN)), flow.SetVLAN(n.segment))
+	} else {
+		c.add(priorityHost, m.WithoutVLAN())
+	}
+	c.add(priorityOther, m)
+}
+
+// enter adds the entry by which frames come into a network, with its tenant's
+// rate.
+func (c *compiler) enter(n *network, priority uint16, m flow.Match, actions ...flow.Action) {
+	t, meter := c.book.tenants[n.said.Tenant], uint32(0)
+	if t.RateKbps != 0 {
+		meter = t.Meter
+		c.meters[meter] = meterOf(t)
+	}
+	c.pass(priority, m, meter, actions...)
+}
+
+// meterOf returns the meter of a tenant with a rate; its flags are OFPMF_KBPS,
+// OFPMF_BURST and OFPMF_STATS (OpenFlow 1.3.5 §7.3.4.4).
+func meterOf(t *api.Tenant) flow.Meter {
+	m := flow.Meter{ID: t.Meter, Flags: 1 | 8, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: t.RateKbps, BurstSize: t.BurstKbit}}}
+	if t.BurstKbit != 0 {
+		m.Flags |= 4
+	}
+	return m
+}
+
+// pass adds an entry that hands packets on to the next table.
+func (c *compiler) pass(priority uint16, m flow.Match, meter uint32, actions ...flow.Action) {
+	c.entries = append(c.entries, flow.Entry{Table: flow.TableIngress, Goto: flow.TableFirewall, Priority: priority, Match: m, Meter: meter, Apply: actions})
+}
+
+// add adds an entry that drops.
+func (c *compiler) add(priority uint16, m flow.Match) {
+	c.entries = append(c.entries, flow.Entry{Table: flow.TableIngress, Priority: priority, Match: m})
+}

@@ -251,6 +251,9 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 			continue
 		}
 		carried++
+		if t := l.crossing.node.worker.tracer; t != nil && r.trace != 0 {
+			t.Span(Span{Trace: r.trace, Root: true, Name: rootSpan, Switch: r.walk.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
+		}
 		if len(r.decision) == 0 {
 			continue
 		}
@@ -373,6 +376,10 @@ func (c *crossing) send(ctx context.Context, p *parcel, list []int, t *target) {
 	request := p.request(list)
 	var answer []byte
 	var err error
+	if tracer := c.node.worker.tracer; tracer != nil {
+		began := time.Now()
+		defer func() { tellCrossing(tracer, p, list, began) }()
+	}
 	if t.peer == nil {
 		answer, err = c.packets(ctx, request)
 	} else {

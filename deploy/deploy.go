@@ -44,6 +44,8 @@ type Config struct {
 	// StatePrefix is put before the names of buckets: that of a partition, whose
 	// services keep a state of their own.
 	StatePrefix string
+	// Tracer takes spans of single packet-ins; nil for none.
+	Tracer Tracer
 	// Registry is where the services' figures are exported; nil for nowhere.
 	Registry prometheus.Registerer
 	// Log is where services and the worker log; nil for nowhere.

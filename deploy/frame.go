@@ -28,6 +28,7 @@ const (
 	packetDst                  // where the destination is, and its address, 18
 	packetPipeline             // physical port, metadata and tunnel, 4, 8 and 8
 	packetDecision             // the decision so far, behind its length, 4
+	packetTrace                // the number of its trace, 8
 )
 
 var errFrame = errors.New("malformed packets from another process")
@@ -68,6 +69,10 @@ func appendPacket(b []byte, in *flow.PacketIn, d *flow.Decision) ([]byte, error)
 		b = binary.LittleEndian.AppendUint32(b, uint32(k.InPhyPort))
 		b = binary.LittleEndian.AppendUint64(b, k.Metadata)
 		b = binary.LittleEndian.AppendUint64(b, k.TunnelID)
+	}
+	if in.Trace != 0 {
+		has |= packetTrace
+		b = binary.LittleEndian.AppendUint64(b, in.Trace)
 	}
 	b = append(b, in.Data...)
 	if !d.Empty() {
@@ -124,6 +129,10 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	if has&packetPipeline != 0 {
 		k.InPhyPort, k.Metadata, k.TunnelID = flow.Port(r.uint32()), r.uint64(), r.uint64()
 	}
+	in.Trace = 0
+	if has&packetTrace != 0 {
+		in.Trace = r.uint64()
+	}
 	in.Data = r.take(uint64(n))
 	if in.Parsed = !packet.ParseEthernet(in.Data, k); in.Parsed {
 		packet.Parse(in.Data, k) // too short for any; leaves nothing of the last
@@ -157,6 +166,7 @@ type record struct {
 	verdict    flow.Verdict
 	done       bool
 	since      int64  // when it came into this process, ns
+	trace      uint64 // 0: not traced
 	decision   []byte // encoded; empty for none
 }
 
@@ -213,7 +223,7 @@ func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decisio
 	}
 	r := &p.records[n]
 	r.walk, r.run, r.start, r.end, r.hash, r.since = w, p.run, start, len(b), flowHash(&in.Key), now
-	r.done, r.decision = false, nil
+	r.done, r.decision, r.trace = false, nil, in.Trace
 	return nil
 }
 

@@ -44,6 +44,8 @@ type NodeConfig struct {
 	// Allow reports whether a caller with these identities may call a method of
 	// a service; nil allows all.
 	Allow func(identities []string, method string) bool
+	// Tracer takes spans of single packet-ins; nil for none.
+	Tracer Tracer
 	// Registry is where figures are exported; nil for nowhere.
 	Registry prometheus.Registerer
 	// Gatherer returns the figures of this process; nil for none.
@@ -165,7 +167,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
 		}
 	}
-	n.worker = newWorker(Config{Store: c.Store, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
+	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
 	n.worker.node = n
 	n.figuresOf = newConfigFigures(n)
 	n.crossing = newCrossing(n)

@@ -29,11 +29,12 @@ import (
 
 // cluster is several processes of a plan in one, connected by sockets.
 type cluster struct {
-	t     testing.TB
-	store *wefttest.Store
-	bases []weft.Spec // what the services declare
-	setup map[string]func(*actor)
-	log   *bytes.Buffer
+	t      testing.TB
+	store  *wefttest.Store
+	bases  []weft.Spec // what the services declare
+	setup  map[string]func(*actor)
+	log    *bytes.Buffer
+	tracer deploy.Tracer // of the nodes that are started
 	// withdrawAfter is, if set, that of the nodes that are started.
 	withdrawAfter time.Duration
 	logMu         sync.Mutex
@@ -158,7 +159,7 @@ func (c *cluster) start(name string, change ...func(*deploy.NodeConfig)) *proces
 	c.t.Helper()
 	p := &process{name: name, gate: newGate(), registry: prometheus.NewRegistry(), done: make(chan struct{})}
 	config := deploy.NodeConfig{
-		Process: name, Specs: c.specs(name), Store: gatedStore{c.store, p.gate}, Registry: p.registry, Gatherer: p.registry,
+		Process: name, Specs: c.specs(name), Store: gatedStore{c.store, p.gate}, Registry: p.registry, Gatherer: p.registry, Tracer: c.tracer,
 		Log:        slog.New(slog.NewTextHandler(c, nil)).With("process", name),
 		Transports: map[string]transport.Transport{},
 		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {

@@ -116,6 +116,12 @@ func (w *walk) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	for _, t := range w.taps {
 		t.put(w.session, in)
 	}
+	in.Trace = 0
+	if t := w.owner.worker.tracer; t != nil {
+		if in.Trace = t.Sample(); in.Trace != 0 {
+			return w.traced(t, in, d)
+		}
+	}
 	v := w.run(in, d)
 	if v == flow.Next && w.lane != nil {
 		return w.send(in, d)

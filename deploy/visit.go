@@ -133,6 +133,10 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 				if err := r.packet(&w.packet, &w.decision); err != nil {
 					return err
 				}
+				stages := stages
+				if t := c.node.worker.tracer; t != nil && w.packet.Trace != 0 {
+					stages = tracedStages(t, stages, owners)
+				}
 				verdict := runStages(stages, owners, &w.packet, &w.decision)
 				if verdict == flow.Next && onward {
 					if err := w.rest.add(nil, c.onward(process, session), &w.packet, &w.decision, now); err != nil {

@@ -22,6 +22,7 @@ type Worker struct {
 	log      *slog.Logger
 	node     *Node // nil: there are no other processes
 	wire     *wire // nil: by pointer
+	tracer   Tracer
 	first    *group
 
 	ran     atomic.Bool
@@ -88,7 +89,7 @@ func newWorker(c Config) *Worker {
 		c.StopTimeout = 5 * time.Second
 	}
 	w := &Worker{
-		config: c, log: c.Log, registry: newRegistry(),
+		config: c, log: c.Log, registry: newRegistry(), tracer: c.Tracer,
 		failed: make(chan *service, 64), started: make(chan struct{}), first: &group{started: make(chan struct{})},
 	}
 	w.tables.Store(&tables{methods: map[string]*method{}, subjects: map[string]*subject{}})

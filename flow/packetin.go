@@ -46,6 +46,8 @@ type PacketIn struct {
 	Src    Location // by hosts: where the sender is attached; zero is not known
 	Dst    Location // by hosts: where the destination is attached; zero is not known
 	DstMAC MAC      // by hosts: the address of the host at Dst
+
+	Trace uint64 // number of the trace that its stages are told of in; 0: it is not traced
 }
 
 // Verdict is what a stage says of a packet-in.

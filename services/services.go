@@ -15,8 +15,10 @@ import (
 	"weft/services/hosts"
 	"weft/services/paths"
 	"weft/services/qos"
+	"weft/services/ryu"
 	"weft/services/southbound"
 	"weft/services/stats"
+	"weft/services/tenants"
 )
 
 // All returns every service, in the order in which they start. p is what the
@@ -34,6 +36,8 @@ func All(p gateway.Process) []weft.Spec {
 		stats.Spec(),
 		heartbeat.Spec(),
 		qos.Spec(),
+		tenants.Spec(),
+		ryu.Spec(),
 		gateway.Spec(p),
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"weft/api"
 	"weft/deploy"
 	"weft/lab"
+	"weft/services/balancer"
 	"weft/services/discovery"
 	"weft/services/firewall"
 	"weft/services/flowrules"
@@ -29,6 +30,7 @@ import (
 	"weft/services/qos"
 	"weft/services/southbound"
 	"weft/services/stats"
+	"weft/services/tenants"
 	"weft/wefttest"
 )
 
@@ -74,7 +76,7 @@ func start(t *testing.T, o options) *controller {
 	}
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
-	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), forwarding.Spec(), stats.Spec(), qos.Spec(), probe(got)}
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), forwarding.Spec(), stats.Spec(), qos.Spec(), tenants.Spec(), probe(got)}
 	level := slog.LevelWarn
 	if os.Getenv("WEFT_TEST_LOG") != "" {
 		level = slog.LevelDebug
@@ -111,7 +113,9 @@ func probe(got chan<- *weft.Env) weft.Spec {
 		Name: "probe", Doc: "lets a test call the services",
 		Calls: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ListLinks, api.ListPortRoles, api.ListHosts,
 			api.FindHost, api.FindPath, api.GetTree, api.ListRoutes, api.GetFlooding, api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
+			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections,
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
+			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
 			api.ListPortStats, api.ListFlowStats),
 		Run: func(ctx context.Context, env *weft.Env) error {

@@ -205,8 +205,9 @@ func (c *benchChild) cpu() time.Duration {
 	return time.Duration(user+system) * time.Second / ticks
 }
 
-// memory returns the resident memory of the child in octets, 0 if unknown.
-func (c *benchChild) memory() int64 {
+// memory returns the memory of the child in octets, 0 if unknown: VmRSS is what
+// is resident now, VmHWM what was at most.
+func (c *benchChild) memory(which string) int64 {
 	if c == nil {
 		return 0
 	}
@@ -215,7 +216,7 @@ func (c *benchChild) memory() int64 {
 		return 0
 	}
 	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, which+":"); ok {
 			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			return kb << 10
 		}

@@ -59,7 +59,7 @@ func newBenchReport(c benchConfig, cpus benchCPUs, subject, floor *benchSubject)
 		Mode: c.mode, Controller: subject.name, OpenFlow: "1.0", Switches: c.switches, HostsPerSwitch: c.hosts,
 		Window: c.window, Rate: c.rate, Unbuffered: c.unbuffered, DurationS: c.duration.Seconds(), Rounds: c.rounds,
 		ControllerOn: cpus.subject, GeneratorOn: cpus.load,
-		benchFigures: subject.figures(), Detail: subject.rounds, MemoryBytes: subject.child.memory(),
+		benchFigures: subject.figures(), Detail: subject.rounds, MemoryBytes: subject.child.memory("VmRSS"),
 	}
 	if subject.child == nil {
 		r.ControllerOn = -1

@@ -76,3 +76,50 @@ func TestCerts(t *testing.T) {
 	}
 	fails(1, "certs show DIR/ca.key", "the certificate is in the .crt file")
 }
+
+// The PKI of switches and of the northbound, as a person makes it.
+func TestCertsOfTheNetwork(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	run := func(line string) string {
+		t.Helper()
+		return must(t, strings.ReplaceAll(line, "DIR", dir))
+	}
+	fails := func(status int, line, want string) {
+		t.Helper()
+		if got, _, errs := weftCommand(strings.Fields(strings.ReplaceAll(line, "DIR", dir))...); got != status || !strings.Contains(errs, want) {
+			t.Errorf("weft %s: status %d, %s; want %d, %s", line, got, errs, status, want)
+		}
+	}
+	fails(1, "certs switch 1 --dir DIR", "make an authority")
+	if out := run("certs controller --dir DIR --host 192.0.2.1"); !strings.Contains(out, "weft://controller/controller") || !strings.Contains(out, "authority: "+filepath.Join(dir, "ca.crt")) {
+		t.Errorf("%s", out)
+	}
+	fails(1, "certs controller --dir DIR", "only --force replaces it")
+	out := run("certs switch 1 00000000000000ab --dir DIR --controller ssl:192.0.2.1:6653 --bridge br0")
+	for _, want := range []string{
+		"weft://switch/0000000000000001", "switch-00000000000000ab.crt",
+		"ovs-vsctl set-ssl /etc/openvswitch/switch-0000000000000001.key /etc/openvswitch/switch-0000000000000001.crt /etc/openvswitch/ca.crt\n",
+		"ovs-vsctl set bridge br0 other-config:datapath-id=00000000000000ab -- set-controller br0 ssl:192.0.2.1:6653\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %q in:\n%s", want, out)
+		}
+	}
+	fails(1, "certs switch 1 --dir DIR", "only --force replaces it")
+	fails(2, "certs switch xyz --dir DIR", "xyz")
+	fails(2, "certs switch 1 --dir DIR --days 0", "allowed: 1 and more")
+	if out := run("certs switch 1 2 --together edge7 --dir DIR"); !strings.Contains(out, "weft://switch/0000000000000001 weft://switch/0000000000000002") {
+		t.Errorf("%s", out)
+	}
+	if out := run("certs renew --dir DIR"); strings.Contains(out, "renewed") || strings.Count(out, "kept") != 4 {
+		t.Errorf("%s", out)
+	}
+	if out := run("certs renew edge7 --dir DIR --days 400"); !strings.Contains(out, "renewed") {
+		t.Errorf("%s", out)
+	}
+	fails(1, "certs renew ca --dir DIR", "the authority is not renewed")
+	list, err := certs.Read(certs.File(dir, "controller"))
+	if err != nil || !slices.Contains(list[0].Hosts, "192.0.2.1") || !slices.Contains(list[0].Hosts, "localhost") {
+		t.Errorf("%+v %v", list, err)
+	}
+}

@@ -34,6 +34,8 @@ func eventMessage(subject string) proto.Message {
 		return &api.RouteChanged{}
 	case api.FlowsObservedEvent.Name:
 		return &api.FlowsObserved{}
+	case api.SegmentChangedEvent.Name:
+		return &api.SegmentChanged{}
 	case api.FlowFailedEvent.Name:
 		return &api.FlowFailed{}
 	}
@@ -100,6 +102,12 @@ func sentence(subject string, body []byte) string {
 		return text + "; " + hops(e.Route.GetHops())
 	case *api.FlowsObserved:
 		return fmt.Sprintf("switch %s has %d entries of %s", e.Dpid, len(e.Flows), e.Owner)
+	case *api.SegmentChanged:
+		g := e.Segment
+		if e.Removed {
+			return fmt.Sprintf("virtual network %s/%s (VLAN %d) is gone", g.GetTenant(), g.GetNetwork(), g.GetVlan())
+		}
+		return fmt.Sprintf("virtual network %s/%s (VLAN %d) is reached by %d ports", g.GetTenant(), g.GetNetwork(), g.GetVlan(), len(g.GetPorts()))
 	case *api.FlowFailed:
 		f := e.Flow.GetFlow()
 		return fmt.Sprintf("switch %s has not taken an entry of %s: priority %d, %s%s", f.GetDpid(), f.GetOwner(), f.GetPriority(),

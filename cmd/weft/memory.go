@@ -3,24 +3,56 @@ package main
 import (
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 )
 
-// Garbage is collected when the heap has grown by this much, in percent: the
-// controller's heap is small and its packets come fast.
-const gcPercent = 400
+// Garbage is collected when the heap has grown by gcPercent of what is in use:
+// the controller's heap is small and its packets come fast. Of a heap that is
+// large, a network of thousands of switches, this would be gigabytes; so it is at
+// most gcSpare, but never less than gcLeast percent, for else there would be
+// nothing but collecting.
+const (
+	gcPercent = 400
+	gcSpare   = 256 << 20
+	gcLeast   = 50
+)
+
+// gcPercentFor returns by how much a heap may grow, in percent of what is in use.
+func gcPercentFor(inUse uint64) int {
+	if inUse == 0 {
+		return gcPercent
+	}
+	return int(min(max(gcSpare*100/inUse, gcLeast), gcPercent))
+}
 
 // tuneMemory trades memory for speed, within 60 percent of what there is. The
 // environment's GOGC and GOMEMLIMIT have precedence.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		afterEachCollection(func() {
+			sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+			metrics.Read(sample)
+			if sample[0].Value.Kind() == metrics.KindUint64 {
+				debug.SetGCPercent(gcPercentFor(sample[0].Value.Uint64()))
+			}
+		})
 	}
 	if total := memory(); os.Getenv("GOMEMLIMIT") == "" && total > 0 {
 		debug.SetMemoryLimit(total / 10 * 6)
 	}
+}
+
+// afterEachCollection has f called after each collection of garbage.
+func afterEachCollection(f func()) {
+	runtime.AddCleanup(new(*byte), func(struct{}) {
+		f()
+		afterEachCollection(f)
+	}, struct{}{})
 }
 
 // memory returns the memory that this process may use, in octets: that of the

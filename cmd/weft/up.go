@@ -22,6 +22,7 @@ import (
 	"weft/deploy"
 	"weft/services"
 	"weft/services/gateway"
+	"weft/services/ryu"
 	"weft/services/southbound"
 )
 
@@ -31,12 +32,14 @@ type upOptions struct {
 	services []string
 	listen   []string
 	http     string
+	ryu      string
 	dataDir  string
 	set      []string
 	logLevel string
 	quiet    bool
 	profile  string
 	certs    string
+	trace    traceOptions
 }
 
 func upCommand() *cobra.Command {
@@ -96,12 +99,14 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 	f.StringSliceVar(&o.services, "services", nil, "run only these services")
 	f.StringArrayVar(&o.listen, "listen", nil, "where switches connect: HOST:PORT, tcp:HOST:PORT, tls:HOST:PORT or unix:PATH; may be repeated (default tcp:127.0.0.1:6653)")
 	f.StringVar(&o.http, "http", "", "HOST:PORT of the northbound; adds the gateway to --services (default 127.0.0.1:8181)")
+	f.StringVar(&o.ryu, "ryu", "", "HOST:PORT of the REST interface of Ryu, such as 127.0.0.1:8080; adds ryu to --services (default off)")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory of the durable state (default /var/lib/weft as root, else ~/.local/state/weft)")
 	f.StringArrayVar(&o.set, "set", nil, "set one key, as service.key=value; may be repeated")
 	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	f.BoolVar(&o.quiet, "quiet", false, "print and log warnings and errors only")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE, for go tool pprof, when the controller stops")
 	f.StringVar(&o.certs, "certs", "", "directory with certificates of the plan's processes, made by weft certs")
+	o.trace.flags(f)
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.MarkFlagDirname("certs")
 	cmd.MarkFlagDirname("data-dir")
@@ -121,7 +126,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 	listen, err := listenAddresses(o.listen)
-	if err != nil {
+	if err = errors.Join(err, o.trace.check()); err != nil {
 		return wrongly(cmd, "%v", err)
 	}
 	tuneMemory()
@@ -156,7 +161,12 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 		return err
 	}
 	defer store.Close()
-	if node, err = a.join(ctx, store, metrics, log); err != nil {
+	tracer, end, err := o.trace.open(ctx, "all")
+	if err != nil {
+		return err
+	}
+	defer end()
+	if node, err = a.join(ctx, store, metrics, tracer, log); err != nil {
 		return err
 	}
 	if !o.quiet {
@@ -233,6 +243,7 @@ func readyLine(w *deploy.Worker, dir string) string {
 	parts := []string{"weft " + build().Version + " is up"}
 	parts = append(parts, listening(w.Effective("southbound"))...)
 	parts = append(parts, listening(w.Effective("gateway"))...)
+	parts = append(parts, listening(w.Effective("ryu"))...)
 	return strings.Join(append(parts, "state in "+dir), "; ")
 }
 
@@ -247,6 +258,10 @@ func listening(config any) []string {
 			return []string{"northbound on https://" + c.Listen}
 		}
 		return []string{"northbound on http://" + c.Listen}
+	case *ryu.Config:
+		if c.Listen != "" {
+			return []string{"Ryu's REST on http://" + c.Listen}
+		}
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 type alone struct {
 	all       []weft.Spec // of this build
 	specs     []weft.Spec // that run
-	plan      *plan.Plan // without its configuration
+	plan      *plan.Plan  // without its configuration
 	given     deploy.Given
 	overrides []deploy.Override
 }
@@ -51,6 +51,9 @@ func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 		if o.http != "" {
 			chosen = append(chosen, "gateway")
 		}
+		if o.ryu != "" && !slices.Contains(chosen, "ryu") {
+			chosen = append(chosen, "ryu")
+		}
 		known := names(all)
 		for _, name := range chosen {
 			if !slices.Contains(known, name) {
@@ -62,6 +65,9 @@ func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 	set := slices.Clone(o.set)
 	if o.http != "" {
 		set = slices.Insert(set, 0, "gateway.listen="+o.http)
+	}
+	if o.ryu != "" {
+		set = slices.Insert(set, 0, "ryu.listen="+o.ryu)
 	}
 	if len(listen) > 0 {
 		list, err := json.Marshal(listen)
@@ -100,7 +106,7 @@ func names(specs []weft.Spec) (list []string) {
 
 // join brings the plan into force with the configuration that counts, and makes
 // the node that carries it out.
-func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, log *slog.Logger) (*deploy.Node, error) {
+func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, tracer deploy.Tracer, log *slog.Logger) (*deploy.Node, error) {
 	configs, err := deploy.OpenConfigs(ctx, store)
 	if err != nil {
 		return nil, err
@@ -128,7 +134,7 @@ func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheu
 	log.Info("configuration in force: " + chosen.Why)
 	return deploy.Join(ctx, deploy.NodeConfig{
 		Process: p.Workers[0].Name, Version: build().Version, Specs: a.all, Store: store, Settings: a.overrides,
-		Registry: metrics, Gatherer: metrics, Log: log, Alone: true,
+		Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log, Alone: true,
 		Listen: func(transport.Handler) (map[string]string, io.Closer, error) { return nil, closers{}, nil },
 	})
 }

@@ -38,6 +38,9 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) 
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
 	}
+	if err := o.trace.check(); err != nil {
+		return wrongly(cmd, "%v", err)
+	}
 	if o.quiet {
 		level = max(level, slog.LevelWarn)
 	}
@@ -61,7 +64,7 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) 
 	if err != nil {
 		return err
 	}
-	k := &keeper{log: log, dir: dir, certs: o.certs, set: set, logLevel: level, profile: o.profile}
+	k := &keeper{log: log, dir: dir, certs: o.certs, set: set, logLevel: level, profile: o.profile, trace: o.trace}
 	if err := k.open(ctx, p); err != nil {
 		return err
 	}
@@ -83,8 +86,8 @@ func (o *upOptions) settings(p *plan.Plan) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p.Partitions) > 1 && (len(listen) > 0 || o.http != "") {
-		return nil, errors.New("--listen and --http are for plans with one southbound and one gateway; write the addresses into the plan")
+	if len(p.Partitions) > 1 && (len(listen) > 0 || o.http != "" || o.ryu != "") {
+		return nil, errors.New("--listen, --http and --ryu are for plans with one southbound and one gateway; write the addresses into the plan")
 	}
 	set := slices.Clone(o.set)
 	if len(listen) > 0 {
@@ -96,6 +99,9 @@ func (o *upOptions) settings(p *plan.Plan) ([]string, error) {
 	}
 	if o.http != "" {
 		set = append(set, "gateway.listen="+o.http)
+	}
+	if o.ryu != "" {
+		set = append(set, "ryu.listen="+o.ryu)
 	}
 	return set, nil
 }
@@ -117,6 +123,7 @@ type keeper struct {
 	set      []string
 	logLevel slog.Level
 	profile  string
+	trace    traceOptions
 
 	store     *bus.Store
 	external  *plan.Bus // nil: the bus is ours
@@ -332,6 +339,7 @@ func (k *keeper) processes(c *deploy.Current) []supervisor.Process {
 		for _, s := range k.set {
 			args = append(args, "--set", s)
 		}
+		args = append(args, k.trace.args()...)
 		if k.profile != "" {
 			args = append(args, "--cpu-profile", k.profile+"."+name)
 		}

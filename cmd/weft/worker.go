@@ -45,6 +45,7 @@ type workerOptions struct {
 	set      []string
 	logLevel string
 	profile  string
+	trace    traceOptions
 	dataDir  string
 	patience time.Duration
 }
@@ -84,6 +85,7 @@ plan is applied, services come and go while it runs. Without certificates
 	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE when the process stops")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory in which the gateway, if it comes to run here, keeps its audit log (default /var/lib/weft as root, else ~/.local/state/weft)")
+	o.trace.flags(f)
 	f.DurationVar(&o.patience, "wait", 30*time.Second, "how long to wait for the bus and for a plan")
 	cmd.MarkFlagRequired("process")
 	cmd.MarkFlagRequired("bus")
@@ -100,6 +102,9 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	}
 	if o.process == "" || o.bus == "" {
 		return wrongly(cmd, "--process and --bus want values: the name of an instance in the plan, and a URL such as nats://127.0.0.1:4222")
+	}
+	if err := o.trace.check(); err != nil {
+		return wrongly(cmd, "%v", err)
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("process", o.process)
 	tuneMemory()
@@ -133,7 +138,12 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	if err != nil {
 		return err
 	}
-	node, err := o.join(ctx, log, store, identity, listen)
+	tracer, end, err := o.trace.open(ctx, o.process)
+	if err != nil {
+		return err
+	}
+	defer end()
+	node, err := o.join(ctx, log, store, identity, tracer, listen)
 	if err != nil {
 		return err
 	}
@@ -184,7 +194,7 @@ func (o *workerOptions) listenAddress(ctx context.Context, store *bus.Store) (st
 }
 
 // join makes the node of a process.
-func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, listen string) (*deploy.Node, error) {
+func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, tracer deploy.Tracer, listen string) (*deploy.Node, error) {
 	data, err := dataPath(o.dataDir)
 	if err != nil {
 		return nil, err
@@ -207,7 +217,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 	natsLink := store.Transport()
 	natsName := fmt.Sprintf("%s-%d-%d", o.process, os.Getpid(), time.Now().UnixNano())
 	c := deploy.NodeConfig{
-		Process: o.process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Log: log,
+		Process: o.process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log,
 		Transports: map[string]transport.Transport{
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,
 		},

@@ -58,7 +58,7 @@ func TestBreaches(t *testing.T) {
 		{"suite outside tests", "deploy/x.go", "package deploy\n\nimport \"weft/wefttest\"\n", "imports wefttest, which is made for tests"},
 		{"deploy imports services", "deploy/x.go", "package deploy\n\nimport \"weft/services\"\n", "imports services, but deploy may import only"},
 		{"lab imports deploy", "lab/x.go", "// Package lab is.\npackage lab\n\nimport \"weft/deploy\"\n", "imports deploy, but lab may import only flow, packet"},
-		{"subcommand imports deploy", "cmd/weft/get.go", "package main\n\nimport \"weft/deploy\"\n", "cmd/weft/get.go:3: imports deploy; a subcommand talks to a running controller by the northbound API only; those that start one are up.go and up_plan.go and worker.go and plan_put.go and check.go"},
+		{"subcommand imports deploy", "cmd/weft/get.go", "package main\n\nimport \"weft/deploy\"\n", "cmd/weft/get.go:3: imports deploy; a subcommand talks to a running controller by the northbound API only; those that start one are up.go"},
 		{"new folder", "gadget/x.go", "// Package gadget is.\npackage gadget\n", "gadget/x.go: folder gadget has no row in the import table"},
 		{"init", "flow/x.go", "package flow\n\nfunc init() {}\n", "flow/x.go:3: has an init function"},
 		{"method init", "flow/x.go", "package flow\n\ntype t int\n\nfunc (t) init() {}\n", ""},

@@ -65,7 +65,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	from.newest = sent
 	from.soon, from.unanswered = 0, 0
 	t.delays.add(now - sent)
-	t.strain.add(now, now-sent)
+	t.strain.add(now, now-sent, t.cfg)
 	if l == nil {
 		t.attach(now, from, to, now-sent)
 		return accepted

@@ -26,7 +26,7 @@ func (t *topology) judgeAt(l *link, at int64) {
 // expire takes down the links whose probes are missing. To be missing, probes
 // must have been sent.
 func (t *topology) expire(now int64) {
-	if t.strain.severe(now, t.cfg) {
+	if t.strain.severe(now) {
 		t.late(now)
 	}
 	for _, dp := range t.order {
@@ -74,31 +74,33 @@ func (t *topology) judgeLink(now int64, l *link) {
 // strain is how far behind we are ourselves: the smoothed time that probes have
 // taken. While it is long, probes that are missing say nothing about links.
 type strain struct {
-	age  int64 // nanoseconds, over the last 64 or so
-	last int64 // when the last one arrived
+	age int64 // nanoseconds, over the last 64 or so
+	bad int64 // when it was last too long
 }
 
 // add takes the time that a probe has taken.
-func (s *strain) add(now, age int64) {
-	if age > 10*int64(1e9) { // no queue of ours is that long
+func (s *strain) add(now, age int64, cfg *Config) {
+	if age > 10e9 { // no queue of ours is that long
 		return
 	}
-	s.age += (age - s.age) / 64
-	s.last = now
+	if s.age += (age - s.age) / 64; s.age > max(cfg.linkTimeout()/4, 200e6) {
+		s.bad = now
+	}
 }
 
-// severe reports whether links are not to be judged by their silence. If
-// nothing arrives at all any more, they are.
-func (s *strain) severe(now int64, cfg *Config) bool {
-	return now-s.last < int64(1e9) && s.age > max(cfg.linkTimeout()/4, 200e6)
-}
+// severe reports whether links are not to be judged by their silence: until a
+// second after the last probe that was late among many. If nothing arrives at
+// all any more, they are judged again.
+func (s *strain) severe(now int64) bool { return s.bad != 0 && now-s.bad < 1e9 }
 
-// stale takes a probe that is genuine, but has taken too long to be believed.
-// It says how far behind we are, once: what is played again says nothing.
+// stale takes a probe that is genuine, but too old to show a new link. Of a link
+// that is known it shows that it was there when the probe was sent, and how far
+// behind we are; once, for what is played again says nothing.
 func (t *topology) stale(now int64, src, dst flow.Location, sent int64) {
 	p := t.at(src)
 	if p != nil && p.out != nil && p.out.dst.at == dst && sent > p.newest && sent <= now {
-		p.newest = sent
-		t.strain.add(now, now-sent)
+		p.newest, p.unanswered = sent, 0
+		p.out.heard = max(p.out.heard, sent)
+		t.strain.add(now, now-sent, t.cfg)
 	}
 }

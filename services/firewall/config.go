@@ -21,6 +21,9 @@ type Config struct {
 	MaxRules int `yaml:"max_rules"`
 	// Deadline is how long a change waits for the switches to confirm.
 	Deadline time.Duration `yaml:"deadline"`
+	// Rules are those of the configuration. They are replaced as a whole when it
+	// changes; rules made by the API stay beside them.
+	Rules []RuleConfig `yaml:"rules"`
 }
 
 // DefaultConfig returns the defaults.
@@ -44,5 +47,5 @@ func (c *Config) Validate() error {
 	if c.Deadline < 100*time.Millisecond || c.Deadline > 10*time.Minute {
 		return fmt.Errorf("deadline is %v: want 100ms to 10m", c.Deadline)
 	}
-	return nil
+	return c.validateRules()
 }

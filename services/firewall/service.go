@@ -29,6 +29,7 @@ func Spec() weft.Spec {
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
+		Live:       []string{"rules"},
 		Run:        run,
 	}
 }
@@ -45,6 +46,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	keep := weft.KeepStanding(env, flow.OwnerFirewall, b.want)
 	b.keeper = keep
 	gauges(env.Metric, b)
+	if err := b.configure(ctx, env.Config.(*Config)); err != nil {
+		return err
+	}
+	weft.OnConfig(env, func(ctx context.Context, _, c *Config) error { return b.configure(ctx, c) })
 
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return b.open(sw) })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) {
@@ -58,8 +63,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { keep.FlowsObserved(ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { b.flowRemoved(ev) })
-	weft.Handle(env, api.AddFirewallRules, b.addRules)
-	weft.Handle(env, api.DeleteFirewallRules, b.deleteRules)
+	weft.Handle(env, api.AddFirewallRules, b.addByAPI)
+	weft.Handle(env, api.DeleteFirewallRules, b.deleteByAPI)
 	weft.Handle(env, api.ListFirewallRules, b.listRules)
 	weft.Handle(env, api.SetFirewallDefault, b.setDefault)
 	weft.Handle(env, api.GetFirewallStatus, b.status)

@@ -62,6 +62,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		api.RegisterFlowrulesHandlerClient(ctx, jsonCalls, api.NewFlowrulesClient(s.calls)),
 		api.RegisterStatsHandlerClient(ctx, jsonCalls, api.NewStatsClient(s.calls)),
 		api.RegisterQosHandlerClient(ctx, jsonCalls, api.NewQosClient(s.calls)),
+		api.RegisterTenantsHandlerClient(ctx, jsonCalls, api.NewTenantsClient(s.calls)),
 		api.RegisterBalancerHandlerClient(ctx, jsonCalls, api.NewBalancerClient(s.calls)),
 		api.RegisterFirewallHandlerClient(ctx, jsonCalls, api.NewFirewallClient(s.calls)),
 		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),

@@ -63,6 +63,7 @@ func Spec(p Process) weft.Spec {
 			api.ListHeartbeats,
 			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections,
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
+			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
@@ -71,6 +72,7 @@ func Spec(p Process) weft.Spec {
 			api.PathsConvergedEvent,
 			api.RouteChangedEvent,
 			api.FloodChangedEvent, api.HeartbeatChangedEvent,
+			api.SegmentChangedEvent,
 			api.FlowsObservedEvent, api.FlowFailedEvent),
 		Buckets: []string{"tokens"},
 		Listens: true,
@@ -149,6 +151,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	follow(env, s.stream, api.PathsConvergedEvent)
 	follow(env, s.stream, api.RouteChangedEvent)
 	follow(env, s.stream, api.FlowsObservedEvent)
+	follow(env, s.stream, api.SegmentChangedEvent)
 	follow(env, s.stream, api.FlowFailedEvent)
 	follow(env, s.stream, api.FloodChangedEvent)
 	follow(env, s.stream, api.HeartbeatChangedEvent)
@@ -187,6 +190,8 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.DeleteMember), forward(env, api.DrainMember), forward(env, api.ListConnections),
 		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),
 		forward(env, api.SetQueues), forward(env, api.DeleteQueues), forward(env, api.ListQueues),
+		forward(env, api.SetTenant), forward(env, api.DeleteTenant), forward(env, api.ListTenants),
+		forward(env, api.SetNetwork), forward(env, api.DeleteNetwork), forward(env, api.ListNetworks), forward(env, api.GetTenantsStatus),
 		forward(env, api.ListPortStats), forward(env, api.ListTableStats), forward(env, api.ListFlowStats),
 	}
 }

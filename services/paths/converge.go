@@ -13,8 +13,13 @@ import (
 )
 
 // gatherFor is how long what has been gained waits for more: at start, and
-// when a switch returns, links come by the hundred. A loss never waits.
+// when a switch returns, links come by the hundred. A loss does not wait, unless
+// it follows others so fast that nothing would be done but converge.
 const gatherFor = 10 * time.Millisecond
+
+// restFor is how long what comes waits after a convergence, in times of what
+// that has taken.
+const restFor = 3
 
 // A paths service that has started hears of the network from the beginning, in
 // many events. Until they have come it knows less than there is: it tells
@@ -36,7 +41,9 @@ type convergence struct {
 
 	mu             sync.Mutex // guards writing graph, and all below
 	graph          *Graph
-	gained         []*api.Link
+	gained, lost   []*api.Link
+	since          time.Time // when the first of lost was heard of
+	resting        time.Time // until then changes are gathered
 	told           uint64    // events published
 	telling        bool      // heard is closed
 	last           time.Time // of the events
@@ -72,7 +79,7 @@ func (c *convergence) listen(ctx context.Context) {
 // tell begins to tell of topologies, and to answer. It is called with the lock.
 func (c *convergence) tell(now time.Time) {
 	c.telling = true
-	c.converge(nil, now)
+	c.converge(now)
 	close(c.heard)
 }
 
@@ -97,10 +104,10 @@ func (c *convergence) gather(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(gatherFor):
+		case <-time.After(max(gatherFor, c.rest())):
 		}
 		c.mu.Lock()
-		c.converge(nil, time.Now())
+		c.converge(time.Now())
 		c.mu.Unlock()
 	}
 }
@@ -112,6 +119,13 @@ func (c *convergence) count() uint64 {
 	return c.told
 }
 
+// rest returns for how long changes are still to be gathered.
+func (c *convergence) rest() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.resting)
+}
+
 func (c *convergence) later() {
 	select {
 	case c.wake <- struct{}{}:
@@ -121,15 +135,23 @@ func (c *convergence) later() {
 
 // converge makes the next topology and tells of it if it is another. It is
 // called with the lock, so that versions are told in order.
-func (c *convergence) converge(lost []*api.Link, began time.Time) {
+func (c *convergence) converge(began time.Time) {
 	if !c.telling {
 		return
 	}
+	if !c.since.IsZero() {
+		began = c.since
+	}
+	start := time.Now()
+	defer func() {
+		end := time.Now()
+		c.resting = end.Add(restFor * end.Sub(start))
+	}()
 	old := c.graph.Current()
 	tree := old.Tree()
 	now := c.graph.Snapshot()
-	gained := c.gained
-	c.gained = nil
+	gained, lost := c.gained, c.lost
+	c.gained, c.lost, c.since = nil, nil, time.Time{}
 	if now == old && len(lost) == 0 && len(gained) == 0 {
 		return
 	}
@@ -154,7 +176,7 @@ func (c *convergence) switchChanged(e *api.SwitchChanged) {
 		return
 	}
 	c.graph.RemoveSwitch(sw)
-	c.converge(nil, time.Now())
+	c.losing(time.Now())
 }
 
 func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
@@ -179,7 +201,25 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 		return
 	}
 	back := &api.Link{Src: e.Link.Dst, Dst: e.Link.Src, State: e.Link.State, Weight: e.Link.Weight, Since: e.Link.Since}
-	c.converge([]*api.Link{e.Link, back}, now)
+	if c.telling {
+		c.lost = append(c.lost, e.Link, back)
+	}
+	c.losing(now)
+}
+
+// losing converges after a loss: at once, unless that has just been done.
+func (c *convergence) losing(now time.Time) {
+	if !c.telling {
+		return
+	}
+	if c.since.IsZero() {
+		c.since = now
+	}
+	if now.Before(c.resting) {
+		c.later()
+		return
+	}
+	c.converge(now)
 }
 
 func (c *convergence) findPath(ctx context.Context, req *api.FindPathRequest) (*api.FindPathResponse, error) {

@@ -2,8 +2,11 @@ package ryu
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"math/big"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +31,8 @@ var shownKeys = map[flow.Field]string{
 // match more than was meant.
 func readMatch(d dict) (flow.Match, error) {
 	var m flow.Match
-	for key, v := range d {
+	for _, key := range slices.Sorted(maps.Keys(d)) { // so that of several mistakes the same one is told of
+		v := d[key]
 		f, err := matchField(d, key)
 		if err != nil {
 			return m, err
@@ -141,17 +145,19 @@ func readVLAN(v any) (value, mask [16]byte, masked bool, err error) {
 		return b, err
 	}
 	text, isText := v.(string)
-	switch first, second, ok := strings.Cut(text, "/"); {
-	case ok:
+	if first, second, ok := strings.Cut(text, "/"); ok {
 		if value, err = put(first, 0); err == nil {
 			mask, err = put(second, 0)
 		}
 		return value, mask, true, err
-	case isText && strings.Trim(text, "0123456789") != "":
-		value, err = put(text, 0)
-	case isText:
-		value, err = put(strings.TrimLeft(text[:max(len(text)-1, 0)], "0")+text[max(len(text)-1, 0):], uint64(flow.VLANPresent))
-	default:
+	}
+	if isText {
+		if n, e := strconv.ParseUint(text, 10, 16); e == nil { // with zeros in front, too
+			value, err = put(new(big.Int).SetUint64(n), uint64(flow.VLANPresent))
+		} else {
+			value, err = put(text, 0)
+		}
+	} else {
 		value, err = put(v, uint64(flow.VLANPresent))
 	}
 	return value, mask, false, err

@@ -161,3 +161,15 @@ func (r *reserved) in(d dict, name string, otherwise uint32) (uint32, error) {
 	}
 	return r.fromUser(name, v, math.MaxUint32)
 }
+
+// numberText returns a number, or the text of one, as text; nothing if it is
+// neither.
+func numberText(v any) string {
+	switch v := v.(type) {
+	case *big.Int:
+		return v.String()
+	case string:
+		return strings.TrimSpace(v)
+	}
+	return ""
+}

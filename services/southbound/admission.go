@@ -124,10 +124,11 @@ func (g *gauge) take(now, gap, depth int64) bool {
 // depth is how much of its allowance a port may use at once.
 const depth = int64(500 * time.Millisecond)
 
-// Bounds of the table of ports. Ports beyond the last share one slot.
+// Bounds of the table of ports, of which half are free at least. Ports beyond the
+// last share one slot.
 const (
 	slotsFirst = 16
-	slotsLast  = 1 << 17
+	portsLast  = 1 << 16
 )
 
 func newAdmission(rule floodRule) admission {
@@ -223,7 +224,7 @@ func (a *admission) slot(port flow.Port) *portSlot {
 	if p.taken {
 		return p
 	}
-	if a.used >= slotsLast/2 && port != flow.PortAny {
+	if a.used >= portsLast && port != flow.PortAny {
 		return a.slot(flow.PortAny) // no switch has so many
 	}
 	if 2*(a.used+1) > len(a.table) {

@@ -67,9 +67,10 @@ func (t *trial) run(d time.Duration, behind bool, loads ...load) {
 				if l.macs > 0 {
 					n %= l.macs
 				}
+				from := flow.MACFrom(0x02<<40 | uint64(l.port)<<32 | uint64(n))
+				copy(frame[6:], from[:])
 				in = flow.PacketIn{Time: t.now, Data: frame, Key: flow.Key{InPort: l.port}}
 				packet.ParseEthernet(frame, &in.Key)
-				in.Key.EthSrc = flow.MACFrom(0x02<<40 | uint64(l.port)<<32 | uint64(n))
 				t.offered[l.port]++
 				if t.a.admit(&in) == admitted {
 					t.admitted[l.port]++
@@ -145,7 +146,7 @@ func TestSharedLoadIsNoFlood(t *testing.T) {
 func TestFlood(t *testing.T) {
 	tr := newTrial(nil)
 	flood := load{1, 100_000, classUnicast, 0}
-	others := []load{{2, 300, classUnicast, 50}, {3, 900, classNeighbours, 50}, {4, 2000, classUnicast, 50}, {5, 40, classProbes, 1}}
+	others := []load{{2, 300, classUnicast, 50}, {3, 900, classNeighbours, 50}, {4, 240, classUnicast, 50}, {5, 40, classProbes, 1}}
 	tr.run(500*time.Millisecond, false, append(others, flood)...)
 	if len(tr.changes) != 1 || tr.changes[0].limit.port != 1 || tr.changes[0].ended {
 		t.Fatalf("changes %+v, want port 1 limited", tr.changes)
@@ -203,9 +204,9 @@ func TestOneAddress(t *testing.T) {
 	pass := map[bool]int{}
 	var in flow.PacketIn
 	send := func(mac flow.MAC) {
+		copy(frame[6:], mac[:])
 		in = flow.PacketIn{Time: tr.now, Data: frame, Key: flow.Key{InPort: 1}}
 		packet.ParseEthernet(frame, &in.Key)
-		in.Key.EthSrc = mac
 		if tr.a.admit(&in) == admitted {
 			pass[mac == flow.MAC{2, 9}]++
 		}
@@ -258,8 +259,8 @@ func TestProbesBounded(t *testing.T) {
 }
 
 // TestFairness holds the rule on random loads: whoever sends less than the floor
-// of a class is never shed; nobody who is limited gets more than the limit; and
-// of two ports the one that sends more does not get less.
+// of a class is never shed; nobody who is limited gets more than the limit, nor
+// less; and nobody who is not limited sends more than what is a flood.
 func TestFairness(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -288,12 +289,14 @@ func TestFairness(t *testing.T) {
 			switch lim, limited := limit[l.port]; {
 			case l.rate < 1000 && got < float64(tr.offered[l.port]):
 				t.Errorf("seed %d: port %d sends %v per second and %v of %d were admitted", seed, l.port, l.rate, got, tr.offered[l.port])
-			case limited && got > 2.6*lim:
+			case limited && (got > 2.5*lim+1 || got < min(l.rate, lim)*1.9 && l.macs != 1):
 				t.Errorf("seed %d: port %d is limited to %v per second and got %v in 2 s", seed, l.port, lim, got)
+			case !limited && got < float64(tr.offered[l.port]):
+				t.Errorf("seed %d: port %d is not limited and got %v of %d", seed, l.port, got, tr.offered[l.port])
 			}
-			for _, o := range loads {
-				if o.rate > l.rate && float64(tr.admitted[o.port]) < got*0.9-1 {
-					t.Errorf("seed %d: port %d sends %v and got %v, port %d sends %v and got %d", seed, l.port, l.rate, got, o.port, o.rate, tr.admitted[o.port])
+			for p, lim := range limit {
+				if _, limited := limit[l.port]; !limited && l.rate > max(5000, lim*1.1) {
+					t.Errorf("seed %d: port %d sends %v and is not limited, port %d is limited to %v", seed, l.port, l.rate, p, lim)
 				}
 			}
 		}
@@ -316,7 +319,7 @@ func TestPortTable(t *testing.T) {
 	for p := range flow.Port(200_000) {
 		a.slot(p)
 	}
-	if len(a.table) > slotsLast {
+	if len(a.table) > 4*portsLast {
 		t.Errorf("%d slots", len(a.table))
 	}
 }
@@ -339,7 +342,8 @@ func TestAdmissionAllocatesNothing(t *testing.T) {
 		n++
 		in.Time, in.Parsed = tr.now, false
 		in.Key.InPort = flow.Port(1 + n%2)
-		in.Key.EthSrc = flow.MACFrom(uint64(n))
+		in.Data[11], in.Data[10] = byte(n), byte(n>>8)
+		packet.ParseEthernet(in.Data, &in.Key)
 		tr.a.admit(&in)
 	}); got > 0 {
 		t.Errorf("%v allocations per packet-in", got)
@@ -366,7 +370,7 @@ func BenchmarkAdmit(b *testing.B) {
 				if !flood {
 					in.Key.InPort = flow.Port(1 + n%16)
 				}
-				in.Key.EthSrc = flow.MACFrom(n)
+				in.Data[11], in.Data[10] = byte(n), byte(n>>8)
 				tr.a.admit(&in)
 			}
 		})

@@ -13,9 +13,8 @@ import (
 	"weft/openflow"
 )
 
-// learner is a session whose stage answers every packet with an entry and the
-// packet itself, and whose switch reads and throws away.
-func learner(tb testing.TB, v openflow.Version) *session {
+// socketPair returns the ends of a connection.
+func socketPair(tb testing.TB) (ours, theirs net.Conn) {
 	tb.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -28,7 +27,16 @@ func learner(tb testing.TB, v openflow.Version) *session {
 			tb.Fatal(err)
 		}
 		f.Close()
+		tb.Cleanup(func() { ends[i].Close() })
 	}
+	return ends[0], ends[1]
+}
+
+// learner is a session whose stage answers every packet with an entry and the
+// packet itself, and whose switch reads and throws away.
+func learner(tb testing.TB, v openflow.Version) *session {
+	tb.Helper()
+	ours, theirs := socketPair(tb)
 	h := newHub(*defaults(), 1, slog.New(slog.DiscardHandler))
 	h.switchChanged = func(*api.SwitchChanged) {}
 	h.open = func(dpid, func(*flow.Decision)) pipeline {
@@ -45,7 +53,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 			return flow.Done
 		})
 	}
-	s := h.admit(ends[0], nil)
+	s := h.admit(ours, nil)
 	s.version, s.dpid = v, 1
 	if err := h.join(s); err != nil {
 		tb.Fatal(err)
@@ -57,7 +65,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 	}()
 	read := make(chan struct{})
 	go func() {
-		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{ends[1]}, make([]byte, 1<<18))
+		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{theirs}, make([]byte, 1<<18))
 		close(read)
 	}()
 	s.in.acquire()
@@ -66,7 +74,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 		s.conn.Close()
 		<-drained
 		<-read
-		ends[1].Close()
+		theirs.Close()
 	})
 	return s
 }

@@ -87,7 +87,7 @@ func defaults() *Config {
 		MaxSessions:          10_000,
 		PortEventsPerSecond:  20,
 		FloodRate:            5000,
-		FloodFactor:          8,
+		FloodFactor:          4,
 		FloodFloor:           1000,
 		FloodMeters:          true,
 		ProbeRate:            1000,

@@ -1,7 +1,7 @@
 package southbound
 
 import (
-	"net"
+	"bufio"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +55,8 @@ func TestEchoSwitches(t *testing.T) {
 // for a switch that reads slowly.
 func TestEchoBeforeBulk(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		w := overTCP(t, h, "write_timeout: 20s")
+		w := newWorld(t, h, "write_timeout: 20s")
 		c := w.joined(9)
-		_ = c.conn.(*net.TCPConn).SetReadBuffer(4096)
 		bulk := &flow.Decision{}
 		data := make([]byte, 1400)
 		for range 2000 {
@@ -106,64 +105,49 @@ func TestEchoBeforeBulk(t *testing.T) {
 // TestOutboxKeepsMessagesWhole: messages that are urgent go between others, never
 // into them, and each kind stays in order.
 func TestOutboxKeepsMessagesWhole(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		w := newWorld(t, h, "queue_bytes: 8388608\nwrite_timeout: 20s")
-		c := w.joined(9)
-		const rounds, each = 400, 40
-		done := make(chan bool)
-		go func() {
-			d := &flow.Decision{}
-			data := make([]byte, 1400)
-			n := byte(0)
-			for range rounds {
-				d.Reset()
-				for range each {
-					data[0] = n
-					n++
-					d.PacketOut(9, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(1)), Data: append([]byte(nil), data...)})
-				}
-				for {
-					r, err := wefttest.Call(h, api.Send, d)
-					if err == nil && len(r.Failures) == 0 {
-						break
-					}
-					time.Sleep(time.Millisecond)
-				}
+	ours, theirs := socketPair(t)
+	o := newOutbox(ours, 1<<20)
+	drained := make(chan error, 1)
+	go func() { drained <- o.drain() }()
+	const bulk, urgent = 20_000, 2_000
+	go func() {
+		var b []byte
+		for n := uint32(0); n < bulk; {
+			b = b[:0]
+			for range min(1+n%90, bulk-n) {
+				b, _ = v13.AppendEchoReply(b, n, make([]byte, 1+n%1400))
+				n++
 			}
-			close(done)
-		}()
-		stop := make(chan bool)
-		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					_, _ = wefttest.Call(h, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"9"}, DeadlineUs: 1000})
-				}
-			}
-		}()
-		defer close(stop)
-		outs := map[byte]bool{}
-		count := 0
-		for count < rounds*each {
-			msg, err := c.read(10 * time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch head, err := openflow.ParseHeader(msg); {
-			case err != nil:
-				t.Fatal(err)
-			case head.Type == openflow.TypePacketOut:
-				count++
-				outs[msg[len(msg)-1400]] = true
-			case head.Type != openflow.TypeEchoRequest:
-				t.Fatalf("%v", head)
+			if err := o.putWait(b); err != nil {
+				t.Error(err)
+				return
 			}
 		}
-		<-done
-		if len(outs) != 256 {
-			t.Errorf("%d kinds of messages", len(outs))
+	}()
+	go func() {
+		for n := uint32(0); n < urgent; {
+			msg, _ := v13.AppendEchoRequest(nil, n, nil)
+			if o.putFirst(msg) == nil {
+				n++
+			}
+			time.Sleep(20 * time.Microsecond)
 		}
-	})
+	}()
+	c := &wire{t, theirs, bufio.NewReaderSize(theirs, 1<<16), v13}
+	next := map[openflow.Type]uint32{}
+	for next[openflow.TypeEchoReply] < bulk || next[openflow.TypeEchoRequest] < urgent {
+		msg, err := c.read(10 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := openflow.ParseHeader(msg)
+		if err != nil || h.Xid != next[h.Type] {
+			t.Fatalf("%v, %v; want number %d", h, err, next[h.Type])
+		}
+		next[h.Type]++
+	}
+	o.close()
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -66,21 +67,40 @@ func (o *outbox) put(b []byte) error {
 		return nil
 	}
 	o.writing = true
-	if o.raw != nil && len(o.queued) == 0 {
-		o.mu.Unlock()
-		b = b[o.tryWrite(b):]
-		o.mu.Lock()
-	}
-	if len(b) > 0 && o.raw != nil && !o.closed {
-		rest := append(o.spare[:0], b...) // it may begin within a message: nothing goes before it
-		o.spare = nil
-		o.mu.Unlock()
-		o.rest <- rest
+	if o.raw == nil || len(o.queued) > 0 {
+		o.queued = append(o.queued, b...)
+		o.flush()
 		return nil
 	}
-	o.queued = append(o.queued, b...)
-	o.flush()
+	o.mu.Unlock()
+	done := o.tryWrite(b)
+	o.mu.Lock()
+	if done == len(b) || o.closed {
+		o.flush()
+		return nil
+	}
+	whole := wholeTo(b, done)
+	if len(b) > whole {
+		o.queued = append(append(o.spare[:0], b[whole:]...), o.queued...) // before what came meanwhile
+		o.spare = nil
+	}
+	if whole == done {
+		o.flush()
+		return nil
+	}
+	begun := slices.Clone(b[done:whole]) // the rest of a message: nothing goes before it
+	o.mu.Unlock()
+	o.rest <- begun
 	return nil
+}
+
+// wholeTo returns where the message ends of which the octet before n is part.
+func wholeTo(b []byte, n int) int {
+	end := 0
+	for end < n {
+		end += max(openflow.HeaderLen, int(binary.BigEndian.Uint16(b[end+2:])))
+	}
+	return end
 }
 
 // putFirst is put for a short message that is not to wait behind those that
@@ -162,10 +182,7 @@ func (o *outbox) block() []byte {
 		o.spare = nil
 		return b
 	}
-	n := 0
-	for n < blockMax {
-		n += max(openflow.HeaderLen, int(binary.BigEndian.Uint16(b[n+2:])))
-	}
+	n := wholeTo(b, blockMax)
 	o.queued = b[n:]
 	return b[:n:n]
 }

@@ -26,13 +26,14 @@ type book struct {
 	tenants  map[string]*api.Tenant
 	networks map[string]*network
 	scene    scene
+	holding  holding
 	let      map[string]admission // by tenant with a limit of hosts
 	told     map[uint16]*api.Segment
 }
 
 func newBook(cfg *Config, tenants, networks Store) *book {
 	return &book{cfg: cfg, tenant: newShelf(tenants), network: newShelf(networks), tenants: map[string]*api.Tenant{},
-		networks: map[string]*network{}, scene: newScene(), let: map[string]admission{}, told: map[uint16]*api.Segment{}}
+		networks: map[string]*network{}, scene: newScene(), holding: holding{}, let: map[string]admission{}, told: map[uint16]*api.Segment{}}
 }
 
 // load reads what earlier runs have kept.

@@ -24,7 +24,6 @@ const (
 // network on one switch; beyond it, guests are let in where they are only.
 const crossMax = 4096
 
-
 // want returns what a switch is to have.
 func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
@@ -52,7 +51,7 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 	if refusal(info) != "" {
 		return b.guards(sw), nil
 	}
-	c := &compiler{book: b, sw: sw, meters: map[uint32]flow.Meter{}}
+	c := &compiler{book: b, sw: sw, meters: map[uint32]flow.Meter{}, there: map[flow.EntryKey]bool{}}
 	closed := map[flow.Port]bool{}
 	for _, n := range b.sorted() {
 		guests, narrowed := b.guests(n)
@@ -70,14 +69,14 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 			}
 		}
 		for _, mac := range n.macs {
-			c.host(n, mac, !narrowed || among(guests, mac) || len(guests) < int(b.tenants[n.said.Tenant].MaxHosts))
+			c.host(n, mac, !narrowed || among(guests, mac))
 		}
 		c.add(priorityGuard, flow.Match{}.WithVLAN(n.segment))
 	}
 	for _, port := range slices.Sorted(maps.Keys(closed)) {
 		c.add(priorityPort, flow.Match{}.WithInPort(port))
 	}
-	for _, port := range b.scene.ports(b.scene.links, sw) {
+	for _, port := range b.scene.linksOf(sw) {
 		c.pass(priorityLink, flow.Match{}.WithInPort(port), 0)
 	}
 	meters := slices.SortedFunc(maps.Values(c.meters), func(x, y flow.Meter) int { return int(x.ID) - int(y.ID) })
@@ -88,7 +87,7 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 // the edge ports of a switch that has one table.
 func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
 	for _, n := range b.sorted() {
-		for _, port := range b.scene.ports(b.scene.edges, sw) {
+		for _, port := range slices.Sorted(maps.Keys(b.scene.edges[sw])) {
 			list = append(list, flow.Entry{Priority: priorityGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
 		}
 	}
@@ -101,13 +100,14 @@ type compiler struct {
 	sw      flow.DPID
 	entries []flow.Entry
 	meters  map[uint32]flow.Meter
+	there   map[flow.EntryKey]bool
 }
 
 // portsOf returns the members of a network on the switch, but for ports that
 // turn out to be links.
 func (c *compiler) portsOf(n *network) (list []member) {
 	for _, p := range n.ports {
-		if p.at.Switch == c.sw && !c.book.scene.links[c.sw][p.at.Port] {
+		if p.at.Switch == c.sw && !c.book.scene.link(p.at) {
 			list = append(list, p)
 		}
 	}
@@ -166,10 +166,18 @@ func meterOf(t *api.Tenant) flow.Meter {
 
 // pass adds an entry that hands packets on to the next table.
 func (c *compiler) pass(priority uint16, m flow.Match, meter uint32, actions ...flow.Action) {
-	c.entries = append(c.entries, flow.Entry{Table: flow.TableIngress, Goto: flow.TableFirewall, Priority: priority, Match: m, Meter: meter, Apply: actions})
+	c.put(flow.Entry{Table: flow.TableIngress, Goto: flow.TableFirewall, Priority: priority, Match: m, Meter: meter, Apply: actions})
 }
 
 // add adds an entry that drops.
 func (c *compiler) add(priority uint16, m flow.Match) {
-	c.entries = append(c.entries, flow.Entry{Table: flow.TableIngress, Priority: priority, Match: m})
+	c.put(flow.Entry{Table: flow.TableIngress, Priority: priority, Match: m})
+}
+
+// put adds an entry unless it is there.
+func (c *compiler) put(e flow.Entry) {
+	if !c.there[e.Key()] {
+		c.there[e.Key()] = true
+		c.entries = append(c.entries, e)
+	}
 }

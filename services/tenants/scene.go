@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,10 +16,17 @@ import (
 type scene struct {
 	switches map[flow.DPID]*api.Switch // those that are or were connected
 	links    map[flow.DPID]map[flow.Port]bool
+	presumed map[flow.Location]time.Time // ports taken for links until then
 	edges    map[flow.DPID]map[flow.Port]bool
 	hosts    map[hostKey]*seen
 	inVLAN   map[uint16]map[hostKey]*seen // the hosts of each VLAN; those without one are not kept
 }
+
+// How long a port is taken for a link that was one.
+const (
+	lingers  = 5 * time.Second  // and is not settled any more
+	presumes = 15 * time.Second // in an earlier run
+)
 
 // hostKey is what a host is told apart by.
 type hostKey struct {
@@ -34,7 +42,7 @@ type seen struct {
 }
 
 func newScene() scene {
-	return scene{switches: map[flow.DPID]*api.Switch{}, links: map[flow.DPID]map[flow.Port]bool{}, edges: map[flow.DPID]map[flow.Port]bool{},
+	return scene{switches: map[flow.DPID]*api.Switch{}, presumed: map[flow.Location]time.Time{}, links: map[flow.DPID]map[flow.Port]bool{}, edges: map[flow.DPID]map[flow.Port]bool{},
 		hosts: map[hostKey]*seen{}, inVLAN: map[uint16]map[hostKey]*seen{}}
 }
 
@@ -45,14 +53,69 @@ func (s *scene) switchChanged(e *api.SwitchChanged) {
 	}
 }
 
-// roleChanged takes the event of discovery, and returns the switch if it
-// changes what is wanted of it. A port whose role is not settled is taken for
-// nothing: what it was it need not be any more.
-func (s *scene) roleChanged(at flow.Location, role string) bool {
-	link := set(s.links, at, role == flow.RoleLink.String())
+// roleChanged takes the event of discovery, and reports whether it changes what
+// is wanted of the switch. A link that is not settled any more is one for a
+// moment longer: discovery may have started anew.
+func (s *scene) roleChanged(now time.Time, at flow.Location, role string) bool {
+	was := s.link(at)
 	edge := set(s.edges, at, role == flow.RoleEdge.String())
-	return link || edge
+	switch {
+	case role == flow.RoleLink.String():
+		set(s.links, at, true)
+		delete(s.presumed, at)
+	case set(s.links, at, false) && role == flow.RoleUnsettled.String():
+		s.presumed[at] = now.Add(lingers)
+	case role != flow.RoleUnsettled.String():
+		delete(s.presumed, at)
+	}
+	return edge || s.link(at) != was
 }
+
+// presume takes ports for links that an earlier run has taken for such, until
+// discovery says what they are.
+func (s *scene) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
+	for _, p := range ports {
+		if at := (flow.Location{Switch: sw, Port: p}); !s.link(at) && !s.edges[sw][p] {
+			s.presumed[at] = now.Add(presumes)
+		}
+	}
+}
+
+// expire ends presumptions, and returns the switches of which that changes what
+// is wanted.
+func (s *scene) expire(now time.Time) (changed []flow.DPID) {
+	for at, until := range s.presumed {
+		if now.Before(until) {
+			continue
+		}
+		delete(s.presumed, at)
+		if !slices.Contains(changed, at.Switch) {
+			changed = append(changed, at.Switch)
+		}
+	}
+	return changed
+}
+
+// link reports whether a port is taken for a link.
+func (s *scene) link(at flow.Location) bool {
+	_, presumed := s.presumed[at]
+	return presumed || s.links[at.Switch][at.Port]
+}
+
+// linksOf returns the ports of a switch that are taken for links, in order.
+func (s *scene) linksOf(sw flow.DPID) []flow.Port {
+	list := slices.Collect(maps.Keys(s.links[sw]))
+	for at := range s.presumed {
+		if at.Switch == sw && !s.links[sw][at.Port] {
+			list = append(list, at.Port)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// settled reports whether anything is known of the ports of a switch.
+func (s *scene) settled(sw flow.DPID) bool { return len(s.links[sw])+len(s.edges[sw]) > 0 }
 
 // set puts a port in or out, and reports whether that is a change.
 func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
@@ -111,11 +174,6 @@ func (s *scene) vlans() map[uint16]bool {
 		used[v] = true
 	}
 	return used
-}
-
-// ports returns the links of a switch, in order.
-func (s *scene) ports(of map[flow.DPID]map[flow.Port]bool, sw flow.DPID) []flow.Port {
-	return slices.Sorted(maps.Keys(of[sw]))
 }
 
 // refusal returns why a switch cannot carry out what tenants need, "" if it can

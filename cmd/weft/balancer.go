@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+func balancerCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "balancer",
+		Short: "Spread connections to virtual IPs over pools of hosts",
+		Long: `Spread connections to virtual IPs over pools of hosts. The controller answers for
+a virtual IP's address, gives each connection to a member of its pool, and has
+the switches rewrite the packets. VIPs are kept over restarts.`,
+		Example: `  weft balancer add web --address 10.0.0.100 --port 80 --member 10.0.0.1:8080 --member 10.0.0.2:8080 --check tcp
+  weft balancer list
+  weft balancer drain web 10.0.0.1:8080`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(balancerAddCommand(&r), balancerListCommand(&r), balancerDeleteCommand(&r),
+		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r))
+	return cmd
+}
+
+// vipFlags describe a virtual IP.
+type vipFlags struct {
+	address, protocol, policy, mac string
+	port, vlan                     uint16
+	members                        []string
+	sticky, idle                   uint32
+	stateless                      bool
+	check                          string
+	checkPort                      uint16
+	interval, timeout, rise, fall  uint32
+}
+
+func (o *vipFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.address, "address", "", "the IPv4 or IPv6 address that clients use")
+	f.StringVar(&o.protocol, "protocol", "tcp", "tcp, udp or any (all of both, at all ports)")
+	f.Uint16Var(&o.port, "port", 0, "the port that clients use")
+	f.Uint16Var(&o.vlan, "vlan", 0, "the VLAN of clients and members; 0 is untagged")
+	f.StringVar(&o.policy, "policy", "weighted", "weighted (round robin), least (connections) or hash (of the client's address)")
+	f.StringArrayVarP(&o.members, "member", "m", nil, "a member: ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT behind it if that is not 1; may be repeated")
+	f.Uint32Var(&o.sticky, "sticky", 0, "seconds for which a client stays with its member; 0 is not at all")
+	f.Uint32Var(&o.idle, "idle-timeout", 0, "seconds without packets after which a connection is over; 0 is what the controller is configured to")
+	f.BoolVar(&o.stateless, "stateless", false, "each packet may go to any member: switches choose, by a select group, where all members are attached to them")
+	f.StringVar(&o.mac, "mac", "", "the Ethernet address of the VIP; one is made up if left out")
+	f.StringVar(&o.check, "check", "none", "how members are checked: tcp, icmp, arp or none")
+	f.Uint16Var(&o.checkPort, "check-port", 0, "the port of checks by tcp; 0 is the member's")
+	f.Uint32Var(&o.interval, "check-interval", 0, "milliseconds between checks; 0 is 2000")
+	f.Uint32Var(&o.timeout, "check-timeout", 0, "milliseconds until a check has failed; 0 is 1000")
+	f.Uint32Var(&o.rise, "rise", 0, "good checks in a row that bring a member up; 0 is 2")
+	f.Uint32Var(&o.fall, "fall", 0, "failed checks in a row that bring a member down; 0 is 3")
+}
+
+// vip returns the message of the flags.
+func (o *vipFlags) vip(cmd *cobra.Command, name string) (*api.Vip, error) {
+	v := &api.Vip{
+		Name: name, Address: o.address, Protocol: o.protocol, Port: uint32(o.port), Vlan: uint32(o.vlan), Policy: o.policy,
+		Stickiness: o.sticky, IdleTimeout: o.idle, Stateless: o.stateless, Mac: o.mac,
+		Health: &api.HealthCheck{Kind: o.check, Port: uint32(o.checkPort), IntervalMs: o.interval, TimeoutMs: o.timeout, Rise: o.rise, Fall: o.fall},
+	}
+	for _, text := range o.members {
+		m, err := parseMember(text)
+		if err != nil {
+			return nil, wrongly(cmd, "--member %s", err)
+		}
+		v.Pool = append(v.Pool, m)
+	}
+	return v, nil
+}
+
+// parseMember reads ADDRESS, ADDRESS:PORT or [IPV6]:PORT, with @WEIGHT.
+func parseMember(text string) (*api.PoolMember, error) {
+	where, weight, weighted := strings.Cut(text, "@")
+	m := &api.PoolMember{}
+	if weighted {
+		n, err := strconv.ParseUint(weight, 10, 16)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("%q: want a weight of 1 to 256 behind @", text)
+		}
+		m.Weight = uint32(n)
+	}
+	if a, err := netip.ParseAddr(strings.Trim(where, "[]")); err == nil {
+		m.Address = a.String()
+		return m, nil
+	}
+	p, err := netip.ParseAddrPort(where)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want an address such as 10.0.0.1, 10.0.0.1:8080 or [fd00::1]:8080", text)
+	}
+	m.Address, m.Port = p.Addr().String(), uint32(p.Port())
+	return m, nil
+}
+
+func balancerAddCommand(r *remote) *cobra.Command {
+	var o vipFlags
+	var out output
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Make a virtual IP, or replace the one of that name",
+		Long: `Make a virtual IP, or replace the one of that name as a whole; connections of
+members that stay are not cut.`,
+		Example: `  weft balancer add web --address 10.0.0.100 --port 80 --member 10.0.0.1:8080@2 --member 10.0.0.2:8080 --check tcp
+  weft balancer add web6 --address fd00::100 --port 80 --member [fd00::1]:8080 --policy least
+  weft balancer add dns --address 10.0.0.53 --protocol udp --port 53 --member 10.0.0.3 --member 10.0.0.4 --stateless --check icmp`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v, err := o.vip(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return changeVip(cmd, r, &out, func(c *controller) (*api.Vip, error) {
+				return c.SetVip(c.ctx, &api.SetVipRequest{Vip: v})
+			})
+		},
+	}
+	o.flags(cmd)
+	out.flag(cmd)
+	return cmd
+}
+
+// changeVip carries out a change and prints the VIP that it leads to.
+func changeVip(cmd *cobra.Command, r *remote, out *output, f func(*controller) (*api.Vip, error)) error {
+	c, done, err := r.dial(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	v, err := f(c)
+	if err != nil {
+		return err
+	}
+	return out.print(cmd, v, func(t *table) { vipTable(t, v) })
+}
+
+func balancerListCommand(r *remote) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "list [NAME]",
+		Short: "Show virtual IPs, their members, and how they are",
+		Long: `Show virtual IPs, their members, and how they are. STATE is what is wanted (up,
+draining, down), HEALTH what checks say (up, down, unknown, or away: not known as
+a host). CONNECTIONS are those with packets within the idle timeout.`,
+		Example: `  weft balancer list
+  weft balancer list web -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: strings.Join(args, "")})
+			if err == nil && len(args) > 0 && len(m.Vips) == 0 {
+				err = fmt.Errorf("there is no virtual IP %q; weft balancer list shows them all", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) {
+				for i, v := range m.Vips {
+					if i > 0 {
+						fmt.Fprintln(t)
+					}
+					vipTable(t, v)
+				}
+			})
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+// vipTable prints a VIP and its members.
+func vipTable(t *table, v *api.Vip) {
+	t.row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "CONNECTIONS", "REFUSED")
+	t.row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Connections, v.Refused)
+	t.row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
+	for _, m := range v.Pool {
+		at := ""
+		if m.At != nil {
+			at = m.At.Flow().String()
+		}
+		t.row("", m.Address, m.Port, m.Weight, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
+	}
+}
+
+func balancerDeleteCommand(r *remote) *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete NAME",
+		Short:   "Delete a virtual IP; its connections end",
+		Example: "  weft balancer delete web",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.DeleteVip(c.ctx, &api.DeleteVipRequest{Name: args[0]})
+			if err != nil {
+				return err
+			}
+			if m.Deleted {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", args[0])
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "there was no %s\n", args[0])
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+func firewallCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "firewall",
+		Short: "Allow and deny packets by rules",
+		Long: `Allow and deny packets by ordered rules over their header fields. The rule of
+highest priority that a packet meets decides; of equal priorities, the one whose
+id sorts first. What no rule is about is allowed, unless the default says
+otherwise.
+
+Rules without a switch judge packets where they enter the network. A switch with
+rules or a default of its own judges everything that passes it, by all rules.`,
+		Example: `  weft firewall add --deny --match ipv4_src=10.0.0.1,tcp_dst=22
+  weft firewall add --allow --priority 500 --match tcp_dst=8000-8999 --switch 1
+  weft firewall list --counts
+  weft firewall check --switch 1 --packet eth_type=0x0800,ipv4_src=10.0.0.1,ip_proto=6,tcp_dst=22
+  weft firewall delete ssh`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(firewallAddCommand(&r), firewallDeleteCommand(&r), firewallListCommand(&r), firewallDefaultCommand(&r),
+		firewallStatusCommand(&r), firewallCheckCommand(&r))
+	return cmd
+}
+
+const firewallFileForm = `The file is YAML or JSON, a list of rules:
+
+  - id: no-ssh
+    priority: 500
+    action: deny
+    match: {tcp_dst: 22}
+  - {id: guests, action: deny, vlan: 20, match: {ipv4_dst: 10.0.0.0/8}}
+
+Further keys: dpid, tenant, comment. The priority is 32768 if left out. What
+weft firewall list -o yaml prints is understood, too.`
+
+// firewallBatch is how many rules are sent at once: a request has a limit.
+const firewallBatch = 5000
+
+func firewallAddCommand(r *remote) *cobra.Command {
+	var out output
+	var file, sw string
+	var allow, deny, noWait bool
+	var match []string
+	rule := &api.FirewallRule{}
+	cmd := &cobra.Command{
+		Use:   "add",
+		Short: "Add rules, or replace those with the same id",
+		Long: `Add rules, or replace those with the same id: one by flags, or many from a file.
+All of up to 5000 are checked before any is taken. The answer comes when the
+switches have confirmed; it says which have not.
+
+A match is as that of weft flow add, but ports may be ranges, and what a field
+implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
+
+` + firewallFileForm,
+		Example: `  weft firewall add --id ssh --deny --match tcp_dst=22
+  weft firewall add --allow --priority 40000 --match ipv6_src=fd00::/8,udp_dst=5000-5999 --vlan 10
+  weft firewall add -f rules.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rules := []*api.FirewallRule{rule}
+			switch {
+			case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
+				return wrongly(cmd, "--file says it all; leave the flags of a rule out")
+			case file != "":
+				var err error
+				if rules, err = readFirewallFile(file, cmd.InOrStdin()); err != nil {
+					return err
+				}
+			case allow == deny:
+				return wrongly(cmd, "say --allow or --deny, or give a file with --file")
+			default:
+				var err error
+				if rule.Match, err = firewallMatch(match); err != nil {
+					return wrongly(cmd, "--match: %v", err)
+				}
+				rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			sum := &api.AddFirewallRulesResponse{}
+			for len(rules) > 0 {
+				n := min(len(rules), firewallBatch)
+				m, err := c.AddFirewallRules(c.ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
+				if err != nil {
+					return err
+				}
+				sum.Added, sum.Replaced, sum.Unchanged = sum.Added+m.Added, sum.Replaced+m.Replaced, sum.Unchanged+m.Unchanged
+				sum.Ids, sum.Failures = append(sum.Ids, m.Ids...), m.Failures
+				rules = rules[n:]
+			}
+			if err := out.print(cmd, sum, func(t *table) {
+				if len(sum.Ids) == 1 {
+					fmt.Fprintf(t, "rule %s: ", sum.Ids[0])
+				}
+				fmt.Fprintf(t, "%d added, %d replaced, %d unchanged\n", sum.Added, sum.Replaced, sum.Unchanged)
+			}); err != nil {
+				return err
+			}
+			return firewallFailed(sum.Failures)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "file", "f", "", "file of rules (YAML or JSON); - is standard input")
+	f.StringVar(&rule.Id, "id", "", "id of the rule (default: made up)")
+	f.BoolVar(&allow, "allow", false, "let the packets in")
+	f.BoolVar(&deny, "deny", false, "keep the packets out")
+	f.Uint32VarP(&rule.Priority, "priority", "p", defaultPriority, "the priority, 0 to 65535")
+	f.StringArrayVarP(&match, "match", "m", nil, "the match, as field=value,...; may be repeated; left out, it is about every packet")
+	f.StringVarP(&sw, "switch", "s", "", "the switch (default: wherever packets enter the network)")
+	f.Uint32Var(&rule.Vlan, "vlan", 0, "the VLAN, 1 to 4094")
+	f.StringVar(&rule.Tenant, "tenant", "", "the virtual network that the rule belongs to; needs --vlan")
+	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
+	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
+	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
+	out.flag(cmd)
+	return cmd
+}
+
+// firewallMatch reads FIELD=VALUE,... where ports may be ranges; what is wrong
+// with the values the controller says.
+func firewallMatch(list []string) (map[string]string, error) {
+	m := map[string]string{}
+	for _, item := range strings.FieldsFunc(strings.Join(list, ","), func(r rune) bool { return r == ',' || r == ' ' }) {
+		name, value, ok := strings.Cut(item, "=")
+		if _, twice := m[name]; !ok || twice {
+			return nil, fmt.Errorf("%q: want FIELD=VALUE, each field once, such as tcp_dst=1024-65535", item)
+		}
+		m[name] = value
+	}
+	return m, nil
+}
+
+// firewallFailed is the error of switches that have not confirmed.
+func firewallFailed(list []*api.FirewallFailure) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var lines []string
+	for _, f := range list {
+		lines = append(lines, fmt.Sprintf("switch %s: %s", f.Dpid, f.Text))
+	}
+	return fmt.Errorf("kept, but %d switches do not do so yet; it is tried again (weft firewall status):\n%s", len(list), strings.Join(lines, "\n"))
+}
+
+func firewallDeleteCommand(r *remote) *cobra.Command {
+	var out output
+	var all bool
+	var sw string
+	cmd := &cobra.Command{
+		Use:   "delete [ID...]",
+		Short: "Delete rules",
+		Long:  `Delete rules by their ids; or all, of one switch or altogether.`,
+		Example: `  weft firewall delete ssh guests
+  weft firewall delete --all --switch 1
+  weft firewall delete --all`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			req := &api.DeleteFirewallRulesRequest{Ids: ids}
+			switch {
+			case all == (len(ids) > 0):
+				return wrongly(cmd, "name rules by their ids, or say --all")
+			case sw != "" && !all:
+				return wrongly(cmd, "--switch goes with --all")
+			case all:
+				if req.AllOf = sw; sw == "" {
+					req.AllOf = "all"
+				}
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.DeleteFirewallRules(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%d rules deleted\n", m.Deleted) }); err != nil {
+				return err
+			}
+			if int(m.Deleted) < len(ids) {
+				return fmt.Errorf("%d of %d rules were not there; weft firewall list shows those that are", len(ids)-int(m.Deleted), len(ids))
+			}
+			return firewallFailed(m.Failures)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all rules")
+	cmd.Flags().StringVarP(&sw, "switch", "s", "", "with --all: only rules of this switch")
+	out.flag(cmd)
+	return cmd
+}
+
+func firewallDefaultCommand(r *remote) *cobra.Command {
+	var out output
+	var sw string
+	cmd := &cobra.Command{
+		Use:   "default allow|deny|block|inherit",
+		Short: "Set what becomes of packets that no rule is about",
+		Long: `Set what becomes of packets that no rule is about: allow or deny; or block all
+packets, whatever the rules say. With --switch, of one switch alone, or, with
+inherit, as everywhere again.
+
+deny is about everything: allow what the network needs first, such as ARP and
+neighbour discovery.`,
+		Example: `  weft firewall add --allow --match eth_type=0x0806
+  weft firewall default deny
+  weft firewall default block --switch 1
+  weft firewall default inherit --switch 1`,
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: []string{"allow", "deny", "block", "inherit"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			action := args[0]
+			if action == "inherit" {
+				if sw == "" {
+					return wrongly(cmd, "inherit goes with --switch")
+				}
+				action = ""
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.SetFirewallDefault(c.ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
+			if err != nil {
+				return err
+			}
+			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "default: %s\n", args[0]) }); err != nil {
+				return err
+			}
+			return firewallFailed(m.Failures)
+		},
+	}
+	cmd.Flags().StringVarP(&sw, "switch", "s", "", "the switch (default: everywhere)")
+	out.flag(cmd)
+	return cmd
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"weft/api"
+)
+
+func firewallListCommand(r *remote) *cobra.Command {
+	var out output
+	req := &api.ListFirewallRulesRequest{}
+	cmd := &cobra.Command{
+		Use:   "list [ID...]",
+		Short: "List the rules, in the order in which they are asked",
+		Long: `List the rules, in the order in which they are asked. The packets are those that
+the controller has judged itself; with --counts, those of the switches' entries
+as well.`,
+		Example: `  weft firewall list
+  weft firewall list --switch 1 --counts
+  weft firewall list -o yaml > rules.yaml`,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			req.Ids = ids
+			m, err := c.ListFirewallRules(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			if err := out.print(cmd, m, func(t *table) {
+				t.row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "COMMENT")
+				for _, f := range m.Rules {
+					t.row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, f.Comment)
+				}
+				if int(m.Total) > len(m.Rules) {
+					fmt.Fprintf(t, "\n%d of %d rules\n", len(m.Rules), m.Total)
+				}
+			}); err != nil {
+				return err
+			}
+			if n := len(ids); len(m.Rules) < n && req.Dpid == "" && req.Limit == 0 {
+				return fmt.Errorf("%d of %d rules are not there", n-len(m.Rules), n)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&req.Dpid, "switch", "s", "", "only rules of this switch")
+	f.BoolVar(&req.Counts, "counts", false, "read the switches' counters, too")
+	f.Uint32Var(&req.Limit, "limit", 0, "only so many; 0 is all")
+	out.flag(cmd)
+	return cmd
+}
+
+// firewallMatchText writes what a rule is about.
+func firewallMatchText(r *api.FirewallRule) string {
+	var parts []string
+	if r.Tenant != "" {
+		parts = append(parts, "tenant="+r.Tenant)
+	}
+	if r.Vlan != 0 {
+		parts = append(parts, fmt.Sprintf("vlan=%d", r.Vlan))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Match)) {
+		parts = append(parts, name+"="+r.Match[name])
+	}
+	if len(parts) == 0 {
+		return "any"
+	}
+	return strings.Join(parts, ",")
+}
+
+func firewallStatusCommand(r *remote) *cobra.Command {
+	var out output
+	req := &api.GetFirewallStatusRequest{}
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show how far each switch does what the rules say",
+		Long: `Show how far each switch does what the rules say. Mode compiled: every rule is an
+entry; reactive: the first packet of a flow is judged by the controller, which
+installs its verdict; controller: the switch has one table, and what is not
+certainly denied is judged by the controller.`,
+		Example: `  weft firewall status
+  weft firewall status --switch 1 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.GetFirewallStatus(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) {
+				fmt.Fprintf(t, "%d rules, default %s; by the controller: %d packets allowed, %d denied\n\n", m.Rules, m.DefaultAction, m.Allowed, m.Denied)
+				t.row("SWITCH", "DEFAULT", "MODE", "SYNC", "ENTRIES", "VERDICTS", "REASON")
+				for _, s := range m.Switches {
+					t.row(s.Dpid, s.DefaultAction, s.Mode, s.Sync, s.Entries, s.Verdicts, s.Reason)
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "only this switch")
+	out.flag(cmd)
+	return cmd
+}
+
+func firewallCheckCommand(r *remote) *cobra.Command {
+	var out output
+	var packet []string
+	req := &api.CheckFirewallRequest{}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Ask which rule decides on a packet",
+		Long:  `Ask which rule decides on a packet that enters at a switch. Nothing is sent.`,
+		Example: `  weft firewall check --packet eth_type=0x0800,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,ip_proto=6,tcp_dst=22
+  weft firewall check --switch 1 --packet eth_type=0x0806`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if req.Packet, err = firewallMatch(packet); err != nil {
+				return wrongly(cmd, "--packet: %v", err)
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.CheckFirewall(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) {
+				by := "the default"
+				if m.Rule != nil {
+					by = fmt.Sprintf("rule %s (priority %d, %s)", m.Rule.Id, m.Rule.Priority, firewallMatchText(m.Rule))
+				}
+				fmt.Fprintf(t, "%s, by %s\n", m.Action, by)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "where it enters the network")
+	cmd.Flags().StringArrayVar(&packet, "packet", nil, "its header fields, as field=value,...; may be repeated")
+	out.flag(cmd)
+	return cmd
+}
+
+// readFirewallFile reads rules from a file; its errors name the lines.
+func readFirewallFile(path string, stdin io.Reader) ([]*api.FirewallRule, error) {
+	var text []byte
+	var err error
+	if path == "-" {
+		path = "standard input"
+		text, err = io.ReadAll(stdin)
+	} else {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: not well-formed YAML or JSON: %w", path, err)
+	}
+	var rules []*api.FirewallRule
+	for _, d := range file.Docs {
+		if d.Body == nil {
+			continue
+		}
+		list, err := firewallRules(path, d.Body)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, list...)
+	}
+	if len(rules) == 0 {
+		return nil, fmt.Errorf("%s: no rules in it; want a list of rules, or rules: with such a list", path)
+	}
+	return rules, nil
+}
+
+// firewallRules reads a list of rules, or a mapping with one under rules.
+func firewallRules(path string, n ast.Node) (rules []*api.FirewallRule, err error) {
+	wrong := func(n ast.Node, format string, args ...any) error {
+		return fmt.Errorf("%s:%d: %s", path, n.GetToken().Position.Line, fmt.Sprintf(format, args...))
+	}
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		for _, p := range mapping(n) {
+			if p.key == "rules" {
+				return firewallRules(path, p.value)
+			}
+		}
+		return nil, wrong(n, "want a list of rules, each with keys such as id, priority, action, match")
+	}
+	for _, v := range list.Values {
+		rule := &api.FirewallRule{Priority: defaultPriority}
+		fields := rule.ProtoReflect().Descriptor().Fields()
+		keys := mapping(v)
+		if keys == nil {
+			return nil, wrong(v, "want a rule: keys with values, such as id, priority, action, match")
+		}
+		for _, k := range keys {
+			d := fields.ByName(protoreflect.Name(k.key))
+			if d == nil {
+				return nil, wrong(k.node, "unknown key %q; allowed: id, priority, action, dpid, tenant, vlan, match, comment", k.key)
+			}
+			if want := setField(rule, d, k.value); want != "" {
+				return nil, wrong(k.value, "%s: want %s", k.key, want)
+			}
+		}
+		rule.Number, rule.Packets, rule.Bytes = 0, 0, 0 // for the controller to say
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}

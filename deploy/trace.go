@@ -1,0 +1,73 @@
+package deploy
+
+import (
+	"time"
+
+	"weft"
+	"weft/flow"
+)
+
+// Tracer takes what single packet-ins meet on their way, for those who want to
+// see where time goes. Its methods are called on the packet path of several
+// goroutines and do not block. deploy/tracing has one.
+type Tracer interface {
+	// Sample returns the number of a new trace, 0 if the next packet-in is not
+	// to be traced.
+	Sample() uint64
+	// Span takes a part of the way of a packet-in that is traced.
+	Span(Span)
+}
+
+// Span is a part of the way of a packet-in: all of it, a stage, or the way to
+// another process and back.
+type Span struct {
+	Trace        uint64 // as Sample has numbered it
+	Root         bool   // the whole way, from the switch's message to the decision
+	Name         string // packet-in, the name of a stage's service, or "crossing to" that of the next stage
+	Switch       flow.DPID
+	Port         flow.Port // of a root span in the process of the session; else 0
+	Src, Dst     flow.MAC  // likewise
+	Verdict      flow.Verdict
+	Began, Ended time.Time
+}
+
+const rootSpan = "packet-in"
+
+// traced is what Packet does with a packet whose trace has been begun.
+func (w *walk) traced(t Tracer, in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+	began, plain := time.Now(), w.stages
+	w.stages = tracedStages(t, plain, w.owners)
+	v = w.run(in, d)
+	w.stages = plain
+	if v == flow.Next && w.lane != nil {
+		return w.send(in, d) // the lane ends the trace
+	}
+	t.Span(Span{Trace: in.Trace, Root: true, Name: rootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
+		Verdict: v, Began: began, Ended: time.Now()})
+	return v
+}
+
+// tracedStages returns stages that tell of the time that they take.
+func tracedStages(t Tracer, stages []weft.StageFunc, owners []*service) []weft.StageFunc {
+	list := make([]weft.StageFunc, len(stages))
+	for i, f := range stages {
+		list[i] = func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+			began := time.Now()
+			v := f(in, d)
+			t.Span(Span{Trace: in.Trace, Name: owners[i].spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: time.Now()})
+			return v
+		}
+	}
+	return list
+}
+
+// tellCrossing tells of the way of a parcel's traced packets to another process
+// and back.
+func tellCrossing(t Tracer, p *parcel, list []int, began time.Time) {
+	ended := time.Now()
+	for _, i := range list {
+		if r := &p.records[i]; r.trace != 0 {
+			t.Span(Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended})
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// RuleConfig is a rule of the configuration. Its keys are those of the rules
+// that the API takes.
+type RuleConfig struct {
+	// ID tells it from the others; the API shows it as config:ID.
+	ID       string            `yaml:"id"`
+	Priority uint16            `yaml:"priority"`
+	Action   string            `yaml:"action"`
+	DPID     string            `yaml:"dpid"`
+	Tenant   string            `yaml:"tenant"`
+	VLAN     uint16            `yaml:"vlan"`
+	Match    map[string]string `yaml:"match"`
+	Comment  string            `yaml:"comment"`
+}
+
+// configPrefix begins the ids of the configuration's rules: it replaces them as a
+// whole, and nobody else touches them.
+const configPrefix = "config:"
+
+// configRules are those of the configuration, as the API has them.
+func (c *Config) configRules() []*api.FirewallRule {
+	list := make([]*api.FirewallRule, len(c.Rules))
+	for i, r := range c.Rules {
+		list[i] = &api.FirewallRule{
+			Id: configPrefix + r.ID, Priority: uint32(r.Priority), Action: r.Action, Dpid: r.DPID, Tenant: r.Tenant,
+			Vlan: uint32(r.VLAN), Match: r.Match, Comment: r.Comment,
+		}
+	}
+	return list
+}
+
+// validateRules says which rule of the configuration is wrong.
+func (c *Config) validateRules() error {
+	seen := map[string]int{}
+	for i, m := range c.configRules() {
+		if m.Id == configPrefix {
+			return fmt.Errorf("rules[%d]: id: none; give it one", i)
+		}
+		if first, twice := seen[m.Id]; twice {
+			return fmt.Errorf("rules[%d].id: %s is that of rules[%d], too", i, c.Rules[i].ID, first)
+		}
+		seen[m.Id] = i
+		if _, _, err := parseRule(m); err != nil {
+			return fmt.Errorf("rules[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// configure takes the rules of a configuration in place of those of the one
+// before. Those made by the API stay as they are. The switches follow.
+func (b *book) configure(ctx context.Context, c *Config) error {
+	want := c.configRules()
+	if len(want) > 0 {
+		if _, err := b.addRules(ctx, &api.AddFirewallRulesRequest{Rules: want, NoWait: true}); err != nil {
+			return err
+		}
+	}
+	var gone []string
+	b.mu.Lock()
+	for id := range b.rules {
+		if strings.HasPrefix(id, configPrefix) && !slices.ContainsFunc(want, func(m *api.FirewallRule) bool { return m.Id == id }) {
+			gone = append(gone, id)
+		}
+	}
+	b.mu.Unlock()
+	slices.Sort(gone)
+	if len(gone) == 0 {
+		return nil
+	}
+	_, err := b.deleteRules(ctx, &api.DeleteFirewallRulesRequest{Ids: gone, NoWait: true})
+	return err
+}
+
+func configured(id string) error {
+	return api.Errorf(codes.InvalidArgument, "rule %s is one of the configuration; change it there (weft config apply)", id)
+}
+
+// addByAPI answers the call for everybody but the configuration.
+func (b *book) addByAPI(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
+	for _, m := range req.Rules {
+		if strings.HasPrefix(m.GetId(), configPrefix) {
+			return nil, configured(m.Id)
+		}
+	}
+	return b.addRules(ctx, req)
+}
+
+// deleteByAPI answers the call for everybody but the configuration.
+func (b *book) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
+	for _, id := range req.Ids {
+		if strings.HasPrefix(id, configPrefix) {
+			return nil, configured(id)
+		}
+	}
+	if req.AllOf == "" {
+		return b.deleteRules(ctx, req)
+	}
+	only, err := flow.ParseDPID(req.AllOf)
+	if err != nil && req.AllOf != "all" {
+		return b.deleteRules(ctx, req) // which says what is wrong
+	}
+	own := &api.DeleteFirewallRulesRequest{Ids: slices.Clone(req.Ids), NoWait: req.NoWait}
+	b.mu.Lock()
+	for id, r := range b.rules {
+		if !strings.HasPrefix(id, configPrefix) && (req.AllOf == "all" || r.local && r.sw == only) {
+			own.Ids = append(own.Ids, id)
+		}
+	}
+	b.mu.Unlock()
+	return b.deleteRules(ctx, own)
+}

@@ -1,0 +1,72 @@
+package ryu
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Config is how Ryu's REST is offered.
+type Config struct {
+	// Listen is HOST:PORT, such as 127.0.0.1:8080; empty is off.
+	Listen string `yaml:"listen"`
+	// Exposed allows an address other than loopback. Ryu's REST asks nobody
+	// who they are: whoever reaches it controls the network.
+	Exposed bool `yaml:"exposed"`
+	// ReportRefusals answers 400 where a switch refuses a command. Ryu does not
+	// wait for the switch and answers 200; so does Weft, with a header
+	// Weft-Refused, as long as this is off.
+	ReportRefusals bool `yaml:"report_refusals"`
+	// CallTimeout bounds the time for one request.
+	CallTimeout time.Duration `yaml:"call_timeout"`
+	// MaxConnections bounds the connections at any time; more wait in the
+	// kernel's queue.
+	MaxConnections int `yaml:"max_connections"`
+	// MaxEventClients bounds the clients of the WebSocket.
+	MaxEventClients int `yaml:"max_event_clients"`
+	// EventQueue bounds the events that wait for one client; a client that
+	// lets more wait is dropped.
+	EventQueue int `yaml:"event_queue"`
+}
+
+func defaults() *Config {
+	return &Config{CallTimeout: 10 * time.Second, MaxConnections: 256, MaxEventClients: 64, EventQueue: 4096}
+}
+
+// Validate says which key is wrong and what it may be.
+func (c *Config) Validate() error {
+	if c.Listen != "" {
+		host, _, err := net.SplitHostPort(c.Listen)
+		if err != nil {
+			return fmt.Errorf("listen: %q: want HOST:PORT, such as 127.0.0.1:8080, or nothing", c.Listen)
+		}
+		if !c.Exposed && !loopback(host) {
+			return fmt.Errorf("listen: %s is not a loopback address, and Ryu's REST knows no passwords: listen on 127.0.0.1, or set exposed: true if all who reach it may control the network", c.Listen)
+		}
+	}
+	if c.CallTimeout < 100*time.Millisecond {
+		return fmt.Errorf("call_timeout: %v: want at least 100ms", c.CallTimeout)
+	}
+	for _, n := range []struct {
+		key        string
+		value, max int
+	}{
+		{"max_connections", c.MaxConnections, 1_000_000}, {"max_event_clients", c.MaxEventClients, 100_000}, {"event_queue", c.EventQueue, 1_000_000},
+	} {
+		if n.value < 1 || n.value > n.max {
+			return fmt.Errorf("%s: %d: want 1 to %d", n.key, n.value, n.max)
+		}
+	}
+	return nil
+}
+
+// loopback reports whether a host, a name or an address, is this machine.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && a.Unmap().IsLoopback()
+}

@@ -1,0 +1,90 @@
+package ryu
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// route says who answers a method and a path; {name} in the path stands for
+// one part of it.
+type route struct {
+	method, path string
+	handler      handler
+}
+
+// router returns what answers every request. What no route takes is 404, also
+// where another method would be taken, as it is with Ryu.
+func (s *server) router() http.Handler {
+	var list []route
+	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes()} {
+		list = append(list, more...)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.guard(r); err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		parts := strings.Split(r.URL.EscapedPath(), "/")
+		if r.URL.Path == eventsPath {
+			s.stream.ServeHTTP(w, r)
+			return
+		}
+		for _, x := range list {
+			if x.method != r.Method {
+				continue
+			}
+			if args, ok := x.match(parts); ok {
+				s.answer(w, r, x.handler, args)
+				return
+			}
+		}
+		s.fail(w, r, &failure{404, fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path)})
+	})
+}
+
+// match reports whether the route takes a path, and what stands for its names.
+func (x *route) match(parts []string) (map[string]string, bool) {
+	want := strings.Split(x.path, "/")
+	if len(want) != len(parts) {
+		return nil, false
+	}
+	args := map[string]string{}
+	for i, w := range want {
+		part, err := url.PathUnescape(parts[i])
+		if err != nil {
+			return nil, false
+		}
+		switch {
+		case strings.HasPrefix(w, "{"):
+			if part == "" {
+				return nil, false
+			}
+			args[strings.Trim(w, "{}")] = part
+		case w != part:
+			return nil, false
+		}
+	}
+	return args, true
+}
+
+// guard refuses requests that a browser makes for a page from elsewhere: of
+// another origin, or with a name that somebody has pointed to this machine.
+func (s *server) guard(r *http.Request) error {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+			return &failure{403, fmt.Sprintf("a page of %.80q may not control the network", origin)}
+		}
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && !s.config.Exposed && !loopback(host) {
+		return &failure{403, fmt.Sprintf("host %.80q: want an address or localhost", host)}
+	}
+	return nil
+}

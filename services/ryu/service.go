@@ -1,0 +1,83 @@
+// Package ryu is the REST interface of the Ryu controller, for programs that
+// were written for it: ofctl_rest, rest_topology, ws_topology and
+// rest_conf_switch. Nobody imports it but the list of services.
+package ryu
+
+import (
+	"context"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "ryu",
+		Doc:        "offers the REST interface of Ryu",
+		Calls:      weft.Methods(api.ReadMultipart, api.ModifyPort, api.SendExperimenter, api.Apply),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.LinkChangedEvent, api.HostChangedEvent),
+		Buckets:    []string{"conf"},
+		Listens:    true,
+		Class:      weft.Compute,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	stream := newStream(cfg.EventQueue, cfg.MaxEventClients)
+	v := newView(stream.publish)
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { v.switchChanged(e) })
+	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { v.portChanged(e) })
+	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { v.linkChanged(e) })
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { v.hostChanged(e) })
+	if cfg.Listen == "" {
+		return weft.Serve(ctx, env)
+	}
+	bucket, err := weft.State(env, "conf")
+	if err != nil {
+		return err
+	}
+	conf, err := openConf(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	s := &server{config: *cfg, net: network{env}, view: v, stream: stream, conf: conf, log: env.Log}
+	requests := map[bool]weft.Counter{
+		true:  env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "ok"),
+		false: env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "failed"),
+	}
+	s.count = func(ok bool) { requests[ok].Add(1) }
+	listener, err := s.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	return s.serve(ctx, listener)
+}
+
+// network is the southbound as this service calls it.
+type network struct{ env *weft.Env }
+
+func (n network) read(ctx context.Context, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
+	return weft.Call(ctx, n.env, api.ReadMultipart, req)
+}
+
+func (n network) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	return weft.Call(ctx, n.env, api.Apply, d)
+}
+
+func (n network) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
+	return weft.Call(ctx, n.env, api.ModifyPort, req)
+}
+
+func (n network) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
+	return weft.Call(ctx, n.env, api.SendExperimenter, req)
+}

@@ -1,0 +1,146 @@
+package ryu
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	eventsPath   = "/v1.0/topology/ws"
+	writeTimeout = 10 * time.Second // of one event to one client
+	pingInterval = 30 * time.Second
+	maxReply     = 64 << 10 // octets of one message of a client
+)
+
+// stream tells clients of the WebSocket what changes in the network, as
+// ws_topology does: calls of JSON-RPC 2.0 from the server to the client. It
+// never waits for a client, and passes over the results that clients return.
+type stream struct {
+	queue, max int
+
+	mu      sync.Mutex // guards what follows
+	clients map[*client]bool
+	closed  bool
+	wait    sync.WaitGroup // of the clients' handlers
+}
+
+// client is one client of the stream.
+type client struct {
+	events chan event
+	cancel context.CancelFunc
+}
+
+// event is one change.
+type event struct {
+	method string
+	object any
+}
+
+// call is a call of JSON-RPC 2.0.
+type call struct {
+	Version string `json:"jsonrpc"`
+	ID      uint64 `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params"`
+}
+
+func newStream(queue, clients int) *stream {
+	return &stream{queue: queue, max: clients, clients: map[*client]bool{}}
+}
+
+// publish puts an event into every client's queue. A client whose queue is full
+// is dropped.
+func (s *stream) publish(method string, object any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.clients {
+		select {
+		case c.events <- event{method, object}:
+		default:
+			c.cancel()
+		}
+	}
+}
+
+// close ends all clients and waits for them.
+func (s *stream) close() {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.clients {
+		c.cancel()
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+}
+
+// ServeHTTP serves one client until it goes.
+func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c := &client{events: make(chan event, s.queue), cancel: cancel}
+	s.mu.Lock()
+	if s.closed || len(s.clients) >= s.max {
+		s.mu.Unlock()
+		http.Error(w, "too many clients; ryu.max_event_clients says how many may be", http.StatusServiceUnavailable)
+		return
+	}
+	s.clients[c] = true
+	s.wait.Add(1)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.clients, c)
+		s.mu.Unlock()
+		s.wait.Done()
+	}()
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return // Accept has answered
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(maxReply)
+	go func() {
+		defer cancel()
+		for {
+			if _, _, err := conn.Read(ctx); err != nil {
+				return
+			}
+		}
+	}()
+	c.serve(ctx, conn)
+}
+
+// serve sends events, numbered from 1, and a ping when there are none.
+func (c *client) serve(ctx context.Context, conn *websocket.Conn) {
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	for id := uint64(1); ; {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-c.events:
+			var text []byte
+			if text, err = json.Marshal(call{"2.0", id, e.method, []any{e.object}}); err == nil {
+				id++
+				err = within(ctx, func(ctx context.Context) error { return conn.Write(ctx, websocket.MessageText, text) })
+			}
+		case <-ping.C:
+			err = within(ctx, conn.Ping)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return f(ctx)
+}

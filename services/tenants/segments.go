@@ -1,0 +1,75 @@
+package tenants
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// segment returns what carries a network and where it is reached: its ports on
+// switches that can do what it needs, and the ports of its hosts that are
+// members by their addresses. It is called with mu held.
+func (b *book) segment(n *network) *api.Segment {
+	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
+	there := map[flow.Location]bool{}
+	for _, p := range n.ports {
+		if b.scene.link(p.at) || refusal(b.scene.switches[p.at.Switch]) != "" {
+			continue
+		}
+		there[p.at] = true
+		m.Ports = append(m.Ports, &api.SegmentPort{Dpid: p.at.Switch.String(), Port: uint32(p.at.Port), Tag: uint32(p.vlan)})
+	}
+	closed := b.closed()
+	for _, mac := range n.macs {
+		m.Hosts = append(m.Hosts, mac.String())
+		h := b.scene.hosts[hostKey{n.segment, mac}]
+		if h == nil || there[h.at] || closed[h.at] || b.scene.link(h.at) || refusal(b.scene.switches[h.at.Switch]) != "" {
+			continue
+		}
+		there[h.at] = true
+		m.Ports = append(m.Ports, &api.SegmentPort{Dpid: h.at.Switch.String(), Port: uint32(h.at.Port), Shared: true})
+	}
+	slices.SortFunc(m.Ports, func(x, y *api.SegmentPort) int {
+		return cmp.Or(cmp.Compare(x.Dpid, y.Dpid), cmp.Compare(x.Port, y.Port))
+	})
+	return m
+}
+
+// closed returns the ports that are members themselves: what is attached there
+// belongs to their networks only. It is called with mu held.
+func (b *book) closed() map[flow.Location]bool {
+	closed := map[flow.Location]bool{}
+	for _, n := range b.networks {
+		for _, p := range n.ports {
+			closed[p.at] = true
+		}
+	}
+	return closed
+}
+
+// news returns what has changed of the segments since it was called last.
+func (b *book) news() (list []*api.SegmentChanged) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := map[uint16]*api.Segment{}
+	for _, n := range b.networks {
+		next[n.segment] = b.segment(n)
+	}
+	for _, v := range slices.Sorted(maps.Keys(b.told)) {
+		if next[v] == nil {
+			list = append(list, &api.SegmentChanged{Segment: b.told[v], Removed: true})
+		}
+	}
+	for _, v := range slices.Sorted(maps.Keys(next)) {
+		if old := b.told[v]; old == nil || !proto.Equal(old, next[v]) {
+			list = append(list, &api.SegmentChanged{Segment: next[v]})
+		}
+	}
+	b.told = next
+	return list
+}

@@ -1,0 +1,224 @@
+// Package tenants is the service that divides the network into virtual networks
+// of tenants, isolated from each other and with address spaces of their own.
+// What comes in at a member gets the tag of its network there, by flow entries;
+// inside, that tag tells networks apart; what leaves at a member loses it again,
+// which is forwarding's, told by SegmentChanged.
+//
+// Only the list of services imports it; only this file imports weft.
+package tenants
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name: "tenants",
+		Doc:  "divides the network into isolated virtual networks of tenants",
+		Serves: weft.Methods(api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks,
+			api.GetTenantsStatus),
+		Calls: weft.Methods(api.SetStanding),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent,
+			api.FlowsObservedEvent),
+		Publishes: weft.Subjects(api.SegmentChangedEvent),
+		Buckets:   []string{"tenants", "networks"},
+		Class:     weft.Latency,
+		Scale:     weft.PerPartition,
+		Config:    DefaultConfig(),
+		Run:       run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	tenants, err := weft.State(env, "tenants")
+	if err != nil {
+		return err
+	}
+	networks, err := weft.State(env, "networks")
+	if err != nil {
+		return err
+	}
+	b := newBook(cfg, tenants, networks)
+	if err := b.load(ctx, func(key string, err error) {
+		env.Log.Warn("tenant or virtual network of an earlier run left out", "key", key, "error", err)
+	}); err != nil {
+		return err
+	}
+	gauges(env.Metric, b)
+
+	s := &server{env: env, cfg: cfg, book: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
+	s.follow()
+	s.serve()
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { s.announce(ctx) })
+	work.Go(func() { s.tick(ctx) })
+	s.standing.Run(ctx)
+	return nil
+}
+
+func gauges(m weft.Metrics, b *book) {
+	m.Gauge("tenants", "Tenants.", func() float64 { return float64(len(b.listTenants())) })
+	m.Gauge("networks", "Virtual networks.", func() float64 { return float64(len(b.listNetworks(""))) })
+	const hosts, help = "hosts", "Hosts of tenants: let in, and kept out by their limits."
+	m.Gauge(hosts, help, func() float64 { n, _ := b.hosts(); return float64(n) }, "state", "admitted")
+	m.Gauge(hosts, help, func() float64 { _, n := b.hosts(); return float64(n) }, "state", "refused")
+}
+
+// server connects the book with the rest of the system.
+type server struct {
+	env      *weft.Env
+	cfg      *Config
+	book     *book
+	standing *weft.Standing
+	news     chan struct{} // rung when segments may have changed
+}
+
+// follow takes what others tell.
+func (s *server) follow() {
+	b, k := s.book, s.standing
+	weft.On(s.env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
+		if b.switchChanged(time.Now(), e) {
+			k.SwitchChanged(e)
+		}
+		s.ring()
+	})
+	weft.On(s.env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
+		if held := b.observed(time.Now(), e); held != nil {
+			k.SwitchChanged(held)
+		}
+		k.FlowsObserved(e)
+	})
+	weft.On(s.env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) {
+		at := e.GetPort().GetAt().Flow()
+		b.mu.Lock()
+		changed := b.scene.roleChanged(time.Now(), at, e.GetPort().GetRole())
+		b.mu.Unlock()
+		if changed {
+			k.Changed(at.Switch)
+			s.ring()
+		}
+	})
+	weft.On(s.env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
+		b.mu.Lock()
+		vlan := b.scene.hostChanged(e)
+		admission := vlan != 0 && b.admit()
+		b.mu.Unlock()
+		if admission {
+			k.Changed()
+		}
+		if vlan != 0 {
+			s.ring()
+		}
+	})
+}
+
+func (s *server) ring() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// announce publishes what changes of the segments until ctx ends; at first, all.
+func (s *server) announce(ctx context.Context) {
+	s.ring()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.news:
+		}
+		for _, e := range s.book.news() {
+			weft.Publish(s.env, api.SegmentChangedEvent, e)
+		}
+	}
+}
+
+// tick does what is due by time until ctx ends.
+func (s *server) tick(ctx context.Context) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for settled := true; ; settled = false {
+		events, changed := s.book.due(time.Now(), settled)
+		for _, e := range events {
+			s.standing.SwitchChanged(e)
+		}
+		if len(changed) > 0 {
+			s.standing.Changed(changed...)
+			s.ring()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// settle has switches and subscribers follow a change, and waits for the switches.
+func (s *server) settle(ctx context.Context) {
+	s.ring()
+	s.standing.Changed()
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	defer cancel()
+	if err := s.standing.Settle(ctx); err != nil {
+		s.env.Log.Warn("virtual networks are not in force on all switches yet", "error", err)
+	}
+}
+
+// serve answers calls.
+func (s *server) serve() {
+	b := s.book
+	weft.Handle(s.env, api.SetTenant, func(ctx context.Context, r *api.SetTenantRequest) (*api.Tenant, error) {
+		t, changed, err := b.setTenant(ctx, r.GetTenant())
+		if err == nil && changed {
+			s.settle(ctx)
+		}
+		return t, err
+	})
+	weft.Handle(s.env, api.DeleteTenant, func(ctx context.Context, r *api.DeleteTenantRequest) (*api.DeleteTenantResponse, error) {
+		resp, err := b.deleteTenant(ctx, r.GetName())
+		if err != nil || resp.Deleted {
+			s.settle(ctx)
+		}
+		return resp, err
+	})
+	weft.Handle(s.env, api.ListTenants, func(context.Context, *api.ListTenantsRequest) (*api.ListTenantsResponse, error) {
+		return &api.ListTenantsResponse{Tenants: b.listTenants()}, nil
+	})
+	weft.Handle(s.env, api.SetNetwork, func(ctx context.Context, r *api.SetNetworkRequest) (*api.TenantNetwork, error) {
+		n, changed, err := b.setNetwork(ctx, r.GetNetwork())
+		if err == nil && changed {
+			s.settle(ctx)
+		}
+		return n, err
+	})
+	weft.Handle(s.env, api.DeleteNetwork, func(ctx context.Context, r *api.DeleteNetworkRequest) (*api.DeleteNetworkResponse, error) {
+		deleted, err := b.deleteNetwork(ctx, r.GetTenant(), r.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if deleted {
+			s.settle(ctx)
+		}
+		return &api.DeleteNetworkResponse{Deleted: deleted}, nil
+	})
+	weft.Handle(s.env, api.ListNetworks, func(_ context.Context, r *api.ListNetworksRequest) (*api.ListNetworksResponse, error) {
+		return &api.ListNetworksResponse{Networks: b.listNetworks(r.GetTenant())}, nil
+	})
+	weft.Handle(s.env, api.GetTenantsStatus, func(context.Context, *api.GetTenantsStatusRequest) (*api.TenantsStatus, error) {
+		return b.status(s.standing.Status), nil
+	})
+}

@@ -1,0 +1,101 @@
+package tenants
+
+import (
+	"maps"
+	"slices"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// status answers GetTenantsStatus. standing says how a switch stands.
+func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	resp := &api.TenantsStatus{}
+	here := map[flow.DPID]uint32{}
+	for _, n := range b.networks {
+		for _, p := range n.ports {
+			here[p.at.Switch]++
+		}
+	}
+	all := map[flow.DPID]bool{}
+	for sw := range b.scene.switches {
+		all[sw] = true
+	}
+	for sw := range here {
+		all[sw] = true
+	}
+	for _, sw := range slices.Sorted(maps.Keys(all)) {
+		resp.Switches = append(resp.Switches, b.switchStatus(sw, here[sw], standing))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.tenants)) {
+		resp.Tenants = append(resp.Tenants, b.usage(name))
+	}
+	return resp
+}
+
+// hosts returns how many hosts of all tenants are let in and kept out.
+func (b *book) hosts() (admitted, refused int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name := range b.tenants {
+		u := b.usage(name)
+		admitted += int(u.Hosts)
+		refused += int(u.HostsRefused)
+	}
+	return admitted, refused
+}
+
+// switchStatus returns what a switch does. It is called with mu held.
+func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
+	info := b.scene.switches[sw]
+	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
+	if info == nil {
+		s.State, s.Reason = "away", "the switch has not connected yet"
+		return s
+	}
+	entries, meters := b.compile(sw, info)
+	s.Entries, s.Meters = uint32(len(entries)), uint32(len(meters))
+	state, err := standing(sw)
+	if err != nil {
+		s.Reason = err.Error()
+	}
+	switch why := refusal(info); {
+	case !info.Connected:
+		s.State, s.Reason = "away", info.Reason
+	case why != "" && members > 0:
+		s.State, s.Reason = "refused", why
+	case state == "in_sync":
+		s.State = "enforced"
+	case state == "failing":
+		s.State = state
+	default:
+		s.State = "pending"
+	}
+	for _, n := range b.sorted() {
+		for _, p := range n.ports {
+			if p.at.Switch == sw && s.Reason == "" && b.scene.link(p.at) {
+				s.State, s.Reason = "failing", "port "+p.at.Port.String()+" of network "+n.key()+" is a link to another switch, and no member as long as it is"
+			}
+		}
+	}
+	return s
+}
+
+// usage returns what a tenant uses. It is called with mu held.
+func (b *book) usage(name string) *api.TenantUsage {
+	u := &api.TenantUsage{Tenant: name, Members: uint32(b.membersOf(name, ""))}
+	for _, n := range b.networks {
+		if n.said.Tenant == name {
+			u.Networks++
+		}
+	}
+	known := uint32(len(b.hostsOf(name)))
+	u.Hosts = known
+	if limit := b.tenants[name].MaxHosts; limit != 0 {
+		u.Hosts = min(known, limit)
+	}
+	u.HostsRefused = known - u.Hosts
+	return u
+}

@@ -1,0 +1,379 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/lab"
+	"weft/packet"
+)
+
+// What is needed of forwarding and hosts for the tests of this file to pass:
+//
+//   - hosts are told apart by address and VLAN, so that one address in several
+//     networks is several hosts;
+//   - routes are between hosts of one VLAN, and the last switch takes the tag
+//     off, or changes it, as SegmentChanged says of the port;
+//   - multicasts of a network leave at its ports only, each with its tag, and
+//     those of the common network at none of the ports that are members;
+//   - what the controller itself sends (answers to ARP, packets that wait for a
+//     route) leaves at a port in the same way.
+
+// guest is a host of the tests, with addresses that others have as well.
+type guest struct {
+	name string // of the lab's host
+	n    byte   // 10.0.0.n, fd00::n and 02:00:00:00:aa:n
+	vlan uint16 // of its frames on the wire
+}
+
+func (g guest) ip() string    { return fmt.Sprintf("10.0.0.%d", g.n) }
+func (g guest) ip6() string   { return fmt.Sprintf("fd00::%d", g.n) }
+func (g guest) mac() flow.MAC { return flow.MAC{2, 0, 0, 0, 0xaa, g.n} }
+
+// The guests of tenants red and blue and of the common network: wherever one
+// has the number of another, they have the same addresses.
+var (
+	a1, a2, a3 = guest{"h1", 1, 0}, guest{"h4", 2, 0}, guest{"h7", 3, 0}  // red, at s1, s2 and s3
+	t5         = guest{"h10", 5, 300}                                     // red, at s4, tagged on the wire
+	b1, b2, b4 = guest{"h2", 1, 0}, guest{"h5", 2, 0}, guest{"h11", 4, 0} // blue, at s1, s2 and s4
+	m6         = guest{"h8", 6, 0}                                        // blue, at s3, by its address
+	c1, c3     = guest{"h3", 1, 0}, guest{"h9", 3, 0}                     // common, at s1 and s3
+	free       = guest{"h12", 7, 0}                                       // common, at s4
+)
+
+func guests() []guest { return []guest{a1, a2, a3, t5, b1, b2, b4, m6, c1, c3, free} }
+
+// tenantsLab is a ring of four switches with three hosts each.
+func tenantsLab(t *testing.T, c *controller) *lab.Lab {
+	t.Helper()
+	topo, err := lab.Ring(4, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range topo.Hosts {
+		if topo.Hosts[i].Name == t5.name {
+			topo.Hosts[i].VLAN = t5.vlan
+		}
+	}
+	return bring(t, topo, c)
+}
+
+// readdress gives a host of the lab the addresses of a guest.
+func readdress(t *testing.T, l *lab.Lab, g guest) {
+	t.Helper()
+	dev, err := l.Exec(context.Background(), g.name, "sh", "-c", "ip -br -4 addr show scope global | sed 's/[@ ].*//'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev = strings.TrimSpace(dev)
+	for _, args := range []string{
+		"link set eth0 down", "link set eth0 address " + g.mac().String(), "link set eth0 up",
+		"addr flush dev " + dev, "link set " + dev + " address " + g.mac().String(), "link set " + dev + " up",
+		"addr add " + g.ip() + "/24 dev " + dev, "addr add " + g.ip6() + "/64 nodad dev " + dev, "neigh flush all",
+	} {
+		if _, err := l.Exec(context.Background(), g.name, append([]string{"ip"}, strings.Fields(args)...)...); err != nil {
+			t.Fatalf("%s: ip %s: %v", g.name, args, err)
+		}
+	}
+}
+
+// virtualNetworks makes the virtual networks of red and blue.
+func virtualNetworks(c *controller, l *lab.Lab) (red, blue *api.TenantNetwork) {
+	c.t.Helper()
+	for _, name := range []string{"red", "blue"} {
+		call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: name}})
+	}
+	net := func(tenant string, members ...*api.TenantMember) *api.TenantNetwork {
+		return call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: tenant, Name: "net", Members: members}})
+	}
+	red = net("red", portOf(c.t, l, a1), portOf(c.t, l, a2), portOf(c.t, l, a3), portOf(c.t, l, t5))
+	blue = net("blue", portOf(c.t, l, b1), portOf(c.t, l, b2), portOf(c.t, l, b4), &api.TenantMember{Mac: m6.mac().String()})
+	return red, blue
+}
+
+func portOf(t *testing.T, l *lab.Lab, g guest) *api.TenantMember {
+	t.Helper()
+	h := lookup(t, l, g.name)
+	return &api.TenantMember{Dpid: dpid(t, l, h.Switch), Port: uint32(h.Port), Vlan: uint32(g.vlan)}
+}
+
+// reaches reports whether a guest gets an answer from an address, asking several
+// times at most.
+func reaches(l *lab.Lab, from guest, ip string, tries int) bool {
+	for range tries {
+		if _, err := l.Exec(context.Background(), from.name, "ping", "-n", "-c", "1", "-W", "1", ip); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inForce waits until all switches do what tenants need.
+func inForce(c *controller) {
+	c.t.Helper()
+	var last *api.TenantsStatus
+	defer func() {
+		if c.t.Failed() {
+			c.t.Log(last)
+		}
+	}()
+	eventually(c.t, 20*time.Second, "tenants in force", func() bool {
+		last = call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{})
+		for _, s := range last.Switches {
+			if s.State != "enforced" {
+				return false
+			}
+		}
+		return len(last.Switches) == 4
+	})
+}
+
+// isolated checks who reaches whom.
+func isolated(t *testing.T, l *lab.Lab, when string) {
+	t.Helper()
+	for _, p := range []struct {
+		from guest
+		to   []guest
+	}{{a1, []guest{a2, a3, t5}}, {a3, []guest{a1, t5}}, {t5, []guest{a2}}, {m6, []guest{b1, b4}}, {b1, []guest{b2, b4, m6}}, {c1, []guest{c3, free}}} {
+		for _, to := range p.to {
+			if !reaches(l, p.from, to.ip(), 10) {
+				t.Errorf("%s: %s does not reach %s of its own network", when, p.from.name, to.ip())
+			}
+			if !reaches(l, p.from, to.ip6(), 10) {
+				t.Errorf("%s: %s does not reach %s of its own network", when, p.from.name, to.ip6())
+			}
+		}
+	}
+	for _, p := range []struct {
+		from guest
+		to   []guest
+	}{{a1, []guest{b4, m6, free}}, {b1, []guest{a3, t5, free}}, {c1, []guest{a2, t5, b4, m6}}, {m6, []guest{a3, free}}} {
+		for _, to := range p.to {
+			if reaches(l, p.from, to.ip(), 2) || reaches(l, p.from, to.ip6(), 1) {
+				t.Errorf("%s: %s reaches %s, which is in another network only", when, p.from.name, to.ip())
+			}
+		}
+	}
+}
+
+// marker is an Ethernet frame of no protocol, told apart by its text.
+func marker(src, dst flow.MAC, text string, tags ...uint16) []byte {
+	f := append(append([]byte{}, dst[:]...), src[:]...)
+	for _, v := range tags {
+		f = append(f, 0x81, 0, byte(v>>8), byte(v))
+	}
+	return packet.Pad(append(append(f, 0x88, 0xb5), text...))
+}
+
+// ears listen at guests for a text, and count.
+type ears struct {
+	t     *testing.T
+	l     *lab.Lab
+	wires map[guest]*wire
+	heard map[guest]*atomic.Int64
+	text  atomic.Pointer[[]byte]
+}
+
+func listen(t *testing.T, l *lab.Lab) *ears {
+	e := &ears{t: t, l: l, wires: map[guest]*wire{}, heard: map[guest]*atomic.Int64{}}
+	none := []byte("nothing yet")
+	e.text.Store(&none)
+	for _, g := range guests() {
+		n := &atomic.Int64{}
+		e.heard[g] = n
+		e.wires[g] = attach(t, l, g.name)
+		e.wires[g].listen(func(frame []byte) {
+			if bytes.Contains(frame, *e.text.Load()) {
+				n.Add(1)
+			}
+		})
+	}
+	return e
+}
+
+// says has a guest send frames several times, and returns who has heard text.
+func (e *ears) says(from guest, text string, frame []byte) map[string]bool {
+	e.t.Helper()
+	b := []byte(text)
+	for _, n := range e.heard {
+		n.Store(0)
+	}
+	e.text.Store(&b)
+	for range 10 {
+		e.wires[from].send(frame)
+		time.Sleep(30 * time.Millisecond)
+	}
+	time.Sleep(300 * time.Millisecond)
+	heard := map[string]bool{}
+	for g, n := range e.heard {
+		if n.Load() > 0 && g != from {
+			heard[g.name] = true
+		}
+	}
+	return heard
+}
+
+func names(list ...guest) map[string]bool {
+	m := map[string]bool{}
+	for _, g := range list {
+		m[g.name] = true
+	}
+	return m
+}
+
+// TestTenants has two tenants and the common network on one ring of switches,
+// with the same Ethernet and IP addresses in each.
+func TestTenants(t *testing.T) {
+	c := start(t, options{})
+	l := tenantsLab(t, c)
+	red, blue := virtualNetworks(c, l)
+	if red.Segment == blue.Segment || red.Segment < 2 {
+		t.Fatalf("segments %d and %d", red.Segment, blue.Segment)
+	}
+	settled(c, l)
+	inForce(c)
+	for _, g := range guests() {
+		readdress(t, l, g)
+	}
+	reaches(l, m6, b1.ip(), 10) // it is known where it is once it has spoken
+	isolated(t, l, "at first")
+
+	e := listen(t, l)
+	same := func(what string, got, want map[string]bool) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s is heard by %v, want %v", what, got, want)
+		}
+	}
+	r, b := uint16(red.Segment), uint16(blue.Segment)
+	same("a broadcast of red", e.says(a1, "red-broadcast", marker(a1.mac(), flow.Broadcast, "red-broadcast")), names(a2, a3, t5))
+	same("a tagged broadcast of red", e.says(t5, "t5-broadcast", marker(t5.mac(), flow.Broadcast, "t5-broadcast", 300)), names(a1, a2, a3))
+	// The port of m6, which is blue by its address, carries the common network, too.
+	same("a broadcast of blue", e.says(b1, "blue-broadcast", marker(b1.mac(), flow.Broadcast, "blue-broadcast")), names(b2, b4, m6))
+	same("a broadcast of the common network", e.says(c1, "common-broadcast", marker(c1.mac(), flow.Broadcast, "common-broadcast")), names(c3, free, m6))
+	arp := packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: a1.mac(), SenderIP: lookup(t, l, "h1").IPv4.Addr(), TargetIP: lookup(t, l, "h11").IPv4.Addr()})
+	for who := range e.says(a1, string(arp[14:42]), arp) {
+		if !names(a2, a3, t5)[who] {
+			t.Errorf("ARP of red is heard by %s", who)
+		}
+	}
+	// Tags that lead into another network, at members and at others.
+	for _, v := range []struct {
+		what  string
+		from  guest
+		frame []byte
+	}{
+		{"a tag of blue at a port of red", a1, marker(a1.mac(), flow.Broadcast, "hop", b)},
+		{"a tag of red at a port of red", a1, marker(a1.mac(), flow.Broadcast, "hop", r)},
+		{"two tags at a port of red", a1, marker(a1.mac(), flow.Broadcast, "hop", r, b)},
+		{"two tags at a tagged port of red", t5, marker(t5.mac(), flow.Broadcast, "hop", 300, b)},
+		{"a foreign tag at a tagged port of red", t5, marker(t5.mac(), flow.Broadcast, "hop", b)},
+		{"no tag at a tagged port of red", t5, marker(t5.mac(), flow.Broadcast, "hop")},
+		{"a tag of red at a port of nobody", free, marker(free.mac(), flow.Broadcast, "hop", r)},
+		{"two tags at a port of nobody", free, marker(free.mac(), flow.Broadcast, "hop", r, b)},
+		{"a tag of red to a host of red, at a port of nobody", free, marker(free.mac(), a1.mac(), "hop", r)},
+		{"a tag of a host that is a member by its address", m6, marker(m6.mac(), flow.Broadcast, "hop", b)},
+	} {
+		same(v.what, e.says(v.from, "hop", v.frame), map[string]bool{})
+	}
+
+	c.stop()
+	c = start(t, options{store: c.store, address: c.address})
+	settled(c, l)
+	inForce(c)
+	if list := call(c, api.ListNetworks, &api.ListNetworksRequest{}).Networks; len(list) != 2 || list[0].Segment != blue.Segment || list[1].Segment != red.Segment {
+		t.Errorf("after a restart: %v", list)
+	}
+	isolated(t, l, "after a restart")
+
+	// Without its network, a port is of the common network again.
+	call(c, api.DeleteTenant, &api.DeleteTenantRequest{Name: "blue"})
+	inForce(c)
+	eventually(t, 30*time.Second, "the port of b4 is of the common network", func() bool { return reaches(l, b4, free.ip(), 1) })
+	if !reaches(l, a1, a2.ip(), 10) {
+		t.Error("red is gone with blue")
+	}
+	explain(c)
+}
+
+// TestTenantLimits has a tenant kept to its number of hosts and to its rate.
+func TestTenantLimits(t *testing.T) {
+	c := start(t, options{})
+	l := up(t, "linear:3", c)
+	settled(c, l)
+	var members []*api.TenantMember
+	for _, name := range []string{"h1", "h2", "h3"} {
+		h := lookup(t, l, name)
+		members = append(members, &api.TenantMember{Dpid: dpid(t, l, h.Switch), Port: uint32(h.Port)})
+	}
+	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red", RateKbps: 5000}})
+	call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: "red", Name: "net", Members: members}})
+	pings := func(from, to string) bool {
+		r, err := l.Ping(context.Background(), from, to, lab.PingOptions{Count: 1})
+		return err == nil && r.Lost() == 0
+	}
+	eventually(t, 20*time.Second, "h1 and h2 reach each other", func() bool { return pings("h1", "h2") })
+	slow := throughput(t, l, "h1", "h2")
+	t.Logf("tenant limited to 5 Mbit/s: %.1f Mbit/s", slow)
+	if slow < 0.5 || slow > 8 {
+		t.Errorf("%.1f Mbit/s through a tenant's limit of 5", slow)
+	}
+	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
+	if fast := throughput(t, l, "h1", "h2"); fast < 3*slow {
+		t.Errorf("%.1f Mbit/s without a limit, %.1f with", fast, slow)
+	}
+	// The hosts that have come first are let in: now no more than there are.
+	usage := func() *api.TenantUsage {
+		return call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{}).Tenants[0]
+	}
+	eventually(t, 20*time.Second, "all three are known", func() bool { pings("h3", "h1"); return usage().Hosts == 3 })
+	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red", MaxHosts: 3}})
+	for _, args := range []string{"link set eth0 down", "link set eth0 address 02:00:00:00:bb:03", "link set eth0 up"} {
+		if _, err := l.Exec(context.Background(), "h3", append([]string{"ip"}, strings.Fields(args)...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Second)
+	if pings("h3", "h1") {
+		t.Error("a fourth host is let in")
+	}
+	if u := usage(); u.Hosts != 3 {
+		t.Errorf("usage: %v", u)
+	}
+	if !pings("h1", "h2") {
+		t.Error("a host within the limit is kept out")
+	}
+	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
+	eventually(t, 20*time.Second, "h3 is let in without the limit", func() bool { return pings("h3", "h1") })
+	explain(c)
+}
+
+// TestTenantsOpenFlow10 has a switch that cannot keep networks apart say so.
+func TestTenantsOpenFlow10(t *testing.T) {
+	c := start(t, options{})
+	topo, err := lab.Resolve("linear:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	topo.Switches[1].Protocols = []string{"OpenFlow10"}
+	l := bring(t, topo, c)
+	settled(c, l)
+	h2 := lookup(t, l, "h2")
+	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
+	call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: "red", Name: "net", Members: []*api.TenantMember{{Dpid: dpid(t, l, "s2"), Port: uint32(h2.Port)}}}})
+	eventually(t, 15*time.Second, "the member at s2 is refused", func() bool {
+		for _, s := range call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{}).Switches {
+			if s.Dpid == dpid(t, l, "s2") {
+				return s.State == "refused" && strings.Contains(s.Reason, "OpenFlow 1.0")
+			}
+		}
+		return false
+	})
+}

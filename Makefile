@@ -3,14 +3,16 @@
 #              PLAN=split: in the processes of a plan
 # make test    everything for real, the lab included
 # make check   what make test begins with: generated code, format, linters
+# make soak    half an hour of churn on real switches, not part of make test
 # make image   build the container image weft, for what weft export writes
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
 BUF_VERSION := 1.75.0
+RACE = . ./api/... ./bus/... ./deploy ./deploy/outside ./deploy/tracing ./flow/... ./openflow/... ./packet/... ./plan/... ./services/... ./sim/... ./transport ./transport/inproc ./transport/mux ./wefttest
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test check image generate generated profile
+.PHONY: setup build demo test soak race fuzz check image generate generated profile
 
 setup:
 	.ci/setup
@@ -26,6 +28,18 @@ demo: setup build
 test: setup check
 	WEFT_TEST_PLAN=split go test -timeout 14m -skip 'TestFaults|TestApps|TestMulti|TestBusProcess' ./test
 	go test -timeout 20m ./...
+
+# Half an hour of churn: memory, goroutines and open files stay what they are.
+# WEFT_SOAK=5m for a shorter one.
+soak: setup
+	go test -tags soak -timeout 60m -run TestSoak -v ./test
+
+# The race detector over all that runs in one process without a lab.
+race:
+	CGO_ENABLED=1 go test -race -timeout 15m $(RACE)
+
+fuzz:
+	.ci/fuzz
 
 image:
 	deploy/images/build

@@ -586,9 +586,11 @@ type Info struct {
 	Version   string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	GoVersion string                 `protobuf:"bytes,2,opt,name=go_version,json=goVersion,proto3" json:"go_version,omitempty"`
 	// RFC 3339.
-	Started       string         `protobuf:"bytes,3,opt,name=started,proto3" json:"started,omitempty"`
-	Pipeline      []string       `protobuf:"bytes,4,rep,name=pipeline,proto3" json:"pipeline,omitempty"`
-	Services      []*ServiceInfo `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"`
+	Started  string         `protobuf:"bytes,3,opt,name=started,proto3" json:"started,omitempty"`
+	Pipeline []string       `protobuf:"bytes,4,rep,name=pipeline,proto3" json:"pipeline,omitempty"`
+	Services []*ServiceInfo `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"`
+	// Of the configuration in force; empty if it is not known now.
+	ConfigHash    string `protobuf:"bytes,6,opt,name=config_hash,json=configHash,proto3" json:"config_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -656,6 +658,13 @@ func (x *Info) GetServices() []*ServiceInfo {
 		return x.Services
 	}
 	return nil
+}
+
+func (x *Info) GetConfigHash() string {
+	if x != nil {
+		return x.ConfigHash
+	}
+	return ""
 }
 
 // What a service declares of itself.
@@ -1392,14 +1401,16 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\"\x10\n" +
-	"\x0eGetInfoRequest\"\xa7\x01\n" +
+	"\x0eGetInfoRequest\"\xc8\x01\n" +
 	"\x04Info\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1d\n" +
 	"\n" +
 	"go_version\x18\x02 \x01(\tR\tgoVersion\x12\x18\n" +
 	"\astarted\x18\x03 \x01(\tR\astarted\x12\x1a\n" +
 	"\bpipeline\x18\x04 \x03(\tR\bpipeline\x120\n" +
-	"\bservices\x18\x05 \x03(\v2\x14.weft.v1.ServiceInfoR\bservices\"\xf7\x01\n" +
+	"\bservices\x18\x05 \x03(\v2\x14.weft.v1.ServiceInfoR\bservices\x12\x1f\n" +
+	"\vconfig_hash\x18\x06 \x01(\tR\n" +
+	"configHash\"\xf7\x01\n" +
 	"\vServiceInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03doc\x18\x02 \x01(\tR\x03doc\x12\x14\n" +

@@ -1,6 +1,12 @@
 package deploy
 
-import "slices"
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"weft"
+)
 
 // Effective returns the configuration that a service runs with: its Spec's with
 // the settings made. It is nil if the service does not run or has none. Nobody
@@ -14,3 +20,28 @@ func (w *Worker) Effective(service string) any {
 
 // Pipeline returns the names of the stages in order.
 func (w *Worker) Pipeline() []string { return slices.Clone(w.tables.Load().pipeline) }
+
+// Reconfigure has a running service take over a configuration, as if its settings
+// had changed; for tests. It is an error if a key differs that the service's Spec
+// does not list in Live.
+func (w *Worker) Reconfigure(ctx context.Context, service string, config weft.Config) error {
+	s := w.tables.Load().service(service)
+	if s == nil {
+		return fmt.Errorf("service %s is not among those that run: %s", service, orNone(specNames(w.config.Specs)))
+	}
+	if err := config.Validate(); err != nil {
+		return fmt.Errorf("service %s: %w", service, err)
+	}
+	changes := changesOf(s.configured(), config)
+	if len(changes) == 0 {
+		return nil
+	}
+	if !takenLive(s.spec, changes) {
+		return fmt.Errorf("service %s takes over %v only, not all of %v; list the keys in its Spec's Live", service, s.spec.Live, keysOf(changes))
+	}
+	if err := s.takeOver(ctx, config); err != nil {
+		return err
+	}
+	s.adopt(config, 0)
+	return nil
+}

@@ -326,8 +326,9 @@ func TestBalancerRestart(t *testing.T) {
 }
 
 // The programs of TestBalancerGroups: a server that answers each datagram with
-// its name, and a client that sends some from ports of their own and prints who
-// answered.
+// its name, and a client that sends some from sockets of their own, each with an
+// address of its own (Open vSwitch chooses by addresses alone for UDP), and prints
+// who answered.
 const (
 	udpServer = `import socket,sys
 s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(("",5300))
@@ -335,7 +336,8 @@ while True:
     d,a=s.recvfrom(100); s.sendto(sys.argv[1].encode(),a)`
 	udpClient = `import socket,sys
 for i in range(int(sys.argv[2])):
-    s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(3); s.connect((sys.argv[1],53))
+    s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(3)
+    s.bind((sys.argv[4]%i,0)); s.connect((sys.argv[1],53))
     for again in range(int(sys.argv[3])):
         s.send(b"?")
         try: print(i,s.recv(100).decode())
@@ -363,8 +365,22 @@ func TestBalancerGroups(t *testing.T) {
 	if g := f.show("dns").Groups; len(g) != 1 {
 		t.Fatalf("the switches %v choose by a group, want the first", g)
 	}
+	const sockets = 20
+	addresses := map[string]string{"h4": "10.0.4.%d", "h5": "10.0.5.%d"}
+	for name, format := range addresses {
+		for i := range sockets {
+			if out, err := f.Exec(context.Background(), name, "ip", "address", "add", fmt.Sprintf(format, i)+"/16", "dev", "eth0"); err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
+		}
+	}
+	for _, name := range []string{"h1", "h2", "h3", "h4", "h5"} {
+		if out, err := f.Exec(context.Background(), name, "ip", "route", "replace", "10.0.0.0/16", "dev", "eth0"); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
 	ask := func(from string) map[string]int {
-		out, err := f.Exec(context.Background(), from, "python3", "-c", udpClient, "10.0.0.53", "30", "2")
+		out, err := f.Exec(context.Background(), from, "python3", "-c", udpClient, "10.0.0.53", fmt.Sprint(sockets), "2", addresses[from])
 		if err != nil {
 			t.Errorf("%s: %v", from, err)
 		}

@@ -36,7 +36,7 @@ func (c *controller) single(ctx context.Context, specs []weft.Spec, set []string
 	}
 	registry := prometheus.NewRegistry()
 	c.registry = []prometheus.Gatherer{registry}
-	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: registry, Log: log})
+	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: registry, Log: log, Partial: c.partial})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (c *controller) single(ctx context.Context, specs []weft.Spec, set []string
 // processes are.
 func (c *controller) split(ctx context.Context, specs []weft.Spec, set []string, log *slog.Logger) <-chan error {
 	c.t.Helper()
-	text := "name: split\nevents: grpc\nworkers:\n"
+	text := fmt.Sprintf("name: split\nevents: grpc\npartial: %v\nworkers:\n", c.partial)
 	for _, s := range specs {
 		text += fmt.Sprintf("  %s: {services: [%s]}\n", s.Name, s.Name)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,9 +26,11 @@ import (
 	"weft/services/firewall"
 	"weft/services/flowrules"
 	"weft/services/forwarding"
+	"weft/services/heartbeat"
 	"weft/services/hosts"
 	"weft/services/paths"
 	"weft/services/qos"
+	"weft/services/ryu"
 	"weft/services/southbound"
 	"weft/services/stats"
 	"weft/services/tenants"
@@ -53,6 +56,7 @@ type controller struct {
 	address  string
 	registry []prometheus.Gatherer // of each process
 	store    deploy.Store
+	partial  bool // some services are left out
 	stop     func()
 }
 
@@ -62,6 +66,7 @@ type options struct {
 	store   deploy.Store // nil: a fresh one
 	address string       // HOST:PORT; empty: a free one
 	set     []string
+	only    []string // names of the services to run; empty: all
 }
 
 // start runs a controller until the test ends or stop is called.
@@ -76,7 +81,10 @@ func start(t *testing.T, o options) *controller {
 	}
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
-	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), forwarding.Spec(), stats.Spec(), qos.Spec(), tenants.Spec(), probe(got)}
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(), probe(got)}
+	if c.partial = len(o.only) > 0; c.partial {
+		specs = slices.DeleteFunc(specs, func(s weft.Spec) bool { return s.Name != "probe" && !slices.Contains(o.only, s.Name) })
+	}
 	level := slog.LevelWarn
 	if os.Getenv("WEFT_TEST_LOG") != "" {
 		level = slog.LevelDebug
@@ -117,7 +125,7 @@ func probe(got chan<- *weft.Env) weft.Spec {
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
 			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
-			api.ListPortStats, api.ListFlowStats),
+			api.ListLimits, api.ListHeartbeats, api.ListPortStats, api.ListFlowStats),
 		Run: func(ctx context.Context, env *weft.Env) error {
 			if err := weft.Ready(ctx, env); err != nil {
 				return err

@@ -72,6 +72,7 @@ type benchConfig struct {
 	unbuffered bool
 	floor      bool
 	split      []benchSplit // measured beside the controller
+	rules      int          // of the firewall; 0: without the firewall
 	output     string
 	plot       string
 }
@@ -116,6 +117,7 @@ sends the next when it is answered.`
 	f.BoolVar(&c.unbuffered, "unbuffered", false, "send packets whole, without buffer_id: only a packet-out of the packet answers (no floor)")
 	f.BoolVar(&c.floor, "floor", true, "measure the floor beside the controller")
 	f.StringSliceVar(&split, "split", nil, "measure, beside the same services in one process, southbound and routing apart: TRANSPORT or TRANSPORT:REPLICAS; may be repeated")
+	f.IntVar(&c.rules, "firewall-rules", 0, "measure with the firewall and so many rules (ClassBench-like), and beside it with none")
 	f.StringVarP(&c.output, "output", "o", "table", "table or json")
 	f.StringVar(&c.plot, "plot", "", "draw the distribution of latency to FILE (.svg, .png or .pdf)")
 	if mode == benchThroughput {
@@ -189,6 +191,8 @@ func (c *benchConfig) check() error {
 		return fmt.Errorf("--warmup %v: want 0 or more", c.warmup)
 	case c.rounds < 1:
 		return fmt.Errorf("--rounds %d: want at least 1", c.rounds)
+	case c.rules < 0 || c.rules > 0 && (c.controller != "" || c.command != "" || len(c.split) > 0 || c.plot != ""):
+		return fmt.Errorf("--firewall-rules %d: want 0 or more, and it is for Weft's own controller: leave out --controller, --controller-command, --split and --plot", c.rules)
 	case len(c.split) > 0 && (c.controller != "" || c.command != ""):
 		return errors.New("--split is for Weft's own controller: leave out --controller and --controller-command")
 	case c.controller != "" && c.command != "":

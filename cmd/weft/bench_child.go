@@ -25,13 +25,17 @@ type benchServices string
 const (
 	benchAll      benchServices = "all"
 	benchLearning benchServices = "learning" // those of a learning switch
+	benchFirewall benchServices = "firewall" // the same behind a firewall
 )
 
 // benchWeftArgs is how bench starts Weft's own controller.
 func benchWeftArgs(openflow, http, dir string, services benchServices) []string {
 	args := []string{"up", "--listen", openflow, "--http", http, "--data-dir", dir, "--quiet"}
-	if services == benchLearning {
+	switch services {
+	case benchLearning:
 		args = append(args, "--services", "southbound,forwarding", "--set", "forwarding.mode=learning")
+	case benchFirewall:
+		args = append(args, "--services", "southbound,firewall,forwarding,flowrules,gateway", "--set", "forwarding.mode=learning")
 	}
 	return args
 }

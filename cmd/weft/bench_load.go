@@ -70,6 +70,14 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 		defer s.close()
 		subjects = append(subjects, s)
 	}
+	if c.rules > 0 {
+		without, err := benchRulesStart(ctx, cpus, 0)
+		if err != nil {
+			return err
+		}
+		defer without.close()
+		subjects = append(subjects, without)
+	}
 	for _, s := range subjects {
 		answered, err := s.connect(ctx, c)
 		if err != nil {
@@ -90,6 +98,9 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 	}
 	report := newBenchReport(c, cpus, subject, subjects[0])
 	report.splits(c.split, subjects[len(subjects)-len(c.split):])
+	if c.rules > 0 {
+		report.rules(c.rules, subjects[len(subjects)-1])
+	}
 	if c.plot != "" {
 		if err := benchPlot(c.plot, report, subjects[:len(subjects)-len(c.split)]); err != nil {
 			return err
@@ -105,6 +116,9 @@ func benchController(ctx context.Context, c benchConfig, cpus benchCPUs) (*bench
 	}
 	if len(c.split) > 0 { // with the same services, so that like is compared with like
 		return benchSplitStart(ctx, benchSplit{}, cpus)
+	}
+	if c.rules > 0 {
+		return benchRulesStart(ctx, cpus, c.rules)
 	}
 	port, err := testbed.FreePort()
 	if err != nil {

@@ -43,13 +43,16 @@ type benchReport struct {
 	ControllerOn   int       `json:"controller_processor"` // -1: not pinned
 	GeneratorOn    int       `json:"generator_processor"`
 	benchFigures
-	MemoryBytes int64         `json:"controller_memory_bytes,omitempty"`
-	FloorRatio  float64       `json:"floor_ratio,omitempty"`     // median answers/s to the floor's
-	FloorP50    float64       `json:"floor_p50_ratio,omitempty"` // median of median latencies to the floor's
-	Floor       *benchFigures `json:"floor,omitempty"`
-	Splits      []benchSplit  `json:"splits,omitempty"`
-	Detail      []benchRound  `json:"detail"`
-	FloorDetail []benchRound  `json:"floor_detail,omitempty"`
+	MemoryBytes  int64         `json:"controller_memory_bytes,omitempty"`
+	FloorRatio   float64       `json:"floor_ratio,omitempty"`     // median answers/s to the floor's
+	FloorP50     float64       `json:"floor_p50_ratio,omitempty"` // median of median latencies to the floor's
+	Floor        *benchFigures `json:"floor,omitempty"`
+	Splits       []benchSplit  `json:"splits,omitempty"`
+	Rules        int           `json:"firewall_rules,omitempty"`
+	WithoutRules *benchFigures `json:"without_rules,omitempty"`
+	RulesRatio   float64       `json:"rules_ratio,omitempty"` // median answers/s to those without rules
+	Detail       []benchRound  `json:"detail"`
+	FloorDetail  []benchRound  `json:"floor_detail,omitempty"`
 }
 
 // newBenchReport sums the rounds up; floor is the subject itself if there was
@@ -187,6 +190,9 @@ func (r *benchReport) write(w io.Writer, output string) error {
 	row("generator's CPU %", func(f *benchFigures) string { return fmt.Sprintf("%.0f", f.GeneratorCPU) }, 0)
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if r.WithoutRules != nil {
+		fmt.Fprintf(w, "without rules: %s answers/s; with %d rules %.2f of that\n", benchCount(r.WithoutRules.AnswersPerS), r.Rules, r.RulesRatio)
 	}
 	if r.MemoryBytes > 0 {
 		fmt.Fprintf(w, "controller's memory: %d MB\n", r.MemoryBytes>>20)

@@ -35,6 +35,9 @@ with the reason. --dry-run only lists the changes.`,
   weft config apply weft.yaml --made-from 7 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.check(cmd); err != nil {
+				return err
+			}
 			text, err := readConfig(args[0]) // here, for the lines are those of the file
 			if err != nil {
 				return err
@@ -64,13 +67,21 @@ func (a *applying) flags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&a.limit, "limit", 20*time.Second, "how long services may take to come up with it before the former one is put back")
 }
 
+// check reports a limit that makes no sense.
+func (a *applying) check(cmd *cobra.Command) error {
+	if a.limit < time.Millisecond || a.limit > 10*time.Minute {
+		return wrongly(cmd, "--limit %v; want 1ms to 10m", a.limit)
+	}
+	return nil
+}
+
 func (a *applying) limitMs() uint32 { return uint32(max(a.limit.Milliseconds(), 1)) }
 
 // run applies a configuration, prints what changes, and waits for what becomes
 // of it.
 func (a *applying) run(cmd *cobra.Command, r *remote, out *output, apply func(*controller) (*api.ApplyConfigResponse, error)) error {
-	if a.limit < time.Millisecond || a.limit > 10*time.Minute {
-		return wrongly(cmd, "--limit %v; want 1ms to 10m", a.limit)
+	if err := a.check(cmd); err != nil {
+		return err
 	}
 	if least := 2*a.limit + 10*time.Second; r.timeout < least {
 		r.timeout = least // the former one may have to be put back, too

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		kind       string
 		want       []string // beginnings of lines without the file's name; none: right
 	}{
-		{"weft.yaml", "southbound:\n  listen: [tcp:0.0.0.0:6653]\nforwarding: {mode: proactive}\nhosts:\n  limit: 5\n", "configuration", nil},
+		{"weft.yaml", "southbound:\n  listen: [tcp:0.0.0.0:6653]\n  plain: true\nforwarding: {mode: proactive}\nhosts:\n  limit: 5\n", "configuration", nil},
 		{"empty.yaml", "", "configuration", nil},
 		{"weft.yaml", "southbound:\n  lisen: []\n", "configuration", []string{":2: unknown key southbound.lisen; allowed: "}},
 		{"weft.yaml", "\nsouthbound:\n  echo_interval: soon\n", "configuration", []string{":3: southbound.echo_interval: want a duration"}},

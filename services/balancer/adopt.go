@@ -53,7 +53,7 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		}
 		seen[half{c, o.back}] = true
 	}
-	for _, c := range b.table.by {
+	for c := range b.table.at[sw] {
 		if now-c.sent < young {
 			continue
 		}
@@ -185,13 +185,14 @@ func (b *balancer) adopt(sw flow.DPID, o *seenEntry, now int64) *conn {
 		if c.back && c.egress != sw && c.egress != 0 {
 			return nil
 		}
-		c.egress = sw
+		b.table.place(c, c.ingress, sw)
 		c.mark(c.there, true)
 	default:
 		if c.there && c.ingress.Switch != sw && c.ingress.Switch != 0 {
 			return nil
 		}
-		c.ingress.Switch, c.mac = sw, o.mac
+		b.table.place(c, flow.Location{Switch: sw, Port: c.ingress.Port}, c.egress)
+		c.mac = o.mac
 		c.mark(true, c.back)
 	}
 	return c
@@ -250,6 +251,9 @@ func (b *balancer) ended(c *conn, idle bool, now int64) {
 	}
 }
 
+// tidyTick is how often connections are looked through.
+const tidyTick = 3 * time.Second
+
 // tidy forgets what is over: connections without entries, those of switches
 // that have been away for long, clients' stays; and puts the way back of
 // connections of an earlier run that was not seen.
@@ -267,7 +271,8 @@ func (b *balancer) tidy(now int64) {
 		}
 		if c.there && !c.back && now-c.sent > young {
 			if s, ok := b.reach(c.m); ok {
-				c.egress, c.sent = s.at.Switch, now
+				b.table.place(c, c.ingress, s.at.Switch)
+				c.sent = now
 				c.addBack(d)
 				c.mark(true, true)
 			}

@@ -177,20 +177,25 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 	return concerned
 }
 
-// relocate has the way back of a member's connections follow it to another
-// switch. It is called with mu held.
+// relocate has a member's connections follow it to another switch or another
+// Ethernet address. It is called with mu held.
 func (b *balancer) relocate(m *member, s station, now int64) {
 	d := &flow.Decision{}
 	for c := range m.conns {
-		if c.egress == s.at.Switch {
+		if c.mac != s.mac && c.there {
+			c.mac = s.mac
+			c.addThere(d)
+		}
+		if c.egress == s.at.Switch || !c.there && !c.back {
 			continue
 		}
-		if c.egress != 0 {
+		if c.back {
 			c.removeBack(d)
 		}
-		c.egress = s.at.Switch
+		b.table.place(c, c.ingress, s.at.Switch)
 		c.addBack(d)
-		c.back, c.sent = true, now
+		c.sent = now
+		c.mark(c.there, true)
 	}
 	b.out.post(d)
 }

@@ -46,11 +46,12 @@ func (c *conn) backKey() backKey { return backKey{c.to, c.key.client, c.key.prot
 type connections struct {
 	by    map[connKey]*conn
 	backs map[backKey]*conn
-	last  uint32 // id
+	at    map[flow.DPID]map[*conn]struct{} // those that have, or had, an entry at a switch
+	last  uint32                           // id
 }
 
 func newConnections() connections {
-	return connections{by: map[connKey]*conn{}, backs: map[backKey]*conn{}}
+	return connections{by: map[connKey]*conn{}, backs: map[backKey]*conn{}, at: map[flow.DPID]map[*conn]struct{}{}}
 }
 
 // add makes a connection of a member.
@@ -71,11 +72,34 @@ func (t *connections) nextID() uint32 {
 func (t *connections) end(c *conn) {
 	c.mark(false, false)
 	delete(c.m.conns, c)
+	t.place(c, flow.Location{}, 0)
 	if t.by[c.key] == c {
 		delete(t.by, c.key)
 	}
 	if t.backs[c.backKey()] == c {
 		delete(t.backs, c.backKey())
+	}
+}
+
+// place records at which switches the entries of a connection are.
+func (t *connections) place(c *conn, ingress flow.Location, egress flow.DPID) {
+	for _, sw := range [...]flow.DPID{c.ingress.Switch, c.egress} {
+		if sw != 0 && sw != ingress.Switch && sw != egress {
+			delete(t.at[sw], c)
+			if len(t.at[sw]) == 0 {
+				delete(t.at, sw)
+			}
+		}
+	}
+	c.ingress, c.egress = ingress, egress
+	for _, sw := range [...]flow.DPID{ingress.Switch, egress} {
+		if sw == 0 {
+			continue
+		}
+		if t.at[sw] == nil {
+			t.at[sw] = map[*conn]struct{}{}
+		}
+		t.at[sw][c] = struct{}{}
 	}
 }
 

@@ -92,7 +92,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { b.out.run(ctx, func(d *flow.Decision) { send(ctx, env, b, d) }) })
 	work.Go(func() { observe(ctx, env) })
-	tick, broom := time.NewTicker(checkTick), time.NewTicker(time.Second)
+	tick, broom := time.NewTicker(checkTick), time.NewTicker(tidyTick)
 	defer tick.Stop()
 	defer broom.Stop()
 	for {

@@ -186,7 +186,8 @@ func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decisi
 	if c.back && c.egress != s.at.Switch {
 		c.removeBack(d)
 	}
-	c.ingress, c.egress, c.mac, c.sent, c.until = from, s.at.Switch, s.mac, in.Time, 0
+	b.table.place(c, from, s.at.Switch)
+	c.mac, c.sent, c.until = s.mac, in.Time, 0
 	c.addBack(d)
 	if rewrites {
 		c.addThere(d)

@@ -14,7 +14,7 @@ const arrangeEvery = int64(5 * time.Second)
 // links have come or gone: breadth first over the links, so that the neighbours
 // of a switch send theirs one after the other. What it receives then comes in
 // few batches rather than one by one, each at the price of waking up for it, and
-// the probes of the whole network are spread evenly over the interval.
+// the probes of the whole network are spread evenly over time.
 func (t *topology) arrange(now int64) {
 	if !t.moved {
 		return
@@ -24,6 +24,7 @@ func (t *topology) arrange(now int64) {
 		return
 	}
 	t.moved, t.arranged = false, now
+	t.budget()
 	roots := slices.Clone(t.order)
 	slices.SortFunc(roots, func(a, b *datapath) int { return cmp.Compare(a.id, b.id) })
 	seen := make(map[*datapath]bool, len(roots))
@@ -45,6 +46,8 @@ func (t *topology) arrange(now int64) {
 		}
 	}
 	for i, dp := range t.order {
-		dp.phase = float64(i) / float64(len(t.order))
+		at := float64(i) / float64(len(t.order)) * float64(t.stretch)
+		dp.turn = int64(at)
+		dp.phase = at - float64(dp.turn)
 	}
 }

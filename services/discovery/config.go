@@ -14,6 +14,12 @@ type Config struct {
 	// Timeout is how long a link lives without a probe: a silent failure is
 	// found at most this long after it. Two probes must be missing, too.
 	Timeout time.Duration `yaml:"timeout"`
+	// ProbesPerSecond is about how many probes are sent in a second in all. Where
+	// there are so many links that Interval would take more, it is two, three …
+	// times as long for those that are up, and a silent failure is found that much
+	// later; those that have failed without port status in the last Forget are
+	// probed as often as ever.
+	ProbesPerSecond int `yaml:"probes_per_second"`
 	// Settle is how long a port that has come up must stay without a neighbour
 	// of ours until it is an edge port.
 	Settle time.Duration `yaml:"settle"`
@@ -58,16 +64,17 @@ type Flap struct {
 // DefaultConfig returns the defaults: a silent failure is found within 3 s.
 func DefaultConfig() *Config {
 	return &Config{
-		Interval:      2200 * time.Millisecond,
-		Timeout:       2750 * time.Millisecond,
-		Settle:        700 * time.Millisecond,
-		Forget:        10 * time.Minute,
-		MaxAge:        time.Second,
-		LockAfter:     time.Minute,
-		Rate:          100,
-		ReferenceKbps: 100_000_000,
-		Liveness:      Liveness{Timeout: 250 * time.Millisecond},
-		Flap:          Flap{Downs: 5, Window: time.Minute, Hold: 10 * time.Second, MaxHold: 5 * time.Minute},
+		Interval:        2200 * time.Millisecond,
+		Timeout:         2750 * time.Millisecond,
+		Settle:          700 * time.Millisecond,
+		ProbesPerSecond: 25_000,
+		Forget:          10 * time.Minute,
+		MaxAge:          time.Second,
+		LockAfter:       time.Minute,
+		Rate:            100,
+		ReferenceKbps:   100_000_000,
+		Liveness:        Liveness{Timeout: 250 * time.Millisecond},
+		Flap:            Flap{Downs: 5, Window: time.Minute, Hold: 10 * time.Second, MaxHold: 5 * time.Minute},
 	}
 }
 
@@ -99,6 +106,9 @@ func (c *Config) Validate() error {
 		if l.Timeout < 2*l.Interval || l.Timeout > c.Timeout {
 			return fmt.Errorf("liveness.timeout is %v: want twice liveness.interval, %v, to timeout, %v", l.Timeout, 2*l.Interval, c.Timeout)
 		}
+	}
+	if c.ProbesPerSecond < 100 || c.ProbesPerSecond > 1e7 {
+		return fmt.Errorf("probes_per_second is %d: want 100 to 10000000", c.ProbesPerSecond)
 	}
 	if c.Rate < 10 || c.Rate > 100_000 {
 		return fmt.Errorf("rate is %d: want 10 to 100000 frames per second", c.Rate)

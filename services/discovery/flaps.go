@@ -24,6 +24,7 @@ type flaps struct {
 	until int64   // dampened until then; 0 if not
 	last  int64   // length of the last hold
 	quiet int64   // since when it is not dampened
+	mute  int64   // when probes, and not port status, have last shown that it was down; 0: never
 	cause string  // of the last down while dampened
 	links [2]*link
 	total [2]uint32 // times that each direction has gone down

@@ -65,7 +65,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	from.newest = sent
 	from.soon, from.unanswered = 0, 0
 	t.delays.add(now - sent)
-	t.strain.add(now, now-sent, t.cfg)
+	t.strain.add(now - sent)
 	if l == nil {
 		t.attach(now, from, to, now-sent)
 		return accepted
@@ -146,7 +146,7 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 		t.dirty[p.at.Switch] = struct{}{}
 	}
 	f.alive = true
-	t.judgeAt(l, now+t.doubtAfter())
+	t.judgeAt(l, now+t.doubtAfter(now, l))
 	t.moved = true
 	return l
 }
@@ -206,6 +206,9 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	if back := l.dst.out; back != nil && back.dst == l.src && l.src.alive() && l.dst.alive() {
 		back.refresh(t, now, cause) // else it goes down next
 	}
+	if cause == "silent" {
+		l.flaps.mute = now
+	}
 	if cause == "silent" && l.src.up {
 		l.src.burst(now)
 		l.src.dp.next = now
@@ -230,7 +233,7 @@ func (t *topology) remove(l *link, cause string) {
 // message returns the link as others see it.
 func (l *link) message() *api.Link {
 	return &api.Link{
-		Src: api.NewLocation(l.src.at), Dst: api.NewLocation(l.dst.at), State: l.state.String(),
+		Src: l.src.location(), Dst: l.dst.location(), State: l.state.String(),
 		Weight: l.weight, LatencyUs: uint64(max(l.latency, 0) / 1000),
 		Since: rfc3339(l.since), Flaps: l.flaps.count(l),
 	}

@@ -12,6 +12,7 @@ type schedule struct {
 	rounds int64   // of all ports
 	fast   int64   // of established links, where liveness is on
 	phase  float64 // its place in each interval, 0 up to 1
+	turn   int64   // in which of several intervals guarded links are probed, where they are not in each
 }
 
 // A prober says when a port sends probes next.
@@ -43,8 +44,13 @@ func (s *schedule) start(t *topology, now int64) {
 // after returns the first of the switch's moments after a time; there is one in
 // every interval.
 func (s *schedule) after(at, interval int64) int64 {
-	shift := int64(s.phase * float64(interval))
-	return (at-shift)/interval*interval + shift + interval
+	return (s.number(at, interval)+1)*interval + int64(s.phase*float64(interval))
+}
+
+// number numbers the intervals, each from one of the switch's moments to the
+// next.
+func (s *schedule) number(at, interval int64) int64 {
+	return (at - int64(s.phase*float64(interval))) / interval
 }
 
 // following returns the round after one whose time has come: at most an
@@ -80,10 +86,17 @@ func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 	return jobs, next
 }
 
+// due reports whether a port has a turn in a round of all ports.
+func (p *port) due(t *topology, now int64, rare bool) bool {
+	return p.out == nil || t.cfg.Liveness.Interval == 0 && !(rare && t.guarded(now, p.out))
+}
+
 // round appends the probes of one switch that are due.
 func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 	all, links := dp.rounds <= now, dp.fast <= now
+	rare := false // guarded links have no turn
 	if all {
+		rare = dp.number(dp.rounds, int64(t.cfg.Interval))%t.stretch != dp.turn
 		dp.rounds = dp.following(now, dp.rounds, int64(t.cfg.Interval))
 	}
 	if links {
@@ -95,7 +108,7 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 			continue
 		}
 		extra := p.soon != 0 && p.soon <= now
-		if extra || links && p.out != nil || all && (p.out == nil || t.cfg.Liveness.Interval == 0) {
+		if extra || links && p.out != nil || all && p.due(t, now, rare) {
 			jobs = append(jobs, job{p, p.at, p.frame, p.actions})
 			p.sent++
 			if extra {

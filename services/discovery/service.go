@@ -191,6 +191,9 @@ func gauges(m weft.Metrics, e *engine) {
 			return float64(e.count(func(t *topology) int { return t.countPorts(r) }))
 		}, "role", r.String())
 	}
+	m.Gauge("silence_seconds", "How long a link that port status guards may be silent until it is taken to be down.", func() float64 {
+		return time.Duration(e.count(func(t *topology) int { return int(t.silence()) })).Seconds()
+	})
 	m.Gauge("events_waiting", "Events that subscribers have not taken yet.", func() float64 {
 		return float64(e.count(func(t *topology) int { return len(t.events) }))
 	})

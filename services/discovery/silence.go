@@ -2,16 +2,52 @@ package discovery
 
 import (
 	"math"
+	"time"
 
 	"weft/flow"
 )
 
 // A link is known to be there by its probes. One that has not been heard of for
-// an interval and some patience is in doubt: it is probed again at once, and
-// then faster. If nothing has come of it by the timeout, it is gone.
+// the time between two probes and some patience is in doubt: it is probed again
+// at once, and then faster. If nothing has come of it by the timeout, it is gone.
+
+// probedEvery returns the time between two probes of a link.
+func (t *topology) probedEvery(now int64, l *link) int64 {
+	if t.stretch > 1 && t.guarded(now, l) {
+		return t.stretch * t.cfg.linkInterval()
+	}
+	return t.cfg.linkInterval()
+}
+
+// guarded reports whether port status is likely to tell of the end of a link
+// before probes do: it is up, and it has not gone down without it lately.
+func (t *topology) guarded(now int64, l *link) bool {
+	return l.state == up && (l.flaps.mute == 0 || now-l.flaps.mute > int64(t.cfg.Forget))
+}
+
+// silentAfter returns how long a link lives without a probe.
+func (t *topology) silentAfter(now int64, l *link) int64 {
+	return t.probedEvery(now, l) + t.cfg.linkTimeout() - t.cfg.linkInterval() + 2*int64(t.strain)
+}
+
+// silence returns how long a guarded link lives without a probe.
+func (t *topology) silence() int64 {
+	return (t.stretch-1)*t.cfg.linkInterval() + t.cfg.linkTimeout() + 2*int64(t.strain)
+}
 
 // doubtAfter returns how long after its last probe a link is in doubt.
-func (t *topology) doubtAfter() int64 { return t.cfg.linkInterval() + t.patience() }
+func (t *topology) doubtAfter(now int64, l *link) int64 {
+	return t.probedEvery(now, l) + t.patience() + int64(t.strain)
+}
+
+// budget has guarded links probed as rarely as it takes to send no more probes
+// than wanted. Where liveness is on, that is what is wanted.
+func (t *topology) budget() {
+	t.stretch = 1
+	if wanted := int64(t.cfg.ProbesPerSecond) * t.cfg.linkInterval() / int64(time.Second); t.cfg.Liveness.Interval == 0 {
+		t.stretch = max((int64(len(t.links))+wanted-1)/max(wanted, 1), 1)
+	}
+}
 
 // patience returns how long a probe of a link may be late, and the time
 // between the probes of one that is in doubt.
@@ -26,9 +62,6 @@ func (t *topology) judgeAt(l *link, at int64) {
 // expire takes down the links whose probes are missing. To be missing, probes
 // must have been sent.
 func (t *topology) expire(now int64) {
-	if t.strain.severe(now) {
-		t.late(now)
-	}
 	for _, dp := range t.order {
 		if dp.judge > now {
 			t.due(dp.judge)
@@ -47,7 +80,7 @@ func (t *topology) expire(now int64) {
 // doubt probed, and sees that it is looked at again in time.
 func (t *topology) judgeLink(now int64, l *link) {
 	heard := max(l.heard, t.floor)
-	end := heard + t.cfg.linkTimeout()
+	end := heard + t.silentAfter(now, l)
 	if until := l.doubted(now); until != 0 && end <= now {
 		t.judgeAt(l, until)
 		return
@@ -56,7 +89,7 @@ func (t *topology) judgeLink(now int64, l *link) {
 		t.detach(now, l, "silent")
 		return
 	}
-	if doubt := heard + t.doubtAfter(); doubt > now {
+	if doubt := heard + t.doubtAfter(now, l); doubt > now {
 		t.judgeAt(l, doubt)
 		return
 	}
@@ -72,26 +105,21 @@ func (t *topology) judgeLink(now int64, l *link) {
 }
 
 // strain is how far behind we are ourselves: the smoothed time that probes have
-// taken. While it is long, probes that are missing say nothing about links.
-type strain struct {
-	age int64 // nanoseconds, over the last 64 or so
-	bad int64 // when it was last too long
-}
+// taken lately, in nanoseconds. Links are given that much more.
+type strain int64
+
+// strainMost bounds it: no queue of ours is longer.
+const strainMost = int64(10 * time.Second)
 
 // add takes the time that a probe has taken.
-func (s *strain) add(now, age int64, cfg *Config) {
-	if age > 10e9 { // no queue of ours is that long
-		return
-	}
-	if s.age += (age - s.age) / 64; s.age > max(cfg.linkTimeout()/4, 200e6) {
-		s.bad = now
+func (s *strain) add(age int64) {
+	d := min(age, strainMost) - int64(*s)
+	if d > 0 {
+		*s += strain(d / 8)
+	} else {
+		*s += strain(d / 64)
 	}
 }
-
-// severe reports whether links are not to be judged by their silence: until a
-// second after the last probe that was late among many. If nothing arrives at
-// all any more, they are judged again.
-func (s *strain) severe(now int64) bool { return s.bad != 0 && now-s.bad < 1e9 }
 
 // stale takes a probe that is genuine, but too old to show a new link. Of a link
 // that is known it shows that it was there when the probe was sent, and how far
@@ -101,6 +129,6 @@ func (t *topology) stale(now int64, src, dst flow.Location, sent int64) {
 	if p != nil && p.out != nil && p.out.dst.at == dst && sent > p.newest && sent <= now {
 		p.newest, p.unanswered = sent, 0
 		p.out.heard = max(p.out.heard, sent)
-		t.strain.add(now, now-sent, t.cfg)
+		t.strain.add(now - sent)
 	}
 }

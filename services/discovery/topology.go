@@ -33,6 +33,7 @@ type topology struct {
 	floor    int64 // links count as heard of at this time, at least
 	moved    bool  // links have come or gone since the switches were put in order
 	arranged int64 // when they were
+	stretch  int64 // how many intervals there are between two probes of a guarded link
 	strain   strain
 	events   []event
 	dirty    map[flow.DPID]struct{} // whose memories are to be saved
@@ -82,6 +83,7 @@ type port struct {
 	newest   int64  // time of its newest probe that has arrived
 	speed    uint32 // kilobits per second
 	view     *portView
+	place    *api.Location
 	again    int64 // when time alone may change its role; 0: never
 	prober
 }
@@ -95,7 +97,7 @@ const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	return &topology{
-		cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
+		cfg: cfg, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}
@@ -332,6 +334,14 @@ func (t *topology) expect(now int64, p *port) {
 	p.silent = now + min(10*int64(t.cfg.Timeout)-int64(t.cfg.Forget), 0)
 }
 
+// location returns where the port is, as messages have it; they share it.
+func (p *port) location() *api.Location {
+	if p.place == nil {
+		p.place = api.NewLocation(p.at)
+	}
+	return p.place
+}
+
 // listPorts returns the roles of all ports of connected switches.
 func (t *topology) listPorts() []*api.PortRole {
 	var list []*api.PortRole
@@ -360,7 +370,7 @@ func compareLocations(a, b *api.Location) int {
 }
 
 func (p *port) message() *api.PortRole {
-	return &api.PortRole{At: api.NewLocation(p.at), Role: p.role.String(), Refused: p.view.refused.Load()}
+	return &api.PortRole{At: p.location(), Role: p.role.String(), Refused: p.view.refused.Load()}
 }
 
 // countLinks returns how many links are in a state.

@@ -22,7 +22,9 @@ type world struct {
 	delay  int64
 	sent   int
 	refuse map[refusal]int
-	away   map[flow.DPID]bool // not connected to the southbound: sends nothing, hears nothing
+	deaf   bool                                     // probes do not arrive, but are handed to hold
+	hold   func(src, dst flow.Location, sent int64) // where deaf
+	away   map[flow.DPID]bool                       // not connected to the southbound: sends nothing, hears nothing
 	events []event
 	log    []string
 }
@@ -82,6 +84,10 @@ func (w *world) run(d time.Duration) {
 			w.topo.sent(w.now, []*port{j.port}, w.now)
 			for _, far := range w.wires[j.at] {
 				if w.away[far.Switch] {
+					continue
+				}
+				if w.deaf {
+					w.hold(j.at, far, w.now)
 					continue
 				}
 				w.refuse[w.topo.arrive(w.now+w.delay, j.at, far, w.now)]++

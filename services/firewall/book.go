@@ -250,6 +250,17 @@ func (b *book) enforce(ctx context.Context, x *change, wait bool) []*api.Firewal
 	return append(failed, b.each(sites, b.standing)...)
 }
 
+// unsettled waits for what earlier changes have begun, and returns the switches
+// that do not do what the rules say.
+func (b *book) unsettled(ctx context.Context) []*api.FirewallFailure {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
+	defer cancel()
+	_ = b.keeper.Settle(ctx) // what has failed is told by Status
+	sites := b.everySite()
+	failed := b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })
+	return append(failed, b.each(sites, b.standing)...)
+}
+
 // standing returns why a switch does not do what the rules say.
 func (b *book) standing(s *site) error {
 	switch state, err := b.keeper.Status(s.dpid); state {

@@ -75,7 +75,7 @@ func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (
 		b.publish(x)
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	} else if !req.NoWait {
-		resp.Failures = b.each(b.everySite(), b.standing) // of an earlier request that was not waited for
+		resp.Failures = b.unsettled(ctx) // of an earlier request
 	}
 	return resp, nil
 }

@@ -17,6 +17,7 @@ type classifier struct {
 	v4, v6 *protocols
 	other  map[uint16]*class // by ethertype
 	used   [3]words          // what conditions look at in packets of IPv4, IPv6 and others
+	odd    [3]bool           // some look at parts of addresses that are no prefixes
 	size   int
 }
 
@@ -204,10 +205,10 @@ func newBuilder() *builder {
 
 // cond returns the condition of a rule that m and ranges of ports describe.
 func (b *builder) cond(r *rule, m *flow.Match, src, dst portRange) *cond {
-	k, value, srcIP, dstIP := shapeOf(m)
+	k, value, srcIP, dstIP, odd := shapeOf(m)
 	s := b.shapes[k]
 	if s == nil {
-		s = &shape{family: k.family, mask: k.mask, src: k.src, dst: k.dst}
+		s = &shape{family: k.family, mask: k.mask, src: k.src, dst: k.dst, odd: odd}
 		for i, v := range k.mask {
 			if v != 0 {
 				s.at = append(s.at, uint8(i))
@@ -263,7 +264,7 @@ func (b *builder) change(add, remove []*cond) *classifier {
 	for f := range touched {
 		b.family(&next, f)
 	}
-	next.used = b.used()
+	next.used, next.odd = b.used()
 	b.now = &next
 	return b.now
 }
@@ -368,7 +369,7 @@ func (b *builder) class(f family) *class {
 }
 
 // used returns what the conditions look at in packets of each kind.
-func (b *builder) used() (used [3]words) {
+func (b *builder) used() (used [3]words, odd [3]bool) {
 	for _, t := range b.tuples {
 		first, last := 0, 2
 		if t.typed {
@@ -380,6 +381,7 @@ func (b *builder) used() (used [3]words) {
 				used[kind][i] |= t.mask[i]
 			}
 			used[kind][wordLink] |= bitsEthType
+			odd[kind] = odd[kind] || t.odd
 			if t.ranged {
 				used[kind][wordPorts] |= bitsTPSrc | bitsTPDst
 			}
@@ -388,5 +390,5 @@ func (b *builder) used() (used [3]words) {
 			}
 		}
 	}
-	return used
+	return used, odd
 }

@@ -16,14 +16,21 @@ import (
 // that the API takes.
 type RuleConfig struct {
 	// ID tells it from the others; the API shows it as config:ID.
-	ID       string            `yaml:"id"`
-	Priority uint16            `yaml:"priority"`
-	Action   string            `yaml:"action"`
-	DPID     string            `yaml:"dpid"`
-	Tenant   string            `yaml:"tenant"`
-	VLAN     uint16            `yaml:"vlan"`
-	Match    map[string]string `yaml:"match"`
-	Comment  string            `yaml:"comment"`
+	ID string `yaml:"id"`
+	// Priority is 0 to 65535: the rule of highest priority decides.
+	Priority uint16 `yaml:"priority"`
+	// Action is allow or deny.
+	Action string `yaml:"action"`
+	// DPID is the switch on which it holds; empty is everywhere.
+	DPID string `yaml:"dpid"`
+	// Tenant is the virtual network that it belongs to; it needs its VLAN.
+	Tenant string `yaml:"tenant"`
+	// VLAN is that of the packets; 0 says nothing.
+	VLAN uint16 `yaml:"vlan"`
+	// Match is the header fields, as of a flow entry; ports may be ranges.
+	Match map[string]string `yaml:"match"`
+	// Comment is for people.
+	Comment string `yaml:"comment"`
 }
 
 // configPrefix begins the ids of the configuration's rules: it replaces them as a

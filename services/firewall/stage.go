@@ -17,6 +17,7 @@ const proposeGap = int64(1e9)
 type memory struct {
 	at   [3][]looked // for each kind of packet, the words that its verdict depends on
 	full [3]bool     // there are too many of them
+	near [3]bool     // of addresses, only which prefixes they are in
 	rare bool        // some are not among the usual words
 	flow [256]remembered
 }
@@ -36,6 +37,11 @@ func newMemory(v *view) *memory {
 	m := &memory{}
 	for kind := range m.at {
 		used := v.used(kind)
+		if m.near[kind] = v.near(kind); m.near[kind] {
+			for _, i := range spanWords[kind] {
+				used[i] = ^uint64(0)
+			}
+		}
 		for i, mask := range used {
 			if mask != 0 {
 				m.at[kind] = append(m.at[kind], looked{mask, uint8(i)})
@@ -45,6 +51,28 @@ func newMemory(v *view) *memory {
 		m.rare = m.rare || used.used()&^usualWords != 0
 	}
 	return m
+}
+
+// spanWords are the words in which span writes, for IPv4 and IPv6.
+var spanWords = [3][]int{{wordIPv4}, {wordSrc6, wordSrc6 + 1, wordDst6, wordDst6 + 1}}
+
+// near reports whether verdicts on packets of a kind depend on their addresses
+// only by the prefixes that these are in.
+func (v *view) near(kind int) bool {
+	return v.own == nil && !v.all.odd[kind] && (kind == 0 && v.all.v4 != nil || kind == 1 && v.all.v6 != nil)
+}
+
+// span puts, in place of addresses, the numbers of the intervals that they are
+// in: packets of many hosts are alike by it.
+func (v *view) span(w *words, kind int) {
+	if kind == 0 {
+		p := v.all.v4
+		w[wordIPv4] = uint64(p.src.find(address{lo: w[wordIPv4] >> 32}))<<32 | uint64(p.dst.find(address{lo: w[wordIPv4] & 0xffffffff}))
+		return
+	}
+	p := v.all.v6
+	src, dst := p.src.find(address{w[wordSrc6], w[wordSrc6+1]}), p.dst.find(address{w[wordDst6], w[wordDst6+1]})
+	w[wordSrc6], w[wordSrc6+1], w[wordDst6], w[wordDst6+1] = uint64(src), 0, uint64(dst), 0
 }
 
 // place returns where the verdict on a packet is remembered, and what its key
@@ -107,7 +135,11 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	}
 	kind := kindOf(k.EthType)
 	var key [keyWords]uint64
-	r := j.memory.place(&w, kind, &key)
+	near := w
+	if j.memory.near[kind] {
+		j.view.span(&near, kind)
+	}
+	r := j.memory.place(&near, kind, &key)
 	var c *cond
 	var deny, known bool
 	if r != nil && r.version == set.version && int(r.kind) == kind && r.key == key {

@@ -31,6 +31,7 @@ type shape struct {
 	mask     words   // without the ethertype and the protocol, which the family has
 	at       []uint8 // the words of mask that are not zero
 	src, dst uint8   // lengths of the address prefixes, by bucketOf; 0 also for masks that are none
+	odd      bool    // it has such masks
 }
 
 // shapeKey is what makes shapes equal.
@@ -68,7 +69,7 @@ func compareConds(a, b *cond) int {
 
 // shapeOf returns the shape of a condition, without its list of words, and the
 // values that it asks for.
-func shapeOf(m *flow.Match) (k shapeKey, value words, src, dst prefix) {
+func shapeOf(m *flow.Match) (k shapeKey, value words, src, dst prefix, odd bool) {
 	value, k.mask = maskOf(m)
 	if m.Set.Has(flow.FieldEthType) {
 		k.typed, k.ethType = true, m.Key.EthType
@@ -79,15 +80,16 @@ func shapeOf(m *flow.Match) (k shapeKey, value words, src, dst prefix) {
 		k.mask[wordProto] &^= bitsProto
 	}
 	if width, from, to := addressFields(k.family); width > 0 {
-		var ok bool
+		var ok, both bool
 		if src, ok = prefixIn(m, from, width); ok {
 			k.src = bucketOf(width, src.length)
 		}
-		if dst, ok = prefixIn(m, to, width); ok {
+		if dst, both = prefixIn(m, to, width); both {
 			k.dst = bucketOf(width, dst.length)
 		}
+		odd = !ok || !both
 	}
-	return k, value, src, dst
+	return k, value, src, dst, odd
 }
 
 // addressFields returns the address fields of a family, and how wide they are;

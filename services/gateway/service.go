@@ -62,6 +62,7 @@ func Spec(p Process) weft.Spec {
 			api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
 			api.ListHeartbeats,
 			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections,
+			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
 			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
@@ -82,6 +83,9 @@ func Spec(p Process) weft.Spec {
 		Run:     func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
 	}
 }
+
+// infoPatience is how long GetInfo waits for the store, which may be away.
+const infoPatience = 300 * time.Millisecond
 
 func run(ctx context.Context, env *weft.Env, p Process) error {
 	cfg := env.Config.(*Config)
@@ -118,9 +122,6 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1) },
 		},
 	}
-	info := func(context.Context, *api.GetInfoRequest) (*api.Info, error) {
-		return describe(p, weft.Specs(env)), nil
-	}
 	plans := p.Plans
 	if plans == nil {
 		plans = onePlan{p}
@@ -128,6 +129,15 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	configs := p.Configs
 	if configs == nil {
 		configs = noConfigs{}
+	}
+	info := func(ctx context.Context, _ *api.GetInfoRequest) (*api.Info, error) {
+		m := describe(p, weft.Specs(env))
+		ctx, cancel := context.WithTimeout(ctx, infoPatience)
+		defer cancel()
+		if c, err := configs.GetConfig(ctx, &api.GetConfigRequest{}); err == nil {
+			m.ConfigHash = c.Hash
+		}
+		return m, nil
 	}
 	s.calls = newCalls(append(offered(env), itself(api.GetInfo, info), itself(api.ListWorkers, plans.ListWorkers),
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
@@ -188,6 +198,8 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.ListHeartbeats),
 		forward(env, api.SetVip), forward(env, api.DeleteVip), forward(env, api.ListVips), forward(env, api.SetMember),
 		forward(env, api.DeleteMember), forward(env, api.DrainMember), forward(env, api.ListConnections),
+		forward(env, api.AddFirewallRules), forward(env, api.DeleteFirewallRules), forward(env, api.ListFirewallRules),
+		forward(env, api.SetFirewallDefault), forward(env, api.GetFirewallStatus), forward(env, api.CheckFirewall),
 		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),
 		forward(env, api.SetQueues), forward(env, api.DeleteQueues), forward(env, api.ListQueues),
 		forward(env, api.SetTenant), forward(env, api.DeleteTenant), forward(env, api.ListTenants),

@@ -38,7 +38,7 @@ type monitor struct {
 // slot is the switches that are asked together.
 type slot struct {
 	members []*record
-	asking  bool
+	asking  int // calls under way
 }
 
 // Bounds of slots: more of them spread the work better, and cost more timers.
@@ -46,6 +46,10 @@ const (
 	slotsMost = 50
 	slotLeast = 5 * time.Millisecond
 )
+
+// askingMost is how many calls of a slot may be under way: that of a switch which
+// does not answer lasts until the next is due, and a little longer.
+const askingMost = 3
 
 func newMonitor(cfg Config, log *slog.Logger) *monitor {
 	n := min(slotsMost, max(1, int(cfg.interval()/slotLeast)))
@@ -155,26 +159,27 @@ func (m *monitor) skip(at int, n uint64, reason string) {
 	m.settle(members, n, func(int) (time.Duration, string) { return 0, reason })
 }
 
-// beat asks the members of a slot, in the background. Those of a slot whose
-// last call has not returned have missed this beat, too.
+// beat asks the members of a slot, in the background. Those of a slot whose last
+// calls have not returned have missed this beat, too.
 func (m *monitor) beat(ctx context.Context, at int, due time.Time, asking *sync.WaitGroup) {
 	m.mu.Lock()
 	s := &m.slots[at]
-	if s.asking {
+	if s.asking >= askingMost {
 		m.mu.Unlock()
-		m.skip(at, 1, "the beat before is still waiting")
+		m.skip(at, 1, "the beats before are still waiting")
 		return
 	}
 	members := slices.Clone(s.members)
-	s.asking = len(members) > 0
-	m.mu.Unlock()
 	if len(members) == 0 {
+		m.mu.Unlock()
 		return
 	}
+	s.asking++
+	m.mu.Unlock()
 	asking.Go(func() {
 		m.round(ctx, members, due)
 		m.mu.Lock()
-		s.asking = false
+		s.asking--
 		m.mu.Unlock()
 	})
 }

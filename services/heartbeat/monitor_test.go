@@ -44,13 +44,17 @@ func newBench(t *testing.T, cfg Config) *bench {
 		defer b.mu.Unlock()
 		b.events = append(b.events, e)
 	}
-	b.monitor.ask = func(_ context.Context, dpids []string, _ time.Duration) ([]*api.SwitchEcho, error) {
+	b.monitor.ask = func(_ context.Context, dpids []string, deadline time.Duration) ([]*api.SwitchEcho, error) {
 		b.mu.Lock()
 		b.calls = append(b.calls, call{time.Now(), dpids})
 		after, fail := b.after, b.fail
 		var list []*api.SwitchEcho
 		for _, d := range dpids {
-			list = append(list, b.answer(d, b.asked[d]))
+			e := b.answer(d, b.asked[d])
+			if e.Error != "" {
+				after = deadline + time.Millisecond
+			}
+			list = append(list, e)
 			b.asked[d]++
 		}
 		b.mu.Unlock()
@@ -163,6 +167,27 @@ func TestStates(t *testing.T) {
 	})
 }
 
+// TestDeadNeighbour: a switch that does not answer, and is asked together with
+// others, costs these nothing.
+func TestDeadNeighbour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{Rate: 100, LostAfter: 3})
+		b.answer = func(d string, _ int) *api.SwitchEcho {
+			if d == flow.DPID(3).String() {
+				return &api.SwitchEcho{Error: "no answer"}
+			}
+			return &api.SwitchEcho{RttUs: 200}
+		}
+		b.connect(8) // in two slots
+		b.during(5 * time.Second)
+		for sw := range flow.DPID(8) {
+			if s := b.of(sw + 1); (s.Missed == 0) == (sw+1 == 3) || s.Beats < 490 {
+				t.Errorf("%v", s)
+			}
+		}
+	})
+}
+
 // TestSouthboundAway: calls that fail, or do not return, are beats missed by
 // all, and as many calls wait as there are slots, at most.
 func TestSouthboundAway(t *testing.T) {
@@ -178,7 +203,7 @@ func TestSouthboundAway(t *testing.T) {
 			if s := b.of(3); s.State != "lost" || s.Missed < 15 {
 				t.Errorf("hung %v: %v", hung, s)
 			}
-			if hung && len(b.calls) > 5 {
+			if hung && len(b.calls) > 5*askingMost {
 				t.Errorf("%d calls wait", len(b.calls))
 			}
 		})

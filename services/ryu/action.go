@@ -4,7 +4,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"strings"
 
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
 	"weft/flow"
 )
 
@@ -260,13 +264,45 @@ func showAction(a *flow.Action) string {
 func showTexts(list []string) []string {
 	out := []string{}
 	for _, text := range list {
-		if a, err := flow.ParseAction(text); err == nil {
-			out = append(out, showAction(&a))
-		} else {
-			out = append(out, "UNKNOWN")
-		}
+		a := parseAction(text)
+		out = append(out, showAction(&a))
 	}
 	return out
+}
+
+// parseAction reads an action as package flow writes it, also one that sets a
+// field that OpenFlow does not let actions set: Open vSwitch has such. One of
+// unknown kind is what nothing else is.
+func parseAction(text string) flow.Action {
+	a, err := flow.ParseAction(text)
+	if err == nil {
+		return a
+	}
+	if value, name, ok := strings.Cut(strings.TrimPrefix(text, "set_field:"), "->"); ok {
+		if f, err := flow.ParseField(name); err == nil {
+			if v, err := fieldValue(f, value); err == nil {
+				return flow.Action{Kind: flow.ActionSetField, Field: f, Value: v}
+			}
+		}
+	}
+	return flow.Action{Kind: unknownAction}
+}
+
+// unknownAction is the kind of no action.
+const unknownAction flow.ActionKind = 0xfffe
+
+// entryOf reads an entry as a switch has it.
+func entryOf(f *api.FlowRecord) (flow.Entry, error) {
+	plain := proto.CloneOf(f.Flow)
+	plain.Actions, plain.WriteActions = nil, nil
+	_, e, err := plain.Entry()
+	for _, text := range f.Flow.Actions {
+		e.Apply = append(e.Apply, parseAction(text))
+	}
+	for _, text := range f.Flow.WriteActions {
+		e.Write = append(e.Write, parseAction(text))
+	}
+	return e, err
 }
 
 // showActions returns the instructions of an entry in the order in which a

@@ -153,7 +153,7 @@ func (s *server) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bo
 	}
 	var list []flow.Entry
 	for _, f := range resp.Flows {
-		_, e, err := f.Flow.Entry()
+		e, err := entryOf(f)
 		if err != nil || f.Partial {
 			continue // cannot be named in a command of ours: stays
 		}

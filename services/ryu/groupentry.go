@@ -46,9 +46,7 @@ func (s *server) inUse(ctx context.Context, sw flow.DPID) (used, error) {
 			}
 			for _, b := range g.Buckets {
 				for _, text := range b.Actions {
-					if a, err := flow.ParseAction(text); err == nil {
-						u.take([]flow.Action{a})
-					}
+					u.take([]flow.Action{parseAction(text)})
 				}
 			}
 		}

@@ -182,7 +182,7 @@ func (s *server) flows(ctx context.Context, q *question) (any, error) {
 		if chosen && uint64(f.Flow.Priority) != priority {
 			continue
 		}
-		_, e, err := f.Flow.Entry()
+		e, err := entryOf(f)
 		if err != nil {
 			return nil, &failure{500, "entry of the switch: " + err.Error()}
 		}

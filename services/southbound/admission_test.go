@@ -146,7 +146,7 @@ func TestSharedLoadIsNoFlood(t *testing.T) {
 func TestFlood(t *testing.T) {
 	tr := newTrial(nil)
 	flood := load{1, 100_000, classUnicast, 0}
-	others := []load{{2, 300, classUnicast, 50}, {3, 900, classNeighbours, 50}, {4, 240, classUnicast, 50}, {5, 40, classProbes, 1}}
+	others := []load{{2, 200, classUnicast, 50}, {3, 250, classNeighbours, 50}, {4, 240, classUnicast, 50}, {5, 40, classProbes, 1}}
 	tr.run(500*time.Millisecond, false, append(others, flood)...)
 	if len(tr.changes) != 1 || tr.changes[0].limit.port != 1 || tr.changes[0].ended {
 		t.Fatalf("changes %+v, want port 1 limited", tr.changes)

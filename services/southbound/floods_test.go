@@ -121,7 +121,7 @@ func TestFloodIsLimited(t *testing.T) {
 			t.Errorf("told %v", e)
 		}
 		for _, want := range []flow.Command{flow.Delete, flow.Add} {
-			if m := next(t, f.meters, "meter"); m.Command != want || m.Meter.ID != 0x10001 || want == flow.Add && (len(m.Meter.Bands) != 1 || m.Meter.Bands[0].Rate != 1250) {
+			if m := next(t, f.meters, "meter"); m.Command != want || m.Meter.ID != 0x10001 || want == flow.Add && (len(m.Meter.Bands) != 1 || m.Meter.Bands[0].Rate < 1250) {
 				t.Errorf("meter %+v", m)
 			}
 		}

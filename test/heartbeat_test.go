@@ -1,0 +1,72 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"weft/api"
+)
+
+// TestHeartbeat asks real switches ten times a second; a switch whose process is
+// stopped is lost after three beats, and alive again when it goes on.
+func TestHeartbeat(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			c := start(t, options{split: m.split, set: []string{"heartbeat.rate=10"}})
+			l := up(t, "ring:4", c)
+			settled(c, l)
+			all := func(state string) func() bool {
+				return func() bool {
+					list := call(c, api.ListHeartbeats, &api.ListHeartbeatsRequest{}).Switches
+					n := 0
+					for _, s := range list {
+						if s.State == state {
+							n++
+						}
+					}
+					return len(list) == 4 && n == 4
+				}
+			}
+			eventually(t, 20*time.Second, "all switches alive", all("alive"))
+			time.Sleep(2 * time.Second)
+			for _, s := range call(c, api.ListHeartbeats, &api.ListHeartbeatsRequest{}).Switches {
+				t.Logf("%v", s)
+				if s.Beats < 10 || s.P50Us == 0 || s.P50Us > s.P99Us || s.P99Us > s.MaxUs {
+					t.Errorf("%v", s)
+				}
+			}
+			pid := vswitchd(t, l.Dir())
+			tell(t, pid, syscall.SIGSTOP)
+			eventually(t, 10*time.Second, "the stopped switches are lost", all("lost"))
+			tell(t, pid, syscall.SIGCONT)
+			eventually(t, 20*time.Second, "the switches are alive again", all("alive"))
+			if c.metric("weft_heartbeat_missed_total") < 12 {
+				t.Error("missed beats are not counted")
+			}
+			explain(c)
+		})
+	}
+}
+
+// vswitchd returns the process of a lab's switches.
+func vswitchd(t *testing.T, dir string) int {
+	t.Helper()
+	out, err := os.ReadFile(filepath.Join(dir, "ovs-vswitchd.pid"))
+	pid, bad := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || bad != nil {
+		t.Fatalf("process of the switches in %s: %v, %v", dir, err, bad)
+	}
+	return pid
+}
+
+func tell(t *testing.T, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(err)
+	}
+}

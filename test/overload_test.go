@@ -1,0 +1,128 @@
+package test
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/lab"
+	"weft/packet"
+)
+
+// flooding has a host send new flows as fast as it can, to and from made-up
+// addresses, until the function that it returns is called, which tells how many
+// frames it sent.
+func flooding(t *testing.T, l *lab.Lab, host string, arp bool) (stop func() int64) {
+	w := attach(t, l, host)
+	var ended atomic.Bool
+	var sent atomic.Int64
+	var running sync.WaitGroup
+	running.Go(func() {
+		rng := rand.New(rand.NewPCG(1, 7))
+		for !ended.Load() {
+			src := flow.MACFrom(0x02<<40 | rng.Uint64()&0xffffffffff)
+			ip := netip.AddrFrom4([4]byte{10, 7, byte(rng.Uint32()), byte(rng.Uint32())})
+			if arp {
+				w.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: src, SenderIP: ip, TargetIP: ip.Next()}))
+			} else {
+				dst := flow.MACFrom(0x02<<40 | rng.Uint64()&0xffffffffff)
+				w.send(packet.AppendUDP(nil, packet.Ether{Src: src, Dst: dst}, packet.IP{Src: ip, Dst: ip.Next()}, uint16(rng.Uint32()), 2, nil))
+			}
+			if sent.Add(1)%20 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	var once sync.Once
+	stop = func() int64 {
+		once.Do(func() { ended.Store(true); running.Wait() })
+		return sent.Load()
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// TestOverload has a host flood its switch with new flows, of data and of ARP:
+// its port is limited, by a meter in the switch; all links stay up, established
+// traffic of others and first packets of new pairs pass, and when it is over the
+// switch is as it was.
+func TestOverload(t *testing.T) {
+	for _, kind := range []string{"data", "arp"} {
+		for _, m := range modes {
+			t.Run(kind+"/"+m.name, func(t *testing.T) {
+				c := start(t, options{split: m.split, set: []string{"southbound.flood_rate=1500", "southbound.flood_floor=300"}})
+				l := up(t, "ring:4", c)
+				settled(c, l)
+				pingAll(t, l, false)
+				established := stream(l, "h2", "h3", 1200, 5*time.Millisecond)
+				own := stream(l, "h1", "h2", 1200, 5*time.Millisecond) // of the host that floods, established
+				stop := flooding(t, l, "h1", kind == "arp")
+				eventually(t, 20*time.Second, "the port is limited by a meter in the switch", func() bool {
+					list := call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits
+					return len(list) == 1 && list[0].Where == "switch" && list[0].Dpid == dpid(t, l, "s1") && list[0].Port == uint32(lookup(t, l, "h1").Port)
+				})
+				limit := call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits[0]
+				t.Logf("limited: %v", limit)
+				if want := map[string]string{"data": "unicast", "arp": "neighbours"}[kind]; limit.Class != want {
+					t.Errorf("class %s, want %s", limit.Class, want)
+				}
+				// Hosts that have not talked yet: asking for each other, and answered.
+				fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ins := c.metric("weft_southbound_packet_ins_total")
+				began := time.Now()
+				time.Sleep(2 * time.Second)
+				rate := (c.metric("weft_southbound_packet_ins_total") - ins) / time.Since(began).Seconds()
+				out, err := l.OfCtl(context.Background(), "s1", "dump-flows", "cookie=0x57450b0000000000/0xffffff0000000000")
+				if err != nil || !strings.Contains(out, "meter:") || !strings.Contains(out, "hard_timeout=10") {
+					t.Errorf("the switch has no guard: %v\n%s", err, out)
+				}
+				frames := stop()
+				e, o := <-established, <-own
+				t.Logf("%d frames sent; %.0f packet-ins per second under the meter; established lost %d of %d, that of the flooding host %d of %d; new lost %d of %d, worst %v ms",
+					frames, rate, e.Lost(), e.Sent, o.Lost(), o.Sent, fresh.Lost(), fresh.Sent, fresh.Max)
+				if e.Lost() > e.Sent/50 {
+					t.Errorf("established traffic lost %d of %d", e.Lost(), e.Sent)
+				}
+				if o.Lost() > o.Sent/4 {
+					t.Errorf("established traffic of the flooding host lost %d of %d", o.Lost(), o.Sent)
+				}
+				if fresh.Lost() > fresh.Sent/10 {
+					t.Errorf("new traffic lost %d of %d", fresh.Lost(), fresh.Sent)
+				}
+				if most := 2*limit.Limit*1.25 + 500; rate > most {
+					t.Errorf("%.0f packet-ins per second come under a meter of %.0f", rate, limit.Limit*1.25)
+				}
+				if up, all := linksUp(c); up != 8 || all != 8 {
+					t.Errorf("%d links, %d up, want 8", all, up)
+				}
+				for _, k := range call(c, api.ListLinks, &api.ListLinksRequest{}).Links {
+					if k.Flaps > 0 {
+						t.Errorf("link %v-%v went down %d times", k.Src, k.Dst, k.Flaps)
+					}
+				}
+				if c.metric("weft_southbound_shed_total", "reason", "port") == 0 {
+					t.Error("what was shed is not counted")
+				}
+				eventually(t, 20*time.Second, "the limit is over", func() bool {
+					return len(call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits) == 0
+				})
+				eventually(t, 20*time.Second, "the guard is gone", func() bool {
+					out, err := l.OfCtl(context.Background(), "s1", "dump-flows", "cookie=0x57450b0000000000/0xffffff0000000000")
+					return err == nil && !strings.Contains(out, "meter:")
+				})
+				pingAll(t, l, false)
+				explain(c)
+			})
+		}
+	}
+}

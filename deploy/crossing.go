@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"encoding/binary"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,8 @@ type crossing struct {
 	mu     sync.Mutex // guards what follows
 	visits map[visitor]*visit
 
-	carried, retried         weft.Counter
+	carried, retried, merged weft.Counter
+	seed                     maphash.Seed
 	shedHeld, shedFull, lost weft.Counter
 }
 
@@ -45,10 +47,11 @@ const (
 )
 
 func newCrossing(n *Node) *crossing {
-	c := &crossing{node: n, visits: map[visitor]*visit{}}
+	c := &crossing{node: n, seed: maphash.MakeSeed(), visits: map[visitor]*visit{}}
 	m := &metrics{n.worker.registry, "deploy"}
 	c.carried = m.Counter("packets_carried_total", "Packet-ins that stages in other processes have dealt with.")
 	c.retried = m.Counter("packets_retried_total", "Packet-ins sent again, because the process that they were sent to gave no answer.")
+	c.merged = m.Counter("packets_merged_total", "Packet-ins that crossed together with one that was the same to the octet.")
 	const shed = "Packet-ins given up, by reason."
 	c.shedHeld = m.Counter("packets_shed_total", shed, "reason", "held_too_long")
 	c.shedFull = m.Counter("packets_shed_total", shed, "reason", "queue_full")
@@ -182,7 +185,14 @@ func (l *lane) run(ctx context.Context) {
 			if p == nil {
 				break
 			}
+			merged := p.merge(l.crossing.seed)
 			l.crossing.pass(ctx, p)
+			if merged > 0 {
+				l.crossing.merged.Add(float64(merged))
+				if err := p.unmerge(); err != nil {
+					l.crossing.node.log.Error("decision from another process cannot be read", "error", err)
+				}
+			}
 			l.deliver(p, &d)
 			l.count.Add(int64(-len(p.records)))
 			p.back()

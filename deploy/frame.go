@@ -155,6 +155,7 @@ type parcel struct {
 	head    int      // length of the request's head
 	run     int      // where the last run's head is in data
 	records []record
+	seen    []int32 // used by merge
 }
 
 // record is one packet of a parcel, and what has become of it.
@@ -168,6 +169,7 @@ type record struct {
 	since      int64  // when it came into this process, ns
 	trace      uint64 // 0: not traced
 	decision   []byte // encoded; empty for none
+	like       int32  // 1 + the number of the earlier packet that it is the same as; 0: none
 }
 
 // begin makes an empty parcel ready for packets.
@@ -223,7 +225,7 @@ func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decisio
 	}
 	r := &p.records[n]
 	r.walk, r.run, r.start, r.end, r.hash, r.since = w, p.run, start, len(b), flowHash(&in.Key), now
-	r.done, r.decision, r.trace = false, nil, in.Trace
+	r.done, r.decision, r.trace, r.like = false, nil, in.Trace, 0
 	return nil
 }
 
@@ -306,11 +308,13 @@ func (p *parcel) answered(answer []byte, list []int) error {
 	return nil
 }
 
-// all returns the numbers of all packets.
+// all returns the numbers of all packets but those that are the same as another.
 func (p *parcel) all(list []int) []int {
 	list = slices.Grow(list[:0], len(p.records))
 	for i := range p.records {
-		list = append(list, i)
+		if p.records[i].like == 0 {
+			list = append(list, i)
+		}
 	}
 	return list
 }

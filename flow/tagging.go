@@ -24,7 +24,7 @@ type Tagging struct {
 type tagging struct {
 	networks map[uint16][]TaggedPort // by VLAN as in Key.VLAN
 	egress   map[taggedAt][]Action
-	closed   map[Location]bool // nothing untagged of the common network leaves here
+	closed   map[Location]bool // nothing of the common network leaves here
 }
 
 type taggedAt struct {
@@ -66,7 +66,7 @@ func (t *Tagging) change(vlan uint16, ports []TaggedPort, there bool) {
 				a = []Action{SetVLAN(p.Tag)}
 			}
 			next.egress[taggedAt{p.At, v}] = a
-			if p.Tag == 0 && !p.Shared {
+			if !p.Shared {
 				next.closed[p.At] = true
 			}
 		}

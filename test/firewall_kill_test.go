@@ -2,28 +2,37 @@ package test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"weft/api"
+	"weft/services"
+	"weft/services/gateway"
 )
 
 // TestFirewallKilled kills the process of the firewall alone, with rules in the
 // switches and with verdicts: what was denied stays denied, and new flows are
 // judged as soon as it is back.
 func TestFirewallKilled(t *testing.T) {
+	var rest []string
+	for _, spec := range services.All(gateway.Process{}) {
+		if !slices.Contains([]string{"southbound", "discovery", "hosts", "firewall"}, spec.Name) {
+			rest = append(rest, spec.Name)
+		}
+	}
 	f := &faults{dir: t.TempDir()}
 	f.weft = f.build(t, "weft", ".")
 	for _, limit := range []string{"2000", "0"} {
 		t.Run("limit "+limit, func(t *testing.T) {
-			t.Parallel()
 			d := f.deploy(t, `name: firewall
 transport: grpc
 events: grpc
 workers:
   southbound: {services: [southbound, discovery, hosts]}
   policy: {services: [firewall], settings: {firewall: {table_limit: `+limit+`}}}
-  rest: {services: [paths, forwarding, flowrules, stats, gateway]}
+  rest: {services: [`+strings.Join(rest, ", ")+`]}
 `)
 			l := d.network("linear:2")
 			calls := api.NewFirewallClient(d.conn)

@@ -126,3 +126,44 @@ func TestOverload(t *testing.T) {
 		}
 	}
 }
+
+// TestIdenticalPackets: a burst of packets that are the same, before there is a
+// route for them, is delivered whole; between processes most cross together.
+func TestIdenticalPackets(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			c := start(t, options{split: m.split})
+			l := up(t, "ring:4", c)
+			settled(c, l)
+			for _, p := range [][2]string{{"h1", "h3"}, {"h2", "h4"}} { // so that all are known
+				if _, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h1, h2 := attach(t, l, "h1"), attach(t, l, "h2")
+			from, to := lookup(t, l, "h1"), lookup(t, l, "h2")
+			var got atomic.Int64
+			h2.listen(func(frame []byte) {
+				var k flow.Key
+				if packet.Parse(frame, &k) && k.IPProto == flow.IPProtoUDP && k.TPDst == 4242 {
+					got.Add(1)
+				}
+			})
+			frame := packet.AppendUDP(nil, packet.Ether{Src: flow.MAC(from.MAC), Dst: flow.MAC(to.MAC)},
+				packet.IP{Src: from.IPv4.Addr(), Dst: to.IPv4.Addr()}, 4242, 4242, []byte("the same"))
+			const burst = 300
+			for range burst {
+				h1.send(frame)
+			}
+			eventually(t, 20*time.Second, "all of the burst has arrived", func() bool { return got.Load() >= burst })
+			time.Sleep(100 * time.Millisecond)
+			if n := got.Load(); n != burst {
+				t.Errorf("%d of %d arrived", n, burst)
+			}
+			if m.split {
+				t.Logf("%v of the packets crossed with another", c.metric("weft_deploy_packets_merged_total"))
+			}
+			explain(c)
+		})
+	}
+}

@@ -36,7 +36,7 @@ func (c *controller) single(ctx context.Context, specs []weft.Spec, set []string
 	}
 	registry := prometheus.NewRegistry()
 	c.registry = []prometheus.Gatherer{registry}
-	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: registry, Log: log, Partial: c.partial})
+	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: registry, Log: log, Partial: len(specs) < len(c.known)})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (c *controller) single(ctx context.Context, specs []weft.Spec, set []string
 // processes are.
 func (c *controller) split(ctx context.Context, specs []weft.Spec, set []string, log *slog.Logger) <-chan error {
 	c.t.Helper()
-	text := fmt.Sprintf("name: split\nevents: grpc\npartial: %v\nworkers:\n", c.partial)
+	text := fmt.Sprintf("name: split\nevents: grpc\npartial: %v\nworkers:\n", len(specs) < len(c.known))
 	for _, s := range specs {
 		text += fmt.Sprintf("  %s: {services: [%s]}\n", s.Name, s.Name)
 	}
@@ -65,7 +65,7 @@ func (c *controller) split(ctx context.Context, specs []weft.Spec, set []string,
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	next, err := deploy.Succeed(old, p, specs)
+	next, err := deploy.Succeed(old, p, c.known)
 	if err == nil {
 		err = directory.Put(ctx, next, revision)
 	}
@@ -74,7 +74,7 @@ func (c *controller) split(ctx context.Context, specs []weft.Spec, set []string,
 	}
 	all := make(chan error, len(specs))
 	for _, s := range specs {
-		n := c.node(ctx, s.Name, specs, set, log)
+		n := c.node(ctx, s.Name, c.known, set, log)
 		go func() { all <- n.Run(ctx) }()
 	}
 	ended := make(chan error, 1)

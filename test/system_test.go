@@ -56,7 +56,7 @@ type controller struct {
 	address  string
 	registry []prometheus.Gatherer // of each process
 	store    deploy.Store
-	partial  bool // some services are left out
+	known    []weft.Spec // all services, of which options.only leaves some out
 	stop     func()
 }
 
@@ -82,7 +82,8 @@ func start(t *testing.T, o options) *controller {
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
 	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(), probe(got)}
-	if c.partial = len(o.only) > 0; c.partial {
+	if c.known = specs; len(o.only) > 0 {
+		specs = slices.Clone(specs)
 		specs = slices.DeleteFunc(specs, func(s weft.Spec) bool { return s.Name != "probe" && !slices.Contains(o.only, s.Name) })
 	}
 	level := slog.LevelWarn

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,32 +137,37 @@ func inForce(c *controller) {
 	})
 }
 
-// isolated checks who reaches whom.
+// isolated checks who reaches whom, several pairs at a time.
 func isolated(t *testing.T, l *lab.Lab, when string) {
 	t.Helper()
-	for _, p := range []struct {
-		from guest
-		to   []guest
-	}{{a1, []guest{a2, a3, t5}}, {a3, []guest{a1, t5}}, {t5, []guest{a2}}, {m8, []guest{b1, b4}}, {b1, []guest{b2, b4, m8}}, {c1, []guest{c3, free}}} {
-		for _, to := range p.to {
-			if !reaches(l, p.from, to.ip(), 10) {
-				t.Errorf("%s: %s does not reach %s of its own network", when, p.from.name, to.ip())
-			}
-			if !reaches(l, p.from, to.ip6(), 10) {
-				t.Errorf("%s: %s does not reach %s of its own network", when, p.from.name, to.ip6())
-			}
-		}
-	}
-	for _, p := range []struct {
-		from guest
-		to   []guest
-	}{{a1, []guest{b4, m8, free}}, {b1, []guest{a3, t5, free}}, {c1, []guest{a2, t5, b4, m8}}, {m8, []guest{a3, free}}} {
-		for _, to := range p.to {
-			if reaches(l, p.from, to.ip(), 2) || reaches(l, p.from, to.ip6(), 1) {
-				t.Errorf("%s: %s reaches %s, which is in another network only", when, p.from.name, to.ip())
+	var work sync.WaitGroup
+	defer work.Wait()
+	slots := make(chan struct{}, 6)
+	check := func(want bool, from guest, list ...guest) {
+		for _, to := range list {
+			for _, ip := range []string{to.ip(), to.ip6()} {
+				slots <- struct{}{}
+				work.Go(func() {
+					defer func() { <-slots }()
+					tries := map[bool]int{true: 15, false: 2}[want]
+					if got := reaches(l, from, ip, tries); got != want {
+						t.Errorf("%s: %s reaches %s: %v, want %v", when, from.name, ip, got, want)
+					}
+				})
 			}
 		}
 	}
+	check(true, a1, a2, a3, t5)
+	check(true, a3, a1, t5)
+	check(true, t5, a2)
+	check(true, m8, b1, b4)
+	check(true, b1, b2, b4, m8)
+	check(true, c1, c3, free)
+	// Those that are in another network only.
+	check(false, a1, b4, m8, free)
+	check(false, b1, a3, t5, free)
+	check(false, c1, a2, t5, b4, m8)
+	check(false, m8, a3, free)
 }
 
 // marker is an Ethernet frame of no protocol, told apart by its text.
@@ -342,13 +348,15 @@ func TestTenantLimits(t *testing.T) {
 	}
 	eventually(t, 20*time.Second, "all three are known", func() bool { pings("h3", "h1"); return usage().Hosts == 3 })
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red", MaxHosts: 3}})
-	for _, args := range []string{"link set eth0 down", "link set eth0 address 02:00:00:00:bb:03", "link set eth0 up"} {
+	// h3 becomes another host.
+	for _, args := range []string{"link set eth0 down", "addr flush dev eth0", "link set eth0 address 02:00:00:00:bb:03", "link set eth0 up", "addr add 10.0.0.33/24 dev eth0"} {
 		if _, err := l.Exec(context.Background(), "h3", append([]string{"ip"}, strings.Fields(args)...)...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Second)
-	if pings("h3", "h1") {
+	fourth := guest{name: "h3"}
+	h1 := lookup(t, l, "h1").IPv4.Addr().String()
+	if reaches(l, fourth, h1, 3) {
 		t.Error("a fourth host is let in")
 	}
 	if u := usage(); u.Hosts != 3 {
@@ -358,7 +366,7 @@ func TestTenantLimits(t *testing.T) {
 		t.Error("a host within the limit is kept out")
 	}
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
-	eventually(t, 20*time.Second, "h3 is let in without the limit", func() bool { return pings("h3", "h1") })
+	eventually(t, 20*time.Second, "h3 is let in without the limit", func() bool { return reaches(l, fourth, h1, 1) })
 }
 
 // TestTenantsOpenFlow10 has a switch that cannot keep networks apart say so.

@@ -89,6 +89,22 @@ func (h *Harness) Configure(text string) {
 	}
 }
 
+// Reconfigure has the running service take over a configuration (weft.OnConfig):
+// that with which it runs, changed by the given function, in keys that its Spec
+// lists in Live.
+func Reconfigure[C any, P interface {
+	*C
+	weft.Config
+}](h *Harness, change func(P)) error {
+	h.t.Helper()
+	h.Start()
+	next := *h.run.worker.Effective(h.spec.Name).(P)
+	change(&next)
+	ctx, cancel := context.WithTimeout(context.Background(), h.Timeout)
+	defer cancel()
+	return h.run.worker.Reconfigure(ctx, h.spec.Name, P(&next))
+}
+
 // Start starts the service and waits until it is set up. It does nothing if
 // the service runs.
 func (h *Harness) Start() {

@@ -38,6 +38,10 @@ func eventMessage(subject string) proto.Message {
 		return &api.SegmentChanged{}
 	case api.FlowFailedEvent.Name:
 		return &api.FlowFailed{}
+	case api.FloodChangedEvent.Name:
+		return &api.FloodChanged{}
+	case api.HeartbeatChangedEvent.Name:
+		return &api.HeartbeatChanged{}
 	}
 	return nil
 }
@@ -108,6 +112,10 @@ func sentence(subject string, body []byte) string {
 			return fmt.Sprintf("virtual network %s/%s (VLAN %d) is gone", g.GetTenant(), g.GetNetwork(), g.GetVlan())
 		}
 		return fmt.Sprintf("virtual network %s/%s (VLAN %d) is reached by %d ports", g.GetTenant(), g.GetNetwork(), g.GetVlan(), len(g.GetPorts()))
+	case *api.FloodChanged:
+		return floodSentence(e)
+	case *api.HeartbeatChanged:
+		return heartbeatSentence(e)
 	case *api.FlowFailed:
 		f := e.Flow.GetFlow()
 		return fmt.Sprintf("switch %s has not taken an entry of %s: priority %d, %s%s", f.GetDpid(), f.GetOwner(), f.GetPriority(),

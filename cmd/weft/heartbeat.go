@@ -32,3 +32,11 @@ heartbeat.rate and heartbeat.deadline in the configuration.`,
 		}}, err
 	}), &only)
 }
+
+func heartbeatSentence(e *api.HeartbeatChanged) string {
+	text := fmt.Sprintf("switch %s is %s to heartbeats", e.GetDpid(), e.GetState())
+	if e.GetMissedInRow() > 0 {
+		text += fmt.Sprintf(", %d missed", e.GetMissedInRow())
+	}
+	return text + because(e.GetReason())
+}

@@ -30,3 +30,11 @@ shed on arrival. MAC is the address that most of it comes from, if one does.`,
 		}}, err
 	}), &only)
 }
+
+func floodSentence(e *api.FloodChanged) string {
+	l := e.GetLimit()
+	if e.GetEnded() {
+		return fmt.Sprintf("port %s/%s floods no longer, %d packets were shed", l.GetDpid(), port(l.GetPort()), l.GetShed())
+	}
+	return fmt.Sprintf("port %s/%s floods with %s packets, %.0f per second, and is limited to %.0f", l.GetDpid(), port(l.GetPort()), l.GetClass(), l.GetOffered(), l.GetLimit())
+}

@@ -65,7 +65,7 @@ of real switches to try it in.`,
 		}
 	}
 	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(), checkCommand())
-	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), firewallCommand(), balancerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand())
+	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), firewallCommand(), balancerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), supportCommand())
 	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand())
 	strict(root)

@@ -154,7 +154,7 @@ func qosDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "policy %s deleted\n", args[0]) }); err != nil || m.Deleted {
+			if err := out.deleted(cmd, m, m.Deleted, "policy "+args[0]); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no policy %s; weft qos list shows those that are", args[0])
@@ -162,6 +162,15 @@ func qosDeleteCommand(r *remote) *cobra.Command {
 	}
 	out.flag(cmd)
 	return cmd
+}
+
+// deleted prints the answer to a deletion, and for people what is gone.
+func (o *output) deleted(cmd *cobra.Command, m any, there bool, what string) error {
+	return o.print(cmd, m, func(t *table) {
+		if there {
+			fmt.Fprintln(t, what, "deleted")
+		}
+	})
 }
 
 func qosListCommand(r *remote) *cobra.Command {

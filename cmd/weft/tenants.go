@@ -80,8 +80,8 @@ func tenantDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := func(t *table) { fmt.Fprintf(t, "tenant %s deleted, with %d networks\n", args[0], m.Networks) }
-			if err := out.print(cmd, m, text); err != nil || m.Deleted {
+			what := fmt.Sprintf("tenant %s with its %d networks", args[0], m.Networks)
+			if err := out.deleted(cmd, m, m.Deleted, what); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no tenant %s; weft tenant list shows those that are", args[0])
@@ -219,7 +219,7 @@ func tenantDeleteNetworkCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "network %s/%s deleted\n", args[0], args[1]) }); err != nil || m.Deleted {
+			if err := out.deleted(cmd, m, m.Deleted, "network "+args[0]+"/"+args[1]); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no network %s/%s; weft tenant networks shows those that are", args[0], args[1])
@@ -295,7 +295,7 @@ limits. KEPT OUT are hosts beyond a tenant's limit.`,
 				for _, u := range m.Tenants {
 					t.row(u.Tenant, u.Networks, u.Members, u.Hosts, u.HostsRefused)
 				}
-				t.row("")
+				fmt.Fprintln(t)
 				t.row("SWITCH", "STATE", "MEMBERS", "ENTRIES", "REASON")
 				for _, s := range m.Switches {
 					t.row(s.Dpid, s.State, s.Members, s.Entries, s.Reason)

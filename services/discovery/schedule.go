@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"math"
+	"time"
 
 	"weft/flow"
 )
@@ -27,6 +28,11 @@ type prober struct {
 
 // burstGaps are the times between the extra probes of a port that has come up.
 var burstGaps = [...]int64{50e6, 100e6, 200e6}
+
+// trapHope is how long extra probes of a switch that has connected wait for it
+// to confirm the LLDP trap. Then they begin anyway, and the answers to them can
+// be heard; what is sent before is lost where a whole network connects.
+const trapHope = int64(time.Second)
 
 // burst begins extra probes.
 func (p *prober) burst(now int64) { p.soon, p.sent, p.told = now, 0, 0 }
@@ -103,9 +109,16 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		dp.fast = dp.following(now, dp.fast, int64(t.cfg.Liveness.Interval))
 	}
 	dp.next = min(dp.rounds, dp.fast)
+	hold := int64(0) // extra probes wait until then
+	if dp.trapped == 0 {
+		hold = dp.since + trapHope
+	}
 	for _, p := range dp.ports {
 		if !p.up {
 			continue
+		}
+		if p.soon != 0 {
+			p.soon = max(p.soon, hold)
 		}
 		extra := p.soon != 0 && p.soon <= now
 		if extra || links && p.out != nil || all && p.due(t, now, rare) {

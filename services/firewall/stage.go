@@ -38,23 +38,19 @@ func newMemory(v *view) *memory {
 	for kind := range m.at {
 		used := v.used(kind)
 		if m.near[kind] = v.near(kind); m.near[kind] {
-			for _, i := range spanWords[kind] {
-				used[i] = ^uint64(0)
-			}
+			clear(used[wordIPv4 : wordIPv4+1])
+			clear(used[wordSrc6 : wordDst6+2])
 		}
 		for i, mask := range used {
 			if mask != 0 {
 				m.at[kind] = append(m.at[kind], looked{mask, uint8(i)})
 			}
 		}
-		m.full[kind] = len(m.at[kind]) > keyWords
+		m.full[kind] = len(m.at[kind]) >= keyWords
 		m.rare = m.rare || used.used()&^usualWords != 0
 	}
 	return m
 }
-
-// spanWords are the words in which span writes, for IPv4 and IPv6.
-var spanWords = [3][]int{{wordIPv4}, {wordSrc6, wordSrc6 + 1, wordDst6, wordDst6 + 1}}
 
 // near reports whether verdicts on packets of a kind depend on their addresses
 // only by the prefixes that these are in.
@@ -62,32 +58,34 @@ func (v *view) near(kind int) bool {
 	return v.own == nil && !v.all.odd[kind] && (kind == 0 && v.all.v4 != nil || kind == 1 && v.all.v6 != nil)
 }
 
-// span puts, in place of addresses, the numbers of the intervals that they are
-// in: packets of many hosts are alike by it.
-func (v *view) span(w *words, kind int) {
+// span returns the intervals that the addresses of a packet are in: packets of
+// many hosts are alike by it.
+func (v *view) span(w *words, kind int) uint64 {
 	if kind == 0 {
 		p := v.all.v4
-		w[wordIPv4] = uint64(p.src.find(address{lo: w[wordIPv4] >> 32}))<<32 | uint64(p.dst.find(address{lo: w[wordIPv4] & 0xffffffff}))
-		return
+		return uint64(p.src.find(address{lo: w[wordIPv4] >> 32}))<<32 | uint64(p.dst.find(address{lo: w[wordIPv4] & 0xffffffff}))
 	}
 	p := v.all.v6
 	src, dst := p.src.find(address{w[wordSrc6], w[wordSrc6+1]}), p.dst.find(address{w[wordDst6], w[wordDst6+1]})
-	w[wordSrc6], w[wordSrc6+1], w[wordDst6], w[wordDst6+1] = uint64(src), 0, uint64(dst), 0
+	return uint64(src)<<32 | uint64(dst)
 }
 
 // place returns where the verdict on a packet is remembered, and what its key
 // is; nil if it cannot be.
-func (m *memory) place(w *words, kind int, key *[keyWords]uint64) *remembered {
+func (m *memory) place(v *view, w *words, kind int, key *[keyWords]uint64) *remembered {
 	if m.full[kind] {
 		return nil
 	}
-	h := uint64(kind)
+	if m.near[kind] {
+		key[0] = v.span(w, kind)
+	}
+	h := mix(uint64(kind), key[0])
 	for j, l := range m.at[kind] {
-		if j == keyWords {
+		if j == keyWords-1 {
 			break
 		}
 		v := w[l.word] & l.mask
-		key[j] = v
+		key[j+1] = v
 		h = mix(h, v)
 	}
 	return &m.flow[h>>56]
@@ -100,6 +98,7 @@ type judge struct {
 	set    *ruleset
 	view   view
 	memory *memory
+	words  words // of the packet; those that are never written stay zero
 }
 
 // open returns the stage for one switch.
@@ -127,7 +126,7 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	if j.memory == nil {
 		j.memory = newMemory(&j.view)
 	}
-	var w words
+	w := &j.words
 	if j.memory.rare {
 		w.pack(k)
 	} else {
@@ -135,17 +134,13 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	}
 	kind := kindOf(k.EthType)
 	var key [keyWords]uint64
-	near := w
-	if j.memory.near[kind] {
-		j.view.span(&near, kind)
-	}
-	r := j.memory.place(&near, kind, &key)
+	r := j.memory.place(&j.view, w, kind, &key)
 	var c *cond
 	var deny, known bool
 	if r != nil && r.version == set.version && int(r.kind) == kind && r.key == key {
 		c, deny, known = r.cond, r.deny, true
 	} else {
-		c, deny = j.view.judge(&w, nil)
+		c, deny = j.view.judge(w, nil)
 		if r != nil {
 			*r = remembered{key: key, version: set.version, kind: uint8(kind), deny: deny, cond: c}
 		}
@@ -158,9 +153,11 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 		if r != nil {
 			r.proposed = in.Time
 		}
-		var all words
-		all.pack(k)
-		j.sw.propose(&all, j.book.line)
+		w.pack(k)
+		j.sw.propose(w, j.book.line)
+		if !j.memory.rare {
+			*w = words{}
+		}
 	}
 	if deny {
 		j.sw.denied.Add(1)

@@ -249,7 +249,7 @@ func TestEveryPathIsServed(t *testing.T) {
 				service, method, _ := strings.Cut(op.OperationID, "_")
 				want := strings.ToLower(service) + "." + strings.TrimRight(method, "0123456789")
 				seen[want] = true
-				sample := strings.NewReplacer("{dpid}", "1", "{address}", "fd00::1", "{src}", "1", "{dst}", "2").Replace(path)
+				sample := strings.NewReplacer("{dpid}", "1", "{address}", "fd00::1", "{src}", "1", "{dst}", "2", "{port}", "1").Replace(path)
 				req, _ := http.NewRequest(strings.ToUpper(verb), "http://"+address+sample, nil)
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {

@@ -97,7 +97,16 @@ func TestBring(t *testing.T) {
 	if err := bring(ctx, d.run, m, "s1-h1"); err == nil || !strings.Contains(err.Error(), sw2) {
 		t.Errorf("another's port: %v", err)
 	}
-	n = len(d.calls)
+}
+
+// CVE-2019-13624, text from outside gets to a shell or is taken for an option:
+// what the switch calls its ports is passed on only if it is one plain word, all
+// else that is passed on are numbers, and there is no shell.
+func TestCVE_2019_13624_PortNames(t *testing.T) {
+	ctx := context.Background()
+	d := &database{t: t, dpid: sw1}
+	m := &api.QosQueues{Dpid: sw1, Port: 1, Queues: []*api.QosQueue{{Id: 1}}}
+	n := len(d.calls)
 	for _, name := range []string{"--db=tcp:10.0.0.1:1", "a b", "a;reboot", "", "a'b"} {
 		if err := bring(ctx, d.run, m, name); err == nil {
 			t.Errorf("port %q is passed on", name)

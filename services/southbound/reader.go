@@ -14,11 +14,15 @@ import (
 // Less costs more system calls, more leaves the processor's caches.
 const readMax = 64 << 10
 
+// readQuiet is the room for a session that has little to say, as thousands of
+// switches at rest have: of a large network, many may be dealt with at a time.
+const readQuiet = 16 << 10
+
 // workspace is the memory in which a batch is dealt with. A session has one
 // only between reading a batch and having sent what came of it, so that quiet
 // switches cost little and busy ones share what is warm in the caches.
 type workspace struct {
-	buf      [2 * readMax]byte
+	buf      []byte // readQuiet or 2 * readMax
 	packet   flow.PacketIn
 	decision flow.Decision
 	scratch  []byte // messages to the own switch, sent at the end of the batch
@@ -32,7 +36,14 @@ func (w *workspaces) get() *workspace {
 	if ws, ok := w.pool.Get().(*workspace); ok {
 		return ws
 	}
-	return &workspace{}
+	return &workspace{buf: make([]byte, readQuiet)}
+}
+
+// widen gives a workspace all the room that a batch may need.
+func (ws *workspace) widen() {
+	if len(ws.buf) < 2*readMax {
+		ws.buf = make([]byte, 2*readMax)
+	}
 }
 
 func (w *workspaces) put(ws *workspace) { w.pool.Put(ws) }
@@ -47,6 +58,7 @@ type reader struct {
 	ws         *workspace
 	start, end int    // what has been read of ws.buf and not been taken
 	tail       []byte // the beginning of a message, between batches
+	wide       bool   // the last read has filled the room that there was
 }
 
 func newReader(conn net.Conn, spaces *workspaces) *reader {
@@ -94,8 +106,14 @@ func (r *reader) release() {
 // acquire gets a workspace and puts what was left into it.
 func (r *reader) acquire() {
 	r.ws = r.spaces.get()
-	r.start, r.end = 0, copy(r.ws.buf[:], r.tail)
+	if r.wide || len(r.tail) > readQuiet/2 {
+		r.ws.widen()
+	}
+	r.start, r.end = 0, copy(r.ws.buf, r.tail)
 }
+
+// room returns where the next read goes.
+func (r *reader) room() []byte { return r.ws.buf[r.end:min(r.end+readMax, len(r.ws.buf))] }
 
 // fill reads once, as soon as there is something to read; while it waits, the
 // session has no workspace. What was taken before is gone.
@@ -106,7 +124,7 @@ func (r *reader) fill() error {
 	}
 	if r.raw == nil {
 		r.acquire()
-		n, err := r.conn.Read(r.ws.buf[r.end : r.end+readMax])
+		n, err := r.conn.Read(r.room())
 		r.end += n
 		if n > 0 {
 			return nil
@@ -120,7 +138,7 @@ func (r *reader) fill() error {
 			r.acquire()
 		}
 		for {
-			n, failed = syscall.Read(int(fd), r.ws.buf[r.end:r.end+readMax])
+			n, failed = syscall.Read(int(fd), r.room())
 			if failed != syscall.EINTR {
 				break
 			}
@@ -140,6 +158,7 @@ func (r *reader) fill() error {
 	case n <= 0:
 		return io.EOF
 	}
+	r.wide = n == len(r.room()) || r.wide && n >= readQuiet
 	r.end += n
 	return nil
 }
@@ -149,9 +168,10 @@ func (r *reader) fillSecured() error {
 	if err := r.records.wait(); err != nil {
 		return err
 	}
+	r.wide = true
 	r.acquire()
 	for got := false; ; got = true {
-		n, err := r.conn.Read(r.ws.buf[r.end : r.end+readMax])
+		n, err := r.conn.Read(r.room())
 		r.end += n
 		if err != nil || !r.records.whole() || r.end > readMax {
 			if got || n > 0 {

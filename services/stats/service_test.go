@@ -74,3 +74,39 @@ func rates(t *testing.T, h *wefttest.Harness, there *api.Switch) {
 		}
 	}
 }
+
+// A reading is due in an hour when a shorter interval is taken over.
+func TestIntervalIsTakenOver(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		h.Configure("interval: 1h\nmax_interval: 2h\nper_switch: 0s")
+		read := make(chan struct{}, 1000)
+		wefttest.Fake(h, api.ReadPortStats, func(context.Context, *api.ReadPortStatsRequest) (*api.ReadPortStatsResponse, error) {
+			read <- struct{}{}
+			return &api.ReadPortStatsResponse{Ports: []*api.PortStats{{Port: 1}}}, nil
+		})
+		wefttest.Fake(h, api.ReadTableStats, func(context.Context, *api.ReadTableStatsRequest) (*api.ReadTableStatsResponse, error) {
+			return &api.ReadTableStatsResponse{}, nil
+		})
+		wefttest.Fake(h, api.ReadFlows, func(context.Context, *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
+			return &api.ReadFlowsResponse{}, nil
+		})
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true}})
+		<-read
+		for len(read) > 0 { // with every call made twice
+			<-read
+		}
+		if err := wefttest.Reconfigure(h, func(c *Config) { c.Interval = 100 * time.Millisecond }); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			select {
+			case <-read:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the new interval is not kept")
+			}
+		}
+		if err := wefttest.Reconfigure(h, func(c *Config) { c.MetricSwitches = 7 }); err == nil {
+			t.Error("a key that is not in Live has been taken over")
+		}
+	})
+}

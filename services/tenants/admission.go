@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"weft/api"
 	"weft/flow"
 )
 
@@ -14,27 +15,51 @@ type admission struct {
 	hosts map[hostKey]bool
 }
 
-// admit decides anew which hosts tenants with a limit have. Those that were
-// first seen earlier come first, so that a restart decides alike. It reports
-// whether anything has changed, and is called with mu held.
-func (b *book) admit() bool {
-	next := map[string]admission{}
-	for name, t := range b.tenants {
-		if t.MaxHosts == 0 {
-			continue
-		}
-		list := b.hostsOf(name)
-		a := admission{full: len(list) >= int(t.MaxHosts), hosts: map[hostKey]bool{}}
-		if a.full {
-			for _, h := range list[:t.MaxHosts] {
-				a.hosts[h.hostKey] = true
-			}
-		}
-		next[name] = a
+// admit decides anew which hosts tenants with a limit have, and is called with
+// mu held.
+func (b *book) admit() {
+	b.let = map[string]admission{}
+	for name := range b.tenants {
+		b.admitTo(name)
 	}
-	same := maps.EqualFunc(b.let, next, func(x, y admission) bool { return x.full == y.full && maps.Equal(x.hosts, y.hosts) })
-	b.let = next
-	return !same
+}
+
+// admitTo decides for one tenant. Hosts that were first seen earlier come first,
+// so that a restart decides alike. It reports whether anything has changed, and
+// is called with mu held.
+func (b *book) admitTo(tenant string) bool {
+	most := int(b.tenants[tenant].MaxHosts)
+	if most == 0 {
+		return false
+	}
+	list := b.hostsOf(tenant)
+	next := admission{full: len(list) >= most, hosts: map[hostKey]bool{}}
+	if next.full {
+		for _, h := range list[:most] {
+			next.hosts[h.hostKey] = true
+		}
+	}
+	old := b.let[tenant]
+	b.let[tenant] = next
+	return old.full != next.full || !maps.Equal(old.hosts, next.hosts)
+}
+
+// hostChanged takes the event of hosts. It reports whether other hosts are let
+// in by it, and whether a network is reached elsewhere.
+func (b *book) hostChanged(e *api.HostChanged) (admission, segment bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	vlan := b.scene.hostChanged(e)
+	if vlan == 0 {
+		return false, false
+	}
+	for _, n := range b.networks {
+		if n.segment == vlan {
+			mac, err := flow.ParseMAC(e.Host.Mac)
+			return b.admitTo(n.said.Tenant), err == nil && slices.Contains(n.macs, mac)
+		}
+	}
+	return false, false
 }
 
 // hostsOf returns the hosts of a tenant in the order in which they have come.

@@ -111,14 +111,11 @@ func (s *server) follow() {
 		}
 	})
 	weft.On(s.env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		b.mu.Lock()
-		vlan := b.scene.hostChanged(e)
-		admission := vlan != 0 && b.admit()
-		b.mu.Unlock()
+		admission, segment := b.hostChanged(e)
 		if admission {
 			k.Changed()
 		}
-		if vlan != 0 {
+		if segment {
 			s.ring()
 		}
 	})

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+)
+
+// healthResult is what one look at the controller has found.
+type healthResult struct {
+	Check  string `json:"check"`
+	State  string `json:"state"` // ok, warning or failing
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// The states of a check.
+const (
+	healthOK      = "ok"
+	healthWarning = "warning"
+	healthFailing = "failing"
+)
+
+// errUnhealthy is the command's error once the table has said what fails.
+var errUnhealthy = errors.New("the controller is not well; see the checks that fail")
+
+func getHealth(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:   "health",
+		Short: "Look at everything that can be wrong, and say how to mend it",
+		Long: `Look at the controller's processes, the switches, the entries that they should
+have, links, the broadcast tree and heartbeats, and say what is wrong and how to
+mend it. Exit status 1 if anything fails; a warning is no failure.`,
+		Example: `  weft get health
+  weft get health -o json`,
+	}, func(c *controller, _ []string) (view, error) {
+		list, err := c.health()
+		if err != nil {
+			return view{}, err
+		}
+		v := view{value: map[string]any{"checks": list}, text: func(t *table) {
+			t.row("CHECK", "STATE", "DETAIL", "REMEDY")
+			for _, h := range list {
+				t.row(h.Check, h.State, h.Detail, h.Remedy)
+			}
+		}}
+		for _, h := range list {
+			if h.State == healthFailing {
+				v.failed = errUnhealthy
+			}
+		}
+		return v, nil
+	})
+}
+
+// healthCheck is one look. It fails with Unavailable or Unimplemented if the
+// service that knows does not run.
+type healthCheck struct {
+	name string
+	look func(*controller) (healthResult, error)
+}
+
+func healthChecks() []healthCheck {
+	return []healthCheck{
+		{"processes", healthOfProcesses}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
+		{"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
+	}
+}
+
+// health looks at everything. It fails if there is no controller to ask.
+func (c *controller) health() (list []healthResult, err error) {
+	if _, err := c.GetInfo(c.ctx, &api.GetInfoRequest{}); err != nil {
+		return nil, err
+	}
+	for _, check := range healthChecks() {
+		h, err := check.look(c)
+		remote := (*remoteError)(nil)
+		switch {
+		case err == nil:
+		case errors.As(err, &remote) && (remote.kind == codes.Unavailable || remote.kind == codes.Unimplemented):
+			h = healthResult{State: healthWarning, Detail: "not known: " + err.Error()}
+		default:
+			h = healthResult{State: healthFailing, Detail: err.Error()}
+		}
+		h.Check = check.name
+		list = append(list, h)
+	}
+	return list, nil
+}
+
+// some writes the first of many names.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func healthOfProcesses(c *controller) (healthResult, error) {
+	m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+	var bad, moving []string
+	for _, w := range m.GetWorkers() {
+		switch w.State {
+		case "up":
+			for _, s := range w.Services {
+				if s.State != "ready" {
+					moving = append(moving, fmt.Sprintf("%s in %s is %s", s.Name, w.Process, s.State))
+				}
+			}
+		case "starting", "draining":
+			moving = append(moving, fmt.Sprintf("%s is %s", w.Process, w.State))
+		default:
+			bad = append(bad, strings.TrimSpace(fmt.Sprintf("%s is %s %s", w.Process, w.State, w.LastExit)))
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return healthResult{State: healthFailing, Detail: some(bad), Remedy: "weft get workers; the logs of those processes; is weft up running?"}, err
+	case len(moving) > 0:
+		return healthResult{State: healthWarning, Detail: some(moving), Remedy: "wait a moment and look again"}, err
+	}
+	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, all services ready", len(m.GetWorkers()))}, err
+}
+
+func healthOfSwitches(c *controller) (healthResult, error) {
+	m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
+	var away, twice []string
+	for _, s := range m.GetSwitches() {
+		if !s.Connected {
+			away = append(away, strings.TrimSuffix(s.Dpid+": "+s.Reason, ": "))
+		}
+		if s.Duplicates > 0 {
+			twice = append(twice, s.Dpid)
+		}
+	}
+	switch n := len(m.GetSwitches()); {
+	case err == nil && n == 0:
+		return healthResult{State: healthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
+	case len(away) > 0:
+		return healthResult{State: healthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, some(away)), Remedy: "is the switch up, and can it reach the controller's address?"}, err
+	case len(twice) > 0:
+		return healthResult{State: healthWarning, Detail: "others have claimed the datapath id of " + some(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
+	default:
+		return healthResult{State: healthOK, Detail: fmt.Sprintf("%d connected", n)}, err
+	}
+}
+
+func healthOfEntries(c *controller) (healthResult, error) {
+	m, err := c.ListSync(c.ctx, &api.ListSyncRequest{})
+	var failing, syncing []string
+	wanted := uint32(0)
+	for _, s := range m.GetSwitches() {
+		wanted += s.Wanted
+		switch s.State {
+		case "failing":
+			failing = append(failing, fmt.Sprintf("%s (%d of %d)", s.Dpid, s.Failed, s.Wanted))
+		case "syncing":
+			syncing = append(syncing, s.Dpid)
+		}
+	}
+	switch {
+	case len(failing) > 0:
+		return healthResult{State: healthFailing, Detail: "refused by " + some(failing), Remedy: "weft get sync and weft flow list say which and why"}, err
+	case len(syncing) > 0:
+		return healthResult{State: healthWarning, Detail: "not confirmed yet by " + some(syncing), Remedy: "wait a moment and look again"}, err
+	}
+	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d wanted, all confirmed", wanted)}, err
+}
+
+func healthOfLinks(c *controller) (healthResult, error) {
+	m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
+	var down, oneWay []string
+	up := map[string]bool{}
+	for _, l := range m.GetLinks() {
+		if l.State == "up" {
+			up[place(l.Src)+" "+place(l.Dst)] = true
+		} else {
+			down = append(down, fmt.Sprintf("%s to %s (%s)", place(l.Src), place(l.Dst), l.State))
+		}
+	}
+	for _, l := range m.GetLinks() {
+		if l.State == "up" && !up[place(l.Dst)+" "+place(l.Src)] {
+			oneWay = append(oneWay, place(l.Src)+" to "+place(l.Dst))
+		}
+	}
+	switch {
+	case len(oneWay) > 0:
+		return healthResult{State: healthWarning, Detail: "carry frames one way only: " + some(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
+	case len(down) > 0:
+		return healthResult{State: healthWarning, Detail: fmt.Sprintf("%d not up: %s", len(down), some(down)), Remedy: "weft get links"}, err
+	}
+	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d up, each direction counted", len(m.GetLinks()))}, err
+}
+
+func healthOfTree(c *controller) (healthResult, error) {
+	m, err := c.GetFlooding(c.ctx, &api.GetFloodingRequest{})
+	if m.GetCommitted() != m.GetWanted() {
+		return healthResult{State: healthWarning, Detail: fmt.Sprintf("version %d in force, %d wanted", m.GetCommitted(), m.GetWanted()), Remedy: "wait a moment; if it stays, a switch does not confirm: weft get sync"}, err
+	}
+	return healthResult{State: healthOK, Detail: fmt.Sprintf("version %d in force", m.GetCommitted())}, err
+}
+
+func healthOfHeartbeats(c *controller) (healthResult, error) {
+	m, err := c.ListHeartbeats(c.ctx, &api.ListHeartbeatsRequest{})
+	var late []string
+	for _, h := range m.GetSwitches() {
+		if h.State == "late" || h.State == "lost" {
+			late = append(late, h.Dpid+" is "+h.State)
+		}
+	}
+	if len(late) > 0 {
+		return healthResult{State: healthFailing, Detail: some(late), Remedy: "weft get heartbeats; the switch is busy, or its connection is"}, err
+	}
+	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d switches answer, %g beats a second each", len(m.GetSwitches()), m.GetRate())}, err
+}

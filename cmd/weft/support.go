@@ -1,0 +1,232 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+// supportMost bounds one document of a bundle, in octets.
+const supportMost = 64 << 20
+
+func supportCommand() *cobra.Command {
+	var r remote
+	var out string
+	var switches int
+	cmd := &cobra.Command{
+		Use:   "support",
+		Short: "Gather what a bug report needs into one file, without secrets",
+		Long: `Gather what the controller tells of itself and of the network into one file:
+every list that its northbound has, the tables of switches, figures, health and
+versions. Values of keys that are secrets by their names, such as token, key or
+password, are taken out, also where they stand in texts. What could not be had
+is listed in errors.txt; the bundle is written all the same. Hosts' addresses
+are in it: look at it before you hand it on.`,
+		Example: `  weft support
+  weft support --out report.tar.gz --switches 8`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b, err := r.support(cmd, switches)
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = "weft-support-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			if err := os.WriteFile(out, b.Bytes(), 0o600); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d KiB\n", out, (b.Len()+1023)/1024)
+			return nil
+		},
+	}
+	r.flags(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "file to write (default weft-support-TIME.tar.gz)")
+	cmd.Flags().IntVar(&switches, "switches", 32, "of how many switches to read the tables")
+	return cmd
+}
+
+// bundle is a compressed archive under construction.
+type bundle struct {
+	bytes.Buffer
+	gz     *gzip.Writer
+	tar    *tar.Writer
+	began  time.Time
+	errors strings.Builder
+}
+
+func newBundle() *bundle {
+	b := &bundle{began: time.Now()}
+	b.gz = gzip.NewWriter(&b.Buffer)
+	b.tar = tar.NewWriter(b.gz)
+	return b
+}
+
+// add writes a document, or notes why there is none.
+func (b *bundle) add(name string, text []byte, err error) error {
+	if err != nil {
+		fmt.Fprintf(&b.errors, "%s: %v\n", name, err)
+		return nil
+	}
+	h := &tar.Header{Name: "weft-support/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: b.began}
+	if err := b.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = b.tar.Write(text)
+	return err
+}
+
+func (b *bundle) close() error {
+	err := b.add("errors.txt", []byte(b.errors.String()), nil)
+	return errors.Join(err, b.tar.Close(), b.gz.Close())
+}
+
+// support returns the bundle of a controller.
+func (r *remote) support(cmd *cobra.Command, switches int) (*bundle, error) {
+	c, done, err := r.dial(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	health, err := c.health()
+	if err != nil {
+		return nil, err
+	}
+	b := newBundle()
+	text, err := toJSON(map[string]any{"checks": health})
+	if err := b.add("health.json", text, err); err != nil {
+		return nil, err
+	}
+	about := fmt.Sprintf("weft %s\n%s %s/%s\ntaken %s\n", build().Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, b.began.UTC().Format(time.RFC3339))
+	if err := b.add("client.txt", []byte(about), nil); err != nil {
+		return nil, err
+	}
+	paths, err := listPaths()
+	if err != nil {
+		return nil, err
+	}
+	paths = append(paths, "/metrics")
+	if m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{}); err == nil {
+		for i, s := range m.Switches {
+			if i == switches {
+				fmt.Fprintf(&b.errors, "tables of %d more switches: --switches is %d\n", len(m.Switches)-i, switches)
+				break
+			}
+			for _, what := range []string{"flows", "groups", "meters", "port-stats", "table-stats"} {
+				paths = append(paths, "/v1/switches/"+s.Dpid+"/"+what)
+			}
+		}
+	}
+	for i, p := range paths {
+		if terminal(os.Stderr) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "\r%d of %d documents", i+1, len(paths))
+		}
+		name := strings.TrimPrefix(p, "/v1/") + ".json"
+		if p == "/metrics" {
+			name = "metrics.txt"
+		}
+		text, err := r.fetch(c.ctx, p)
+		if err == nil {
+			text = redact(text)
+		}
+		if err := b.add(strings.TrimPrefix(path.Clean(name), "/"), text, err); err != nil {
+			return nil, err
+		}
+	}
+	if terminal(os.Stderr) {
+		fmt.Fprintln(cmd.ErrOrStderr())
+	}
+	return b, b.close()
+}
+
+// listPaths returns the paths of all lists of the northbound: what can be read
+// without saying of what.
+func listPaths() ([]string, error) {
+	raw, err := api.OpenAPI()
+	if err != nil {
+		return nil, err
+	}
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, fmt.Errorf("the northbound's description: %w", err)
+	}
+	var list []string
+	for p, methods := range doc.Paths {
+		if _, get := methods["get"]; get && !strings.Contains(p, "{") {
+			list = append(list, p)
+		}
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// fetch reads a document of the northbound.
+func (r *remote) fetch(ctx context.Context, p string) ([]byte, error) {
+	u, err := r.address()
+	if err != nil {
+		return nil, err
+	}
+	tls, err := r.tls(u)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath(p).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if req.Header, err = r.header(); err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: tls}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, supportMost+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %s", resp.Status, bytes.TrimSpace(text[:min(len(text), 300)]))
+	case len(text) > supportMost:
+		return nil, fmt.Errorf("more than %d MiB: left out", supportMost>>20)
+	}
+	return text, nil
+}
+
+// Secrets, by the names of their keys, in JSON and, in texts, in YAML and as
+// assignments; and the user's part of URLs.
+var (
+	secretName = `[A-Za-z0-9_.-]*(?:token|secret|passw(?:or)?d|credential|private|key)s?`
+	secretJSON = regexp.MustCompile(`(?i)("` + secretName + `"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|\[[^\[\]{}]*\])`)
+	secretText = regexp.MustCompile(`(?i)(\b` + secretName + `(?:\\")?\s*[:=]\s*)(?:\\"(?:[^"\\]|\\[^"])*\\"|'[^'\n]*'|[^\s"'\\,}\[{]+)`)
+	secretURL  = regexp.MustCompile(`([a-z]+://)[^/\s"@]+@`)
+)
+
+// redact takes secrets out of a document.
+func redact(text []byte) []byte {
+	text = secretJSON.ReplaceAll(text, []byte(`$1"(removed)"`))
+	text = secretText.ReplaceAll(text, []byte(`$1(removed)`))
+	return secretURL.ReplaceAll(text, []byte(`$1(removed)@`))
+}

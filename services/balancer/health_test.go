@@ -1,0 +1,205 @@
+package balancer
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/packet"
+)
+
+// answer has the member of host n answer the checks that were sent, and returns
+// what the balancer sends then.
+func (g *rig) answer(n int, sent *flow.Decision, open bool) (after *flow.Decision) {
+	after = &flow.Decision{}
+	for _, op := range sent.Ops {
+		if op.Kind != flow.OpPacketOut {
+			continue
+		}
+		frame := sent.Outs[op.Index].Data
+		var k flow.Key
+		packet.Parse(frame, &k)
+		if k.EthDst != macOfHost(n) {
+			continue
+		}
+		e, ip := packet.Ether{Dst: k.EthSrc, Src: k.EthDst}, packet.IP{Src: v4(n), Dst: v4(100)}
+		var reply []byte
+		switch {
+		case k.EthType == flow.EthTypeARP:
+			reply = packet.AppendARPReply(nil, 0, packet.ARPFields{SenderMAC: macOfHost(n), SenderIP: v4(n), TargetMAC: k.EthSrc, TargetIP: v4(100)})
+		case k.IPProto == flow.IPProtoICMP:
+			m, _ := packet.ParseICMP(frame)
+			reply = packet.AppendICMPEcho(nil, e, ip, packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq()})
+		default:
+			s, _ := packet.ParseTCP(frame)
+			flags := packet.TCPSyn | packet.TCPAck
+			if !open {
+				flags = packet.TCPRst | packet.TCPAck
+			}
+			reply = packet.AppendTCP(nil, e, ip, packet.TCPFields{SrcPort: s.DstPort(), DstPort: s.SrcPort(), Seq: 9, Ack: s.Seq() + 1, Flags: flags}, nil)
+		}
+		if v, _, d := g.send(n, reply); v != flow.Done {
+			g.t.Errorf("the answer of host %d: %v", n, v)
+		} else {
+			for _, o := range d.Outs {
+				after.PacketOut(d.Ops[0].Switch, o)
+			}
+		}
+	}
+	return after
+}
+
+func (g *rig) tick(d time.Duration) *flow.Decision {
+	g.now += int64(d)
+	sent := &flow.Decision{}
+	g.b.advance(g.now, sent)
+	return sent
+}
+
+func TestHealthChecks(t *testing.T) {
+	for _, kind := range []string{"tcp", "icmp", "arp"} {
+		t.Run(kind, func(t *testing.T) {
+			g := newRig(t)
+			v := web("", 5, 6)
+			v.Health = &api.HealthCheck{Kind: kind, IntervalMs: 1000, TimeoutMs: 500, Rise: 2, Fall: 2}
+			g.set(v)
+			health := func() string {
+				m := g.show("web")
+				return m.Pool[0].Health + " " + m.Pool[1].Health
+			}
+			if health() != "unknown unknown" || g.open(1, 1000) == 0 {
+				t.Errorf("at first: %s; members that nobody knows anything of are to serve", health())
+			}
+			sent := g.tick(0)
+			if len(sent.Outs) != 2 {
+				t.Fatalf("%d checks", len(sent.Outs))
+			}
+			after := g.answer(5, sent, true)
+			if kind == "tcp" {
+				if s, ok := packet.ParseTCP(after.Outs[0].Data); !ok || s.Flags() != packet.TCPRst {
+					t.Errorf("the connection of a check is not reset: %+v", after.Outs)
+				}
+			}
+			if health() != "up unknown" {
+				t.Errorf("5 has answered: %s", health())
+			}
+			if got := g.shares(10); got[6] != 0 {
+				t.Errorf("%v, want all with the one that is up", got)
+			}
+			var now *flow.Decision
+			for range 3 {
+				now = g.tick(500 * time.Millisecond) // 6 is given up
+				g.answer(5, now, true)
+				now = g.tick(500 * time.Millisecond)
+				g.answer(5, now, true)
+			}
+			if health() != "up down" || !strings.Contains(g.show("web").Pool[1].Reason, "no answer within 500ms") {
+				t.Errorf("6 does not answer: %s, %s", health(), g.show("web").Pool[1].Reason)
+			}
+			for range 6 {
+				g.answer(6, g.tick(500*time.Millisecond), true)
+			}
+			if h := g.show("web").Pool[1].Health; h != "up" {
+				t.Errorf("6 answers again: %s", h)
+			}
+		})
+	}
+}
+
+func TestMemberDownLosesItsConnections(t *testing.T) {
+	g := newRig(t)
+	v := web("", 5)
+	v.Health = &api.HealthCheck{Kind: "tcp", IntervalMs: 1000, TimeoutMs: 500, Rise: 1, Fall: 1}
+	g.set(v)
+	g.answer(5, g.tick(0), true)
+	g.shares(700)
+	g.posted()
+	g.answer(5, g.tick(time.Second), false)
+	if m := g.show("web").Pool[0]; m.Health != "down" || m.Reason != "port 8080 is closed" || m.Connections != 0 {
+		t.Errorf("%v", m)
+	}
+	d := g.posted()
+	if len(mods(d, 1, flow.DeleteStrict)) != 700 || len(mods(d, 2, flow.DeleteStrict)) != 700 {
+		t.Errorf("%d operations", len(d.Ops))
+	}
+	g.consistent()
+}
+
+// TestForgedAnswers: only the answer to the check under way counts.
+func TestForgedAnswers(t *testing.T) {
+	g := newRig(t)
+	v := web("", 5)
+	v.Health = &api.HealthCheck{Kind: "tcp", IntervalMs: 1000, TimeoutMs: 500, Rise: 1, Fall: 1}
+	g.set(v)
+	sent := g.tick(0)
+	s, _ := packet.ParseTCP(sent.Outs[0].Data)
+	var k flow.Key
+	packet.Parse(sent.Outs[0].Data, &k)
+	f := packet.TCPFields{SrcPort: s.DstPort(), DstPort: s.SrcPort(), Ack: s.Seq() + 2, Flags: packet.TCPSyn | packet.TCPAck}
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: macOfHost(5)}, packet.IP{Src: v4(5), Dst: v4(100)}, f, nil)
+	if v, _, _ := g.send(5, frame); v == flow.Done || g.show("web").Pool[0].Health != "unknown" {
+		t.Error("an answer with another number was taken")
+	}
+}
+
+// TestUnknownMembersAreAskedFor at all edge ports, and no oftener than said.
+func TestUnknownMembersAreAskedFor(t *testing.T) {
+	g := newRig(t)
+	for _, at := range []flow.Location{{Switch: 1, Port: 1}, {Switch: 1, Port: 2}, {Switch: 2, Port: 5}} {
+		g.b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: "edge"}})
+	}
+	v := web("", 5)
+	v.Pool[0].Address = "10.0.0.77"
+	g.set(v)
+	sent := g.tick(0)
+	if len(sent.Outs) != 2 || len(g.tick(time.Second).Outs) != 0 || len(g.tick(5*time.Second).Outs) != 2 {
+		t.Errorf("%d questions", len(sent.Outs))
+	}
+	if a, ok := packet.ParseARP(sent.Outs[0].Data); !ok || a.TargetIP().String() != "10.0.0.77" {
+		t.Errorf("%x", sent.Outs[0].Data)
+	}
+}
+
+func TestGroupWhereItFits(t *testing.T) {
+	g := newRig(t)
+	v := web("", 5, 6)
+	v.Protocol, v.Stateless = "udp", true
+	v.Pool[1].Weight = 3
+	if m := g.set(v); len(m.Groups) != 1 || m.Groups[0] != flow.DPID(2).String() {
+		t.Errorf("switches %v choose, want the one of both members", m.Groups)
+	}
+	req := g.b.want(&api.Switch{Dpid: flow.DPID(2).String()})
+	if len(req.Groups) != 1 || len(req.Groups[0].Buckets) != 2 || req.Groups[0].Buckets[1].Weight != 3 || len(req.Flows) != 5 {
+		t.Errorf("%v", req)
+	}
+	for _, f := range req.Flows {
+		_, e, err := f.Entry()
+		if err == nil {
+			err = e.Match.Check()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if req := g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}); len(req.Groups)+len(req.Flows) != 0 {
+		t.Errorf("at another switch: %v", req)
+	}
+	for name, change := range map[string]func(*api.Vip){
+		"not stateless": func(v *api.Vip) { v.Stateless = false }, "by hash": func(v *api.Vip) { v.Policy = "hash" },
+		"least": func(v *api.Vip) { v.Policy = "least" }, "sticky": func(v *api.Vip) { v.Stickiness = 5 },
+		"a member elsewhere": func(v *api.Vip) { v.Pool[0].Address = v4(1).String() },
+	} {
+		other := web("", 5, 6)
+		other.Protocol, other.Stateless = "udp", true
+		change(other)
+		if m := g.set(other); len(m.Groups) != 0 {
+			t.Errorf("%s: switches %v choose", name, m.Groups)
+		}
+	}
+	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
+		t.Error(err)
+	}
+}

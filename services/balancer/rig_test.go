@@ -1,0 +1,188 @@
+package balancer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/packet"
+	"weft/wefttest"
+)
+
+// silent is a figure that nobody reads.
+type silent struct{}
+
+func (silent) Add(float64) {}
+
+// rig is the balancer's logic among hosts h1, h2 … with the addresses 10.0.0.N
+// and fd00::N: those up to 4 at switch 1, the others at switch 2.
+type rig struct {
+	t   testing.TB
+	b   *balancer
+	now int64
+
+	port uint16 // of the last connection of shares
+}
+
+func newRig(t testing.TB) *rig {
+	bucket, err := wefttest.NewStore().Bucket(context.Background(), "balancer.vips")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &rig{t: t, now: time.Now().UnixNano()}
+	g.start(bucket)
+	return g
+}
+
+// start makes a balancer anew on a store; all switches and hosts are known.
+func (g *rig) start(store Store) {
+	g.b = newBalancer(DefaultConfig(), store, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	g.b.count = newCounts(func(string, string, ...string) Counter { return silent{} })
+	if err := g.b.load(context.Background(), func(key string, err error) { g.t.Errorf("vip %s: %v", key, err) }); err != nil {
+		g.t.Fatal(err)
+	}
+	for sw := range flow.DPID(2) {
+		g.connect(sw+1, 254)
+	}
+	for n := 1; n <= 8; n++ {
+		g.host(n, placeOf(n), "learnt")
+	}
+}
+
+func (g *rig) connect(sw flow.DPID, tables uint32) {
+	g.b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: tables}}, g.now)
+}
+
+func macOfHost(n int) flow.MAC { return flow.MAC{2, 0, 0, 0, 0, byte(n)} }
+func v4(n int) netip.Addr      { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
+func v6(n int) netip.Addr      { return netip.MustParseAddr(fmt.Sprintf("fd00::%d", n)) }
+
+func placeOf(n int) flow.Location {
+	return flow.Location{Switch: flow.DPID(1 + (n-1)/4), Port: flow.Port(n)}
+}
+
+func (g *rig) host(n int, at flow.Location, change string) {
+	g.b.hostChanged(&api.HostChanged{Change: change, Host: &api.Host{
+		Mac: macOfHost(n).String(), At: api.NewLocation(at), Ipv4: []string{v4(n).String()}, Ipv6: []string{v6(n).String()},
+	}}, g.now)
+}
+
+// web is a VIP over hosts, at port 80, served at 8080.
+func web(policy string, hosts ...int) *api.Vip {
+	v := &api.Vip{Name: "web", Address: "10.0.0.100", Protocol: "tcp", Port: 80, Policy: policy, IdleTimeout: 60}
+	for _, n := range hosts {
+		v.Pool = append(v.Pool, &api.PoolMember{Address: v4(n).String(), Port: 8080})
+	}
+	return v
+}
+
+func (g *rig) set(v *api.Vip) *api.Vip {
+	g.t.Helper()
+	m, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return m
+}
+
+func (g *rig) show(name string) *api.Vip {
+	g.t.Helper()
+	resp, err := g.b.ListVips(context.Background(), &api.ListVipsRequest{Name: name})
+	if err != nil || len(resp.Vips) != 1 {
+		g.t.Fatalf("%v %v", resp, err)
+	}
+	return resp.Vips[0]
+}
+
+// frame is the first packet of a connection of a host to 10.0.0.100.
+func (g *rig) frame(client int, port uint16) []byte {
+	mac := flow.MAC{}
+	if x := g.b.index.Load(); x != nil && x.fronts[place{v4(100), 0}] != nil {
+		mac = x.fronts[place{v4(100), 0}].mac
+	}
+	return packet.AppendTCP(nil, packet.Ether{Dst: mac, Src: macOfHost(client)}, packet.IP{Src: v4(client), Dst: v4(100)},
+		packet.TCPFields{SrcPort: port, DstPort: 80, Flags: packet.TCPSyn}, nil)
+}
+
+// send has a frame come in from a host.
+func (g *rig) send(client int, frame []byte) (flow.Verdict, *flow.PacketIn, *flow.Decision) {
+	at := placeOf(client)
+	in := wefttest.NewPacketIn(at.Switch, at.Port, frame)
+	in.Time = g.now
+	d := &flow.Decision{}
+	return g.b.packet(in, d), in, d
+}
+
+// open begins a connection and returns the host that it is given to, 0 if none.
+func (g *rig) open(client int, port uint16) int {
+	g.t.Helper()
+	verdict, in, _ := g.send(client, g.frame(client, port))
+	if verdict != flow.Next {
+		return 0
+	}
+	return int(in.Key.IPv4Dst[3])
+}
+
+// posted returns what has been posted meanwhile.
+func (g *rig) posted() *flow.Decision {
+	all := &flow.Decision{}
+	for d := g.b.out.next(); d != nil; d = g.b.out.next() {
+		for _, op := range d.Ops {
+			if op.Kind == flow.OpFlow {
+				all.Flow(op.Switch, d.Flows[op.Index])
+			} else {
+				all.PacketOut(op.Switch, d.Outs[op.Index])
+			}
+		}
+	}
+	return all
+}
+
+// mods returns the flow-mods of a decision by switch and command.
+func mods(d *flow.Decision, sw flow.DPID, c flow.Command) (list []flow.Entry) {
+	for _, op := range d.Ops {
+		if op.Kind == flow.OpFlow && op.Switch == sw && d.Flows[op.Index].Command == c {
+			list = append(list, d.Flows[op.Index].Entry)
+		}
+	}
+	return list
+}
+
+// standIns are fakes of the peers of a service that runs in a harness. It keeps
+// what was sent.
+type standIns struct {
+	mu   sync.Mutex
+	sent []*flow.Decision
+	sets map[string]*api.SetStandingRequest
+	asks int
+}
+
+func fakes(h *wefttest.Harness) *standIns {
+	s := &standIns{sets: map[string]*api.SetStandingRequest{}}
+	wefttest.Fake(h, api.Send, func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent = append(s.sent, d)
+		return &api.ApplyResult{}, nil
+	})
+	wefttest.Fake(h, api.SetStanding, func(_ context.Context, r *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sets[r.Dpid] = r
+		return &api.SetStandingResponse{}, nil
+	})
+	wefttest.Fake(h, api.Observe, func(context.Context, *api.ObserveRequest) (*api.ObserveResponse, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asks++
+		return &api.ObserveResponse{}, nil
+	})
+	return s
+}

@@ -4,6 +4,8 @@
 # make test    everything for real, the lab included
 # make check   what make test begins with: generated code, format, linters
 # make soak    half an hour of churn on real switches, not part of make test
+# make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
+#              compared field by field; RECORD=1 keeps Ryu's for make test
 # make image   build the container image weft, for what weft export writes
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
@@ -12,7 +14,7 @@ RACE = . ./api/... ./bus/... ./deploy ./deploy/outside ./deploy/tracing ./flow/.
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test soak race fuzz check image generate generated profile
+.PHONY: setup build demo test soak race fuzz ryu-parity check image generate generated profile
 
 setup:
 	.ci/setup
@@ -40,6 +42,10 @@ race:
 
 fuzz:
 	.ci/fuzz
+
+ryu-parity:
+	test/testdata/ryu/setup .ryu
+	go test -count 1 ./test -run TestRyu -v -ryu $(CURDIR)/.ryu $(if $(RECORD),-ryu-record)
 
 image:
 	deploy/images/build

@@ -74,7 +74,7 @@ type Spec struct {
 	Serves     []Method  // methods that it answers
 	Calls      []Method  // methods of others that it calls
 	Subscribes []Subject // events of others that it wants
-	Optional   []Subject // those of Subscribes that it can do without: who publishes them need not run
+	Optional   []string  // services that it can do without: where they do not run, calls of them fail with Unavailable and their events do not come
 	Publishes  []Subject // events of its own; nobody else publishes them
 	Buckets    []string  // durable state that it writes; nobody else does
 	Stage      bool      // it is a stage of the packet-in pipeline

@@ -269,7 +269,7 @@ type ApplyConfigResponse struct {
 	Number uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	Hash   string `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
 	// in-force; applying (the gateway itself is started again, so that it cannot
-	// wait); or would-apply for a dry run.
+	// wait, or the same has been asked for already); or would-apply for a dry run.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// What else is to be known of it.
 	Notes         []string `protobuf:"bytes,5,rep,name=notes,proto3" json:"notes,omitempty"`

@@ -199,6 +199,9 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	case dry && !same:
 		resp.State = "would-apply"
 		return resp, nil
+	case same && c.old.Trial && now.Trial != 0: // asked for twice
+		resp.Number, resp.State = now.Trial, "applying"
+		return resp, nil
 	case dry || same:
 		return resp, nil
 	}

@@ -117,7 +117,7 @@ func (c *checker) needs(s *weft.Spec) {
 			continue
 		}
 		seen[name] = true
-		if _, ok := c.serves[name]; !ok {
+		if _, ok := c.serves[name]; !ok && !optional(s, name) {
 			c.missing(s, "calls", name, "serves", "Serves")
 		}
 	}
@@ -137,9 +137,10 @@ func (c *checker) needs(s *weft.Spec) {
 	}
 }
 
-// optional reports whether a service can do without the events of a subject.
-func optional(s *weft.Spec, subject string) bool {
-	return slices.ContainsFunc(s.Optional, func(x weft.Subject) bool { return x.SubjectName() == subject })
+// optional reports whether a service can do without a method or subject.
+func optional(s *weft.Spec, name string) bool {
+	owner, _, _ := strings.Cut(name, ".")
+	return slices.Contains(s.Optional, owner)
 }
 
 // missing reports a counterpart that is not there, by what is wrong with it.

@@ -174,24 +174,27 @@ func (f *fit) needs(w *Worker, s *weft.Spec) {
 		server := f.provider(func(o *weft.Spec) bool {
 			return slices.ContainsFunc(o.Serves, func(x weft.Method) bool { return x.MethodName() == m.MethodName() })
 		})
+		if f.spared(s, m.MethodName(), server) {
+			continue
+		}
 		f.need(w, s, "calls", m.MethodName(), server)
 	}
 	for _, e := range s.Subscribes {
 		publisher := f.provider(func(o *weft.Spec) bool {
 			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 		})
-		if f.spared(s, e, publisher) {
+		if f.spared(s, e.SubjectName(), publisher) {
 			continue
 		}
 		f.need(w, s, "subscribes to", e.SubjectName(), publisher)
 	}
 }
 
-// spared reports whether a service does without a subject as its publisher is in
-// no worker.
-func (f *fit) spared(s *weft.Spec, subject weft.Subject, publisher *weft.Spec) bool {
-	return (publisher == nil || !f.plan.Has(publisher.Name)) &&
-		slices.ContainsFunc(s.Optional, func(x weft.Subject) bool { return x.SubjectName() == subject.SubjectName() })
+// spared reports whether a service does without something, as who provides it
+// is in no worker.
+func (f *fit) spared(s *weft.Spec, what string, provider *weft.Spec) bool {
+	owner, _, _ := strings.Cut(what, ".")
+	return (provider == nil || !f.plan.Has(provider.Name)) && slices.Contains(s.Optional, owner)
 }
 
 func (f *fit) provider(is func(*weft.Spec) bool) *weft.Spec {

@@ -74,8 +74,8 @@ func knowsSwitches(t *testing.T, address string, n int) {
 	})
 }
 
-// recorded reads what Ryu has answered when it was asked last.
-func recorded(t *testing.T) map[string][]ryuAnswer {
+// ryuRecorded reads what Ryu has answered when it was asked last.
+func ryuRecorded(t *testing.T) map[string][]ryuAnswer {
 	t.Helper()
 	text, err := os.ReadFile(ryuAnswers)
 	if err != nil {
@@ -90,12 +90,12 @@ func recorded(t *testing.T) map[string][]ryuAnswer {
 	return all
 }
 
-// record writes the answers of one test.
-func record(t *testing.T, name string, answers []ryuAnswer) {
+// ryuKeep writes the answers of one test.
+func ryuKeep(t *testing.T, name string, answers []ryuAnswer) {
 	t.Helper()
 	all := map[string][]ryuAnswer{}
 	if _, err := os.Stat(ryuAnswers); err == nil {
-		all = recorded(t)
+		all = ryuRecorded(t)
 	}
 	all[name] = answers
 	var b strings.Builder
@@ -119,8 +119,8 @@ func record(t *testing.T, name string, answers []ryuAnswer) {
 	}
 }
 
-// judge compares an answer of Weft's with one of Ryu's.
-func judge(t *testing.T, r *ryuRequest, weft, ryu ryuAnswer) {
+// ryuJudge compares an answer of Weft's with one of Ryu's.
+func ryuJudge(t *testing.T, r *ryuRequest, weft, ryu ryuAnswer) {
 	t.Helper()
 	switch {
 	case ryu.Request != weft.Request:

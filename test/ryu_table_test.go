@@ -111,17 +111,17 @@ func (r *ryuRequest) ask(t *testing.T, address string) (ryuAnswer, http.Header) 
 		if err := d.Decode(&a.Body); err != nil {
 			t.Fatalf("line %d: %s: %v in %.200q", r.line, r, err, body)
 		}
-		a.Body = alike(a.Body, r.path)
+		a.Body = ryuAlike(a.Body, r.path)
 	} else if resp.StatusCode < 300 {
 		a.Text = strings.TrimSpace(string(body))
 	}
 	return a, resp.Header
 }
 
-// varying are the fields in which two networks differ that have been told the
+// ryuVarying are the fields in which two networks differ that have been told the
 // same: times, what hosts have happened to send, and what says which controller
 // it is; and so is the address of the port LOCAL.
-var varying = map[string]bool{
+var ryuVarying = map[string]bool{
 	"duration_sec": true, "duration_nsec": true,
 	"packet_count": true, "byte_count": true, "lookup_count": true, "matched_count": true,
 	"rx_packets": true, "tx_packets": true, "rx_bytes": true, "tx_bytes": true, "rx_dropped": true, "tx_dropped": true,
@@ -132,52 +132,52 @@ var varying = map[string]bool{
 	"state":   true, // of a port, which follows its configuration after a while
 }
 
-// alike returns an answer with the varying fields blanked and with the
+// ryuAlike returns an answer with the ryuVarying fields blanked and with the
 // lists that a switch gives in any order in order.
-func alike(v any, path string) any {
-	v = blanked(v)
+func ryuAlike(v any, path string) any {
+	v = ryuBlanked(v)
 	m, ok := v.(map[string]any)
 	if !ok {
-		return ordered(v)
+		return ryuOrdered(v)
 	}
 	for sw, list := range m {
 		if strings.HasPrefix(path, "/stats/tablefeatures/") {
-			m[sw] = summary(list)
+			m[sw] = tableSummary(list)
 		} else if strings.HasPrefix(path, "/stats/") {
-			m[sw] = ordered(list)
+			m[sw] = ryuOrdered(list)
 		}
 	}
 	return m
 }
 
-func blanked(v any) any {
+func ryuBlanked(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k := range v {
-			if varying[k] || k == "hw_addr" && v["port_no"] == "LOCAL" {
+			if ryuVarying[k] || k == "hw_addr" && v["port_no"] == "LOCAL" {
 				v[k] = "*"
 			} else {
-				v[k] = blanked(v[k])
+				v[k] = ryuBlanked(v[k])
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = blanked(v[i])
+			v[i] = ryuBlanked(v[i])
 		}
 	}
 	return v
 }
 
-func ordered(v any) any {
+func ryuOrdered(v any) any {
 	if list, ok := v.([]any); ok {
 		slices.SortFunc(list, func(a, b any) int { return strings.Compare(jsonText(a), jsonText(b)) })
 	}
 	return v
 }
 
-// summary keeps the first and the last of the 254 tables of Open vSwitch, which
+// tableSummary keeps the first and the last of the 254 tables of Open vSwitch, which
 // are alike, and their number.
-func summary(v any) any {
+func tableSummary(v any) any {
 	list, ok := v.([]any)
 	if !ok || len(list) < 2 {
 		return v

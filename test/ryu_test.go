@@ -25,7 +25,7 @@ func upFor(t *testing.T, spec, address string) *lab.Lab {
 
 // TestRyu makes the requests of Ryu's documentation, and compares every answer
 // with what Ryu has answered for a network alike: field by field, but for what
-// varying lists. With -ryu it asks Ryu now.
+// ryuVarying lists. With -ryu it asks Ryu now.
 func TestRyu(t *testing.T) {
 	requests := ryuRequests(t)
 	var want []ryuAnswer
@@ -39,10 +39,10 @@ func TestRyu(t *testing.T) {
 			want = append(want, a)
 		}
 		if *ryuRecord {
-			record(t, "rest", want)
+			ryuKeep(t, "rest", want)
 		}
 	} else {
-		want = recorded(t)["rest"]
+		want = ryuRecorded(t)["rest"]
 	}
 	if len(want) != len(requests) {
 		t.Fatalf("%d requests, %d answers of Ryu: run make ryu-parity RECORD=1", len(requests), len(want))
@@ -52,6 +52,6 @@ func TestRyu(t *testing.T) {
 	knowsSwitches(t, address, 2)
 	for i := range requests {
 		a, _ := requests[i].ask(t, address)
-		judge(t, &requests[i], a, want[i])
+		ryuJudge(t, &requests[i], a, want[i])
 	}
 }

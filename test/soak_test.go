@@ -17,6 +17,7 @@ import (
 
 	"weft/api"
 	"weft/flow"
+	"weft/lab"
 )
 
 // soakVariable says for how long TestSoak runs, as 30m.
@@ -89,9 +90,16 @@ func TestSoak(t *testing.T) {
 			} else if what != "" {
 				did++
 			}
+			// Hosts that have been away make themselves known.
+			if _, err := x.l.PingAll(ctx, x.l.AllPairs(false), lab.PingOptions{Count: 1, Timeout: 200 * time.Millisecond, Parallel: 64}); err != nil {
+				t.Fatal(err)
+			}
 		case <-sample.C:
 			v := takeVitals(t)
 			v.frames, v.routes, v.mishaps = sent.Load(), uint64(x.c.metric("weft_forwarding_route_changes_total", "kind", "programmed")), did
+			if n := len(list); n > 0 && v.routes == list[n-1].routes {
+				t.Errorf("no route programmed since the last sample")
+			}
 			list = append(list, v)
 			t.Logf("%8v  heap %6.1f MB  goroutines %4d  files %4d  frames %9d  routes programmed %8d  mishaps %4d", (time.Duration(len(list)) * length / time.Duration(samples+1)).Round(time.Second),
 				float64(v.heap)/1e6, v.goroutines, v.files, v.frames, v.routes, v.mishaps)

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,6 +231,8 @@ func (e *ears) says(from guest, text string, frame []byte) map[string]bool {
 	return heard
 }
 
+var pingSummary = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
+
 func names(list ...guest) map[string]bool {
 	m := map[string]bool{}
 	for _, g := range list {
@@ -298,10 +304,39 @@ func TestTenants(t *testing.T) {
 		}
 	}
 
+	// Over the other half of the ring.
+	if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, "red over the other half of the ring", func() bool { return reaches(l, a1, a2.ip(), 1) })
+	isolated(t, l, "with a link less")
+	if err := l.LinkUp(context.Background(), "s1", "s2"); err != nil {
+		t.Fatal(err)
+	}
+	settled(c, l)
+
+	var said bytes.Buffer
+	ping := exec.Command("ping", "-n", "-i", "0.05", "-w", "120", a3.ip())
+	ping.Stdout = &said
+	if err := l.StartCmd(a1.name, ping); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
 	settled(c, l)
 	inForce(c)
+	ping.Process.Signal(os.Interrupt)
+	ping.Wait()
+	sent, answered := 0, 0
+	if n := pingSummary.FindStringSubmatch(said.String()); n != nil {
+		sent, _ = strconv.Atoi(n[1])
+		answered, _ = strconv.Atoi(n[2])
+	}
+	t.Logf("red over a restart: %d of %d pings answered", answered, sent)
+	if sent < 10 || answered < sent-1 { // the last may be under way
+		t.Errorf("red over a restart: %s", said.String()[max(0, said.Len()-200):])
+	}
 	if list := call(c, api.ListNetworks, &api.ListNetworksRequest{}).Networks; len(list) != 2 || list[0].Segment != blue.Segment || list[1].Segment != red.Segment {
 		t.Errorf("after a restart: %v", list)
 	}

@@ -17,8 +17,8 @@ import (
 // nothing but collecting.
 const (
 	gcPercent = 400
-	gcSpare   = 256 << 20
-	gcLeast   = 50
+	gcSpare   = 192 << 20
+	gcLeast   = 33
 )
 
 // gcPercentFor returns by how much a heap may grow, in percent of what is in use.

@@ -25,7 +25,9 @@ func easeTimers() {
 	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now >= timerSlack {
 		return
 	}
-	if unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) == nil {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
+	// A real-time process has no slack whatever it asks for.
+	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err == nil && now >= timerSlack {
 		_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 	}
 }

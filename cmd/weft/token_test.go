@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,19 +11,33 @@ import (
 	"time"
 
 	"weft/deploy/certs"
+	"weft/services"
+	"weft/services/gateway"
 )
+
+// gatewayApart writes a plan that has the gateway in a process of its own.
+func gatewayApart(t *testing.T) string {
+	t.Helper()
+	var rest []string
+	for _, s := range services.All(gateway.Process{}) {
+		if s.Name != "gateway" {
+			rest = append(rest, s.Name)
+		}
+	}
+	return writeFile(t, "apart.yaml", "name: apart\nworkers:\n  network: {services: ["+strings.Join(rest, ", ")+"]}\n  gateway: {services: [gateway]}\n")
+}
 
 // Tokens, roles and the audit log over TLS, by the commands: in one process and
 // in processes of a plan, of which the gateway dies in between.
 func TestTokensOverTLS(t *testing.T) {
-	for _, plan := range []string{"", "split"} {
-		t.Run("plan="+plan, func(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		t.Run(fmt.Sprint("apart=", apart), func(t *testing.T) {
 			dir, pki, north := t.TempDir(), filepath.Join(t.TempDir(), "pki"), freeAddress(t)
 			must(t, "certs controller --dir "+pki)
 			t.Setenv("WEFT_SERVER", "https://"+north)
 			args := []string{"up"}
-			if plan != "" {
-				args = append(args, plan)
+			if apart {
+				args = append(args, gatewayApart(t))
 			}
 			args = append(args, "--listen", freeAddress(t), "--http", north, "--data-dir", dir, "--log-level", "warn",
 				"--set", "gateway.certificate="+certs.File(pki, "controller"), "--set", "gateway.key="+filepath.Join(pki, "controller.key"))
@@ -71,7 +86,7 @@ func TestTokensOverTLS(t *testing.T) {
 			must(t, "get apps --token-file "+file) // without the plan, which is not for readers
 			fails("no such file", "get", "hosts", "--token-file", file+"x")
 
-			if plan == "" { // another run
+			if !apart { // another run
 				p.ends(syscall.SIGTERM)
 				p = startWeft(t, args...)
 				p.says("northbound on https://" + north)

@@ -75,6 +75,10 @@ and from --set; weft check FILE checks a file. A file looks like this:
     listen: 0.0.0.0:8181
     token_file: /etc/weft/token
 
+While it runs, weft config apply changes the configuration. What was applied so
+counts at the next start as well, unless the file has changed since; the log
+says which configuration is in force, and why.
+
 With --services only those services run. Calls of others to the ones left out
 fail, so this is for parts that stand by themselves, such as learning switches:
 --services southbound,forwarding --set forwarding.mode=learning`,

@@ -37,7 +37,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 }
 
 // figures are what VIPs and members are at the moment.
-type figures struct{ vips, connections, up, down, unknown, draining int }
+type figures struct{ vips, connections, up, down, unknown, draining, away int }
 
 func (b *balancer) figures() (f figures) {
 	b.mu.Lock()
@@ -45,11 +45,14 @@ func (b *balancer) figures() (f figures) {
 	f.vips, f.connections = len(b.vips), len(b.table.by)
 	for _, v := range b.vips {
 		for _, m := range v.pool {
+			_, reached := b.reach(m)
 			switch {
 			case m.wish == drain:
 				f.draining++
 			case m.wish == rest || m.grade() == bad:
 				f.down++
+			case !reached:
+				f.away++
 			case m.grade() == good:
 				f.up++
 			default:
@@ -60,7 +63,8 @@ func (b *balancer) figures() (f figures) {
 	return f
 }
 
-// memberFigures returns the connections of a member and whether it is up.
+// memberFigures returns the connections of a member, now and all that it was
+// given, and whether it may be given more.
 func (b *balancer) memberFigures(vip, address string) (connections, total float64, up bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +74,8 @@ func (b *balancer) memberFigures(vip, address string) (connections, total float6
 	}
 	for _, m := range v.pool {
 		if m.key().String() == address {
-			return float64(m.live), float64(m.total), m.wish == serve && m.grade() != bad
+			_, reached := b.reach(m)
+			return float64(m.live), float64(m.total), m.wish == serve && m.grade() != bad && reached
 		}
 	}
 	return 0, 0, false

@@ -30,7 +30,7 @@ func Spec() weft.Spec {
 		Calls: weft.Methods(api.Send, api.SetStanding, api.Observe),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.FlowRemovedEvent, api.SegmentChangedEvent),
-		Optional: weft.Subjects(api.SegmentChangedEvent),
+		Optional: []string{"tenants"},
 		Buckets:  []string{"vips"},
 		Stage:    true,
 		Class:    weft.Latency,
@@ -178,12 +178,17 @@ func gauges(env *weft.Env, b *balancer) {
 	m.Gauge("members", members, func() float64 { return float64(b.figures().down) }, "state", "down")
 	m.Gauge("members", members, func() float64 { return float64(b.figures().unknown) }, "state", "unknown")
 	m.Gauge("members", members, func() float64 { return float64(b.figures().draining) }, "state", "draining")
+	m.Gauge("members", members, func() float64 { return float64(b.figures().away) }, "state", "away")
 	list, _ := b.ListVips(context.Background(), &api.ListVipsRequest{})
 	for _, v := range list.Vips {
 		for _, p := range v.Pool {
 			name, label := v.Name, labelOf(p)
 			m.Gauge("member_connections", "Connections of a member.", func() float64 {
 				n, _, _ := b.memberFigures(name, label)
+				return n
+			}, "vip", name, "member", label)
+			m.Gauge("member_connections_given", "Connections that a member was given since the service started.", func() float64 {
+				_, n, _ := b.memberFigures(name, label)
 				return n
 			}, "vip", name, "member", label)
 			m.Gauge("member_up", "Whether a member is given connections.", func() float64 {

@@ -67,7 +67,7 @@ func DefaultConfig() *Config {
 		Interval:        2200 * time.Millisecond,
 		Timeout:         2750 * time.Millisecond,
 		Settle:          700 * time.Millisecond,
-		ProbesPerSecond: 25_000,
+		ProbesPerSecond: 15_000,
 		Forget:          10 * time.Minute,
 		MaxAge:          time.Second,
 		LockAfter:       time.Minute,

@@ -3,7 +3,6 @@ package firewall
 import (
 	"cmp"
 	"encoding/binary"
-	"net/netip"
 	"slices"
 	"sort"
 	"sync/atomic"
@@ -36,16 +35,6 @@ func (a address) next(width int) (address, bool) {
 type prefix struct {
 	from   address
 	length uint8
-}
-
-// addressOf returns an address as a number.
-func addressOf(a netip.Addr) address {
-	if a.Is4() {
-		b := a.As4()
-		return address{lo: uint64(binary.BigEndian.Uint32(b[:]))}
-	}
-	b := a.As16()
-	return address{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
 // onesOf returns the mask of the first n of width bits.

@@ -14,7 +14,6 @@ type ruleset struct {
 	own      map[flow.DPID]*classifier // rules of one switch
 	fallback string                    // what becomes of packets that no rule is about
 	ownBack  map[flow.DPID]string      // the same, of one switch
-	ordered  []*rule                   // all, in the order of asking, as long as they are few
 	rules    int
 
 	once   sync.Once // guards what is compiled for switches without rules of their own

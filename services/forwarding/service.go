@@ -23,7 +23,7 @@ func Spec() weft.Spec {
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 			api.PathsConvergedEvent, api.HostChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
 			api.RoutesSharedEvent, api.SegmentChangedEvent),
-		Optional:  weft.Subjects(api.SegmentChangedEvent),
+		Optional:  []string{"tenants"},
 		Publishes: weft.Subjects(api.RouteChangedEvent, api.RoutesSharedEvent),
 		Stage:     true,
 		Class:     weft.Latency,

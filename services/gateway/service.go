@@ -66,6 +66,7 @@ func Spec(p Process) weft.Spec {
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
 			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
+		Optional: []string{"heartbeat", "balancer", "nat", "firewall", "qos", "tenants"},
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
 			api.LinkChangedEvent, api.PortRoleChangedEvent,

@@ -24,7 +24,7 @@ func Spec() weft.Spec {
 		Serves:     weft.Methods(api.ListHosts, api.FindHost),
 		Calls:      weft.Methods(api.Send),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
-		Optional:   weft.Subjects(api.SegmentChangedEvent),
+		Optional:   []string{"tenants"},
 		Publishes:  weft.Subjects(api.HostChangedEvent),
 		Buckets:    []string{"hosts"},
 		Stage:      true,

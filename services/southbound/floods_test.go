@@ -162,7 +162,7 @@ func TestFloodWithoutMeters(t *testing.T) {
 				wefttest.Await(h, api.FloodChangedEvent, func(e *api.FloodChanged) bool { return true })
 				w.eventually("it is shed on arrival", func() bool {
 					r, err := wefttest.Call(h, api.ListLimits, &api.ListLimitsRequest{})
-					return err == nil && len(r.Limits) == 1 && r.Limits[0].Where == "controller" && r.Limits[0].Shed > 20_000
+					return err == nil && len(r.Limits) == 1 && r.Limits[0].Where == "controller" && r.Limits[0].Shed > 5_000
 				})
 				if n := len(f.meters); name == "other table" && n != 0 || n > 2 {
 					t.Errorf("%d meter-mods", n)

@@ -1,6 +1,7 @@
 # make build   the controller and everything around it, as bin/weft
 # make demo    build, then show it at work on a network of real switches;
-#              PLAN=split: in the processes of a plan
+#              PLAN=split: in the processes of a plan;
+#              FEATURES=all: its parts in turn, or those of a list
 # make test    everything for real, the lab included
 # make check   what make test begins with: generated code, format, linters
 # make soak    half an hour of churn on real switches, not part of make test
@@ -23,7 +24,7 @@ build:
 	go build -ldflags '-X main.version=$(VERSION)' -o bin/weft ./cmd/weft
 
 demo: setup build
-	bin/weft demo $(if $(PLAN),--plan $(PLAN))
+	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
 # The tests of the whole system run over both plans, single and split; those
 # that bring plans of their own need to run only once.

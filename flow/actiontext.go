@@ -57,6 +57,9 @@ func (a Action) String() string {
 	case ActionSetField:
 		return "set_field:" + string(appendValue(nil, a.Field, a.Value)) + "->" + a.Field.String()
 	case ActionExperimenter:
+		if ct, ok := ParseCT(a); ok {
+			return ct.String()
+		}
 		return fmt.Sprintf("experimenter:%#x:%x", a.Arg, a.Data)
 	}
 	for _, f := range &actionForms {
@@ -77,6 +80,16 @@ func (a Action) String() string {
 // ParseAction reads an action as String writes it; numbers may be decimal or
 // 0x hex.
 func ParseAction(s string) (Action, error) {
+	if inner, ok := cutCall(strings.TrimSpace(s), "ct"); ok {
+		ct, err := parseCTText(inner)
+		if err == nil {
+			err = ct.Check()
+		}
+		if err != nil {
+			return Action{}, fmt.Errorf("action %q: %w", s, err)
+		}
+		return ct.Action(), nil
+	}
 	name, arg, hasArg := strings.Cut(strings.TrimSpace(s), ":")
 	name = strings.ToLower(name)
 	switch name {
@@ -195,7 +208,7 @@ func ParseActions(s string) ([]Action, error) {
 	if s = strings.TrimSpace(s); s == "" || strings.EqualFold(s, "drop") {
 		return nil, nil
 	}
-	return ParseActionStrings(strings.Split(s, ","))
+	return ParseActionStrings(splitOutside(s))
 }
 
 // ActionStrings returns the text of each action.

@@ -123,6 +123,7 @@ const (
 	packetSrc
 	packetDst
 	packetParsed
+	packetTrace
 )
 
 // AppendBinary appends the encoding of p, what the stages noted included
@@ -130,7 +131,7 @@ const (
 func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	var flags uint8
 	for i, set := range [...]bool{p.BufferID != BufferNone, p.Cookie != 0, p.Src != Location{},
-		p.Dst != Location{} || p.DstMAC != MAC{}, p.Parsed} {
+		p.Dst != Location{} || p.DstMAC != MAC{}, p.Parsed, p.Trace != 0} {
 		if set {
 			flags |= 1 << i
 		}
@@ -151,6 +152,9 @@ func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	if flags&packetDst != 0 {
 		b = appendLocation(b, p.Dst)
 		b = append(b, p.DstMAC[:]...)
+	}
+	if flags&packetTrace != 0 {
+		b = binary.LittleEndian.AppendUint64(b, p.Trace)
 	}
 	b = appendKey(b, &p.Key)
 	b = binary.AppendUvarint(b, uint64(len(p.Data)))
@@ -182,6 +186,9 @@ func (p *PacketIn) UnmarshalBinary(b []byte) error {
 	if flags&packetDst != 0 {
 		p.Dst = r.location()
 		p.DstMAC = r.mac()
+	}
+	if flags&packetTrace != 0 {
+		p.Trace = r.uint64()
 	}
 	r.key(&p.Key)
 	p.Data = append(data, r.bytes()...)

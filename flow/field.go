@@ -54,6 +54,9 @@ var fieldTable = [NumFields]fieldInfo{
 	FieldPBBISID:    {"pbb_isid", 3, 24, true},
 	FieldTunnelID:   {"tunnel_id", 8, 64, true},
 	FieldIPv6ExtHdr: {"ipv6_exthdr", 2, 9, true},
+	FieldCTState:    {"ct_state", 4, 8, true},
+	FieldCTZone:     {"ct_zone", 2, 16, false},
+	FieldCTMark:     {"ct_mark", 4, 32, true},
 }
 
 // info returns the row of f, an empty one if there is no such field.
@@ -237,6 +240,12 @@ func (k *Key) load(f Field) (hi, lo uint64) {
 		lo = k.TunnelID
 	case FieldIPv6ExtHdr:
 		lo = uint64(k.IPv6Ext)
+	case FieldCTState:
+		lo = uint64(k.CTState)
+	case FieldCTZone:
+		lo = uint64(k.CTZone)
+	case FieldCTMark:
+		lo = uint64(k.CTMark)
 	}
 	return hi, lo
 }
@@ -315,5 +324,11 @@ func (k *Key) store(f Field, hi, lo uint64) {
 		k.TunnelID = lo
 	case FieldIPv6ExtHdr:
 		k.IPv6Ext = uint16(lo)
+	case FieldCTState:
+		k.CTState = uint32(lo)
+	case FieldCTZone:
+		k.CTZone = uint16(lo)
+	case FieldCTMark:
+		k.CTMark = uint32(lo)
 	}
 }

@@ -46,6 +46,9 @@ const (
 	FieldPBBISID
 	FieldTunnelID
 	FieldIPv6ExtHdr
+	FieldCTState // Open vSwitch's: conntrack state of a packet, CT* bits
+	FieldCTZone  // Open vSwitch's: the zone that it was tracked in
+	FieldCTMark  // Open vSwitch's: the mark of its connection
 	NumFields
 )
 
@@ -101,6 +104,9 @@ type Key struct {
 	NDTarget  [16]byte
 	NDSLL     MAC
 	NDTLL     MAC
+	CTState   uint32 // CT* bits; these three are for conditions: a packet-in does not have them
+	CTMark    uint32
+	CTZone    uint16
 }
 
 // Match is the condition of a flow entry: for every field in Set the packet's

@@ -87,6 +87,12 @@ func (m *Match) Matches(k *Key) bool {
 			equal = v.TunnelID == k.TunnelID
 		case FieldIPv6ExtHdr:
 			equal = v.IPv6Ext == k.IPv6Ext
+		case FieldCTState:
+			equal = v.CTState == k.CTState
+		case FieldCTZone:
+			equal = v.CTZone == k.CTZone
+		case FieldCTMark:
+			equal = v.CTMark == k.CTMark
 		}
 		if !equal {
 			return false

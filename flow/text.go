@@ -64,6 +64,11 @@ func (m *Match) appendField(b []byte, f Field) []byte {
 			return append(b, "any"...)
 		}
 		return appendHex(append(appendHex(b, f, value), '/'), f, mask)
+	case formatCTState:
+		if s, ok := ctStateText(uint32(getUint32([4]byte(value[:4]))), uint32(ml)); ok {
+			return append(b, s...)
+		}
+		return appendHex(append(appendHex(b, f, value), '/'), f, mask)
 	case formatDecimal:
 		return appendHex(append(appendHex(b, f, value), '/'), f, mask)
 	}
@@ -81,6 +86,7 @@ const (
 	formatVLAN
 	formatIPv4
 	formatIPv6
+	formatCTState
 )
 
 func (f Field) format() format {
@@ -95,7 +101,9 @@ func (f Field) format() format {
 		return formatIPv4
 	case FieldIPv6Src, FieldIPv6Dst, FieldNDTarget:
 		return formatIPv6
-	case FieldEthType, FieldMetadata, FieldTunnelID, FieldIPv6FLabel, FieldPBBISID, FieldIPv6ExtHdr:
+	case FieldCTState:
+		return formatCTState
+	case FieldCTMark, FieldEthType, FieldMetadata, FieldTunnelID, FieldIPv6FLabel, FieldPBBISID, FieldIPv6ExtHdr:
 		return formatHex
 	}
 	return formatDecimal
@@ -121,6 +129,11 @@ func appendValue(b []byte, f Field, value [16]byte) []byte {
 		return netip.AddrFrom4(toIPv4(v)).AppendTo(b)
 	case formatIPv6:
 		return netip.AddrFrom16(value).AppendTo(b)
+	case formatCTState:
+		if s, ok := ctStateText(uint32(v), 1<<len(ctStateNames)-1); ok && v>>len(ctStateNames) == 0 {
+			return append(b, s...)
+		}
+		return appendHex(b, f, value)
 	case formatHex:
 		return appendHex(b, f, value)
 	}
@@ -205,6 +218,10 @@ func (f Field) parseMasked(s string) (value, mask [16]byte, masked bool, err err
 	if f == FieldVLAN && strings.EqualFold(s, "any") {
 		return align(f, 0, uint64(VLANPresent)), align(f, 0, uint64(VLANPresent)), true, nil
 	}
+	if f == FieldCTState && strings.ContainsAny(s, "+-") {
+		v, m, err := parseCTState(s)
+		return align(f, 0, uint64(v)), align(f, 0, uint64(m)), true, err
+	}
 	v, m, masked := strings.Cut(s, "/")
 	if !masked {
 		value, err = f.parseValue(s)
@@ -266,6 +283,13 @@ func (f Field) parseValue(s string) (value [16]byte, err error) {
 			return value, fmt.Errorf("want an IPv6 address, with /LENGTH or /MASK if part of it counts")
 		}
 		return a.As16(), nil
+	}
+	if f == FieldCTState && strings.ContainsAny(s, "+-") {
+		v, m, err := parseCTState(s)
+		if _, all := f.ones(); err == nil && uint64(m) != all {
+			err = fmt.Errorf("want every flag, with + or -")
+		}
+		return align(f, 0, uint64(v)), err
 	}
 	return f.parseNumber(s)
 }

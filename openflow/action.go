@@ -26,7 +26,7 @@ func appendActions(dst []byte, op string, list []flow.Action) ([]byte, error) {
 			}
 			w := a.Field.Len()
 			n := pad8(8 + w)
-			dst = be.AppendUint64(dst, uint64(a.Kind)<<48|uint64(n)<<32|uint64(oxmHeader)|uint64(a.Field)<<9|uint64(w))
+			dst = be.AppendUint64(dst, uint64(a.Kind)<<48|uint64(n)<<32|uint64(oxmOf(a.Field))|uint64(w))
 			dst = append(dst, a.Value[:w]...)
 			dst = appendZeros(dst, n-8-w)
 		case flow.ActionCopyTTLOut, flow.ActionCopyTTLIn, flow.ActionDecMPLSTTL,
@@ -132,6 +132,6 @@ func decodeActions(t Type, msg []byte, off, end int, list []flow.Action, partial
 
 // setFieldTarget is the field that an OXM header without a mask names.
 func setFieldTarget(oxm uint32) (flow.Field, bool) {
-	f := flow.Field(oxm >> 9 & 0x7f)
-	return f, oxm>>16 == oxmBasic && oxm&oxmHasMask == 0 && f < flow.NumFields
+	f, ok := fieldOf(oxm)
+	return f, ok && oxm&oxmHasMask == 0
 }

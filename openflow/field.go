@@ -79,6 +79,12 @@ func putField(b []byte, k *flow.Key, f flow.Field) {
 		be.PutUint64(b, k.TunnelID)
 	case flow.FieldIPv6ExtHdr:
 		be.PutUint16(b, k.IPv6Ext)
+	case flow.FieldCTState:
+		be.PutUint32(b, k.CTState)
+	case flow.FieldCTZone:
+		be.PutUint16(b, k.CTZone)
+	case flow.FieldCTMark:
+		be.PutUint32(b, k.CTMark)
 	}
 }
 
@@ -153,6 +159,12 @@ func setField(k *flow.Key, f flow.Field, b []byte) {
 		k.TunnelID = be.Uint64(b)
 	case flow.FieldIPv6ExtHdr:
 		k.IPv6Ext = be.Uint16(b)
+	case flow.FieldCTState:
+		k.CTState = be.Uint32(b)
+	case flow.FieldCTZone:
+		k.CTZone = be.Uint16(b)
+	case flow.FieldCTMark:
+		k.CTMark = be.Uint32(b)
 	}
 }
 

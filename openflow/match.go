@@ -28,7 +28,7 @@ func appendMatch(dst []byte, m *flow.Match) ([]byte, error) {
 			return dst, unsupported(V13, "match", fmt.Sprintf("field number %d", f), badMatchField)
 		}
 		w := f.Len()
-		h := oxmHeader | uint32(f)<<9 | uint32(w)
+		h := oxmOf(f) | uint32(w)
 		if !m.Masked.Has(f) {
 			be.PutUint32(b[p:], h)
 			putField(b[p+4:], &m.Key, f)
@@ -72,10 +72,10 @@ func decodeMatch(t Type, msg []byte, off int, m *flow.Match, partial *bool) (int
 		if n > end-v {
 			return 0, malformed(t, off, "match field longer than the match", badMatchLen)
 		}
-		f := flow.Field(h >> 9 & 0x7f)
-		if h>>16 != oxmBasic || f >= flow.NumFields {
+		f, ok := fieldOf(h)
+		if !ok {
 			if partial == nil {
-				return 0, unsupported(V13, t.String(), fmt.Sprintf("match field %d of class 0x%04x", f, h>>16), badMatchField)
+				return 0, unsupported(V13, t.String(), fmt.Sprintf("match field %d of class 0x%04x", h>>9&0x7f, h>>16), badMatchField)
 			}
 			*partial = true
 			off = v + n

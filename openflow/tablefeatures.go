@@ -151,7 +151,7 @@ func (f *TableFeatures) appendProperty(dst []byte, kind int) []byte {
 		TablePropertyApplySetField, TablePropertyApplySetFieldMiss:
 		for set := uint64(*f.fields(kind)) & (1<<flow.NumFields - 1); set != 0; set &= set - 1 {
 			n := flow.Field(bits.TrailingZeros64(set))
-			h := oxmHeader | uint32(n)<<9 | uint32(n.Len())
+			h := oxmOf(n) | uint32(n.Len())
 			if kind == TablePropertyMatch && f.Maskable.Has(n) {
 				h += oxmHasMask + uint32(n.Len())
 			}
@@ -322,12 +322,11 @@ func decodeOXMs(b []byte) (fields, masked flow.FieldSet, ok bool) {
 			return 0, 0, false
 		}
 		h := be.Uint32(b)
-		f := flow.Field(h >> 9 & 0x7f)
 		n := 4
-		switch {
+		switch f, known := fieldOf(h); {
 		case h>>16 == 0xffff: // an experimenter's, with its identifier
 			n = 8
-		case h>>16 == oxmBasic && f < flow.NumFields:
+		case known:
 			fields |= f.Bit()
 			if h&oxmHasMask != 0 {
 				masked |= f.Bit()

@@ -21,6 +21,7 @@ import (
 func demoCommand() *cobra.Command {
 	d := &demo{}
 	var keep bool
+	var features string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the controller at work on a network of real switches",
@@ -35,17 +36,29 @@ the processes, the worker that programs routes killed with SIGKILL under
 traffic, another plan applied and the first one again while traffic runs, and
 the transports between the processes exchanged.
 
+With --features the parts of the controller that are asked for are shown
+instead, each on real traffic, by the commands that one would type: all, or a
+list of firewall, balancer, qos, tenants, heartbeat, overload, ryu, tls, tokens,
+traces, config and health. It goes with --plan.
+
 On a terminal the controller and the lab are left running, to be looked at;
 weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down
 what it made. It needs root and Open vSwitch.`,
 		Example: `  weft demo
   weft demo --plan split
+  weft demo --features all
+  weft demo --features firewall,qos --plan split
   CI=1 weft demo
   weft demo stop`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			if features != "" {
+				if err := d.chooseFeatures(features); err != nil {
+					return wrongly(cmd, "%v", err)
+				}
+			}
 			if !cmd.Flags().Changed("keep") {
 				keep = os.Getenv("CI") == "" && terminal(os.Stdout)
 			}
@@ -56,9 +69,11 @@ what it made. It needs root and Open vSwitch.`,
 	f.StringVar(&d.listen, "listen", "127.0.0.1:6653", "HOST:PORT where the switches connect")
 	f.StringVar(&d.http, "http", "127.0.0.1:8181", "HOST:PORT of the northbound")
 	f.StringVar(&d.plan, "plan", "", "run the controller as a plan says: a built-in one or a file; see weft plan list")
+	f.StringVar(&features, "features", "", "show these parts: all, or a list such as firewall,balancer")
 	f.StringVar(&d.topology, "topology", "demo", "the lab's topology; see weft lab up")
 	cmd.PersistentFlags().StringVar(&d.dir, "dir", "/run/weft/demo", "directory of the controller's state and log")
 	f.BoolVar(&keep, "keep", false, "leave controller and lab running (default: on a terminal)")
+	cmd.AddCommand(demoHostCommands()...)
 	cmd.AddCommand(&cobra.Command{
 		Use:     "stop",
 		Short:   "Take down what a demo has left running",
@@ -84,6 +99,13 @@ type demo struct {
 	listen, http, topology, dir string
 
 	plan string // its name; empty: one process
+
+	shows         map[string]bool // features, by name; nil: the demo without --features
+	ryu           string          // HOST:PORT of Ryu's REST; empty: off
+	secure        bool            // TLS only
+	ca, tokenFile string          // of the northbound; empty: none needed
+	further       []string        // flags of weft up
+	second        *closedDemo     // nil: not started
 
 	out     io.Writer
 	began   time.Time
@@ -141,6 +163,9 @@ func (d *demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 			}
 		}
 	}
+	if d.second != nil { // its traces go to this process, which ends
+		d.results = append(d.results, demoResult{"second controller and its lab taken down", "", d.stopClosed(ctx)})
+	}
 	if err := d.summary(); err != nil {
 		return err
 	}
@@ -172,6 +197,9 @@ func (d *demo) steps() []demoStep {
 		{"ping all pairs, IPv6", ping(true)},
 		{"weft get flows agrees with ovs-ofctl", d.compareFlows},
 		{"link cut under a running ping", d.cutLink},
+	}
+	if d.shows != nil {
+		return append(steps[:4], d.featureSteps()...)
 	}
 	if d.plan != "" {
 		steps = append(steps, d.planSteps()...)
@@ -224,5 +252,5 @@ Try:
 // stop takes down what this or an earlier demo has made.
 func (d *demo) stop(ctx context.Context) error {
 	err := lab.Down(ctx, demoLab)
-	return errors.Join(err, d.endController(), os.RemoveAll(d.dir))
+	return errors.Join(err, d.stopClosed(ctx), d.endController(), os.RemoveAll(d.dir))
 }

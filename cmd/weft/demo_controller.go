@@ -33,7 +33,15 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 	}
 	defer log.Close()
 	began := time.Now()
-	args := []string{"up", "--listen", d.listen, "--http", d.http, "--data-dir", filepath.Join(d.dir, "data")}
+	listen := d.listen
+	if d.secure {
+		listen = "tls:" + listen
+	}
+	args := []string{"up", "--listen", listen, "--http", d.http, "--data-dir", filepath.Join(d.dir, "data")}
+	if d.ryu != "" {
+		args = append(args, "--ryu", d.ryu)
+	}
+	args = append(args, d.further...)
 	if d.plan != "" {
 		args = append(args, d.plan)
 	}
@@ -134,11 +142,19 @@ func (d *demo) endController() error {
 	return errors.New("the controller does not end")
 }
 
+// server is the URL of the controller's northbound.
+func (d *demo) server() string {
+	if d.secure {
+		return "https://" + d.http
+	}
+	return "http://" + d.http
+}
+
 // ask makes calls of the controller's northbound.
 func (d *demo) ask(ctx context.Context, f func(*controller) error) error {
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
-	r := &remote{server: "http://" + d.http, timeout: 10 * time.Second}
+	r := &remote{server: d.server(), ca: d.ca, tokenFile: d.tokenFile, timeout: 10 * time.Second}
 	c, done, err := r.dial(cmd)
 	if err != nil {
 		return err

@@ -208,7 +208,7 @@ func firewallDefaultCommand(r *remote) *cobra.Command {
 	var out output
 	var sw string
 	cmd := &cobra.Command{
-		Use:   "default allow|deny|block|inherit",
+		Use:   "default ACTION",
 		Short: "Set what becomes of packets that no rule is about",
 		Long: `Set what becomes of packets that no rule is about: allow or deny; or block all
 packets, whatever the rules say. With --switch, of one switch alone, or, with

@@ -156,7 +156,7 @@ func (m *monitor) skip(at int, n uint64, reason string) {
 	m.mu.Lock()
 	members := slices.Clone(m.slots[at].members)
 	m.mu.Unlock()
-	m.settle(members, n, func(int) (time.Duration, string) { return 0, reason })
+	m.settle(members, time.Now(), n, func(int) (time.Duration, string) { return 0, reason })
 }
 
 // beat asks the members of a slot, in the background. Those of a slot whose last
@@ -193,7 +193,7 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 	waited := began.Sub(due)
 	left := m.cfg.deadline() - waited
 	if left < time.Millisecond {
-		m.settle(members, 1, func(int) (time.Duration, string) { return 0, "the controller did not ask in time" })
+		m.settle(members, due, 1, func(int) (time.Duration, string) { return 0, "the controller did not ask in time" })
 		return
 	}
 	dpids := make([]string, len(members))
@@ -211,7 +211,7 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 		err = api.Errorf(codes.Internal, "%d answers for %d switches", len(echoes), len(members))
 	}
 	if err != nil {
-		m.settle(members, 1, func(int) (time.Duration, string) { return 0, err.Error() })
+		m.settle(members, due, 1, func(int) (time.Duration, string) { return 0, err.Error() })
 		return
 	}
 	// The way to the southbound and back is what the call took longer than the
@@ -225,7 +225,7 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 		slowest = max(slowest, time.Duration(e.GetRttUs())*time.Microsecond)
 	}
 	way := max(0, took-slowest)
-	m.settle(members, 1, func(i int) (time.Duration, string) {
+	m.settle(members, due, 1, func(i int) (time.Duration, string) {
 		if text := echoes[i].GetError(); text != "" {
 			return 0, text
 		}
@@ -237,9 +237,9 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 	})
 }
 
-// settle records what has come of n beats of some switches: how long the answer
-// took, or why there is none.
-func (m *monitor) settle(members []*record, n uint64, outcome func(i int) (took time.Duration, why string)) {
+// settle records what has come of n beats of some switches, the last of which
+// was due at a time: how long the answer took, or why there is none.
+func (m *monitor) settle(members []*record, due time.Time, n uint64, outcome func(i int) (took time.Duration, why string)) {
 	now := time.Now()
 	var events []*api.HeartbeatChanged
 	var gone []string
@@ -254,10 +254,10 @@ func (m *monitor) settle(members []*record, n uint64, outcome func(i int) (took 
 		var changed bool
 		if text == "" {
 			m.figures.latency(took.Seconds())
-			changed = r.answered(took, now)
+			changed = r.answered(took, due, now)
 		} else {
 			m.figures.missed(float64(n))
-			changed = r.miss(n, m.cfg.LostAfter, now)
+			changed = r.miss(n, m.cfg.LostAfter, due, now)
 		}
 		if !changed {
 			continue

@@ -138,7 +138,7 @@ func TestRates(t *testing.T) {
 // alive again; each change is told once, and others are not concerned.
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Config{Rate: 10, LostAfter: 3})
+		b := newBench(t, Config{Rate: 10, Deadline: 50 * time.Millisecond, LostAfter: 3})
 		b.answer = func(d string, n int) *api.SwitchEcho {
 			if d == flow.DPID(1).String() && (n == 2 || n >= 10 && n < 15) {
 				return &api.SwitchEcho{Error: "no answer within 100ms"}

@@ -32,23 +32,31 @@ type record struct {
 	since     time.Time
 	beats     uint64
 	missed    uint64
-	row       uint64 // of missed ones, the last
+	row       uint64    // of missed ones, the last
+	heard     time.Time // when the latest beat that was answered was due
 	latencies latencies
 }
 
 // answered records an answer in time; it reports whether the state has changed.
-func (r *record) answered(took time.Duration, now time.Time) bool {
+func (r *record) answered(took time.Duration, due, now time.Time) bool {
 	r.beats++
 	r.row = 0
+	if due.After(r.heard) {
+		r.heard = due
+	}
 	r.latencies.add(took)
 	return r.become(alive, now)
 }
 
 // miss records n beats that were not answered in time; it reports whether the
-// state has changed.
-func (r *record) miss(n uint64, lostAfter int, now time.Time) bool {
+// state has changed. That a beat was missed is known when its deadline is over,
+// which may be after a later one has been answered.
+func (r *record) miss(n uint64, lostAfter int, due, now time.Time) bool {
 	r.beats += n
 	r.missed += n
+	if due.Before(r.heard) {
+		return false
+	}
 	r.row += n
 	if r.row >= uint64(lostAfter) {
 		return r.become(lost, now)

@@ -148,7 +148,7 @@ func (c *wire) alive() {
 	}
 }
 
-// What follows is of kinds that the service never asks for: it is passed over,
+// What follows nobody has asked for when it comes: it is passed over,
 // whatever its body holds.
 
 func TestCVE_2024_34486_QueuePropertyOfLength0(t *testing.T) {

@@ -130,3 +130,61 @@ func TestModifyPort(t *testing.T) {
 		w.works(7)
 	})
 }
+
+// TestMalformedAnswers: answers that make no sense cost the connection that
+// they come by, and the one who has asked hears of it.
+func TestMalformedAnswers(t *testing.T) {
+	ask := func(kind api.Multipart) func(*wefttest.Harness) error {
+		return func(h *wefttest.Harness) error {
+			_, err := wefttest.Call(h, api.ReadMultipart, all(9, kind))
+			return err
+		}
+	}
+	var list []replying
+	for kind, body := range map[api.Multipart]string{
+		api.Multipart_MULTIPART_DESC:           "00",
+		api.Multipart_MULTIPART_AGGREGATE:      "00000000 00000000",
+		api.Multipart_MULTIPART_TABLE:          "00000000",
+		api.Multipart_MULTIPART_TABLE_FEATURES: "0040 0000",
+		api.Multipart_MULTIPART_PORT_STATS:     "00000001",
+		api.Multipart_MULTIPART_PORT_DESC:      "00000001",
+		api.Multipart_MULTIPART_QUEUE_STATS:    "00000001",
+		api.Multipart_MULTIPART_GROUP_STATS:    "0000 0000 00000001",
+		api.Multipart_MULTIPART_GROUP_DESC:     "0000 0000 00000001",
+		api.Multipart_MULTIPART_GROUP_FEATURES: "00000001",
+		api.Multipart_MULTIPART_METER_STATS:    "00000001 0000 0000",
+		api.Multipart_MULTIPART_METER_CONFIG:   "0000 0001 00000001",
+		api.Multipart_MULTIPART_METER_FEATURES: "00000001",
+	} {
+		list = append(list, replying{kind.String(), ask(kind), body})
+	}
+	malformedReplies(t, list...)
+
+	inAllModes(t, "", func(t *testing.T, w *world) {
+		w.device(oftest.Config{DPID: 1})
+		for _, x := range []struct {
+			kind    api.Multipart
+			request openflow.Type
+			answer  string // behind the transaction id
+			typ     openflow.Type
+		}{
+			{api.Multipart_MULTIPART_QUEUE_CONFIG, openflow.TypeQueueGetConfigRequest, "00000001 00000000 00000001 00000001 0000 000000000000", openflow.TypeQueueGetConfigReply},
+			{api.Multipart_MULTIPART_QUEUE_CONFIG, openflow.TypeQueueGetConfigRequest, "00000001", openflow.TypeQueueGetConfigReply},
+			{api.Multipart_MULTIPART_ROLE, openflow.TypeRoleRequest, "00000002", openflow.TypeRoleReply},
+		} {
+			c := w.joined(9)
+			asked := make(chan error, 1)
+			go func() { asked <- ask(x.kind)(w.h) }()
+			request := c.want(x.request)
+			body := octets(t, x.answer)
+			msg := []byte{4, byte(x.typ), 0, byte(openflow.HeaderLen + len(body)), 0, 0, 0, 0}
+			copy(msg[4:], request[4:8])
+			c.send(append(msg, body...), nil)
+			if err := <-asked; err == nil {
+				t.Errorf("%v: the answer %s is taken", x.kind, x.answer)
+			}
+			w.down(9)
+			w.works(1)
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package nat
+
+import (
+	"weft/api"
+	"weft/flow"
+)
+
+// figures is what the entries of a gateway have counted.
+type figures struct {
+	last    [kindInvalid + 1]uint64 // as the switch told it last
+	read    bool                    // it has told it since the service started
+	refused uint64                  // packets for which no address and port were free
+	at      int64                   // when that was last seen
+}
+
+// refusal is packets of a gateway that were dropped for want of a port.
+type refusal struct {
+	gateway string
+	packets uint64
+}
+
+// counted takes the entries that a switch tells of, and returns what has been
+// refused since the last time. What a switch has counted before the service
+// started is not told of.
+func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal {
+	sums := map[uint16]*[kindInvalid + 1]uint64{}
+	for _, m := range list {
+		_, e, err := m.Entry()
+		if err != nil || e.Cookie.Owner() != flow.OwnerNAT || kind(e.Cookie.ID()) > kindInvalid {
+			continue
+		}
+		zone := uint16(e.Cookie.ID() >> 8)
+		if sums[zone] == nil {
+			sums[zone] = &[kindInvalid + 1]uint64{}
+		}
+		sums[zone][kind(e.Cookie.ID())] += m.Packets
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []refusal
+	for name, g := range b.gateways {
+		sum := sums[g.zone]
+		if g.at.Switch != sw || sum == nil {
+			continue
+		}
+		f := b.figures[name]
+		n := sum[kindExhausted]
+		if was := f.last[kindExhausted]; n >= was && f.read {
+			n -= was
+		} else if !f.read {
+			n = 0
+		}
+		if f.last, f.read = *sum, true; n > 0 {
+			f.refused, f.at = f.refused+n, now
+			out = append(out, refusal{name, n})
+		}
+	}
+	return out
+}

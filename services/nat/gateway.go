@@ -1,0 +1,242 @@
+package nat
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Bounds of one gateway.
+const (
+	poolMax     = 256
+	insideMax   = 16
+	forwardsMax = 256
+)
+
+// gateway is a NatGateway, read. It is not changed once it is in the book.
+type gateway struct {
+	said        *api.NatGateway // as it is kept: what is found is left out, but for zone and next_hop_mac
+	name        string
+	at          flow.Location // the outside port
+	first, last netip.Addr    // the pool
+	ports       [2]uint16     // that connections get, first and last
+	hop         netip.Addr
+	addr        netip.Addr // inside
+	inside      []netip.Prefix
+	forwards    []forward
+	mac         flow.MAC
+	hopMAC      flow.MAC // zero: not known yet
+	zone        uint16
+}
+
+// forward is a NatForward, read.
+type forward struct {
+	proto  uint8
+	at, to netip.AddrPort
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func checkName(name string) error {
+	if !nameForm.MatchString(name) {
+		return fmt.Errorf("name %q: want up to 63 letters, digits, dots, hyphens and underscores, a letter or digit first", name)
+	}
+	return nil
+}
+
+// readGateway returns the gateway that a message describes.
+func readGateway(m *api.NatGateway, cfg *Config) (*gateway, error) {
+	g := &gateway{name: m.GetName()}
+	if err := checkName(g.name); err != nil {
+		return nil, err
+	}
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("gateway "+g.name+": "+format, args...)
+	}
+	sw, err := flow.ParseDPID(m.Dpid)
+	if err != nil {
+		return nil, wrong("%w", err)
+	}
+	if g.at = (flow.Location{Switch: sw, Port: flow.Port(m.Port)}); !g.at.Port.Physical() {
+		return nil, wrong("port %d: want the number of the port outside", m.Port)
+	}
+	first, last, ranged := strings.Cut(m.Pool, "-")
+	if g.first, err = address(first); err == nil {
+		if g.last = g.first; ranged {
+			g.last, err = address(last)
+		}
+	}
+	if err != nil || g.last.Less(g.first) || span(g.first, g.last) > poolMax {
+		return nil, wrong("pool %q: want an IPv4 address or FIRST-LAST, at most %d of them", m.Pool, poolMax)
+	}
+	if m.FirstPort > 0xffff || m.LastPort > 0xffff {
+		return nil, wrong("ports %d to %d: want 1 to 65535", m.FirstPort, m.LastPort)
+	}
+	g.ports = [2]uint16{uint16(m.FirstPort), uint16(m.LastPort)}
+	if g.ports[0] == 0 {
+		g.ports[0] = 1024
+	}
+	if g.ports[1] == 0 {
+		g.ports[1] = 65535
+	}
+	if g.ports[1] < g.ports[0] {
+		return nil, wrong("ports %d to %d: the last is before the first", g.ports[0], g.ports[1])
+	}
+	if g.hop, err = address(m.NextHop); err != nil {
+		return nil, wrong("next hop: %w", err)
+	}
+	if g.addr, err = address(m.Gateway); err != nil {
+		return nil, wrong("gateway address: %w", err)
+	}
+	if err := g.readInside(m.Inside); err != nil {
+		return nil, wrong("%w", err)
+	}
+	if g.pooled(g.hop) || g.within(g.hop) || g.within(g.first) || g.within(g.last) || g.pooled(g.addr) {
+		return nil, wrong("pool and next hop must be outside of %v, and the pool apart from next hop and gateway address", g.inside)
+	}
+	if err := g.readForwards(m.Forwards); err != nil {
+		return nil, wrong("%w", err)
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(g.name + "/" + g.addr.String()))
+	g.mac, _ = flow.ParseMAC(cfg.MACPrefix + ":00:00:00")
+	g.mac[3], g.mac[4], g.mac[5] = byte(h.Sum32()>>16), byte(h.Sum32()>>8), byte(h.Sum32())
+	g.said = &api.NatGateway{Name: g.name, Dpid: sw.String(), Port: m.Port, Pool: g.first.String(), FirstPort: uint32(g.ports[0]),
+		LastPort: uint32(g.ports[1]), NextHop: g.hop.String(), Gateway: g.addr.String(), Mac: g.mac.String()}
+	if g.last != g.first {
+		g.said.Pool += "-" + g.last.String()
+	}
+	for _, p := range g.inside {
+		g.said.Inside = append(g.said.Inside, p.String())
+	}
+	for _, f := range g.forwards {
+		g.said.Forwards = append(g.said.Forwards, f.message())
+	}
+	return g, nil
+}
+
+func (g *gateway) readInside(list []string) error {
+	if len(list) == 0 || len(list) > insideMax {
+		return fmt.Errorf("%d networks inside: want 1 to %d", len(list), insideMax)
+	}
+	for _, text := range list {
+		p, err := netip.ParsePrefix(text)
+		if err != nil || !p.Addr().Is4() || p.Bits() == 0 {
+			return fmt.Errorf("inside %q: want an IPv4 network, such as 10.0.0.0/24", text)
+		}
+		p = p.Masked()
+		for _, o := range g.inside {
+			if o.Overlaps(p) {
+				return fmt.Errorf("inside: %v and %v overlap", o, p)
+			}
+		}
+		g.inside = append(g.inside, p)
+	}
+	if !g.within(g.addr) {
+		return fmt.Errorf("gateway address %v is in no network inside", g.addr)
+	}
+	slices.SortFunc(g.inside, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
+	return nil
+}
+
+func (g *gateway) readForwards(list []*api.NatForward) error {
+	if len(list) > forwardsMax {
+		return fmt.Errorf("%d forwards: want at most %d", len(list), forwardsMax)
+	}
+	type door struct {
+		proto uint8
+		at    netip.AddrPort
+	}
+	seen := map[door]bool{}
+	for _, m := range list {
+		f := forward{}
+		switch strings.ToLower(m.GetProtocol()) {
+		case "tcp":
+			f.proto = flow.IPProtoTCP
+		case "udp":
+			f.proto = flow.IPProtoUDP
+		default:
+			return fmt.Errorf("forward of protocol %q: want tcp or udp", m.GetProtocol())
+		}
+		from := g.first
+		if m.Address != "" {
+			var err error
+			if from, err = address(m.Address); err != nil || !g.pooled(from) {
+				return fmt.Errorf("forward from %q: want an address of the pool", m.Address)
+			}
+		}
+		to, err := address(m.To)
+		if err != nil || !g.within(to) || to == g.addr {
+			return fmt.Errorf("forward to %q: want the address of a host inside", m.To)
+		}
+		port := m.ToPort
+		if port == 0 {
+			port = m.Port
+		}
+		if m.Port == 0 || m.Port > 0xffff || port > 0xffff {
+			return fmt.Errorf("forward of port %d to port %d: want 1 to 65535", m.Port, port)
+		}
+		f.at, f.to = netip.AddrPortFrom(from, uint16(m.Port)), netip.AddrPortFrom(to, uint16(port))
+		if seen[door{f.proto, f.at}] {
+			return fmt.Errorf("two forwards of %s %v", m.Protocol, f.at)
+		}
+		seen[door{f.proto, f.at}] = true
+		g.forwards = append(g.forwards, f)
+	}
+	return nil
+}
+
+// message returns the forward with its defaults filled in.
+func (f forward) message() *api.NatForward {
+	m := &api.NatForward{Protocol: "tcp", Address: f.at.Addr().String(), Port: uint32(f.at.Port()), To: f.to.Addr().String(), ToPort: uint32(f.to.Port())}
+	if f.proto == flow.IPProtoUDP {
+		m.Protocol = "udp"
+	}
+	return m
+}
+
+// address reads an IPv4 address that a host can have.
+func address(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(strings.TrimSpace(text))
+	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() {
+		return netip.Addr{}, fmt.Errorf("address %q: want an IPv4 address", text)
+	}
+	return a, nil
+}
+
+func number(a netip.Addr) uint32 {
+	b := a.As4()
+	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+}
+
+// span returns how many addresses a range has.
+func span(first, last netip.Addr) uint64 { return uint64(number(last)) - uint64(number(first)) + 1 }
+
+// pooled reports whether an address is one of the pool.
+func (g *gateway) pooled(a netip.Addr) bool { return a.Is4() && !a.Less(g.first) && !g.last.Less(a) }
+
+// within reports whether an address is inside.
+func (g *gateway) within(a netip.Addr) bool {
+	return slices.ContainsFunc(g.inside, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// conflict says why two gateways cannot be side by side.
+func (g *gateway) conflict(o *gateway) error {
+	switch {
+	case g.at == o.at:
+		return fmt.Errorf("gateway %s has the port %v already", o.name, o.at)
+	case g.mac == o.mac:
+		return fmt.Errorf("gateway %s has the same Ethernet address %v by chance: choose another name", o.name, o.mac)
+	case g.addr == o.addr:
+		return fmt.Errorf("gateway %s has the gateway address %v already", o.name, o.addr)
+	case !g.last.Less(o.first) && !o.last.Less(g.first):
+		return fmt.Errorf("gateway %s has addresses of this pool: %v-%v", o.name, o.first, o.last)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package nat
+
+import (
+	"net/netip"
+
+	"weft/flow"
+)
+
+// answer is a next hop's telling its Ethernet address.
+type answer struct {
+	gateway string
+	hop     netip.Addr
+	mac     flow.MAC
+}
+
+// answered takes note that a next hop has told its address; a new one is
+// handed to whoever takes news.
+func (b *book) answered(g *gateway, mac flow.MAC, now int64) {
+	b.mu.Lock()
+	b.heard[g.name] = now
+	b.mu.Unlock()
+	if mac == g.hopMAC {
+		return
+	}
+	select {
+	case b.news <- answer{g.name, g.hop, mac}:
+	default: // it is asked again
+	}
+}
+
+// ask appends questions for the next hops that are due: those not known at
+// every turn, others six times as seldom.
+func (b *book) ask(now int64, d *flow.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, g := range b.gateways {
+		if unable(b.switches[g.at.Switch]) != nil {
+			continue
+		}
+		if known := g.hopMAC != (flow.MAC{}); known && now-max(b.asked[name], b.heard[name]) < 6*int64(b.cfg.AskInterval) {
+			continue
+		}
+		b.asked[name] = now
+		g.send(d, g.at, g.question())
+	}
+}

@@ -1,0 +1,125 @@
+package nat
+
+import (
+	"net/netip"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// packet is the stage: it answers for the addresses of gateways, and brings
+// what hosts send to one to its switch, whose entries translate it.
+func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	x := b.index.Load()
+	if x == nil {
+		return flow.Next
+	}
+	k := packet.Headers(in)
+	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	if g := x.macs[k.EthSrc]; g != nil {
+		if in.Role == flow.RoleEdge && at != g.at {
+			b.strays.Add(1)
+			return flow.Drop // somebody pretends to be the gateway
+		}
+		return flow.Next // translated, on its way to a host inside
+	}
+	if k.EthType == flow.EthTypeARP {
+		if in.Role != flow.RoleEdge || k.VLAN != 0 {
+			return flow.Next
+		}
+		return b.arp(x, in, d, at)
+	}
+	g := x.macs[k.EthDst]
+	if g == nil {
+		return flow.Next
+	}
+	src, dst := netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
+	switch {
+	case k.EthType != flow.EthTypeIPv4 || k.VLAN != 0 || at == g.at || !g.within(src):
+	case dst == g.addr:
+		b.echo(g, in, d, src)
+		return flow.Done
+	case g.within(dst) || g.pooled(dst) || g.hopMAC == (flow.MAC{}):
+	case in.Role == flow.RoleEdge && in.Switch != g.at.Switch:
+		b.translate(g, in, d)
+		// Forwarding makes the way to the gateway and back. What it hands on at
+		// its end must not be the packet, which nobody has translated there: it
+		// hands on a question for the next hop instead.
+		in.Dst, in.DstMAC = g.at, g.mac
+		in.Data = g.question()
+		return flow.Next
+	case in.Role == flow.RoleEdge || in.Role == flow.RoleLink:
+		b.translate(g, in, d)
+		return flow.Done
+	}
+	b.strays.Add(1)
+	return flow.Drop
+}
+
+// translate has the gateway's switch translate a packet and send it on.
+func (b *book) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
+	ports := in.Key.IPProto == flow.IPProtoTCP || in.Key.IPProto == flow.IPProtoUDP
+	d.PacketOut(g.at.Switch, flow.PacketOut{
+		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(g.track(ports)), Data: append([]byte(nil), in.Data...),
+	})
+}
+
+// question returns the frame that asks for the next hop.
+func (g *gateway) question() []byte {
+	return packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: g.mac, SenderIP: g.first, TargetIP: g.hop})
+}
+
+// arp answers who asks for a gateway's address, inside or outside, and takes
+// the answers of next hops.
+func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
+	a, ok := packet.ParseARP(in.Data)
+	if !ok {
+		return flow.Next // forwarding refuses it
+	}
+	g := x.ports[at]
+	if g == nil {
+		if g = x.addrs[a.TargetIP()]; g != nil && a.Op() == packet.ARPRequest {
+			g.reply(in, d, a, g.addr)
+			return flow.Done
+		}
+		if o := x.addrs[a.SenderIP()]; o != nil {
+			b.strays.Add(1)
+			return flow.Drop
+		}
+		return flow.Next
+	}
+	if a.SenderIP() == g.hop && a.SenderMAC() == in.Key.EthSrc && !a.SenderMAC().Multicast() {
+		b.answered(g, a.SenderMAC(), in.Time)
+	}
+	switch {
+	case a.Op() == packet.ARPRequest && g.pooled(a.TargetIP()):
+		g.reply(in, d, a, a.TargetIP())
+		return flow.Done
+	case in.Key.EthDst == g.mac:
+		return flow.Done
+	}
+	return flow.Next
+}
+
+// reply appends the answer to an ARP request.
+func (g *gateway) reply(in *flow.PacketIn, d *flow.Decision, a packet.ARP, addr netip.Addr) {
+	g.send(d, flow.Location{Switch: in.Switch, Port: in.Key.InPort}, packet.AppendARPReply(nil, 0, packet.ARPFields{
+		SenderMAC: g.mac, SenderIP: addr, TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
+	}))
+}
+
+func (g *gateway) send(d *flow.Decision, at flow.Location, frame []byte) {
+	d.PacketOut(at.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(at.Port)), Data: frame})
+}
+
+// echo answers a ping of the gateway's address. Where the host is, hosts has
+// said: the packet may come from the gateway's switch.
+func (b *book) echo(g *gateway, in *flow.PacketIn, d *flow.Decision, src netip.Addr) {
+	m, ok := packet.ParseICMP(in.Data)
+	if !ok || m.Type() != packet.ICMPv4EchoRequest || len(m.Payload()) > 1500 || in.Src == (flow.Location{}) {
+		b.strays.Add(1)
+		return
+	}
+	g.send(d, in.Src, packet.AppendICMPEcho(nil, packet.Ether{Dst: in.Key.EthSrc, Src: g.mac}, packet.IP{Src: g.addr, Dst: src},
+		packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
+}

@@ -57,6 +57,7 @@ type block struct {
 	line     int // of its first line of text
 	language string
 	file     string // what it is, from file=NAME behind the language
+	mark     string // any other word there: run, output
 	text     string
 }
 
@@ -70,7 +71,12 @@ func blocks(t *testing.T, document string) []block {
 		switch {
 		case fence && in == nil:
 			language, rest, _ := strings.Cut(info, " ")
-			in = &block{document: document, line: i + 2, language: language, file: strings.TrimPrefix(rest, "file=")}
+			in = &block{document: document, line: i + 2, language: language}
+			if file, named := strings.CutPrefix(rest, "file="); named {
+				in.file = file
+			} else {
+				in.mark = rest
+			}
 		case fence:
 			list, in = append(list, *in), nil
 		case in != nil:

@@ -103,14 +103,13 @@ const (
 	OwnerQoS        Owner = 9
 	OwnerTenants    Owner = 10
 	OwnerGuard      Owner = 11 // southbound's limits against floods
-	OwnerRouter     Owner = 12
-	OwnerVerdicts   Owner = 13 // firewall's verdicts on flows
+	OwnerVerdicts   Owner = 12 // firewall's verdicts on flows
 )
 
 // String returns the owner's name.
 func (o Owner) String() string {
 	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator",
-		"firewall", "balancer", "nat", "qos", "tenants", "guard", "router", "verdicts"}
+		"firewall", "balancer", "nat", "qos", "tenants", "guard", "verdicts"}
 	if int(o) < len(names) {
 		return names[o]
 	}

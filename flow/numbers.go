@@ -11,7 +11,6 @@ const (
 
 	GuardMeters  uint32 = 0x10000 // and the 1<<16 numbers from each of these
 	TenantMeters uint32 = 0x20000
-	RouterMeters uint32 = 0x30000
 )
 
 // GroupOwner returns the owner whose numbers this group's is among;
@@ -36,19 +35,17 @@ func GroupOwner(id uint32) Owner {
 // OwnerForeign if it is nobody's.
 func MeterOwner(id uint32) Owner {
 	switch {
-	case id == 0 || id >= RouterMeters+1<<16:
+	case id == 0 || id >= TenantMeters+1<<16:
 		return OwnerForeign
 	case id < GuardMeters:
 		return OwnerQoS
 	case id < TenantMeters:
 		return OwnerGuard
-	case id < RouterMeters:
-		return OwnerTenants
 	}
-	return OwnerRouter
+	return OwnerTenants
 }
 
 // PolicyOwners returns the owners that are policy services.
 func PolicyOwners() []Owner {
-	return []Owner{OwnerFirewall, OwnerBalancer, OwnerNAT, OwnerQoS, OwnerTenants, OwnerGuard, OwnerRouter}
+	return []Owner{OwnerFirewall, OwnerBalancer, OwnerNAT, OwnerQoS, OwnerTenants, OwnerGuard}
 }

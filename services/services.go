@@ -13,6 +13,7 @@ import (
 	"weft/services/gateway"
 	"weft/services/heartbeat"
 	"weft/services/hosts"
+	"weft/services/nat"
 	"weft/services/paths"
 	"weft/services/qos"
 	"weft/services/ryu"
@@ -31,6 +32,7 @@ func All(p gateway.Process) []weft.Spec {
 		firewall.Spec(),
 		paths.Spec(),
 		balancer.Spec(),
+		nat.Spec(),
 		forwarding.Spec(),
 		flowrules.Spec(),
 		stats.Spec(),

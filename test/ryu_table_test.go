@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// ryuRequest is one of the curl lines in testdata/ryu/requests.txt.
+// ryuRequest is one of the curl lines of a file in testdata/ryu.
 type ryuRequest struct {
 	line         int
 	method, path string
 	body         string
-	differs      int    // the status that Weft answers with; 0: as Ryu
+	differs      int    // the status that Weft answers with otherwise than Ryu; 0: as Ryu
 	why          string // it does
 }
 
 func (r *ryuRequest) String() string { return fmt.Sprintf("%s %s %s", r.method, r.path, r.body) }
 
-// ryuRequests reads the requests.
-func ryuRequests(t *testing.T) (list []ryuRequest) {
+// ryuRequests reads the requests of a file in testdata/ryu.
+func ryuRequests(t *testing.T, file string) (list []ryuRequest) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/ryu/requests.txt")
+	text, err := os.ReadFile("testdata/ryu/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +136,9 @@ var ryuVarying = map[string]bool{
 // lists that a switch gives in any order in order.
 func ryuAlike(v any, path string) any {
 	v = ryuBlanked(v)
+	if strings.HasPrefix(path, "/firewall/") {
+		return rulesOrdered(v)
+	}
 	m, ok := v.(map[string]any)
 	if !ok {
 		return ryuOrdered(v)
@@ -171,6 +174,29 @@ func ryuBlanked(v any) any {
 func ryuOrdered(v any) any {
 	if list, ok := v.([]any); ok {
 		slices.SortFunc(list, func(a, b any) int { return strings.Compare(jsonText(a), jsonText(b)) })
+	}
+	return v
+}
+
+// rulesOrdered puts the lists of an answer of rest_firewall in order, and the
+// numbers of rules in a text: Ryu has them as the switch happens to list its entries.
+func rulesOrdered(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = rulesOrdered(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = rulesOrdered(v[i])
+		}
+		return ryuOrdered(v)
+	case string:
+		if head, numbers, ok := strings.Cut(v, "ruleID="); ok {
+			list := strings.Split(numbers, ",")
+			slices.Sort(list)
+			return head + "ruleID=" + strings.Join(list, ",")
+		}
 	}
 	return v
 }

@@ -87,6 +87,7 @@ type controller struct {
 	api.QosClient
 	api.TenantsClient
 	api.BalancerClient
+	api.NatClient
 	api.HeartbeatClient
 	ctx context.Context // of the command's calls
 }
@@ -142,7 +143,7 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 	ctx, cancel := context.WithTimeout(parent, r.timeout)
 	return &controller{
 		api.NewGatewayClient(conn), api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn),
-		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewTenantsClient(conn), api.NewBalancerClient(conn), api.NewHeartbeatClient(conn), ctx,
+		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewTenantsClient(conn), api.NewBalancerClient(conn), api.NewNatClient(conn), api.NewHeartbeatClient(conn), ctx,
 	}, func() { cancel(); conn.Close() }, nil
 }
 

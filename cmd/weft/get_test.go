@@ -133,7 +133,7 @@ func shellWords(line string) (words []string) {
 func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"nonsense":                             `unknown command "nonsense"`,
-		"get nonsense":                         "allowed: apps, flows, groups, hosts",
+		"get nonsense":                         "allowed: apps, audit, flows, groups, health",
 		"get switches --nonsense":              "unknown flag: --nonsense",
 		"get switches extra":                   "weft get switches --help",
 		"get ports --switch xyz":               "want up to 16 hex digits",
@@ -151,7 +151,7 @@ func TestUsageErrors(t *testing.T) {
 		"flow add --switch 1 --table 3 --goto-table 2": "want a table after table 3",
 		"flow delete --all --match in_port=1":          "--all goes with --switch only",
 		"up --log-level loud":                          "allowed: debug, info, warn, error",
-		"up --listen nowhere":                          "want HOST:PORT, tcp:HOST:PORT or unix:PATH",
+		"up --listen nowhere":                          "want HOST:PORT, tcp:HOST:PORT, tls:HOST:PORT or unix:PATH",
 		"up nosuchplan":                                "no plan \"nosuchplan\": it is neither built in (multi, scale, single, split) nor a file",
 		"apply nosuchplan":                             "it is neither built in (multi, scale, single, split) nor a file",
 		"plan show nosuchplan":                         "it is neither built in (multi, scale, single, split) nor a file",

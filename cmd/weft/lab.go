@@ -66,7 +66,8 @@ A topology file, every key but name, a, b and switch being optional:
 		Example: `  weft lab up demo
   weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
   weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
-  weft certs switch 1 2 3 --together ring && weft lab up ring:3 --controller ssl:127.0.0.1:6653 --certs certs --cert ring`,
+  weft certs switch 1 2 3 --together ring
+  weft lab up ring:3 --controller ssl:127.0.0.1:6653 --certs certs --cert ring`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := labCheckOutput(output); err != nil {

@@ -82,7 +82,7 @@ func TestLabUsageErrors(t *testing.T) {
 		"graph star:3":                 "neither a file nor a known form",
 		"graph demo -o pdf":            `unknown output "pdf"; allowed: table, dot, svg, json, yaml`,
 		"up demo -o svg":               `unknown output "svg"; allowed: table, json, yaml`,
-		"up demo --controller here":    `"here" is not a controller's address; allowed: tcp:HOST:PORT, unix:PATH, direct, none`,
+		"up demo --controller here":    `"here" is not a controller's address; allowed: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none`,
 		"up demo --name a.b":           `"a.b" is not a name for a lab`,
 		"up":                           "accepts 1 arg(s), received 0",
 		"down":                         "name the one lab to take down, or all of them by --all",

@@ -65,9 +65,9 @@ of real switches to try it in.`,
 		}
 	}
 	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(), checkCommand())
-	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), firewallCommand(), balancerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), supportCommand())
+	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), firewallCommand(), balancerCommand(), natCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), supportCommand())
 	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
-	root.AddCommand(versionCommand())
+	root.AddCommand(versionCommand(), manCommand())
 	strict(root)
 	return root
 }

@@ -109,7 +109,7 @@ func hasKey(config weft.Config, key string) bool {
 // at the ports of the plan.
 func (u *unit) listen(spec *weft.Spec, s settings) error {
 	list, byDefault := s.listens(spec)
-	if len(byDefault) == 0 {
+	if len(byDefault) == 0 || len(list) == 1 && list[0] == "" {
 		return nil // it does not listen
 	}
 	several := strings.HasPrefix(byDefault[0], "tcp:") || strings.HasPrefix(byDefault[0], "unix:")

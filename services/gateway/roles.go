@@ -107,6 +107,10 @@ func rights() map[string]right {
 		"balancer.DrainMember":     operates,
 		"balancer.ListConnections": reads,
 
+		"nat.SetNat":    operates,
+		"nat.DeleteNat": operates,
+		"nat.ListNats":  reads,
+
 		"qos.SetPolicy":    operates,
 		"qos.DeletePolicy": operates,
 		"qos.ListPolicies": reads,

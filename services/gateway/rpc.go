@@ -26,7 +26,7 @@ type rpc struct {
 func apiServices() []*grpc.ServiceDesc {
 	return []*grpc.ServiceDesc{
 		&api.Gateway_ServiceDesc, &api.Southbound_ServiceDesc, &api.Discovery_ServiceDesc, &api.Hosts_ServiceDesc,
-		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Qos_ServiceDesc, &api.Tenants_ServiceDesc, &api.Balancer_ServiceDesc, &api.Heartbeat_ServiceDesc, &api.Firewall_ServiceDesc,
+		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Qos_ServiceDesc, &api.Tenants_ServiceDesc, &api.Balancer_ServiceDesc, &api.Nat_ServiceDesc, &api.Heartbeat_ServiceDesc, &api.Firewall_ServiceDesc,
 	}
 }
 

@@ -64,6 +64,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		api.RegisterQosHandlerClient(ctx, jsonCalls, api.NewQosClient(s.calls)),
 		api.RegisterTenantsHandlerClient(ctx, jsonCalls, api.NewTenantsClient(s.calls)),
 		api.RegisterBalancerHandlerClient(ctx, jsonCalls, api.NewBalancerClient(s.calls)),
+		api.RegisterNatHandlerClient(ctx, jsonCalls, api.NewNatClient(s.calls)),
 		api.RegisterFirewallHandlerClient(ctx, jsonCalls, api.NewFirewallClient(s.calls)),
 		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),
 	)

@@ -35,7 +35,7 @@ func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	src, dst := netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
 	switch {
-	case k.EthType != flow.EthTypeIPv4 || k.VLAN != 0 || at == g.at || !g.within(src):
+	case k.EthType != flow.EthTypeIPv4 || k.VLAN != 0 || at == g.at || !g.within(src) || in.Reason == flow.ReasonInvalidTTL:
 	case dst == g.addr:
 		b.echo(g, in, d, src)
 		return flow.Done

@@ -35,13 +35,14 @@ type southbound interface {
 
 // server answers Ryu's requests.
 type server struct {
-	config Config
-	net    southbound
-	view   *view
-	stream *stream
-	conf   *conf
-	count  func(ok bool)
-	log    *slog.Logger
+	config   Config
+	net      southbound
+	view     *view
+	stream   *stream
+	conf     *conf
+	firewall *firewall
+	count    func(ok bool)
+	log      *slog.Logger
 }
 
 // request is one request, of which handlers see this.

@@ -1,6 +1,6 @@
 // Package ryu is the REST interface of the Ryu controller, for programs that
-// were written for it: ofctl_rest, rest_topology, ws_topology and
-// rest_conf_switch. Nobody imports it but the list of services.
+// were written for it: ofctl_rest, rest_topology, ws_topology, rest_conf_switch
+// and rest_firewall. Nobody imports it but the list of services.
 package ryu
 
 import (
@@ -14,11 +14,13 @@ import (
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:       "ryu",
-		Doc:        "offers the REST interface of Ryu",
-		Calls:      weft.Methods(api.ReadMultipart, api.ModifyPort, api.SendExperimenter, api.Apply),
+		Name: "ryu",
+		Doc:  "offers the REST interface of Ryu",
+		Calls: weft.Methods(api.ReadMultipart, api.ModifyPort, api.SendExperimenter, api.Apply,
+			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus),
+		Optional:   []string{"firewall"},
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.LinkChangedEvent, api.HostChangedEvent),
-		Buckets:    []string{"conf"},
+		Buckets:    []string{"conf", "firewall"},
 		Listens:    true,
 		Class:      weft.Compute,
 		Scale:      weft.PerPartition,
@@ -46,7 +48,15 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	s := &server{config: *cfg, net: network{env}, view: v, stream: stream, conf: conf, log: env.Log}
+	if bucket, err = weft.State(env, "firewall"); err != nil {
+		return err
+	}
+	firewall, err := openFirewall(ctx, bucket)
+	if err != nil {
+		return err
+	}
+	s := &server{config: *cfg, net: network{env}, view: v, stream: stream, conf: conf, firewall: firewall, log: env.Log}
+	firewall.filter, firewall.view, firewall.tell = network{env}, v, s.unconfirmed
 	requests := map[bool]weft.Counter{
 		true:  env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "ok"),
 		false: env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "failed"),
@@ -63,7 +73,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return s.serve(ctx, listener)
 }
 
-// network is the southbound as this service calls it.
+// network is the other services as this one calls them.
 type network struct{ env *weft.Env }
 
 func (n network) read(ctx context.Context, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
@@ -80,4 +90,24 @@ func (n network) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*a
 
 func (n network) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
 	return weft.Call(ctx, n.env, api.SendExperimenter, req)
+}
+
+func (n network) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
+	return weft.Call(ctx, n.env, api.AddFirewallRules, req)
+}
+
+func (n network) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
+	return weft.Call(ctx, n.env, api.DeleteFirewallRules, req)
+}
+
+func (n network) listRules(ctx context.Context, req *api.ListFirewallRulesRequest) (*api.ListFirewallRulesResponse, error) {
+	return weft.Call(ctx, n.env, api.ListFirewallRules, req)
+}
+
+func (n network) setDefault(ctx context.Context, req *api.SetFirewallDefaultRequest) (*api.SetFirewallDefaultResponse, error) {
+	return weft.Call(ctx, n.env, api.SetFirewallDefault, req)
+}
+
+func (n network) firewallStatus(ctx context.Context, req *api.GetFirewallStatusRequest) (*api.FirewallStatus, error) {
+	return weft.Call(ctx, n.env, api.GetFirewallStatus, req)
 }

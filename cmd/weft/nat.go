@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+func natCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "nat",
+		Short: "Translate addresses between inside and outside",
+		Long: `Translate addresses between networks inside and the outside, at a port of a
+switch. The connection tracking of that switch does it, so it must be an Open
+vSwitch. Hosts inside have the gateway's address as their router; outside, they
+are seen with an address of the pool. The controller keeps gateways over
+restarts, and connections go on while it is away.`,
+		Example: `  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1-198.51.100.2 \
+      --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 \
+      --forward tcp:80=10.0.0.3:8080
+  weft nat list
+  weft nat delete internet`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(natAddCommand(&r), natDeleteCommand(&r), natListCommand(&r))
+	return cmd
+}
+
+// natFlags describe one gateway.
+type natFlags struct {
+	sw       dpidFlag
+	port     uint32
+	pool     string
+	ports    string
+	hop      string
+	gateway  string
+	inside   []string
+	forwards []string
+}
+
+func natAddCommand(r *remote) *cobra.Command {
+	var o natFlags
+	var out output
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Add a gateway, or replace the one of that name",
+		Long: `Add a gateway, or replace the one of that name. Connections that there are stay
+as they were translated. IPv4 only.`,
+		Example: `  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24
+  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --ports 20000-29999 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, err := o.message(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.NatClient.SetNat(c.ctx, &api.SetNatRequest{Gateway: g})
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) { natTable(t, []*api.NatGateway{m}) })
+		},
+	}
+	f := cmd.Flags()
+	f.VarP(&o.sw, "switch", "s", "the switch that the outside is at")
+	f.Uint32Var(&o.port, "port", 0, "its port to the outside")
+	f.StringVar(&o.pool, "pool", "", "outside addresses that connections get: ADDRESS or FIRST-LAST")
+	f.StringVar(&o.ports, "ports", "", "ports that TCP and UDP connections get, FIRST-LAST (default 1024-65535)")
+	f.StringVar(&o.hop, "next-hop", "", "the router outside, or the host")
+	f.StringVar(&o.gateway, "gateway", "", "address inside that hosts have as their router")
+	f.StringArrayVar(&o.inside, "inside", nil, "network inside; may be repeated")
+	f.StringArrayVar(&o.forwards, "forward", nil, "let in: PROTOCOL:[ADDRESS:]PORT=HOST[:PORT], such as tcp:80=10.0.0.3:8080; may be repeated")
+	for _, name := range []string{"switch", "port", "pool", "next-hop", "gateway", "inside"} {
+		_ = cmd.MarkFlagRequired(name)
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+// message returns what the flags describe.
+func (o *natFlags) message(cmd *cobra.Command, name string) (*api.NatGateway, error) {
+	g := &api.NatGateway{Name: name, Dpid: o.sw.text, Port: o.port, Pool: o.pool, NextHop: o.hop, Gateway: o.gateway, Inside: o.inside}
+	if o.ports != "" {
+		first, last, ranged := strings.Cut(o.ports, "-")
+		if !ranged {
+			last = first
+		}
+		a, err := natPort(first)
+		b, err2 := natPort(last)
+		if err != nil || err2 != nil {
+			return nil, wrongly(cmd, "--ports %s: want FIRST-LAST, 1 to 65535", o.ports)
+		}
+		g.FirstPort, g.LastPort = a, b
+	}
+	for _, text := range o.forwards {
+		f, err := readForward(text)
+		if err != nil {
+			return nil, wrongly(cmd, "--forward %s: %v", text, err)
+		}
+		g.Forwards = append(g.Forwards, f)
+	}
+	return g, nil
+}
+
+func natPort(s string) (uint32, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("port 0")
+	}
+	return uint32(n), err
+}
+
+// readForward reads PROTOCOL:[ADDRESS:]PORT=HOST[:PORT].
+func readForward(s string) (*api.NatForward, error) {
+	wrong := fmt.Errorf("want PROTOCOL:[ADDRESS:]PORT=HOST[:PORT], such as tcp:80=10.0.0.3:8080")
+	from, to, ok := strings.Cut(s, "=")
+	parts := strings.Split(from, ":")
+	if !ok || len(parts) < 2 || len(parts) > 3 {
+		return nil, wrong
+	}
+	f := &api.NatForward{Protocol: parts[0]}
+	var err error
+	if f.Port, err = natPort(parts[len(parts)-1]); err != nil {
+		return nil, wrong
+	}
+	if len(parts) == 3 {
+		f.Address = parts[1]
+	}
+	host, port, has := strings.Cut(to, ":")
+	if f.To = host; has {
+		if f.ToPort, err = natPort(port); err != nil {
+			return nil, wrong
+		}
+	}
+	return f, nil
+}
+
+func natDeleteCommand(r *remote) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "delete NAME",
+		Short:   "Delete a gateway; its connections end",
+		Example: "  weft nat delete internet",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.NatClient.DeleteNat(c.ctx, &api.DeleteNatRequest{Name: args[0]})
+			if err != nil {
+				return err
+			}
+			if err := out.deleted(cmd, m, m.Deleted, "gateway "+args[0]); err != nil || m.Deleted {
+				return err
+			}
+			return fmt.Errorf("there was no gateway %s; weft nat list shows those that are", args[0])
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+func natListCommand(r *remote) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "list [NAME]",
+		Short:   "List gateways, how they are, and what they have translated",
+		Example: "  weft nat list -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			req := &api.ListNatsRequest{}
+			if len(args) > 0 {
+				req.Name = args[0]
+			}
+			m, err := c.NatClient.ListNats(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			if req.Name != "" && len(m.Gateways) == 0 {
+				return fmt.Errorf("there is no gateway %s", req.Name)
+			}
+			return out.print(cmd, m, func(t *table) { natTable(t, m.Gateways) })
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+func natTable(t *table, list []*api.NatGateway) {
+	t.row("NAME", "OUTSIDE", "POOL", "PORTS", "NEXT HOP", "GATEWAY", "INSIDE", "FORWARDS", "OUT", "IN", "REFUSED", "STATE")
+	for _, g := range list {
+		state := g.State
+		if g.Reason != "" {
+			state += ": " + g.Reason
+		}
+		t.row(g.Name, fmt.Sprintf("%s/%d", g.Dpid, g.Port), g.Pool, fmt.Sprintf("%d-%d", g.FirstPort, g.LastPort), g.NextHop, g.Gateway,
+			strings.Join(g.Inside, " "), strconv.Itoa(len(g.Forwards)), strconv.FormatUint(g.PacketsOut, 10), strconv.FormatUint(g.PacketsIn, 10),
+			strconv.FormatUint(g.ExhaustedPackets, 10), state)
+	}
+}

@@ -1,0 +1,192 @@
+package nat
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+	"weft/wefttest"
+)
+
+const (
+	sw1 = "0000000000000001"
+	sw3 = "0000000000000003"
+)
+
+// network stands in for flowrules and the southbound.
+type network struct {
+	mu        sync.Mutex
+	sets      map[string]*api.SetStandingRequest
+	exhausted uint64 // what the switch counts
+	sent      int
+}
+
+func fakes(h *wefttest.Harness) *network {
+	n := &network{sets: map[string]*api.SetStandingRequest{}}
+	wefttest.Fake(h, api.SetStanding, func(_ context.Context, r *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.sets[r.Dpid] = r
+		return &api.SetStandingResponse{}, nil
+	})
+	wefttest.Fake(h, api.ReadFlows, func(_ context.Context, r *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		e := flow.Entry{Table: tableCommitted, Cookie: flow.NewCookie(flow.OwnerNAT, 0, 1<<8|uint32(kindExhausted))}
+		m := api.NewFlowEntry(3, &e)
+		m.Packets = n.exhausted
+		return &api.ReadFlowsResponse{Flows: []*api.FlowEntry{m}}, nil
+	})
+	wefttest.Fake(h, api.Send, func(context.Context, *flow.Decision) (*api.SendResponse, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.sent++
+		return &api.SendResponse{}, nil
+	})
+	return n
+}
+
+// text returns the entries of a switch, one to a line.
+func (n *network) text(dpid string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var b strings.Builder
+	for _, m := range n.sets[dpid].GetFlows() {
+		_, e, err := m.Entry()
+		if err != nil {
+			return err.Error()
+		}
+		b.WriteString(e.String() + "\n")
+	}
+	return b.String()
+}
+
+func connect(h *wefttest.Harness, dpid, openflow string, tables uint32) {
+	wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Openflow: openflow, Tables: tables}})
+}
+
+func soon(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not soon: " + what)
+		}
+	}
+}
+
+func wanted() *api.NatGateway {
+	return &api.NatGateway{Name: "internet", Dpid: sw3, Port: 2, Pool: "198.51.100.1-198.51.100.3", NextHop: "198.51.100.9",
+		Gateway: "10.0.0.254", Inside: []string{"10.0.0.0/24"}, Forwards: []*api.NatForward{{Protocol: "tcp", Port: 80, To: "10.0.0.3", ToPort: 8080}}}
+}
+
+func TestService(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		h.Configure("ask_interval: 100ms\npoll: 100ms")
+		n := fakes(h)
+		connect(h, sw1, "1.0", 254)
+		connect(h, sw3, "1.3", 254)
+		h.Settle()
+		m, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: wanted()})
+		if err != nil || m.State != "down" || !strings.Contains(m.Reason, "next hop") || m.Zone != 1 || m.FirstPort != 1024 || m.Mac == "" {
+			t.Fatalf("%v, %v", m, err)
+		}
+		soon(t, "the next hop is asked for", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.sent > 0 })
+		mac, _ := flow.ParseMAC(m.Mac)
+		frame := arpReply(netip.MustParseAddr("198.51.100.9"), flow.MAC{2, 0, 0, 0, 0, 9}, netip.MustParseAddr("198.51.100.1"), mac)
+		in := wefttest.NewPacketIn(3, 2, frame)
+		in.Role = flow.RoleEdge
+		if v, _ := h.PacketIn(in); v != flow.Done {
+			t.Errorf("the next hop's answer: %v", v)
+		}
+		host := &api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv4: []string{"10.0.0.3"}}}
+		wefttest.Publish(h, api.HostChangedEvent, host)
+		entries := []string{
+			"table=3 priority=30050 in_port=2,eth_dst=" + m.Mac + ",eth_type=0x0800,vlan_vid=none,ip_proto=6,ipv4_dst=198.51.100.1,tcp_dst=80,ct_state=-trk owner=nat id=256 actions=ct(commit,table=3,zone=1,nat(dst=10.0.0.3:8080))",
+			"actions=ct(table=3,zone=1,nat)",
+			"ipv4_dst=10.0.0.3,ct_state=+trk-inv,ct_zone=1 owner=nat id=257 actions=set_field:" + m.Mac + "->eth_src,set_field:02:00:00:00:00:03->eth_dst,dec_ttl goto_table=4",
+			"actions=ct(commit,table=5,zone=1,nat(src=198.51.100.1-198.51.100.3:1024-65535))",
+			"table=5 priority=20", "set_field:02:00:00:00:00:09->eth_dst,dec_ttl,output:2",
+		}
+		soon(t, "all entries declared", func() bool {
+			for _, e := range entries {
+				if !strings.Contains(n.text(sw3), e) {
+					return false
+				}
+			}
+			return true
+		})
+		state := func() *api.NatGateway {
+			list, err := wefttest.Call(h, api.ListNats, &api.ListNatsRequest{Name: "internet"})
+			if err != nil || len(list.Gateways) != 1 {
+				t.Fatalf("%v, %v", list, err)
+			}
+			return list.Gateways[0]
+		}
+		soon(t, "up", func() bool { return state().State == "up" && state().Hosts == 1 })
+		n.mu.Lock()
+		n.exhausted = 7
+		n.mu.Unlock()
+		soon(t, "exhausted", func() bool { return state().State == "exhausted" && state().ExhaustedPackets == 7 })
+		if got := h.Metric("exhausted_total", "gateway", "internet"); got != 7 {
+			t.Errorf("%v exhausted by metric", got)
+		}
+		// A restart takes nobody's way back: what is declared first has it all.
+		time.Sleep(300 * time.Millisecond)
+		h.Restart()
+		n.mu.Lock()
+		clear(n.sets)
+		n.mu.Unlock()
+		connect(h, sw3, "1.3", 254)
+		soon(t, "declared after a restart", func() bool { return n.text(sw3) != "" })
+		for _, e := range entries {
+			if !strings.Contains(n.text(sw3), e) {
+				t.Errorf("after a restart, without %s", e)
+			}
+		}
+		for what, change := range map[string]func(*api.NatGateway){
+			"name":    func(m *api.NatGateway) { m.Name = "in ternet" },
+			"pool":    func(m *api.NatGateway) { m.Pool = "198.51.100.3-198.51.100.1" },
+			"big":     func(m *api.NatGateway) { m.Pool = "198.51.0.0-198.51.100.1" },
+			"v6":      func(m *api.NatGateway) { m.Pool = "fd00::1" },
+			"port":    func(m *api.NatGateway) { m.Port = 0 },
+			"ports":   func(m *api.NatGateway) { m.FirstPort, m.LastPort = 9, 8 },
+			"inside":  func(m *api.NatGateway) { m.Inside = []string{"10.0.0.0/24", "10.0.0.0/8"} },
+			"gateway": func(m *api.NatGateway) { m.Gateway = "10.0.1.1" },
+			"hop":     func(m *api.NatGateway) { m.NextHop = "198.51.100.2" },
+			"forward": func(m *api.NatForward) func(*api.NatGateway) { return func(g *api.NatGateway) { g.Forwards = []*api.NatForward{m} } }(&api.NatForward{Protocol: "tcp", Port: 80, To: "10.1.0.1"}),
+			"nothing": func(m *api.NatGateway) { m.Inside = nil },
+		} {
+			m := wanted()
+			change(m)
+			if _, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: m}); api.KindOf(err) != codes.InvalidArgument {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if _, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{}); api.KindOf(err) != codes.InvalidArgument {
+			t.Errorf("nothing at all: %v", err)
+		}
+		other := wanted()
+		other.Name = "other"
+		if _, err := wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: other}); api.KindOf(err) != codes.AlreadyExists {
+			t.Errorf("the same port twice: %v", err)
+		}
+		other = &api.NatGateway{Name: "other", Dpid: sw1, Port: 2, Pool: "203.0.113.1", NextHop: "203.0.113.9", Gateway: "10.1.0.254", Inside: []string{"10.1.0.0/24"}}
+		m, err = wefttest.Call(h, api.SetNat, &api.SetNatRequest{Gateway: other})
+		if err != nil || m.State != "down" || m.Zone != 2 {
+			t.Errorf("%v, %v", m, err)
+		}
+		for _, name := range []string{"internet", "other"} {
+			if _, err := wefttest.Call(h, api.DeleteNat, &api.DeleteNatRequest{Name: name}); err != nil {
+				t.Error(err)
+			}
+		}
+		soon(t, "no entries left", func() bool { return n.text(sw3) == "" })
+	})
+}

@@ -1,0 +1,278 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/lab"
+)
+
+// callersPage is a web server that tells clients the address that it sees.
+const callersPage = `
+import http.server
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        b = ("%s:%d" % self.client_address).encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(b))); self.end_headers(); self.wfile.write(b)
+    def log_message(self, *a): pass
+http.server.ThreadingHTTPServer(("0.0.0.0", 8080), H).serve_forever()
+`
+
+// echoes answers each line on port 9000 with the same.
+const echoes = `
+import socketserver
+class H(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile: self.wfile.write(line)
+class S(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True; daemon_threads = True
+S(("0.0.0.0", 9000), H).serve_forever()
+`
+
+// natStream sends a line to port 9000 of an address ten times a second over one
+// connection, and writes to a file how many have come back; it ends with what
+// went wrong.
+const natStream = `
+import socket, sys, time
+try:
+    c = socket.create_connection((sys.argv[1], 9000), 10); c.settimeout(20); f = c.makefile("rb")
+    n = 0
+    while True:
+        c.sendall(b"x\n")
+        if f.readline() != b"x\n": raise Exception("connection ended")
+        n += 1
+        open(sys.argv[2], "w").write(str(n))
+        time.sleep(0.1)
+except Exception as e:
+    open(sys.argv[2] + ".error", "w").write(repr(e))
+`
+
+// hold opens as many connections to port 9000 as it is told, keeps them, and
+// says how many were made.
+const hold = `
+import socket, sys, time
+made = []
+for i in range(int(sys.argv[2])):
+    try: made.append(socket.create_connection((sys.argv[1], 9000), 3))
+    except Exception: pass
+print(len(made), flush=True)
+`
+
+// natLab is three switches in a row with two hosts each, of which h6, at s3, is
+// outside, and h2 and h4 take no part.
+func natLab(t *testing.T, c *controller) *farm {
+	t.Helper()
+	topo, err := lab.Resolve("linear:3,2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range topo.Hosts {
+		h := &topo.Hosts[i]
+		if h.Name == "h6" {
+			h.IPv4 = netip.MustParsePrefix("198.51.100.9/24")
+			continue
+		}
+		h.IPv4, h.GW4 = netip.MustParsePrefix(fmt.Sprintf("10.0.0.%s/24", h.Name[1:])), netip.MustParseAddr("10.0.0.254")
+	}
+	f := &farm{t: t, c: c, Lab: bring(t, topo, c)}
+	settled(c, f.Lab)
+	return f
+}
+
+// python runs a program on a host until the test ends.
+func (f *farm) python(host, program string, args ...string) {
+	f.t.Helper()
+	cmd, err := f.Start(context.Background(), host, append([]string{"python3", "-c", program}, args...)...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+}
+
+// nat sets a gateway, and waits until it is up.
+func (f *farm) nat(g *api.NatGateway) {
+	f.t.Helper()
+	call(f.c, api.SetNat, &api.SetNatRequest{Gateway: g})
+	f.natIs(g.Name, "up")
+}
+
+func (f *farm) natIs(name, state string) *api.NatGateway {
+	f.t.Helper()
+	var m *api.NatGateway
+	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			f.t.Log(m)
+		}
+	})
+	eventually(f.t, 30*time.Second, "gateway "+name+" "+state, func() bool {
+		list := call(f.c, api.ListNats, &api.ListNatsRequest{Name: name}).Gateways
+		if len(list) != 1 {
+			f.t.Fatalf("gateways: %v", list)
+		}
+		m = list[0]
+		return m.State == state
+	})
+	return m
+}
+
+func natGateway(f *farm) *api.NatGateway {
+	f.t.Helper()
+	return &api.NatGateway{
+		Name: "internet", Dpid: dpid(f.t, f.Lab, "s3"), Port: uint32(f.host("h6").Port), Pool: "198.51.100.1-198.51.100.2",
+		FirstPort: 20000, LastPort: 29999, NextHop: "198.51.100.9", Gateway: "10.0.0.254", Inside: []string{"10.0.0.0/24"},
+		Forwards: []*api.NatForward{{Protocol: "tcp", Port: 8000, To: "10.0.0.3", ToPort: 8080}},
+	}
+}
+
+// seen fetches the page of callersPage until it is there, and returns the
+// address that the server saw.
+func (f *farm) seen(from, url string) netip.AddrPort {
+	f.t.Helper()
+	var at netip.AddrPort
+	last := ""
+	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			f.t.Logf("%s from %s: %s", url, from, last)
+		}
+	})
+	eventually(f.t, 40*time.Second, url+" from "+from, func() bool {
+		var err error
+		last = f.get(from, url)
+		at, err = netip.ParseAddrPort(last)
+		return err == nil
+	})
+	return at
+}
+
+func TestNat(t *testing.T) {
+	c := start(t, options{})
+	f := natLab(t, c)
+	defer explain(c)
+	f.nat(natGateway(f))
+	for _, server := range []string{"h6", "h3"} {
+		f.python(server, callersPage)
+	}
+	for _, h := range []string{"h1", "h3", "h5"} {
+		at := f.seen(h, "http://198.51.100.9:8080/")
+		if a := at.Addr().String(); a != "198.51.100.1" && a != "198.51.100.2" || at.Port() < 20000 || at.Port() > 29999 {
+			t.Errorf("%s is seen as %v", h, at)
+		}
+		eventually(t, 20*time.Second, h+" pings outside", func() bool {
+			_, err := f.Exec(context.Background(), h, "ping", "-c", "2", "-W", "2", "198.51.100.9")
+			return err == nil
+		})
+		eventually(t, 20*time.Second, h+" pings the gateway", func() bool {
+			_, err := f.Exec(context.Background(), h, "ping", "-c", "1", "-W", "2", "10.0.0.254")
+			return err == nil
+		})
+	}
+	if at := f.seen("h6", "http://198.51.100.1:8000/"); at.Addr().String() != "198.51.100.9" {
+		t.Errorf("the server inside sees %v", at)
+	}
+	// From outside nobody gets in without a rule, whatever he addresses.
+	if _, err := f.Exec(context.Background(), "h6", "ip", "route", "add", "10.0.0.0/24", "via", "198.51.100.1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"http://198.51.100.1:8080/", "http://198.51.100.2:8000/", "http://10.0.0.3:8080/"} {
+		if got := f.get("h6", url); !strings.HasPrefix(got, "error") {
+			t.Errorf("%s from outside: %s", url, got)
+		}
+	}
+	again := call(c, api.SetNat, &api.SetNatRequest{Gateway: natGateway(f)})
+	if again.State != "up" || again.PacketsOut == 0 {
+		eventually(t, 10*time.Second, "packets counted", func() bool {
+			return f.natIs("internet", "up").PacketsOut > 0 && f.natIs("internet", "up").PacketsIn > 0
+		})
+	}
+	if !call(c, api.DeleteNat, &api.DeleteNatRequest{Name: "internet"}).Deleted || call(c, api.DeleteNat, &api.DeleteNatRequest{Name: "internet"}).Deleted {
+		t.Error("the gateway was not deleted once")
+	}
+	eventually(t, 20*time.Second, "no entries left", func() bool {
+		return len(call(c, api.ReadFlows, &api.ReadFlowsRequest{Dpid: dpid(t, f.Lab, "s3"), Owner: "nat"}).Flows) == 0
+	})
+}
+
+// TestNatRestart: a connection through a gateway goes on while the controller
+// is away and while another takes over.
+func TestNatRestart(t *testing.T) {
+	c := start(t, options{})
+	f := natLab(t, c)
+	f.nat(natGateway(f))
+	f.python("h6", echoes)
+	file := filepath.Join(t.TempDir(), "lines")
+	f.python("h1", natStream, "198.51.100.9", file)
+	lines := func() int {
+		if e, err := os.ReadFile(file + ".error"); err == nil {
+			t.Fatalf("the stream broke: %s", e)
+		}
+		b, _ := os.ReadFile(file)
+		n, _ := strconv.Atoi(string(b))
+		return n
+	}
+	more := func(what string) {
+		n := lines()
+		eventually(t, 40*time.Second, what, func() bool { return lines() >= n+10 })
+	}
+	more("the stream flows")
+	time.Sleep(1500 * time.Millisecond) // what is learnt is kept once a second
+	c.stop()
+	more("the stream flows without the controller")
+	f.c = start(t, options{store: c.store, address: c.address})
+	f.natIs("internet", "up")
+	more("the stream flows with the next controller")
+	f.python("h6", callersPage)
+	if at := f.seen("h3", "http://198.51.100.9:8080/"); !strings.HasPrefix(at.Addr().String(), "198.51.100.") {
+		t.Errorf("h3 is seen as %v", at)
+	}
+	more("the stream flows still")
+}
+
+// TestNatExhausted: connections that get no port are refused, which is seen, and
+// leave no packet untranslated.
+func TestNatExhausted(t *testing.T) {
+	c := start(t, options{})
+	f := natLab(t, c)
+	g := natGateway(f)
+	g.Pool, g.FirstPort, g.LastPort = "198.51.100.1", 20000, 20003
+	f.nat(g)
+	f.python("h6", echoes)
+	eventually(t, 40*time.Second, "a first connection", func() bool {
+		out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, "198.51.100.9", "1")
+		return err == nil && strings.TrimSpace(out) == "1"
+	})
+	out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, "198.51.100.9", "7")
+	n, _ := strconv.Atoi(strings.TrimSpace(out))
+	if err != nil || n > 4 || n < 1 {
+		t.Errorf("%d connections of 7 by four ports (%v %s)", n, err, out)
+	}
+	m := f.natIs("internet", "exhausted")
+	if m.ExhaustedPackets == 0 || m.ExhaustedAtMs == 0 || m.Reason == "" {
+		t.Errorf("got %v", m)
+	}
+	counted := 0.0
+	for _, mf := range c.gather() {
+		if mf.GetName() == "weft_nat_exhausted_total" {
+			for _, x := range mf.Metric {
+				counted += x.GetCounter().GetValue()
+			}
+		}
+	}
+	if counted == 0 {
+		t.Error("weft_nat_exhausted_total is 0")
+	}
+	// With more ports, connections are made again.
+	g.LastPort = 20999
+	call(c, api.SetNat, &api.SetNatRequest{Gateway: g})
+	eventually(t, 40*time.Second, "connections with more ports", func() bool {
+		out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, "198.51.100.9", "7")
+		return err == nil && strings.TrimSpace(out) == "7"
+	})
+}

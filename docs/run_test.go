@@ -15,7 +15,7 @@ import (
 
 // runPages are the pages of the guide whose blocks marked "sh run" are run, one
 // after the other, in order.
-var runPages = []string{"firewall", "balancer", "qos", "tenants", "configuration", "security"}
+var runPages = []string{"firewall", "balancer", "nat", "qos", "tenants", "configuration", "security"}
 
 // TestGuide runs the guide's commands against a controller and a lab of three
 // switches with two hosts each: every block marked "sh run" has to end well, and
@@ -41,9 +41,7 @@ func TestGuide(t *testing.T) {
 				case b.language == "sh" && b.mark == "run":
 					ran++
 					var err error
-					output, err = g.sh(b.text)
-					t.Logf("DBG %s\n%s", b.text, output)
-					if err != nil {
+					if output, err = g.sh(b.text); err != nil {
 						t.Fatalf("%s:%d: %v\n%s", b.document, b.line, err, output)
 					}
 				case b.language == "text" && b.mark == "output":
@@ -53,7 +51,6 @@ func TestGuide(t *testing.T) {
 				}
 			}
 			t.Logf("%.1f s", time.Since(began).Seconds())
-			//DBG
 		})
 	}
 	if ran < 15 {

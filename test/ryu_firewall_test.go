@@ -9,27 +9,34 @@ import (
 // TestRyuFirewall makes the requests of Ryu's documentation of rest_firewall, and
 // compares every answer with what Ryu has answered, as TestRyu does.
 func TestRyuFirewall(t *testing.T) {
-	requests := ryuRequests(t, "firewall.txt")
+	ryuCompare(t, "firewall", "/firewall/log/status", []string{"ryu.app.rest_firewall"}, "southbound", "flowrules", "discovery", "firewall", "ryu")
+}
+
+// ryuCompare makes the requests of a file to applications of Ryu, or takes what
+// they have answered, and to Weft with some services, and compares. Ryu has its
+// switches when it lists two on the path ready.
+func ryuCompare(t *testing.T, name, ready string, apps []string, services ...string) {
+	requests := ryuRequests(t, name+".txt")
 	var want []ryuAnswer
 	if *ryuDirectory != "" {
 		openflow := freeAddress(t)
-		address := startRyu(t, openflow, "ryu.app.rest_firewall")
+		address := startRyu(t, openflow, apps...)
 		upFor(t, ryuSpec, openflow)
-		ryuListens(t, address, "/firewall/log/status", 2)
+		ryuListens(t, address, ready, 2)
 		for i := range requests {
 			a, _ := requests[i].ask(t, address)
 			want = append(want, a)
 		}
 		if *ryuRecord {
-			ryuKeep(t, "firewall", want)
+			ryuKeep(t, name, want)
 		}
 	} else {
-		want = ryuRecorded(t)["firewall"]
+		want = ryuRecorded(t)[name]
 	}
 	if len(want) != len(requests) {
 		t.Fatalf("%d requests, %d answers of Ryu: run make ryu-parity RECORD=1", len(requests), len(want))
 	}
-	c, address := startREST(t, options{only: []string{"southbound", "flowrules", "discovery", "firewall", "ryu"}})
+	c, address := startREST(t, options{only: services})
 	up(t, ryuSpec, c)
 	knowsSwitches(t, address, 2)
 	for i := range requests {

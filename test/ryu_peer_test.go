@@ -106,7 +106,7 @@ func ryuKeep(t *testing.T, name string, answers []ryuAnswer) {
 	all[name] = answers
 	var b strings.Builder
 	b.WriteString("{")
-	for i, name := range []string{"rest", "topology", "firewall"} {
+	for i, name := range []string{"rest", "topology", "firewall", "qos"} {
 		if i > 0 {
 			b.WriteString(",")
 		}

@@ -136,7 +136,7 @@ var ryuVarying = map[string]bool{
 // lists that a switch gives in any order in order.
 func ryuAlike(v any, path string) any {
 	v = ryuBlanked(v)
-	if strings.HasPrefix(path, "/firewall/") {
+	if strings.HasPrefix(path, "/firewall/") || strings.HasPrefix(path, "/qos/") {
 		return rulesOrdered(v)
 	}
 	m, ok := v.(map[string]any)
@@ -178,8 +178,8 @@ func ryuOrdered(v any) any {
 	return v
 }
 
-// rulesOrdered puts the lists of an answer of rest_firewall in order, and the
-// numbers of rules in a text: Ryu has them as the switch happens to list its entries.
+// rulesOrdered puts the lists of an answer of rest_firewall or rest_qos in
+// order, and the numbers of rules in a text: Ryu has them as the switch happens to list its entries.
 func rulesOrdered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -192,10 +192,12 @@ func rulesOrdered(v any) any {
 		}
 		return ryuOrdered(v)
 	case string:
-		if head, numbers, ok := strings.Cut(v, "ruleID="); ok {
-			list := strings.Split(numbers, ",")
-			slices.Sort(list)
-			return head + "ruleID=" + strings.Join(list, ",")
+		for _, name := range []string{"ruleID=", "QoS ID="} {
+			if head, numbers, ok := strings.Cut(v, name); ok {
+				list := strings.Split(numbers, ",")
+				slices.Sort(list)
+				return head + name + strings.Join(list, ",")
+			}
 		}
 	}
 	return v

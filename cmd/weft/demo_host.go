@@ -26,12 +26,18 @@ import (
 // demoHostCommands are what the demo runs in hosts of its lab.
 func demoHostCommands() []*cobra.Command {
 	serve := &cobra.Command{
-		Use:    "serve ADDRESS NAME",
-		Short:  "Serve a page that says NAME",
-		Args:   cobra.ExactArgs(2),
+		Use:    "serve ADDRESS [NAME]",
+		Short:  "Serve a page that says NAME, or the address that asks",
+		Args:   cobra.RangeArgs(1, 2),
 		Hidden: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			s := http.Server{Addr: args[0], ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, args[1]) })}
+			s := http.Server{Addr: args[0], ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				said, _, _ := net.SplitHostPort(r.RemoteAddr)
+				if len(args) > 1 {
+					said = args[1]
+				}
+				fmt.Fprint(w, said)
+			})}
 			return s.ListenAndServe()
 		},
 	}

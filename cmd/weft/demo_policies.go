@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,25 +67,14 @@ func (d *demo) showBalancer(ctx context.Context) (string, error) {
 		return "", err
 	}
 	client, servers := h[0], h[2:5]
-	exe, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	var running []*exec.Cmd
-	defer func() {
-		for _, c := range running {
-			_ = c.Process.Kill() // it may have ended
-			_ = c.Wait()
-		}
-	}()
 	const vip = "10.0.0.100"
 	args := []string{"balancer", "add", "demo", "--address", vip, "--port", "80", "--check", "tcp", "--check-interval", "300", "--rise", "1"}
 	for _, s := range servers {
-		c, err := d.lab.Start(ctx, s.Name, exe, "demo", "serve", ":8080", s.Name)
+		end, err := d.serve(ctx, s.Name, s.Name)
 		if err != nil {
 			return "", err
 		}
-		running = append(running, c)
+		defer end()
 		args = append(args, "--member", s.IPv4.Addr().String()+":8080")
 	}
 	if _, err := d.weft(ctx, args...); err != nil {
@@ -103,16 +91,8 @@ func (d *demo) showBalancer(ctx context.Context) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	fetch := func(n int) (map[string]int, error) {
-		out, err := d.lab.Exec(ctx, client.Name, exe, "demo", "fetch", "http://"+vip+"/", strconv.Itoa(n))
-		got := map[string]int{}
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &got)
-		}
-		return got, err
-	}
 	const n = 60
-	all, err := fetch(n)
+	all, err := d.fetch(ctx, client.Name, vip, n)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +100,7 @@ func (d *demo) showBalancer(ctx context.Context) (string, error) {
 	if _, err := d.weft(ctx, "balancer", "drain", "demo", gone.IPv4.Addr().String()+":8080"); err != nil {
 		return "", err
 	}
-	rest, err := fetch(n)
+	rest, err := d.fetch(ctx, client.Name, vip, n)
 	figure := fmt.Sprintf("%d connections to %s: %s; %s drained: %s", n, vip, shares(all), gone.Name, shares(rest))
 	switch {
 	case err != nil:
@@ -134,6 +114,37 @@ func (d *demo) showBalancer(ctx context.Context) (string, error) {
 		}
 	}
 	return figure, nil
+}
+
+// serve starts a web server on a host, at port 8080; without a name it says
+// whoever asks.
+func (d *demo) serve(ctx context.Context, host string, name ...string) (end func(), err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.lab.Start(ctx, host, append([]string{exe, "demo", "serve", ":8080"}, name...)...)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+	}, nil
+}
+
+// fetch fetches a page n times from a host and returns how often it said what.
+func (d *demo) fetch(ctx context.Context, from, address string, n int) (map[string]int, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.lab.Exec(ctx, from, exe, "demo", "fetch", "http://"+address+"/", strconv.Itoa(n))
+	got := map[string]int{}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &got)
+	}
+	return got, err
 }
 
 // shares writes how many each has got.
@@ -190,6 +201,9 @@ func (d *demo) showQoS(ctx context.Context) (string, error) {
 	return figure, err
 }
 
+// shortDPID is a DPID as one types it.
+func shortDPID(dpid string) string { return strings.TrimLeft(dpid, "0") }
+
 // showTenants gives two pairs of hosts the same addresses, in a virtual network
 // each.
 func (d *demo) showTenants(ctx context.Context) (figure string, err error) {
@@ -211,7 +225,7 @@ func (d *demo) showTenants(ctx context.Context) (figure string, err error) {
 			if err != nil {
 				return "", err
 			}
-			args = append(args, "--port", fmt.Sprintf("%s/%d", strings.TrimLeft(dpid.String(), "0"), g.Port))
+			args = append(args, "--port", fmt.Sprintf("%s/%d", shortDPID(dpid.String()), g.Port))
 			address := fmt.Sprintf("10.9.0.%d/24", i+1)
 			if _, err := d.lab.Exec(ctx, g.Name, "ip", "addr", "add", address, "dev", "eth0"); err != nil {
 				return "", err

@@ -168,7 +168,7 @@ func TestUpPlan(t *testing.T) {
 	if len(scale) != 6 || scale["southbound"] != split["southbound"] {
 		t.Errorf("processes %v after %v", scale, split)
 	}
-	if out := must(t, "plan show --running"); !strings.HasPrefix(out, "scale: 8 services in 6 processes") {
+	if out := must(t, "plan show --running"); !strings.HasPrefix(out, fmt.Sprintf("scale: %d services in 6 processes", len(allSpecs()))) {
 		t.Errorf("weft plan show --running after weft apply scale:\n%s", out)
 	}
 

@@ -193,7 +193,10 @@ func TestRecords(t *testing.T) {
 	if to := receiver(r.pair, r.rewrite); to != (knownHost{mac: flow.MACFrom(7)}) {
 		t.Errorf("leads to %v", to)
 	}
-	if to := receiver(pair{dst: flow.MACFrom(2), vlan: 3}, []flow.Action{flow.SetVLAN(9)}); to != (knownHost{flow.MACFrom(2), 9 | flow.VLANPresent}) {
-		t.Errorf("leads to %v", to)
+	if to := receiver(pair{dst: flow.MACFrom(2), vlan: 3, ip: r.ip}, []flow.Action{flow.SetVLAN(9)}); to != (knownHost{flow.MACFrom(2), 9 | flow.VLANPresent}) {
+		t.Errorf("a routed pair leads to %v", to)
+	}
+	if to := receiver(pair{dst: flow.MACFrom(2), vlan: 3}, []flow.Action{flow.PopVLAN()}); to != (knownHost{flow.MACFrom(2), 3}) {
+		t.Errorf("a pair that leaves without its tag leads to %v", to)
 	}
 }

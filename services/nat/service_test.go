@@ -44,11 +44,11 @@ func fakes(h *wefttest.Harness) *network {
 		m.Packets = n.exhausted
 		return &api.ReadFlowsResponse{Flows: []*api.FlowEntry{m}}, nil
 	})
-	wefttest.Fake(h, api.Send, func(context.Context, *flow.Decision) (*api.SendResponse, error) {
+	wefttest.Fake(h, api.Send, func(context.Context, *flow.Decision) (*api.ApplyResult, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.sent++
-		return &api.SendResponse{}, nil
+		return &api.ApplyResult{}, nil
 	})
 	return n
 }
@@ -160,7 +160,7 @@ func TestService(t *testing.T) {
 			"inside":  func(m *api.NatGateway) { m.Inside = []string{"10.0.0.0/24", "10.0.0.0/8"} },
 			"gateway": func(m *api.NatGateway) { m.Gateway = "10.0.1.1" },
 			"hop":     func(m *api.NatGateway) { m.NextHop = "198.51.100.2" },
-			"forward": func(m *api.NatForward) func(*api.NatGateway) { return func(g *api.NatGateway) { g.Forwards = []*api.NatForward{m} } }(&api.NatForward{Protocol: "tcp", Port: 80, To: "10.1.0.1"}),
+			"forward": func(m *api.NatGateway) { m.Forwards[0].To = "10.1.0.1" },
 			"nothing": func(m *api.NatGateway) { m.Inside = nil },
 		} {
 			m := wanted()

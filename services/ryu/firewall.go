@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +25,6 @@ type ruleService interface {
 // "ryu.", and what that service does not know of them.
 type firewall struct {
 	filter ruleService
-	view   *view
 	bucket bucket
 	tell   func(*request, []*api.FirewallFailure) error // of switches that have not confirmed
 
@@ -64,34 +62,14 @@ func openFirewall(ctx context.Context, b bucket) (*firewall, error) {
 // firewallRoutes are the routes of rest_firewall.
 func (s *server) firewallRoutes() []route {
 	f := s.firewall
-	all := func(r *request) { r.args["dpid"] = "all" }
-	of := func(h func(context.Context, *request, flow.DPID) (any, error), prepare ...func(*request)) handler {
-		return func(ctx context.Context, r *request) (any, error) {
-			for _, p := range prepare {
-				p(r)
-			}
-			list, err := f.switches(r)
-			if err != nil {
-				return nil, err
-			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			answers := []any{}
-			for _, sw := range list {
-				a, err := h(ctx, r, sw)
-				if err != nil {
-					return nil, err
-				}
-				answers = append(answers, a)
-			}
-			return answers, nil
-		}
+	of := func(h func(context.Context, *request, flow.DPID) (any, error)) handler {
+		return s.eachSwitch("firewall", &f.mu, h)
 	}
 	routes := []route{
-		{"GET", "/firewall/module/status", of(f.status, all)},
+		{"GET", "/firewall/module/status", of(f.status)},
 		{"PUT", "/firewall/module/enable/{dpid}", of(f.enable)},
 		{"PUT", "/firewall/module/disable/{dpid}", of(f.disable)},
-		{"GET", "/firewall/log/status", of(f.logStatus, all)},
+		{"GET", "/firewall/log/status", of(f.logStatus)},
 		{"PUT", "/firewall/log/enable/{dpid}", of(f.logging(false))},
 		{"PUT", "/firewall/log/disable/{dpid}", of(f.logging(true))},
 	}
@@ -99,45 +77,6 @@ func (s *server) firewallRoutes() []route {
 		routes = append(routes, route{"GET", path, of(f.rules)}, route{"POST", path, of(f.addRule)}, route{"DELETE", path, of(f.deleteRule)})
 	}
 	return routes
-}
-
-// switches returns the switches that a path is for.
-func (f *firewall) switches(r *request) ([]flow.DPID, error) {
-	var sw flow.DPID
-	if r.args["dpid"] != "all" {
-		var err error
-		if sw, err = sixteen(r); err != nil {
-			return nil, err
-		}
-	}
-	if v, ok := r.args["vlan"]; ok && v != "all" && (len(v) > 4 || strings.Trim(v, "0123456789") != "") {
-		return nil, &failure{404, "there is no " + r.path + ": want a VLAN, 2 to 4094, or all"}
-	}
-	if len(r.body) > 0 && !json.Valid(r.body) {
-		return nil, bad("body: want JSON")
-	}
-	list := f.view.connected()
-	switch {
-	case len(list) == 0:
-		return nil, bad("firewall sw is not connected.")
-	case r.args["dpid"] != "all" && !slices.Contains(list, sw):
-		return nil, bad("firewall sw is not connected. : switchID=%s", r.args["dpid"])
-	case r.args["dpid"] != "all":
-		return []flow.DPID{sw}, nil
-	}
-	return list, nil
-}
-
-// commandResult is an answer of rest_firewall and rest_qos.
-type commandResult struct {
-	Result  string  `json:"result"`
-	Details string  `json:"details"`
-	VLAN    *uint16 `json:"vlan_id,omitempty"`
-}
-
-// resultOf returns the answer of one switch.
-func resultOf(sw flow.DPID, result any) any {
-	return map[string]any{"switch_id": sw.String(), "command_result": result}
 }
 
 // The methods below are called with mu held.

@@ -106,6 +106,11 @@ func (s *server) modifyFlows(ctx context.Context, r *request, sw flow.DPID, m fl
 			return err
 		}
 	}
+	return s.applyMods(ctx, r, sw, mods)
+}
+
+// applyMods sends flow-mods to a switch, a chunk at a time.
+func (s *server) applyMods(ctx context.Context, r *request, sw flow.DPID, mods []flow.Mod) error {
 	for len(mods) > 0 {
 		n := min(len(mods), chunk)
 		d := &flow.Decision{}

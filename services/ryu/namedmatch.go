@@ -80,6 +80,9 @@ func impliedType(in dict) (string, error) {
 			if key := has("ipv6_src", "ipv6_dst"); key != "" {
 				return "", pair("dl_type=ARP", key)
 			}
+			if has("ip_dscp") != "" {
+				return "", pair("dl_type=ARP", "ip_dscp")
+			}
 			if protoKnown && proto != "" {
 				return "", pair("dl_type=ARP", "nw_proto")
 			}
@@ -116,6 +119,9 @@ func impliedType(in dict) (string, error) {
 			return "", pair(key, "nw_proto=ICMP")
 		}
 		return "IPv6", nil
+	}
+	if has("ip_dscp") != "" {
+		return "IPv4", nil
 	}
 	switch proto {
 	case "ICMP":

@@ -20,7 +20,7 @@ type route struct {
 // where another method would be taken, as it is with Ryu.
 func (s *server) router() http.Handler {
 	var list []route
-	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes()} {
+	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.qosRoutes()} {
 		list = append(list, more...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

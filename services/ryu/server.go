@@ -41,6 +41,8 @@ type server struct {
 	stream   *stream
 	conf     *conf
 	firewall *firewall
+	queue    queueService
+	qos      qosNumbers
 	count    func(ok bool)
 	log      *slog.Logger
 }

@@ -1,6 +1,6 @@
 // Package ryu is the REST interface of the Ryu controller, for programs that
-// were written for it: ofctl_rest, rest_topology, ws_topology, rest_conf_switch
-// and rest_firewall. Nobody imports it but the list of services.
+// were written for it: ofctl_rest, rest_topology, ws_topology, rest_conf_switch,
+// rest_firewall and rest_qos. Nobody imports it but the list of services.
 package ryu
 
 import (
@@ -17,8 +17,9 @@ func Spec() weft.Spec {
 		Name: "ryu",
 		Doc:  "offers the REST interface of Ryu",
 		Calls: weft.Methods(api.ReadMultipart, api.ModifyPort, api.SendExperimenter, api.Apply,
-			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus),
-		Optional:   []string{"firewall"},
+			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus,
+			api.SetQueues, api.DeleteQueues, api.ListQueues),
+		Optional:   []string{"firewall", "qos"},
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.LinkChangedEvent, api.HostChangedEvent),
 		Buckets:    []string{"conf", "firewall"},
 		Listens:    true,
@@ -56,7 +57,8 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	s := &server{config: *cfg, net: network{env}, view: v, stream: stream, conf: conf, firewall: firewall, log: env.Log}
-	firewall.filter, firewall.view, firewall.tell = network{env}, v, s.unconfirmed
+	s.queue, s.qos.last = network{env}, map[flow.DPID]map[uint16]uint32{}
+	firewall.filter, firewall.tell = network{env}, s.unconfirmed
 	requests := map[bool]weft.Counter{
 		true:  env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "ok"),
 		false: env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "failed"),
@@ -110,4 +112,16 @@ func (n network) setDefault(ctx context.Context, req *api.SetFirewallDefaultRequ
 
 func (n network) firewallStatus(ctx context.Context, req *api.GetFirewallStatusRequest) (*api.FirewallStatus, error) {
 	return weft.Call(ctx, n.env, api.GetFirewallStatus, req)
+}
+
+func (n network) setQueues(ctx context.Context, req *api.QosSetQueuesRequest) (*api.QosQueues, error) {
+	return weft.Call(ctx, n.env, api.SetQueues, req)
+}
+
+func (n network) deleteQueues(ctx context.Context, req *api.QosDeleteQueuesRequest) (*api.QosDeleteQueuesResponse, error) {
+	return weft.Call(ctx, n.env, api.DeleteQueues, req)
+}
+
+func (n network) listQueues(ctx context.Context, req *api.QosListQueuesRequest) (*api.QosListQueuesResponse, error) {
+	return weft.Call(ctx, n.env, api.ListQueues, req)
 }

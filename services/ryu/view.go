@@ -153,6 +153,21 @@ func (v *view) hasPort(sw flow.DPID, port uint32) bool {
 	return k != nil && k.ports[port] != nil
 }
 
+// portNames returns the names of a switch's ports, by number, but for LOCAL.
+func (v *view) portNames(sw flow.DPID) map[uint32]string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	names := map[uint32]string{}
+	if k := v.switches[sw]; k != nil {
+		for n, p := range k.ports {
+			if flow.Port(n) <= flow.PortMax {
+				names[n] = p.Name
+			}
+		}
+	}
+	return names
+}
+
 // connected returns the switches in order.
 func (v *view) connected() []flow.DPID {
 	v.mu.Lock()

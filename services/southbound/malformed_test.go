@@ -263,7 +263,7 @@ func TestCVE_2018_1000617_OddPackets(t *testing.T) {
 // TestCVE_2015_7516: a packet of every ethertype, the length of jumbo frames
 // among them, reaches the pipeline.
 func TestCVE_2015_7516_EveryEthertype(t *testing.T) {
-	inAllModes(t, "", func(t *testing.T, w *world) {
+	inAllModes(t, "flood_rate: 0", func(t *testing.T, w *world) {
 		var seen [1 << 16]bool
 		count := 0
 		done := make(chan struct{})

@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 			if b.language != "sh" && b.language != "console" {
 				continue
 			}
-			for i, line := range strings.Split(b.text, "\n") {
+			for i, line := range joined(b.text) {
 				args := commandLine(line)
 				if args == nil {
 					continue
@@ -45,7 +45,7 @@ func TestCommands(t *testing.T) {
 		}
 		for i, line := range prose(t, document) {
 			for _, m := range code.FindAllStringSubmatch(line, -1) {
-				if args := commandLine(m[1]); args != nil {
+				if args := commandLine(strings.TrimSuffix(m[1], " …")); args != nil {
 					lines++
 					// The rest of the arguments may be left to the reader.
 					if problem := parses(weft, args); problem != "" && !strings.HasPrefix(problem, "too few") {
@@ -63,6 +63,24 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%s passes", wrong)
 		}
 	}
+}
+
+// joined returns the lines of a text by their numbers, from 0; those that end
+// with a backslash have the next in them.
+func joined(text string) map[int]string {
+	lines := map[int]string{}
+	first, before := 0, ""
+	for i, line := range strings.Split(text, "\n") {
+		if before == "" {
+			first = i
+		}
+		if part, more := strings.CutSuffix(line, "\\"); more {
+			before += part
+			continue
+		}
+		lines[first], before = before+line, ""
+	}
+	return lines
 }
 
 var assignment = regexp.MustCompile(`^[A-Z_]+=\S*$`)

@@ -20,9 +20,7 @@ switch. The connection tracking of that switch does it, so it must be an Open
 vSwitch. Hosts inside have the gateway's address as their router; outside, they
 are seen with an address of the pool. The controller keeps gateways over
 restarts, and connections go on while it is away.`,
-		Example: `  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1-198.51.100.2 \
-      --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 \
-      --forward tcp:80=10.0.0.3:8080
+		Example: `  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1-198.51.100.2 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080
   weft nat list
   weft nat delete internet`,
 	}

@@ -25,7 +25,7 @@ var runPages = []string{"firewall", "balancer", "nat", "qos", "tenants", "config
 // that the addresses are those of the guide.
 func TestGuide(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("WANTS ROOT: the guide's commands are run on real switches, in network namespaces")
+		t.Fatal("wants root: the guide's commands are run on real switches, in network namespaces")
 	}
 	g := newGuide(t)
 	ran := 0

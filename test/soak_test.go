@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weft/api"
 	"weft/flow"
 	"weft/lab"
@@ -172,4 +174,10 @@ func (x *chaos) operate(ctx context.Context) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// try is send for an interface that may be down for a while.
+func (w *wire) try(frame []byte) bool {
+	_, err := unix.Write(w.fd, frame)
+	return err == nil
 }

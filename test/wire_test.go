@@ -80,12 +80,6 @@ func (w *wire) send(frame []byte) {
 	}
 }
 
-// try is send for an interface that may be down for a while.
-func (w *wire) try(frame []byte) bool {
-	_, err := unix.Write(w.fd, frame)
-	return err == nil
-}
-
 // listen hands every frame that comes in to f, on one goroutine, until the
 // function that it returns is called.
 func (w *wire) listen(f func(frame []byte)) (stop func()) {

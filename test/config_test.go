@@ -301,6 +301,7 @@ func hashOf(t *testing.T, text string) string {
 // TestFirewallRulesOfTheConfig has rules in the configuration beside those of the
 // API: applying another one replaces its own and touches nothing else.
 func TestFirewallRulesOfTheConfig(t *testing.T) {
+	t.Parallel()
 	store, address := wefttest.NewStore(), freeAddress(t)
 	given := "southbound: {listen: [\"tcp:" + address + "\"]}\n"
 	c := startConfigured(t, store, address, given)

@@ -16,6 +16,7 @@ import (
 // switches and with verdicts: what was denied stays denied, and new flows are
 // judged as soon as it is back.
 func TestFirewallKilled(t *testing.T) {
+	t.Parallel()
 	var rest []string
 	for _, spec := range services.All(gateway.Process{}) {
 		if !slices.Contains([]string{"southbound", "discovery", "hosts", "firewall"}, spec.Name) {

@@ -153,6 +153,7 @@ func (f *farm) seen(from, url string) netip.AddrPort {
 }
 
 func TestNat(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	f := natLab(t, c)
 	defer explain(c)
@@ -203,6 +204,7 @@ func TestNat(t *testing.T) {
 // TestNatRestart: a connection through a gateway goes on while the controller
 // is away and while another takes over.
 func TestNatRestart(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	f := natLab(t, c)
 	f.nat(natGateway(f))
@@ -238,6 +240,7 @@ func TestNatRestart(t *testing.T) {
 // TestNatExhausted: connections that get no port are refused, which is seen, and
 // leave no packet untranslated.
 func TestNatExhausted(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	f := natLab(t, c)
 	g := natGateway(f)

@@ -132,6 +132,7 @@ func TestQoSLimit(t *testing.T) {
 
 // TestQoSMark has a class of packets marked, and looks at them where they arrive.
 func TestQoSMark(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	l := up(t, "linear:2", c)
 	settled(c, l)
@@ -162,6 +163,7 @@ func TestQoSMark(t *testing.T) {
 
 // TestQoSOpenFlow10 has switches that cannot enforce policies say so.
 func TestQoSOpenFlow10(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	topo, err := lab.Resolve("linear:2")
 	if err != nil {
@@ -191,6 +193,7 @@ func TestQoSOpenFlow10(t *testing.T) {
 // TestQoSQueues has the queues of a port made in the database of its switch,
 // and taken away again.
 func TestQoSQueues(t *testing.T) {
+	t.Parallel()
 	var l *lab.Lab
 	c := start(t, options{set: []string{"qos.ovsdb=unix:/does/not/exist", "qos.deadline=2s"}})
 	l = up(t, "linear:1", c)

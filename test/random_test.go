@@ -76,7 +76,7 @@ var mishaps = []mishap{
 func TestRandomFaults(t *testing.T) {
 	seed, steps := number(t, seedVariable, 20), number(t, stepsVariable, 200)
 	if os.Getenv(planVariable) == "split" {
-		steps = min(steps, number(t, stepsVariable, 50))
+		steps = min(steps, number(t, stepsVariable, 30))
 	}
 	t.Logf("%s=%d %s=%d", seedVariable, seed, stepsVariable, steps)
 	x := &chaos{t: t, rng: rand.New(rand.NewPCG(seed, 0)), cut: map[int]bool{}, dead: map[string]bool{}, plugs: map[string]bool{}}

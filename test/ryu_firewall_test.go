@@ -9,6 +9,7 @@ import (
 // TestRyuFirewall makes the requests of Ryu's documentation of rest_firewall, and
 // compares every answer with what Ryu has answered, as TestRyu does.
 func TestRyuFirewall(t *testing.T) {
+	t.Parallel()
 	ryuCompare(t, "firewall", "/firewall/log/status", []string{"ryu.app.rest_firewall"}, "southbound", "flowrules", "discovery", "firewall", "ryu")
 }
 
@@ -57,6 +58,7 @@ func ryuSay(t *testing.T, address, method, path, body string) {
 // documentation says: none pass where it is enabled or disabled without rules, what
 // is allowed passes but for what a rule of higher priority denies.
 func TestRyuFirewallTraffic(t *testing.T) {
+	t.Parallel()
 	c, address := startREST(t, options{})
 	l := up(t, ryuSpec, c)
 	settled(c, l)

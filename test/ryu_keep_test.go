@@ -26,6 +26,7 @@ func ofOwner(c *controller, sw, owner string) int {
 // and groups of Weft's own services, says so, and all hosts reach each other
 // afterwards; entries of its own are as Ryu's are.
 func TestRyuKeepsOwnEntries(t *testing.T) {
+	t.Parallel()
 	c, address := startREST(t, options{})
 	l := up(t, ryuSpec, c)
 	settled(c, l)
@@ -98,6 +99,7 @@ func TestRyuKeepsOwnEntries(t *testing.T) {
 // controller, and entries of Ryu's users stay on the switches, with their
 // cookies, and are no business of reconciliation.
 func TestRyuRestart(t *testing.T) {
+	t.Parallel()
 	store := wefttest.NewStore()
 	only := []string{"southbound", "flowrules", "discovery", "hosts", "ryu"}
 	c, address := startREST(t, options{store: store, only: only})
@@ -124,6 +126,7 @@ func TestRyuRestart(t *testing.T) {
 // TestRyuHostile: requests that no client of Ryu's makes are refused, and the
 // interface stays up.
 func TestRyuHostile(t *testing.T) {
+	t.Parallel()
 	c, address := startREST(t, options{only: []string{"southbound", "flowrules", "discovery", "hosts", "ryu"}})
 	up(t, "linear:1", c)
 	knowsSwitches(t, address, 1)

@@ -10,12 +10,14 @@ import (
 
 // TestRyuQos does what TestRyuFirewall does for rest_qos.
 func TestRyuQos(t *testing.T) {
+	t.Parallel()
 	ryuCompare(t, "qos", "/qos/rules/all", []string{"ryu.app.rest_qos", "ryu.app.rest_conf_switch"}, "southbound", "flowrules", "ryu")
 }
 
 // TestRyuQosTraffic: a rule of rest_qos is in the way of packets between the
 // firewall and forwarding, and queues are made in the database of the switches.
 func TestRyuQosTraffic(t *testing.T) {
+	t.Parallel()
 	c, _ := startREST(t, options{})
 	l := up(t, ryuSpec, c)
 	c.stop()

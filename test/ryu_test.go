@@ -27,6 +27,7 @@ func upFor(t *testing.T, spec, address string) *lab.Lab {
 // with what Ryu has answered for a network alike: field by field, but for what
 // ryuVarying lists. With -ryu it asks Ryu now.
 func TestRyu(t *testing.T) {
+	t.Parallel()
 	requests := ryuRequests(t, "requests.txt")
 	var want []ryuAnswer
 	if *ryuDirectory != "" {

@@ -244,6 +244,7 @@ func names(list ...guest) map[string]bool {
 // TestTenants has two tenants and the common network on one ring of switches,
 // with the same Ethernet and IP addresses in each.
 func TestTenants(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	l := tenantsLab(t, c)
 	red, blue := virtualNetworks(c, l)
@@ -406,6 +407,7 @@ func TestTenantLimits(t *testing.T) {
 
 // TestTenantsOpenFlow10 has a switch that cannot keep networks apart say so.
 func TestTenantsOpenFlow10(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	topo, err := lab.Resolve("linear:2")
 	if err != nil {

@@ -88,6 +88,7 @@ func refusedFor(c *controller, reason string) float64 {
 // poses as another, one of another authority and one without are refused, again
 // and again, while the network loses nothing. Certificates are renewed beneath.
 func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
+	t.Parallel()
 	p := newPKI(t)
 	c := startTLS(t, p)
 	ring := p.ofSwitches("ring", 1, 2, 3)
@@ -159,6 +160,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 // CVE-2024-29461 and CVE-2013-7333 over TLS: a second Open vSwitch with a
 // certificate of the same switch does not put out the first.
 func TestCVE_2024_29461_DuplicateOverTLS(t *testing.T) {
+	t.Parallel()
 	p := newPKI(t)
 	c := startTLS(t, p)
 	files := p.ofSwitches("one", 1)

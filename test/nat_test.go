@@ -43,7 +43,10 @@ S(("0.0.0.0", 9000), H).serve_forever()
 const natStream = `
 import socket, sys, time
 try:
-    c = socket.create_connection((sys.argv[1], 9000), 10); c.settimeout(20); f = c.makefile("rb")
+    for i in range(100): # the server may be starting
+        try: c = socket.create_connection((sys.argv[1], 9000), 10); break
+        except ConnectionRefusedError: time.sleep(0.2)
+    c.settimeout(20); f = c.makefile("rb")
     n = 0
     while True:
         c.sendall(b"x\n")

@@ -137,10 +137,10 @@ func TestParseProblems(t *testing.T) {
 			"switches: [{name: s1, protocols: [OpenFlow9]}]",
 			`f:1: switch s1: "OpenFlow9" is not an OpenFlow version; allowed: OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13, OpenFlow14, OpenFlow15`},
 		"fail mode":  {"switches: [{name: s1, fail_mode: open}]", `f:1: switch s1: "open" is not a fail mode; allowed: secure, standalone`},
-		"controller": {"controller: 127.0.0.1:6653\n" + two, `f:1: controller: "127.0.0.1:6653" is not a controller's address; allowed: tcp:HOST:PORT, unix:PATH, direct, none`},
+		"controller": {"controller: 127.0.0.1:6653\n" + two, `f:1: controller: "127.0.0.1:6653" is not a controller's address; allowed: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none`},
 		"controller port": {
 			"controller: tcp:127.0.0.1:0\n" + two,
-			`f:1: controller: "tcp:127.0.0.1:0" is not a controller's address; allowed: tcp:HOST:PORT, unix:PATH, direct, none`},
+			`f:1: controller: "tcp:127.0.0.1:0" is not a controller's address; allowed: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none`},
 		"controller twice":    {"controller: [direct, direct]\n" + two, "f:1: controller direct is named twice"},
 		"controller and none": {"controller: [direct, none]\n" + two, "f:1: controller none stands beside others: remove it or them"},
 		"unknown switch": {
@@ -248,7 +248,7 @@ func TestCheckProblems(t *testing.T) {
 		"mtu":        {func(t *Topology) { t.Hosts[0].MTU = 1 }, "host h1: mtu 1; allowed: 1280 to 9216"},
 		"vlan":       {func(t *Topology) { t.Hosts[0].VLAN = 4095 }, "host h1: VLAN 4095 does not exist; allowed: 1 to 4094"},
 		"port":       {func(t *Topology) { t.Hosts[0].Port = 0xff00 }, "host h1: switch s1 cannot have port 65280; allowed: 1 to 65279"},
-		"controller": {func(t *Topology) { t.Controllers[0] = "x" }, `"x" is not a controller's address; allowed: tcp:HOST:PORT, unix:PATH, direct, none`},
+		"controller": {func(t *Topology) { t.Controllers[0] = "x" }, `"x" is not a controller's address; allowed: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none`},
 		"ipv4":       {func(t *Topology) { t.Hosts[0].IPv4 = t.Hosts[0].IPv6 }, "host h1 has address fd00::1, which is already host h1's"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -100,22 +101,27 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 	return w.merge(), nil
 }
 
-// policy says what becomes of packets for an app that does not take them: hold
-// also for a stage that is no app.
+// policy says what becomes of packets for a stage that nobody takes: what the
+// plan says of an app; a service is waited for, unless it was of a plan before.
 func (c *crossing) policy(v *view, stage string) string {
 	if v.current != nil {
 		if app := v.current.plan.App(stage); app != nil {
 			return app.Absent
 		}
+		if !slices.Contains(c.node.pipelineOf(v.current), stage) {
+			return plan.AbsentSkip
+		}
 	}
 	return plan.AbsentHold
 }
 
-// without deals with packets whose next stage is an app that is not attached
-// and not to be waited for.
+// without deals with packets whose next stage is not there and not to be
+// waited for.
 func (c *crossing) without(ctx context.Context, p *parcel, left []int, policy string) error {
 	name := p.rest[0]
-	c.spared(name, policy, len(left))
+	if c.node.view.Load().current.plan.App(name) != nil {
+		c.spared(name, policy, len(left))
+	}
 	onward := &parcel{}
 	onward.begin(c.node.self, p.rest[1:])
 	for _, i := range left {

@@ -18,12 +18,13 @@ import (
 // of others. Packets wait in lanes: a lane has one batch under way at a time
 // and gathers the next meanwhile, so that batches grow with the load and the
 // packets of a flow, which are all in one lane, never overtake each other,
-// whichever replica a batch goes to. A batch that gets no answer is sent to
+// whichever replica a batch goes to. Probes of links have a lane to themselves,
+// so that what holds up other packets makes no link look dead. A batch that gets no answer is sent to
 // another replica, or held until one is back; only what has been held for too
 // long, or finds no room, is shed, and counted.
 type crossing struct {
 	node  *Node
-	lanes [laneCount]lane
+	lanes [laneCount + 1]lane // the last is for probes
 	last  atomic.Uint64 // session
 	turn  atomic.Uint32 // of the replicas
 
@@ -70,6 +71,8 @@ func newCrossing(n *Node) *crossing {
 }
 
 func (c *crossing) lane(session uint64) *lane { return &c.lanes[session%laneCount] }
+
+func (c *crossing) probes() *lane { return &c.lanes[laneCount] }
 
 // run carries until ctx ends.
 func (c *crossing) run(ctx context.Context) {

@@ -79,6 +79,18 @@ func (m *metrics) Histogram(name, help string, bounds []float64, labels ...strin
 	})
 }
 
+// Remove takes back a figure. One that is asked for again is new.
+func (m *metrics) Remove(name string, labels ...string) {
+	full, _, key := m.named(name, labels)
+	m.registry.mu.Lock()
+	defer m.registry.mu.Unlock()
+	f, ok := m.registry.figures[key].(prometheus.Collector)
+	if ok && !m.registry.inner.Unregister(f) {
+		panic(fmt.Sprintf("metric %s: not registered", full))
+	}
+	delete(m.registry.figures, key)
+}
+
 // reading is the function of a figure that is read; a later one replaces it.
 type reading struct {
 	read atomic.Pointer[func() float64]
@@ -97,25 +109,29 @@ type counterFunc struct {
 	reading
 }
 
-// figure returns the figure of a name and labels, made and registered if it is
-// new.
-func figure[F prometheus.Collector](m *metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
+// named returns the full name of a figure, its labels, and what it is known by.
+func (m *metrics) named(name string, labels []string) (full string, set prometheus.Labels, key string) {
 	if !metricName.MatchString(name) {
 		panic(fmt.Sprintf("%s: metric %q: a name is lower-case letters, digits and _", m.service, name))
 	}
-	full := "weft_" + m.service + "_" + name
+	full = "weft_" + m.service + "_" + name
 	if len(labels)%2 != 0 {
 		panic(fmt.Sprintf("metric %s: labels %q: give a value after each name", full, labels))
 	}
-	set := prometheus.Labels{}
+	set = prometheus.Labels{}
 	var pairs []string
 	for i := 0; i < len(labels); i += 2 {
 		set[labels[i]] = labels[i+1]
 		pairs = append(pairs, fmt.Sprintf("%s=%q", labels[i], labels[i+1]))
 	}
 	slices.Sort(pairs)
-	key := full + "{" + strings.Join(pairs, ",") + "}"
+	return full, set, full + "{" + strings.Join(pairs, ",") + "}"
+}
 
+// figure returns the figure of a name and labels, made and registered if it is
+// new.
+func figure[F prometheus.Collector](m *metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
+	full, set, key := m.named(name, labels)
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
 	if old, ok := m.registry.figures[key]; ok {

@@ -26,6 +26,7 @@ type walk struct {
 	lane    *lane    // nil if none is
 	taps    []*tap   // to observers
 	parcel  *parcel  // what is to be sent to the rest; nil if there is nothing
+	probes  *parcel  // the same, of probes
 	at      int      // the stage that is at work
 
 	away atomic.Int64 // packets that are on their way through the rest
@@ -150,14 +151,18 @@ func (w *walk) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 
 // send puts a packet among those that are to be sent to the rest.
 func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-	if w.parcel == nil {
-		w.parcel = w.lane.begin(w.rest)
+	to, lane := &w.parcel, w.lane
+	if in.Key.EthType == flow.EthTypeLLDP {
+		to, lane = &w.probes, w.owner.worker.node.crossing.probes()
 	}
-	if err := w.parcel.add(w, w.session, in, d, in.Time); err != nil {
+	if *to == nil {
+		*to = lane.begin(w.rest)
+	}
+	if err := (*to).add(w, w.session, in, d, in.Time); err != nil {
 		w.owner.log.Error("packet-in cannot be sent to another process", "error", err)
 		return flow.Drop
 	}
-	if len(w.parcel.data) >= parcelFull {
+	if len((*to).data) >= parcelFull {
 		w.Flush()
 	}
 	w.away.Add(1)
@@ -166,6 +171,10 @@ func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 // Flush sends off the packets that are away.
 func (w *walk) Flush() {
+	if w.probes != nil {
+		w.owner.worker.node.crossing.probes().send(w.probes)
+		w.probes = nil
+	}
 	if w.parcel != nil {
 		w.lane.send(w.parcel)
 		w.parcel = nil

@@ -53,6 +53,12 @@ func (s settings) secret() error {
 	if token, has := s.keys["token"]; has && token != "" {
 		return fmt.Errorf("%s.token is a secret, and would be readable in what is exported; take it out of the plan: containers get a token of their own from a file or Secret", s.service)
 	}
+	for key, value := range s.keys {
+		// Of certificates' keys the settings have the files.
+		if text := fmt.Sprint(value); plan.IsSecret(key) && text != "" && !strings.ContainsAny(text, "/.") {
+			return fmt.Errorf("%s.%s is a secret, and would be readable in what is exported; take it out of the plan", s.service, key)
+		}
+	}
 	return nil
 }
 

@@ -17,14 +17,24 @@ import (
 )
 
 // internal are the methods that are between services only: what they do is
-// about all entries of any owner, or is done by a Decision.
+// about all entries of any owner, or is done by a Decision, or is put to a switch
+// as it comes.
 func internal() []string {
-	return []string{"flowrules.SetStanding", "flowrules.Observe", "southbound.Apply", "southbound.Send"}
+	return []string{
+		"flowrules.SetStanding", "flowrules.Observe", "southbound.Apply", "southbound.Send",
+		"southbound.ModifyPort", "southbound.SendExperimenter", "southbound.EchoSwitches",
+	}
 }
 
-// Internal reports whether a method is between services only, and so not for
-// those outside.
-func Internal(method string) bool { return slices.Contains(internal(), method) }
+// Internal reports whether a method is not for those outside: it is between
+// services only, or an administrator's. Those of the gateway are, as plan and
+// configuration are its: who calls them shows a token at the northbound.
+func Internal(method string) bool {
+	if strings.HasPrefix(method, "gateway.") {
+		return method != "gateway.GetInfo" && method != "gateway.ListWorkers"
+	}
+	return slices.Contains(internal(), method)
+}
 
 // calls makes the calls of clients.
 type calls struct {
@@ -35,14 +45,14 @@ type calls struct {
 
 // methods returns the names of what clients may call.
 func (c *calls) methods() []string {
-	list := slices.DeleteFunc(slices.Clone(c.caller.Methods()), func(name string) bool { return slices.Contains(internal(), name) })
+	list := slices.DeleteFunc(slices.Clone(c.caller.Methods()), Internal)
 	slices.Sort(list)
 	return list
 }
 
 // request returns an empty request of a method that clients may call.
 func (c *calls) request(method string) (proto.Message, error) {
-	if !slices.Contains(internal(), method) {
+	if !Internal(method) {
 		if newReq, ok := c.caller.Method(method); ok {
 			return newReq(), nil
 		}

@@ -167,6 +167,33 @@ func TestOffered(t *testing.T) {
 	}
 }
 
+// TestAdministratorsMethods: what the northbound asks an administrator's token
+// for is not offered at ports that know no tokens, nor is what is put to a
+// switch as it comes.
+func TestAdministratorsMethods(t *testing.T) {
+	open := map[string]bool{"GetInfo": true, "ListWorkers": true}
+	methods := api.File_gateway_proto.Services().ByName("Gateway").Methods()
+	for i := range methods.Len() {
+		if name := string(methods.Get(i).Name()); Internal("gateway."+name) == open[name] {
+			t.Errorf("gateway.%s: internal %v", name, !open[name])
+		}
+	}
+	for method, want := range map[string]bool{"southbound.SendExperimenter": true, "southbound.ModifyPort": true, "flowrules.AddFlows": false, "gateway.Future": true} {
+		if Internal(method) != want {
+			t.Errorf("%s: internal %v", method, !want)
+		}
+	}
+	w := serve(t, nil)
+	for _, method := range []string{"gateway.ApplyPlan", "gateway.GetConfig", "southbound.SendExperimenter"} {
+		if _, code, _ := callREST(t, w, method, ""); code != codes.Unimplemented {
+			t.Errorf("%s over REST: %v", method, code)
+		}
+		if _, err := w.calls.request(method); api.KindOf(err) != codes.Unimplemented {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
 // TestManyCalls: no more calls are under way than are allowed.
 func TestManyCalls(t *testing.T) {
 	w := serve(t, func(c *Config) { c.Limits.Calls = 2; c.Limits.CallTimeout = 10 * time.Second })

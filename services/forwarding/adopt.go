@@ -279,10 +279,12 @@ func (e *engine) adopt(now time.Time) {
 			continue
 		}
 		hops, whole := e.chain(pl)
+		overdue := now.Sub(pl.since) >= adoptWithin
+		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
 		switch {
-		case whole:
+		case whole && (settled || !e.cfg.FastFailover): // detours are those of all links
 			kept = append(kept, &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()})
-		case now.Sub(pl.since) >= adoptWithin || complete && quiet >= roundQuiet && e.judged(pl, now):
+		case overdue || complete && settled:
 			broken[p] = pl
 		default:
 			continue

@@ -103,12 +103,17 @@ func topologyAnswers(t *testing.T, l *lab.Lab, address string) []ryuAnswer {
 			t.Fatalf("%s: status %d", &miss, a.Status)
 		}
 	}
-	eventually(t, 60*time.Second, "both directions of the link and two hosts known", func() bool {
+	eventually(t, 60*time.Second, "both directions of the link and two hosts with their addresses known", func() bool {
 		if count("links") != 2 {
 			return false
 		}
 		l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 1, Timeout: 200 * time.Millisecond})
-		return count("hosts") == 2
+		a, _ := (&ryuRequest{method: "GET", path: "/v1.0/topology/hosts"}).ask(t, address)
+		hosts, _ := a.Body.([]any)
+		return len(hosts) == 2 && !slices.ContainsFunc(hosts, func(h any) bool { // one that has spoken IPv6 only
+			addresses, _ := h.(map[string]any)["ipv4"].([]any)
+			return len(addresses) == 0
+		})
 	})
 	var list []ryuAnswer
 	for _, path := range []string{

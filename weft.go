@@ -178,6 +178,10 @@ type Metrics interface {
 	Gauge(name, help string, read func() float64, labels ...string)
 	// Histogram returns a distribution over the given upper bounds.
 	Histogram(name, help string, bounds []float64, labels ...string) Observer
+	// Remove takes back the figure of a name and labels, for what it told of is
+	// no more; it may be none. Whoever labels figures by the names of objects
+	// bounds their number, and removes them with the object.
+	Remove(name string, labels ...string)
 }
 
 // Counter is a figure that only grows. Add does not allocate.

@@ -205,6 +205,11 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	case dry || same:
 		return resp, nil
 	}
+	select { // or what we try would be taken for what an earlier run has left
+	case <-n.resumed:
+	case <-ctx.Done():
+		return nil, api.Errorf(codes.Unavailable, "process %s is still starting: %w", n.config.Process, ctx.Err())
+	}
 	trial, done, err := n.try(ctx, c, source, now, limit)
 	if err != nil {
 		n.figuresOf.failures.Add(1)

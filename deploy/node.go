@@ -101,6 +101,7 @@ type Node struct {
 
 	view    atomic.Pointer[view]
 	changed chan struct{} // something that reconcile looks at has changed
+	resumed chan struct{} // closed when what an earlier run has left on trial is dealt with
 
 	telling sync.Mutex // held while our entry is put into the directory
 	mu      sync.Mutex // guards what follows
@@ -157,7 +158,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n := &Node{
 		config: c, directory: d, configs: configs, log: c.Log, self: uint64(time.Now().UnixNano()),
 		entries: map[string]*Entry{}, peers: map[string]*peer{}, outlets: map[string]*outlet{},
-		changed: make(chan struct{}, 1), withdrawAfter: withdrawLate,
+		changed: make(chan struct{}, 1), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}
 	if clock, ok := c.Store.(storeClock); ok {
 		asked := time.Now()
@@ -227,7 +228,10 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.crossing.run(life) })
 	select {
 	case <-settled:
-		work.Go(func() { n.resume(life) })
+		work.Go(func() {
+			defer close(n.resumed)
+			n.resume(life)
+		})
 		return errors.Join(n.reconcileUntil(ctx, watching), n.leave(life))
 	case err := <-watching:
 		return errors.Join(err, n.leave(life))

@@ -104,12 +104,13 @@ const (
 	OwnerTenants    Owner = 10
 	OwnerGuard      Owner = 11 // southbound's limits against floods
 	OwnerVerdicts   Owner = 12 // firewall's verdicts on flows
+	OwnerRouter     Owner = 13
 )
 
 // String returns the owner's name.
 func (o Owner) String() string {
 	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator",
-		"firewall", "balancer", "nat", "qos", "tenants", "guard", "verdicts"}
+		"firewall", "balancer", "nat", "qos", "tenants", "guard", "verdicts", "router"}
 	if int(o) < len(names) {
 		return names[o]
 	}

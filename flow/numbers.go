@@ -47,5 +47,5 @@ func MeterOwner(id uint32) Owner {
 
 // PolicyOwners returns the owners that are policy services.
 func PolicyOwners() []Owner {
-	return []Owner{OwnerFirewall, OwnerBalancer, OwnerNAT, OwnerQoS, OwnerTenants, OwnerGuard}
+	return []Owner{OwnerFirewall, OwnerBalancer, OwnerNAT, OwnerQoS, OwnerTenants, OwnerGuard, OwnerRouter}
 }

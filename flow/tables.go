@@ -9,7 +9,7 @@ const (
 	TableIngress   uint8 = 0 // probes, the operator's entries, tags of virtual networks
 	TableFirewall  uint8 = 1 // verdicts
 	TableQoS       uint8 = 2 // marks, meters, queues
-	TableTranslate uint8 = 3 // addresses: balancer, nat
+	TableTranslate uint8 = 3 // addresses: balancer, router, nat
 	TableForward   uint8 = 4 // routes, multicast, what goes to the controller
 
 	PipelineTables = 5

@@ -19,6 +19,7 @@ type TaggedPort struct {
 type Tagging struct {
 	mu    sync.Mutex // guards writing
 	state atomic.Pointer[tagging]
+	count atomic.Uint64 // of changes
 }
 
 type tagging struct {
@@ -42,6 +43,7 @@ func (t *Tagging) Remove(vlan uint16) { t.change(vlan, nil, false) }
 func (t *Tagging) change(vlan uint16, ports []TaggedPort, there bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer t.count.Add(1) // after the state has changed
 	next := &tagging{networks: map[uint16][]TaggedPort{}, egress: map[taggedAt][]Action{}, closed: map[Location]bool{}}
 	if old := t.state.Load(); old != nil {
 		for v, list := range old.networks {
@@ -73,6 +75,9 @@ func (t *Tagging) change(vlan uint16, ports []TaggedPort, there bool) {
 	}
 	t.state.Store(next)
 }
+
+// Changes counts the changes: as long as it is the same, so are all answers.
+func (t *Tagging) Changes() uint64 { return t.count.Load() }
 
 // Egress returns what is to be done with a frame of a VLAN (as in Key.VLAN; 0:
 // none) before it leaves at a port, and whether it may leave there at all. The

@@ -183,3 +183,37 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+// TestCVE_2016_10377_IPLengths: where the lengths of IP's header contradict each
+// other or the frame, nothing is read past what is there, and no port is made
+// out. (Open vSwitch subtracted one from the other, and read on.)
+func TestCVE_2016_10377_IPLengths(t *testing.T) {
+	v4, v6 := frame(t, "tcp v4 syn"), frame(t, "udp v6")
+	lengths := []uint16{0, 1, 4, 19, 20, 21, 39, 40, 41, 60, 0x7fff, 0xfffe, 0xffff}
+	for ihl := range byte(16) {
+		for _, total := range lengths {
+			b := bytes.Clone(v4)
+			b[ethernetLen] = 4<<4 | ihl
+			binary.BigEndian.PutUint16(b[ethernetLen+2:], total)
+			exact := append(make([]byte, 0, len(b)), b...) // nothing lies behind it
+			everything(exact)
+			var k flow.Key
+			Parse(exact, &k)
+			header, all := int(ihl)*4, int(total)
+			// A packet that is longer than its frame is one that the switch has cut.
+			if sound := header >= ipv4Len && all >= header+8 && header+8 <= len(b)-ethernetLen; !sound && k.TPDst != 0 {
+				t.Errorf("header of %d octets, packet of %d, frame of %d: port %d", header, all, len(b), k.TPDst)
+			}
+			if p, ok := ParseIPv4(exact); ok && len(p.Payload()) > len(b)-ethernetLen-ipv4Len {
+				t.Errorf("header of %d octets, packet of %d: payload of %d", header, all, len(p.Payload()))
+			}
+		}
+	}
+	for _, length := range lengths {
+		b := bytes.Clone(v6)
+		binary.BigEndian.PutUint16(b[ethernetLen+4:], length)
+		for n := ethernetLen; n <= len(b); n++ {
+			everything(append(make([]byte, 0, n), b[:n]...))
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"weft/services/nat"
 	"weft/services/paths"
 	"weft/services/qos"
+	"weft/services/router"
 	"weft/services/ryu"
 	"weft/services/southbound"
 	"weft/services/stats"
@@ -32,6 +33,7 @@ func All(p gateway.Process) []weft.Spec {
 		firewall.Spec(),
 		paths.Spec(),
 		balancer.Spec(),
+		router.Spec(),
 		nat.Spec(),
 		forwarding.Spec(),
 		flowrules.Spec(),
@@ -39,7 +41,7 @@ func All(p gateway.Process) []weft.Spec {
 		heartbeat.Spec(),
 		qos.Spec(),
 		tenants.Spec(),
-		ryu.Spec(),
+		ryu.Spec(ryu.Process{Name: p.Name, Audit: p.Audit}),
 		gateway.Spec(p),
 	}
 }

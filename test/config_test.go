@@ -38,12 +38,14 @@ type configured struct {
 }
 
 // startConfigured starts one on a store as weft up does: with the configuration
-// given, unless another has been applied over it.
-func startConfigured(t *testing.T, store deploy.Store, address, given string) *configured {
+// given, unless another has been applied over it. More services may run besides
+// those of forwarding.
+func startConfigured(t *testing.T, store deploy.Store, address, given string, more ...weft.Spec) *configured {
 	t.Helper()
 	c := &configured{controller: &controller{t: t, store: store, address: address}}
 	got := make(chan *weft.Env, 1)
 	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), forwarding.Spec(), stats.Spec()}
+	specs = append(specs, more...)
 	asks := probe(got)
 	asks.Calls = slices.DeleteFunc(asks.Calls, func(m weft.Method) bool { // of services that do not run here
 		service, _, _ := strings.Cut(m.MethodName(), ".")

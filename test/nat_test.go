@@ -6,8 +6,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,26 +17,28 @@ import (
 	"weft/lab"
 )
 
-// callersPage is a web server that tells clients the address that it sees.
+// callersPage is a web server that tells clients the address that it sees, of
+// IPv4 and IPv6.
 const callersPage = `
-import http.server
+import http.server, socket
 class H(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        b = ("%s:%d" % self.client_address).encode()
+        b = ("[%s]:%d" % self.client_address[:2]).replace("[::ffff:", "[").encode()
         self.send_response(200); self.send_header("Content-Length", str(len(b))); self.end_headers(); self.wfile.write(b)
     def log_message(self, *a): pass
-http.server.ThreadingHTTPServer(("0.0.0.0", 8080), H).serve_forever()
+class S(http.server.ThreadingHTTPServer): address_family = socket.AF_INET6
+S(("::", 8080), H).serve_forever()
 `
 
 // echoes answers each line on port 9000 with the same.
 const echoes = `
-import socketserver
+import socket, socketserver
 class H(socketserver.StreamRequestHandler):
     def handle(self):
         for line in self.rfile: self.wfile.write(line)
 class S(socketserver.ThreadingTCPServer):
-    allow_reuse_address = True; daemon_threads = True
-S(("0.0.0.0", 9000), H).serve_forever()
+    allow_reuse_address = True; daemon_threads = True; address_family = socket.AF_INET6
+S(("::", 9000), H).serve_forever()
 `
 
 // natStream sends a line to port 9000 of an address ten times a second over one
@@ -58,13 +62,25 @@ except Exception as e:
     open(sys.argv[2] + ".error", "w").write(repr(e))
 `
 
+// refused sends a datagram to a port where nobody listens, and says whether it
+// was told so, by ICMP.
+const refused = `
+import socket, sys
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1); s.connect((sys.argv[1], int(sys.argv[2])))
+for i in range(5):
+    try: s.send(b"x"); s.recv(10)
+    except ConnectionRefusedError: print("refused"); break
+    except TimeoutError: pass
+`
+
 // hold opens as many connections to port 9000 as it is told, keeps them, and
 // says how many were made.
 const hold = `
 import socket, sys, time
 made = []
 for i in range(int(sys.argv[2])):
-    try: made.append(socket.create_connection((sys.argv[1], 9000), 3))
+    try: made.append(socket.create_connection((sys.argv[1], 9000), 1.5))
     except Exception: pass
 print(len(made), flush=True)
 `
@@ -80,9 +96,10 @@ func natLab(t *testing.T, c *controller) *farm {
 	for i := range topo.Hosts {
 		h := &topo.Hosts[i]
 		if h.Name == "h6" {
-			h.IPv4 = netip.MustParsePrefix("198.51.100.9/24")
+			h.IPv4, h.IPv6 = netip.MustParsePrefix("198.51.100.9/24"), netip.MustParsePrefix("2001:db8::9/64")
 			continue
 		}
+		h.IPv6, h.GW6 = netip.MustParsePrefix(fmt.Sprintf("fd00::%s/64", h.Name[1:])), netip.MustParseAddr("fd00::fe")
 		h.IPv4, h.GW4 = netip.MustParsePrefix(fmt.Sprintf("10.0.0.%s/24", h.Name[1:])), netip.MustParseAddr("10.0.0.254")
 	}
 	f := &farm{t: t, c: c, Lab: bring(t, topo, c)}
@@ -135,6 +152,16 @@ func natGateway(f *farm) *api.NatGateway {
 	}
 }
 
+// natGateway6 is the gateway of IPv6 at the same port.
+func natGateway6(f *farm) *api.NatGateway {
+	f.t.Helper()
+	return &api.NatGateway{
+		Name: "internet6", Dpid: dpid(f.t, f.Lab, "s3"), Port: uint32(f.host("h6").Port), Pool: "2001:db8::1:0/124",
+		FirstPort: 20000, LastPort: 29999, NextHop: "2001:db8::9", Gateway: "fd00::fe", Inside: []string{"fd00::/64"},
+		Forwards: []*api.NatForward{{Protocol: "tcp", Port: 8000, To: "fd00::3", ToPort: 8080}, {Protocol: "udp", Address: "2001:db8::1:5", Port: 53, To: "fd00::3"}},
+	}
+}
+
 // seen fetches the page of callersPage until it is there, and returns the
 // address that the server saw.
 func (f *farm) seen(from, url string) netip.AddrPort {
@@ -149,10 +176,27 @@ func (f *farm) seen(from, url string) netip.AddrPort {
 	eventually(f.t, 40*time.Second, url+" from "+from, func() bool {
 		var err error
 		last = f.get(from, url)
-		at, err = netip.ParseAddrPort(last)
+		if addr, port, ok := strings.Cut(last, "]:"); ok && !strings.Contains(addr, ".") {
+			at, err = netip.ParseAddrPort(last)
+		} else {
+			at, err = netip.ParseAddrPort(strings.TrimPrefix(addr, "[") + ":" + port)
+		}
 		return err == nil
 	})
 	return at
+}
+
+// unreached checks that pages are not to be had.
+func (f *farm) unreached(from string, urls ...string) {
+	var work sync.WaitGroup
+	for _, url := range urls {
+		work.Go(func() {
+			if got := f.get(from, url); !strings.HasPrefix(got, "error") {
+				f.t.Errorf("%s from outside: %s", url, got)
+			}
+		})
+	}
+	work.Wait()
 }
 
 func TestNat(t *testing.T) {
@@ -185,11 +229,7 @@ func TestNat(t *testing.T) {
 	if _, err := f.Exec(context.Background(), "h6", "ip", "route", "add", "10.0.0.0/24", "via", "198.51.100.1"); err != nil {
 		t.Fatal(err)
 	}
-	for _, url := range []string{"http://198.51.100.1:8080/", "http://198.51.100.2:8000/", "http://10.0.0.3:8080/"} {
-		if got := f.get("h6", url); !strings.HasPrefix(got, "error") {
-			t.Errorf("%s from outside: %s", url, got)
-		}
-	}
+	f.unreached("h6", "http://198.51.100.1:8080/", "http://198.51.100.2:8000/", "http://10.0.0.3:8080/")
 	again := call(c, api.SetNat, &api.SetNatRequest{Gateway: natGateway(f)})
 	if again.State != "up" || again.PacketsOut == 0 {
 		eventually(t, 10*time.Second, "packets counted", func() bool {
@@ -204,27 +244,103 @@ func TestNat(t *testing.T) {
 	})
 }
 
-// TestNatRestart: a connection through a gateway goes on while the controller
-// is away and while another takes over.
+// TestNat6: the same for IPv6, beside a gateway of IPv4 at the same port.
+func TestNat6(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := natLab(t, c)
+	defer explain(c)
+	f.nat(natGateway(f))
+	f.nat(natGateway6(f))
+	pool := netip.MustParsePrefix("2001:db8::1:0/124")
+	for _, server := range []string{"h6", "h3"} {
+		f.python(server, callersPage)
+	}
+	for _, h := range []string{"h1", "h3", "h5"} {
+		if at := f.seen(h, "http://[2001:db8::9]:8080/"); !pool.Contains(at.Addr()) || at.Port() < 20000 || at.Port() > 29999 {
+			t.Errorf("%s is seen as %v", h, at)
+		}
+		for _, to := range []string{"2001:db8::9", "fd00::fe"} {
+			eventually(t, 20*time.Second, h+" pings "+to, func() bool {
+				_, err := f.Exec(context.Background(), h, "ping", "-c", "2", "-W", "2", to)
+				return err == nil
+			})
+		}
+	}
+	if at := f.seen("h6", "http://[2001:db8::1:0]:8000/"); at.Addr().String() != "2001:db8::9" {
+		t.Errorf("the server inside sees %v", at)
+	}
+	if at := f.seen("h1", "http://198.51.100.9:8080/"); !strings.HasPrefix(at.Addr().String(), "198.51.100.") {
+		t.Errorf("by IPv4 h1 is seen as %v", at)
+	}
+	if _, err := f.Exec(context.Background(), "h6", "ip", "route", "add", "fd00::/64", "via", "2001:db8::1:1"); err != nil {
+		t.Fatal(err)
+	}
+	f.unreached("h6", "http://[2001:db8::1:0]:8080/", "http://[2001:db8::1:1]:8000/", "http://[fd00::3]:8080/")
+	// No link-local address, and no other of inside's, has left.
+	list := call(c, api.ListNats, &api.ListNatsRequest{}).Gateways
+	if len(list) != 2 || list[0].Zone == list[1].Zone || list[0].Mac == list[1].Mac {
+		t.Errorf("gateways: %v", list)
+	}
+}
+
+// TestNatErrors: an ICMP error about a translated packet finds the host that
+// sent it, with its own addresses in it, out and in, by IPv4 and IPv6.
+func TestNatErrors(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := natLab(t, c)
+	defer explain(c)
+	g := natGateway(f)
+	g.Forwards = append(g.Forwards, &api.NatForward{Protocol: "udp", Port: 53, To: "10.0.0.3"})
+	f.nat(g)
+	f.nat(natGateway6(f))
+	for _, h := range []string{"h3", "h5"} { // known, so that they are reached
+		for _, to := range []string{"198.51.100.9", "2001:db8::9"} {
+			eventually(t, 20*time.Second, h+" pings "+to, func() bool {
+				_, err := f.Exec(context.Background(), h, "ping", "-c", "1", "-W", "2", to)
+				return err == nil
+			})
+		}
+	}
+	for _, x := range []struct{ from, to, port string }{
+		{"h1", "198.51.100.9", "4000"}, {"h1", "2001:db8::9", "4000"}, {"h5", "2001:db8::9", "4000"}, // the answer comes from outside
+		{"h6", "198.51.100.1", "53"}, {"h6", "2001:db8::1:5", "53"}, // from inside, of a forward
+	} {
+		eventually(t, 20*time.Second, x.from+" is told that "+x.to+" refuses", func() bool {
+			out, err := f.Exec(context.Background(), x.from, "python3", "-c", refused, x.to, x.port)
+			return err == nil && strings.TrimSpace(out) == "refused"
+		})
+	}
+}
+
+// TestNatRestart: connections through gateways go on while the controller is
+// away and while another takes over.
 func TestNatRestart(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{})
 	f := natLab(t, c)
 	f.nat(natGateway(f))
+	f.nat(natGateway6(f))
 	f.python("h6", echoes)
-	file := filepath.Join(t.TempDir(), "lines")
-	f.python("h1", natStream, "198.51.100.9", file)
-	lines := func() int {
+	servers, files := []string{"198.51.100.9", "2001:db8::9"}, []string{}
+	for i, server := range servers {
+		files = append(files, filepath.Join(t.TempDir(), strconv.Itoa(i)))
+		f.python("h1", natStream, server, files[i])
+	}
+	lines := func(file string) int {
 		if e, err := os.ReadFile(file + ".error"); err == nil {
-			t.Fatalf("the stream broke: %s", e)
+			t.Fatalf("the stream to %s broke: %s", servers[slices.Index(files, file)], e)
 		}
 		b, _ := os.ReadFile(file)
 		n, _ := strconv.Atoi(string(b))
 		return n
 	}
 	more := func(what string) {
-		n := lines()
-		eventually(t, 40*time.Second, what, func() bool { return lines() >= n+10 })
+		for _, file := range files {
+			n := lines(file)
+			eventually(t, 40*time.Second, what, func() bool { return lines(file) >= n+10 })
+		}
 	}
 	more("the stream flows")
 	time.Sleep(1500 * time.Millisecond) // what is learnt is kept once a second
@@ -232,6 +348,7 @@ func TestNatRestart(t *testing.T) {
 	more("the stream flows without the controller")
 	f.c = start(t, options{store: c.store, address: c.address})
 	f.natIs("internet", "up")
+	f.natIs("internet6", "up")
 	more("the stream flows with the next controller")
 	f.python("h6", callersPage)
 	if at := f.seen("h3", "http://198.51.100.9:8080/"); !strings.HasPrefix(at.Addr().String(), "198.51.100.") {
@@ -246,39 +363,54 @@ func TestNatExhausted(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{})
 	f := natLab(t, c)
-	g := natGateway(f)
+	g, g6 := natGateway(f), natGateway6(f)
 	g.Pool, g.FirstPort, g.LastPort = "198.51.100.1", 20000, 20003
+	g6.Pool, g6.FirstPort, g6.LastPort, g6.Forwards = "2001:db8::1:0", 20000, 20003, nil
 	f.nat(g)
+	f.nat(g6)
 	f.python("h6", echoes)
-	eventually(t, 40*time.Second, "a first connection", func() bool {
-		out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, "198.51.100.9", "1")
-		return err == nil && strings.TrimSpace(out) == "1"
-	})
-	out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, "198.51.100.9", "7")
-	n, _ := strconv.Atoi(strings.TrimSpace(out))
-	if err != nil || n > 4 || n < 1 {
-		t.Errorf("%d connections of 7 by four ports (%v %s)", n, err, out)
-	}
-	m := f.natIs("internet", "exhausted")
-	if m.ExhaustedPackets == 0 || m.ExhaustedAtMs == 0 || m.Reason == "" {
-		t.Errorf("got %v", m)
-	}
-	counted := 0.0
-	for _, mf := range c.gather() {
-		if mf.GetName() == "weft_nat_exhausted_total" {
+	figure := func(name, gateway string) (value float64) {
+		for _, mf := range c.gather() {
 			for _, x := range mf.Metric {
-				counted += x.GetCounter().GetValue()
+				for _, l := range x.Label {
+					if mf.GetName() == name && l.GetName() == "gateway" && l.GetValue() == gateway {
+						value += x.GetCounter().GetValue() + x.GetGauge().GetValue()
+					}
+				}
 			}
 		}
+		return value
 	}
-	if counted == 0 {
-		t.Error("weft_nat_exhausted_total is 0")
+	for i, x := range []struct {
+		gateway *api.NatGateway
+		server  string
+	}{{g, "198.51.100.9"}, {g6, "2001:db8::9"}} {
+		eventually(t, 40*time.Second, "a first connection to "+x.server, func() bool {
+			out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, x.server, "1")
+			return err == nil && strings.TrimSpace(out) == "1"
+		})
+		out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, x.server, "7")
+		n, _ := strconv.Atoi(strings.TrimSpace(out))
+		if err != nil || n > 4 || n < 1 {
+			t.Errorf("%d connections of 7 by four ports (%v %s)", n, err, out)
+		}
+		m := f.natIs(x.gateway.Name, "exhausted")
+		if m.ExhaustedPackets == 0 || m.ExhaustedAtMs == 0 || !strings.Contains(m.Reason, x.gateway.Pool) {
+			t.Errorf("got %v", m)
+		}
+		if figure("weft_nat_exhausted_total", x.gateway.Name) == 0 || figure("weft_nat_exhausted", x.gateway.Name) != 1 {
+			t.Errorf("%s: no figure says that it is exhausted", x.gateway.Name)
+		}
+		// The other pool is not blamed.
+		if i == 0 && (f.natIs("internet6", "up").ExhaustedPackets != 0 || figure("weft_nat_exhausted_total", "internet6") != 0) {
+			t.Error("the pool of IPv6 is said to be exhausted, too")
+		}
+		// With more ports, connections are made again.
+		x.gateway.LastPort = 20999
+		call(c, api.SetNat, &api.SetNatRequest{Gateway: x.gateway})
+		eventually(t, 40*time.Second, "connections with more ports", func() bool {
+			out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, x.server, "7")
+			return err == nil && strings.TrimSpace(out) == "7"
+		})
 	}
-	// With more ports, connections are made again.
-	g.LastPort = 20999
-	call(c, api.SetNat, &api.SetNatRequest{Gateway: g})
-	eventually(t, 40*time.Second, "connections with more ports", func() bool {
-		out, err := f.Exec(context.Background(), "h1", "python3", "-c", hold, "198.51.100.9", "7")
-		return err == nil && strings.TrimSpace(out) == "7"
-	})
 }

@@ -106,7 +106,7 @@ func ryuKeep(t *testing.T, name string, answers []ryuAnswer) {
 	all[name] = answers
 	var b strings.Builder
 	b.WriteString("{")
-	for i, name := range []string{"rest", "topology", "firewall", "qos"} {
+	for i, name := range []string{"rest", "topology", "firewall", "qos", "router"} {
 		if i > 0 {
 			b.WriteString(",")
 		}
@@ -135,7 +135,7 @@ func ryuJudge(t *testing.T, r *ryuRequest, weft, ryu ryuAnswer) {
 		if weft.Status != r.differs {
 			t.Errorf("line %d: %s: status %d, want %d: %s", r.line, r, weft.Status, r.differs, r.why)
 		}
-		if ryu.Status == weft.Status && jsonText(ryu.Body) == jsonText(weft.Body) {
+		if ryu.Status == weft.Status && jsonText(ryu.Body) == jsonText(weft.Body) && ryu.Text == weft.Text {
 			t.Errorf("line %d: %s: Ryu answers %d and the same as well; the note is out of date", r.line, r, ryu.Status)
 		}
 	case weft.Status != ryu.Status:

@@ -31,6 +31,7 @@ import (
 	"weft/services/nat"
 	"weft/services/paths"
 	"weft/services/qos"
+	"weft/services/router"
 	"weft/services/ryu"
 	"weft/services/southbound"
 	"weft/services/stats"
@@ -82,7 +83,7 @@ func start(t *testing.T, o options) *controller {
 	}
 	set := append([]string{"southbound.listen=[\"tcp:" + c.address + "\"]"}, o.set...)
 	got := make(chan *weft.Env, 1)
-	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), nat.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(), probe(got)}
+	specs := []weft.Spec{southbound.Spec(), discovery.Spec(), hosts.Spec(), firewall.Spec(), paths.Spec(), flowrules.Spec(), balancer.Spec(), router.Spec(), nat.Spec(), forwarding.Spec(), stats.Spec(), heartbeat.Spec(), qos.Spec(), tenants.Spec(), ryu.Spec(ryu.Process{}), probe(got)}
 	if c.known = specs; len(o.only) > 0 {
 		specs = slices.Clone(specs)
 		specs = slices.DeleteFunc(specs, func(s weft.Spec) bool { return s.Name != "probe" && !slices.Contains(o.only, s.Name) })
@@ -128,6 +129,7 @@ func probe(got chan<- *weft.Env) weft.Spec {
 			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
 			api.SetNat, api.DeleteNat, api.ListNats,
+			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters,
 			api.ListLimits, api.ListHeartbeats, api.ListPortStats, api.ListFlowStats),
 		Run: func(ctx context.Context, env *weft.Env) error {
 			if err := weft.Ready(ctx, env); err != nil {

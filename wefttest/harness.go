@@ -336,15 +336,23 @@ func (h *Harness) Bucket(name string) weft.Bucket {
 // that name and labels.
 func (h *Harness) Metric(name string, labels ...string) float64 {
 	h.t.Helper()
+	want := map[string]string{}
+	for i := 0; i+1 < len(labels); i += 2 {
+		want[labels[i]] = labels[i+1]
+	}
+	return h.Metrics(name)[fmt.Sprint(want)]
+}
+
+// Metrics returns the present values of all of the service's figures of a name,
+// by their labels as fmt prints a map of them.
+func (h *Harness) Metrics(name string) map[string]float64 {
+	h.t.Helper()
 	h.Start()
 	families, err := h.run.registry.Gather()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	want := map[string]string{}
-	for i := 0; i+1 < len(labels); i += 2 {
-		want[labels[i]] = labels[i+1]
-	}
+	values := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() != "weft_"+h.spec.Name+"_"+name {
 			continue
@@ -354,12 +362,10 @@ func (h *Harness) Metric(name string, labels ...string) float64 {
 			for _, l := range m.GetLabel() {
 				have[l.GetName()] = l.GetValue()
 			}
-			if fmt.Sprint(have) == fmt.Sprint(want) {
-				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-			}
+			values[fmt.Sprint(have)] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
-	return 0
+	return values
 }
 
 // PacketIn gives a packet to the service's stage and returns its verdict and

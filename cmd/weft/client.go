@@ -88,6 +88,7 @@ type controller struct {
 	api.TenantsClient
 	api.BalancerClient
 	api.NatClient
+	api.RouterClient
 	api.HeartbeatClient
 	ctx context.Context // of the command's calls
 }
@@ -143,7 +144,7 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 	ctx, cancel := context.WithTimeout(parent, r.timeout)
 	return &controller{
 		api.NewGatewayClient(conn), api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn),
-		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewTenantsClient(conn), api.NewBalancerClient(conn), api.NewNatClient(conn), api.NewHeartbeatClient(conn), ctx,
+		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewTenantsClient(conn), api.NewBalancerClient(conn), api.NewNatClient(conn), api.NewRouterClient(conn), api.NewHeartbeatClient(conn), ctx,
 	}, func() { cancel(); conn.Close() }, nil
 }
 

@@ -130,12 +130,12 @@ type eventRecord struct {
 func printEvent(w io.Writer, format string, text []byte) error {
 	switch format {
 	case "json":
-		_, err := fmt.Fprintf(w, "%s\n", text)
+		_, err := fmt.Fprintf(plainWriter{w}, "%s\n", text)
 		return err
 	case "yaml":
 		b, err := yaml.JSONToYAML(text)
 		if err == nil {
-			_, err = fmt.Fprintf(w, "---\n%s", b)
+			_, err = fmt.Fprintf(plainWriter{w}, "---\n%s", b)
 		}
 		return err
 	}
@@ -143,6 +143,6 @@ func printEvent(w io.Writer, format string, text []byte) error {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return fmt.Errorf("an event of the controller is not understood: %w", err)
 	}
-	_, err := fmt.Fprintf(w, "%s  %-26s %s\n", e.Time.Local().Format("15:04:05.000"), e.Subject, sentence(e.Subject, e.Event))
+	_, err := fmt.Fprintf(w, "%s  %-26s %s\n", e.Time.Local().Format("15:04:05.000"), e.Subject, plain(sentence(e.Subject, e.Event)))
 	return err
 }

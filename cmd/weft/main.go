@@ -29,7 +29,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(stderr, "weft: %s\n", strings.TrimRight(line, "\n"))
+		fmt.Fprintf(stderr, "weft: %s\n", plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}
 	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
 	if errors.As(err, &usage) || errors.As(err, &unknown) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
@@ -65,7 +65,7 @@ of real switches to try it in.`,
 		}
 	}
 	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(), checkCommand())
-	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), firewallCommand(), balancerCommand(), natCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), supportCommand())
+	add("talk", getCommand(), pathCommand(), traceCommand(), flowCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), supportCommand())
 	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand(), manCommand())
 	strict(root)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -48,9 +49,11 @@ func natAddCommand(r *remote) *cobra.Command {
 		Use:   "add NAME",
 		Short: "Add a gateway, or replace the one of that name",
 		Long: `Add a gateway, or replace the one of that name. Connections that there are stay
-as they were translated. IPv4 only.`,
+as they were translated. A gateway translates IPv4 or IPv6, as its pool is; for
+both there may be two at one port.`,
 		Example: `  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24
-  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --ports 20000-29999 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080`,
+  weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --ports 20000-29999 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080
+  weft nat add internet6 --switch 3 --port 2 --pool 2001:db8::1:0/112 --next-hop fe80::9 --gateway fd00::fe --inside fd00::/64 --forward tcp:[2001:db8::1:1]:80=[fd00::3]:8080`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, err := o.message(cmd, args[0])
@@ -72,7 +75,7 @@ as they were translated. IPv4 only.`,
 	f := cmd.Flags()
 	f.VarP(&o.sw, "switch", "s", "the switch that the outside is at")
 	f.Uint32Var(&o.port, "port", 0, "its port to the outside")
-	f.StringVar(&o.pool, "pool", "", "outside addresses that connections get: ADDRESS or FIRST-LAST")
+	f.StringVar(&o.pool, "pool", "", "outside addresses that connections get: ADDRESS, FIRST-LAST or PREFIX")
 	f.StringVar(&o.ports, "ports", "", "ports that TCP and UDP connections get, FIRST-LAST (default 1024-65535)")
 	f.StringVar(&o.hop, "next-hop", "", "the router outside, or the host")
 	f.StringVar(&o.gateway, "gateway", "", "address inside that hosts have as their router")
@@ -118,28 +121,32 @@ func natPort(s string) (uint32, error) {
 	return uint32(n), err
 }
 
-// readForward reads PROTOCOL:[ADDRESS:]PORT=HOST[:PORT].
+// readForward reads PROTOCOL:[ADDRESS:]PORT=HOST[:PORT]; an IPv6 address with a
+// port stands in brackets.
 func readForward(s string) (*api.NatForward, error) {
-	wrong := fmt.Errorf("want PROTOCOL:[ADDRESS:]PORT=HOST[:PORT], such as tcp:80=10.0.0.3:8080")
-	from, to, ok := strings.Cut(s, "=")
-	parts := strings.Split(from, ":")
-	if !ok || len(parts) < 2 || len(parts) > 3 {
+	wrong := fmt.Errorf("want PROTOCOL:[ADDRESS:]PORT=HOST[:PORT], such as tcp:80=10.0.0.3:8080 or tcp:[2001:db8::1]:80=[fd00::3]:8080")
+	head, to, ok := strings.Cut(s, "=")
+	protocol, from, ok2 := strings.Cut(head, ":")
+	if !ok || !ok2 {
 		return nil, wrong
 	}
-	f := &api.NatForward{Protocol: parts[0]}
+	f := &api.NatForward{Protocol: protocol}
+	if at, err := netip.ParseAddrPort(from); err == nil {
+		f.Address, from = at.Addr().String(), strconv.Itoa(int(at.Port()))
+	}
 	var err error
-	if f.Port, err = natPort(parts[len(parts)-1]); err != nil {
+	if f.Port, err = natPort(from); err != nil {
 		return nil, wrong
 	}
-	if len(parts) == 3 {
-		f.Address = parts[1]
+	if host, err := netip.ParseAddr(to); err == nil {
+		f.To = host.String()
+		return f, nil
 	}
-	host, port, has := strings.Cut(to, ":")
-	if f.To = host; has {
-		if f.ToPort, err = natPort(port); err != nil {
-			return nil, wrong
-		}
+	host, err := netip.ParseAddrPort(to)
+	if err != nil || host.Port() == 0 {
+		return nil, wrong
 	}
+	f.To, f.ToPort = host.Addr().String(), uint32(host.Port())
 	return f, nil
 }
 

@@ -35,7 +35,7 @@ func (o *output) flag(cmd *cobra.Command) {
 func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 	w := cmd.OutOrStdout()
 	if o.format == "table" {
-		t := &table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+		t := &table{tabwriter.NewWriter(plainWriter{w}, 0, 8, 2, ' ', 0)}
 		text(t)
 		return t.Flush()
 	}
@@ -46,7 +46,7 @@ func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
-	_, err = w.Write(b)
+	_, err = plainWriter{w}.Write(b) // in JSON and YAML, strings may have \u…, and nothing else has what is hidden
 	return err
 }
 
@@ -82,7 +82,7 @@ type table struct{ *tabwriter.Writer }
 func (t *table) row(cells ...any) {
 	text := make([]string, len(cells))
 	for i, c := range cells {
-		text[i] = fmt.Sprint(c)
+		text[i] = plain(fmt.Sprint(c))
 		if text[i] == "" {
 			text[i] = "-"
 		}

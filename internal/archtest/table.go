@@ -27,7 +27,7 @@ var table = []row{
 	}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "internal/keypair"}, []string{"*"}},
-	{"services/*", []string{".", "flow", "packet", "api", "internal/keypair"}, []string{"*"}},
+	{"services/*", []string{".", "flow", "packet", "api", "internal/keypair", "internal/auditlog"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},

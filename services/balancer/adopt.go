@@ -293,7 +293,7 @@ func (b *balancer) tidy(now int64) {
 		}
 	}
 	for p, at := range b.asked {
-		if now-at > 2*int64(b.cfg.AskInterval) {
+		if now-at > 2*int64(b.cfg.Load().AskInterval) {
 			delete(b.asked, p)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // balancer is the virtual IPs and their connections.
 type balancer struct {
-	cfg     *Config
+	cfg     atomic.Pointer[Config]
 	store   Store
 	log     *slog.Logger
 	tagging flow.Tagging
@@ -44,11 +44,13 @@ type datapath struct {
 }
 
 func newBalancer(cfg *Config, store Store, log *slog.Logger) *balancer {
-	return &balancer{
-		cfg: cfg, store: store, log: log, out: newOutbox(), regroup: func() {},
+	b := &balancer{
+		store: store, log: log, out: newOutbox(), regroup: func() {},
 		vips: map[string]*vip{}, revision: map[string]uint64{}, residents: newResidents(),
 		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
 	}
+	b.cfg.Store(cfg)
+	return b
 }
 
 // index is what the packets of every switch are compared with; it is replaced,

@@ -33,7 +33,7 @@ func (b *balancer) load(ctx context.Context, bad func(key string, err error)) er
 		m := &api.Vip{}
 		v, err := (*vip)(nil), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 		if err == nil {
-			v, err = readVip(m, b.cfg)
+			v, err = readVip(m, b.cfg.Load())
 		}
 		if err == nil && v.name != key {
 			err = fmt.Errorf("describes the VIP %s", v.name)
@@ -54,7 +54,7 @@ func (b *balancer) load(ctx context.Context, bad func(key string, err error)) er
 
 // fits refuses a VIP that contradicts the others. It is called with mu held.
 func (b *balancer) fits(v *vip) error {
-	if b.vips[v.name] == nil && len(b.vips) >= b.cfg.Vips {
+	if b.vips[v.name] == nil && len(b.vips) >= b.cfg.Load().Vips {
 		return api.Errorf(codes.ResourceExhausted, "vip %s: there are %d VIPs already; delete one, or raise balancer.vips", v.name, len(b.vips))
 	}
 	for _, o := range b.vips {
@@ -189,7 +189,7 @@ func (b *balancer) change(ctx context.Context, name string, f func(*api.Vip) (*a
 	if err != nil {
 		return nil, err
 	}
-	v, err := readVip(m, b.cfg)
+	v, err := readVip(m, b.cfg.Load())
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}

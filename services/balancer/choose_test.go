@@ -139,7 +139,7 @@ func TestSharedMember(t *testing.T) {
 
 func TestLimitOfConnections(t *testing.T) {
 	g := newRig(t)
-	g.b.cfg.Connections = 10
+	g.b.cfg.Load().Connections = 10
 	g.set(web("", 5))
 	if got := g.shares(15); got[5] != 10 || got[0] != 5 {
 		t.Errorf("%v", got)

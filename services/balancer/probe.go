@@ -157,7 +157,7 @@ func (b *balancer) question(m *member, to flow.MAC) []byte {
 // ask appends a question for a member that is not known, to all edge ports. It
 // is called with mu held.
 func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
-	if last, asked := b.asked[m.addr]; asked && now-last < int64(b.cfg.AskInterval) {
+	if last, asked := b.asked[m.addr]; asked && now-last < int64(b.cfg.Load().AskInterval) {
 		return
 	}
 	b.asked[m.addr] = now

@@ -36,6 +36,7 @@ func Spec() weft.Spec {
 		Class:    weft.Latency,
 		Scale:    weft.PerPartition,
 		Config:   DefaultConfig(),
+		Live:     []string{"*"},
 		Run:      run,
 	}
 }
@@ -57,6 +58,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	k := weft.KeepStanding(env, flow.OwnerBalancer, b.want)
 	b.regroup = func() { k.Changed() }
 	gauges(env, b)
+	m := &meters{metric: env.Metric, balancer: b, of: map[[2]string]bool{}}
+	m.update()
 
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
@@ -83,7 +86,11 @@ func run(ctx context.Context, env *weft.Env) error {
 			b.tagging.Set(vlan, ports)
 		}
 	})
-	serveCalls(env, b, k)
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		b.cfg.Store(c)
+		return nil
+	})
+	serveCalls(env, b, k, m)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -110,26 +117,26 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serveCalls answers what is asked of VIPs.
-func serveCalls(env *weft.Env, b *balancer, k *weft.Standing) {
-	weft.Handle(env, api.SetVip, settled(env, b, k, b.SetVip))
-	weft.Handle(env, api.SetMember, settled(env, b, k, b.SetMember))
-	weft.Handle(env, api.DeleteMember, settled(env, b, k, b.DeleteMember))
-	weft.Handle(env, api.DrainMember, settled(env, b, k, b.DrainMember))
-	weft.Handle(env, api.DeleteVip, settled(env, b, k, b.DeleteVip))
+func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
+	weft.Handle(env, api.SetVip, settled(env, b, k, m, b.SetVip))
+	weft.Handle(env, api.SetMember, settled(env, b, k, m, b.SetMember))
+	weft.Handle(env, api.DeleteMember, settled(env, b, k, m, b.DeleteMember))
+	weft.Handle(env, api.DrainMember, settled(env, b, k, m, b.DrainMember))
+	weft.Handle(env, api.DeleteVip, settled(env, b, k, m, b.DeleteVip))
 	weft.Handle(env, api.ListVips, b.ListVips)
 	weft.Handle(env, api.ListConnections, b.ListConnections)
 }
 
 // settled returns a handler that waits, for the configured time, until the
 // switches have confirmed what follows from a change.
-func settled[Req, Resp any](env *weft.Env, b *balancer, k *weft.Standing, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
+func settled[Req, Resp any](env *weft.Env, b *balancer, k *weft.Standing, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
 	return func(ctx context.Context, req *Req) (*Resp, error) {
 		resp, err := h(ctx, req)
 		if err != nil {
 			return nil, err
 		}
-		gauges(env, b)
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Deadline)
+		m.update()
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		if err := k.Settle(ctx); err != nil {
 			env.Log.Warn("groups are not in force on all switches yet", "error", err)
@@ -168,7 +175,7 @@ func observe(ctx context.Context, env *weft.Env) {
 	}
 }
 
-// gauges registers figures, those of members that are new included.
+// gauges registers the figures of all VIPs together.
 func gauges(env *weft.Env, b *balancer) {
 	m := env.Metric
 	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.figures().vips) })
@@ -179,25 +186,64 @@ func gauges(env *weft.Env, b *balancer) {
 	m.Gauge("members", members, func() float64 { return float64(b.figures().unknown) }, "state", "unknown")
 	m.Gauge("members", members, func() float64 { return float64(b.figures().draining) }, "state", "draining")
 	m.Gauge("members", members, func() float64 { return float64(b.figures().away) }, "state", "away")
-	list, _ := b.ListVips(context.Background(), &api.ListVipsRequest{})
-	for _, v := range list.Vips {
+}
+
+// meters are the figures of single members: they come and go with them, so there
+// are as many as balancer.vips and balancer.members allow.
+type meters struct {
+	metric   weft.Metrics
+	balancer *balancer
+
+	mu sync.Mutex // guards of
+	of map[[2]string]bool
+}
+
+const (
+	memberConnections = "member_connections"
+	memberGiven       = "member_connections_given"
+	memberUp          = "member_up"
+)
+
+// update gives figures to members that are new, and removes those of members
+// that are no more.
+func (m *meters) update() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list, _ := m.balancer.ListVips(context.Background(), &api.ListVipsRequest{})
+	there := map[[2]string]bool{}
+	for _, v := range list.GetVips() {
 		for _, p := range v.Pool {
-			name, label := v.Name, labelOf(p)
-			m.Gauge("member_connections", "Connections of a member.", func() float64 {
-				n, _, _ := b.memberFigures(name, label)
-				return n
-			}, "vip", name, "member", label)
-			m.Gauge("member_connections_given", "Connections that a member was given since the service started.", func() float64 {
-				_, n, _ := b.memberFigures(name, label)
-				return n
-			}, "vip", name, "member", label)
-			m.Gauge("member_up", "Whether a member is given connections.", func() float64 {
-				if _, _, up := b.memberFigures(name, label); up {
-					return 1
-				}
-				return 0
-			}, "vip", name, "member", label)
+			there[[2]string{v.Name, labelOf(p)}] = true
 		}
+	}
+	for key := range m.of {
+		if !there[key] {
+			delete(m.of, key)
+			for _, name := range []string{memberConnections, memberGiven, memberUp} {
+				m.metric.Remove(name, "vip", key[0], "member", key[1])
+			}
+		}
+	}
+	for key := range there {
+		if m.of[key] {
+			continue
+		}
+		m.of[key] = true
+		labels := []string{"vip", key[0], "member", key[1]}
+		m.metric.Gauge(memberConnections, "Connections of a member.", func() float64 {
+			n, _, _ := m.balancer.memberFigures(key[0], key[1])
+			return n
+		}, labels...)
+		m.metric.Gauge(memberGiven, "Connections that a member was given since the service started.", func() float64 {
+			_, n, _ := m.balancer.memberFigures(key[0], key[1])
+			return n
+		}, labels...)
+		m.metric.Gauge(memberUp, "Whether a member is given connections.", func() float64 {
+			if _, _, up := m.balancer.memberFigures(key[0], key[1]); up {
+				return 1
+			}
+			return 0
+		}, labels...)
 	}
 }
 

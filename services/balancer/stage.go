@@ -124,7 +124,7 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 // begin makes a connection to a member that is chosen, nil if there is none or
 // no room. It is called with mu held.
 func (b *balancer) begin(v *vip, key connKey, now int64) *conn {
-	if len(b.table.by) >= b.cfg.Connections {
+	if len(b.table.by) >= b.cfg.Load().Connections {
 		b.count.full.Add(1)
 		return nil
 	}
@@ -157,7 +157,7 @@ func (b *balancer) stick(v *vip, client netip.Addr, m *member, now int64) {
 	if v.sticky == 0 {
 		return
 	}
-	if _, known := v.stuck[client]; known || len(v.stuck) < b.cfg.Connections {
+	if _, known := v.stuck[client]; known || len(v.stuck) < b.cfg.Load().Connections {
 		v.stuck[client] = stay{m, now + int64(v.sticky)}
 	}
 }

@@ -151,9 +151,9 @@ func TestSwitchesThatCannotRewrite(t *testing.T) {
 	}
 }
 
-// TestCVE20156569: concurrent calls and packets neither fail nor leave anything
+// TestCVE_2015_6569_ConcurrentCalls: concurrent calls and packets neither fail nor leave anything
 // inconsistent (CVE-2015-6569, Floodlight's load balancer).
-func TestCVE20156569(t *testing.T) {
+func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 	g := newRig(t)
 	g.set(web("", 5, 6))
 	done := make(chan struct{})

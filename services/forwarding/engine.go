@@ -37,6 +37,8 @@ type engine struct {
 	sharing  *sharing
 	tagging  flow.Tagging // of virtual networks
 
+	manyOthers int // from where on multicasts are dropped by one entry for all
+
 	mu    sync.RWMutex // guards edges
 	edges map[flow.DPID]*edgePorts
 }
@@ -47,10 +49,11 @@ type edgePorts struct {
 	ports atomic.Pointer[[]flow.Port] // in order; replaced, never written to
 	table atomic.Int32                // where routes are; negative while that is not known
 
-	mu     sync.Mutex // guards all below
-	up     map[flow.Port]bool
-	role   map[flow.Port]string
-	floods map[flow.Port]*allowance
+	mu      sync.Mutex // guards all below
+	up      map[flow.Port]bool
+	role    map[flow.Port]string
+	floods  map[flow.Port]*allowance
+	changes uint64 // of up and role
 }
 
 // allowance pays for floods.
@@ -67,7 +70,7 @@ func newEngine(cfg Config) (*engine, error) {
 	e := &engine{
 		cfg: cfg, subnets: subnets, now: time.Now, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
 		routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
-		links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(),
+		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(),
 	}
 	e.program.table = e.table
 	e.replicas.set(0, 1)

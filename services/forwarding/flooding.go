@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"sync"
 	"time"
@@ -43,11 +44,14 @@ type floodSwitch struct {
 	v10      bool
 	table    uint8 // of its entries
 	began    time.Time
-	tree     []flow.Port // tree ports that may be in force, in order
-	observed []flow.Port // tree ports that an earlier run had programmed
-	seen     bool        // what it had has been observed
-	sent     []*api.FlowEntry
-	done     bool // sent is confirmed
+	tree     []flow.Port       // tree ports that may be in force, in order
+	observed []flow.Port       // tree ports that an earlier run had programmed
+	seen     bool              // what it had has been observed
+	dropping []flow.Port       // ports whose multicasts an entry of their own may drop, in order
+	sent     [sha256.Size]byte // digest of the entries that were sent last
+	try      int               // counts the reasons to send some
+	done     bool              // the last are confirmed
+	made     inputs            // of the entries that are confirmed
 }
 
 // A topology that never comes to rest is followed after restless all the same;
@@ -78,7 +82,8 @@ func (f *flooding) appoint(first bool) (takesOver bool) {
 	}
 	if takesOver {
 		for _, s := range f.switches {
-			s.seen, s.done, s.sent, s.began = false, false, nil, time.Now()
+			s.seen, s.done, s.began = false, false, time.Now()
+			s.try++
 		}
 		f.noteLocked(false)
 	}
@@ -148,19 +153,20 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 		return
 	}
 	s.seen, s.done, s.observed = true, false, nil
+	s.try++
 	for _, m := range ev.Flows {
 		_, entry, err := m.Entry()
-		if err == nil && entry.Priority == priorityLinkFlood && len(entry.Apply) > 0 {
+		switch {
+		case err != nil || entry.Priority != priorityLinkFlood:
+		case dropsAt(&entry):
+			s.dropping = append(s.dropping, entry.Match.Key.InPort)
+		default:
 			s.observed = append(s.observed, entry.Match.Key.InPort)
 		}
 	}
 	slices.Sort(s.observed)
-	for _, p := range s.observed { // what is being sent may be in force, too
-		if !slices.Contains(s.tree, p) {
-			s.tree = append(s.tree, p)
-		}
-	}
-	slices.Sort(s.tree)
+	s.tree = union(s.tree, s.observed) // what is being sent may be in force, too
+	s.dropping = union(s.dropping, nil)
 	if len(ev.Flows) == 0 && f.active {
 		go f.bootstrap(sw, s)
 	}
@@ -288,13 +294,16 @@ func (f *flooding) commit(ctx context.Context) bool {
 	return ok
 }
 
-// step sets the standing entries of the switches that want says, in parallel,
-// and waits for all to confirm. Who has gone meanwhile does not count.
+// step sets the standing entries of the switches that want, called with mu held,
+// says, in parallel, where they are not set already, and waits for all to confirm. Who has gone meanwhile does not count.
 func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, want func(flow.DPID, *floodSwitch) ([]flow.Port, bool)) bool {
 	var g errgroup.Group
 	g.SetLimit(64)
 	for sw, s := range part {
+		f.mu.Lock()
 		ports, yes := want(sw, s)
+		yes = yes && !f.stands(sw, s, ports)
+		f.mu.Unlock()
 		if !yes {
 			continue
 		}

@@ -14,7 +14,7 @@ import (
 func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 	n, a, b := line(t, 3)
 	e := testEngine(t, n, nil, a.at, b.at)
-	net = &floodNet{t: t, links: n.links, out: map[flow.DPID][]flow.Port{}, in: map[flow.Location]bool{}, refuse: map[flow.DPID]bool{}}
+	net = newFloodNet(t, n.links)
 	f = newFlooding(e, time.Millisecond)
 	f.set = net.set
 	f.tree = func(context.Context) (*api.Tree, error) {
@@ -25,7 +25,7 @@ func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 		return tree, nil
 	}
 	for sw := range flow.DPID(3) {
-		f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3"}})
+		f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 	}
 	return f, net
 }
@@ -33,7 +33,7 @@ func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 // tell tells the standing entries that the switches have, none if tree is nil.
 func (f *flooding) tell(tree map[flow.DPID][]flow.Port) {
 	for sw := range flow.DPID(3) {
-		f.observed(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: f.e.standingEntries(sw+1, tree[sw+1], false, flow.TableForward)})
+		f.observed(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, f.e.standingEntries(sw+1, tree[sw+1], false, flow.TableForward))})
 	}
 }
 
@@ -92,8 +92,8 @@ func TestFloodingTakenOver(t *testing.T) {
 	if !f.commit(t.Context()) {
 		t.Fatal("not committed")
 	}
-	if len(net.in) != 0 {
-		t.Errorf("the link ports %v still take multicasts", net.in)
+	if list := net.taking(); len(list) != 0 {
+		t.Errorf("the link ports %v still take multicasts", list)
 	}
 }
 

@@ -3,7 +3,9 @@ package forwarding
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,13 +19,21 @@ import (
 type floodNet struct {
 	mu     sync.Mutex
 	t      testing.TB
+	r      *rand.Rand
 	links  map[flow.Location]flow.Location
-	out    map[flow.DPID][]flow.Port // ports that a multicast leaves by
-	in     map[flow.Location]bool    // link ports that multicasts are taken from
+	tables map[flow.DPID]map[flow.EntryKey]flow.Entry
 	refuse map[flow.DPID]bool
+	shut   map[flow.Location]bool // link ports that no tree ever has
 	writes int
 }
 
+func newFloodNet(t testing.TB, links map[flow.Location]flow.Location) *floodNet {
+	return &floodNet{t: t, r: rand.New(rand.NewPCG(1, 2)), links: links, tables: map[flow.DPID]map[flow.EntryKey]flow.Entry{}, refuse: map[flow.DPID]bool{}}
+}
+
+// set does what flowrules does: it adds what is missing or otherwise, the most
+// important first, and then removes what is too much, in any order. Between any
+// two of these a broadcast may come.
 func (n *floodNet) set(_ context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,57 +42,107 @@ func (n *floodNet) set(_ context.Context, req *api.SetStandingRequest) (*api.Set
 		return nil, errors.New("refused")
 	}
 	n.writes++
-	delete(n.out, sw)
-	for at := range n.in {
-		if at.Switch == sw {
-			delete(n.in, at)
-		}
+	table := n.tables[sw]
+	if table == nil {
+		table = map[flow.EntryKey]flow.Entry{}
+		n.tables[sw] = table
 	}
+	var entries []flow.Entry
+	wanted := map[flow.EntryKey]bool{}
 	for _, m := range req.Flows {
 		_, e, err := m.Entry()
 		if err != nil {
 			n.t.Error(err)
 		}
-		switch e.Priority {
-		case priorityFlood:
-			for _, a := range e.Apply {
-				n.out[sw] = append(n.out[sw], flow.Port(a.Arg))
-			}
-		case priorityLinkFlood:
-			if len(e.Apply) > 0 {
-				n.in[flow.Location{Switch: sw, Port: e.Match.Key.InPort}] = true
-			}
+		if wanted[e.Key()] {
+			n.t.Errorf("%v has the entry %v twice", sw, &e.Match)
+		}
+		wanted[e.Key()] = true
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(a, b flow.Entry) int { return int(b.Priority) - int(a.Priority) })
+	for _, e := range entries {
+		if old, have := table[e.Key()]; !have || !old.Same(&e) {
+			table[e.Key()] = e
+			n.checkLoopFree()
 		}
 	}
-	n.checkLoopFree()
+	keys := slices.Collect(maps.Keys(table))
+	n.r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	for _, k := range keys {
+		if !wanted[k] {
+			delete(table, k)
+			n.checkLoopFree()
+		}
+	}
 	return &api.SetStandingResponse{Sent: uint32(len(req.Flows))}, nil
 }
 
-// checkLoopFree sends a broadcast into every switch and fails if any switch
-// gets it twice.
-func (n *floodNet) checkLoopFree() {
-	for first := range n.out {
-		got := map[flow.DPID]int{first: 1}
-		type arrival struct {
-			sw flow.DPID
-			in flow.Port
+// flooded returns the ports to which a switch sends a broadcast.
+func (n *floodNet) flooded(sw flow.DPID, in flow.Port) (out []flow.Port) {
+	k := flow.Key{InPort: in, EthDst: flow.Broadcast, EthType: flow.EthTypeIPv4}
+	var best flow.Entry
+	for _, e := range n.tables[sw] {
+		if e.Match.Matches(&k) && e.Table == flow.TableForward && e.Priority > best.Priority {
+			best = e
 		}
-		queue := []arrival{{sw: first}}
+	}
+	for _, a := range best.Apply {
+		out = append(out, flow.Port(a.Arg))
+	}
+	return out
+}
+
+// taking returns the link ports by which switches take broadcasts.
+func (n *floodNet) taking() (list []flow.Location) {
+	for at := range n.links {
+		if len(n.flooded(at.Switch, at.Port)) > 0 {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// checkLoopFree sends a broadcast into every switch and fails if any switch
+// gets it twice, or takes what comes in by a port that is shut.
+func (n *floodNet) checkLoopFree() {
+	for at := range n.shut {
+		if out := n.flooded(at.Switch, at.Port); len(out) > 0 {
+			n.t.Fatalf("a broadcast that comes in by %v, which is in no tree, goes to %v", at, out)
+		}
+	}
+	for first := range n.tables {
+		got := map[flow.DPID]int{first: 1}
+		queue := []flow.Location{{Switch: first, Port: 1}}
 		for len(queue) > 0 && len(queue) < 1000 {
 			at := queue[0]
 			queue = queue[1:]
-			for _, p := range n.out[at.sw] {
-				to, linked := n.links[flow.Location{Switch: at.sw, Port: p}]
-				if !linked || p == at.in || !n.in[to] {
+			for _, p := range n.flooded(at.Switch, at.Port) {
+				to, linked := n.links[flow.Location{Switch: at.Switch, Port: p}]
+				if !linked || p == at.Port || len(n.flooded(to.Switch, to.Port)) == 0 {
 					continue
 				}
 				if got[to.Switch]++; got[to.Switch] > 1 {
 					n.t.Fatalf("a broadcast from %v reaches %v twice", first, to.Switch)
 				}
-				queue = append(queue, arrival{to.Switch, to.Port})
+				queue = append(queue, to)
 			}
 		}
 	}
+}
+
+// reached returns how many switches a broadcast from the edge port of one reaches.
+func (n *floodNet) reached(first flow.DPID) int {
+	got := map[flow.DPID]bool{first: true}
+	for queue := []flow.Location{{Switch: first, Port: 1}}; len(queue) > 0; queue = queue[1:] {
+		for _, p := range n.flooded(queue[0].Switch, queue[0].Port) {
+			if to, linked := n.links[flow.Location{Switch: queue[0].Switch, Port: p}]; linked && p != queue[0].Port && !got[to.Switch] {
+				got[to.Switch] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	return len(got)
 }
 
 // randomTree returns the ports of a random spanning tree of the links that are up.
@@ -114,22 +174,26 @@ func randomTree(r *rand.Rand, n int, links map[flow.Location]flow.Location, up m
 	return tree
 }
 
-// Whatever tree follows whatever other, with switches that refuse, come and
-// go, a broadcast never loops at any moment.
+// Whatever tree follows whatever other, with switches that refuse, and whichever
+// of both ways each takes to drop what comes in beside the tree, a broadcast
+// never loops at any moment.
 func TestFloodingNeverLoops(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		n := 3 + r.IntN(8)
 		net, a, b := randomNetwork(t, r, n, n)
 		e := testEngine(t, net, nil, a.at, b.at)
-		fn := &floodNet{t: t, links: net.links, out: map[flow.DPID][]flow.Port{}, in: map[flow.Location]bool{}, refuse: map[flow.DPID]bool{}}
+		for i := 1; i <= n; i++ {
+			setRole(e, flow.Location{Switch: flow.DPID(i), Port: 1}, flow.RoleEdge)
+		}
+		fn := newFloodNet(t, net.links)
 		f := newFlooding(e, time.Millisecond)
 		f.set = fn.set
 		version := uint64(0)
 		var tree []*api.Location
 		f.tree = func(context.Context) (*api.Tree, error) { return &api.Tree{Version: version, Ports: tree}, nil }
 		connect := func(sw flow.DPID) {
-			f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3"}})
+			f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}})
 			f.mu.Lock()
 			f.switches[sw].seen = true
 			f.mu.Unlock()
@@ -141,6 +205,14 @@ func TestFloodingNeverLoops(t *testing.T) {
 		for at := range net.links {
 			up[at] = true
 		}
+		fn.shut = maps.Clone(up)
+		for range 2 {
+			for _, at := range randomTree(r, n, net.links, up) {
+				delete(fn.shut, at.Flow())
+			}
+		}
+		up = maps.Clone(up)
+		maps.DeleteFunc(up, func(at flow.Location, _ bool) bool { return fn.shut[at] })
 		for range 15 {
 			version++
 			tree = randomTree(r, n, net.links, up)
@@ -150,6 +222,10 @@ func TestFloodingNeverLoops(t *testing.T) {
 				fn.refuse[flow.DPID(1+r.IntN(n))] = true
 			}
 			fn.mu.Unlock()
+			e.manyOthers = r.IntN(6) - 3
+			for at := range net.links { // so that it is looked at again
+				setRole(e, at, flow.RoleLink)
+			}
 			f.commit(t.Context())
 		}
 		fn.mu.Lock()
@@ -160,6 +236,11 @@ func TestFloodingNeverLoops(t *testing.T) {
 		}
 		if resp, _ := f.get(t.Context(), nil); resp.Committed != version || len(resp.Ports) != 2*(n-1) {
 			t.Fatalf("seed %d: committed %d of %d, %d ports, want %d", seed, resp.Committed, version, len(resp.Ports), 2*(n-1))
+		}
+		for i := 1; i <= n; i++ {
+			if got := fn.reached(flow.DPID(i)); got != n {
+				t.Fatalf("seed %d: a broadcast from %d reaches %d of %d switches", seed, i, got, n)
+			}
 		}
 		before := fn.writes
 		f.commit(t.Context())
@@ -180,9 +261,9 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	}
 	at := flow.Location{Switch: 1, Port: 3}
 	setRole(e, at, flow.RoleUnsettled)
-	had := e.standingEntries(1, nil, false, flow.TableForward)
+	had := entryMessages(1, e.standingEntries(1, nil, false, flow.TableForward))
 	link := flow.Entry{Priority: priorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
-	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3"}})
+	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3", Tables: 254}})
 	if f.due(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before it is known what the switch had")
 	}
@@ -203,13 +284,30 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 func TestStandingEntriesOfOldSwitches(t *testing.T) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
-	for _, m := range e.standingEntries(1, []flow.Port{3}, true, 0) {
-		_, entry, err := m.Entry()
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, entry := range e.standingEntries(1, []flow.Port{3}, true, 0) {
 		if entry.Match.Masked != 0 || entry.Match.Key.EthType == flow.EthTypeIPv6 {
 			t.Errorf("OpenFlow 1.0 has no masks on addresses and no IPv6: %v", &entry.Match)
 		}
+	}
+}
+
+// A switch with many links has few entries, and one with many edge ports, too.
+func TestFewStandingEntries(t *testing.T) {
+	net, a, b := line(t, 2)
+	e := testEngine(t, net, nil, a.at, b.at)
+	const fixed = 1 + int(flow.TableForward) + 7 // table misses and traps
+	for _, test := range []struct{ edges, links, most int }{{1, 60, fixed + 4}, {60, 2, fixed + 4}, {12, 12, fixed + 13}} {
+		for i := range test.edges + test.links {
+			role := flow.RoleEdge
+			if i >= test.edges {
+				role = flow.RoleLink
+			}
+			setRole(e, flow.Location{Switch: 9, Port: flow.Port(i + 1)}, role)
+		}
+		tree := []flow.Port{flow.Port(test.edges + 1), flow.Port(test.edges + 2)}
+		if n := len(e.standingEntries(9, tree, false, flow.TableForward)); n > test.most {
+			t.Errorf("%d edge ports, %d links: %d entries, want at most %d", test.edges, test.links, n, test.most)
+		}
+		e.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(9).String()}})
 	}
 }

@@ -12,6 +12,7 @@ func (p *edgePorts) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
+	p.changes++
 	list := []flow.Port{}
 	for port, role := range p.role {
 		if role == flow.RoleEdge.String() && p.up[port] {

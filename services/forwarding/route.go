@@ -13,6 +13,7 @@ const (
 	priorityLinkFlood = 45000 // multicast from the link ports
 	priorityTrap      = 40000 // ARP, neighbour discovery and DHCP, to the controller
 	priorityFlood     = 30000 // multicast from the edge ports
+	priorityOther     = 20000 // multicast from all ports that have no entry, where they are many
 	priorityRoute     = 10000 // routes between hosts
 	priorityMiss      = 0
 )

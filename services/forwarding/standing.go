@@ -2,57 +2,163 @@ package forwarding
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
-
-	"google.golang.org/protobuf/proto"
 
 	"weft/api"
 	"weft/flow"
 )
 
-// standing sets the standing entries of a switch for the given tree ports,
-// unless they are those already, and records what may be in force.
+// inputs numbers the states of what the standing entries of a switch are made
+// of, beside the tree.
+type inputs struct{ ports, tagging uint64 }
+
+func (e *engine) inputs(sw flow.DPID) inputs {
+	p := e.edge(sw)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return inputs{p.changes, e.tagging.Changes()}
+}
+
+// stands reports whether a switch has confirmed the entries for these tree
+// ports, in order, and nothing has changed since that they are made of; mu is held.
+func (f *flooding) stands(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
+	return s.done && slices.Equal(s.tree, tree) && s.made == f.e.inputs(sw)
+}
+
+// standing sets the standing entries of a switch for the given tree ports, in
+// order, unless they are those already, and records what may be in force.
 func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
+	made := f.e.inputs(sw)
 	entries := f.e.standingEntries(sw, tree, s.v10, s.table)
+	digest := digestOf(entries)
 	f.mu.Lock()
-	same := s.done && slices.EqualFunc(entries, s.sent, func(a, b *api.FlowEntry) bool { return proto.Equal(a, b) })
-	s.sent, s.done = entries, same
-	for _, p := range tree {
-		if !slices.Contains(s.tree, p) {
-			s.tree = append(s.tree, p)
-		}
-	}
-	f.mu.Unlock()
-	if same {
+	if s.done && digest == s.sent {
+		s.made, s.tree = made, slices.Clone(tree)
+		f.mu.Unlock()
 		return nil
 	}
-	resp, err := f.set(ctx, &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Flows: entries})
+	s.try++
+	try := s.try
+	s.sent, s.done = digest, false
+	s.tree = union(s.tree, tree)
+	guarded := s.dropping
+	s.dropping = union(s.dropping, droppingPorts(entries))
+	f.mu.Unlock()
+
+	if kept := stillDropping(entries, guarded); len(kept) > 0 {
+		if err := f.declare(ctx, sw, append(slices.Clone(entries), kept...)); err != nil {
+			return err
+		}
+	}
+	if err := f.declare(ctx, sw, entries); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.try == try {
+		s.done, s.made = true, made
+		s.tree, s.dropping = slices.Clone(tree), droppingPorts(entries)
+	}
+	return nil
+}
+
+// declare hands over the whole set of a switch, and returns when it is confirmed.
+func (f *flooding) declare(ctx context.Context, sw flow.DPID, entries []flow.Entry) error {
+	resp, err := f.set(ctx, &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw, entries)})
 	if err != nil {
 		return err
 	}
 	if len(resp.Failed) > 0 {
 		return fmt.Errorf("%d of %d entries: %s", len(resp.Failed), len(entries), resp.Failed[0].Reason)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if slices.EqualFunc(entries, s.sent, func(a, b *api.FlowEntry) bool { return a == b }) {
-		s.done = true
-		s.tree = slices.Clone(tree)
-		slices.Sort(s.tree)
-	}
 	return nil
 }
+
+// union returns the ports of both lists, in order.
+func union(a, b []flow.Port) []flow.Port {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func entryMessages(sw flow.DPID, list []flow.Entry) []*api.FlowEntry {
+	entries := make([]*api.FlowEntry, len(list))
+	for i := range list {
+		entries[i] = api.NewFlowEntry(sw, &list[i])
+	}
+	return entries
+}
+
+// digestOf is equal for equal lists of entries only.
+func digestOf(list []flow.Entry) [sha256.Size]byte {
+	h := sha256.New()
+	var b []byte
+	for i := range list {
+		b, _ = list[i].AppendBinary(b[:0]) // fails for actions only that forwarding has not
+		h.Write(b)
+	}
+	return [sha256.Size]byte(h.Sum(b[:0]))
+}
+
+// dropsAt reports whether an entry drops the multicasts of a port.
+func dropsAt(e *flow.Entry) bool {
+	return e.Priority == priorityLinkFlood && len(e.Apply) == 0 && e.Match.Set.Has(flow.FieldInPort)
+}
+
+// droppingPorts returns the ports whose multicasts entries drop, in order.
+func droppingPorts(entries []flow.Entry) (ports []flow.Port) {
+	for i := range entries {
+		if dropsAt(&entries[i]) {
+			ports = append(ports, entries[i].Match.Key.InPort)
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// stillDropping returns the entries that must stay until the rest of a set is in
+// force: where the set drops the multicasts of all ports that it does not name,
+// those of the set before that dropped them port by port. Without them, what the
+// set before had for all other ports would flood them for a moment.
+func stillDropping(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) {
+	have := map[flow.Port]bool{}
+	var closed *flow.Entry
+	for i := range entries {
+		switch e := &entries[i]; e.Priority {
+		case priorityOther:
+			closed = e
+		case priorityLinkFlood:
+			have[e.Match.Key.InPort] = true
+		}
+	}
+	for _, port := range ports {
+		if closed != nil && !have[port] {
+			e := *closed
+			e.Priority, e.Match = priorityLinkFlood, e.Match.WithInPort(port)
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// manyOthers is how many more entries it must take to drop the multicasts of
+// ports one by one than to take them from the edge ports one by one.
+const manyOthers = 16
 
 // standingEntries are the entries of a switch that do not depend on routes:
 // what leads from table to table; the table miss; ARP, neighbour discovery and DHCP to the controller;
 // multicasts from an edge port, and from a link port of the tree, to the tree
-// and the edge ports; those from any other port to nobody.
-func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) []*api.FlowEntry {
+// and the edge ports; those from any other port to nobody. The latter are told
+// apart in one of two ways: by an entry for each of them before one for all
+// edge ports, or, where they are many, by an entry for each edge port before
+// one for all of them.
+func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) []flow.Entry {
 	d := &flow.Decision{}
 	miss := missEntry(d)
 	miss.Table = table
-	list := []flow.Entry{miss}
+	list := append(make([]flow.Entry, 0, 24), miss)
 	for t := range table {
 		list = append(list, flow.Entry{Table: t, Priority: priorityMiss, Goto: t + 1, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
 	}
@@ -74,50 +180,56 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 		add(priorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit), trap)
 		add(priorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert), trap)
 	}
-	p := e.edge(sw)
-	p.mu.Lock()
-	roles := make(map[flow.Port]string, len(p.role))
-	for port, role := range p.role {
-		if p.up[port] && port.Physical() {
-			roles[port] = role
-		}
-	}
-	p.mu.Unlock()
-	out := slices.Clone(*p.ports.Load())
-	for _, port := range tree {
-		if roles[port] == flow.RoleLink.String() {
-			out = append(out, port)
-		}
-	}
+	edges, links, others := e.edge(sw).inUse(tree)
+	out := slices.Concat(edges, links)
 	slices.Sort(out)
 	outputs := e.tagging.Outputs(nil, sw, 0, out)
 	networks := e.tagging.Networks()
-	ports := make([]flow.Port, 0, len(roles))
-	for port, role := range roles {
-		if role != flow.RoleEdge.String() {
-			ports = append(ports, port)
+	members := make([][]flow.Action, len(networks))
+	for i, vlan := range networks {
+		members[i] = e.members(sw, vlan, out, tree)
+	}
+	flood := func(priority uint16, m flow.Match) {
+		add(priority, m, outputs...)
+		for i, vlan := range networks {
+			add(priority+1, m.WithVLAN(vlan), members[i]...)
 		}
 	}
-	slices.Sort(ports)
-	for _, port := range ports {
-		if slices.Contains(tree, port) && roles[port] == flow.RoleLink.String() {
-			add(priorityLinkFlood, multicast.WithInPort(port), outputs...)
-			for _, vlan := range networks {
-				add(priorityLinkFlood+1, multicast.WithInPort(port).WithVLAN(vlan), e.members(sw, vlan, out, tree)...)
-			}
-		} else {
-			add(priorityLinkFlood, multicast.WithInPort(port))
+	for _, port := range links {
+		flood(priorityLinkFlood, multicast.WithInPort(port))
+	}
+	if len(others) > e.manyOthers+len(edges)*(1+len(networks)) {
+		for _, port := range edges {
+			flood(priorityFlood, multicast.WithInPort(port))
+		}
+		add(priorityOther, multicast)
+		return list
+	}
+	for _, port := range others {
+		add(priorityLinkFlood, multicast.WithInPort(port))
+	}
+	flood(priorityFlood, multicast)
+	return list
+}
+
+// inUse returns the ports of a switch that are up, in order: its edge ports, the
+// link ports of the tree, and all others.
+func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
+	edges = *p.ports.Load()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for port, role := range p.role {
+		switch {
+		case !p.up[port] || !port.Physical() || role == flow.RoleEdge.String():
+		case role == flow.RoleLink.String() && slices.Contains(tree, port):
+			links = append(links, port)
+		default:
+			others = append(others, port)
 		}
 	}
-	add(priorityFlood, multicast, outputs...)
-	for _, vlan := range networks {
-		add(priorityFlood+1, multicast.WithVLAN(vlan), e.members(sw, vlan, out, tree)...)
-	}
-	entries := make([]*api.FlowEntry, len(list))
-	for i := range list {
-		entries[i] = api.NewFlowEntry(sw, &list[i])
-	}
-	return entries
+	slices.Sort(links)
+	slices.Sort(others)
+	return edges, links, others
 }
 
 // members returns the actions that hand a multicast frame of a virtual network,

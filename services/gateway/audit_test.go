@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"weft/api"
+	"weft/internal/auditlog"
 )
 
 func newAudit(t *testing.T, dir, process string) *audit {
 	t.Helper()
-	a := &audit{dir: dir, process: process, size: 2000, files: 3, failed: func(err error) { t.Error(err) }}
-	if err := a.open(); err != nil {
+	a := &audit{auditlog.Log{Dir: dir, Name: process, Size: 2000, Files: 3, Failed: func(err error) { t.Error(err) }}}
+	if err := a.Open(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { a.close() })
+	t.Cleanup(func() { a.Close() })
 	return a
 }
 
@@ -93,7 +94,7 @@ func TestAuditFiles(t *testing.T) {
 	a := newAudit(t, dir, "edge")
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	add := func(a *audit, i int) {
-		a.add(&record{Time: start.Add(time.Duration(i) * time.Second), Who: fmt.Sprint("n", i%2), Method: "flowrules.AddFlows", Request: json.RawMessage(`{}`), Result: "OK"})
+		a.Add(&record{Time: start.Add(time.Duration(i) * time.Second), Who: fmt.Sprint("n", i%2), Method: "flowrules.AddFlows", Request: json.RawMessage(`{}`), Result: "OK"})
 	}
 	for i := range 100 {
 		add(a, i)
@@ -129,7 +130,7 @@ func TestAuditFiles(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	// A crash in the middle of a line, then another run.
-	a.close()
+	a.Close()
 	f, err := os.OpenFile(filepath.Join(dir, "edge.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

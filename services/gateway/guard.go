@@ -19,6 +19,7 @@ const (
 	nameLoopback   = "loopback"
 	nameConfigured = "configured"
 	nameNobody     = "nobody" // who looks at what is open to all
+	nameRyu        = "ryu"    // who comes by Ryu's REST
 )
 
 // madePrefix is what tokens of weft token begin with.

@@ -157,7 +157,7 @@ func (l *ledger) some() bool {
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // reserved are the names that the audit log has for others.
-func reserved() []string { return []string{nameLoopback, nameConfigured} }
+func reserved() []string { return []string{nameLoopback, nameConfigured, nameNobody, nameRyu} }
 
 // create takes in a token. The same one again changes nothing.
 func (l *ledger) create(ctx context.Context, req *api.CreateTokenRequest) (*api.Token, error) {

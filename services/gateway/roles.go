@@ -111,6 +111,12 @@ func rights() map[string]right {
 		"nat.DeleteNat": operates,
 		"nat.ListNats":  reads,
 
+		"router.AddRouterAddress":    operates,
+		"router.DeleteRouterAddress": operates,
+		"router.AddRouterRoute":      operates,
+		"router.DeleteRouterRoute":   operates,
+		"router.ListRouters":         reads,
+
 		"qos.SetPolicy":    operates,
 		"qos.DeletePolicy": operates,
 		"qos.ListPolicies": reads,

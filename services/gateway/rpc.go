@@ -26,7 +26,7 @@ type rpc struct {
 func apiServices() []*grpc.ServiceDesc {
 	return []*grpc.ServiceDesc{
 		&api.Gateway_ServiceDesc, &api.Southbound_ServiceDesc, &api.Discovery_ServiceDesc, &api.Hosts_ServiceDesc,
-		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Qos_ServiceDesc, &api.Tenants_ServiceDesc, &api.Balancer_ServiceDesc, &api.Nat_ServiceDesc, &api.Heartbeat_ServiceDesc, &api.Firewall_ServiceDesc,
+		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Qos_ServiceDesc, &api.Tenants_ServiceDesc, &api.Balancer_ServiceDesc, &api.Nat_ServiceDesc, &api.Router_ServiceDesc, &api.Heartbeat_ServiceDesc, &api.Firewall_ServiceDesc,
 	}
 }
 
@@ -96,8 +96,8 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 		begun := c.now()
 		line := &record{Time: begun.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: requestText(req)}
 		defer func() {
-			line.outcome(err, c.now().Sub(begun))
-			c.audit.add(line)
+			outcome(line, err, c.now().Sub(begun))
+			c.audit.Add(line)
 		}()
 	}
 	if err := who.may(r.name, asked.needs); err != nil {

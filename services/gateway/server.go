@@ -65,6 +65,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		api.RegisterTenantsHandlerClient(ctx, jsonCalls, api.NewTenantsClient(s.calls)),
 		api.RegisterBalancerHandlerClient(ctx, jsonCalls, api.NewBalancerClient(s.calls)),
 		api.RegisterNatHandlerClient(ctx, jsonCalls, api.NewNatClient(s.calls)),
+		api.RegisterRouterHandlerClient(ctx, jsonCalls, api.NewRouterClient(s.calls)),
 		api.RegisterFirewallHandlerClient(ctx, jsonCalls, api.NewFirewallClient(s.calls)),
 		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),
 	)

@@ -18,6 +18,7 @@ import (
 
 	"weft"
 	"weft/api"
+	"weft/internal/auditlog"
 )
 
 // Process is what the gateway tells of the process that it runs in.
@@ -63,11 +64,12 @@ func Spec(p Process) weft.Spec {
 			api.ListHeartbeats,
 			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections,
 			api.SetNat, api.DeleteNat, api.ListNats,
+			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
 			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
 			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
-		Optional: []string{"heartbeat", "balancer", "nat", "firewall", "qos", "tenants"},
+		Optional: []string{"heartbeat", "balancer", "nat", "router", "firewall", "qos", "tenants"},
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
 			api.LinkChangedEvent, api.PortRoleChangedEvent,
@@ -100,17 +102,17 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		return err
 	}
 	f := newFigures(env.Metric)
-	log := &audit{
-		dir: p.Audit, process: cmp.Or(p.Name, "controller"), size: int64(cfg.AuditSize), files: cfg.AuditFiles,
-		failed: func(err error) {
+	log := &audit{auditlog.Log{
+		Dir: p.Audit, Name: cmp.Or(p.Name, "controller"), Size: int64(cfg.AuditSize), Files: cfg.AuditFiles,
+		Failed: func(err error) {
 			f.unaudited.Add(1)
 			env.Log.Error("a change could not be written to the audit log", "error", err)
 		},
-	}
-	if err := log.open(); err != nil {
+	}}
+	if err := log.Open(); err != nil {
 		return err
 	}
-	defer log.close()
+	defer log.Close()
 	refused := func(r refusal) { f.refused[r].Add(1) }
 	g := &guard{
 		tokens: tokens, ledger: ledger, throttle: newThrottle(cfg.WrongTokensPerMinute, time.Now),
@@ -201,6 +203,7 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.SetVip), forward(env, api.DeleteVip), forward(env, api.ListVips), forward(env, api.SetMember),
 		forward(env, api.DeleteMember), forward(env, api.DrainMember), forward(env, api.ListConnections),
 		forward(env, api.SetNat), forward(env, api.DeleteNat), forward(env, api.ListNats),
+		forward(env, api.AddRouterAddress), forward(env, api.DeleteRouterAddress), forward(env, api.AddRouterRoute), forward(env, api.DeleteRouterRoute), forward(env, api.ListRouters),
 		forward(env, api.AddFirewallRules), forward(env, api.DeleteFirewallRules), forward(env, api.ListFirewallRules),
 		forward(env, api.SetFirewallDefault), forward(env, api.GetFirewallStatus), forward(env, api.CheckFirewall),
 		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,12 +24,13 @@ type figures struct {
 // divided into slots, and the switches of a slot are asked by one call, so that
 // the work is spread evenly and many switches cost few calls.
 type monitor struct {
-	cfg     Config
+	cfg     atomic.Pointer[Config]
 	log     *slog.Logger
 	ask     func(ctx context.Context, dpids []string, deadline time.Duration) ([]*api.SwitchEcho, error)
 	publish func(*api.HeartbeatChanged)
 	figures figures
 	bell    chan struct{} // holds one: there is a switch where there was none
+	retimed chan struct{} // holds one: the interval is another
 
 	mu       sync.Mutex // guards what follows
 	switches map[flow.DPID]*record
@@ -52,11 +54,40 @@ const (
 const askingMost = 3
 
 func newMonitor(cfg Config, log *slog.Logger) *monitor {
-	n := min(slotsMost, max(1, int(cfg.interval()/slotLeast)))
-	return &monitor{
-		cfg: cfg, log: log, bell: make(chan struct{}, 1), switches: map[flow.DPID]*record{}, slots: make([]slot, n),
+	m := &monitor{
+		log: log, bell: make(chan struct{}, 1), retimed: make(chan struct{}, 1), switches: map[flow.DPID]*record{}, slots: cfg.slots(),
 		publish: func(*api.HeartbeatChanged) {},
 		figures: figures{func(float64) {}, func(float64) {}, func(float64) {}},
+	}
+	m.cfg.Store(&cfg)
+	return m
+}
+
+// slots returns empty slots, as many as an interval is divided into.
+func (c *Config) slots() []slot {
+	return make([]slot, min(slotsMost, max(1, int(c.interval()/slotLeast))))
+}
+
+// configure has the monitor ask by another configuration. What is known of the
+// switches stays.
+func (m *monitor) configure(cfg Config) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	retimed := cfg.interval() != m.cfg.Load().interval()
+	m.cfg.Store(&cfg)
+	if !retimed {
+		return
+	}
+	m.slots = cfg.slots()
+	i := 0
+	for _, r := range m.switches {
+		r.slot = i % len(m.slots)
+		m.slots[r.slot].members = append(m.slots[r.slot].members, r)
+		i++
+	}
+	select {
+	case m.retimed <- struct{}{}:
+	default:
 	}
 }
 
@@ -104,17 +135,25 @@ func (m *monitor) run(ctx context.Context) {
 	defer asking.Wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	tick := m.cfg.interval() / time.Duration(len(m.slots))
-	start := time.Now()
-	for turn := 0; ; {
+	var interval, tick time.Duration
+	start, turn := time.Now(), 0
+	retime := func() {
+		m.mu.Lock()
+		interval = m.cfg.Load().interval()
+		tick = interval / time.Duration(len(m.slots))
+		m.mu.Unlock()
+		start, turn = time.Now(), 0
+	}
+	for retime(); ; {
 		next, some := m.next(turn)
 		if !some {
 			select {
 			case <-ctx.Done():
 				return
 			case <-m.bell:
+			case <-m.retimed:
 			}
-			start, turn = time.Now(), 0
+			retime()
 			continue
 		}
 		turn = next
@@ -123,17 +162,23 @@ func (m *monitor) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-m.retimed:
+			retime()
+			continue
 		case <-timer.C:
 		}
-		if over := time.Since(due) - m.cfg.interval(); over > 0 { // the process did not run meanwhile
-			rounds := 1 + int(over/m.cfg.interval())
-			for i := range m.slots {
+		m.mu.Lock()
+		slots := len(m.slots)
+		m.mu.Unlock()
+		if over := time.Since(due) - interval; over > 0 { // the process did not run meanwhile
+			rounds := 1 + int(over/interval)
+			for i := range slots {
 				m.skip(i, uint64(rounds), "the controller did not run in time")
 			}
-			turn += rounds * len(m.slots)
+			turn += rounds * slots
 			continue
 		}
-		m.beat(ctx, turn%len(m.slots), due, &asking)
+		m.beat(ctx, turn%slots, due, &asking)
 		turn++
 	}
 }
@@ -154,7 +199,10 @@ func (m *monitor) next(turn int) (int, bool) {
 // skip counts beats of a slot that were due and not asked.
 func (m *monitor) skip(at int, n uint64, reason string) {
 	m.mu.Lock()
-	members := slices.Clone(m.slots[at].members)
+	var members []*record
+	if at < len(m.slots) { // there may be fewer since
+		members = slices.Clone(m.slots[at].members)
+	}
 	m.mu.Unlock()
 	m.settle(members, time.Now(), n, func(int) (time.Duration, string) { return 0, reason })
 }
@@ -163,6 +211,10 @@ func (m *monitor) skip(at int, n uint64, reason string) {
 // calls have not returned have missed this beat, too.
 func (m *monitor) beat(ctx context.Context, at int, due time.Time, asking *sync.WaitGroup) {
 	m.mu.Lock()
+	if at >= len(m.slots) { // there are fewer since
+		m.mu.Unlock()
+		return
+	}
 	s := &m.slots[at]
 	if s.asking >= askingMost {
 		m.mu.Unlock()
@@ -191,7 +243,7 @@ const grace = 100 * time.Millisecond
 func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 	began := time.Now()
 	waited := began.Sub(due)
-	left := m.cfg.deadline() - waited
+	left := m.cfg.Load().deadline() - waited
 	if left < time.Millisecond {
 		m.settle(members, due, 1, func(int) (time.Duration, string) { return 0, "the controller did not ask in time" })
 		return
@@ -230,7 +282,7 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 			return 0, text
 		}
 		total := waited + way + time.Duration(echoes[i].GetRttUs())*time.Microsecond
-		if total > m.cfg.deadline() {
+		if total > m.cfg.Load().deadline() {
 			return 0, "answered after " + total.Round(time.Microsecond).String()
 		}
 		return total, ""
@@ -257,7 +309,7 @@ func (m *monitor) settle(members []*record, due time.Time, n uint64, outcome fun
 			changed = r.answered(took, due, now)
 		} else {
 			m.figures.missed(float64(n))
-			changed = r.miss(n, m.cfg.LostAfter, due, now)
+			changed = r.miss(n, m.cfg.Load().LostAfter, due, now)
 		}
 		if !changed {
 			continue
@@ -269,7 +321,7 @@ func (m *monitor) settle(members []*record, due time.Time, n uint64, outcome fun
 	}
 	m.mu.Unlock()
 	if len(gone) > 0 {
-		m.log.Warn("switches do not answer heartbeats", "switches", len(gone), "first", gone[0], "missed", m.cfg.LostAfter, "reason", why)
+		m.log.Warn("switches do not answer heartbeats", "switches", len(gone), "first", gone[0], "missed", m.cfg.Load().LostAfter, "reason", why)
 	}
 	for _, e := range events {
 		m.publish(e)
@@ -290,7 +342,7 @@ func (m *monitor) count(s state) (n int) {
 
 // list answers api.ListHeartbeats.
 func (m *monitor) list(_ context.Context, req *api.ListHeartbeatsRequest) (*api.ListHeartbeatsResponse, error) {
-	resp := &api.ListHeartbeatsResponse{Rate: m.cfg.Rate, DeadlineUs: micros(m.cfg.deadline())}
+	resp := &api.ListHeartbeatsResponse{Rate: m.cfg.Load().Rate, DeadlineUs: micros(m.cfg.Load().deadline())}
 	var only flow.DPID
 	if req.GetDpid() != "" {
 		sw, err := flow.ParseDPID(req.Dpid)

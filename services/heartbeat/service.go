@@ -23,6 +23,7 @@ func Spec() weft.Spec {
 		Class:      weft.RealTime,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
+		Live:       []string{"*"},
 		Run:        run,
 	}
 }
@@ -43,6 +44,10 @@ func run(ctx context.Context, env *weft.Env) error {
 		env.Metric.Gauge("switches", "Connected switches, by how they answer.", func() float64 { return float64(m.count(s)) }, "state", s.String())
 	}
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { m.switchChanged(e.GetSwitch(), time.Now()) })
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		m.configure(*c)
+		return nil
+	})
 	weft.Handle(env, api.ListHeartbeats, m.list)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err

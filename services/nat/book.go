@@ -28,7 +28,7 @@ type Store interface {
 
 // book is the gateways, the switches and the hosts inside.
 type book struct {
-	cfg   *Config
+	cfg   atomic.Pointer[Config]
 	store Store
 	news  chan answer           // of next hops
 	index atomic.Pointer[index] // of the gateways, for the stage; nil: there are none
@@ -50,13 +50,21 @@ type book struct {
 type index struct {
 	macs  map[flow.MAC]*gateway
 	addrs map[netip.Addr]*gateway // by address inside
-	ports map[flow.Location]*gateway
+	ports map[outside]*gateway
+}
+
+// outside is a port to the outside, for one version of IP.
+type outside struct {
+	at flow.Location
+	v6 bool
 }
 
 func newBook(cfg *Config, store Store, hosts *residents) *book {
-	return &book{cfg: cfg, store: store, news: make(chan answer, 64), gateways: map[string]*gateway{}, revision: map[string]uint64{},
+	b := &book{store: store, news: make(chan answer, 64), gateways: map[string]*gateway{}, revision: map[string]uint64{},
 		switches: map[flow.DPID]*api.Switch{}, hosts: hosts, figures: map[string]*figures{},
 		asked: map[string]int64{}, heard: map[string]int64{}}
+	b.cfg.Store(cfg)
+	return b
 }
 
 // load reads the gateways of earlier runs. What cannot be read is told to bad
@@ -68,7 +76,7 @@ func (b *book) load(ctx context.Context, bad func(key string, err error)) error 
 		m := &api.NatGateway{}
 		g, err := (*gateway)(nil), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
 		if err == nil {
-			g, err = readGateway(m, b.cfg)
+			g, err = readGateway(m, b.cfg.Load())
 		}
 		if err == nil && (m.Name != key || m.Zone == 0 || m.Zone > 0xffff) {
 			err = fmt.Errorf("describes the gateway %s with zone %d", m.Name, m.Zone)
@@ -94,16 +102,16 @@ func (b *book) reindex() {
 		b.index.Store(nil)
 		return
 	}
-	x := &index{map[flow.MAC]*gateway{}, map[netip.Addr]*gateway{}, map[flow.Location]*gateway{}}
+	x := &index{map[flow.MAC]*gateway{}, map[netip.Addr]*gateway{}, map[outside]*gateway{}}
 	for _, g := range b.gateways {
-		x.macs[g.mac], x.addrs[g.addr], x.ports[g.at] = g, g, g
+		x.macs[g.mac], x.addrs[g.addr], x.ports[outside{g.at, g.v6()}] = g, g, g
 	}
 	b.index.Store(x)
 }
 
 // set keeps a gateway. It returns the switches that it concerns.
 func (b *book) set(ctx context.Context, m *api.NatGateway) ([]flow.DPID, error) {
-	g, err := readGateway(m, b.cfg)
+	g, err := readGateway(m, b.cfg.Load())
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -132,7 +140,7 @@ func (b *book) set(ctx context.Context, m *api.NatGateway) ([]flow.DPID, error) 
 // admit checks that there is room for a gateway beside the others, and gives it
 // its zone. It is called with mu held.
 func (b *book) admit(g, old *gateway) error {
-	if old == nil && len(b.gateways) >= b.cfg.Gateways {
+	if old == nil && len(b.gateways) >= b.cfg.Load().Gateways {
 		return api.Errorf(codes.ResourceExhausted, "gateway %s: there are %d gateways already; delete one, or raise nat.gateways", g.name, len(b.gateways))
 	}
 	zones := map[uint16]bool{}
@@ -291,7 +299,7 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 func (b *book) reach(g *gateway) map[netip.Addr]flow.MAC {
 	out := map[netip.Addr]flow.MAC{}
 	for _, a := range b.hosts.addresses() {
-		if g.within(a) && a != g.addr && len(out) < b.cfg.Hosts {
+		if g.within(a) && a != g.addr && len(out) < b.cfg.Load().Hosts {
 			out[a] = b.hosts.of[a]
 		}
 	}
@@ -333,10 +341,17 @@ func (b *book) state(g *gateway, f *figures, now int64, status func(flow.DPID) (
 	if g.hopMAC == (flow.MAC{}) {
 		return "down", fmt.Sprintf("the next hop %v does not answer at %v", g.hop, g.at)
 	}
-	if f.at != 0 && now-f.at < int64(b.cfg.Exhausted) {
+	if b.exhausted(f, now) {
 		return "exhausted", fmt.Sprintf("no free address and port for a new connection: pool %s, ports %d to %d; widen them", g.said.Pool, g.ports[0], g.ports[1])
 	}
 	return "up", ""
+}
+
+// names returns the names of the gateways.
+func (b *book) names() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.gateways))
 }
 
 // size returns how many gateways there are.

@@ -13,12 +13,13 @@ const tableCommitted uint8 = flow.PipelineTables
 
 // The priorities in flow.TableTranslate; higher than the balancer's.
 const (
-	priorityForward = 30050 // in, by a rule
-	priorityIn      = 30040 // in, answers
-	priorityStray   = 30030 // everything else from outside to the gateway or inside
-	priorityOwn     = 30020 // to the gateway itself, or not to be translated
-	priorityOut     = 30010 // out, TCP and UDP
-	priorityOutICMP = 30009 // out, what has no ports
+	priorityNeighbour = 30060 // IPv6's ARP, to the gateway
+	priorityForward   = 30050 // in, by a rule
+	priorityIn        = 30040 // in, answers
+	priorityStray     = 30030 // everything else from outside to the gateway or inside
+	priorityOwn       = 30020 // to the gateway itself, or not to be translated
+	priorityOut       = 30010 // out, TCP and UDP
+	priorityOutICMP   = 30009 // out, what has no ports
 )
 
 // kind says, in the low octet of cookies, what an entry counts.
@@ -60,12 +61,19 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 		list = append(list, flow.Entry{Table: table, Priority: priority, Cookie: g.cookie(k), Match: m, Apply: actions})
 		return &list[len(list)-1]
 	}
-	ip := flow.Match{}.WithEthType(flow.EthTypeIPv4)
+	ip := g.ip()
 	untracked := ip.WithoutVLAN().WithCTState(0, flow.CTTracked)
 	outside := untracked.WithInPort(g.at.Port).WithEthDst(g.mac)
+	if g.v6() {
+		// Neighbours who look whether the gateway is still there are no traffic
+		// to translate: the trap in the table of routes takes them.
+		for _, t := range []uint8{flow.ICMPv6Solicit, flow.ICMPv6Advert} {
+			add(flow.TableTranslate, priorityNeighbour, kindOther, ip.WithoutVLAN().WithEthDst(g.mac).WithICMPv6Type(t)).Goto = flow.TableForward
+		}
+	}
 	again := flow.CT{Zone: g.zone, Table: flow.TableTranslate, HasNAT: true}.Action()
 	for _, f := range g.forwards {
-		m := outside.WithIPv4Dst(netip.PrefixFrom(f.at.Addr(), 32))
+		m := outside.WithIPDst(alone(f.at.Addr()))
 		if f.proto == flow.IPProtoTCP {
 			m = m.WithTCPDst(f.at.Port())
 		} else {
@@ -75,22 +83,22 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 			NAT: flow.NAT{Dst: true, Min: f.to.Addr(), MinPort: f.to.Port()}}.Action())
 	}
 	for _, p := range prefixes(g.first, g.last) {
-		add(flow.TableTranslate, priorityIn, kindOther, outside.WithIPv4Dst(p), again)
-		add(flow.TableTranslate, priorityOwn, kindOther, ip.WithEthDst(g.mac).WithIPv4Dst(p))
+		add(flow.TableTranslate, priorityIn, kindOther, outside.WithIPDst(p), again)
+		add(flow.TableTranslate, priorityOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
 	}
 	for a, mac := range reach {
-		m := ip.WithInPort(g.at.Port).WithIPv4Dst(netip.PrefixFrom(a, 32)).WithCTZone(g.zone).WithCTState(flow.CTTracked, flow.CTTracked|flow.CTInvalid)
+		m := ip.WithInPort(g.at.Port).WithIPDst(alone(a)).WithCTZone(g.zone).WithCTState(flow.CTTracked, flow.CTTracked|flow.CTInvalid)
 		add(flow.TableTranslate, priorityIn, kindIn, m, flow.SetEthSrc(g.mac), flow.SetEthDst(mac), flow.Action{Kind: flow.ActionDecNwTTL}).Goto = flow.TableForward
 	}
 	add(flow.TableTranslate, priorityStray, kindOther, ip.WithInPort(g.at.Port).WithEthDst(g.mac))
 	for _, p := range g.inside {
-		add(flow.TableTranslate, priorityStray, kindOther, ip.WithInPort(g.at.Port).WithIPv4Dst(p))
-		add(flow.TableTranslate, priorityOwn, kindOther, ip.WithEthDst(g.mac).WithIPv4Dst(p))
+		add(flow.TableTranslate, priorityStray, kindOther, ip.WithInPort(g.at.Port).WithIPDst(p))
+		add(flow.TableTranslate, priorityOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
 	}
-	add(flow.TableTranslate, priorityOwn+1, kindOther, ip.WithEthDst(g.mac).WithIPv4Dst(netip.PrefixFrom(g.addr, 32)), flow.Output(flow.PortController))
+	add(flow.TableTranslate, priorityOwn+1, kindOther, ip.WithEthDst(g.mac).WithIPDst(alone(g.addr)), flow.Output(flow.PortController))
 	if g.hopMAC != (flow.MAC{}) {
 		for _, p := range g.inside {
-			m := untracked.WithEthDst(g.mac).WithIPv4Src(p)
+			m := untracked.WithEthDst(g.mac).WithIPSrc(p)
 			add(flow.TableTranslate, priorityOut, kindOther, m.WithIPProto(flow.IPProtoTCP), g.track(true))
 			add(flow.TableTranslate, priorityOut, kindOther, m.WithIPProto(flow.IPProtoUDP), g.track(true))
 			add(flow.TableTranslate, priorityOutICMP, kindOther, m, g.track(false))
@@ -104,20 +112,6 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 	out := make([]*api.FlowEntry, len(list))
 	for i := range list {
 		out[i] = api.NewFlowEntry(g.at.Switch, &list[i])
-	}
-	return out
-}
-
-// prefixes returns the networks that make up a range of addresses.
-func prefixes(first, last netip.Addr) []netip.Prefix {
-	var out []netip.Prefix
-	for a, z := uint64(number(first)), uint64(number(last)); a <= z; {
-		bits := 32
-		for bits > 0 && a&(1<<(33-bits)-1) == 0 && a+1<<(33-bits)-1 <= z {
-			bits--
-		}
-		out = append(out, netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(a >> 24), byte(a >> 16), byte(a >> 8), byte(a)}), bits))
-		a += 1 << (32 - bits)
 	}
 	return out
 }

@@ -57,3 +57,21 @@ func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal
 	}
 	return out
 }
+
+// exhausted reports whether a packet was refused for want of a port lately. It
+// is called with mu held.
+func (b *book) exhausted(f *figures, now int64) bool {
+	return f.at != 0 && now-f.at < int64(b.cfg.Load().Exhausted)
+}
+
+// read returns the figures of a gateway: the packets that it has translated on
+// their way out and in, and whether its pool is exhausted.
+func (b *book) read(name string, now int64) (out, in float64, exhausted bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.figures[name]
+	if f == nil {
+		return 0, 0, false
+	}
+	return float64(f.last[kindOut]), float64(f.last[kindIn]), b.exhausted(f, now)
+}

@@ -14,7 +14,8 @@ import (
 
 // Bounds of one gateway.
 const (
-	poolMax     = 256
+	poolMax     = 256    // IPv4 addresses
+	poolMax6    = 65_536 // IPv6 addresses
 	insideMax   = 16
 	forwardsMax = 256
 )
@@ -66,14 +67,8 @@ func readGateway(m *api.NatGateway, cfg *Config) (*gateway, error) {
 	if g.at = (flow.Location{Switch: sw, Port: flow.Port(m.Port)}); !g.at.Port.Physical() {
 		return nil, wrong("port %d: want the number of the port outside", m.Port)
 	}
-	first, last, ranged := strings.Cut(m.Pool, "-")
-	if g.first, err = address(first); err == nil {
-		if g.last = g.first; ranged {
-			g.last, err = address(last)
-		}
-	}
-	if err != nil || g.last.Less(g.first) || span(g.first, g.last) > poolMax {
-		return nil, wrong("pool %q: want an IPv4 address or FIRST-LAST, at most %d of them", m.Pool, poolMax)
+	if g.first, g.last, err = readPool(m.Pool); err != nil {
+		return nil, wrong("%w", err)
 	}
 	if m.FirstPort > 0xffff || m.LastPort > 0xffff {
 		return nil, wrong("ports %d to %d: want 1 to 65535", m.FirstPort, m.LastPort)
@@ -88,10 +83,10 @@ func readGateway(m *api.NatGateway, cfg *Config) (*gateway, error) {
 	if g.ports[1] < g.ports[0] {
 		return nil, wrong("ports %d to %d: the last is before the first", g.ports[0], g.ports[1])
 	}
-	if g.hop, err = address(m.NextHop); err != nil {
+	if g.hop, err = g.address(m.NextHop); err != nil {
 		return nil, wrong("next hop: %w", err)
 	}
-	if g.addr, err = address(m.Gateway); err != nil {
+	if g.addr, err = g.address(m.Gateway); err != nil {
 		return nil, wrong("gateway address: %w", err)
 	}
 	if err := g.readInside(m.Inside); err != nil {
@@ -127,8 +122,8 @@ func (g *gateway) readInside(list []string) error {
 	}
 	for _, text := range list {
 		p, err := netip.ParsePrefix(text)
-		if err != nil || !p.Addr().Is4() || p.Bits() == 0 {
-			return fmt.Errorf("inside %q: want an IPv4 network, such as 10.0.0.0/24", text)
+		if err != nil || p.Addr().Is6() != g.v6() || p.Addr().Is4In6() || p.Bits() == 0 {
+			return fmt.Errorf("inside %q: want an %s network, such as %s, as the pool is %[2]s; the other version takes a gateway of its own", text, g.version(), g.example())
 		}
 		p = p.Masked()
 		for _, o := range g.inside {
@@ -167,11 +162,11 @@ func (g *gateway) readForwards(list []*api.NatForward) error {
 		from := g.first
 		if m.Address != "" {
 			var err error
-			if from, err = address(m.Address); err != nil || !g.pooled(from) {
+			if from, err = g.address(m.Address); err != nil || !g.pooled(from) {
 				return fmt.Errorf("forward from %q: want an address of the pool", m.Address)
 			}
 		}
-		to, err := address(m.To)
+		to, err := g.address(m.To)
 		if err != nil || !g.within(to) || to == g.addr {
 			return fmt.Errorf("forward to %q: want the address of a host inside", m.To)
 		}
@@ -201,25 +196,10 @@ func (f forward) message() *api.NatForward {
 	return m
 }
 
-// address reads an IPv4 address that a host can have.
-func address(text string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(strings.TrimSpace(text))
-	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() {
-		return netip.Addr{}, fmt.Errorf("address %q: want an IPv4 address", text)
-	}
-	return a, nil
-}
-
-func number(a netip.Addr) uint32 {
-	b := a.As4()
-	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-}
-
-// span returns how many addresses a range has.
-func span(first, last netip.Addr) uint64 { return uint64(number(last)) - uint64(number(first)) + 1 }
-
 // pooled reports whether an address is one of the pool.
-func (g *gateway) pooled(a netip.Addr) bool { return a.Is4() && !a.Less(g.first) && !g.last.Less(a) }
+func (g *gateway) pooled(a netip.Addr) bool {
+	return a.Is6() == g.v6() && !a.Less(g.first) && !g.last.Less(a)
+}
 
 // within reports whether an address is inside.
 func (g *gateway) within(a netip.Addr) bool {
@@ -229,13 +209,13 @@ func (g *gateway) within(a netip.Addr) bool {
 // conflict says why two gateways cannot be side by side.
 func (g *gateway) conflict(o *gateway) error {
 	switch {
-	case g.at == o.at:
-		return fmt.Errorf("gateway %s has the port %v already", o.name, o.at)
+	case g.at == o.at && g.v6() == o.v6():
+		return fmt.Errorf("gateway %s has the port %v for %s already", o.name, o.at, o.version())
 	case g.mac == o.mac:
 		return fmt.Errorf("gateway %s has the same Ethernet address %v by chance: choose another name", o.name, o.mac)
 	case g.addr == o.addr:
 		return fmt.Errorf("gateway %s has the gateway address %v already", o.name, o.addr)
-	case !g.last.Less(o.first) && !o.last.Less(g.first):
+	case g.v6() == o.v6() && !g.last.Less(o.first) && !o.last.Less(g.first):
 		return fmt.Errorf("gateway %s has addresses of this pool: %v-%v", o.name, o.first, o.last)
 	}
 	return nil

@@ -37,7 +37,7 @@ func (b *book) ask(now int64, d *flow.Decision) {
 		if unable(b.switches[g.at.Switch]) != nil {
 			continue
 		}
-		if known := g.hopMAC != (flow.MAC{}); known && now-max(b.asked[name], b.heard[name]) < 6*int64(b.cfg.AskInterval) {
+		if known := g.hopMAC != (flow.MAC{}); known && now-max(b.asked[name], b.heard[name]) < 6*int64(b.cfg.Load().AskInterval) {
 			continue
 		}
 		b.asked[name] = now

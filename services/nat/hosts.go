@@ -10,7 +10,7 @@ import (
 	"weft/flow"
 )
 
-// residents is which Ethernet address has which IPv4 address, of hosts outside
+// residents is which Ethernet address has which addresses, of hosts outside
 // of VLANs. What an earlier run knew counts until hosts has told otherwise, so
 // that a restart takes nobody's way back.
 type residents struct {
@@ -31,7 +31,7 @@ func (r *residents) load(ctx context.Context, s Store) (map[netip.Addr]uint64, e
 	err := s.All(ctx, func(key string, value []byte, revision uint64) error {
 		a, err := netip.ParseAddr(key)
 		mac, err2 := flow.ParseMAC(string(value))
-		if err == nil && err2 == nil && a.Is4() {
+		if err == nil && err2 == nil && !a.IsLinkLocalUnicast() {
 			r.put(a, mac)
 			r.former[a], revisions[a] = true, revision
 		}
@@ -73,8 +73,9 @@ func (r *residents) changed(ev *api.HostChanged) (concerned []netip.Addr) {
 	}
 	var now []netip.Addr
 	if ev.Change != "gone" {
-		for _, text := range ev.Host.Ipv4 {
-			if a, err := netip.ParseAddr(text); err == nil && a.Is4() {
+		for _, text := range slices.Concat(ev.Host.Ipv4, ev.Host.Ipv6) {
+			// A link-local address is no way from one network into another.
+			if a, err := netip.ParseAddr(text); err == nil && !a.IsLinkLocalUnicast() && a.Zone() == "" {
 				now = append(now, a)
 			}
 		}

@@ -10,6 +10,7 @@ package nat
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ func Spec() weft.Spec {
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
+		Live:       []string{"gateways", "hosts", "ask_interval", "poll", "exhausted", "deadline"},
 		Run:        run,
 	}
 }
@@ -63,6 +65,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	env.Metric.Gauge("gateways", "Gateways.", func() float64 { return float64(b.size()) })
 	env.Metric.Gauge("stray_packets", "Packets to or from a gateway that were refused since the service started.", func() float64 { return float64(b.strays.Load()) })
+	m := &meters{metric: env.Metric, book: b, of: map[string]bool{}}
+	m.update()
+	turns := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)} // of attend and watch
 	k := weft.KeepStanding(env, flow.OwnerNAT, b.want)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
@@ -75,27 +80,39 @@ func run(ctx context.Context, env *weft.Env) error {
 			k.Changed(changed...)
 		}
 	})
-	serve(env, b, k)
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		b.cfg.Store(c)
+		k.Changed() // another bound of hosts
+		for _, t := range turns {
+			select {
+			case t <- struct{}{}:
+			default:
+			}
+		}
+		return nil
+	})
+	serve(env, b, k, m)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { k.Run(ctx) })
-	work.Go(func() { attend(ctx, env, b, k, s) })
-	work.Go(func() { watch(ctx, env, b) })
+	work.Go(func() { attend(ctx, env, b, k, s, turns[0]) })
+	work.Go(func() { watch(ctx, env, b, m, turns[1]) })
 	<-ctx.Done()
 	return nil
 }
 
 // serve answers what is asked of gateways.
-func serve(env *weft.Env, b *book, k *weft.Standing) {
+func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 	settle := func(ctx context.Context, changed []flow.DPID) {
 		if len(changed) == 0 {
 			return
 		}
+		m.update()
 		k.Changed(changed...)
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Deadline)
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		if err := k.Settle(ctx); err != nil {
 			env.Log.Warn("gateways are not in force on all switches yet", "error", err)
@@ -127,14 +144,17 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 }
 
 // attend asks for next hops, takes their answers and keeps the hosts inside.
-func attend(ctx context.Context, env *weft.Env, b *book, k *weft.Standing, s *shelf) {
-	tick := time.NewTicker(b.cfg.AskInterval)
+// again says that the configuration has changed.
+func attend(ctx context.Context, env *weft.Env, b *book, k *weft.Standing, s *shelf, again <-chan struct{}) {
+	tick := time.NewTicker(b.cfg.Load().AskInterval)
 	defer tick.Stop()
 	former := time.After(settleHosts)
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-again:
+			tick.Reset(b.cfg.Load().AskInterval)
 		case a := <-b.news:
 			sw, changed, err := b.learnt(ctx, a.gateway, a.hop, a.mac)
 			if err != nil {
@@ -163,14 +183,16 @@ func attend(ctx context.Context, env *weft.Env, b *book, k *weft.Standing, s *sh
 
 // watch reads from the gateways' switches what was refused for want of a port,
 // and tells of it.
-func watch(ctx context.Context, env *weft.Env, b *book) {
-	tick := time.NewTicker(b.cfg.Poll)
+func watch(ctx context.Context, env *weft.Env, b *book, m *meters, again <-chan struct{}) {
+	tick := time.NewTicker(b.cfg.Load().Poll)
 	defer tick.Stop()
-	counters := map[string]weft.Counter{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-again:
+			tick.Reset(b.cfg.Load().Poll)
+			continue
 		case <-tick.C:
 		}
 		for _, sw := range b.sites() {
@@ -179,15 +201,72 @@ func watch(ctx context.Context, env *weft.Env, b *book) {
 				continue // the switch has gone; the next turn reads what it has counted meanwhile
 			}
 			for _, r := range b.counted(sw, resp.Flows, now()) {
-				c := counters[r.gateway]
-				if c == nil {
-					c = env.Metric.Counter("exhausted_total", "Packets dropped because no address and port were free.", "gateway", r.gateway)
-					counters[r.gateway] = c
-				}
-				c.Add(float64(r.packets))
+				m.refused(r)
 				env.Log.Warn("no free address and port for new connections; widen the pool or its ports", "gateway", r.gateway, "dpid", sw, "packets", r.packets)
 			}
 		}
+	}
+}
+
+// meters are the figures of single gateways: they come and go with them, so
+// there are as many as nat.gateways allows.
+type meters struct {
+	metric weft.Metrics
+	book   *book
+
+	mu sync.Mutex // guards of
+	of map[string]bool
+}
+
+const (
+	exhaustedTotal = "exhausted_total"
+	exhaustedNow   = "exhausted"
+	packetsTotal   = "packets_total"
+)
+
+// update gives figures to gateways that are new, and removes those of gateways
+// that are no more.
+func (m *meters) update() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := m.book.names()
+	for name := range m.of {
+		if !slices.Contains(names, name) {
+			delete(m.of, name)
+			m.metric.Remove(exhaustedTotal, "gateway", name)
+			m.metric.Remove(exhaustedNow, "gateway", name)
+			m.metric.Remove(packetsTotal, "gateway", name, "direction", "out")
+			m.metric.Remove(packetsTotal, "gateway", name, "direction", "in")
+		}
+	}
+	for _, name := range names {
+		if m.of[name] {
+			continue
+		}
+		m.of[name] = true
+		m.counter(name)
+		m.metric.Gauge(exhaustedNow, "Whether a connection was refused lately because no address and port of the pool were free.", func() float64 {
+			if _, _, yes := m.book.read(name, now()); yes {
+				return 1
+			}
+			return 0
+		}, "gateway", name)
+		const help = "Packets that a gateway has translated, since its switch has its entries."
+		m.metric.CounterFunc(packetsTotal, help, func() float64 { n, _, _ := m.book.read(name, now()); return n }, "gateway", name, "direction", "out")
+		m.metric.CounterFunc(packetsTotal, help, func() float64 { _, n, _ := m.book.read(name, now()); return n }, "gateway", name, "direction", "in")
+	}
+}
+
+func (m *meters) counter(name string) weft.Counter {
+	return m.metric.Counter(exhaustedTotal, "Packets dropped because no address and port were free.", "gateway", name)
+}
+
+// refused counts packets of a gateway, unless it has been deleted meanwhile.
+func (m *meters) refused(r refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of[r.gateway] {
+		m.counter(r.gateway).Add(float64(r.packets))
 	}
 }
 

@@ -137,6 +137,9 @@ func TestService(t *testing.T) {
 		if got := h.Metric("exhausted_total", "gateway", "internet"); got != 7 {
 			t.Errorf("%v exhausted by metric", got)
 		}
+		if h.Metric("exhausted", "gateway", "internet") != 1 {
+			t.Error("that the pool is exhausted is no figure")
+		}
 		// A restart takes nobody's way back: what is declared first has it all.
 		time.Sleep(300 * time.Millisecond)
 		h.Restart()
@@ -154,7 +157,7 @@ func TestService(t *testing.T) {
 			"name":    func(m *api.NatGateway) { m.Name = "in ternet" },
 			"pool":    func(m *api.NatGateway) { m.Pool = "198.51.100.3-198.51.100.1" },
 			"big":     func(m *api.NatGateway) { m.Pool = "198.51.0.0-198.51.100.1" },
-			"v6":      func(m *api.NatGateway) { m.Pool = "fd00::1" },
+			"v6":      func(m *api.NatGateway) { m.Pool = "2001:db8::1" },
 			"port":    func(m *api.NatGateway) { m.Port = 0 },
 			"ports":   func(m *api.NatGateway) { m.FirstPort, m.LastPort = 9, 8 },
 			"inside":  func(m *api.NatGateway) { m.Inside = []string{"10.0.0.0/24", "10.0.0.0/8"} },
@@ -188,5 +191,8 @@ func TestService(t *testing.T) {
 			}
 		}
 		soon(t, "no entries left", func() bool { return n.text(sw3) == "" })
+		if list := h.Metrics("exhausted_total"); len(list) != 0 {
+			t.Errorf("figures of deleted gateways: %v", list)
+		}
 	})
 }

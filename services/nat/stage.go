@@ -29,13 +29,25 @@ func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		}
 		return b.arp(x, in, d, at)
 	}
+	if k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert) {
+		if in.Role != flow.RoleEdge || k.VLAN != 0 {
+			return flow.Next
+		}
+		return b.neighbour(x, in, d, at)
+	}
 	g := x.macs[k.EthDst]
 	if g == nil {
 		return flow.Next
 	}
-	src, dst := netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
+	var src, dst netip.Addr // neither: within no gateway
+	switch k.EthType {
+	case flow.EthTypeIPv4:
+		src, dst = netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
+	case flow.EthTypeIPv6:
+		src, dst = netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
+	}
 	switch {
-	case k.EthType != flow.EthTypeIPv4 || k.VLAN != 0 || at == g.at || !g.within(src) || in.Reason == flow.ReasonInvalidTTL:
+	case k.VLAN != 0 || at == g.at || !g.within(src) || in.Reason == flow.ReasonInvalidTTL:
 	case dst == g.addr:
 		b.echo(g, in, d, src)
 		return flow.Done
@@ -64,59 +76,16 @@ func (b *book) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
 	})
 }
 
-// question returns the frame that asks for the next hop.
-func (g *gateway) question() []byte {
-	return packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: g.mac, SenderIP: g.first, TargetIP: g.hop})
-}
-
-// arp answers who asks for a gateway's address, inside or outside, and takes
-// the answers of next hops.
-func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
-	a, ok := packet.ParseARP(in.Data)
-	if !ok {
-		return flow.Next // forwarding refuses it
-	}
-	g := x.ports[at]
-	if g == nil {
-		if g = x.addrs[a.TargetIP()]; g != nil && a.Op() == packet.ARPRequest {
-			g.reply(in, d, a, g.addr)
-			return flow.Done
-		}
-		if o := x.addrs[a.SenderIP()]; o != nil {
-			b.strays.Add(1)
-			return flow.Drop
-		}
-		return flow.Next
-	}
-	if a.SenderIP() == g.hop && a.SenderMAC() == in.Key.EthSrc && !a.SenderMAC().Multicast() {
-		b.answered(g, a.SenderMAC(), in.Time)
-	}
-	switch {
-	case a.Op() == packet.ARPRequest && g.pooled(a.TargetIP()):
-		g.reply(in, d, a, a.TargetIP())
-		return flow.Done
-	case in.Key.EthDst == g.mac:
-		return flow.Done
-	}
-	return flow.Next
-}
-
-// reply appends the answer to an ARP request.
-func (g *gateway) reply(in *flow.PacketIn, d *flow.Decision, a packet.ARP, addr netip.Addr) {
-	g.send(d, flow.Location{Switch: in.Switch, Port: in.Key.InPort}, packet.AppendARPReply(nil, 0, packet.ARPFields{
-		SenderMAC: g.mac, SenderIP: addr, TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
-	}))
-}
-
-func (g *gateway) send(d *flow.Decision, at flow.Location, frame []byte) {
-	d.PacketOut(at.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(at.Port)), Data: frame})
-}
-
 // echo answers a ping of the gateway's address. Where the host is, hosts has
 // said: the packet may come from the gateway's switch.
 func (b *book) echo(g *gateway, in *flow.PacketIn, d *flow.Decision, src netip.Addr) {
 	m, ok := packet.ParseICMP(in.Data)
-	if !ok || m.Type() != packet.ICMPv4EchoRequest || len(m.Payload()) > 1500 || in.Src == (flow.Location{}) {
+	request := packet.ICMPv4EchoRequest
+	if g.v6() {
+		m, ok = packet.ParseICMPv6(in.Data)
+		request = packet.ICMPv6EchoRequest
+	}
+	if !ok || m.Type() != request || len(m.Payload()) > 1500 || in.Src == (flow.Location{}) {
 		b.strays.Add(1)
 		return
 	}

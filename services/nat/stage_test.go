@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	"weft/api"
 	"weft/flow"
 	"weft/packet"
@@ -96,20 +98,144 @@ func TestStage(t *testing.T) {
 	}
 }
 
+// wanted6 is a gateway of IPv6 at the port of that of wanted.
+func wanted6() *api.NatGateway {
+	return &api.NatGateway{Name: "internet6", Dpid: sw3, Port: 2, Pool: "2001:db8::1:0/112", NextHop: "fe80::9",
+		Gateway: "fd00::fe", Inside: []string{"fd00::/64"}, Forwards: []*api.NatForward{{Protocol: "udp", Port: 53, To: "fd00::3"}}}
+}
+
+func TestStage6(t *testing.T) {
+	b, v4 := rig(t)
+	if _, err := b.set(context.Background(), wanted6()); err != nil {
+		t.Fatal(err)
+	}
+	g := b.gateways["internet6"]
+	if g.zone == v4.zone || g.mac == v4.mac {
+		t.Fatalf("zones %d and %d, addresses %v and %v", g.zone, v4.zone, g.mac, v4.mac)
+	}
+	h1, fe, hop6, far := netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fe80::9"), netip.MustParseAddr("2001:db8:5::5")
+	pool := netip.MustParseAddr("2001:db8::1:7")
+	solicit := func(src netip.Addr, mac flow.MAC, target netip.Addr) []byte {
+		return packet.AppendNDSolicit(nil, 0, packet.NDFields{SrcMAC: mac, SrcIP: src, Target: target})
+	}
+	advert := func(mac flow.MAC, target netip.Addr, to netip.Addr, toMAC flow.MAC) []byte {
+		return packet.AppendNDAdvert(nil, 0, packet.NDFields{SrcMAC: mac, SrcIP: target, DstMAC: toMAC, DstIP: to, Target: target, Solicited: true})
+	}
+	run := func(sw flow.DPID, port flow.Port, role flow.PortRole, frame []byte) (flow.Verdict, *flow.PacketIn, *flow.Decision) {
+		in := wefttest.NewPacketIn(sw, port, frame)
+		in.Role = role
+		d := &flow.Decision{}
+		return b.packet(in, d), in, d
+	}
+	if v, _, _ := run(3, 2, flow.RoleEdge, advert(hopMAC, hop6, g.first, g.mac)); v != flow.Done {
+		t.Errorf("the next hop's answer: %v", v)
+	}
+	select {
+	case a := <-b.news:
+		if _, changed, err := b.learnt(context.Background(), a.gateway, a.hop, a.mac); !changed || err != nil || a.mac != hopMAC {
+			t.Fatal(a, changed, err)
+		}
+	default:
+		t.Fatal("the next hop's answer is not taken")
+	}
+	ping := packet.AppendICMPEcho(nil, packet.Ether{Src: h1MAC, Dst: g.mac}, packet.IP{Src: h1, Dst: g.addr}, packet.Echo{ID: 1, Data: []byte("x")})
+	for what, c := range map[string]struct {
+		sw    flow.DPID
+		port  flow.Port
+		role  flow.PortRole
+		frame []byte
+		want  flow.Verdict
+		outs  int
+	}{
+		"who is the gateway":          {1, 4, flow.RoleEdge, solicit(h1, h1MAC, g.addr), flow.Done, 1},
+		"who is it, by link":          {1, 4, flow.RoleEdge, solicit(fe, h1MAC, g.addr), flow.Done, 1},
+		"is the address free":         {1, 4, flow.RoleEdge, solicit(netip.IPv6Unspecified(), h1MAC, g.addr), flow.Done, 1},
+		"who is another":              {1, 4, flow.RoleEdge, solicit(h1, h1MAC, far), flow.Next, 0},
+		"I am the gateway":            {1, 4, flow.RoleEdge, advert(h1MAC, g.addr, h1, hopMAC), flow.Drop, 0},
+		"I, the gateway, ask":         {1, 4, flow.RoleEdge, solicit(g.addr, h1MAC, far), flow.Drop, 0},
+		"outside asks for the pool":   {3, 2, flow.RoleEdge, solicit(hop6, hopMAC, pool), flow.Done, 1},
+		"outside asks for the inside": {3, 2, flow.RoleEdge, solicit(hop6, hopMAC, g.addr), flow.Next, 0},
+		"inside asks for the pool":    {1, 4, flow.RoleEdge, solicit(h1, h1MAC, pool), flow.Next, 0},
+		"ping of the gateway":         {1, 4, flow.RoleEdge, ping, flow.Done, 0},
+		"to the outside":              {1, 4, flow.RoleEdge, syn(h1MAC, g.mac, h1, far), flow.Next, 1},
+		"on its way there":            {2, 4, flow.RoleLink, syn(h1MAC, g.mac, h1, far), flow.Done, 1},
+		"of a stranger":               {1, 4, flow.RoleEdge, syn(h1MAC, g.mac, far, far), flow.Drop, 0},
+		"to the inside":               {1, 4, flow.RoleEdge, syn(h1MAC, g.mac, h1, netip.MustParseAddr("fd00::7")), flow.Drop, 0},
+		"to the pool":                 {1, 4, flow.RoleEdge, syn(h1MAC, g.mac, h1, pool), flow.Drop, 0},
+		"from the outside":            {3, 2, flow.RoleEdge, syn(hopMAC, g.mac, far, pool), flow.Drop, 0},
+		"IPv4 to the gateway of IPv6": {1, 4, flow.RoleEdge, syn(h1MAC, g.mac, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("203.0.113.5")), flow.Drop, 0},
+		"IPv6 to the gateway of IPv4": {1, 4, flow.RoleEdge, syn(h1MAC, v4.mac, h1, far), flow.Drop, 0},
+	} {
+		v, in, d := run(c.sw, c.port, c.role, c.frame)
+		if v != c.want || len(d.Outs) != c.outs {
+			t.Errorf("%s: verdict %d and %d packets, want %d and %d", what, v, len(d.Outs), c.want, c.outs)
+		}
+		if what != "to the outside" {
+			continue
+		}
+		if nd, ok := packet.ParseND(in.Data); !ok || nd.Target() != hop6 || in.Dst != g.at || in.DstMAC != g.mac {
+			t.Errorf("handed on: %x to %v", in.Data, in.Dst)
+		}
+		if ct, ok := flow.ParseCT(d.Outs[0].Actions[0]); !ok || !ct.NAT.Src || ct.NAT.Min != g.first || d.Ops[0].Switch != 3 {
+			t.Errorf("sent with %v", d.Outs[0].Actions)
+		}
+	}
+	// Hosts inside are reached by addresses that are of the networks inside.
+	b.hostChanged(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv6: []string{"fd00::3", "fe80::3", "2001:db8::3"}}})
+	if reach := b.reach(g); len(reach) != 1 || reach[netip.MustParseAddr("fd00::3")] != (flow.MAC{2, 0, 0, 0, 0, 3}) {
+		t.Errorf("reached inside: %v", reach)
+	}
+	if reach := b.reach(v4); len(reach) != 0 {
+		t.Errorf("reached inside by IPv4: %v", reach)
+	}
+	other := wanted6()
+	other.Name = "other"
+	if _, err := b.set(context.Background(), other); api.KindOf(err) != codes.AlreadyExists {
+		t.Errorf("the same port twice: %v", err)
+	}
+	mixed := wanted6()
+	mixed.Inside = []string{"fd00::/64", "10.0.0.0/24"}
+	if _, err := b.set(context.Background(), mixed); api.KindOf(err) != codes.InvalidArgument {
+		t.Errorf("both versions: %v", err)
+	}
+}
+
 func TestPrefixes(t *testing.T) {
-	first := netip.MustParseAddr("198.51.100.1")
-	for n := uint32(0); n < 256; n++ {
-		v := number(first) + n
-		last := netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
-		total := uint64(0)
-		for _, p := range prefixes(first, last) {
-			total += 1 << (32 - p.Bits())
-			if p != p.Masked() || p.Addr().Less(first) || last.Less(p.Addr()) {
-				t.Fatalf("%v is not within %v to %v", p, first, last)
+	for _, text := range []string{"198.51.100.1", "0.0.0.0", "255.255.255.0", "2001:db8::1", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff00"} {
+		first := netip.MustParseAddr(text)
+		for n := uint64(0); n < 256; n++ {
+			if _, low := halves(first); first.Is4() && low&0xffffffff+n > 0xffffffff {
+				break
+			}
+			last := plus(first, n)
+			total := uint64(0)
+			for _, p := range prefixes(first, last) {
+				total += 1 << (p.Addr().BitLen() - p.Bits())
+				if p != p.Masked() || p.Addr().Less(first) || last.Less(p.Addr()) {
+					t.Fatalf("%v is not within %v to %v", p, first, last)
+				}
+			}
+			if total != span(first, last) || total != n+1 {
+				t.Fatalf("%v to %v: %d addresses", first, last, total)
 			}
 		}
-		if total != span(first, last) {
-			t.Fatalf("%v to %v: %d addresses", first, last, total)
+	}
+}
+
+func TestReadPool(t *testing.T) {
+	for text, want := range map[string]string{
+		"198.51.100.1": "198.51.100.1 198.51.100.1", "198.51.100.1-198.51.100.3": "198.51.100.1 198.51.100.3", "198.51.100.77/30": "198.51.100.76 198.51.100.79",
+		"198.51.100.0/24": "198.51.100.0 198.51.100.255", "2001:db8::1": "2001:db8::1 2001:db8::1", "2001:db8::1-2001:db8::ff": "2001:db8::1 2001:db8::ff",
+		"2001:db8::5/112": "2001:db8:: 2001:db8::ffff", "2001:db8::1-2001:db8::1:0": "2001:db8::1 2001:db8::1:0",
+	} {
+		if first, last, err := readPool(text); err != nil || first.String()+" "+last.String() != want {
+			t.Errorf("%s: %v to %v, %v", text, first, last, err)
+		}
+	}
+	for _, text := range []string{"", "-", "a", "198.51.100.0/23", "198.51.100.1-2001:db8::1", "2001:db8::/111", "::/0", "0.0.0.0/24", "2001:db8::1-2001:db8::1:1",
+		"2001:db8::1-2001:db8:0:1::", "::ffff:198.51.100.1", "fe80::1%eth0", "ff02::1", "224.0.0.0/28", "198.51.100.2-198.51.100.1", "::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"} {
+		if first, last, err := readPool(text); err == nil {
+			t.Errorf("%q is taken for %v to %v", text, first, last)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestPathsAllocateNothing(t *testing.T) {
 // CVE-2022-29608 (ONOS): crafted ports in the middle of a path made it loop.
 // Whatever links are claimed, no path visits a switch twice or leaves by the
 // port it came in by; and a path given from outside that does is refused.
-func TestCVE202229608CraftedPortsMakeNoLoop(t *testing.T) {
+func TestCVE_2022_29608_CraftedPortsMakeNoLoop(t *testing.T) {
 	links := 0
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 29608))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -26,7 +27,7 @@ type Store interface {
 
 // book is the policies, the switches and where hosts are.
 type book struct {
-	cfg   *Config
+	cfg   atomic.Pointer[Config]
 	store Store
 
 	writing sync.Mutex // held while a policy is written to the store
@@ -40,7 +41,9 @@ type book struct {
 }
 
 func newBook(cfg *Config, store Store) *book {
-	return &book{cfg: cfg, store: store, policies: map[string]*policy{}, revision: map[string]uint64{}, places: newPlaces(), switches: map[flow.DPID]*api.Switch{}}
+	b := &book{store: store, policies: map[string]*policy{}, revision: map[string]uint64{}, places: newPlaces(), switches: map[flow.DPID]*api.Switch{}}
+	b.cfg.Store(cfg)
+	return b
 }
 
 // load reads the policies of earlier runs. What cannot be read is told to bad
@@ -113,7 +116,7 @@ func (b *book) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, []flo
 // called with mu held.
 func (b *book) admit(p, old *policy) error {
 	name := p.said.Name
-	if old == nil && len(b.policies) >= b.cfg.Policies {
+	if old == nil && len(b.policies) >= b.cfg.Load().Policies {
 		return api.Errorf(codes.ResourceExhausted, "policy %s: there are %d policies already; delete one, or raise qos.policies", name, len(b.policies))
 	}
 	p.said.Meter = 0
@@ -133,7 +136,7 @@ func (b *book) admit(p, old *policy) error {
 	}
 	slices.SortFunc(list, before)
 	for sw := range b.switches {
-		if _, err := compile(list, sw, b.places, b.cfg.Entries); err != nil {
+		if _, err := compile(list, sw, b.places, b.cfg.Load().Entries); err != nil {
 			return api.Errorf(codes.ResourceExhausted, "policy %s: %w", name, err)
 		}
 	}
@@ -258,7 +261,7 @@ func (b *book) want(sw *api.Switch) *api.SetStandingRequest {
 		return req
 	}
 	b.mu.Lock()
-	c, _ := compile(b.order, dpid, b.places, b.cfg.Entries)
+	c, _ := compile(b.order, dpid, b.places, b.cfg.Load().Entries)
 	b.mu.Unlock()
 	for i := range c.entries {
 		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &c.entries[i]))
@@ -282,7 +285,7 @@ func (b *book) sizes() (policies, entries, refused int) {
 			refused++
 			continue
 		}
-		c, _ := compile(b.order, sw, b.places, b.cfg.Entries)
+		c, _ := compile(b.order, sw, b.places, b.cfg.Load().Entries)
 		entries += len(c.entries)
 	}
 	return len(b.policies), entries, refused

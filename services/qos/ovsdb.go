@@ -56,8 +56,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
-func (b *bounded) String() string { return b.kept.String() }
+// String returns what was kept; octets that are no UTF-8, which errors could not
+// carry, are U+FFFD.
+func (b *bounded) String() string { return strings.ToValidUTF8(b.kept.String(), "\ufffd") }
 
 // portName is the names of ports that we pass to the program: of one word, and
 // no option.

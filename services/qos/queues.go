@@ -221,6 +221,17 @@ func (p *ports) switchConnected(dpid string) {
 	p.ring()
 }
 
+// retry has every port configured anew at once: the way to it may be another.
+func (p *ports) retry() {
+	p.mu.Lock()
+	for _, q := range p.ports {
+		q.due, q.pause = p.now(), 0
+		q.asked++
+	}
+	p.mu.Unlock()
+	p.ring()
+}
+
 func (p *ports) ring() {
 	select {
 	case p.wake <- struct{}{}:

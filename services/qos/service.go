@@ -31,6 +31,7 @@ func Spec() weft.Spec {
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
+		Live:       []string{"*"},
 		Run:        run,
 	}
 }
@@ -58,7 +59,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		true:  env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "done"),
 		false: env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "failed"),
 	}
-	peers := network{env, b, cfg}
+	peers := network{env, b}
 	q := newPorts(keptQueues, time.Now, func(ctx context.Context, m *api.QosQueues) error {
 		err := peers.bring(ctx, m)
 		if ctx.Err() == nil {
@@ -87,8 +88,14 @@ func run(ctx context.Context, env *weft.Env) error {
 			k.Changed(changed...)
 		}
 	})
-	serve(env, cfg, b, k, peers)
-	serveQueues(env, cfg, q)
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		b.cfg.Store(c)
+		k.Changed() // another bound of entries
+		q.retry()   // another way to the databases
+		return nil
+	})
+	serve(env, b, k, peers)
+	serveQueues(env, b, q)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -100,13 +107,13 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // serve answers what is asked of policies.
-func serve(env *weft.Env, cfg *Config, b *book, k *weft.Standing, peers network) {
+func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 	settle := func(ctx context.Context, changed []flow.DPID) {
 		if len(changed) == 0 {
 			return
 		}
 		k.Changed(changed...)
-		ctx, cancel := context.WithTimeout(ctx, cfg.Deadline)
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		if err := k.Settle(ctx); err != nil {
 			env.Log.Warn("policies are not in force on all switches yet", "error", err)
@@ -132,16 +139,16 @@ func serve(env *weft.Env, cfg *Config, b *book, k *weft.Standing, peers network)
 		return &api.QosListPoliciesResponse{Policies: b.list()}, nil
 	})
 	weft.Handle(env, api.GetQosStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
-		ctx, cancel := context.WithTimeout(ctx, cfg.Deadline)
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		return b.status(ctx, r.GetPolicy(), peers, k.Status)
 	})
 }
 
 // serveQueues answers what is asked of queues.
-func serveQueues(env *weft.Env, cfg *Config, q *ports) {
+func serveQueues(env *weft.Env, b *book, q *ports) {
 	wait := func(ctx context.Context, key string) {
-		ctx, cancel := context.WithTimeout(ctx, cfg.Deadline)
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		q.settle(ctx, key)
 	}
@@ -173,7 +180,6 @@ func serveQueues(env *weft.Env, cfg *Config, q *ports) {
 type network struct {
 	env  *weft.Env
 	book *book
-	cfg  *Config
 }
 
 // ReadFlows is part of Switches.
@@ -204,7 +210,8 @@ func (n network) bring(ctx context.Context, m *api.QosQueues) error {
 	if err != nil {
 		address = info.Address
 	}
-	target, ok := n.cfg.database(sw, address)
+	cfg := n.book.cfg.Load()
+	target, ok := cfg.database(sw, address)
 	if !ok {
 		return api.Errorf(codes.FailedPrecondition, "it is not known where the database of switch %s is; set qos.ovsdb or qos.ovsdb_switches", m.Dpid)
 	}
@@ -214,7 +221,7 @@ func (n network) bring(ctx context.Context, m *api.QosQueues) error {
 	}
 	for _, p := range ports.Ports {
 		if p.Port == m.Port {
-			return bring(ctx, vsctlOf(n.cfg, target), m, p.Name)
+			return bring(ctx, vsctlOf(cfg, target), m, p.Name)
 		}
 	}
 	return api.Errorf(codes.NotFound, "switch %s has no port %d", m.Dpid, m.Port)

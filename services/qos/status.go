@@ -74,7 +74,7 @@ func (b *book) status(ctx context.Context, only string, network Switches, standi
 // mu held.
 func (b *book) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
 	info := b.switches[sw]
-	c, err := compile(b.order, sw, b.places, b.cfg.Entries)
+	c, err := compile(b.order, sw, b.places, b.cfg.Load().Entries)
 	s := &site{sw: sw, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}
 	switch why := refusal(info); {
 	case !info.Connected:

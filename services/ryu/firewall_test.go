@@ -14,7 +14,7 @@ import (
 // TestFirewallService: rules keep their numbers apart over restarts, those of
 // others are left alone, and what does not work is told.
 func TestFirewallService(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+	wefttest.Run(t, Spec(Process{}), func(t *testing.T, h *wefttest.Harness) {
 		c := newBrowser(t, h, "report_refusals: true")
 		rules := map[string]*api.FirewallRule{"other": {Id: "other", Dpid: "0000000000000005", Action: "deny"}}
 		var failures []*api.FirewallFailure

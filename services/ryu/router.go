@@ -16,11 +16,18 @@ type route struct {
 	handler      handler
 }
 
+// changes reports whether the route may change something: ofctl_rest takes some
+// questions by POST, too.
+func (x *route) changes() bool {
+	question := strings.HasPrefix(x.path, "/stats/flow/") || strings.HasPrefix(x.path, "/stats/flowdesc/") || strings.HasPrefix(x.path, "/stats/aggregateflow/")
+	return x.method != http.MethodGet && !question
+}
+
 // router returns what answers every request. What no route takes is 404, also
 // where another method would be taken, as it is with Ryu.
 func (s *server) router() http.Handler {
 	var list []route
-	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.qosRoutes()} {
+	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.gatewayRoutes(), s.qosRoutes()} {
 		list = append(list, more...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,12 +40,13 @@ func (s *server) router() http.Handler {
 			s.stream.ServeHTTP(w, r)
 			return
 		}
-		for _, x := range list {
+		for i := range list {
+			x := &list[i]
 			if x.method != r.Method {
 				continue
 			}
 			if args, ok := x.match(parts); ok {
-				s.answer(w, r, x.handler, args)
+				s.answer(w, r, x, args)
 				return
 			}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"weft/api"
 	"weft/flow"
+	"weft/internal/auditlog"
 )
 
 const (
@@ -41,9 +42,11 @@ type server struct {
 	stream   *stream
 	conf     *conf
 	firewall *firewall
+	gateways *gateways
 	queue    queueService
 	qos      qosNumbers
 	count    func(ok bool)
+	audit    *auditlog.Log
 	log      *slog.Logger
 }
 
@@ -123,7 +126,7 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 func (s *server) serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s.router(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		WriteTimeout: s.config.CallTimeout + 30*time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)
@@ -142,21 +145,27 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// answer carries out a request and writes what came of it.
-func (s *server) answer(w http.ResponseWriter, r *http.Request, h handler, args map[string]string) {
+// answer carries out a request and writes what came of it. What may change
+// something is logged, and goes into the audit log.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, x *route, args map[string]string) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
 	defer cancel()
+	taken := begin(r)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var v any
 	if err != nil {
-		s.fail(w, r, &failure{413, fmt.Sprintf("body: want at most %d octets", maxBody)})
-		return
+		err = &failure{413, fmt.Sprintf("body: want at most %d octets", maxBody)}
+	} else {
+		v, err = x.handler(ctx, &request{path: r.URL.Path, args: args, body: body, header: w.Header()})
 	}
-	v, err := h(ctx, &request{path: r.URL.Path, args: args, body: body, header: w.Header()})
+	if x.changes() {
+		taken.end(s.audit, body, w.Header(), err)
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	if r.Method != http.MethodGet {
+	if x.changes() {
 		s.log.Info("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr)
 	}
 	s.count(true)

@@ -1,36 +1,45 @@
 // Package ryu is the REST interface of the Ryu controller, for programs that
 // were written for it: ofctl_rest, rest_topology, ws_topology, rest_conf_switch,
-// rest_firewall and rest_qos. Nobody imports it but the list of services.
+// rest_firewall, rest_router and rest_qos. Nobody imports it but the list of services.
 package ryu
 
 import (
+	"cmp"
 	"context"
 
 	"weft"
 	"weft/api"
 	"weft/flow"
+	"weft/internal/auditlog"
 )
 
+// Process is what the service is told of the process that it runs in.
+type Process struct {
+	Name  string // names its file of the audit log
+	Audit string // directory of the audit log; empty for none
+}
+
 // Spec declares the service.
-func Spec() weft.Spec {
+func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name: "ryu",
 		Doc:  "offers the REST interface of Ryu",
 		Calls: weft.Methods(api.ReadMultipart, api.ModifyPort, api.SendExperimenter, api.Apply,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus,
-			api.SetQueues, api.DeleteQueues, api.ListQueues),
-		Optional:   []string{"firewall", "qos"},
+			api.SetQueues, api.DeleteQueues, api.ListQueues,
+			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters),
+		Optional:   []string{"firewall", "qos", "router"},
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.LinkChangedEvent, api.HostChangedEvent),
 		Buckets:    []string{"conf", "firewall"},
 		Listens:    true,
 		Class:      weft.Compute,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
-		Run:        run,
+		Run:        func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
 	}
 }
 
-func run(ctx context.Context, env *weft.Env) error {
+func run(ctx context.Context, env *weft.Env, p Process) error {
 	cfg := env.Config.(*Config)
 	stream := newStream(cfg.EventQueue, cfg.MaxEventClients)
 	v := newView(stream.publish)
@@ -58,12 +67,25 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	s := &server{config: *cfg, net: network{env}, view: v, stream: stream, conf: conf, firewall: firewall, log: env.Log}
 	s.queue, s.qos.last = network{env}, map[flow.DPID]map[uint16]uint32{}
+	s.gateways = &gateways{service: network{env}}
 	firewall.filter, firewall.tell = network{env}, s.unconfirmed
 	requests := map[bool]weft.Counter{
 		true:  env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "ok"),
 		false: env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "failed"),
 	}
 	s.count = func(ok bool) { requests[ok].Add(1) }
+	unaudited := env.Metric.Counter("audit_failed_total", "Changes that could not be written to the audit log.")
+	s.audit = &auditlog.Log{
+		Dir: p.Audit, Name: cmp.Or(p.Name, "controller") + ".ryu", Size: auditSize, Files: auditFiles,
+		Failed: func(err error) {
+			unaudited.Add(1)
+			env.Log.Error("a change could not be written to the audit log", "error", err)
+		},
+	}
+	if err := s.audit.Open(); err != nil {
+		return err
+	}
+	defer s.audit.Close()
 	listener, err := s.listen(ctx)
 	if err != nil {
 		return err
@@ -124,4 +146,24 @@ func (n network) deleteQueues(ctx context.Context, req *api.QosDeleteQueuesReque
 
 func (n network) listQueues(ctx context.Context, req *api.QosListQueuesRequest) (*api.QosListQueuesResponse, error) {
 	return weft.Call(ctx, n.env, api.ListQueues, req)
+}
+
+func (n network) addAddress(ctx context.Context, req *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
+	return weft.Call(ctx, n.env, api.AddRouterAddress, req)
+}
+
+func (n network) deleteAddress(ctx context.Context, req *api.DeleteRouterAddressRequest) (*api.DeleteRouterAddressResponse, error) {
+	return weft.Call(ctx, n.env, api.DeleteRouterAddress, req)
+}
+
+func (n network) addRoute(ctx context.Context, req *api.AddRouterRouteRequest) (*api.AddRouterRouteResponse, error) {
+	return weft.Call(ctx, n.env, api.AddRouterRoute, req)
+}
+
+func (n network) deleteRoute(ctx context.Context, req *api.DeleteRouterRouteRequest) (*api.DeleteRouterRouteResponse, error) {
+	return weft.Call(ctx, n.env, api.DeleteRouterRoute, req)
+}
+
+func (n network) listRouters(ctx context.Context, req *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {
+	return weft.Call(ctx, n.env, api.ListRouters, req)
 }

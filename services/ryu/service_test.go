@@ -78,7 +78,7 @@ func switchUp(sw flow.DPID, version string) *api.SwitchChanged {
 
 // TestService runs the service with a southbound that is the test's.
 func TestService(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+	wefttest.Run(t, Spec(Process{}), func(t *testing.T, h *wefttest.Harness) {
 		c := newBrowser(t, h, "")
 		answer := func() (*api.ReadMultipartResponse, error) { return &api.ReadMultipartResponse{}, nil }
 		wefttest.Fake(h, api.ReadMultipart, func(context.Context, *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) { return answer() })
@@ -134,7 +134,7 @@ func TestService(t *testing.T) {
 
 // TestReportRefusals: with the key set, what a switch refuses is told by status.
 func TestReportRefusals(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+	wefttest.Run(t, Spec(Process{}), func(t *testing.T, h *wefttest.Harness) {
 		c := newBrowser(t, h, "report_refusals: true")
 		wefttest.Fake(h, api.ReadMultipart, func(context.Context, *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
 			return &api.ReadMultipartResponse{}, nil
@@ -151,7 +151,7 @@ func TestReportRefusals(t *testing.T) {
 
 // TestConf: the values of rest_conf_switch survive a restart, and are bounded.
 func TestConf(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+	wefttest.Run(t, Spec(Process{}), func(t *testing.T, h *wefttest.Harness) {
 		c := newBrowser(t, h, "")
 		h.Start()
 		const at = "/v1.0/conf/switches/00000000000000ab/"
@@ -176,7 +176,7 @@ func TestConf(t *testing.T) {
 // TestEvents: clients of the WebSocket are told of what changes, each once; one
 // that does not read is dropped, and others are not disturbed.
 func TestEvents(t *testing.T) {
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+	wefttest.Run(t, Spec(Process{}), func(t *testing.T, h *wefttest.Harness) {
 		c := newBrowser(t, h, "max_event_clients: 1\nevent_queue: 16")
 		h.Start()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

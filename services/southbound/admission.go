@@ -259,6 +259,21 @@ type change struct {
 	ended bool
 }
 
+// lift ends all limits, for there are to be none any more.
+func (a *admission) lift(list []change) []change {
+	if a.limited == 0 {
+		return list
+	}
+	for i := range a.table {
+		if p := &a.table[i]; p.limit != nil {
+			list = append(list, change{limit: p.limit, ended: true})
+			p.limit, p.hot = nil, 0
+		}
+	}
+	a.limited, a.senders = 0, nil
+	return list
+}
+
 // due reports whether the window is over.
 func (a *admission) due(now int64) bool { return now-a.from >= window }
 
@@ -270,6 +285,9 @@ func (a *admission) roll(now int64, behind bool, list []change) []change {
 	elapsed := float64(now-a.from) / 1e9
 	first := a.from == 0
 	a.from = now
+	if a.rule.rate == 0 {
+		list = a.lift(list)
+	}
 	if first || elapsed <= 0 || a.rule.rate == 0 {
 		return a.next(list)
 	}

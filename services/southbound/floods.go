@@ -10,6 +10,7 @@ import (
 // roll ends a window of the session's admission: it tells which ports are limited
 // now and which are no longer, and sees to their meters.
 func (s *session) roll(now int64, behind bool) {
+	s.admission.rule = s.hub.cfg.Load().flood()
 	before := s.admission.limited
 	changes := s.admission.roll(now, behind, nil)
 	for _, c := range changes {

@@ -49,7 +49,7 @@ func (s *session) guard(l *portLimit, now int64) {
 	}
 	table := flow.ForwardTable(uint32(s.feature.Tables), s.version == openflow.V10)
 	switch {
-	case !s.hub.cfg.FloodMeters || s.version == openflow.V10 || s.guarding.without:
+	case !s.hub.cfg.Load().FloodMeters || s.version == openflow.V10 || s.guarding.without:
 		return
 	case l.calm > 0 || now-l.since < guardAfter || l.table != table || !l.port.Physical() || l.port > 0xffff:
 		return

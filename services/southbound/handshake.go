@@ -18,7 +18,7 @@ const missSendLen = 0xffff
 // Nothing but the version is said before the identity is known to be free, and
 // nothing is asked of the switch before it has confirmed the role.
 func (s *session) handshake() error {
-	if err := s.conn.SetDeadline(time.Now().Add(s.hub.cfg.HandshakeTimeout)); err != nil {
+	if err := s.conn.SetDeadline(time.Now().Add(s.hub.cfg.Load().HandshakeTimeout)); err != nil {
 		return err
 	}
 	if !s.secrets.plain() {
@@ -202,8 +202,9 @@ func (s *session) configure() error {
 	if err := s.out.put(b); err != nil {
 		return err
 	}
-	err := s.ask(openflow.MultipartDesc, func(body []byte) (err error) {
-		s.desc, err = s.version.DecodeDesc(body)
+	err := s.ask(openflow.MultipartDesc, func(body []byte) error {
+		d, err := s.version.DecodeDesc(body)
+		s.desc = plainDesc(d)
 		return err
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // hub is all sessions, and what is remembered of the switches that had one.
 type hub struct {
-	cfg    Config
+	cfg    atomic.Pointer[Config]
 	mine   partition
 	epoch  uint64
 	log    *slog.Logger
@@ -54,9 +54,10 @@ const recordsMax = 100_000
 func newHub(cfg Config, epoch uint64, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		cfg: cfg, mine: mine, epoch: epoch, log: log,
+		mine: mine, epoch: epoch, log: log,
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{},
 	}
+	h.cfg.Store(&cfg)
 	h.floodChanged = func(*api.FloodChanged) {}
 	h.up.Store(&map[dpid]*session{})
 	return h
@@ -67,7 +68,7 @@ func (h *hub) session(sw dpid) *session { return (*h.up.Load())[sw] }
 
 // serve accepts switches until ctx ends, and then ends all sessions.
 func (h *hub) serve(ctx context.Context, listeners []listener) error {
-	limit := rate.NewLimiter(rate.Limit(h.cfg.NewSessionsPerSecond), max(1, h.cfg.NewSessionsPerSecond/5))
+	limit := rate.NewLimiter(rate.Limit(h.cfg.Load().NewSessionsPerSecond), max(1, h.cfg.Load().NewSessionsPerSecond/5))
 	g, ctx := errgroup.WithContext(ctx)
 	var sessions sync.WaitGroup
 	for _, l := range listeners {
@@ -78,6 +79,10 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 		})
 		g.Go(func() error {
 			for {
+				if n := h.cfg.Load().NewSessionsPerSecond; rate.Limit(n) != limit.Limit() {
+					limit.SetLimit(rate.Limit(n))
+					limit.SetBurst(max(1, n/5))
+				}
 				if limit.Wait(ctx) != nil {
 					return nil
 				}
@@ -128,12 +133,12 @@ func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 		s.secured = secrets.wrap(conn)
 		s.conn = s.secured
 	}
-	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.QueueBytes)
+	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.Load().QueueBytes)
 	s.lastRead.Store(time.Now().UnixNano())
 	s.begun = time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.conns) >= h.cfg.MaxSessions && !h.giveWay(s.begun) {
+	if len(h.conns) >= h.cfg.Load().MaxSessions && !h.giveWay(s.begun) {
 		h.total.refused.tooMany.Add(1)
 		conn.Close()
 		return nil
@@ -192,7 +197,7 @@ func (h *hub) claim(s *session) error {
 		h.mu.Unlock()
 		select {
 		case <-first.over:
-		case <-time.After(h.cfg.HandshakeTimeout):
+		case <-time.After(h.cfg.Load().HandshakeTimeout):
 			return fmt.Errorf("datapath id %v: the connection that had it does not end", s.dpid)
 		}
 		h.mu.Lock()
@@ -229,7 +234,7 @@ func (h *hub) record(sw dpid) *record {
 // join makes the switch known to the system.
 func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid, s.later)
-	s.admission = newAdmission(h.cfg.flood())
+	s.admission = newAdmission(h.cfg.Load().flood())
 	s.backlog.away, _ = s.pipeline.(awayer)
 	s.known.Store(true)
 	s.mu.Lock()
@@ -253,7 +258,7 @@ func (h *hub) leave(s *session, cause error) {
 	last.Since = time.Now().UTC().Format(time.RFC3339)
 	last.Reason = "closed"
 	if cause != nil {
-		last.Reason = cause.Error()
+		last.Reason = plain(cause.Error())
 	}
 	h.mu.Lock()
 	h.record(s.dpid).last = last
@@ -274,8 +279,11 @@ const doubt = 2 * time.Second
 // keepAlive asks silent switches for a sign of life and ends the sessions of
 // those that give none, do not read, or do not finish a message.
 func (h *hub) keepAlive(ctx context.Context) error {
-	period := min(500*time.Millisecond, h.cfg.EchoInterval/4)
-	for pause(ctx, period) {
+	for {
+		cfg := h.cfg.Load()
+		if !pause(ctx, min(500*time.Millisecond, cfg.EchoInterval/4)) {
+			return nil
+		}
 		now := time.Now()
 		for _, s := range *h.up.Load() {
 			s.releaseHeld(now)
@@ -284,18 +292,17 @@ func (h *hub) keepAlive(ctx context.Context) error {
 			switch {
 			case s.doubted.Load() && asked != 0 && now.Sub(time.Unix(0, asked)) > doubt:
 				s.end("another connection claims this datapath id, and this one does not answer")
-			case s.out.stuck(now) > h.cfg.WriteTimeout:
-				s.end(fmt.Sprintf("the switch has not read for %v", h.cfg.WriteTimeout))
-			case silent > h.cfg.DeadAfter:
-				s.end(fmt.Sprintf("the switch has been silent for %v", h.cfg.DeadAfter))
-			case partial != 0 && now.Sub(time.Unix(0, partial)) > h.cfg.DeadAfter:
-				s.end(fmt.Sprintf("the switch has not finished a message within %v", h.cfg.DeadAfter))
-			case silent > h.cfg.EchoInterval && asked == 0:
+			case s.out.stuck(now) > cfg.WriteTimeout:
+				s.end(fmt.Sprintf("the switch has not read for %v", cfg.WriteTimeout))
+			case silent > cfg.DeadAfter:
+				s.end(fmt.Sprintf("the switch has been silent for %v", cfg.DeadAfter))
+			case partial != 0 && now.Sub(time.Unix(0, partial)) > cfg.DeadAfter:
+				s.end(fmt.Sprintf("the switch has not finished a message within %v", cfg.DeadAfter))
+			case silent > cfg.EchoInterval && asked == 0:
 				s.askEcho(now)
 			}
 		}
 	}
-	return nil
 }
 
 // askEcho asks the switch for a sign of life.

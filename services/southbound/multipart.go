@@ -110,7 +110,8 @@ func (s *session) readRole(ctx context.Context, resp *api.ReadMultipartResponse)
 }
 
 func addDesc(s *session, body []byte, resp *api.ReadMultipartResponse) error {
-	d, err := s.version.DecodeDesc(body)
+	read, err := s.version.DecodeDesc(body)
+	d := plainDesc(read)
 	resp.Desc = &api.SwitchDesc{Manufacturer: d.Manufacturer, Hardware: d.Hardware, Software: d.Software, Serial: d.Serial, Datapath: d.Datapath}
 	return err
 }
@@ -155,7 +156,7 @@ func addTableFeatures(s *session, body []byte, resp *api.ReadMultipartResponse) 
 	for i := range tables {
 		t := &tables[i]
 		f := &api.TableFeatures{
-			Table: uint32(t.Table), Name: t.Name, MetadataMatch: t.MetadataMatch, MetadataWrite: t.MetadataWrite,
+			Table: uint32(t.Table), Name: plain(t.Name), MetadataMatch: t.MetadataMatch, MetadataWrite: t.MetadataWrite,
 			Config: t.Config, MaxEntries: t.MaxEntries,
 		}
 		for _, p := range lists[i] {
@@ -190,7 +191,7 @@ func addPortDescs(s *session, body []byte, resp *api.ReadMultipartResponse) erro
 	list, err := s.version.DecodePortDesc(body, nil)
 	for _, p := range list {
 		resp.PortDescs = append(resp.PortDescs, &api.PortDesc{
-			Port: uint32(p.No), HwAddr: p.HWAddr.String(), Name: p.Name, Config: p.Config, State: p.State, Curr: p.Curr,
+			Port: uint32(p.No), HwAddr: p.HWAddr.String(), Name: plain(p.Name), Config: p.Config, State: p.State, Curr: p.Curr,
 			Advertised: p.Advertised, Supported: p.Supported, Peer: p.Peer, CurrSpeed: p.CurrSpeed, MaxSpeed: p.MaxSpeed,
 		})
 	}

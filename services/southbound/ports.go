@@ -22,7 +22,7 @@ type port struct {
 
 func newPort(sw dpid, p *openflow.PortDesc) *api.Port {
 	return &api.Port{
-		Dpid: sw.String(), Port: uint32(p.No), Name: p.Name, Mac: p.HWAddr.String(), Up: p.Up(),
+		Dpid: sw.String(), Port: uint32(p.No), Name: plain(p.Name), Mac: p.HWAddr.String(), Up: p.Up(),
 		SpeedKbps: p.CurrSpeed, Config: p.Config, State: p.State,
 	}
 }
@@ -54,12 +54,12 @@ func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc
 // portsMax bounds the ports of one switch.
 const portsMax = 1 << 16
 
-func (s *session) burst() float64 { return float64(2 * s.hub.cfg.PortEventsPerSecond) }
+func (s *session) burst() float64 { return float64(2 * s.hub.cfg.Load().PortEventsPerSecond) }
 
 // due returns the event for a port if its allowance pays for it; else the
 // event is held back.
 func (s *session) due(p *port, now time.Time) *api.PortChanged {
-	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.hub.cfg.PortEventsPerSecond))
+	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.hub.cfg.Load().PortEventsPerSecond))
 	p.filled = now
 	if p.allowance < 1 {
 		p.held = true

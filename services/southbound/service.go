@@ -27,7 +27,9 @@ func Spec() weft.Spec {
 		Class:     weft.RealTime,
 		Scale:     weft.PerPartition,
 		Config:    defaults(),
-		Run:       run,
+		Live: []string{"handshake_timeout", "echo_interval", "dead_after", "write_timeout", "confirm_timeout", "new_sessions_per_second", "max_sessions",
+			"port_events_per_second", "flood_rate", "flood_factor", "flood_floor", "flood_meters", "probe_rate"},
+		Run: run,
 	}
 }
 
@@ -45,6 +47,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	h.switchError = func(e *api.SwitchError) { weft.Publish(env, api.SwitchErrorEvent, e) }
 	h.floodChanged = func(e *api.FloodChanged) { weft.Publish(env, api.FloodChangedEvent, e) }
 	h.total.register(env.Metric, h)
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		h.cfg.Store(c)
+		return nil
+	})
 
 	weft.Handle(env, api.ListSwitches, h.listSwitches)
 	weft.Handle(env, api.ListPorts, h.listPorts)

@@ -133,12 +133,12 @@ func (w *waits) close() {
 // await waits for the end of an exchange, for as long as the context and the
 // timeout allow.
 func (s *session) await(ctx context.Context, p *wait) error {
-	timer := time.NewTimer(s.hub.cfg.ConfirmTimeout)
+	timer := time.NewTimer(s.hub.cfg.Load().ConfirmTimeout)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
-		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", s.dpid, s.hub.cfg.ConfirmTimeout))
+		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", s.dpid, s.hub.cfg.Load().ConfirmTimeout))
 	case <-ctx.Done():
 		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered in time: %w", s.dpid, ctx.Err()))
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -17,7 +18,7 @@ import (
 
 // book is the tenants, their networks, and what is known of the switches.
 type book struct {
-	cfg     *Config
+	cfg     atomic.Pointer[Config]
 	writing sync.Mutex // held while something is written; guards the shelves
 	tenant  *shelf
 	network *shelf
@@ -32,8 +33,10 @@ type book struct {
 }
 
 func newBook(cfg *Config, tenants, networks Store) *book {
-	return &book{cfg: cfg, tenant: newShelf(tenants), network: newShelf(networks), tenants: map[string]*api.Tenant{},
+	b := &book{tenant: newShelf(tenants), network: newShelf(networks), tenants: map[string]*api.Tenant{},
 		networks: map[string]*network{}, scene: newScene(), holding: holding{}, let: map[string]admission{}, told: map[uint16]*api.Segment{}}
+	b.cfg.Store(cfg)
+	return b
 }
 
 // load reads what earlier runs have kept.
@@ -115,7 +118,7 @@ func (b *book) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool,
 	switch {
 	case old != nil && proto.Equal(old, t):
 		return old, false, nil
-	case old == nil && count >= b.cfg.Tenants:
+	case old == nil && count >= b.cfg.Load().Tenants:
 		return nil, false, api.Errorf(codes.ResourceExhausted, "tenant %s: there are %d tenants already; delete one, or raise tenants.tenants", t.Name, count)
 	case t.MaxMembers != 0 && used > int(t.MaxMembers):
 		return nil, false, api.Errorf(codes.FailedPrecondition, "tenant %s: max_members %d: its networks have %d members already; take some out first", t.Name, t.MaxMembers, used)
@@ -229,7 +232,7 @@ func (b *book) place(n, old *network) error {
 	if sum := b.membersOf(t.Name, n.key()) + n.members(); t.MaxMembers != 0 && sum > int(t.MaxMembers) {
 		return api.Errorf(codes.ResourceExhausted, "network %s: tenant %s would have %d members, and may have %d", n.key(), t.Name, sum, t.MaxMembers)
 	}
-	if sum := b.membersOf("", n.key()) + n.members(); sum > b.cfg.Members {
+	if sum := b.membersOf("", n.key()) + n.members(); sum > b.cfg.Load().Members {
 		return api.Errorf(codes.ResourceExhausted, "network %s: there would be %d members in all; use fewer, or raise tenants.members", n.key(), sum)
 	}
 	if n.segment == 0 && old != nil {
@@ -242,7 +245,7 @@ func (b *book) place(n, old *network) error {
 		n.segment = b.freeSegment()
 	}
 	if n.segment == 0 {
-		return api.Errorf(codes.ResourceExhausted, "network %s: the VLANs %d to %d are all in use", n.key(), b.cfg.FirstSegment, b.cfg.LastSegment)
+		return api.Errorf(codes.ResourceExhausted, "network %s: the VLANs %d to %d are all in use", n.key(), b.cfg.Load().FirstSegment, b.cfg.Load().LastSegment)
 	}
 	n.said.Segment = uint32(n.segment)
 	return nil
@@ -255,7 +258,7 @@ func (b *book) freeSegment() uint16 {
 	for _, n := range b.networks {
 		used[n.segment] = true
 	}
-	for v := b.cfg.FirstSegment; v <= b.cfg.LastSegment; v++ {
+	for v := b.cfg.Load().FirstSegment; v <= b.cfg.Load().LastSegment; v++ {
 		if !used[uint16(v)] {
 			return uint16(v)
 		}

@@ -32,6 +32,7 @@ func Spec() weft.Spec {
 		Class:     weft.Latency,
 		Scale:     weft.PerPartition,
 		Config:    DefaultConfig(),
+		Live:      []string{"*"},
 		Run:       run,
 	}
 }
@@ -54,7 +55,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	gauges(env.Metric, b)
 
-	s := &server{env: env, cfg: cfg, book: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
+	s := &server{env: env, book: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		b.cfg.Store(c)
+		return nil
+	})
 	s.follow()
 	s.serve()
 	if err := weft.Ready(ctx, env); err != nil {
@@ -79,7 +84,6 @@ func gauges(m weft.Metrics, b *book) {
 // server connects the book with the rest of the system.
 type server struct {
 	env      *weft.Env
-	cfg      *Config
 	book     *book
 	standing *weft.Standing
 	news     chan struct{} // rung when segments may have changed
@@ -168,7 +172,7 @@ func (s *server) tick(ctx context.Context) {
 func (s *server) settle(ctx context.Context) {
 	s.ring()
 	s.standing.Changed()
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	ctx, cancel := context.WithTimeout(ctx, s.book.cfg.Load().Deadline)
 	defer cancel()
 	if err := s.standing.Settle(ctx); err != nil {
 		s.env.Log.Warn("virtual networks are not in force on all switches yet", "error", err)

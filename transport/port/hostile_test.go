@@ -51,9 +51,9 @@ func TestHostile(t *testing.T) {
 		"HTTP/2 and random":     append([]byte(preface), random(10000)...),
 		"a huge frame":          append(huge, random(10000)...),
 		"HTTP and random":       append([]byte("POST /weft/call/m HTTP/1.1\r\n"), random(100000)...),
-		"a huge body announced": []byte("POST /weft/call/m HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\nabc"),
-		"a body that ends":      []byte("POST /weft/call/m HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\nabc"),
-		"a huge chunk":          []byte("POST /weft/event/m HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\nabc"),
+		"a huge body announced": []byte("POST /weft/call/m HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nabc"),
+		"a body that ends":      []byte("POST /weft/call/m HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\nabc"),
+		"a huge chunk":          []byte("POST /weft/event/m HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\nabc"),
 		"endless headers":       append([]byte("GET / HTTP/1.1\r\nX: "), bytes.Repeat([]byte("x"), 1<<20)...),
 	} {
 		t.Run(name, func(t *testing.T) {

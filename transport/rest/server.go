@@ -64,6 +64,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want POST", http.StatusMethodNotAllowed)
 		return
 	}
+	if err := socket.FromPage(r); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
 	s.underWay.Add(1)
 	defer s.underWay.Add(-1)
 	if isCall && s.draining.Load() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -17,6 +18,8 @@ type Config struct {
 	TLS      *tls.Config   // nil: none, and then only this machine may connect
 	MaxConns int           // at once; further ones are closed at once; default 4096
 	Hello    time.Duration // until TLS is set up and the protocol known; default 10 s
+
+	admit func(net.Conn) error // who may connect without TLS; nil: the user who runs the process, and root
 }
 
 // Listener is one listening socket that tells HTTP/2 from HTTP/1.1.
@@ -39,6 +42,9 @@ func Listen(address string, c Config) (*Listener, error) {
 	}
 	if c.Hello == 0 {
 		c.Hello = 10 * time.Second
+	}
+	if c.admit == nil {
+		c.admit = admit
 	}
 	l, err := open(address, c.TLS != nil)
 	if err != nil {
@@ -107,7 +113,7 @@ func (s *Listener) accept() {
 			continue
 		}
 		prepare(conn)
-		c := &counted{Conn: &meter{Conn: conn}, listener: s}
+		c := &counted{Conn: &meter{Conn: conn}, raw: conn, listener: s}
 		s.mu.Lock()
 		full := s.closed || len(s.conns) >= s.config.MaxConns
 		if !full {
@@ -134,6 +140,12 @@ func (s *Listener) greet(c *counted) {
 	defer cancel()
 	to, conn := s.http1, net.Conn(c)
 	_ = c.SetDeadline(time.Now().Add(s.config.Hello)) // fails if the connection has ended; so will reading
+	if s.config.TLS == nil {
+		if err := s.config.admit(c.raw); err != nil {
+			turnAway(c, err)
+			return
+		}
+	}
 	if s.config.TLS != nil {
 		t := tls.Server(c, s.config.TLS)
 		if err := t.HandshakeContext(ctx); err != nil {
@@ -156,10 +168,22 @@ func (s *Listener) greet(c *counted) {
 	to.put(conn)
 }
 
+// turnAway closes a connection, and says why to those who speak HTTP/1.1.
+func turnAway(c *counted, why error) {
+	_ = c.SetDeadline(time.Now().Add(200 * time.Millisecond)) // the peer may have gone, which is as well: so below
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%v\n", why)
+	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		_, _ = io.Copy(io.Discard, io.LimitReader(c.raw, 64<<10)) // else what is unread would have the answer discarded
+	}
+	_ = c.Close()
+}
+
 // counted is an accepted connection, one of those that are bounded. It reads
 // again what was read to find out the protocol.
 type counted struct {
 	net.Conn
+	raw      net.Conn // what was accepted
 	listener *Listener
 	first    [3]byte // "PRI" begins HTTP/2
 	unread   []byte

@@ -67,6 +67,10 @@ func (l *listener) Close() error {
 // Handler answers requests at Path and opens links to m.
 func Handler(m *mux.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := socket.FromPage(r); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
 		h := &hijacker{ResponseWriter: w}
 		ws, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 			Subprotocols: []string{protocol}, CompressionMode: websocket.CompressionDisabled,

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// plain returns a text in which whatever is no character to look at stands as
+// its number, \u001b for instance: what comes from elsewhere forges no lines of
+// a table and commands no terminal.
+func plain(text string) string {
+	if !strings.ContainsFunc(text, hidden) {
+		return strings.ToValidUTF8(text, "\ufffd")
+	}
+	var b strings.Builder
+	for _, r := range text { // octets that are no UTF-8 are U+FFFD
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(unicode.ReplacementChar)
+		}
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool { return !unicode.IsPrint(r) }
+
+// plainWriter writes lines of text as plain has them.
+type plainWriter struct{ io.Writer }
+
+// Write writes whole lines (io.Writer): a character that is written in two
+// parts would not be seen as one.
+func (w plainWriter) Write(p []byte) (int, error) {
+	var b strings.Builder
+	for line := range strings.Lines(string(p)) {
+		text, ended := strings.CutSuffix(line, "\n")
+		b.WriteString(plain(text))
+		if ended {
+			b.WriteByte('\n')
+		}
+	}
+	if _, err := io.WriteString(w.Writer, b.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+)
+
+func routerCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "router",
+		Short: "Route between subnets",
+		Long: `Route IPv4 and IPv6 between subnets. A router belongs to a switch, or to a VLAN
+there, has an address in each of its subnets, and static routes. Hosts have that
+address as their router. Every switch routes for it by itself, so packets take the
+shortest way in the network. The controller keeps routers over restarts.`,
+		Example: `  weft router add 1 10.0.1.1/24
+  weft router add 1 10.0.2.1/24
+  weft router route 1 0.0.0.0/0 10.0.2.254
+  weft router list`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(routerAddCommand(&r), routerDeleteCommand(&r), routerRouteCommand(&r), routerUnrouteCommand(&r), routerListCommand(&r))
+	return cmd
+}
+
+// routerVLAN is the flag of the VLAN whose router is meant.
+func routerVLAN(cmd *cobra.Command, vlan *uint32) {
+	cmd.Flags().Uint32Var(vlan, "vlan", 0, "VLAN of the router; 0 is untagged")
+}
+
+// routerOf reads the switch of a router.
+func routerOf(cmd *cobra.Command, text string) (string, error) {
+	var sw dpidFlag
+	if err := sw.Set(text); err != nil {
+		return "", wrongly(cmd, "%v", err)
+	}
+	return sw.text, nil
+}
+
+func routerAddCommand(r *remote) *cobra.Command {
+	var vlan uint32
+	var out output
+	cmd := &cobra.Command{
+		Use:   "add DPID ADDRESS/LENGTH",
+		Short: "Give a router an address, and so a subnet",
+		Example: `  weft router add 1 10.0.1.1/24
+  weft router add 1 fd00:1::1/64 --vlan 100`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sw, err := routerOf(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.RouterClient.AddRouterAddress(c.ctx, &api.AddRouterAddressRequest{Dpid: sw, Vlan: vlan, Address: args[1]})
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) { t.row("address", strconv.Itoa(int(m.Address.Id)), m.Address.Address) })
+		},
+	}
+	routerVLAN(cmd, &vlan)
+	out.flag(cmd)
+	return cmd
+}
+
+func routerDeleteCommand(r *remote) *cobra.Command {
+	var vlan uint32
+	var out output
+	cmd := &cobra.Command{
+		Use:     "delete DPID ADDRESS/LENGTH",
+		Short:   "Take an address from a router; one that routes need stays",
+		Example: "  weft router delete 1 10.0.1.1/24",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sw, err := routerOf(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.RouterClient.DeleteRouterAddress(c.ctx, &api.DeleteRouterAddressRequest{Dpid: sw, Vlan: vlan, Address: args[1]})
+			if err != nil {
+				return err
+			}
+			if err := out.deleted(cmd, m, m.Deleted, "address "+args[1]); err != nil || m.Deleted {
+				return err
+			}
+			return fmt.Errorf("the router has no address %s; weft router list shows those that there are", args[1])
+		},
+	}
+	routerVLAN(cmd, &vlan)
+	out.flag(cmd)
+	return cmd
+}
+
+func routerRouteCommand(r *remote) *cobra.Command {
+	var vlan uint32
+	var out output
+	cmd := &cobra.Command{
+		Use:   "route DPID DESTINATION GATEWAY",
+		Short: "Add a static route, or the default route",
+		Long: `Add a static route to a router: what is for the destination goes by the gateway,
+which is in one of the router's subnets. It may be another router of Weft's. The
+destinations 0.0.0.0/0 and ::/0 are the default routes.`,
+		Example: `  weft router route 1 10.2.0.0/16 10.0.2.254
+  weft router route 1 ::/0 fd00:1::fe`,
+		Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sw, err := routerOf(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.RouterClient.AddRouterRoute(c.ctx, &api.AddRouterRouteRequest{Dpid: sw, Vlan: vlan, Destination: args[1], Gateway: args[2]})
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) {
+				t.row("route", strconv.Itoa(int(m.Route.Id)), m.Route.Destination, "by "+m.Route.Gateway)
+			})
+		},
+	}
+	routerVLAN(cmd, &vlan)
+	out.flag(cmd)
+	return cmd
+}
+
+func routerUnrouteCommand(r *remote) *cobra.Command {
+	var vlan uint32
+	var out output
+	cmd := &cobra.Command{
+		Use:     "unroute DPID DESTINATION",
+		Short:   "Delete a static route",
+		Example: "  weft router unroute 1 0.0.0.0/0",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sw, err := routerOf(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.RouterClient.DeleteRouterRoute(c.ctx, &api.DeleteRouterRouteRequest{Dpid: sw, Vlan: vlan, Destination: args[1]})
+			if err != nil {
+				return err
+			}
+			if err := out.deleted(cmd, m, m.Deleted, "route to "+args[1]); err != nil || m.Deleted {
+				return err
+			}
+			return fmt.Errorf("the router has no route to %s; weft router list shows those that there are", args[1])
+		},
+	}
+	routerVLAN(cmd, &vlan)
+	out.flag(cmd)
+	return cmd
+}
+
+func routerListCommand(r *remote) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "list [DPID]",
+		Short:   "List routers, their addresses and routes, and how they are",
+		Example: "  weft router list -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req := &api.ListRoutersRequest{}
+			if len(args) > 0 {
+				sw, err := routerOf(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				req.Dpid = sw
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.RouterClient.ListRouters(c.ctx, req)
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) { routerTable(t, m.Routers) })
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}
+
+func routerTable(t *table, list []*api.VirtualRouter) {
+	t.row("SWITCH", "VLAN", "ADDRESSES", "ROUTES", "MAC", "NEIGHBOURS", "STATE")
+	for _, r := range list {
+		vlan := "-"
+		if r.Vlan != 0 {
+			vlan = strconv.Itoa(int(r.Vlan))
+		}
+		var addresses, routes []string
+		for _, a := range r.Addresses {
+			addresses = append(addresses, a.Address)
+		}
+		for _, x := range r.Routes {
+			by := x.Gateway
+			if x.GatewayMac == "" {
+				by += " (no answer)"
+			}
+			routes = append(routes, x.Destination+" by "+by)
+		}
+		state := r.State
+		if r.Reason != "" {
+			state += ": " + r.Reason
+		}
+		t.row(r.Dpid, vlan, strings.Join(addresses, " "), strings.Join(routes, ", "), r.Mac, strconv.Itoa(int(r.Neighbours)), state)
+	}
+}

@@ -1,0 +1,96 @@
+package router
+
+import (
+	"net/netip"
+	"slices"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// place is an address in a VLAN, as in flow.Key.
+type place struct {
+	addr netip.Addr
+	vlan uint16
+}
+
+// station is where a neighbour is.
+type station struct {
+	mac flow.MAC
+	at  flow.Location // zero: not known
+}
+
+// hostKey names a host.
+type hostKey struct {
+	mac  flow.MAC
+	vlan uint16
+}
+
+// neighbours is which host has which address where, as hosts has told, or the
+// host itself a moment ago.
+type neighbours struct {
+	of    map[place]station
+	addrs map[hostKey][]netip.Addr
+}
+
+func newNeighbours() *neighbours {
+	return &neighbours{of: map[place]station{}, addrs: map[hostKey][]netip.Addr{}}
+}
+
+// put takes note of a host; it reports whether that is news.
+func (n *neighbours) put(p place, s station) bool {
+	old, known := n.of[p]
+	if known && old == s {
+		return false
+	}
+	n.drop(p)
+	n.of[p] = s
+	k := hostKey{s.mac, p.vlan}
+	n.addrs[k] = append(n.addrs[k], p.addr)
+	return true
+}
+
+func (n *neighbours) drop(p place) {
+	s, known := n.of[p]
+	if !known {
+		return
+	}
+	delete(n.of, p)
+	k := hostKey{s.mac, p.vlan}
+	n.addrs[k] = slices.DeleteFunc(n.addrs[k], func(a netip.Addr) bool { return a == p.addr })
+	if len(n.addrs[k]) == 0 {
+		delete(n.addrs, k)
+	}
+}
+
+// changed takes the event; it returns the addresses that are concerned.
+func (n *neighbours) changed(e *api.HostChanged) (concerned []place) {
+	mac, err := flow.ParseMAC(e.GetHost().GetMac())
+	if err != nil {
+		return nil
+	}
+	k := hostKey{mac, vlanKey(e.Host.Vlan)}
+	var now []netip.Addr
+	if e.Change != "gone" {
+		for _, list := range [...][]string{e.Host.Ipv4, e.Host.Ipv6} {
+			for _, text := range list {
+				if a, err := netip.ParseAddr(text); err == nil {
+					now = append(now, a.Unmap())
+				}
+			}
+		}
+	}
+	for _, a := range slices.Clone(n.addrs[k]) {
+		if !slices.Contains(now, a) {
+			n.drop(place{a, k.vlan})
+			concerned = append(concerned, place{a, k.vlan})
+		}
+	}
+	at := e.Host.GetAt().Flow()
+	for _, a := range now {
+		if p := (place{a, k.vlan}); n.put(p, station{mac, at}) {
+			concerned = append(concerned, p)
+		}
+	}
+	return concerned
+}

@@ -1,0 +1,165 @@
+package router
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// key names a router: a switch and a VLAN there, as in flow.Key.
+type key struct {
+	sw   flow.DPID
+	vlan uint16
+}
+
+// newKey reads the switch and the VLAN of a request.
+func newKey(dpid string, vlan uint32) (key, error) {
+	sw, err := flow.ParseDPID(dpid)
+	if err != nil {
+		return key{}, err
+	}
+	if vlan > 4094 {
+		return key{}, fmt.Errorf("vlan %d: want 0 (untagged) to 4094", vlan)
+	}
+	return key{sw, vlanKey(vlan)}, nil
+}
+
+// vlanKey returns a VLAN, 0 for none, as flow.Key has it.
+func vlanKey(vlan uint32) uint16 {
+	if vlan == 0 {
+		return 0
+	}
+	return uint16(vlan) | flow.VLANPresent
+}
+
+// number returns the VLAN as people write it, 0 for none.
+func (k key) number() uint32 { return uint32(k.vlan &^ flow.VLANPresent) }
+
+// String returns the key in the bucket.
+func (k key) String() string { return fmt.Sprintf("%v.%d", k.sw, k.number()) }
+
+// parseKey reads what String returns.
+func parseKey(s string) (key, error) {
+	dpid, vlan, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseUint(vlan, 10, 16)
+	if err != nil {
+		return key{}, fmt.Errorf("key %q: want DPID.VLAN", s)
+	}
+	return newKey(dpid, uint32(n))
+}
+
+// router is one router. It is not changed once it is in the book.
+type router struct {
+	key
+	mac       flow.MAC
+	addresses []address // in the order in which they were added
+	routes    []static
+	next      [2]uint32 // the numbers that the next address and route get
+}
+
+// address is an address of a router; its network is what it is in.
+type address struct {
+	id uint32
+	netip.Prefix
+}
+
+// static is a static route.
+type static struct {
+	id uint32
+	to netip.Prefix
+	by netip.Addr
+}
+
+// clone returns a copy to be changed.
+func (r *router) clone() *router {
+	c := *r
+	c.addresses, c.routes = slices.Clone(r.addresses), slices.Clone(r.routes)
+	return &c
+}
+
+// empty reports whether there is nothing to route.
+func (r *router) empty() bool { return len(r.addresses) == 0 && len(r.routes) == 0 }
+
+// has reports whether an address is the router's own.
+func (r *router) has(a netip.Addr) bool {
+	return slices.ContainsFunc(r.addresses, func(x address) bool { return x.Addr() == a })
+}
+
+// subnet returns the router's address in the subnet that holds a.
+func (r *router) subnet(a netip.Addr) (address, bool) {
+	var best address
+	for _, x := range r.addresses {
+		if x.Contains(a) && (!best.IsValid() || x.Bits() > best.Bits()) {
+			best = x
+		}
+	}
+	return best, best.IsValid()
+}
+
+// lookup returns where the router sends what is for p: the longest of its
+// subnets and routes that holds all of p (RFC 1812 §5.2.4.3). by is the gateway,
+// not valid where p is in a subnet of the router's.
+func (r *router) lookup(p netip.Prefix) (by netip.Addr, ok bool) {
+	bits := -1
+	for _, x := range r.routes {
+		if x.to.Bits() > bits && covers(x.to, p) {
+			by, bits = x.by, x.to.Bits()
+		}
+	}
+	for _, x := range r.addresses {
+		if x.Bits() >= bits && covers(x.Masked(), p) {
+			by, bits = netip.Addr{}, x.Bits()
+		}
+	}
+	return by, bits >= 0
+}
+
+// covers reports whether all of p is in q.
+func covers(q, p netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
+
+// facing returns the address that the router has towards another: that of the
+// subnet by which it would send to it.
+func (r *router) facing(a netip.Addr) (netip.Addr, bool) {
+	if x, ok := r.subnet(a); ok {
+		return x.Addr(), true
+	}
+	if by, ok := r.lookup(one(a)); ok {
+		if x, ok := r.subnet(by); ok {
+			return x.Addr(), true
+		}
+	}
+	for _, x := range r.addresses {
+		if x.Addr().Is4() == a.Is4() {
+			return x.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// one returns the network of one address.
+func one(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// message returns the router as it is told.
+func (r *router) message() *api.VirtualRouter {
+	m := &api.VirtualRouter{Dpid: r.sw.String(), Vlan: r.number(), Mac: r.mac.String()}
+	for _, x := range r.addresses {
+		m.Addresses = append(m.Addresses, x.message())
+	}
+	for _, x := range r.routes {
+		m.Routes = append(m.Routes, x.message())
+	}
+	return m
+}
+
+func (x address) message() *api.RouterAddress {
+	return &api.RouterAddress{Id: x.id, Address: x.String()}
+}
+
+func (x static) message() *api.RouterRoute {
+	return &api.RouterRoute{Id: x.id, Destination: x.to.String(), Gateway: x.by.String()}
+}

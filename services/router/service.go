@@ -1,0 +1,170 @@
+// Package router is the service of IP routing between subnets: routers with
+// addresses and static routes, for which any switch routes by entries that stand
+// whatever the traffic, so that packets take the shortest way in the network and
+// not one by a router's place. It is a stage of the pipeline before forwarding:
+// it answers for the routers' addresses, finds out where neighbours are, and
+// hands forwarding packets as if they had been sent to who is next.
+//
+// Only the list of services imports it; only this file imports weft.
+package router
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name: "router",
+		Doc:  "routes between subnets, for any switch, with static routes",
+		Serves: weft.Methods(api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute,
+			api.ListRouters),
+		Calls: weft.Methods(api.Send, api.SetStanding),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
+			api.SegmentChangedEvent),
+		Optional: []string{"tenants"},
+		Buckets:  []string{"routers"},
+		Stage:    true,
+		Class:    weft.Latency,
+		Scale:    weft.PerPartition,
+		Config:   DefaultConfig(),
+		Run:      run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	kept, err := weft.State(env, "routers")
+	if err != nil {
+		return err
+	}
+	b := newBook(cfg, kept)
+	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	if err := b.load(ctx, func(key string, err error) {
+		env.Log.Warn("router of an earlier run not read", "key", key, "error", err)
+	}); err != nil {
+		return err
+	}
+	env.Metric.Gauge("routers", "Routers.", func() float64 { return float64(b.size()) })
+	out := make(chan *flow.Decision, 1024)
+	b.post = func(d *flow.Decision) {
+		if d.Empty() {
+			return
+		}
+		select {
+		case out <- d:
+		default: // packets that waited; their senders send them again
+			b.count.shed.Add(float64(len(d.Outs)))
+		}
+	}
+	k := weft.KeepStanding(env, flow.OwnerRouter, b.want)
+	b.changed = func() { k.Changed() }
+	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
+		b.switchChanged(e)
+		k.SwitchChanged(e)
+	})
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
+		if b.hostChanged(e) {
+			k.Changed()
+		}
+	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
+		switch vlan, ports := e.GetSegment().Tagged(); {
+		case vlan == 0:
+		case e.Removed:
+			b.tagging.Remove(vlan)
+		default:
+			b.tagging.Set(vlan, ports)
+		}
+	})
+	serve(env, b, k)
+	if err := weft.Ready(ctx, env); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() { k.Run(ctx) })
+	tick := time.NewTicker(cfg.tick())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d := <-out:
+			send(ctx, env, d)
+		case <-tick.C:
+			d := &flow.Decision{}
+			if b.attend(now(), d); !d.Empty() {
+				send(ctx, env, d)
+			}
+		}
+	}
+}
+
+// serve answers what is asked of routers.
+func serve(env *weft.Env, b *book, k *weft.Standing) {
+	settle := func(ctx context.Context) {
+		k.Changed()
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Deadline)
+		defer cancel()
+		if err := k.Settle(ctx); err != nil {
+			env.Log.Warn("routers are not in force on all switches yet", "error", err)
+		}
+	}
+	weft.Handle(env, api.AddRouterAddress, func(ctx context.Context, r *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
+		a, added, err := b.addAddress(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		settle(ctx)
+		return &api.AddRouterAddressResponse{Address: a.message(), Added: added}, nil
+	})
+	weft.Handle(env, api.DeleteRouterAddress, func(ctx context.Context, r *api.DeleteRouterAddressRequest) (*api.DeleteRouterAddressResponse, error) {
+		deleted, err := b.deleteAddress(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		settle(ctx)
+		return &api.DeleteRouterAddressResponse{Deleted: deleted}, nil
+	})
+	weft.Handle(env, api.AddRouterRoute, func(ctx context.Context, r *api.AddRouterRouteRequest) (*api.AddRouterRouteResponse, error) {
+		x, added, err := b.addRoute(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		settle(ctx)
+		return &api.AddRouterRouteResponse{Route: x.message(), Added: added}, nil
+	})
+	weft.Handle(env, api.DeleteRouterRoute, func(ctx context.Context, r *api.DeleteRouterRouteRequest) (*api.DeleteRouterRouteResponse, error) {
+		deleted, err := b.deleteRoute(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		settle(ctx)
+		return &api.DeleteRouterRouteResponse{Deleted: deleted}, nil
+	})
+	weft.Handle(env, api.ListRouters, func(_ context.Context, r *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {
+		list, err := b.list(r.GetDpid(), k.Status)
+		return &api.ListRoutersResponse{Routers: list}, err
+	})
+}
+
+// send has packets sent that follow from none.
+func send(ctx context.Context, env *weft.Env, d *flow.Decision) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
+		env.Log.Debug("not sent", "packets", len(d.Outs), "error", err)
+	}
+}
+
+func now() int64 { return time.Now().UnixNano() }

@@ -1,0 +1,128 @@
+package router
+
+import (
+	"net/netip"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// packet is the stage: it answers for the addresses of routers, and makes what is
+// sent to a router's Ethernet address go to the neighbour that is next, so that
+// forwarding delivers it.
+func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	x := b.index.Load()
+	if x == nil {
+		return flow.Next
+	}
+	k := packet.Headers(in)
+	if x.macs[k.EthSrc] != nil && in.Role == flow.RoleEdge {
+		b.count.spoofed.Add(1)
+		return flow.Drop
+	}
+	switch {
+	case k.EthType == flow.EthTypeARP:
+		return b.arp(x, in, d)
+	case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert):
+		return b.neighbour(x, in, d)
+	}
+	r := x.macs[k.EthDst]
+	if r == nil {
+		return flow.Next
+	}
+	f, ok := read(in)
+	if !ok || r.vlan != k.VLAN {
+		b.count.strange.Add(1)
+		return flow.Drop
+	}
+	return b.route(x, r, in, f, d)
+}
+
+// datagram is an IP packet as a router looks at it.
+type datagram struct {
+	src, dst netip.Addr
+	ttl      int
+}
+
+// read returns the IP packet in a frame, false if there is none or it is none
+// that is routed.
+func read(in *flow.PacketIn) (f datagram, ok bool) {
+	switch in.Key.EthType {
+	case flow.EthTypeIPv4:
+		ip, ok := packet.ParseIPv4(in.Data)
+		if !ok {
+			return f, false
+		}
+		f = datagram{ip.Src(), ip.Dst(), int(ip.TTL())}
+	case flow.EthTypeIPv6:
+		ip, ok := packet.ParseIPv6(in.Data)
+		if !ok {
+			return f, false
+		}
+		f = datagram{ip.Src(), ip.Dst(), int(ip.HopLimit())}
+	default:
+		return f, false
+	}
+	return f, usable(f.src) && usable(f.dst) && !f.dst.IsLinkLocalUnicast()
+}
+
+// route routes a packet that has been sent to a router.
+func (b *book) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow.Decision) flow.Verdict {
+	w := x.walk(r, one(f.dst))
+	if in.Reason == flow.ReasonInvalidTTL {
+		f.ttl = 1
+	}
+	if n := max(f.ttl, 1) - 1; n < len(w.hops)-1 || n < len(w.hops) && w.end != endOwn {
+		b.count.expired.Add(1)
+		b.refuse(in, w.hops[n], r, timeExceeded, d)
+		return flow.Done
+	}
+	switch w.end {
+	case endOwn:
+		b.own(&w, in, f, d)
+		return flow.Done
+	case endUnreachable:
+		b.count.unroutable.Add(1)
+		b.refuse(in, w.last(), r, noRoute, d)
+		return flow.Done
+	case endLoop:
+		b.count.expired.Add(1)
+		b.refuse(in, w.last(), r, timeExceeded, d)
+		return flow.Done
+	}
+	b.mu.Lock()
+	s, known := b.known(w.to, r.vlan)
+	if !known || s.at == (flow.Location{}) {
+		b.hold(in, w, d)
+		b.mu.Unlock()
+		return flow.Done
+	}
+	b.mu.Unlock()
+	b.count.carried.Add(1)
+	in.Data = w.rewrite(in.Data, s.mac)
+	in.Key.EthDst = s.mac
+	in.Dst, in.DstMAC = s.at, s.mac
+	if in.Role == flow.RoleEdge && s.at == (flow.Location{Switch: in.Switch, Port: in.Key.InPort}) {
+		b.deliver(d, append([]byte(nil), in.Data...), in.Key.VLAN, s.at) // forwarding sends nothing back
+		return flow.Done
+	}
+	return flow.Next
+}
+
+// rewrite does with a frame what the routers of a way do.
+func (w *way) rewrite(frame []byte, mac flow.MAC) []byte {
+	for _, a := range w.actions(mac) {
+		frame, _ = packet.Apply(frame, a)
+	}
+	return frame
+}
+
+// deliver appends the packet-out of a frame of a VLAN at a port.
+func (b *book) deliver(d *flow.Decision, frame []byte, vlan uint16, at flow.Location) {
+	tag, ok := b.tagging.Egress(at, vlan)
+	if !ok {
+		return
+	}
+	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(at.Port))
+	d.PacketOut(at.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+}

@@ -1,0 +1,150 @@
+package router
+
+import (
+	"net/netip"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// What waits for one destination at most, in packets, and how often it is asked
+// for, nanoseconds.
+const (
+	waitingEach = 8
+	askAgain    = int64(500e6)
+)
+
+// waiting is packets to destinations whose Ethernet address is being asked for.
+type waiting struct {
+	n  int
+	on map[place]*queue
+}
+
+// queue is what waits for one destination.
+type queue struct {
+	since, asked int64
+	by           *router // who asks
+	packets      []held
+}
+
+// held is a packet that waits.
+type held struct {
+	in  flow.PacketIn
+	way way
+}
+
+func newWaiting() *waiting { return &waiting{on: map[place]*queue{}} }
+
+// hold keeps a packet until the next neighbour of its way is known, which is
+// asked for. It is called with mu held.
+func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
+	p, t := place{w.to, in.Key.VLAN}, b.waiting
+	q := t.on[p]
+	if q == nil {
+		if t.n >= b.cfg.Waiting {
+			b.count.shed.Add(1)
+			return
+		}
+		q = &queue{since: in.Time, by: w.last()}
+		t.on[p] = q
+	}
+	if len(q.packets) < waitingEach && t.n < b.cfg.Waiting {
+		kept := *in
+		kept.Data = append([]byte(nil), in.Data...)
+		q.packets = append(q.packets, held{kept, w})
+		t.n++
+	} else {
+		b.count.shed.Add(1)
+	}
+	if in.Time-q.asked >= askAgain {
+		q.asked = in.Time
+		b.ask(q.by, p, d)
+	}
+}
+
+// release sends what has waited for a neighbour. It is called with mu held.
+func (b *book) release(p place, s station, d *flow.Decision) {
+	q := b.waiting.on[p]
+	if q == nil || s.at == (flow.Location{}) {
+		return
+	}
+	delete(b.waiting.on, p)
+	b.waiting.n -= len(q.packets)
+	for _, h := range q.packets {
+		b.count.carried.Add(1)
+		b.deliver(d, h.way.rewrite(h.in.Data, s.mac), p.vlan, s.at)
+	}
+}
+
+// attend asks again for who is waited for, gives up who has not answered in
+// time, and asks for gateways that are not known.
+func (b *book) attend(now int64, d *flow.Decision) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for p, q := range b.waiting.on {
+		if now-q.since >= int64(b.cfg.Resolve) {
+			delete(b.waiting.on, p)
+			b.waiting.n -= len(q.packets)
+			for i := range q.packets {
+				h := &q.packets[i]
+				b.count.unreachable.Add(1)
+				h.in.Time = now
+				b.refuse(&h.in, h.way.last(), h.way.hops[0], noHost, d)
+			}
+		} else if now-q.asked >= askAgain {
+			q.asked = now
+			b.ask(q.by, p, d)
+		}
+	}
+	x := b.index.Load()
+	wanted := map[place]bool{}
+	for _, r := range b.routers {
+		for _, s := range r.routes {
+			p := place{s.by, r.vlan}
+			if _, known := b.neighbours.of[p]; known || x == nil || x.owners[p] != nil {
+				continue
+			}
+			wanted[p] = true
+			if now-b.asked[p] >= int64(b.cfg.AskInterval) {
+				b.asked[p] = now
+				b.ask(r, p, d)
+			}
+		}
+	}
+	for p := range b.asked {
+		if !wanted[p] {
+			delete(b.asked, p)
+		}
+	}
+}
+
+// ask appends a question of a router for a neighbour, to all edge ports. It is
+// called with mu held.
+func (b *book) ask(r *router, p place, d *flow.Decision) {
+	from, ok := r.subnet(p.addr)
+	if !ok {
+		return
+	}
+	b.count.asked.Add(1)
+	frame := question(r.mac, from.Addr(), p)
+	for sw, dp := range b.switches {
+		if !dp.connected || len(dp.edges) == 0 {
+			continue
+		}
+		list := make([]flow.Port, 0, len(dp.edges))
+		for port := range dp.edges {
+			list = append(list, port)
+		}
+		if actions := b.tagging.Outputs(nil, sw, p.vlan, list); len(actions) > 0 {
+			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+		}
+	}
+}
+
+// question returns the frame that asks for an address.
+func question(mac flow.MAC, from netip.Addr, p place) []byte {
+	if p.addr.Is4() {
+		return packet.AppendARPRequest(nil, p.vlan, packet.ARPFields{SenderMAC: mac, SenderIP: from, TargetIP: p.addr})
+	}
+	return packet.AppendNDSolicit(nil, p.vlan, packet.NDFields{SrcMAC: mac, SrcIP: from, Target: p.addr})
+}

@@ -1,0 +1,58 @@
+package router
+
+import "net/netip"
+
+// hopsMax is how many of our routers a packet passes at most.
+const hopsMax = 16
+
+// end says how a way ends.
+type end uint8
+
+const (
+	endNeighbour   end = iota // at a neighbour of the last router
+	endOwn                    // at the last router itself
+	endUnreachable            // the last router knows no way
+	endLoop                   // nowhere: routers send the packet to each other
+)
+
+// way is how what is for a destination goes by our routers.
+type way struct {
+	hops []*router  // at least one
+	to   netip.Addr // the neighbour; not valid where a whole subnet is meant
+	end  end
+}
+
+// last returns the last router.
+func (w *way) last() *router { return w.hops[len(w.hops)-1] }
+
+// walk returns the way of what is sent to r for p: for one address, or for a
+// network of which nobody knows a part better than the rest.
+func (x *index) walk(r *router, p netip.Prefix) way {
+	w := way{hops: []*router{r}}
+	for len(w.hops) <= hopsMax {
+		r = w.last()
+		if p.IsSingleIP() && r.has(p.Addr()) {
+			w.end = endOwn
+			return w
+		}
+		by, ok := r.lookup(p)
+		if !ok {
+			w.end = endUnreachable
+			return w
+		}
+		if !by.IsValid() {
+			if !p.IsSingleIP() {
+				return w
+			}
+			by = p.Addr()
+		}
+		next := x.owner(place{by, r.vlan}, r.sw)
+		if next == nil || next == r {
+			w.to = by
+			return w
+		}
+		w.hops = append(w.hops, next)
+	}
+	w.hops, w.end = w.hops[:hopsMax], endLoop
+	return w
+}

@@ -304,6 +304,61 @@ func TestPacketsWaitForAStage(t *testing.T) {
 	s.complete(c)
 }
 
+// TestStageThatThePlanLeavesOut has packets wait for a stage that is away, until
+// a plan without it is applied.
+func TestStageThatThePlanLeavesOut(t *testing.T) {
+	c := newCluster(t, staged(), stageSetup())
+	c.apply("{name: a, events: grpc, workers: {w: {services: [southbound, discovery, hosts]}, f: {services: [firewall]}, r: {services: [forwarding]}}}")
+	c.startAll()
+	s := open(c.run("southbound"), 1)
+	c.kill(c.process("f"))
+	s.send(1000)
+	time.Sleep(200 * time.Millisecond)
+	if waiting := c.process("w").figure(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
+		t.Error("no packet waits")
+	}
+	c.apply("{name: b, events: grpc, workers: {w: {services: [southbound, discovery, hosts]}, r: {services: [forwarding]}}}")
+	s.complete(c)
+}
+
+// TestProbesPassPacketsThatWait has packets wait for their last stage while the
+// first, which is in another process, gets LLDP.
+func TestProbesPassPacketsThatWait(t *testing.T) {
+	setup := stageSetup()
+	var probes atomic.Int64
+	setup["discovery"] = func(p *actor) {
+		weft.Stage(p.env, func(flow.DPID) weft.StageFunc {
+			return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
+				if in.Key.EthType == flow.EthTypeLLDP {
+					probes.Add(1)
+					return flow.Done
+				}
+				return flow.Next
+			}
+		})
+	}
+	c := newCluster(t, staged(), setup)
+	c.apply("{name: a, events: grpc, workers: {w: {services: [southbound]}, d: {services: [discovery, hosts, firewall]}, r: {services: [forwarding]}}}")
+	c.startAll()
+	s := open(c.run("southbound"), 1)
+	c.kill(c.process("r"))
+	s.send(1000)
+	var d flow.Decision
+	in := &flow.PacketIn{Switch: s.sw, Time: time.Now().UnixNano(), BufferID: flow.BufferNone, TotalLen: 60, Data: make([]byte, 60)}
+	binary.BigEndian.PutUint16(in.Data[12:], uint16(flow.EthTypeLLDP))
+	packet.ParseEthernet(in.Data, &in.Key)
+	if v := s.pipeline.Packet(in, &d); v != flow.Away {
+		t.Fatalf("verdict %v of LLDP", v)
+	}
+	s.pipeline.Flush()
+	c.eventually("LLDP has passed", func() bool { return probes.Load() == 1 })
+	if waiting := c.process("w").figure(t, "weft_deploy_packets_waiting", ""); waiting == 0 {
+		t.Error("no packet waits")
+	}
+	c.start("r")
+	s.complete(c)
+}
+
 // TestPacketsThatFindNoRoomAreShed fills the lane of a session, and closes it
 // while packets are away.
 func TestPacketsThatFindNoRoomAreShed(t *testing.T) {

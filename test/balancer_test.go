@@ -107,7 +107,7 @@ func (f *farm) gets(from, url string, n int) map[string]int {
 func (f *farm) vip(name string, v6 bool) *api.Vip {
 	v := &api.Vip{
 		Name: name, Address: "10.0.0.200", Protocol: "tcp", Port: 80, IdleTimeout: 60,
-		Health: &api.HealthCheck{Kind: "tcp", IntervalMs: 300, TimeoutMs: 1000, Rise: 1, Fall: 2},
+		Health: &api.HealthCheck{Kind: "tcp", IntervalMs: 300, TimeoutMs: 5000, Rise: 1, Fall: 2},
 	}
 	if v6 {
 		v.Address = "fd00::200"

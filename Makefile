@@ -11,11 +11,14 @@
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
 BUF_VERSION := 1.75.0
-RACE = . ./api/... ./bus/... ./deploy ./deploy/outside ./deploy/tracing ./flow/... ./openflow/... ./packet/... ./plan/... ./services/... ./sim/... ./transport ./transport/inproc ./transport/mux ./wefttest
+# What is tested without the race detector: networks, and the program itself.
+LAB = ./test ./lab ./cmd/weft ./docs
+# What has tests that -short makes smaller.
+LARGE = ./services/firewall ./deploy
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test soak race fuzz ryu-parity check image generate generated profile
+.PHONY: setup build demo test test-split soak race fuzz ryu-parity check image generate generated profile
 
 setup:
 	.ci/setup
@@ -26,23 +29,30 @@ build:
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
+# The tests of the whole system wait most of their time: the fuzzers have it.
+# What of two at once fails is told when both have ended.
+test: setup check
+	$(MAKE) --no-print-directory -j 2 -O fuzz test-split
+	$(MAKE) --no-print-directory race
+	go test -timeout 20m $(LAB) $(LARGE)
+
 # The tests of the whole system run over both plans, single and split; those
 # that bring plans of their own need to run only once.
-test: setup check
+test-split:
 	WEFT_TEST_PLAN=split go test -timeout 14m -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
-	go test -timeout 20m ./...
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
 soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
 
-# The race detector over all that runs in one process without a lab.
+# The race detector over all that runs without a network of switches.
 race:
-	CGO_ENABLED=1 go test -race -timeout 15m $(RACE)
+	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
 
+# Every fuzzer for 20 s, with what others leave of the machine.
 fuzz:
-	.ci/fuzz
+	nice -n 19 .ci/fuzz
 
 ryu-parity:
 	test/testdata/ryu/setup .ryu

@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What an app sends.
 type FromApp struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -92,10 +93,12 @@ type isFromApp_Message interface {
 }
 
 type FromApp_Hello struct {
+	// First, and once.
 	Hello *Hello `protobuf:"bytes,1,opt,name=hello,proto3,oneof"`
 }
 
 type FromApp_Decisions struct {
+	// The answer to packets, of a stage.
 	Decisions *Decisions `protobuf:"bytes,2,opt,name=decisions,proto3,oneof"`
 }
 
@@ -103,6 +106,7 @@ func (*FromApp_Hello) isFromApp_Message() {}
 
 func (*FromApp_Decisions) isFromApp_Message() {}
 
+// What an app is sent.
 type ToApp struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -174,10 +178,12 @@ type isToApp_Message interface {
 }
 
 type ToApp_Welcome struct {
+	// The answer to hello; without it the stream ends with the error.
 	Welcome *Welcome `protobuf:"bytes,1,opt,name=welcome,proto3,oneof"`
 }
 
 type ToApp_Packets struct {
+	// Once they come; a stage answers them.
 	Packets *Packets `protobuf:"bytes,2,opt,name=packets,proto3,oneof"`
 }
 
@@ -264,7 +270,8 @@ func (x *Hello) GetUrl() string {
 // Welcome: the app is attached.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The name under which it is attached.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// How long a stage may take to answer, in milliseconds.
 	TimeoutMs uint32 `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	// The most packets that are sent at once.
@@ -343,6 +350,7 @@ func (x *Welcome) GetLastError() string {
 	return ""
 }
 
+// Packets that an app is to look at.
 type Packets struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numbers the batch; 0 if no answer is expected.
@@ -397,6 +405,7 @@ func (x *Packets) GetPackets() []*PacketIn {
 	return nil
 }
 
+// What a stage says of packets.
 type Decisions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The id of the packets that are decided on.
@@ -454,12 +463,15 @@ func (x *Decisions) GetDecisions() []*Decision {
 // A packet that a switch has sent to the controller, and what the stages
 // before know of it.
 type PacketIn struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Dpid   string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	InPort uint32                 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The port that it came in by.
+	InPort uint32 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
 	// no_match, action or invalid_ttl.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Table  uint32 `protobuf:"varint,4,opt,name=table,proto3" json:"table,omitempty"`
+	// The table whose entry sent it.
+	Table uint32 `protobuf:"varint,4,opt,name=table,proto3" json:"table,omitempty"`
 	// Of the flow entry that sent it; 16 hex digits.
 	Cookie string `protobuf:"bytes,5,opt,name=cookie,proto3" json:"cookie,omitempty"`
 	// When it came in: RFC 3339.
@@ -468,7 +480,8 @@ type PacketIn struct {
 	TotalLen uint32 `protobuf:"varint,7,opt,name=total_len,json=totalLen,proto3" json:"total_len,omitempty"`
 	// Its header fields, in_port among them, as a match has them.
 	Fields map[string]string `protobuf:"bytes,8,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Data   []byte            `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
+	// The frame, from its Ethernet header on, as far as the switch has sent it.
+	Data []byte `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
 	// Of the port: unsettled, edge, link or blocked.
 	Role string `protobuf:"bytes,10,opt,name=role,proto3" json:"role,omitempty"`
 	// Where the sender is attached, if known.
@@ -602,6 +615,7 @@ func (x *PacketIn) GetDstMac() string {
 	return ""
 }
 
+// What a stage says of one packet.
 type Decision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// next (also if empty): the following stage sees the packet too. done: it is
@@ -789,14 +803,18 @@ type Operation_DeleteFlow struct {
 }
 
 type Operation_PacketOut struct {
+	// Has a switch send a packet.
 	PacketOut *PacketOut `protobuf:"bytes,3,opt,name=packet_out,json=packetOut,proto3,oneof"`
 }
 
 type Operation_AddGroup struct {
+	// Adds the group; an error of the switch if there is one of that number.
 	AddGroup *Group `protobuf:"bytes,4,opt,name=add_group,json=addGroup,proto3,oneof"`
 }
 
 type Operation_ModifyGroup struct {
+	// Replaces the type and buckets of the group; an error of the switch if there is none
+	// of that number.
 	ModifyGroup *Group `protobuf:"bytes,5,opt,name=modify_group,json=modifyGroup,proto3,oneof"`
 }
 
@@ -827,7 +845,8 @@ func (*Operation_Fence) isOperation_Operation() {}
 // PacketOut has a switch send a packet.
 type PacketOut struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, 16 hex digits; empty is that of the packet that is decided on.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// What in_port means in the actions. 0: where the packet came in, if that is
 	// what is sent, else none.
 	InPort uint32 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
@@ -900,8 +919,10 @@ func (x *PacketOut) GetData() []byte {
 // App is an attached app.
 type App struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Kind  string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Its name, of which one is attached at a time.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// stage or observer.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// grpc, ws or rest.
 	Transport string `protobuf:"bytes,3,opt,name=transport,proto3" json:"transport,omitempty"`
 	// Where it has attached from, or its url.
@@ -1022,9 +1043,11 @@ func (x *App) GetSkipped() uint64 {
 	return 0
 }
 
+// The apps that are attached.
 type ListAppsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Apps          []*App                 `protobuf:"bytes,1,rep,name=apps,proto3" json:"apps,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Apps          []*App `protobuf:"bytes,1,rep,name=apps,proto3" json:"apps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1066,6 +1089,7 @@ func (x *ListAppsResponse) GetApps() []*App {
 	return nil
 }
 
+// The methods that an app may call.
 type ListMethodsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Each as service.Method.

@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A virtual IP: an address and port whose connections are spread over a pool of hosts.
 type Vip struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Letters, digits, '-', '_' and '.'; at most 63.
@@ -41,11 +42,14 @@ type Vip struct {
 	// themselves, by a select group, where all members are attached to them.
 	Stateless bool `protobuf:"varint,8,opt,name=stateless,proto3" json:"stateless,omitempty"`
 	// Seconds without packets after which a connection is over; 0 is the configured time.
-	IdleTimeout uint32        `protobuf:"varint,9,opt,name=idle_timeout,json=idleTimeout,proto3" json:"idle_timeout,omitempty"`
-	Health      *HealthCheck  `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
-	Pool        []*PoolMember `protobuf:"bytes,11,rep,name=pool,proto3" json:"pool,omitempty"`
+	IdleTimeout uint32 `protobuf:"varint,9,opt,name=idle_timeout,json=idleTimeout,proto3" json:"idle_timeout,omitempty"`
+	// How members are checked; absent is by none, as HealthCheck.kind says.
+	Health *HealthCheck `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
+	// The members; each address and port once, at most balancer.members.
+	Pool []*PoolMember `protobuf:"bytes,11,rep,name=pool,proto3" json:"pool,omitempty"`
 	// The Ethernet address by which clients reach the VIP; may be given, too.
-	Mac         string `protobuf:"bytes,20,opt,name=mac,proto3" json:"mac,omitempty"`
+	Mac string `protobuf:"bytes,20,opt,name=mac,proto3" json:"mac,omitempty"`
+	// How many it has now.
 	Connections uint32 `protobuf:"varint,21,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Connections that found no member.
 	Refused uint64 `protobuf:"varint,22,opt,name=refused,proto3" json:"refused,omitempty"`
@@ -282,9 +286,11 @@ func (x *HealthCheck) GetPort() uint32 {
 	return 0
 }
 
+// A host that serves for a VIP.
 type PoolMember struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Address string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// IPv4 or IPv6, as the VIP is.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	// 0 is the VIP's.
 	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// 1 to 256; 0 is 1.
@@ -293,12 +299,15 @@ type PoolMember struct {
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// up, down, unknown (not checked yet) or away (not known as a host, or at a switch
 	// that cannot rewrite).
-	Health      string `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
+	Health string `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
+	// How many it has now.
 	Connections uint32 `protobuf:"varint,11,opt,name=connections,proto3" json:"connections,omitempty"`
 	// Connections given to it since the service started.
-	Total uint64    `protobuf:"varint,12,opt,name=total,proto3" json:"total,omitempty"`
-	Mac   string    `protobuf:"bytes,13,opt,name=mac,proto3" json:"mac,omitempty"`
-	At    *Location `protobuf:"bytes,14,opt,name=at,proto3" json:"at,omitempty"`
+	Total uint64 `protobuf:"varint,12,opt,name=total,proto3" json:"total,omitempty"`
+	// Its Ethernet address, of the host that has the address; empty is not known.
+	Mac string `protobuf:"bytes,13,opt,name=mac,proto3" json:"mac,omitempty"`
+	// Where that host is attached; absent is not known.
+	At *Location `protobuf:"bytes,14,opt,name=at,proto3" json:"at,omitempty"`
 	// Why it is down.
 	Reason        string `protobuf:"bytes,15,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -405,9 +414,13 @@ func (x *PoolMember) GetReason() string {
 	return ""
 }
 
+// What SetVip is asked. InvalidArgument if something in it is wrong; AlreadyExists if
+// another VIP has the address and port; ResourceExhausted if there are as many as
+// balancer.vips.
 type SetVipRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vip           *Vip                   `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted; what is given by the service is not looked at, but for mac.
+	Vip           *Vip `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,9 +462,11 @@ func (x *SetVipRequest) GetVip() *Vip {
 	return nil
 }
 
+// What DeleteVip is asked. It is no error if there is none of that name.
 type DeleteVipRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the VIP.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,9 +508,11 @@ func (x *DeleteVipRequest) GetName() string {
 	return ""
 }
 
+// The answer of DeleteVip.
 type DeleteVipResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Deleted       bool                   `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether there was one.
+	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -537,6 +554,7 @@ func (x *DeleteVipResponse) GetDeleted() bool {
 	return false
 }
 
+// What ListVips is asked.
 type ListVipsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: all.
@@ -582,9 +600,11 @@ func (x *ListVipsRequest) GetName() string {
 	return ""
 }
 
+// The answer of ListVips.
 type ListVipsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vips          []*Vip                 `protobuf:"bytes,1,rep,name=vips,proto3" json:"vips,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Vips          []*Vip `protobuf:"bytes,1,rep,name=vips,proto3" json:"vips,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -626,10 +646,14 @@ func (x *ListVipsResponse) GetVips() []*Vip {
 	return nil
 }
 
+// What SetMember is asked. NotFound if there is no such VIP; InvalidArgument if something
+// in it is wrong.
 type SetMemberRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Vip           string                 `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
-	Member        *PoolMember            `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the VIP.
+	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// What is wanted; what is given by the service is not looked at.
+	Member        *PoolMember `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -678,10 +702,14 @@ func (x *SetMemberRequest) GetMember() *PoolMember {
 	return nil
 }
 
+// What DeleteMember is asked. NotFound if there is no such VIP; it is no error if it has
+// no such member.
 type DeleteMemberRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Vip     string                 `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
-	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the VIP.
+	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// The address of the member.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// 0 is the VIP's.
 	Port          uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -739,10 +767,13 @@ func (x *DeleteMemberRequest) GetPort() uint32 {
 	return 0
 }
 
+// What DrainMember is asked. NotFound if there is no such VIP or member.
 type DrainMemberRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Vip     string                 `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
-	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the VIP.
+	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// The address of the member.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// 0 is the VIP's.
 	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	// Gives it new connections again.
@@ -809,6 +840,7 @@ func (x *DrainMemberRequest) GetUndo() bool {
 	return false
 }
 
+// What ListConnections is asked. InvalidArgument if limit is too high.
 type ListConnectionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all.
@@ -863,14 +895,21 @@ func (x *ListConnectionsRequest) GetLimit() uint32 {
 	return 0
 }
 
+// A connection, or a stream of datagrams, of a client to a VIP.
 type BalancedConnection struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Vip        string                 `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
-	Protocol   string                 `protobuf:"bytes,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	Client     string                 `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
-	ClientPort uint32                 `protobuf:"varint,4,opt,name=client_port,json=clientPort,proto3" json:"client_port,omitempty"`
-	Member     string                 `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
-	MemberPort uint32                 `protobuf:"varint,6,opt,name=member_port,json=memberPort,proto3" json:"member_port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the VIP.
+	Vip string `protobuf:"bytes,1,opt,name=vip,proto3" json:"vip,omitempty"`
+	// tcp or udp.
+	Protocol string `protobuf:"bytes,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	// The address of the client.
+	Client string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
+	// The port of the client.
+	ClientPort uint32 `protobuf:"varint,4,opt,name=client_port,json=clientPort,proto3" json:"client_port,omitempty"`
+	// The address of the member.
+	Member string `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
+	// The port of the member that serves it.
+	MemberPort uint32 `protobuf:"varint,6,opt,name=member_port,json=memberPort,proto3" json:"member_port,omitempty"`
 	// Where its packets come in.
 	At *Location `protobuf:"bytes,7,opt,name=at,proto3" json:"at,omitempty"`
 	// RFC 3339.
@@ -965,9 +1004,11 @@ func (x *BalancedConnection) GetSince() string {
 	return ""
 }
 
+// The answer of ListConnections.
 type ListConnectionsResponse struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	Connections []*BalancedConnection  `protobuf:"bytes,1,rep,name=connections,proto3" json:"connections,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those asked for, in no particular order.
+	Connections []*BalancedConnection `protobuf:"bytes,1,rep,name=connections,proto3" json:"connections,omitempty"`
 	// How many there are.
 	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What GetConfig is asked. NotFound if the history has none of that number.
 type GetConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// That of the history; 0 is the one in force.
@@ -178,6 +179,9 @@ func (x *Configuration) GetOverrides() []string {
 	return nil
 }
 
+// What ApplyConfig is asked. InvalidArgument, with the lines, if something in it is
+// wrong; Aborted if made_from is not in force any more; FailedPrecondition if services
+// did not come up with it.
 type ApplyConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// YAML: a section for each service. What it leaves out has its default.
@@ -261,13 +265,15 @@ func (x *ApplyConfigRequest) GetLimitMs() uint32 {
 	return 0
 }
 
+// The answer of ApplyConfig and RollbackConfig.
 type ApplyConfigResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: it says the same as the one in force.
 	Changes []*ConfigChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	// Of the configuration that has been applied, or is in force already.
 	Number uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	Hash   string `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	// As in Configuration.
+	Hash string `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
 	// in-force; applying (the gateway itself is started again, so that it cannot
 	// wait, or the same has been asked for already); or would-apply for a dry run.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
@@ -351,6 +357,7 @@ type ConfigChange struct {
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	// As YAML; empty if there is none.
 	Old string `protobuf:"bytes,3,opt,name=old,proto3" json:"old,omitempty"`
+	// As YAML; empty if there is none any more.
 	New string `protobuf:"bytes,4,opt,name=new,proto3" json:"new,omitempty"`
 	// live: a running service takes it over; restart: the service is started
 	// again.
@@ -433,6 +440,7 @@ func (x *ConfigChange) GetWorker() string {
 	return ""
 }
 
+// What ListConfigs is asked.
 type ListConfigsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -469,6 +477,7 @@ func (*ListConfigsRequest) Descriptor() ([]byte, []int) {
 	return file_config_proto_rawDescGZIP(), []int{5}
 }
 
+// The answer of ListConfigs.
 type ListConfigsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest first.
@@ -514,11 +523,13 @@ func (x *ListConfigsResponse) GetConfigurations() []*Configuration {
 	return nil
 }
 
+// What RollbackConfig is asked. NotFound if the history has none of that number.
 type RollbackConfigRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// That of the history; 0 is the good one before the one in force.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	DryRun bool   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Only says what would change.
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// As in ApplyConfigRequest.
 	LimitMs       uint32 `protobuf:"varint,3,opt,name=limit_ms,json=limitMs,proto3" json:"limit_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -24,8 +24,10 @@ const (
 // A link in one direction.
 type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Src   *Location              `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
-	Dst   *Location              `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
+	// The port that probes leave by.
+	Src *Location `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
+	// The port that they come in by.
+	Dst *Location `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
 	// up, one_way (the other direction is not seen) or dampened (flaps too often; not used).
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	// Cost of the link for paths.
@@ -119,6 +121,7 @@ func (x *Link) GetFlaps() uint32 {
 	return 0
 }
 
+// What ListLinks is asked.
 type ListLinksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -155,9 +158,11 @@ func (*ListLinksRequest) Descriptor() ([]byte, []int) {
 	return file_discovery_proto_rawDescGZIP(), []int{1}
 }
 
+// The answer of ListLinks.
 type ListLinksResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Links         []*Link                `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ordered by src.
+	Links         []*Link `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -199,9 +204,11 @@ func (x *ListLinksResponse) GetLinks() []*Link {
 	return nil
 }
 
+// What discovery knows of the far end of a port.
 type PortRole struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	At    *Location              `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// The port.
+	At *Location `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
 	// unsettled, edge, link or blocked.
 	Role string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	// Probes refused at this port: forged, too old, replayed or foreign.
@@ -261,6 +268,7 @@ func (x *PortRole) GetRefused() uint64 {
 	return 0
 }
 
+// What ListPortRoles is asked.
 type ListPortRolesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -297,9 +305,11 @@ func (*ListPortRolesRequest) Descriptor() ([]byte, []int) {
 	return file_discovery_proto_rawDescGZIP(), []int{4}
 }
 
+// The answer of ListPortRoles.
 type ListPortRolesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*PortRole            `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ordered by switch and port.
+	Ports         []*PortRole `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,9 +353,11 @@ func (x *ListPortRolesResponse) GetPorts() []*PortRole {
 
 // LinkChanged: a link has come up, changed or gone.
 type LinkChanged struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Link    *Link                  `protobuf:"bytes,1,opt,name=link,proto3" json:"link,omitempty"`
-	Removed bool                   `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now, or was last.
+	Link *Link `protobuf:"bytes,1,opt,name=link,proto3" json:"link,omitempty"`
+	// Whether it is gone.
+	Removed bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
 	// port_status, silent, switch_gone, probe, dampened, released or restart (of discovery:
 	// what was known is told again).
 	Cause         string `protobuf:"bytes,3,opt,name=cause,proto3" json:"cause,omitempty"`
@@ -406,8 +418,9 @@ func (x *LinkChanged) GetCause() string {
 
 // PortRoleChanged: discovery has settled, or changed its mind on, a port.
 type PortRoleChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          *PortRole              `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now.
+	Port          *PortRole `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -29,6 +29,7 @@ const (
 //
 // Discovery finds the links between switches.
 type DiscoveryClient interface {
+	// The links that are known, both directions of each.
 	ListLinks(ctx context.Context, in *ListLinksRequest, opts ...grpc.CallOption) (*ListLinksResponse, error)
 	// The role of every port of the switches that are connected.
 	ListPortRoles(ctx context.Context, in *ListPortRolesRequest, opts ...grpc.CallOption) (*ListPortRolesResponse, error)
@@ -68,6 +69,7 @@ func (c *discoveryClient) ListPortRoles(ctx context.Context, in *ListPortRolesRe
 //
 // Discovery finds the links between switches.
 type DiscoveryServer interface {
+	// The links that are known, both directions of each.
 	ListLinks(context.Context, *ListLinksRequest) (*ListLinksResponse, error)
 	// The role of every port of the switches that are connected.
 	ListPortRoles(context.Context, *ListPortRolesRequest) (*ListPortRolesResponse, error)

@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A rule: what becomes of packets that meet it.
 type FirewallRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Letters, digits and any of "-_.:", up to 64; made up if it is empty.
@@ -44,7 +45,8 @@ type FirewallRule struct {
 	Number uint32 `protobuf:"varint,9,opt,name=number,proto3" json:"number,omitempty"`
 	// What the rule has decided on, as far as is known: the packets that the firewall has
 	// seen itself and, if counts were asked for, those of the entries that switches have now.
-	Packets       uint64 `protobuf:"varint,10,opt,name=packets,proto3" json:"packets,omitempty"`
+	Packets uint64 `protobuf:"varint,10,opt,name=packets,proto3" json:"packets,omitempty"`
+	// The octets of these packets.
 	Bytes         uint64 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -159,9 +161,11 @@ func (x *FirewallRule) GetBytes() uint64 {
 
 // FirewallFailure is a switch that does not do, yet, what the rules say. It is tried again.
 type FirewallFailure struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Why: the switch's own error, or that it does not answer.
+	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -210,9 +214,12 @@ func (x *FirewallFailure) GetText() string {
 	return ""
 }
 
+// What AddFirewallRules is asked. InvalidArgument if a rule is wrong; ResourceExhausted
+// if there would be more than firewall.max_rules.
 type AddFirewallRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Rules []*FirewallRule        `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	// At least one; an id at most once.
+	Rules []*FirewallRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
 	// Answer when the rules are kept and the controller goes by them, not when the
 	// switches have confirmed.
 	NoWait        bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
@@ -264,13 +271,18 @@ func (x *AddFirewallRulesRequest) GetNoWait() bool {
 	return false
 }
 
+// The answer of AddFirewallRules.
 type AddFirewallRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The ids of the rules, in the order of the request.
-	Ids           []string           `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
-	Added         uint32             `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
-	Replaced      uint32             `protobuf:"varint,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
-	Unchanged     uint32             `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	Ids []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// How many are new.
+	Added uint32 `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
+	// How many have taken the place of one of the same id.
+	Replaced uint32 `protobuf:"varint,3,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	// How many were there already, the same.
+	Unchanged uint32 `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	// Switches that have not confirmed; empty with no_wait.
 	Failures      []*FirewallFailure `protobuf:"bytes,5,rep,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -341,12 +353,17 @@ func (x *AddFirewallRulesResponse) GetFailures() []*FirewallFailure {
 	return nil
 }
 
+// What DeleteFirewallRules is asked. InvalidArgument if a rule is one of the
+// configuration, or all_of is no switch.
 type DeleteFirewallRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// Of the rules; those that are not there are passed over.
+	Ids []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	// All rules of this switch instead ("all": every rule).
-	AllOf         string `protobuf:"bytes,2,opt,name=all_of,json=allOf,proto3" json:"all_of,omitempty"`
-	NoWait        bool   `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	AllOf string `protobuf:"bytes,2,opt,name=all_of,json=allOf,proto3" json:"all_of,omitempty"`
+	// Answer when it is kept and the controller goes by it, not when the switches have
+	// confirmed.
+	NoWait        bool `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -402,10 +419,13 @@ func (x *DeleteFirewallRulesRequest) GetNoWait() bool {
 	return false
 }
 
+// The answer of DeleteFirewallRules.
 type DeleteFirewallRulesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Deleted       uint32                 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	Failures      []*FirewallFailure     `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there were.
+	Deleted uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// Switches that have not confirmed; empty with no_wait.
+	Failures      []*FirewallFailure `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -454,6 +474,7 @@ func (x *DeleteFirewallRulesResponse) GetFailures() []*FirewallFailure {
 	return nil
 }
 
+// What ListFirewallRules is asked.
 type ListFirewallRulesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only rules of this switch; empty: all.
@@ -526,9 +547,11 @@ func (x *ListFirewallRulesRequest) GetLimit() uint32 {
 	return 0
 }
 
+// The answer of ListFirewallRules.
 type ListFirewallRulesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Rules []*FirewallRule        `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Highest priority first; of equal ones by id.
+	Rules []*FirewallRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
 	// How many there are in all.
 	Total         uint32 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -579,14 +602,17 @@ func (x *ListFirewallRulesResponse) GetTotal() uint32 {
 	return 0
 }
 
+// What SetFirewallDefault is asked. InvalidArgument if action is none of the words.
 type SetFirewallDefaultRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// allow, deny, or block: everything is denied, whatever the rules say. Empty, for a
 	// switch: as everywhere.
 	Action string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
 	// Empty: everywhere.
-	Dpid          string `protobuf:"bytes,2,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	NoWait        bool   `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	Dpid string `protobuf:"bytes,2,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Answer when it is kept and the controller goes by it, not when the switches have
+	// confirmed.
+	NoWait        bool `protobuf:"varint,3,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -642,9 +668,11 @@ func (x *SetFirewallDefaultRequest) GetNoWait() bool {
 	return false
 }
 
+// The answer of SetFirewallDefault.
 type SetFirewallDefaultResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Failures      []*FirewallFailure     `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Switches that have not confirmed; empty with no_wait.
+	Failures      []*FirewallFailure `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +714,7 @@ func (x *SetFirewallDefaultResponse) GetFailures() []*FirewallFailure {
 	return nil
 }
 
+// What GetFirewallStatus is asked.
 type GetFirewallStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: all switches.
@@ -731,9 +760,11 @@ func (x *GetFirewallStatusRequest) GetDpid() string {
 	return ""
 }
 
+// How one switch does what the rules say.
 type FirewallSwitch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// What becomes of packets that no rule is about: allow, deny or block.
 	DefaultAction string `protobuf:"bytes,2,opt,name=default_action,json=defaultAction,proto3" json:"default_action,omitempty"`
 	// Whether that is of this switch alone.
@@ -849,13 +880,20 @@ func (x *FirewallSwitch) GetReason() string {
 	return ""
 }
 
+// The answer of GetFirewallStatus.
 type FirewallStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	DefaultAction string                 `protobuf:"bytes,1,opt,name=default_action,json=defaultAction,proto3" json:"default_action,omitempty"`
-	Rules         uint32                 `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
-	Allowed       uint64                 `protobuf:"varint,3,opt,name=allowed,proto3" json:"allowed,omitempty"`
-	Denied        uint64                 `protobuf:"varint,4,opt,name=denied,proto3" json:"denied,omitempty"`
-	Switches      []*FirewallSwitch      `protobuf:"bytes,5,rep,name=switches,proto3" json:"switches,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What becomes of packets that no rule is about, where a switch has none of its own:
+	// allow, deny or block.
+	DefaultAction string `protobuf:"bytes,1,opt,name=default_action,json=defaultAction,proto3" json:"default_action,omitempty"`
+	// How many there are.
+	Rules uint32 `protobuf:"varint,2,opt,name=rules,proto3" json:"rules,omitempty"`
+	// Packets that the firewall has judged itself and let in, since it started.
+	Allowed uint64 `protobuf:"varint,3,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	// Packets that the firewall has judged itself and refused, since it started.
+	Denied uint64 `protobuf:"varint,4,opt,name=denied,proto3" json:"denied,omitempty"`
+	// By datapath identifier.
+	Switches      []*FirewallSwitch `protobuf:"bytes,5,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -925,6 +963,8 @@ func (x *FirewallStatus) GetSwitches() []*FirewallSwitch {
 	return nil
 }
 
+// What CheckFirewall is asked. InvalidArgument if a field is not known, has a mask, or
+// eth_type is not said.
 type CheckFirewallRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where the packet enters.
@@ -979,6 +1019,7 @@ func (x *CheckFirewallRequest) GetPacket() map[string]string {
 	return nil
 }
 
+// The answer of CheckFirewall.
 type CheckFirewallResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// allow or deny.

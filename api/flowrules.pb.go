@@ -21,16 +21,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// An entry, group or meter that is desired, and how far it is.
 type WantedFlow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Flow  *FlowEntry             `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	// The entry, as it is desired.
+	Flow *FlowEntry `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
 	// requested, sent, confirmed or failed.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// The switch's own error, or why it is waiting.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Where it is not an entry but a group or a meter: its number. The flow then only
 	// says whose it is.
-	Group         uint32 `protobuf:"varint,4,opt,name=group,proto3" json:"group,omitempty"`
+	Group uint32 `protobuf:"varint,4,opt,name=group,proto3" json:"group,omitempty"`
+	// The number of the meter; 0 if it is none.
 	Meter         uint32 `protobuf:"varint,5,opt,name=meter,proto3" json:"meter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -101,9 +104,13 @@ func (x *WantedFlow) GetMeter() uint32 {
 	return 0
 }
 
+// What AddFlows is asked: entries of the operator's. InvalidArgument if one is wrong;
+// FailedPrecondition if a service holds its place; ResourceExhausted if there would be
+// more than flowrules.max_flows.
 type AddFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Flows []*FlowEntry           `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	// At least one.
+	Flows []*FlowEntry `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	// Answer at once, not when the switches have confirmed.
 	NoWait        bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -154,9 +161,11 @@ func (x *AddFlowsRequest) GetNoWait() bool {
 	return false
 }
 
+// The answer of AddFlows.
 type AddFlowsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flows         []*WantedFlow          `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the request.
+	Flows         []*WantedFlow `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,6 +207,7 @@ func (x *AddFlowsResponse) GetFlows() []*WantedFlow {
 	return nil
 }
 
+// What DeleteFlows is asked. It is no error if one is not there.
 type DeleteFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By switch, table, priority and match.
@@ -252,9 +262,11 @@ func (x *DeleteFlowsRequest) GetAllOf() string {
 	return ""
 }
 
+// The answer of DeleteFlows.
 type DeleteFlowsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Deleted       uint32                 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many there were.
+	Deleted       uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +308,7 @@ func (x *DeleteFlowsResponse) GetDeleted() uint32 {
 	return 0
 }
 
+// What ListFlows is asked.
 type ListFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all switches.
@@ -341,9 +354,11 @@ func (x *ListFlowsRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ListFlows.
 type ListFlowsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flows         []*WantedFlow          `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and table, highest priority first.
+	Flows         []*WantedFlow `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +400,7 @@ func (x *ListFlowsResponse) GetFlows() []*WantedFlow {
 	return nil
 }
 
+// What ListSync is asked.
 type ListSyncRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -421,19 +437,26 @@ func (*ListSyncRequest) Descriptor() ([]byte, []int) {
 	return file_flowrules_proto_rawDescGZIP(), []int{7}
 }
 
+// How far a switch agrees with what is desired.
 type Sync struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// in_sync, syncing, failing or away.
-	State     string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	Wanted    uint32 `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Entries that are desired.
+	Wanted uint32 `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// Of these, those that the switch has confirmed.
 	Confirmed uint32 `protobuf:"varint,4,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
-	Failed    uint32 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Of these, those that it has refused.
+	Failed uint32 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
 	// Entries on the switch that Weft has not written; left alone.
 	Foreign uint32 `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	// What the last reconciliation did.
-	Kept    uint32 `protobuf:"varint,7,opt,name=kept,proto3" json:"kept,omitempty"`
-	Added   uint32 `protobuf:"varint,8,opt,name=added,proto3" json:"added,omitempty"`
+	Kept uint32 `protobuf:"varint,7,opt,name=kept,proto3" json:"kept,omitempty"`
+	// Entries that the switch lacked.
+	Added uint32 `protobuf:"varint,8,opt,name=added,proto3" json:"added,omitempty"`
+	// Entries of ours that it had and that are not desired.
 	Removed uint32 `protobuf:"varint,9,opt,name=removed,proto3" json:"removed,omitempty"`
 	// RFC 3339.
 	Since         string `protobuf:"bytes,10,opt,name=since,proto3" json:"since,omitempty"`
@@ -541,9 +564,11 @@ func (x *Sync) GetSince() string {
 	return ""
 }
 
+// The answer of ListSync.
 type ListSyncResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switches      []*Sync                `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By datapath identifier.
+	Switches      []*Sync `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,16 +610,20 @@ func (x *ListSyncResponse) GetSwitches() []*Sync {
 	return nil
 }
 
+// What SetStanding is asked: all that an owner wants on a switch. InvalidArgument if the
+// owner is not known or an entry is not its own.
 type SetStandingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// The owner's name, as in FlowEntry.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Without timeouts: entries that have some come and go with traffic, and are their
 	// owner's own to write.
 	Flows []*FlowEntry `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
 	// With numbers that belong to the owner (package flow, GroupOwner and MeterOwner).
-	Groups        []*Group `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Groups []*Group `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	// As groups.
 	Meters        []*Meter `protobuf:"bytes,5,rep,name=meters,proto3" json:"meters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -665,11 +694,15 @@ func (x *SetStandingRequest) GetMeters() []*Meter {
 	return nil
 }
 
+// The answer of SetStanding.
 type SetStandingResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sent          uint32                 `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
-	Kept          uint32                 `protobuf:"varint,2,opt,name=kept,proto3" json:"kept,omitempty"`
-	Failed        []*WantedFlow          `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Changes that were sent.
+	Sent uint32 `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
+	// Entries that were right already.
+	Kept uint32 `protobuf:"varint,2,opt,name=kept,proto3" json:"kept,omitempty"`
+	// What the switch has refused or not confirmed; empty is that all is in force.
+	Failed        []*WantedFlow `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -725,6 +758,7 @@ func (x *SetStandingResponse) GetFailed() []*WantedFlow {
 	return nil
 }
 
+// What Observe is asked.
 type ObserveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The owner's name, as in FlowEntry; empty: all owners.
@@ -779,6 +813,7 @@ func (x *ObserveRequest) GetDpids() []string {
 	return nil
 }
 
+// The answer of Observe.
 type ObserveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The switches that are connected, of which FlowsObserved will come. Of one
@@ -829,10 +864,13 @@ func (x *ObserveResponse) GetDpids() []string {
 // flowrules started, or when Observe asked for them. The owner's standing set is to be
 // declared after it.
 type FlowsObserved struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	Flows         []*FlowEntry           `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// As in FlowEntry.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// All that it has of that owner.
+	Flows         []*FlowEntry `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -890,8 +928,9 @@ func (x *FlowsObserved) GetFlows() []*FlowEntry {
 
 // FlowFailed: a switch has refused a desired entry.
 type FlowFailed struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flow          *WantedFlow            `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The entry, its state and the reason.
+	Flow          *WantedFlow `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

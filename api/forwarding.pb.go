@@ -24,14 +24,19 @@ const (
 // One direction between two hosts.
 type Route struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Src   string                 `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
-	Dst   string                 `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
-	Vlan  uint32                 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	Hops  []*Hop                 `protobuf:"bytes,4,rep,name=hops,proto3" json:"hops,omitempty"`
+	// The Ethernet address of the sender.
+	Src string `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
+	// The Ethernet address of the receiver.
+	Dst string `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
+	// Of its packets; 0 is untagged.
+	Vlan uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// From the sender's switch to the receiver's.
+	Hops []*Hop `protobuf:"bytes,4,rep,name=hops,proto3" json:"hops,omitempty"`
 	// Protected by a fast-failover group and a disjoint path.
 	Protected bool `protobuf:"varint,5,opt,name=protected,proto3" json:"protected,omitempty"`
 	// RFC 3339.
-	Since         string `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Since string `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	// How often it has been moved.
 	Reroutes      uint32 `protobuf:"varint,7,opt,name=reroutes,proto3" json:"reroutes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -116,6 +121,7 @@ func (x *Route) GetReroutes() uint32 {
 	return 0
 }
 
+// What ListRoutes is asked.
 type ListRoutesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -152,9 +158,11 @@ func (*ListRoutesRequest) Descriptor() ([]byte, []int) {
 	return file_forwarding_proto_rawDescGZIP(), []int{1}
 }
 
+// The answer of ListRoutes.
 type ListRoutesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Routes        []*Route               `protobuf:"bytes,1,rep,name=routes,proto3" json:"routes,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By src, dst and vlan.
+	Routes        []*Route `protobuf:"bytes,1,rep,name=routes,proto3" json:"routes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,6 +204,7 @@ func (x *ListRoutesResponse) GetRoutes() []*Route {
 	return nil
 }
 
+// What GetFlooding is asked.
 type GetFloodingRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -232,12 +241,14 @@ func (*GetFloodingRequest) Descriptor() ([]byte, []int) {
 	return file_forwarding_proto_rawDescGZIP(), []int{3}
 }
 
+// How far the switches have the broadcast tree.
 type Flooding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The topology whose tree is committed: programmed and confirmed on every switch.
 	Committed uint64 `protobuf:"varint,1,opt,name=committed,proto3" json:"committed,omitempty"`
 	// The topology that is being programmed; equal to committed when settled.
-	Wanted        uint64      `protobuf:"varint,2,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	Wanted uint64 `protobuf:"varint,2,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// The ports of links that carry the committed tree.
 	Ports         []*Location `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -297,9 +308,11 @@ func (x *Flooding) GetPorts() []*Location {
 // RouteChanged: a route was programmed, moved or removed.
 type RouteChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Route *Route                 `protobuf:"bytes,1,opt,name=route,proto3" json:"route,omitempty"`
+	// As it is now, or was last.
+	Route *Route `protobuf:"bytes,1,opt,name=route,proto3" json:"route,omitempty"`
 	// added, rerouted, removed or failed.
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
+	// Why, for people.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// From the event that caused it until the last entry was sent, microseconds.
 	TookUs        uint64 `protobuf:"varint,4,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"`
@@ -368,8 +381,9 @@ func (x *RouteChanged) GetTookUs() uint64 {
 // RoutesShared: what one instance has programmed, for the other instances of
 // forwarding: any of them may carry it on.
 type RoutesShared struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Routes []*RouteRecord         `protobuf:"bytes,1,rep,name=routes,proto3" json:"routes,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that have changed.
+	Routes []*RouteRecord `protobuf:"bytes,1,rep,name=routes,proto3" json:"routes,omitempty"`
 	// The broadcast tree, if it has changed.
 	Flooding      *Flooding `protobuf:"bytes,2,opt,name=flooding,proto3" json:"flooding,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -425,6 +439,7 @@ type RouteRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ethernet addresses, as numbers.
 	Src uint64 `protobuf:"varint,1,opt,name=src,proto3" json:"src,omitempty"`
+	// The Ethernet address of the receiver, as a number.
 	Dst uint64 `protobuf:"varint,2,opt,name=dst,proto3" json:"dst,omitempty"`
 	// The VLAN identifier with bit 12 set; 0 is untagged.
 	Vlan uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
@@ -437,8 +452,10 @@ type RouteRecord struct {
 	// One per hop, if the route is protected.
 	Detours []*RouteDetour `protobuf:"bytes,7,rep,name=detours,proto3" json:"detours,omitempty"`
 	// When the host pair was first connected, when the entries were last sent: nanoseconds since 1970.
-	Since         int64  `protobuf:"varint,8,opt,name=since,proto3" json:"since,omitempty"`
-	Sent          int64  `protobuf:"varint,9,opt,name=sent,proto3" json:"sent,omitempty"`
+	Since int64 `protobuf:"varint,8,opt,name=since,proto3" json:"since,omitempty"`
+	// When the entries were last sent, nanoseconds since 1970.
+	Sent int64 `protobuf:"varint,9,opt,name=sent,proto3" json:"sent,omitempty"`
+	// How often it has been moved.
 	Reroutes      uint32 `protobuf:"varint,10,opt,name=reroutes,proto3" json:"reroutes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -546,10 +563,13 @@ func (x *RouteRecord) GetReroutes() uint32 {
 
 // The way of a route through one switch.
 type RouteHop struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          uint64                 `protobuf:"varint,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	InPort        uint32                 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
-	OutPort       uint32                 `protobuf:"varint,3,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The datapath identifier, as a number.
+	Dpid uint64 `protobuf:"varint,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Where packets come in.
+	InPort uint32 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
+	// Where they leave.
+	OutPort       uint32 `protobuf:"varint,3,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,7 +629,8 @@ func (x *RouteHop) GetOutPort() uint32 {
 type RouteDetour struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0: there is none.
-	OutPort       uint32      `protobuf:"varint,1,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
+	OutPort uint32 `protobuf:"varint,1,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
+	// From the switch behind the link back to the path.
 	Hops          []*RouteHop `protobuf:"bytes,2,rep,name=hops,proto3" json:"hops,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What ListWorkers is asked.
 type ListWorkersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -57,11 +58,14 @@ func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
 	return file_gateway_proto_rawDescGZIP(), []int{0}
 }
 
+// The answer of ListWorkers.
 type ListWorkersResponse struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Workers []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By the name of the process.
+	Workers []*Worker `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
 	// Counts the plans; 0 if the controller runs in one process without a plan.
-	Generation    uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// The name of the plan in force; empty if there is none.
 	Plan          string `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -128,18 +132,23 @@ type Worker struct {
 	Instance string `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`
 	// up, starting, draining, unresponsive, down (it is in the plan and does not
 	// run) or backing-off (it keeps dying).
-	State   string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	Pid     uint32 `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Of the operating system, on its machine.
+	Pid uint32 `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
+	// The name of the machine that it runs on.
 	Machine string `protobuf:"bytes,5,opt,name=machine,proto3" json:"machine,omitempty"`
+	// Of the program that it runs.
 	Version string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
 	// RFC 3339.
 	Started string `protobuf:"bytes,7,opt,name=started,proto3" json:"started,omitempty"`
 	// Since the supervisor began to keep it.
 	Restarts uint32 `protobuf:"varint,8,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	// How it ended last, if it has.
-	LastExit  string           `protobuf:"bytes,9,opt,name=last_exit,json=lastExit,proto3" json:"last_exit,omitempty"`
-	Partition string           `protobuf:"bytes,10,opt,name=partition,proto3" json:"partition,omitempty"`
-	Services  []*WorkerService `protobuf:"bytes,11,rep,name=services,proto3" json:"services,omitempty"`
+	LastExit string `protobuf:"bytes,9,opt,name=last_exit,json=lastExit,proto3" json:"last_exit,omitempty"`
+	// Of its services; empty if they are of none.
+	Partition string `protobuf:"bytes,10,opt,name=partition,proto3" json:"partition,omitempty"`
+	// In the order in which they start.
+	Services []*WorkerService `protobuf:"bytes,11,rep,name=services,proto3" json:"services,omitempty"`
 	// Where it listens, by transport; local is where those on its machine reach it.
 	Addresses map[string]string `protobuf:"bytes,12,rep,name=addresses,proto3" json:"addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Whether it has carried out the plan in force.
@@ -296,9 +305,11 @@ func (x *Worker) GetApps() []*App {
 	return nil
 }
 
+// A service in a process.
 type WorkerService struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Of the service.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// starting, syncing (it is told what others know), ready or draining.
 	State         string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -349,6 +360,7 @@ func (x *WorkerService) GetState() string {
 	return ""
 }
 
+// What GetPlan is asked.
 type GetPlanRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -385,10 +397,12 @@ func (*GetPlanRequest) Descriptor() ([]byte, []int) {
 	return file_gateway_proto_rawDescGZIP(), []int{4}
 }
 
+// A plan: which service runs in which process.
 type Plan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// YAML.
-	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Counts the plans that have been in force.
 	Generation    uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -438,11 +452,14 @@ func (x *Plan) GetGeneration() uint64 {
 	return 0
 }
 
+// What ApplyPlan is asked. InvalidArgument, with the lines, if something in it is wrong;
+// FailedPrecondition if the controller runs without a plan.
 type ApplyPlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// YAML.
-	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	DryRun        bool   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Only says what would change.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +508,7 @@ func (x *ApplyPlanRequest) GetDryRun() bool {
 	return false
 }
 
+// The answer of ApplyPlan.
 type ApplyPlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is different, for people.
@@ -545,6 +563,7 @@ func (x *ApplyPlanResponse) GetGeneration() uint64 {
 	return 0
 }
 
+// What GetInfo is asked.
 type GetInfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -581,13 +600,18 @@ func (*GetInfoRequest) Descriptor() ([]byte, []int) {
 	return file_gateway_proto_rawDescGZIP(), []int{8}
 }
 
+// What is running.
 type Info struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Version   string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	GoVersion string                 `protobuf:"bytes,2,opt,name=go_version,json=goVersion,proto3" json:"go_version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the program.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Of Go that it was built with.
+	GoVersion string `protobuf:"bytes,2,opt,name=go_version,json=goVersion,proto3" json:"go_version,omitempty"`
 	// RFC 3339.
-	Started  string         `protobuf:"bytes,3,opt,name=started,proto3" json:"started,omitempty"`
-	Pipeline []string       `protobuf:"bytes,4,rep,name=pipeline,proto3" json:"pipeline,omitempty"`
+	Started string `protobuf:"bytes,3,opt,name=started,proto3" json:"started,omitempty"`
+	// The stages of the packet-in pipeline, in their order.
+	Pipeline []string `protobuf:"bytes,4,rep,name=pipeline,proto3" json:"pipeline,omitempty"`
+	// In the order in which they start.
 	Services []*ServiceInfo `protobuf:"bytes,5,rep,name=services,proto3" json:"services,omitempty"`
 	// Of the configuration in force; empty if it is not known now.
 	ConfigHash    string `protobuf:"bytes,6,opt,name=config_hash,json=configHash,proto3" json:"config_hash,omitempty"`
@@ -669,16 +693,25 @@ func (x *Info) GetConfigHash() string {
 
 // What a service declares of itself.
 type ServiceInfo struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Name       string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Doc        string                 `protobuf:"bytes,2,opt,name=doc,proto3" json:"doc,omitempty"`
-	Class      string                 `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
-	Scale      string                 `protobuf:"bytes,4,opt,name=scale,proto3" json:"scale,omitempty"`
-	Serves     []string               `protobuf:"bytes,5,rep,name=serves,proto3" json:"serves,omitempty"`
-	Calls      []string               `protobuf:"bytes,6,rep,name=calls,proto3" json:"calls,omitempty"`
-	Subscribes []string               `protobuf:"bytes,7,rep,name=subscribes,proto3" json:"subscribes,omitempty"`
-	Publishes  []string               `protobuf:"bytes,8,rep,name=publishes,proto3" json:"publishes,omitempty"`
-	Stage      bool                   `protobuf:"varint,9,opt,name=stage,proto3" json:"stage,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Also its folder and the prefix of its methods.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What it does, in a line.
+	Doc string `protobuf:"bytes,2,opt,name=doc,proto3" json:"doc,omitempty"`
+	// realtime, latency or compute.
+	Class string `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
+	// How many may run at once: single, per-partition or any.
+	Scale string `protobuf:"bytes,4,opt,name=scale,proto3" json:"scale,omitempty"`
+	// The methods that it answers.
+	Serves []string `protobuf:"bytes,5,rep,name=serves,proto3" json:"serves,omitempty"`
+	// The methods of others that it calls.
+	Calls []string `protobuf:"bytes,6,rep,name=calls,proto3" json:"calls,omitempty"`
+	// The events that it takes.
+	Subscribes []string `protobuf:"bytes,7,rep,name=subscribes,proto3" json:"subscribes,omitempty"`
+	// The events that it tells.
+	Publishes []string `protobuf:"bytes,8,rep,name=publishes,proto3" json:"publishes,omitempty"`
+	// Whether it is a stage of the packet-in pipeline.
+	Stage bool `protobuf:"varint,9,opt,name=stage,proto3" json:"stage,omitempty"`
 	// starting, ready or stopped.
 	State         string `protobuf:"bytes,10,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -785,6 +818,8 @@ func (x *ServiceInfo) GetState() string {
 	return ""
 }
 
+// What CreateToken is asked. AlreadyExists if there is one of that name; InvalidArgument
+// if something in it is wrong.
 type CreateTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Letters, digits, dots, dashes and underscores; what the audit log calls its
@@ -862,15 +897,18 @@ func (x *CreateTokenRequest) GetExpires() string {
 // A token, without what it is.
 type Token struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Role  string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	// What the audit log calls its holder.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// read, operate or admin.
+	Role string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	// RFC 3339.
 	Created string `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
 	// Who has created it: the name of another, or loopback.
 	CreatedBy string `protobuf:"bytes,4,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	// RFC 3339; empty: never.
-	Expires       string `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`
-	Expired       bool   `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"`
+	Expires string `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`
+	// Whether it has ended by itself.
+	Expired       bool `protobuf:"varint,6,opt,name=expired,proto3" json:"expired,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +985,7 @@ func (x *Token) GetExpired() bool {
 	return false
 }
 
+// What ListTokens is asked.
 type ListTokensRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -983,6 +1022,7 @@ func (*ListTokensRequest) Descriptor() ([]byte, []int) {
 	return file_gateway_proto_rawDescGZIP(), []int{13}
 }
 
+// The answer of ListTokens.
 type ListTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By name.
@@ -1028,9 +1068,11 @@ func (x *ListTokensResponse) GetTokens() []*Token {
 	return nil
 }
 
+// What RevokeToken is asked. It is no error if there is none of that name.
 type RevokeTokenRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the token.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1072,6 +1114,7 @@ func (x *RevokeTokenRequest) GetName() string {
 	return ""
 }
 
+// The answer of RevokeToken.
 type RevokeTokenResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether there was one.
@@ -1117,6 +1160,7 @@ func (x *RevokeTokenResponse) GetRevoked() bool {
 	return false
 }
 
+// What ListAudit is asked. InvalidArgument if since is no time.
 type ListAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only this one's changes.
@@ -1196,16 +1240,19 @@ type AuditRecord struct {
 	Time string `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The name of the token; configured for the one of the configuration, loopback
 	// for none.
-	Who  string `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	Who string `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	// That the token has: read, operate or admin.
 	Role string `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
 	// Address and port.
-	From   string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	From string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	// Such as flowrules.AddFlows.
 	Method string `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
 	// The request as JSON, without what is secret and without what is too long.
 	Request string `protobuf:"bytes,6,opt,name=request,proto3" json:"request,omitempty"`
 	// OK, or the kind of the error.
 	Result string `protobuf:"bytes,7,opt,name=result,proto3" json:"result,omitempty"`
-	Error  string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// What the client was told; empty with OK.
+	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
 	// Microseconds.
 	TookUs        uint64 `protobuf:"varint,9,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1305,6 +1352,7 @@ func (x *AuditRecord) GetTookUs() uint64 {
 	return 0
 }
 
+// The answer of ListAudit.
 type ListAuditResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The oldest first.

@@ -21,6 +21,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What ListHeartbeats is asked. NotFound if the switch is not connected; InvalidArgument
+// if it is no datapath identifier.
 type ListHeartbeatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all switches that are connected.
@@ -70,20 +72,26 @@ func (x *ListHeartbeatsRequest) GetDpid() string {
 // microseconds, from when a beat was due to when its answer was there.
 type SwitchHeartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// alive, late (the last beat has missed its deadline), lost (several in a row
 	// have), waiting (not asked yet) or away (not connected).
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// RFC 3339; of the state.
 	Since string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// Beats that were due.
 	Beats uint64 `protobuf:"varint,4,opt,name=beats,proto3" json:"beats,omitempty"`
 	// Beats without an answer before the deadline.
 	Missed uint64 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
 	// How many of these were the last ones, in a row.
-	MissedInRow   uint64 `protobuf:"varint,6,opt,name=missed_in_row,json=missedInRow,proto3" json:"missed_in_row,omitempty"`
-	LastUs        uint64 `protobuf:"varint,7,opt,name=last_us,json=lastUs,proto3" json:"last_us,omitempty"`
-	P50Us         uint64 `protobuf:"varint,8,opt,name=p50_us,json=p50Us,proto3" json:"p50_us,omitempty"`
-	P99Us         uint64 `protobuf:"varint,9,opt,name=p99_us,json=p99Us,proto3" json:"p99_us,omitempty"`
+	MissedInRow uint64 `protobuf:"varint,6,opt,name=missed_in_row,json=missedInRow,proto3" json:"missed_in_row,omitempty"`
+	// Latency of the last beat that was answered, microseconds.
+	LastUs uint64 `protobuf:"varint,7,opt,name=last_us,json=lastUs,proto3" json:"last_us,omitempty"`
+	// Median of the answers since it connected, microseconds.
+	P50Us uint64 `protobuf:"varint,8,opt,name=p50_us,json=p50Us,proto3" json:"p50_us,omitempty"`
+	// 99th percentile of the answers since it connected, microseconds.
+	P99Us uint64 `protobuf:"varint,9,opt,name=p99_us,json=p99Us,proto3" json:"p99_us,omitempty"`
+	// Longest of the answers since it connected, microseconds.
 	MaxUs         uint64 `protobuf:"varint,10,opt,name=max_us,json=maxUs,proto3" json:"max_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,12 +197,15 @@ func (x *SwitchHeartbeat) GetMaxUs() uint64 {
 	return 0
 }
 
+// The answer of ListHeartbeats.
 type ListHeartbeatsResponse struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Switches []*SwitchHeartbeat     `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By datapath identifier.
+	Switches []*SwitchHeartbeat `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
 	// Beats per second and switch.
-	Rate          float64 `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"`
-	DeadlineUs    uint64  `protobuf:"varint,3,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
+	Rate float64 `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"`
+	// How long after it was due a beat may be answered, microseconds.
+	DeadlineUs    uint64 `protobuf:"varint,3,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -253,9 +264,11 @@ func (x *ListHeartbeatsResponse) GetDeadlineUs() uint64 {
 // HeartbeatChanged: a switch answers again, or has stopped answering in time.
 type HeartbeatChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// alive, late, lost or away.
-	State       string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Beats that it has missed in a row.
 	MissedInRow uint64 `protobuf:"varint,3,opt,name=missed_in_row,json=missedInRow,proto3" json:"missed_in_row,omitempty"`
 	// What the call said, if the switch was not even asked.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -324,7 +337,8 @@ func (x *HeartbeatChanged) GetReason() string {
 // Between services: one echo to each of many switches.
 type EchoSwitchesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpids []string               `protobuf:"bytes,1,rep,name=dpids,proto3" json:"dpids,omitempty"`
+	// The switches, 16 hex digits each.
+	Dpids []string `protobuf:"bytes,1,rep,name=dpids,proto3" json:"dpids,omitempty"`
 	// How long to wait for the answers.
 	DeadlineUs    uint64 `protobuf:"varint,2,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -375,6 +389,7 @@ func (x *EchoSwitchesRequest) GetDeadlineUs() uint64 {
 	return 0
 }
 
+// What has come of one echo.
 type SwitchEcho struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Round trip; meaningful if there is no error.
@@ -429,6 +444,7 @@ func (x *SwitchEcho) GetError() string {
 	return ""
 }
 
+// The answer of EchoSwitches.
 type EchoSwitchesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of the request.

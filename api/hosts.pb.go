@@ -21,17 +21,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A host, told apart by Ethernet address and VLAN.
 type Host struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Mac   string                 `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	// Its Ethernet address.
+	Mac string `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
 	// 0 is untagged.
-	Vlan uint32    `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	At   *Location `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
-	Ipv4 []string  `protobuf:"bytes,4,rep,name=ipv4,proto3" json:"ipv4,omitempty"`
-	Ipv6 []string  `protobuf:"bytes,5,rep,name=ipv6,proto3" json:"ipv6,omitempty"`
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// The port that it is attached to.
+	At *Location `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	// Its IPv4 addresses, as far as it has been seen to use them.
+	Ipv4 []string `protobuf:"bytes,4,rep,name=ipv4,proto3" json:"ipv4,omitempty"`
+	// Its IPv6 addresses, link-local ones among them.
+	Ipv6 []string `protobuf:"bytes,5,rep,name=ipv6,proto3" json:"ipv6,omitempty"`
 	// RFC 3339.
-	FirstSeen     string `protobuf:"bytes,6,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
-	LastSeen      string `protobuf:"bytes,7,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	FirstSeen string `protobuf:"bytes,6,opt,name=first_seen,json=firstSeen,proto3" json:"first_seen,omitempty"`
+	// RFC 3339; when it sent something last.
+	LastSeen string `protobuf:"bytes,7,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	// How often it has been found at another port.
 	Moves         uint32 `protobuf:"varint,8,opt,name=moves,proto3" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -123,6 +130,7 @@ func (x *Host) GetMoves() uint32 {
 	return 0
 }
 
+// What ListHosts is asked.
 type ListHostsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -159,9 +167,11 @@ func (*ListHostsRequest) Descriptor() ([]byte, []int) {
 	return file_hosts_proto_rawDescGZIP(), []int{1}
 }
 
+// The answer of ListHosts.
 type ListHostsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Hosts []*Host                `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// By VLAN and Ethernet address.
+	Hosts []*Host `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	// Packets refused: by port limits, as spoofed, or as seen on a link.
 	Refused       map[string]uint64 `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
@@ -212,6 +222,8 @@ func (x *ListHostsResponse) GetRefused() map[string]uint64 {
 	return nil
 }
 
+// What FindHost is asked. NotFound if there is no such host; InvalidArgument if it is no
+// address.
 type FindHostRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An Ethernet, IPv4 or IPv6 address.
@@ -269,7 +281,8 @@ func (x *FindHostRequest) GetVlan() int32 {
 // HostChanged: a host was learnt, has moved, has new addresses, or is gone.
 type HostChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Host  *Host                  `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// As it is now, or was last.
+	Host *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// learnt, moved, addresses or gone.
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
 	// Where it was before, if it has moved.

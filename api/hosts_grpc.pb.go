@@ -29,6 +29,7 @@ const (
 //
 // Hosts knows who is attached where.
 type HostsClient interface {
+	// The hosts that are known.
 	ListHosts(ctx context.Context, in *ListHostsRequest, opts ...grpc.CallOption) (*ListHostsResponse, error)
 	// One host, by Ethernet, IPv4 or IPv6 address.
 	FindHost(ctx context.Context, in *FindHostRequest, opts ...grpc.CallOption) (*Host, error)
@@ -68,6 +69,7 @@ func (c *hostsClient) FindHost(ctx context.Context, in *FindHostRequest, opts ..
 //
 // Hosts knows who is attached where.
 type HostsServer interface {
+	// The hosts that are known.
 	ListHosts(context.Context, *ListHostsRequest) (*ListHostsResponse, error)
 	// One host, by Ethernet, IPv4 or IPv6 address.
 	FindHost(context.Context, *FindHostRequest) (*Host, error)

@@ -25,22 +25,37 @@ const (
 type Multipart int32
 
 const (
+	// Nothing; refused.
 	Multipart_MULTIPART_UNSPECIFIED Multipart = 0
-	Multipart_MULTIPART_DESC        Multipart = 1
+	// Who has made the switch, and what it is.
+	Multipart_MULTIPART_DESC Multipart = 1
 	// Flow entries and their counters.
-	Multipart_MULTIPART_FLOW           Multipart = 2
-	Multipart_MULTIPART_AGGREGATE      Multipart = 3
-	Multipart_MULTIPART_TABLE          Multipart = 4
+	Multipart_MULTIPART_FLOW Multipart = 2
+	// Counters of flow entries, summed up.
+	Multipart_MULTIPART_AGGREGATE Multipart = 3
+	// Counters of tables.
+	Multipart_MULTIPART_TABLE Multipart = 4
+	// What tables can do.
 	Multipart_MULTIPART_TABLE_FEATURES Multipart = 5
-	Multipart_MULTIPART_PORT_STATS     Multipart = 6
-	Multipart_MULTIPART_PORT_DESC      Multipart = 7
-	Multipart_MULTIPART_QUEUE_STATS    Multipart = 8
-	Multipart_MULTIPART_QUEUE_CONFIG   Multipart = 9
-	Multipart_MULTIPART_GROUP_STATS    Multipart = 10
-	Multipart_MULTIPART_GROUP_DESC     Multipart = 11
+	// Counters of ports.
+	Multipart_MULTIPART_PORT_STATS Multipart = 6
+	// The ports.
+	Multipart_MULTIPART_PORT_DESC Multipart = 7
+	// Counters of queues.
+	Multipart_MULTIPART_QUEUE_STATS Multipart = 8
+	// The queues of a port.
+	Multipart_MULTIPART_QUEUE_CONFIG Multipart = 9
+	// Counters of groups.
+	Multipart_MULTIPART_GROUP_STATS Multipart = 10
+	// The groups.
+	Multipart_MULTIPART_GROUP_DESC Multipart = 11
+	// What the switch can do with groups.
 	Multipart_MULTIPART_GROUP_FEATURES Multipart = 12
-	Multipart_MULTIPART_METER_STATS    Multipart = 13
-	Multipart_MULTIPART_METER_CONFIG   Multipart = 14
+	// Counters of meters.
+	Multipart_MULTIPART_METER_STATS Multipart = 13
+	// The meters.
+	Multipart_MULTIPART_METER_CONFIG Multipart = 14
+	// What the switch can do with meters.
 	Multipart_MULTIPART_METER_FEATURES Multipart = 15
 	// The role that the controller has at the switch.
 	Multipart_MULTIPART_ROLE Multipart = 16
@@ -118,16 +133,22 @@ func (Multipart) EnumDescriptor() ([]byte, []int) {
 // ReadMultipart: what is read from the switch itself, at once.
 type ReadMultipartRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Kind  Multipart              `protobuf:"varint,2,opt,name=kind,proto3,enum=weft.v1.Multipart" json:"kind,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// What is read; one kind at a time.
+	Kind Multipart `protobuf:"varint,2,opt,name=kind,proto3,enum=weft.v1.Multipart" json:"kind,omitempty"`
 	// Flow and aggregate: which entries. 255 is all tables.
 	Table uint32 `protobuf:"varint,3,opt,name=table,proto3" json:"table,omitempty"`
 	// Flow and aggregate: 4294967295 is any.
-	OutPort    uint32            `protobuf:"varint,4,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
-	OutGroup   uint32            `protobuf:"varint,5,opt,name=out_group,json=outGroup,proto3" json:"out_group,omitempty"`
-	Cookie     uint64            `protobuf:"varint,6,opt,name=cookie,proto3" json:"cookie,omitempty"`
-	CookieMask uint64            `protobuf:"varint,7,opt,name=cookie_mask,json=cookieMask,proto3" json:"cookie_mask,omitempty"`
-	Match      map[string]string `protobuf:"bytes,8,rep,name=match,proto3" json:"match,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	OutPort uint32 `protobuf:"varint,4,opt,name=out_port,json=outPort,proto3" json:"out_port,omitempty"`
+	// Flow and aggregate: entries that send to this group only; 4294967295 is any.
+	OutGroup uint32 `protobuf:"varint,5,opt,name=out_group,json=outGroup,proto3" json:"out_group,omitempty"`
+	// Flow and aggregate: entries whose cookie has these bits, of those in cookie_mask.
+	Cookie uint64 `protobuf:"varint,6,opt,name=cookie,proto3" json:"cookie,omitempty"`
+	// Flow and aggregate: the bits of the cookie that count; 0 is any cookie.
+	CookieMask uint64 `protobuf:"varint,7,opt,name=cookie_mask,json=cookieMask,proto3" json:"cookie_mask,omitempty"`
+	// Flow and aggregate: entries that are at least as narrow as this, as in FlowEntry.
+	Match map[string]string `protobuf:"bytes,8,rep,name=match,proto3" json:"match,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Port stats, queue stats and queue config; 4294967295 is all.
 	Port uint32 `protobuf:"varint,9,opt,name=port,proto3" json:"port,omitempty"`
 	// 4294967295 is all.
@@ -256,23 +277,39 @@ func (x *ReadMultipartRequest) GetMeter() uint32 {
 
 // The answer of one kind fills the field of that kind.
 type ReadMultipartResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Desc          *SwitchDesc            `protobuf:"bytes,1,opt,name=desc,proto3" json:"desc,omitempty"`
-	Flows         []*FlowRecord          `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
-	Aggregate     *AggregateStats        `protobuf:"bytes,3,opt,name=aggregate,proto3" json:"aggregate,omitempty"`
-	Tables        []*TableCounters       `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
-	TableFeatures []*TableFeatures       `protobuf:"bytes,5,rep,name=table_features,json=tableFeatures,proto3" json:"table_features,omitempty"`
-	Ports         []*PortCounters        `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
-	PortDescs     []*PortDesc            `protobuf:"bytes,7,rep,name=port_descs,json=portDescs,proto3" json:"port_descs,omitempty"`
-	Queues        []*QueueCounters       `protobuf:"bytes,8,rep,name=queues,proto3" json:"queues,omitempty"`
-	QueueConfigs  []*QueueConfig         `protobuf:"bytes,9,rep,name=queue_configs,json=queueConfigs,proto3" json:"queue_configs,omitempty"`
-	Groups        []*GroupStats          `protobuf:"bytes,10,rep,name=groups,proto3" json:"groups,omitempty"`
-	GroupDescs    []*GroupDesc           `protobuf:"bytes,11,rep,name=group_descs,json=groupDescs,proto3" json:"group_descs,omitempty"`
-	GroupFeatures *GroupFeatures         `protobuf:"bytes,12,opt,name=group_features,json=groupFeatures,proto3" json:"group_features,omitempty"`
-	Meters        []*MeterStats          `protobuf:"bytes,13,rep,name=meters,proto3" json:"meters,omitempty"`
-	MeterConfigs  []*MeterConfig         `protobuf:"bytes,14,rep,name=meter_configs,json=meterConfigs,proto3" json:"meter_configs,omitempty"`
-	MeterFeatures *MeterFeatures         `protobuf:"bytes,15,opt,name=meter_features,json=meterFeatures,proto3" json:"meter_features,omitempty"`
-	Role          *RoleState             `protobuf:"bytes,16,opt,name=role,proto3" json:"role,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// MULTIPART_DESC.
+	Desc *SwitchDesc `protobuf:"bytes,1,opt,name=desc,proto3" json:"desc,omitempty"`
+	// MULTIPART_FLOW.
+	Flows []*FlowRecord `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
+	// MULTIPART_AGGREGATE.
+	Aggregate *AggregateStats `protobuf:"bytes,3,opt,name=aggregate,proto3" json:"aggregate,omitempty"`
+	// MULTIPART_TABLE.
+	Tables []*TableCounters `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
+	// MULTIPART_TABLE_FEATURES.
+	TableFeatures []*TableFeatures `protobuf:"bytes,5,rep,name=table_features,json=tableFeatures,proto3" json:"table_features,omitempty"`
+	// MULTIPART_PORT_STATS.
+	Ports []*PortCounters `protobuf:"bytes,6,rep,name=ports,proto3" json:"ports,omitempty"`
+	// MULTIPART_PORT_DESC.
+	PortDescs []*PortDesc `protobuf:"bytes,7,rep,name=port_descs,json=portDescs,proto3" json:"port_descs,omitempty"`
+	// MULTIPART_QUEUE_STATS.
+	Queues []*QueueCounters `protobuf:"bytes,8,rep,name=queues,proto3" json:"queues,omitempty"`
+	// MULTIPART_QUEUE_CONFIG.
+	QueueConfigs []*QueueConfig `protobuf:"bytes,9,rep,name=queue_configs,json=queueConfigs,proto3" json:"queue_configs,omitempty"`
+	// MULTIPART_GROUP_STATS.
+	Groups []*GroupStats `protobuf:"bytes,10,rep,name=groups,proto3" json:"groups,omitempty"`
+	// MULTIPART_GROUP_DESC.
+	GroupDescs []*GroupDesc `protobuf:"bytes,11,rep,name=group_descs,json=groupDescs,proto3" json:"group_descs,omitempty"`
+	// MULTIPART_GROUP_FEATURES.
+	GroupFeatures *GroupFeatures `protobuf:"bytes,12,opt,name=group_features,json=groupFeatures,proto3" json:"group_features,omitempty"`
+	// MULTIPART_METER_STATS.
+	Meters []*MeterStats `protobuf:"bytes,13,rep,name=meters,proto3" json:"meters,omitempty"`
+	// MULTIPART_METER_CONFIG.
+	MeterConfigs []*MeterConfig `protobuf:"bytes,14,rep,name=meter_configs,json=meterConfigs,proto3" json:"meter_configs,omitempty"`
+	// MULTIPART_METER_FEATURES.
+	MeterFeatures *MeterFeatures `protobuf:"bytes,15,opt,name=meter_features,json=meterFeatures,proto3" json:"meter_features,omitempty"`
+	// MULTIPART_ROLE.
+	Role          *RoleState `protobuf:"bytes,16,opt,name=role,proto3" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,13 +456,19 @@ func (x *ReadMultipartResponse) GetRole() *RoleState {
 	return nil
 }
 
+// What a switch says of itself (OpenFlow 1.3.5 §7.3.5.1), for people.
 type SwitchDesc struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Manufacturer  string                 `protobuf:"bytes,1,opt,name=manufacturer,proto3" json:"manufacturer,omitempty"`
-	Hardware      string                 `protobuf:"bytes,2,opt,name=hardware,proto3" json:"hardware,omitempty"`
-	Software      string                 `protobuf:"bytes,3,opt,name=software,proto3" json:"software,omitempty"`
-	Serial        string                 `protobuf:"bytes,4,opt,name=serial,proto3" json:"serial,omitempty"`
-	Datapath      string                 `protobuf:"bytes,5,opt,name=datapath,proto3" json:"datapath,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Who has made it.
+	Manufacturer string `protobuf:"bytes,1,opt,name=manufacturer,proto3" json:"manufacturer,omitempty"`
+	// The hardware.
+	Hardware string `protobuf:"bytes,2,opt,name=hardware,proto3" json:"hardware,omitempty"`
+	// The software.
+	Software string `protobuf:"bytes,3,opt,name=software,proto3" json:"software,omitempty"`
+	// The serial number.
+	Serial string `protobuf:"bytes,4,opt,name=serial,proto3" json:"serial,omitempty"`
+	// What whoever runs it has called it.
+	Datapath      string `protobuf:"bytes,5,opt,name=datapath,proto3" json:"datapath,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,15 +538,20 @@ func (x *SwitchDesc) GetDatapath() string {
 	return ""
 }
 
+// A flow entry with what is told of it beyond FlowEntry.
 type FlowRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Flow  *FlowEntry             `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	// The entry.
+	Flow *FlowEntry `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
 	// Octets of its description on the wire.
-	Length       uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
-	DurationSec  uint32 `protobuf:"varint,3,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
+	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
+	// For how long it has been there: whole seconds.
+	DurationSec uint32 `protobuf:"varint,3,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
+	// For how long it has been there: nanoseconds beyond duration_sec.
 	DurationNsec uint32 `protobuf:"varint,4,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
 	// It has match fields, instructions or actions that are left out.
-	Partial       bool   `protobuf:"varint,5,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,5,opt,name=partial,proto3" json:"partial,omitempty"`
+	// The cookie, as a number.
 	Cookie        uint64 `protobuf:"varint,6,opt,name=cookie,proto3" json:"cookie,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -581,11 +629,15 @@ func (x *FlowRecord) GetCookie() uint64 {
 	return 0
 }
 
+// Counters of flow entries, summed up (OpenFlow 1.3.5 §7.3.5.3).
 type AggregateStats struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Packets       uint64                 `protobuf:"varint,1,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Flows         uint32                 `protobuf:"varint,3,opt,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Packets that have met them.
+	Packets uint64 `protobuf:"varint,1,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of these packets.
+	Bytes uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// How many entries they are of.
+	Flows         uint32 `protobuf:"varint,3,opt,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -641,12 +693,17 @@ func (x *AggregateStats) GetFlows() uint32 {
 	return 0
 }
 
+// Counters of one table (OpenFlow 1.3.5 §7.3.5.4).
 type TableCounters struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
-	Active        uint32                 `protobuf:"varint,2,opt,name=active,proto3" json:"active,omitempty"`
-	Lookups       uint64                 `protobuf:"varint,3,opt,name=lookups,proto3" json:"lookups,omitempty"`
-	Matched       uint64                 `protobuf:"varint,4,opt,name=matched,proto3" json:"matched,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number.
+	Table uint32 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
+	// Entries that it has.
+	Active uint32 `protobuf:"varint,2,opt,name=active,proto3" json:"active,omitempty"`
+	// Packets that were looked up in it.
+	Lookups uint64 `protobuf:"varint,3,opt,name=lookups,proto3" json:"lookups,omitempty"`
+	// Of these, those that met an entry.
+	Matched       uint64 `protobuf:"varint,4,opt,name=matched,proto3" json:"matched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -709,15 +766,23 @@ func (x *TableCounters) GetMatched() uint64 {
 	return 0
 }
 
+// What one table can do (OpenFlow 1.3.5 §7.3.5.5).
 type TableFeatures struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Table         uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	MetadataMatch uint64                 `protobuf:"varint,3,opt,name=metadata_match,json=metadataMatch,proto3" json:"metadata_match,omitempty"`
-	MetadataWrite uint64                 `protobuf:"varint,4,opt,name=metadata_write,json=metadataWrite,proto3" json:"metadata_write,omitempty"`
-	Config        uint32                 `protobuf:"varint,5,opt,name=config,proto3" json:"config,omitempty"`
-	MaxEntries    uint32                 `protobuf:"varint,6,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
-	Properties    []*TableProperty       `protobuf:"bytes,7,rep,name=properties,proto3" json:"properties,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number.
+	Table uint32 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
+	// What the switch calls it.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The bits of metadata that it can compare.
+	MetadataMatch uint64 `protobuf:"varint,3,opt,name=metadata_match,json=metadataMatch,proto3" json:"metadata_match,omitempty"`
+	// The bits of metadata that it can write.
+	MetadataWrite uint64 `protobuf:"varint,4,opt,name=metadata_write,json=metadataWrite,proto3" json:"metadata_write,omitempty"`
+	// OFPTC_* bits.
+	Config uint32 `protobuf:"varint,5,opt,name=config,proto3" json:"config,omitempty"`
+	// How many entries it has room for.
+	MaxEntries uint32 `protobuf:"varint,6,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
+	// What else it can do.
+	Properties    []*TableProperty `protobuf:"bytes,7,rep,name=properties,proto3" json:"properties,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -804,12 +869,14 @@ func (x *TableFeatures) GetProperties() []*TableProperty {
 // A property of a table (OpenFlow 1.3.5 §7.3.5.5.2), in the switch's order.
 type TableProperty struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Kind  uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// OFPTFPT_*.
+	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Of instructions and actions: type << 16 | length.
 	Numbers []uint32 `protobuf:"varint,2,rep,packed,name=numbers,proto3" json:"numbers,omitempty"`
 	// Of fields: OXM headers.
-	Fields        []uint32 `protobuf:"varint,3,rep,packed,name=fields,proto3" json:"fields,omitempty"`
-	Tables        []byte   `protobuf:"bytes,4,opt,name=tables,proto3" json:"tables,omitempty"`
+	Fields []uint32 `protobuf:"varint,3,rep,packed,name=fields,proto3" json:"fields,omitempty"`
+	// Of next tables: their numbers, one octet each.
+	Tables        []byte `protobuf:"bytes,4,opt,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -874,22 +941,37 @@ func (x *TableProperty) GetTables() []byte {
 
 // Counters are as the switch gives them: all ones where it keeps none.
 type PortCounters struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
-	RxPackets     uint64                 `protobuf:"varint,2,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
-	TxPackets     uint64                 `protobuf:"varint,3,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
-	RxBytes       uint64                 `protobuf:"varint,4,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
-	TxBytes       uint64                 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	RxDropped     uint64                 `protobuf:"varint,6,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
-	TxDropped     uint64                 `protobuf:"varint,7,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
-	RxErrors      uint64                 `protobuf:"varint,8,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
-	TxErrors      uint64                 `protobuf:"varint,9,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
-	RxFrameErr    uint64                 `protobuf:"varint,10,opt,name=rx_frame_err,json=rxFrameErr,proto3" json:"rx_frame_err,omitempty"`
-	RxOverErr     uint64                 `protobuf:"varint,11,opt,name=rx_over_err,json=rxOverErr,proto3" json:"rx_over_err,omitempty"`
-	RxCrcErr      uint64                 `protobuf:"varint,12,opt,name=rx_crc_err,json=rxCrcErr,proto3" json:"rx_crc_err,omitempty"`
-	Collisions    uint64                 `protobuf:"varint,13,opt,name=collisions,proto3" json:"collisions,omitempty"`
-	DurationSec   uint32                 `protobuf:"varint,14,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
-	DurationNsec  uint32                 `protobuf:"varint,15,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	// Packets received.
+	RxPackets uint64 `protobuf:"varint,2,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
+	// Packets sent.
+	TxPackets uint64 `protobuf:"varint,3,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
+	// Octets received.
+	RxBytes uint64 `protobuf:"varint,4,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
+	// Octets sent.
+	TxBytes uint64 `protobuf:"varint,5,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	// Packets received and dropped.
+	RxDropped uint64 `protobuf:"varint,6,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
+	// Packets to be sent and dropped.
+	TxDropped uint64 `protobuf:"varint,7,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
+	// Errors when receiving, of all kinds.
+	RxErrors uint64 `protobuf:"varint,8,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
+	// Errors when sending, of all kinds.
+	TxErrors uint64 `protobuf:"varint,9,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
+	// Frames received with an alignment error.
+	RxFrameErr uint64 `protobuf:"varint,10,opt,name=rx_frame_err,json=rxFrameErr,proto3" json:"rx_frame_err,omitempty"`
+	// Packets received that found the queue full.
+	RxOverErr uint64 `protobuf:"varint,11,opt,name=rx_over_err,json=rxOverErr,proto3" json:"rx_over_err,omitempty"`
+	// Frames received with a wrong checksum.
+	RxCrcErr uint64 `protobuf:"varint,12,opt,name=rx_crc_err,json=rxCrcErr,proto3" json:"rx_crc_err,omitempty"`
+	// Collisions.
+	Collisions uint64 `protobuf:"varint,13,opt,name=collisions,proto3" json:"collisions,omitempty"`
+	// For how long it has been there: whole seconds.
+	DurationSec uint32 `protobuf:"varint,14,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
+	// For how long it has been there: nanoseconds beyond duration_sec.
+	DurationNsec  uint32 `protobuf:"varint,15,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1029,19 +1111,31 @@ func (x *PortCounters) GetDurationNsec() uint32 {
 	return 0
 }
 
+// A port (OpenFlow 1.3.5 §7.2.1); the features are OFPPF_* bits.
 type PortDesc struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
-	HwAddr        string                 `protobuf:"bytes,2,opt,name=hw_addr,json=hwAddr,proto3" json:"hw_addr,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Config        uint32                 `protobuf:"varint,4,opt,name=config,proto3" json:"config,omitempty"`
-	State         uint32                 `protobuf:"varint,5,opt,name=state,proto3" json:"state,omitempty"`
-	Curr          uint32                 `protobuf:"varint,6,opt,name=curr,proto3" json:"curr,omitempty"`
-	Advertised    uint32                 `protobuf:"varint,7,opt,name=advertised,proto3" json:"advertised,omitempty"`
-	Supported     uint32                 `protobuf:"varint,8,opt,name=supported,proto3" json:"supported,omitempty"`
-	Peer          uint32                 `protobuf:"varint,9,opt,name=peer,proto3" json:"peer,omitempty"`
-	CurrSpeed     uint32                 `protobuf:"varint,10,opt,name=curr_speed,json=currSpeed,proto3" json:"curr_speed,omitempty"`
-	MaxSpeed      uint32                 `protobuf:"varint,11,opt,name=max_speed,json=maxSpeed,proto3" json:"max_speed,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number.
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	// Its Ethernet address.
+	HwAddr string `protobuf:"bytes,2,opt,name=hw_addr,json=hwAddr,proto3" json:"hw_addr,omitempty"`
+	// What the switch calls it.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// OFPPC_* bits, as it is administered.
+	Config uint32 `protobuf:"varint,4,opt,name=config,proto3" json:"config,omitempty"`
+	// OFPPS_* bits, as it is.
+	State uint32 `protobuf:"varint,5,opt,name=state,proto3" json:"state,omitempty"`
+	// Features in use.
+	Curr uint32 `protobuf:"varint,6,opt,name=curr,proto3" json:"curr,omitempty"`
+	// Features that it advertises.
+	Advertised uint32 `protobuf:"varint,7,opt,name=advertised,proto3" json:"advertised,omitempty"`
+	// Features that it has.
+	Supported uint32 `protobuf:"varint,8,opt,name=supported,proto3" json:"supported,omitempty"`
+	// Features that the other end advertises.
+	Peer uint32 `protobuf:"varint,9,opt,name=peer,proto3" json:"peer,omitempty"`
+	// Kilobits per second, now.
+	CurrSpeed uint32 `protobuf:"varint,10,opt,name=curr_speed,json=currSpeed,proto3" json:"curr_speed,omitempty"`
+	// Kilobits per second, at most.
+	MaxSpeed      uint32 `protobuf:"varint,11,opt,name=max_speed,json=maxSpeed,proto3" json:"max_speed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1153,15 +1247,23 @@ func (x *PortDesc) GetMaxSpeed() uint32 {
 	return 0
 }
 
+// Counters of one queue (OpenFlow 1.3.5 §7.3.5.8).
 type QueueCounters struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
-	Queue         uint32                 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	TxBytes       uint64                 `protobuf:"varint,3,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	TxPackets     uint64                 `protobuf:"varint,4,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
-	TxErrors      uint64                 `protobuf:"varint,5,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
-	DurationSec   uint32                 `protobuf:"varint,6,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
-	DurationNsec  uint32                 `protobuf:"varint,7,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	// The number of the queue.
+	Queue uint32 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Octets sent.
+	TxBytes uint64 `protobuf:"varint,3,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	// Packets sent.
+	TxPackets uint64 `protobuf:"varint,4,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
+	// Packets dropped because it was full.
+	TxErrors uint64 `protobuf:"varint,5,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
+	// For how long it has been there: whole seconds.
+	DurationSec uint32 `protobuf:"varint,6,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
+	// For how long it has been there: nanoseconds beyond duration_sec.
+	DurationNsec  uint32 `protobuf:"varint,7,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1245,10 +1347,12 @@ func (x *QueueCounters) GetDurationNsec() uint32 {
 	return 0
 }
 
+// The queues of one port (OpenFlow 1.3.5 §7.3.6).
 type QueueConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The port that was asked for.
-	Port          uint32       `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	// In the switch's order.
 	Queues        []*QueueDesc `protobuf:"bytes,2,rep,name=queues,proto3" json:"queues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1298,12 +1402,16 @@ func (x *QueueConfig) GetQueues() []*QueueDesc {
 	return nil
 }
 
+// One queue (OpenFlow 1.3.5 §7.2.2).
 type QueueDesc struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Port  uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
-	Queue uint32                 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	// The number of the queue.
+	Queue uint32 `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	// In 1/10 of a percent; 65535 if not given.
-	MinRate       uint32 `protobuf:"varint,3,opt,name=min_rate,json=minRate,proto3" json:"min_rate,omitempty"`
+	MinRate uint32 `protobuf:"varint,3,opt,name=min_rate,json=minRate,proto3" json:"min_rate,omitempty"`
+	// In 1/10 of a percent; 65535 if not given.
 	MaxRate       uint32 `protobuf:"varint,4,opt,name=max_rate,json=maxRate,proto3" json:"max_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1367,15 +1475,23 @@ func (x *QueueDesc) GetMaxRate() uint32 {
 	return 0
 }
 
+// Counters of one group (OpenFlow 1.3.5 §7.3.5.9).
 type GroupStats struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	RefCount      uint32                 `protobuf:"varint,2,opt,name=ref_count,json=refCount,proto3" json:"ref_count,omitempty"`
-	Packets       uint64                 `protobuf:"varint,3,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	DurationSec   uint32                 `protobuf:"varint,5,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
-	DurationNsec  uint32                 `protobuf:"varint,6,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
-	Buckets       []*PacketBytes         `protobuf:"bytes,7,rep,name=buckets,proto3" json:"buckets,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number.
+	Group uint32 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	// Entries and groups that use it.
+	RefCount uint32 `protobuf:"varint,2,opt,name=ref_count,json=refCount,proto3" json:"ref_count,omitempty"`
+	// Packets counted, since it was made.
+	Packets uint64 `protobuf:"varint,3,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets counted, since it was made.
+	Bytes uint64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// For how long it has been there: whole seconds.
+	DurationSec uint32 `protobuf:"varint,5,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
+	// For how long it has been there: nanoseconds beyond duration_sec.
+	DurationNsec uint32 `protobuf:"varint,6,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
+	// Of its buckets, in their order.
+	Buckets       []*PacketBytes `protobuf:"bytes,7,rep,name=buckets,proto3" json:"buckets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1459,10 +1575,13 @@ func (x *GroupStats) GetBuckets() []*PacketBytes {
 	return nil
 }
 
+// Counters of a bucket or of a band.
 type PacketBytes struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Packets       uint64                 `protobuf:"varint,1,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Packets counted, since it was made.
+	Packets uint64 `protobuf:"varint,1,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets counted, since it was made.
+	Bytes         uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1511,11 +1630,14 @@ func (x *PacketBytes) GetBytes() uint64 {
 	return 0
 }
 
+// One group (OpenFlow 1.3.5 §7.3.5.10).
 type GroupDesc struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Group uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	// Its number.
+	Group uint32 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
 	// OFPGT_*.
-	Type          uint32         `protobuf:"varint,2,opt,name=type,proto3" json:"type,omitempty"`
+	Type uint32 `protobuf:"varint,2,opt,name=type,proto3" json:"type,omitempty"`
+	// In their order.
 	Buckets       []*GroupBucket `protobuf:"bytes,3,rep,name=buckets,proto3" json:"buckets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1572,12 +1694,17 @@ func (x *GroupDesc) GetBuckets() []*GroupBucket {
 	return nil
 }
 
+// A bucket of a group.
 type GroupBucket struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Weight        uint32                 `protobuf:"varint,1,opt,name=weight,proto3" json:"weight,omitempty"`
-	WatchPort     uint32                 `protobuf:"varint,2,opt,name=watch_port,json=watchPort,proto3" json:"watch_port,omitempty"`
-	WatchGroup    uint32                 `protobuf:"varint,3,opt,name=watch_group,json=watchGroup,proto3" json:"watch_group,omitempty"`
-	Actions       []string               `protobuf:"bytes,4,rep,name=actions,proto3" json:"actions,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its share of the packets of a select group.
+	Weight uint32 `protobuf:"varint,1,opt,name=weight,proto3" json:"weight,omitempty"`
+	// The port by which it is live; 4294967295 is none.
+	WatchPort uint32 `protobuf:"varint,2,opt,name=watch_port,json=watchPort,proto3" json:"watch_port,omitempty"`
+	// The group by which it is live; 4294967295 is none.
+	WatchGroup uint32 `protobuf:"varint,3,opt,name=watch_group,json=watchGroup,proto3" json:"watch_group,omitempty"`
+	// As in FlowEntry.
+	Actions       []string `protobuf:"bytes,4,rep,name=actions,proto3" json:"actions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1642,11 +1769,15 @@ func (x *GroupBucket) GetActions() []string {
 
 // Bits as in OpenFlow 1.3.5 §7.3.5.11; lists are indexed by OFPGT_*.
 type GroupFeatures struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Types         uint32                 `protobuf:"varint,1,opt,name=types,proto3" json:"types,omitempty"`
-	Capabilities  uint32                 `protobuf:"varint,2,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	MaxGroups     []uint32               `protobuf:"varint,3,rep,packed,name=max_groups,json=maxGroups,proto3" json:"max_groups,omitempty"`
-	Actions       []uint32               `protobuf:"varint,4,rep,packed,name=actions,proto3" json:"actions,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bits of the types that the switch has: 1 << OFPGT_*.
+	Types uint32 `protobuf:"varint,1,opt,name=types,proto3" json:"types,omitempty"`
+	// OFPGFC_* bits.
+	Capabilities uint32 `protobuf:"varint,2,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// How many of each type.
+	MaxGroups []uint32 `protobuf:"varint,3,rep,packed,name=max_groups,json=maxGroups,proto3" json:"max_groups,omitempty"`
+	// Bits of the actions of each type: 1 << OFPAT_*.
+	Actions       []uint32 `protobuf:"varint,4,rep,packed,name=actions,proto3" json:"actions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1709,15 +1840,23 @@ func (x *GroupFeatures) GetActions() []uint32 {
 	return nil
 }
 
+// Counters of one meter (OpenFlow 1.3.5 §7.3.5.12).
 type MeterStats struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Meter         uint32                 `protobuf:"varint,1,opt,name=meter,proto3" json:"meter,omitempty"`
-	Flows         uint32                 `protobuf:"varint,2,opt,name=flows,proto3" json:"flows,omitempty"`
-	Packets       uint64                 `protobuf:"varint,3,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	DurationSec   uint32                 `protobuf:"varint,5,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
-	DurationNsec  uint32                 `protobuf:"varint,6,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
-	Bands         []*PacketBytes         `protobuf:"bytes,7,rep,name=bands,proto3" json:"bands,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its number.
+	Meter uint32 `protobuf:"varint,1,opt,name=meter,proto3" json:"meter,omitempty"`
+	// Entries that use it.
+	Flows uint32 `protobuf:"varint,2,opt,name=flows,proto3" json:"flows,omitempty"`
+	// Packets that have passed it.
+	Packets uint64 `protobuf:"varint,3,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of these packets.
+	Bytes uint64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// For how long it has been there: whole seconds.
+	DurationSec uint32 `protobuf:"varint,5,opt,name=duration_sec,json=durationSec,proto3" json:"duration_sec,omitempty"`
+	// For how long it has been there: nanoseconds beyond duration_sec.
+	DurationNsec uint32 `protobuf:"varint,6,opt,name=duration_nsec,json=durationNsec,proto3" json:"duration_nsec,omitempty"`
+	// Of its bands, in their order.
+	Bands         []*PacketBytes `protobuf:"bytes,7,rep,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1801,11 +1940,14 @@ func (x *MeterStats) GetBands() []*PacketBytes {
 	return nil
 }
 
+// One meter (OpenFlow 1.3.5 §7.3.5.13).
 type MeterConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Meter uint32                 `protobuf:"varint,1,opt,name=meter,proto3" json:"meter,omitempty"`
+	// Its number.
+	Meter uint32 `protobuf:"varint,1,opt,name=meter,proto3" json:"meter,omitempty"`
 	// OFPMF_*.
-	Flags         uint32             `protobuf:"varint,2,opt,name=flags,proto3" json:"flags,omitempty"`
+	Flags uint32 `protobuf:"varint,2,opt,name=flags,proto3" json:"flags,omitempty"`
+	// In the switch's order.
 	Bands         []*MeterBandConfig `protobuf:"bytes,3,rep,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1862,12 +2004,16 @@ func (x *MeterConfig) GetBands() []*MeterBandConfig {
 	return nil
 }
 
+// A band of a meter.
 type MeterBandConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// OFPMBT_*.
-	Type          uint32 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
-	Rate          uint32 `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`
-	BurstSize     uint32 `protobuf:"varint,3,opt,name=burst_size,json=burstSize,proto3" json:"burst_size,omitempty"`
+	Type uint32 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
+	// Kilobits or packets per second, as the flags of the meter say.
+	Rate uint32 `protobuf:"varint,2,opt,name=rate,proto3" json:"rate,omitempty"`
+	// Kilobits or packets at once, likewise.
+	BurstSize uint32 `protobuf:"varint,3,opt,name=burst_size,json=burstSize,proto3" json:"burst_size,omitempty"`
+	// For OFPMBT_DSCP_REMARK: by how much the drop precedence grows.
 	PrecLevel     uint32 `protobuf:"varint,4,opt,name=prec_level,json=precLevel,proto3" json:"prec_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1933,12 +2079,17 @@ func (x *MeterBandConfig) GetPrecLevel() uint32 {
 
 // Bits as in OpenFlow 1.3.5 §7.3.5.14.
 type MeterFeatures struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MaxMeter      uint32                 `protobuf:"varint,1,opt,name=max_meter,json=maxMeter,proto3" json:"max_meter,omitempty"`
-	BandTypes     uint32                 `protobuf:"varint,2,opt,name=band_types,json=bandTypes,proto3" json:"band_types,omitempty"`
-	Capabilities  uint32                 `protobuf:"varint,3,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	MaxBands      uint32                 `protobuf:"varint,4,opt,name=max_bands,json=maxBands,proto3" json:"max_bands,omitempty"`
-	MaxColor      uint32                 `protobuf:"varint,5,opt,name=max_color,json=maxColor,proto3" json:"max_color,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many meters.
+	MaxMeter uint32 `protobuf:"varint,1,opt,name=max_meter,json=maxMeter,proto3" json:"max_meter,omitempty"`
+	// Bits of the types of bands: 1 << OFPMBT_*.
+	BandTypes uint32 `protobuf:"varint,2,opt,name=band_types,json=bandTypes,proto3" json:"band_types,omitempty"`
+	// OFPMF_* bits.
+	Capabilities uint32 `protobuf:"varint,3,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
+	// How many bands a meter may have.
+	MaxBands uint32 `protobuf:"varint,4,opt,name=max_bands,json=maxBands,proto3" json:"max_bands,omitempty"`
+	// How many colours.
+	MaxColor      uint32 `protobuf:"varint,5,opt,name=max_color,json=maxColor,proto3" json:"max_color,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2008,10 +2159,12 @@ func (x *MeterFeatures) GetMaxColor() uint32 {
 	return 0
 }
 
+// The role that the controller has (OpenFlow 1.3.5 §7.3.9).
 type RoleState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// OFPCR_ROLE_*.
-	Role          uint32 `protobuf:"varint,1,opt,name=role,proto3" json:"role,omitempty"`
+	Role uint32 `protobuf:"varint,1,opt,name=role,proto3" json:"role,omitempty"`
+	// The generation id of the role.
 	Generation    uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2065,11 +2218,14 @@ func (x *RoleState) GetGeneration() uint64 {
 // answers when the switch has confirmed it. NotFound if it has no such port.
 type ModifyPortRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// OFPPC_*, those in mask.
 	Config uint32 `protobuf:"varint,3,opt,name=config,proto3" json:"config,omitempty"`
-	Mask   uint32 `protobuf:"varint,4,opt,name=mask,proto3" json:"mask,omitempty"`
+	// The OFPPC_* bits that are changed.
+	Mask uint32 `protobuf:"varint,4,opt,name=mask,proto3" json:"mask,omitempty"`
 	// OFPPF_*; absent: what the port advertises already.
 	Advertise *uint32 `protobuf:"varint,5,opt,name=advertise,proto3,oneof" json:"advertise,omitempty"`
 	// Absent: the port's own. The switch refuses another.
@@ -2153,11 +2309,15 @@ func (x *ModifyPortRequest) GetHwAddr() string {
 // SendExperimenter sends an experimenter message (OpenFlow 1.3.5 §7.5.4) and a
 // barrier, and answers when the switch has answered that.
 type SendExperimenterRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Experimenter  uint32                 `protobuf:"varint,2,opt,name=experimenter,proto3" json:"experimenter,omitempty"`
-	ExpType       uint32                 `protobuf:"varint,3,opt,name=exp_type,json=expType,proto3" json:"exp_type,omitempty"`
-	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Whose message it is: an IEEE OUI, or an ONF-assigned number.
+	Experimenter uint32 `protobuf:"varint,2,opt,name=experimenter,proto3" json:"experimenter,omitempty"`
+	// Its type, as the experimenter has it.
+	ExpType uint32 `protobuf:"varint,3,opt,name=exp_type,json=expType,proto3" json:"exp_type,omitempty"`
+	// What follows these, as it is sent.
+	Data          []byte `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -25,32 +25,39 @@ const (
 )
 
 // A gateway between inside networks and the outside, at a port of a switch.
-// IPv4 only. Switch, port, addresses and inside are the caller's; what is under
+// It translates IPv4 or IPv6, as its pool is; one port may have a gateway of each.
+// Switch, port, addresses and inside are the caller's; what is under
 // "found" is the service's.
 type NatGateway struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Letters, digits, '.', '-' and '_'; at most 63.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Switch and port that the outside is at: 16 hex digits, and a port number.
 	Dpid string `protobuf:"bytes,2,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of that port.
 	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
-	// The outside addresses that connections get: "198.51.100.1" or
-	// "198.51.100.1-198.51.100.9", at most 256.
+	// The outside addresses that connections get: "198.51.100.1",
+	// "198.51.100.1-198.51.100.9" or all of a prefix, "2001:db8::1:0/112"; at most 256
+	// of IPv4, 65536 of IPv6.
 	Pool string `protobuf:"bytes,4,opt,name=pool,proto3" json:"pool,omitempty"`
 	// The ports that a TCP or UDP connection gets, first and last; 0: 1024 and
 	// 65535. ICMP has none: it keeps its identifiers.
 	FirstPort uint32 `protobuf:"varint,5,opt,name=first_port,json=firstPort,proto3" json:"first_port,omitempty"`
-	LastPort  uint32 `protobuf:"varint,6,opt,name=last_port,json=lastPort,proto3" json:"last_port,omitempty"`
-	// Who everything is sent to outside; its Ethernet address is asked for.
+	// The last port that a TCP or UDP connection gets; 0: 65535.
+	LastPort uint32 `protobuf:"varint,6,opt,name=last_port,json=lastPort,proto3" json:"last_port,omitempty"`
+	// Who everything is sent to outside; its Ethernet address is asked for. With IPv6
+	// it may be a link-local address.
 	NextHop string `protobuf:"bytes,7,opt,name=next_hop,json=nextHop,proto3" json:"next_hop,omitempty"`
 	// The address that hosts inside have as their router.
 	Gateway string `protobuf:"bytes,8,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	// The networks inside, such as "10.0.0.0/24"; at most 16.
+	// The networks inside, such as "10.0.0.0/24" or "fd00::/64"; at most 16.
 	Inside []string `protobuf:"bytes,9,rep,name=inside,proto3" json:"inside,omitempty"`
 	// What is let in.
 	Forwards []*NatForward `protobuf:"bytes,10,rep,name=forwards,proto3" json:"forwards,omitempty"`
 	// Found: "up"; "exhausted", while connections are refused for want of an
 	// address and port; "down", with the reason.
-	State  string `protobuf:"bytes,16,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,16,opt,name=state,proto3" json:"state,omitempty"`
+	// Found: why it is not up; empty if it is.
 	Reason string `protobuf:"bytes,17,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Found: the Ethernet address of the next hop; empty is not known yet.
 	NextHopMac string `protobuf:"bytes,18,opt,name=next_hop_mac,json=nextHopMac,proto3" json:"next_hop_mac,omitempty"`
@@ -62,12 +69,14 @@ type NatGateway struct {
 	// Found: packets that were translated on their way out and in, since the
 	// switch has its entries.
 	PacketsOut uint64 `protobuf:"varint,21,opt,name=packets_out,json=packetsOut,proto3" json:"packets_out,omitempty"`
-	PacketsIn  uint64 `protobuf:"varint,22,opt,name=packets_in,json=packetsIn,proto3" json:"packets_in,omitempty"`
+	// Found: packets that were translated on their way in, likewise.
+	PacketsIn uint64 `protobuf:"varint,22,opt,name=packets_in,json=packetsIn,proto3" json:"packets_in,omitempty"`
 	// Found: how many hosts inside are known, and are reached.
 	Hosts uint32 `protobuf:"varint,23,opt,name=hosts,proto3" json:"hosts,omitempty"`
 	// Found: the zone of connection tracking that is the gateway's own, and the
 	// Ethernet address that both sides see of it.
-	Zone          uint32 `protobuf:"varint,24,opt,name=zone,proto3" json:"zone,omitempty"`
+	Zone uint32 `protobuf:"varint,24,opt,name=zone,proto3" json:"zone,omitempty"`
+	// Found: the Ethernet address that both sides see of the gateway.
 	Mac           string `protobuf:"bytes,25,opt,name=mac,proto3" json:"mac,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -251,8 +260,10 @@ type NatForward struct {
 	Protocol string `protobuf:"bytes,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// One of the pool's; empty: its first.
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	Port    uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
-	To      string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
+	// The port outside, 1 to 65535.
+	Port uint32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	// The address of the host inside.
+	To string `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	// 0: the same.
 	ToPort        uint32 `protobuf:"varint,5,opt,name=to_port,json=toPort,proto3" json:"to_port,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -324,9 +335,13 @@ func (x *NatForward) GetToPort() uint32 {
 	return 0
 }
 
+// What SetNat is asked. InvalidArgument if something in it is wrong; AlreadyExists if
+// another gateway has the port, an address of the pool, or the gateway address;
+// ResourceExhausted if there are as many as nat.gateways.
 type SetNatRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateway       *NatGateway            `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted; what is under "found" is not looked at.
+	Gateway       *NatGateway `protobuf:"bytes,1,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,9 +383,11 @@ func (x *SetNatRequest) GetGateway() *NatGateway {
 	return nil
 }
 
+// What DeleteNat is asked.
 type DeleteNatRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the gateway.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -412,6 +429,7 @@ func (x *DeleteNatRequest) GetName() string {
 	return ""
 }
 
+// The answer of DeleteNat.
 type DeleteNatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// False: there was none.
@@ -457,6 +475,7 @@ func (x *DeleteNatResponse) GetDeleted() bool {
 	return false
 }
 
+// What ListNats is asked.
 type ListNatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of this name only.
@@ -502,9 +521,11 @@ func (x *ListNatsRequest) GetName() string {
 	return ""
 }
 
+// The answer of ListNats.
 type ListNatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gateways      []*NatGateway          `protobuf:"bytes,1,rep,name=gateways,proto3" json:"gateways,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Gateways      []*NatGateway `protobuf:"bytes,1,rep,name=gateways,proto3" json:"gateways,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -35,7 +35,9 @@ const (
 type NatClient interface {
 	// Makes a gateway, or replaces the one of its name.
 	SetNat(ctx context.Context, in *SetNatRequest, opts ...grpc.CallOption) (*NatGateway, error)
+	// Removes a gateway; its connections end. It is no error if there is none.
 	DeleteNat(ctx context.Context, in *DeleteNatRequest, opts ...grpc.CallOption) (*DeleteNatResponse, error)
+	// The gateways, and how they are; counters are as of the last reading (nat.poll).
 	ListNats(ctx context.Context, in *ListNatsRequest, opts ...grpc.CallOption) (*ListNatsResponse, error)
 }
 
@@ -85,7 +87,9 @@ func (c *natClient) ListNats(ctx context.Context, in *ListNatsRequest, opts ...g
 type NatServer interface {
 	// Makes a gateway, or replaces the one of its name.
 	SetNat(context.Context, *SetNatRequest) (*NatGateway, error)
+	// Removes a gateway; its connections end. It is no error if there is none.
 	DeleteNat(context.Context, *DeleteNatRequest) (*DeleteNatResponse, error)
+	// The gateways, and how they are; counters are as of the last reading (nat.poll).
 	ListNats(context.Context, *ListNatsRequest) (*ListNatsResponse, error)
 	mustEmbedUnimplementedNatServer()
 }

@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What ListLimits is asked.
 type ListLimitsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all switches.
@@ -69,8 +70,10 @@ func (x *ListLimitsRequest) GetDpid() string {
 // A port whose packet-ins are limited now.
 type PortLimit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// What floods: unicast, multicast or neighbours (ARP, neighbour discovery and DHCP).
 	Class string `protobuf:"bytes,3,opt,name=class,proto3" json:"class,omitempty"`
 	// Packet-ins per second that come, as last measured.
@@ -182,9 +185,11 @@ func (x *PortLimit) GetMac() string {
 	return ""
 }
 
+// The answer of ListLimits.
 type ListLimitsResponse struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Limits []*PortLimit           `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and port.
+	Limits []*PortLimit `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
 	// Packet-ins shed since the start, by reason.
 	Shed          map[string]uint64 `protobuf:"bytes,2,rep,name=shed,proto3" json:"shed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
@@ -238,9 +243,11 @@ func (x *ListLimitsResponse) GetShed() map[string]uint64 {
 // FloodChanged: a port sends so many packets to the controller that they are
 // limited, or has stopped to.
 type FloodChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Limit         *PortLimit             `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
-	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now, or was last.
+	Limit *PortLimit `protobuf:"bytes,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Whether it is limited no more.
+	Ended         bool `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

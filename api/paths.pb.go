@@ -21,10 +21,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What FindPath is asked. NotFound if one of the switches is not connected;
+// InvalidArgument if kind is none of the words.
 type FindPathRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Switches.
 	Src string `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
+	// The switch where it ends, 16 hex digits.
 	Dst string `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
 	// Picks one of the paths of equal cost.
 	Hash uint64 `protobuf:"varint,3,opt,name=hash,proto3" json:"hash,omitempty"`
@@ -101,9 +104,11 @@ func (x *FindPathRequest) GetKind() string {
 	return ""
 }
 
+// The way of a path or route through one switch.
 type Hop struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// Where the packet comes in; 0 at the first switch.
 	InPort uint32 `protobuf:"varint,2,opt,name=in_port,json=inPort,proto3" json:"in_port,omitempty"`
 	// Where it leaves; 0 at the last switch.
@@ -163,10 +168,13 @@ func (x *Hop) GetOutPort() uint32 {
 	return 0
 }
 
+// A way from one switch to another.
 type Path struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hops          []*Hop                 `protobuf:"bytes,1,rep,name=hops,proto3" json:"hops,omitempty"`
-	Cost          uint64                 `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From the first switch to the last.
+	Hops []*Hop `protobuf:"bytes,1,rep,name=hops,proto3" json:"hops,omitempty"`
+	// The sum of the weights of its links.
+	Cost          uint64 `protobuf:"varint,2,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,6 +223,7 @@ func (x *Path) GetCost() uint64 {
 	return 0
 }
 
+// The answer of FindPath.
 type FindPathResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Best first; empty if there is none.
@@ -269,6 +278,7 @@ func (x *FindPathResponse) GetVersion() uint64 {
 	return 0
 }
 
+// What GetTree is asked.
 type GetTreeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -307,9 +317,11 @@ func (*GetTreeRequest) Descriptor() ([]byte, []int) {
 
 // The ports that belong to the broadcast tree.
 type Tree struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	Ports         []*Location            `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The topology that it was computed on, as in PathsConverged.
+	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Both ends of every link of the tree.
+	Ports         []*Location `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,7 +380,8 @@ type PathsConverged struct {
 	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// The links whose loss or arrival made it, both directions of each. What an instance
 	// tells first, when it has started, is all links as gained.
-	Lost   []*Link `protobuf:"bytes,2,rep,name=lost,proto3" json:"lost,omitempty"`
+	Lost []*Link `protobuf:"bytes,2,rep,name=lost,proto3" json:"lost,omitempty"`
+	// Links that have come.
 	Gained []*Link `protobuf:"bytes,3,rep,name=gained,proto3" json:"gained,omitempty"`
 	// Whether the broadcast tree is another than before.
 	TreeChanged bool `protobuf:"varint,4,opt,name=tree_changed,json=treeChanged,proto3" json:"tree_changed,omitempty"`

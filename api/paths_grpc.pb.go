@@ -29,6 +29,7 @@ const (
 //
 // Paths computes and looks up paths over the discovered links.
 type PathsClient interface {
+	// The paths between two switches. NotFound if one of them is not known.
 	FindPath(ctx context.Context, in *FindPathRequest, opts ...grpc.CallOption) (*FindPathResponse, error)
 	// The broadcast tree over all links.
 	GetTree(ctx context.Context, in *GetTreeRequest, opts ...grpc.CallOption) (*Tree, error)
@@ -68,6 +69,7 @@ func (c *pathsClient) GetTree(ctx context.Context, in *GetTreeRequest, opts ...g
 //
 // Paths computes and looks up paths over the discovered links.
 type PathsServer interface {
+	// The paths between two switches. NotFound if one of them is not known.
 	FindPath(context.Context, *FindPathRequest) (*FindPathResponse, error)
 	// The broadcast tree over all links.
 	GetTree(context.Context, *GetTreeRequest) (*Tree, error)

@@ -33,7 +33,8 @@ type QosPolicy struct {
 	// Which packets. All of the following that are given must hold.
 	// Fields of the packet as in FlowEntry.
 	Match map[string]string `protobuf:"bytes,3,rep,name=match,proto3" json:"match,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Class *QosClass         `protobuf:"bytes,4,opt,name=class,proto3" json:"class,omitempty"`
+	// A class of IP packets.
+	Class *QosClass `protobuf:"bytes,4,opt,name=class,proto3" json:"class,omitempty"`
 	// Those that a host sends, by its Ethernet, IPv4 or IPv6 address, where it comes into the
 	// network; the policy follows the host.
 	Host string `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
@@ -177,7 +178,8 @@ type QosClass struct {
 	// tcp, udp, sctp, icmp (of either version), or a number.
 	Protocol string `protobuf:"bytes,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// Ports of tcp, udp or sctp; 0 is any.
-	SrcPort       uint32 `protobuf:"varint,3,opt,name=src_port,json=srcPort,proto3" json:"src_port,omitempty"`
+	SrcPort uint32 `protobuf:"varint,3,opt,name=src_port,json=srcPort,proto3" json:"src_port,omitempty"`
+	// Destination port, likewise.
 	DstPort       uint32 `protobuf:"varint,4,opt,name=dst_port,json=dstPort,proto3" json:"dst_port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -244,8 +246,9 @@ func (x *QosClass) GetDstPort() uint32 {
 // QosLimit: a rate for all packets of the policy together, on each switch. Exactly one of
 // the rates is given.
 type QosLimit struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	RateKbps uint32                 `protobuf:"varint,1,opt,name=rate_kbps,json=rateKbps,proto3" json:"rate_kbps,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kilobits per second.
+	RateKbps uint32 `protobuf:"varint,1,opt,name=rate_kbps,json=rateKbps,proto3" json:"rate_kbps,omitempty"`
 	// Packets per second.
 	RatePps uint32 `protobuf:"varint,2,opt,name=rate_pps,json=ratePps,proto3" json:"rate_pps,omitempty"`
 	// How much at once: kilobits, or packets; 0 lets the switch choose.
@@ -314,9 +317,13 @@ func (x *QosLimit) GetRemark() uint32 {
 	return 0
 }
 
+// What SetPolicy is asked. InvalidArgument if something in it is wrong; ResourceExhausted
+// if there are as many as qos.policies, or a switch would have more entries than
+// qos.entries.
 type QosSetPolicyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policy        *QosPolicy             `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted; meter is not looked at.
+	Policy        *QosPolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,9 +365,11 @@ func (x *QosSetPolicyRequest) GetPolicy() *QosPolicy {
 	return nil
 }
 
+// What DeletePolicy is asked. It is no error if there is none of that name.
 type QosDeletePolicyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the policy.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -402,6 +411,7 @@ func (x *QosDeletePolicyRequest) GetName() string {
 	return ""
 }
 
+// The answer of DeletePolicy.
 type QosDeletePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether there was one.
@@ -447,6 +457,7 @@ func (x *QosDeletePolicyResponse) GetDeleted() bool {
 	return false
 }
 
+// What ListPolicies is asked.
 type QosListPoliciesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -483,9 +494,11 @@ func (*QosListPoliciesRequest) Descriptor() ([]byte, []int) {
 	return file_qos_proto_rawDescGZIP(), []int{6}
 }
 
+// The answer of ListPolicies.
 type QosListPoliciesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policies      []*QosPolicy           `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By order and name.
+	Policies      []*QosPolicy `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -527,6 +540,7 @@ func (x *QosListPoliciesResponse) GetPolicies() []*QosPolicy {
 	return nil
 }
 
+// What GetStatus is asked. NotFound if there is no such policy.
 type QosGetStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all policies.
@@ -572,10 +586,13 @@ func (x *QosGetStatusRequest) GetPolicy() string {
 	return ""
 }
 
+// The answer of GetStatus.
 type QosStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policies      []*QosPolicyStatus     `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
-	Switches      []*QosSwitch           `protobuf:"bytes,2,rep,name=switches,proto3" json:"switches,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By order and name.
+	Policies []*QosPolicyStatus `protobuf:"bytes,1,rep,name=policies,proto3" json:"policies,omitempty"`
+	// By datapath identifier.
+	Switches      []*QosSwitch `protobuf:"bytes,2,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,13 +644,15 @@ func (x *QosStatus) GetSwitches() []*QosSwitch {
 // QosSwitch: how far one switch enforces the policies.
 type QosSwitch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// enforced, pending, failing, refused or away.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Why it is not enforced.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Flow entries and meters that it is to have.
-	Entries       uint32 `protobuf:"varint,4,opt,name=entries,proto3" json:"entries,omitempty"`
+	Entries uint32 `protobuf:"varint,4,opt,name=entries,proto3" json:"entries,omitempty"`
+	// Meters that it is to have.
 	Meters        uint32 `protobuf:"varint,5,opt,name=meters,proto3" json:"meters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -706,11 +725,13 @@ func (x *QosSwitch) GetMeters() uint32 {
 
 // QosPolicyStatus: a policy and what switches do about it.
 type QosPolicyStatus struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Policy string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
 	// enforced, pending, failing, refused, away (all its switches are), or idle: its host or
 	// switch has not been seen yet.
-	State  string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not enforced.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// On each switch that it is for.
 	Switches      []*QosPolicySwitch `protobuf:"bytes,4,rep,name=switches,proto3" json:"switches,omitempty"`
@@ -776,17 +797,23 @@ func (x *QosPolicyStatus) GetSwitches() []*QosPolicySwitch {
 	return nil
 }
 
+// What one switch does about one policy.
 type QosPolicySwitch struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Dpid   string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	State  string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	Reason string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// enforced, pending, failing, refused or away.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not enforced.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Packets that met the policy.
 	Packets uint64 `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes   uint64 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Octets of the packets that met the policy.
+	Bytes uint64 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// Packets beyond the limit, dropped or marked.
 	BeyondPackets uint64 `protobuf:"varint,6,opt,name=beyond_packets,json=beyondPackets,proto3" json:"beyond_packets,omitempty"`
-	BeyondBytes   uint64 `protobuf:"varint,7,opt,name=beyond_bytes,json=beyondBytes,proto3" json:"beyond_bytes,omitempty"`
+	// Octets beyond the limit.
+	BeyondBytes uint64 `protobuf:"varint,7,opt,name=beyond_bytes,json=beyondBytes,proto3" json:"beyond_bytes,omitempty"`
 	// Whether the counters could be read.
 	Counted       bool `protobuf:"varint,8,opt,name=counted,proto3" json:"counted,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -886,6 +913,7 @@ type QosQueue struct {
 	Id uint32 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Guaranteed and highest rates, kilobits per second; 0 is none.
 	MinKbps uint32 `protobuf:"varint,2,opt,name=min_kbps,json=minKbps,proto3" json:"min_kbps,omitempty"`
+	// Highest rate, kilobits per second; 0 is none.
 	MaxKbps uint32 `protobuf:"varint,3,opt,name=max_kbps,json=maxKbps,proto3" json:"max_kbps,omitempty"`
 	// Bytes that it may send at once beyond max_kbps; 0 lets the switch choose.
 	BurstBytes uint32 `protobuf:"varint,4,opt,name=burst_bytes,json=burstBytes,proto3" json:"burst_bytes,omitempty"`
@@ -963,13 +991,17 @@ func (x *QosQueue) GetPriority() uint32 {
 // QosQueues: the queues of one port.
 type QosQueues struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// Highest rate of the port, kilobits per second; 0 is its speed.
-	MaxKbps uint32      `protobuf:"varint,3,opt,name=max_kbps,json=maxKbps,proto3" json:"max_kbps,omitempty"`
-	Queues  []*QosQueue `protobuf:"bytes,4,rep,name=queues,proto3" json:"queues,omitempty"`
+	MaxKbps uint32 `protobuf:"varint,3,opt,name=max_kbps,json=maxKbps,proto3" json:"max_kbps,omitempty"`
+	// By id; each at most once.
+	Queues []*QosQueue `protobuf:"bytes,4,rep,name=queues,proto3" json:"queues,omitempty"`
 	// configured, pending or failing; from the service.
-	State         string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not configured.
 	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1047,9 +1079,12 @@ func (x *QosQueues) GetReason() string {
 	return ""
 }
 
+// What SetQueues is asked. InvalidArgument if something in it is wrong. That the database
+// is not reached is no error: the state of the queues says so, and it is tried again.
 type QosSetQueuesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Queues        *QosQueues             `protobuf:"bytes,1,opt,name=queues,proto3" json:"queues,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted; state and reason are not looked at.
+	Queues        *QosQueues `protobuf:"bytes,1,opt,name=queues,proto3" json:"queues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1091,10 +1126,13 @@ func (x *QosSetQueuesRequest) GetQueues() *QosQueues {
 	return nil
 }
 
+// What DeleteQueues is asked. It is no error if there are none.
 type QosDeleteQueuesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port.
+	Port          uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1143,6 +1181,7 @@ func (x *QosDeleteQueuesRequest) GetPort() uint32 {
 	return 0
 }
 
+// The answer of DeleteQueues.
 type QosDeleteQueuesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether there were some.
@@ -1188,6 +1227,7 @@ func (x *QosDeleteQueuesResponse) GetDeleted() bool {
 	return false
 }
 
+// What ListQueues is asked.
 type QosListQueuesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1224,9 +1264,11 @@ func (*QosListQueuesRequest) Descriptor() ([]byte, []int) {
 	return file_qos_proto_rawDescGZIP(), []int{18}
 }
 
+// The answer of ListQueues.
 type QosListQueuesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*QosQueues           `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and port.
+	Ports         []*QosQueues `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -31,9 +31,11 @@ type VirtualRouter struct {
 	// Of the switch, 16 hex digits.
 	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// 0 is untagged.
-	Vlan      uint32           `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// By id.
 	Addresses []*RouterAddress `protobuf:"bytes,3,rep,name=addresses,proto3" json:"addresses,omitempty"`
-	Routes    []*RouterRoute   `protobuf:"bytes,4,rep,name=routes,proto3" json:"routes,omitempty"`
+	// By id.
+	Routes []*RouterRoute `protobuf:"bytes,4,rep,name=routes,proto3" json:"routes,omitempty"`
 	// Found: its Ethernet address.
 	Mac string `protobuf:"bytes,16,opt,name=mac,proto3" json:"mac,omitempty"`
 	// Found: hosts and gateways in its subnets whose Ethernet address is known.
@@ -41,7 +43,8 @@ type VirtualRouter struct {
 	// Found: "up"; "syncing", while a switch has not confirmed the entries;
 	// "carried", where packets are routed by the controller, because the router's
 	// switch cannot; "failing"; "away", while that switch is not connected.
-	State         string `protobuf:"bytes,18,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,18,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not up; empty if it is.
 	Reason        string `protobuf:"bytes,19,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -133,6 +136,7 @@ func (x *VirtualRouter) GetReason() string {
 	return ""
 }
 
+// An address of a router, and so its subnet.
 type RouterAddress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Given by the service, from 1; unique in the router.
@@ -187,6 +191,7 @@ func (x *RouterAddress) GetAddress() string {
 	return ""
 }
 
+// A static route.
 type RouterRoute struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Given by the service, from 1; unique in the router.
@@ -259,11 +264,17 @@ func (x *RouterRoute) GetGatewayMac() string {
 	return ""
 }
 
+// What AddRouterAddress is asked. InvalidArgument if it is no address; AlreadyExists if
+// it overlaps with another; ResourceExhausted if there are as many routers as
+// router.routers, or addresses as router.addresses.
 type AddRouterAddressRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Vlan          uint32                 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Of the router; 0 is untagged.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// With prefix length, as in RouterAddress.
+	Address       string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,9 +330,11 @@ func (x *AddRouterAddressRequest) GetAddress() string {
 	return ""
 }
 
+// The answer of AddRouterAddress.
 type AddRouterAddressResponse struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Address *RouterAddress         `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is kept.
+	Address *RouterAddress `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	// False: it had it already.
 	Added         bool `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -372,11 +385,15 @@ func (x *AddRouterAddressResponse) GetAdded() bool {
 	return false
 }
 
+// What DeleteRouterAddress is asked. FailedPrecondition if routes need it.
 type DeleteRouterAddressRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Vlan          uint32                 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Of the router; 0 is untagged.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// With prefix length, as in RouterAddress.
+	Address       string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -432,6 +449,7 @@ func (x *DeleteRouterAddressRequest) GetAddress() string {
 	return ""
 }
 
+// The answer of DeleteRouterAddress.
 type DeleteRouterAddressResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// False: there was none.
@@ -477,12 +495,18 @@ func (x *DeleteRouterAddressResponse) GetDeleted() bool {
 	return false
 }
 
+// What AddRouterRoute is asked. FailedPrecondition if the gateway is in no subnet of the
+// router's; AlreadyExists if there is another route to the destination; ResourceExhausted
+// if there are as many as router.routes.
 type AddRouterRouteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Vlan  uint32                 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Of the router; 0 is untagged.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
 	// Empty is the default route of the gateway's family.
-	Destination   string `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
+	Destination string `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
+	// An address in one of the router's subnets.
 	Gateway       string `protobuf:"bytes,4,opt,name=gateway,proto3" json:"gateway,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -546,9 +570,11 @@ func (x *AddRouterRouteRequest) GetGateway() string {
 	return ""
 }
 
+// The answer of AddRouterRoute.
 type AddRouterRouteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Route *RouterRoute           `protobuf:"bytes,1,opt,name=route,proto3" json:"route,omitempty"`
+	// As it is kept.
+	Route *RouterRoute `protobuf:"bytes,1,opt,name=route,proto3" json:"route,omitempty"`
 	// False: there was the same already.
 	Added         bool `protobuf:"varint,2,opt,name=added,proto3" json:"added,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -599,11 +625,16 @@ func (x *AddRouterRouteResponse) GetAdded() bool {
 	return false
 }
 
+// What DeleteRouterRoute is asked. InvalidArgument if it is no network; it is no error if
+// there is no such route.
 type DeleteRouterRouteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Vlan          uint32                 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	Destination   string                 `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Of the router; 0 is untagged.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// As in RouterRoute.
+	Destination   string `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -659,6 +690,7 @@ func (x *DeleteRouterRouteRequest) GetDestination() string {
 	return ""
 }
 
+// The answer of DeleteRouterRoute.
 type DeleteRouterRouteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// False: there was none.
@@ -704,6 +736,7 @@ func (x *DeleteRouterRouteResponse) GetDeleted() bool {
 	return false
 }
 
+// What ListRouters is asked.
 type ListRoutersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of this switch only.
@@ -749,9 +782,11 @@ func (x *ListRoutersRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ListRouters.
 type ListRoutersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Routers       []*VirtualRouter       `protobuf:"bytes,1,rep,name=routers,proto3" json:"routers,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and VLAN.
+	Routers       []*VirtualRouter `protobuf:"bytes,1,rep,name=routers,proto3" json:"routers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -41,7 +41,9 @@ type RouterClient interface {
 	DeleteRouterAddress(ctx context.Context, in *DeleteRouterAddressRequest, opts ...grpc.CallOption) (*DeleteRouterAddressResponse, error)
 	// Adds a static route to a router, or the default route.
 	AddRouterRoute(ctx context.Context, in *AddRouterRouteRequest, opts ...grpc.CallOption) (*AddRouterRouteResponse, error)
+	// Takes a static route from a router.
 	DeleteRouterRoute(ctx context.Context, in *DeleteRouterRouteRequest, opts ...grpc.CallOption) (*DeleteRouterRouteResponse, error)
+	// The routers, their addresses and routes.
 	ListRouters(ctx context.Context, in *ListRoutersRequest, opts ...grpc.CallOption) (*ListRoutersResponse, error)
 }
 
@@ -116,7 +118,9 @@ type RouterServer interface {
 	DeleteRouterAddress(context.Context, *DeleteRouterAddressRequest) (*DeleteRouterAddressResponse, error)
 	// Adds a static route to a router, or the default route.
 	AddRouterRoute(context.Context, *AddRouterRouteRequest) (*AddRouterRouteResponse, error)
+	// Takes a static route from a router.
 	DeleteRouterRoute(context.Context, *DeleteRouterRouteRequest) (*DeleteRouterRouteResponse, error)
+	// The routers, their addresses and routes.
 	ListRouters(context.Context, *ListRoutersRequest) (*ListRoutersResponse, error)
 	mustEmbedUnimplementedRouterServer()
 }

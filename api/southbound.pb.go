@@ -21,30 +21,45 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A switch that is or was connected.
 type Switch struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Dpid      string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Connected bool                   `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Whether it has a session now.
+	Connected bool `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
 	// The peer's address, as the southbound sees it.
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// 1.0 or 1.3.
 	Openflow string `protobuf:"bytes,4,opt,name=openflow,proto3" json:"openflow,omitempty"`
 	// master, slave or equal.
-	Role         string `protobuf:"bytes,5,opt,name=role,proto3" json:"role,omitempty"`
+	Role string `protobuf:"bytes,5,opt,name=role,proto3" json:"role,omitempty"`
+	// As the switch says: who has made it.
 	Manufacturer string `protobuf:"bytes,6,opt,name=manufacturer,proto3" json:"manufacturer,omitempty"`
-	Hardware     string `protobuf:"bytes,7,opt,name=hardware,proto3" json:"hardware,omitempty"`
-	Software     string `protobuf:"bytes,8,opt,name=software,proto3" json:"software,omitempty"`
-	Serial       string `protobuf:"bytes,9,opt,name=serial,proto3" json:"serial,omitempty"`
-	Description  string `protobuf:"bytes,10,opt,name=description,proto3" json:"description,omitempty"`
-	Tables       uint32 `protobuf:"varint,11,opt,name=tables,proto3" json:"tables,omitempty"`
-	Buffers      uint32 `protobuf:"varint,12,opt,name=buffers,proto3" json:"buffers,omitempty"`
-	Ports        uint32 `protobuf:"varint,13,opt,name=ports,proto3" json:"ports,omitempty"`
+	// As the switch says.
+	Hardware string `protobuf:"bytes,7,opt,name=hardware,proto3" json:"hardware,omitempty"`
+	// As the switch says.
+	Software string `protobuf:"bytes,8,opt,name=software,proto3" json:"software,omitempty"`
+	// As the switch says: its serial number.
+	Serial string `protobuf:"bytes,9,opt,name=serial,proto3" json:"serial,omitempty"`
+	// As the switch says: what whoever runs it has called it.
+	Description string `protobuf:"bytes,10,opt,name=description,proto3" json:"description,omitempty"`
+	// How many tables it has.
+	Tables uint32 `protobuf:"varint,11,opt,name=tables,proto3" json:"tables,omitempty"`
+	// How many packets it can buffer.
+	Buffers uint32 `protobuf:"varint,12,opt,name=buffers,proto3" json:"buffers,omitempty"`
+	// How many ports it has.
+	Ports uint32 `protobuf:"varint,13,opt,name=ports,proto3" json:"ports,omitempty"`
 	// RFC 3339; of the connection, or of its loss.
-	Since      string `protobuf:"bytes,14,opt,name=since,proto3" json:"since,omitempty"`
-	PacketIns  uint64 `protobuf:"varint,15,opt,name=packet_ins,json=packetIns,proto3" json:"packet_ins,omitempty"`
+	Since string `protobuf:"bytes,14,opt,name=since,proto3" json:"since,omitempty"`
+	// Packet-ins of this session.
+	PacketIns uint64 `protobuf:"varint,15,opt,name=packet_ins,json=packetIns,proto3" json:"packet_ins,omitempty"`
+	// Packet-outs of this session.
 	PacketOuts uint64 `protobuf:"varint,16,opt,name=packet_outs,json=packetOuts,proto3" json:"packet_outs,omitempty"`
-	FlowMods   uint64 `protobuf:"varint,17,opt,name=flow_mods,json=flowMods,proto3" json:"flow_mods,omitempty"`
-	Errors     uint64 `protobuf:"varint,18,opt,name=errors,proto3" json:"errors,omitempty"`
+	// Flow-mods of this session.
+	FlowMods uint64 `protobuf:"varint,17,opt,name=flow_mods,json=flowMods,proto3" json:"flow_mods,omitempty"`
+	// Error messages of this session.
+	Errors uint64 `protobuf:"varint,18,opt,name=errors,proto3" json:"errors,omitempty"`
 	// Messages refused because the send queue was full.
 	Shed uint64 `protobuf:"varint,19,opt,name=shed,proto3" json:"shed,omitempty"`
 	// How many refused connections claimed this identity.
@@ -241,17 +256,24 @@ func (x *Switch) GetEchoUs() uint64 {
 	return 0
 }
 
+// A port of a switch.
 type Port struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	Name  string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Mac   string                 `protobuf:"bytes,4,opt,name=mac,proto3" json:"mac,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Its number.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// What the switch calls it.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Its Ethernet address.
+	Mac string `protobuf:"bytes,4,opt,name=mac,proto3" json:"mac,omitempty"`
 	// Administratively and physically up.
 	Up bool `protobuf:"varint,5,opt,name=up,proto3" json:"up,omitempty"`
 	// Kilobits per second; 0 if not known.
-	SpeedKbps     uint32 `protobuf:"varint,6,opt,name=speed_kbps,json=speedKbps,proto3" json:"speed_kbps,omitempty"`
-	Config        uint32 `protobuf:"varint,7,opt,name=config,proto3" json:"config,omitempty"`
+	SpeedKbps uint32 `protobuf:"varint,6,opt,name=speed_kbps,json=speedKbps,proto3" json:"speed_kbps,omitempty"`
+	// OFPPC_* bits, as it is administered.
+	Config uint32 `protobuf:"varint,7,opt,name=config,proto3" json:"config,omitempty"`
+	// OFPPS_* bits, as it is.
 	State         uint32 `protobuf:"varint,8,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -343,6 +365,7 @@ func (x *Port) GetState() uint32 {
 	return 0
 }
 
+// What ListSwitches is asked.
 type ListSwitchesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -379,9 +402,11 @@ func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
 	return file_southbound_proto_rawDescGZIP(), []int{2}
 }
 
+// The answer of ListSwitches.
 type ListSwitchesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switches      []*Switch              `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By datapath identifier.
+	Switches      []*Switch `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -423,6 +448,7 @@ func (x *ListSwitchesResponse) GetSwitches() []*Switch {
 	return nil
 }
 
+// What ListPorts is asked.
 type ListPortsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all switches.
@@ -468,9 +494,11 @@ func (x *ListPortsRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ListPorts.
 type ListPortsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*Port                `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and number.
+	Ports         []*Port `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -512,9 +540,13 @@ func (x *ListPortsResponse) GetPorts() []*Port {
 	return nil
 }
 
+// What ReadFlows is asked. NotFound if no such switch has ever connected; Unavailable if
+// it is not connected now; DeadlineExceeded if it does not answer within
+// southbound.confirm_timeout.
 type ReadFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// Only entries of this owner; empty is all.
 	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -565,9 +597,11 @@ func (x *ReadFlowsRequest) GetOwner() string {
 	return ""
 }
 
+// The answer of ReadFlows.
 type ReadFlowsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flows         []*FlowEntry           `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the switch's order.
+	Flows         []*FlowEntry `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,9 +643,13 @@ func (x *ReadFlowsResponse) GetFlows() []*FlowEntry {
 	return nil
 }
 
+// What ReadGroups is asked. NotFound if no such switch has ever connected; Unavailable if
+// it is not connected now; DeadlineExceeded if it does not answer within
+// southbound.confirm_timeout.
 type ReadGroupsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -653,9 +691,11 @@ func (x *ReadGroupsRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ReadGroups.
 type ReadGroupsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Groups        []*Group               `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By number.
+	Groups        []*Group `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,9 +737,13 @@ func (x *ReadGroupsResponse) GetGroups() []*Group {
 	return nil
 }
 
+// What ReadMeters is asked. NotFound if no such switch has ever connected; Unavailable if
+// it is not connected now; DeadlineExceeded if it does not answer within
+// southbound.confirm_timeout.
 type ReadMetersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -741,9 +785,11 @@ func (x *ReadMetersRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ReadMeters.
 type ReadMetersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Meters        []*Meter               `protobuf:"bytes,1,rep,name=meters,proto3" json:"meters,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the switch's order.
+	Meters        []*Meter `protobuf:"bytes,1,rep,name=meters,proto3" json:"meters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -785,9 +831,13 @@ func (x *ReadMetersResponse) GetMeters() []*Meter {
 	return nil
 }
 
+// What ReadPortStats is asked. NotFound if no such switch has ever connected; Unavailable
+// if it is not connected now; DeadlineExceeded if it does not answer within
+// southbound.confirm_timeout.
 type ReadPortStatsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -829,22 +879,36 @@ func (x *ReadPortStatsRequest) GetDpid() string {
 	return ""
 }
 
+// Counters of one port, since the switch began to count.
 type PortStats struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Dpid      string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port      uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	RxPackets uint64                 `protobuf:"varint,3,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
-	TxPackets uint64                 `protobuf:"varint,4,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
-	RxBytes   uint64                 `protobuf:"varint,5,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
-	TxBytes   uint64                 `protobuf:"varint,6,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	RxDropped uint64                 `protobuf:"varint,7,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
-	TxDropped uint64                 `protobuf:"varint,8,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
-	RxErrors  uint64                 `protobuf:"varint,9,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
-	TxErrors  uint64                 `protobuf:"varint,10,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// Packets received.
+	RxPackets uint64 `protobuf:"varint,3,opt,name=rx_packets,json=rxPackets,proto3" json:"rx_packets,omitempty"`
+	// Packets sent.
+	TxPackets uint64 `protobuf:"varint,4,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
+	// Octets received.
+	RxBytes uint64 `protobuf:"varint,5,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
+	// Octets sent.
+	TxBytes uint64 `protobuf:"varint,6,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	// Packets received and dropped.
+	RxDropped uint64 `protobuf:"varint,7,opt,name=rx_dropped,json=rxDropped,proto3" json:"rx_dropped,omitempty"`
+	// Packets to be sent and dropped.
+	TxDropped uint64 `protobuf:"varint,8,opt,name=tx_dropped,json=txDropped,proto3" json:"tx_dropped,omitempty"`
+	// Errors when receiving.
+	RxErrors uint64 `protobuf:"varint,9,opt,name=rx_errors,json=rxErrors,proto3" json:"rx_errors,omitempty"`
+	// Errors when sending.
+	TxErrors uint64 `protobuf:"varint,10,opt,name=tx_errors,json=txErrors,proto3" json:"tx_errors,omitempty"`
 	// Rates over the last polling interval; only from the stats service.
-	RxBitsPerS    float64 `protobuf:"fixed64,11,opt,name=rx_bits_per_s,json=rxBitsPerS,proto3" json:"rx_bits_per_s,omitempty"`
-	TxBitsPerS    float64 `protobuf:"fixed64,12,opt,name=tx_bits_per_s,json=txBitsPerS,proto3" json:"tx_bits_per_s,omitempty"`
+	RxBitsPerS float64 `protobuf:"fixed64,11,opt,name=rx_bits_per_s,json=rxBitsPerS,proto3" json:"rx_bits_per_s,omitempty"`
+	// Sent, likewise.
+	TxBitsPerS float64 `protobuf:"fixed64,12,opt,name=tx_bits_per_s,json=txBitsPerS,proto3" json:"tx_bits_per_s,omitempty"`
+	// Received, likewise.
 	RxPacketsPerS float64 `protobuf:"fixed64,13,opt,name=rx_packets_per_s,json=rxPacketsPerS,proto3" json:"rx_packets_per_s,omitempty"`
+	// Sent, likewise.
 	TxPacketsPerS float64 `protobuf:"fixed64,14,opt,name=tx_packets_per_s,json=txPacketsPerS,proto3" json:"tx_packets_per_s,omitempty"`
 	// Seconds between the two polls that the rates are taken from.
 	Interval      float64 `protobuf:"fixed64,15,opt,name=interval,proto3" json:"interval,omitempty"`
@@ -987,9 +1051,11 @@ func (x *PortStats) GetInterval() float64 {
 	return 0
 }
 
+// The answer of ReadPortStats.
 type ReadPortStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*PortStats           `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the switch's order.
+	Ports         []*PortStats `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1031,9 +1097,13 @@ func (x *ReadPortStatsResponse) GetPorts() []*PortStats {
 	return nil
 }
 
+// What ReadTableStats is asked. NotFound if no such switch has ever connected;
+// Unavailable if it is not connected now; DeadlineExceeded if it does not answer within
+// southbound.confirm_timeout.
 type ReadTableStatsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1075,13 +1145,19 @@ func (x *ReadTableStatsRequest) GetDpid() string {
 	return ""
 }
 
+// Counters of one table.
 type TableStats struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Dpid    string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Table   uint32                 `protobuf:"varint,2,opt,name=table,proto3" json:"table,omitempty"`
-	Active  uint32                 `protobuf:"varint,3,opt,name=active,proto3" json:"active,omitempty"`
-	Lookups uint64                 `protobuf:"varint,4,opt,name=lookups,proto3" json:"lookups,omitempty"`
-	Matched uint64                 `protobuf:"varint,5,opt,name=matched,proto3" json:"matched,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Its number.
+	Table uint32 `protobuf:"varint,2,opt,name=table,proto3" json:"table,omitempty"`
+	// Entries that it has.
+	Active uint32 `protobuf:"varint,3,opt,name=active,proto3" json:"active,omitempty"`
+	// Packets that were looked up in it.
+	Lookups uint64 `protobuf:"varint,4,opt,name=lookups,proto3" json:"lookups,omitempty"`
+	// Of these, those that met an entry.
+	Matched uint64 `protobuf:"varint,5,opt,name=matched,proto3" json:"matched,omitempty"`
 	// 0 if not known (OpenFlow 1.3 tells it in table features only).
 	MaxEntries    uint32 `protobuf:"varint,6,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1160,9 +1236,11 @@ func (x *TableStats) GetMaxEntries() uint32 {
 	return 0
 }
 
+// The answer of ReadTableStats.
 type ReadTableStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tables        []*TableStats          `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By number.
+	Tables        []*TableStats `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1207,8 +1285,9 @@ func (x *ReadTableStatsResponse) GetTables() []*TableStats {
 // SwitchChanged: a switch has connected (its role is confirmed and its ports
 // are known) or is gone.
 type SwitchChanged struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Switch *Switch                `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now.
+	Switch *Switch `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	// All its ports, if it has connected.
 	Ports         []*Port `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1261,9 +1340,11 @@ func (x *SwitchChanged) GetPorts() []*Port {
 
 // PortChanged: a port was added, modified or removed.
 type PortChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          *Port                  `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	Removed       bool                   `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now, or was last.
+	Port *Port `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// Whether it is gone.
+	Removed       bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1315,7 +1396,8 @@ func (x *PortChanged) GetRemoved() bool {
 // FlowRemoved: a switch has removed an entry that asked for this message.
 type FlowRemoved struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Flow  *FlowEntry             `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	// The entry, with its last counters.
+	Flow *FlowEntry `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
 	// idle_timeout, hard_timeout, delete or group_delete.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1369,13 +1451,17 @@ func (x *FlowRemoved) GetReason() string {
 // SwitchError: a switch has refused a message.
 type SwitchError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Type  uint32                 `protobuf:"varint,2,opt,name=type,proto3" json:"type,omitempty"`
-	Code  uint32                 `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// OFPET_*.
+	Type uint32 `protobuf:"varint,2,opt,name=type,proto3" json:"type,omitempty"`
+	// What kind of that type.
+	Code uint32 `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`
 	// The names of type and code, and what they mean.
 	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	// Cookie of the entry refused, 16 hex digits; empty if the message was no flow-mod.
-	Cookie        string `protobuf:"bytes,5,opt,name=cookie,proto3" json:"cookie,omitempty"`
+	Cookie string `protobuf:"bytes,5,opt,name=cookie,proto3" json:"cookie,omitempty"`
+	// Of the message that was refused.
 	Xid           uint32 `protobuf:"varint,6,opt,name=xid,proto3" json:"xid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1499,16 +1585,20 @@ func (x *ApplyResult) GetFailures() []*ApplyFailure {
 	return nil
 }
 
+// An operation of a decision that was not carried out.
 type ApplyFailure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// Number of the operation in the decision.
 	Op uint32 `protobuf:"varint,2,opt,name=op,proto3" json:"op,omitempty"`
 	// The switch's own words, or why it could not be sent.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// Whether trying again may help: the switch was away or late, it did not refuse.
-	Transient     bool   `protobuf:"varint,4,opt,name=transient,proto3" json:"transient,omitempty"`
-	Type          uint32 `protobuf:"varint,5,opt,name=type,proto3" json:"type,omitempty"`
+	Transient bool `protobuf:"varint,4,opt,name=transient,proto3" json:"transient,omitempty"`
+	// OFPET_*, if it is the switch's error.
+	Type uint32 `protobuf:"varint,5,opt,name=type,proto3" json:"type,omitempty"`
+	// What kind of that type, if it is the switch's error.
 	Code          uint32 `protobuf:"varint,6,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

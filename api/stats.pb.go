@@ -21,6 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What ListPortStats is asked.
 type ListPortStatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all switches.
@@ -66,9 +67,11 @@ func (x *ListPortStatsRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ListPortStats.
 type ListPortStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*PortStats           `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and number.
+	Ports         []*PortStats `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -110,9 +113,11 @@ func (x *ListPortStatsResponse) GetPorts() []*PortStats {
 	return nil
 }
 
+// What ListTableStats is asked.
 type ListTableStatsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: of all switches.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -154,9 +159,11 @@ func (x *ListTableStatsRequest) GetDpid() string {
 	return ""
 }
 
+// The answer of ListTableStats.
 type ListTableStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tables        []*TableStats          `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and number.
+	Tables        []*TableStats `protobuf:"bytes,1,rep,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,9 +205,11 @@ func (x *ListTableStatsResponse) GetTables() []*TableStats {
 	return nil
 }
 
+// What ListFlowStats is asked.
 type ListFlowStatsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: of all switches.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,15 +251,23 @@ func (x *ListFlowStatsRequest) GetDpid() string {
 	return ""
 }
 
+// Counters of the flow entries that a switch has of one owner, summed up.
 type FlowStats struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	Entries       uint32                 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
-	Packets       uint64                 `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	PacketsPerS   float64                `protobuf:"fixed64,6,opt,name=packets_per_s,json=packetsPerS,proto3" json:"packets_per_s,omitempty"`
-	BitsPerS      float64                `protobuf:"fixed64,7,opt,name=bits_per_s,json=bitsPerS,proto3" json:"bits_per_s,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// As in FlowEntry.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// How many they are.
+	Entries uint32 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
+	// Packets that have met them.
+	Packets uint64 `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of these packets.
+	Bytes uint64 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Packets per second, over the last interval.
+	PacketsPerS float64 `protobuf:"fixed64,6,opt,name=packets_per_s,json=packetsPerS,proto3" json:"packets_per_s,omitempty"`
+	// Bits per second, over the last interval.
+	BitsPerS      float64 `protobuf:"fixed64,7,opt,name=bits_per_s,json=bitsPerS,proto3" json:"bits_per_s,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,9 +351,11 @@ func (x *FlowStats) GetBitsPerS() float64 {
 	return 0
 }
 
+// The answer of ListFlowStats.
 type ListFlowStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flows         []*FlowStats           `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By switch and owner.
+	Flows         []*FlowStats `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

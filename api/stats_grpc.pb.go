@@ -30,7 +30,9 @@ const (
 //
 // Stats polls the switches' counters and keeps rates.
 type StatsClient interface {
+	// The counters and rates of ports, as of the last reading.
 	ListPortStats(ctx context.Context, in *ListPortStatsRequest, opts ...grpc.CallOption) (*ListPortStatsResponse, error)
+	// The counters of tables, as of the last reading.
 	ListTableStats(ctx context.Context, in *ListTableStatsRequest, opts ...grpc.CallOption) (*ListTableStatsResponse, error)
 	// Entries, packets and bytes per switch and owner.
 	ListFlowStats(ctx context.Context, in *ListFlowStatsRequest, opts ...grpc.CallOption) (*ListFlowStatsResponse, error)
@@ -80,7 +82,9 @@ func (c *statsClient) ListFlowStats(ctx context.Context, in *ListFlowStatsReques
 //
 // Stats polls the switches' counters and keeps rates.
 type StatsServer interface {
+	// The counters and rates of ports, as of the last reading.
 	ListPortStats(context.Context, *ListPortStatsRequest) (*ListPortStatsResponse, error)
+	// The counters of tables, as of the last reading.
 	ListTableStats(context.Context, *ListTableStatsRequest) (*ListTableStatsResponse, error)
 	// Entries, packets and bytes per switch and owner.
 	ListFlowStats(context.Context, *ListFlowStatsRequest) (*ListFlowStatsResponse, error)

@@ -23,9 +23,11 @@ const (
 
 // A port of a switch, by the switch's datapath identifier (16 hex digits).
 type Location struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dpid          string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port, as the switch gives it: 1 to 4294967040.
+	Port          uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -77,19 +79,25 @@ func (x *Location) GetPort() uint32 {
 // A flow entry. Match is field name to value, with "/mask" or a prefix length
 // where it is masked; actions are written as in "output:2", "set_field:VALUE->FIELD".
 type FlowEntry struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Dpid     string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Table    uint32                 `protobuf:"varint,2,opt,name=table,proto3" json:"table,omitempty"`
-	Priority uint32                 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
-	Match    map[string]string      `protobuf:"bytes,4,rep,name=match,proto3" json:"match,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The table that it is in: 0 to 254.
+	Table uint32 `protobuf:"varint,2,opt,name=table,proto3" json:"table,omitempty"`
+	// 0 to 65535; of the entries that a packet meets in a table, the highest decides.
+	Priority uint32 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	// The condition, by field; empty meets every packet.
+	Match map[string]string `protobuf:"bytes,4,rep,name=match,proto3" json:"match,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The apply-actions instruction.
 	Actions []string `protobuf:"bytes,5,rep,name=actions,proto3" json:"actions,omitempty"`
 	// The write-actions instruction.
 	WriteActions []string `protobuf:"bytes,6,rep,name=write_actions,json=writeActions,proto3" json:"write_actions,omitempty"`
-	ClearActions bool     `protobuf:"varint,7,opt,name=clear_actions,json=clearActions,proto3" json:"clear_actions,omitempty"`
+	// Whether it has the clear-actions instruction.
+	ClearActions bool `protobuf:"varint,7,opt,name=clear_actions,json=clearActions,proto3" json:"clear_actions,omitempty"`
 	// The next table; 0 is none.
 	GotoTable uint32 `protobuf:"varint,8,opt,name=goto_table,json=gotoTable,proto3" json:"goto_table,omitempty"`
-	Meter     uint32 `protobuf:"varint,9,opt,name=meter,proto3" json:"meter,omitempty"`
+	// The meter that packets pass first; 0 is none.
+	Meter uint32 `protobuf:"varint,9,opt,name=meter,proto3" json:"meter,omitempty"`
 	// The write-metadata instruction, as "value/mask".
 	Metadata string `protobuf:"bytes,10,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// In seconds; 0 is never.
@@ -101,9 +109,11 @@ type FlowEntry struct {
 	// 16 hex digits.
 	Cookie string `protobuf:"bytes,14,opt,name=cookie,proto3" json:"cookie,omitempty"`
 	// The service that wrote the entry; "foreign" if none of ours.
-	Owner   string `protobuf:"bytes,15,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner string `protobuf:"bytes,15,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Packets that have met it.
 	Packets uint64 `protobuf:"varint,16,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes   uint64 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Octets of the packets that have met it.
+	Bytes uint64 `protobuf:"varint,17,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// Seconds since it was installed.
 	Duration      float64 `protobuf:"fixed64,18,opt,name=duration,proto3" json:"duration,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -266,14 +276,20 @@ func (x *FlowEntry) GetDuration() float64 {
 	return 0
 }
 
+// A bucket of a group: what is done to a copy of a packet, or to the packets that fall to
+// it.
 type Bucket struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Weight uint32                 `protobuf:"varint,1,opt,name=weight,proto3" json:"weight,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its share of the packets of a select group; 0 in groups of other types.
+	Weight uint32 `protobuf:"varint,1,opt,name=weight,proto3" json:"weight,omitempty"`
 	// 0 is none.
-	WatchPort uint32   `protobuf:"varint,2,opt,name=watch_port,json=watchPort,proto3" json:"watch_port,omitempty"`
-	Actions   []string `protobuf:"bytes,3,rep,name=actions,proto3" json:"actions,omitempty"`
-	Packets   uint64   `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes     uint64   `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	WatchPort uint32 `protobuf:"varint,2,opt,name=watch_port,json=watchPort,proto3" json:"watch_port,omitempty"`
+	// As in FlowEntry.
+	Actions []string `protobuf:"bytes,3,rep,name=actions,proto3" json:"actions,omitempty"`
+	// Packets that it has taken.
+	Packets uint64 `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of the packets that it has taken.
+	Bytes uint64 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// 0 is none.
 	WatchGroup    uint32 `protobuf:"varint,6,opt,name=watch_group,json=watchGroup,proto3" json:"watch_group,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -352,15 +368,21 @@ func (x *Bucket) GetWatchGroup() uint32 {
 	return 0
 }
 
+// A group (OpenFlow 1.3.5 section 5.6).
 type Group struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Id    uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Its number on the switch.
+	Id uint32 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// all, select, indirect or fast_failover.
-	Type          string    `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	Buckets       []*Bucket `protobuf:"bytes,4,rep,name=buckets,proto3" json:"buckets,omitempty"`
-	Packets       uint64    `protobuf:"varint,5,opt,name=packets,proto3" json:"packets,omitempty"`
-	Bytes         uint64    `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
+	// In their order; a fast_failover group uses the first that is live.
+	Buckets []*Bucket `protobuf:"bytes,4,rep,name=buckets,proto3" json:"buckets,omitempty"`
+	// Packets that it has taken.
+	Packets uint64 `protobuf:"varint,5,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of the packets that it has taken.
+	Bytes         uint64 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,8 +469,10 @@ type Band struct {
 	// In kilobits or packets; counts where the meter's flags say burst.
 	Burst uint32 `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"`
 	// For dscp_remark: by how much the drop precedence grows.
-	Precedence    uint32 `protobuf:"varint,4,opt,name=precedence,proto3" json:"precedence,omitempty"`
-	Packets       uint64 `protobuf:"varint,5,opt,name=packets,proto3" json:"packets,omitempty"`
+	Precedence uint32 `protobuf:"varint,4,opt,name=precedence,proto3" json:"precedence,omitempty"`
+	// Packets that were beyond the rate.
+	Packets uint64 `protobuf:"varint,5,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of the packets beyond the rate.
 	Bytes         uint64 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -526,16 +550,22 @@ func (x *Band) GetBytes() uint64 {
 	return 0
 }
 
+// A meter (OpenFlow 1.3.5 section 5.7).
 type Meter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Id    uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Its number on the switch.
+	Id uint32 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// Of kbps, pktps, burst and stats.
 	Flags []string `protobuf:"bytes,3,rep,name=flags,proto3" json:"flags,omitempty"`
-	Bands []*Band  `protobuf:"bytes,4,rep,name=bands,proto3" json:"bands,omitempty"`
+	// Of those whose rate is exceeded, the one with the highest rate applies.
+	Bands []*Band `protobuf:"bytes,4,rep,name=bands,proto3" json:"bands,omitempty"`
 	// The entries that use it.
-	Flows         uint32 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"`
-	Packets       uint64 `protobuf:"varint,6,opt,name=packets,proto3" json:"packets,omitempty"`
+	Flows uint32 `protobuf:"varint,5,opt,name=flows,proto3" json:"flows,omitempty"`
+	// Packets that have passed it.
+	Packets uint64 `protobuf:"varint,6,opt,name=packets,proto3" json:"packets,omitempty"`
+	// Octets of the packets that have passed it.
 	Bytes         uint64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

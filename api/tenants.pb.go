@@ -117,6 +117,7 @@ type TenantMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The switch of a port, 16 hex digits.
 	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of a port.
 	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// The VLAN of the network's frames on the wire of that port; 0 is untagged.
 	Vlan uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
@@ -186,12 +187,14 @@ func (x *TenantMember) GetMac() string {
 
 // TenantNetwork: a virtual network, isolated from all others.
 type TenantNetwork struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whose it is: the name of the tenant.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// Letters, digits, '-', '_' and '.'; at most 63. Unique within the tenant.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The VLAN that carries it inside the network, 2 to 4094.
-	Segment       uint32          `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	Segment uint32 `protobuf:"varint,3,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Each belongs to one network only.
 	Members       []*TenantMember `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -255,9 +258,13 @@ func (x *TenantNetwork) GetMembers() []*TenantMember {
 	return nil
 }
 
+// What SetTenant is asked. InvalidArgument if something in it is wrong; ResourceExhausted
+// if there are as many as tenants.tenants; FailedPrecondition if it has more members
+// already than it may.
 type SetTenantRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        *Tenant                `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted; meter is not looked at.
+	Tenant        *Tenant `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,9 +306,11 @@ func (x *SetTenantRequest) GetTenant() *Tenant {
 	return nil
 }
 
+// What DeleteTenant is asked. It is no error if there is none of that name.
 type DeleteTenantRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tenant.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,6 +352,7 @@ func (x *DeleteTenantRequest) GetName() string {
 	return ""
 }
 
+// The answer of DeleteTenant.
 type DeleteTenantResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether there was one.
@@ -397,6 +407,7 @@ func (x *DeleteTenantResponse) GetNetworks() uint32 {
 	return 0
 }
 
+// What ListTenants is asked.
 type ListTenantsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -433,9 +444,11 @@ func (*ListTenantsRequest) Descriptor() ([]byte, []int) {
 	return file_tenants_proto_rawDescGZIP(), []int{6}
 }
 
+// The answer of ListTenants.
 type ListTenantsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenants       []*Tenant              `protobuf:"bytes,1,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Tenants       []*Tenant `protobuf:"bytes,1,rep,name=tenants,proto3" json:"tenants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -477,6 +490,9 @@ func (x *ListTenantsResponse) GetTenants() []*Tenant {
 	return nil
 }
 
+// What SetNetwork is asked. FailedPrecondition if there is no such tenant; AlreadyExists
+// if a member or the segment is of another network; ResourceExhausted if a limit is
+// reached.
 type SetNetworkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// segment 0: keep the one it has, or allocate one.
@@ -522,10 +538,13 @@ func (x *SetNetworkRequest) GetNetwork() *TenantNetwork {
 	return nil
 }
 
+// What DeleteNetwork is asked. It is no error if there is none of that name.
 type DeleteNetworkRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the tenant.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Of the network.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -574,6 +593,7 @@ func (x *DeleteNetworkRequest) GetName() string {
 	return ""
 }
 
+// The answer of DeleteNetwork.
 type DeleteNetworkResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether there was one.
@@ -619,6 +639,7 @@ func (x *DeleteNetworkResponse) GetDeleted() bool {
 	return false
 }
 
+// What ListNetworks is asked.
 type ListNetworksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty: of all tenants.
@@ -664,9 +685,11 @@ func (x *ListNetworksRequest) GetTenant() string {
 	return ""
 }
 
+// The answer of ListNetworks.
 type ListNetworksResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Networks      []*TenantNetwork       `protobuf:"bytes,1,rep,name=networks,proto3" json:"networks,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By tenant and name.
+	Networks      []*TenantNetwork `protobuf:"bytes,1,rep,name=networks,proto3" json:"networks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -708,6 +731,7 @@ func (x *ListNetworksResponse) GetNetworks() []*TenantNetwork {
 	return nil
 }
 
+// What GetTenantsStatus is asked.
 type GetTenantsStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -744,10 +768,13 @@ func (*GetTenantsStatusRequest) Descriptor() ([]byte, []int) {
 	return file_tenants_proto_rawDescGZIP(), []int{13}
 }
 
+// The answer of GetTenantsStatus.
 type TenantsStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switches      []*TenantsSwitch       `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
-	Tenants       []*TenantUsage         `protobuf:"bytes,2,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By datapath identifier.
+	Switches []*TenantsSwitch `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	// By name.
+	Tenants       []*TenantUsage `protobuf:"bytes,2,rep,name=tenants,proto3" json:"tenants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -799,14 +826,16 @@ func (x *TenantsStatus) GetTenants() []*TenantUsage {
 // TenantsSwitch: what one switch does about virtual networks.
 type TenantsSwitch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
 	// enforced, pending, failing, refused or away.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Why it is not enforced.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Flow entries and meters that it is to have.
 	Entries uint32 `protobuf:"varint,4,opt,name=entries,proto3" json:"entries,omitempty"`
-	Meters  uint32 `protobuf:"varint,5,opt,name=meters,proto3" json:"meters,omitempty"`
+	// Meters that it is to have.
+	Meters uint32 `protobuf:"varint,5,opt,name=meters,proto3" json:"meters,omitempty"`
 	// Members on ports of this switch.
 	Members       uint32 `protobuf:"varint,6,opt,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -887,12 +916,16 @@ func (x *TenantsSwitch) GetMembers() uint32 {
 
 // TenantUsage: what a tenant uses of its limits.
 type TenantUsage struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Networks uint32                 `protobuf:"varint,2,opt,name=networks,proto3" json:"networks,omitempty"`
-	Members  uint32                 `protobuf:"varint,3,opt,name=members,proto3" json:"members,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Virtual networks that it has.
+	Networks uint32 `protobuf:"varint,2,opt,name=networks,proto3" json:"networks,omitempty"`
+	// Members of its networks, in all.
+	Members uint32 `protobuf:"varint,3,opt,name=members,proto3" json:"members,omitempty"`
 	// Hosts let in, and hosts kept out as they are beyond max_hosts.
-	Hosts         uint32 `protobuf:"varint,4,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	Hosts uint32 `protobuf:"varint,4,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	// Hosts kept out, as they are beyond max_hosts.
 	HostsRefused  uint32 `protobuf:"varint,5,opt,name=hosts_refused,json=hostsRefused,proto3" json:"hosts_refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -966,8 +999,10 @@ func (x *TenantUsage) GetHostsRefused() uint32 {
 // SegmentPort: a port that a virtual network reaches, and how its frames leave there.
 type SegmentPort struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Dpid  string                 `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	Port  uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The number of the port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// 0 is untagged, else the VLAN on the wire.
 	Tag uint32 `protobuf:"varint,3,opt,name=tag,proto3" json:"tag,omitempty"`
 	// Whether the port is of the common network, too: hosts there are members by their addresses.
@@ -1038,8 +1073,10 @@ func (x *SegmentPort) GetShared() bool {
 type Segment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The VLAN of its frames inside the network.
-	Vlan    uint32 `protobuf:"varint,1,opt,name=vlan,proto3" json:"vlan,omitempty"`
-	Tenant  string `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Vlan uint32 `protobuf:"varint,1,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// Whose it is.
+	Tenant string `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The name of the virtual network.
 	Network string `protobuf:"bytes,3,opt,name=network,proto3" json:"network,omitempty"`
 	// Its ports: members, and those at which its hosts that are members by address are known to be.
 	Ports []*SegmentPort `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
@@ -1116,9 +1153,11 @@ func (x *Segment) GetHosts() []string {
 
 // SegmentChanged: a virtual network is reached by these ports, or is no more.
 type SegmentChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Segment       *Segment               `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
-	Removed       bool                   `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now, or was last.
+	Segment *Segment `protobuf:"bytes,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Whether it is no more.
+	Removed       bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

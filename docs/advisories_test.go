@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,8 +12,12 @@ import (
 // advisoryTests finds a folder and a test in it, in a cell of the table.
 var advisoryTests = regexp.MustCompile("`([a-z/]+)` (Test\\w+)")
 
+// advisoryNames finds tests that are named after advisories and issues of other
+// controllers.
+var advisoryNames = regexp.MustCompile(`(?m)^func (Test(?:CVE|Floodlight|TopoGuard|Ryu)_?[0-9]\w*|TestTopoGuard\w+)\(t \*testing\.T\)`)
+
 // TestAdvisories: every advisory of the table in guide/security.md has tests,
-// and these exist.
+// these exist, and every test that is named after an advisory is in the table.
 func TestAdvisories(t *testing.T) {
 	text, err := os.ReadFile("guide/security.md")
 	if err != nil {
@@ -51,7 +56,36 @@ func TestAdvisories(t *testing.T) {
 			}
 		}
 	}
-	if rows < 20 {
+	if rows < 50 {
 		t.Errorf("only %d rows", rows)
+	}
+	named := 0
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, m := range advisoryNames.FindAllSubmatch(source, -1) {
+			if named++; !strings.Contains(table, "`"+filepath.ToSlash(dir)+"` "+string(m[1])) {
+				t.Errorf("%s has %s, which guide/security.md does not name", dir, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil || named < 60 {
+		t.Errorf("%d tests are named after advisories, %v", named, err)
 	}
 }

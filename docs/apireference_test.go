@@ -146,6 +146,7 @@ func cell(text string) string {
 var (
 	protoBlock = regexp.MustCompile(`^(message|service|enum|oneof|extend)\s+(\w+)\s*\{(\s*\})?`)
 	protoRPC   = regexp.MustCompile(`^rpc\s+(\w+)\s*\(`)
+	protoValue = regexp.MustCompile(`^([A-Z][A-Z0-9_]*)\s*=\s*\d+`)
 	protoField = regexp.MustCompile(`^(?:(?:repeated|optional)\s+)?(?:map<[^>]*>|[\w.]+)\s+(\w+)\s*=\s*\d+`)
 )
 
@@ -188,6 +189,8 @@ func protoComments(t *testing.T) map[string]string {
 				if m := protoRPC.FindStringSubmatch(line); m != nil {
 					key = m[1]
 				} else if m := protoField.FindStringSubmatch(line); m != nil {
+					key = m[1]
+				} else if m := protoValue.FindStringSubmatch(line); m != nil {
 					key = m[1]
 				}
 			}

@@ -180,7 +180,7 @@ func unquote(t *testing.T, e ast.Expr) string {
 func TestPriorities(t *testing.T) {
 	text := read(t, "ARCHITECTURE.md")
 	source := read(t, "services/forwarding/route.go")
-	for _, c := range []string{"priorityLinkFlood", "priorityTrap", "priorityFlood", "priorityRoute", "priorityMiss"} {
+	for _, c := range []string{"priorityLinkFlood", "priorityTrap", "priorityFlood", "priorityOther", "priorityRoute", "priorityMiss"} {
 		_, rest, ok := strings.Cut(source, "\t"+c+" ")
 		fields := strings.Fields(rest)
 		if !ok || len(fields) < 2 || fields[0] != "=" {

@@ -51,7 +51,9 @@ func (l *layers) ethernet(frame []byte, k *flow.Key) {
 // So it does if the packet is shorter than its IP header says, which is usual
 // where a switch sends only the beginning of it; what is there is parsed.
 func Parse(frame []byte, k *flow.Key) bool {
-	*k = flow.Key{InPort: k.InPort, InPhyPort: k.InPhyPort, Metadata: k.Metadata, TunnelID: k.TunnelID}
+	port, phy, metadata, tunnel := k.InPort, k.InPhyPort, k.Metadata, k.TunnelID
+	*k = flow.Key{} // in place: it is large
+	k.InPort, k.InPhyPort, k.Metadata, k.TunnelID = port, phy, metadata, tunnel
 	var l layers
 	if !locate(frame, &l) {
 		return false

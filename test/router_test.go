@@ -3,6 +3,9 @@ package test
 import (
 	"context"
 	"net/netip"
+	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +22,9 @@ var routedHosts = map[string][4]string{
 	"h3": {"192.168.30.10/24", "192.168.30.1", "fd00:30::10/64", "fd00:30::1"},
 }
 
-// routedLab is three switches in a row, each with a host in a subnet of its own.
-func routedLab(t *testing.T, c *controller) *farm {
+// routedLab is three switches in a row, each with a host in a subnet of its own;
+// those that are named speak OpenFlow 1.0.
+func routedLab(t *testing.T, c *controller, old ...string) *farm {
 	t.Helper()
 	topo, err := lab.Resolve("linear:3")
 	if err != nil {
@@ -31,6 +35,11 @@ func routedLab(t *testing.T, c *controller) *farm {
 		as := routedHosts[h.Name]
 		h.IPv4, h.GW4 = netip.MustParsePrefix(as[0]), netip.MustParseAddr(as[1])
 		h.IPv6, h.GW6 = netip.MustParsePrefix(as[2]), netip.MustParseAddr(as[3])
+	}
+	for i := range topo.Switches {
+		if s := &topo.Switches[i]; slices.Contains(old, s.Name) {
+			s.Protocols = []string{"OpenFlow10"}
+		}
 	}
 	f := &farm{t: t, c: c, Lab: bring(t, topo, c)}
 	settled(c, f.Lab)
@@ -119,5 +128,160 @@ func TestRouter(t *testing.T) {
 	out, err := f.Exec(context.Background(), "h1", "ping", "-c", "1", "-W", "2", "192.168.30.10")
 	if err != nil || !strings.Contains(out, "ttl=61") {
 		t.Errorf("three routers on the way take three from the time to live: %v %s", err, out)
+	}
+}
+
+// says waits until a command on a host says a text.
+func (f *farm) says(text, host string, command ...string) {
+	f.t.Helper()
+	out := ""
+	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			f.t.Logf("%s: %v, wanted %q: %s", host, command, text, out)
+		}
+	})
+	eventually(f.t, 30*time.Second, host+": "+text, func() bool {
+		out, _ = f.Exec(context.Background(), host, command...)
+		return strings.Contains(out, text)
+	})
+}
+
+// TestRouterErrors: whose packets go no further is told so by the router at which
+// they end, also where it is the switch that finds out.
+func TestRouterErrors(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c)
+	for _, a := range [][2]string{{"s1", "172.16.20.1/24"}, {"s2", "172.16.10.1/24"}, {"s1", "fd00:20::1/64"}, {"s2", "fd00:10::1/64"}} {
+		f.address(a[0], a[1])
+	}
+	f.says("From 172.16.20.1 icmp_seq=1 Destination Net Unreachable", "h1", "ping", "-c", "1", "-W", "2", "172.16.10.10")
+	f.says("From fd00:20::1 icmp_seq=1 Destination unreachable: No route", "h1", "ping", "-c", "1", "-W", "2", "fd00:10::10")
+	f.documented()
+	f.allRouted()
+	f.says("From 172.16.30.1 icmp_seq=1 Destination Host Unreachable", "h1", "ping", "-c", "1", "-W", "5", "172.16.10.77")
+	f.says("From fd00:12::2 icmp_seq=1 Destination unreachable: Address unreachable", "h1", "ping", "-c", "1", "-W", "5", "fd00:10::77")
+	f.says("refused", "h1", "python3", "-c", `
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(2); s.connect(("172.16.20.1", 9)); s.send(b"x")
+try: s.recv(1)
+except ConnectionRefusedError: print("refused")`)
+	for n, from := range []string{"172.16.20.1", "172.16.30.1", "192.168.10.20"} {
+		f.says("From "+from+" icmp_seq=1 Time to live exceeded", "h1", "ping", "-c", "1", "-W", "2", "-t", strconv.Itoa(n+1), "192.168.30.10")
+	}
+	for n, from := range []string{"fd00:20::1", "fd00:12::2", "fd00:23::3"} {
+		f.says("From "+from+" icmp_seq=1 Time exceeded: Hop limit", "h1", "ping", "-c", "1", "-W", "2", "-t", strconv.Itoa(n+1), "fd00:30::10")
+	}
+	// The default routes of s1 and s2 lead to each other.
+	f.says("Time to live exceeded", "h1", "ping", "-c", "1", "-W", "2", "203.0.113.1")
+}
+
+// TestRouterRestart: the switches go on routing while the controller is away, and
+// the next one takes nothing from them that it puts back.
+func TestRouterRestart(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c)
+	f.documented()
+	f.allRouted()
+	counted := func() (packets uint64) {
+		for _, e := range call(f.c, api.ReadFlows, &api.ReadFlowsRequest{Dpid: dpid(t, f.Lab, "s1"), Owner: "router"}).Flows {
+			if e.Match["ipv4_dst"] == "192.168.30.10" {
+				packets = e.Packets
+			}
+		}
+		return packets
+	}
+	eventually(t, 20*time.Second, "an entry that counts", func() bool { f.reaches("h1", "192.168.30.10"); return counted() > 2 })
+	time.Sleep(1500 * time.Millisecond) // neighbours are kept once a second
+	before, list := counted(), call(c, api.ListRouters, &api.ListRoutersRequest{})
+	c.stop()
+	f.reaches("h1", "192.168.30.10")
+	f.c = start(t, options{store: c.store, address: c.address})
+	settled(f.c, f.Lab)
+	for _, r := range list.Routers {
+		eventually(t, 30*time.Second, "router of "+r.Dpid+" up", func() bool {
+			now := call(f.c, api.ListRouters, &api.ListRoutersRequest{Dpid: r.Dpid}).Routers
+			return len(now) == 1 && now[0].State == "up" && len(now[0].Addresses) == len(r.Addresses) && len(now[0].Routes) == len(r.Routes) && now[0].Mac == r.Mac
+		})
+	}
+	if now := counted(); now <= before {
+		t.Errorf("the entry has counted %d packets, %d before the restart: it was replaced", now, before)
+	}
+	f.allRouted()
+	again := call(f.c, api.AddRouterAddress, &api.AddRouterAddressRequest{Dpid: "1", Address: "172.16.20.1/24"})
+	if again.Added || again.Address.Id != 1 {
+		t.Errorf("added once more: %v", again)
+	}
+	for _, r := range list.Routers {
+		for _, x := range r.Routes {
+			call(f.c, api.DeleteRouterRoute, &api.DeleteRouterRouteRequest{Dpid: r.Dpid, Destination: x.Destination})
+		}
+		for _, x := range r.Addresses {
+			call(f.c, api.DeleteRouterAddress, &api.DeleteRouterAddressRequest{Dpid: r.Dpid, Address: x.Address})
+		}
+	}
+	eventually(t, 20*time.Second, "no entries left", func() bool { return ofOwner(f.c, dpid(t, f.Lab, "s1"), "router") == 0 })
+}
+
+// TestRouterGateway: what is for networks that Weft does not know goes by a
+// gateway among the hosts, which is asked for, and comes back.
+func TestRouterGateway(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c)
+	f.documented()
+	for _, command := range []string{"ip addr add 10.99.0.1/32 dev lo", "ip addr add fd00:99::1/128 dev lo"} {
+		if out, err := f.Exec(context.Background(), "h2", strings.Fields(command)...); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	f.route("s2", "10.99.0.0/16", "172.16.10.10")
+	f.route("s2", "fd00:99::/64", "fd00:10::10")
+	for _, h := range []string{"h1", "h3"} {
+		f.reaches(h, "10.99.0.1")
+		f.reaches(h, "fd00:99::1")
+	}
+	call(c, api.DeleteRouterRoute, &api.DeleteRouterRouteRequest{Dpid: "2", Destination: "10.99.0.0/16"})
+	f.says("Time to live exceeded", "h1", "ping", "-c", "1", "-W", "2", "10.99.0.1")
+}
+
+// TestRouterOldSwitches: for switches that cannot route, the controller does, and
+// says so.
+func TestRouterOldSwitches(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c, "s1", "s3")
+	f.documented()
+	for from := range routedHosts {
+		for to, as := range routedHosts {
+			if from != to {
+				f.reaches(from, netip.MustParsePrefix(as[0]).Addr().String())
+			}
+		}
+	}
+	for _, r := range call(c, api.ListRouters, &api.ListRoutersRequest{}).Routers {
+		want := map[string]string{dpid(t, f.Lab, "s1"): "carried", dpid(t, f.Lab, "s2"): "up", dpid(t, f.Lab, "s3"): "carried"}[r.Dpid]
+		if r.State != want {
+			t.Errorf("router of %s: %s %s, want %s", r.Dpid, r.State, r.Reason, want)
+		}
+	}
+}
+
+// TestRouterBalancer: a virtual address in the subnet of its members is reached
+// from others, and answers.
+func TestRouterBalancer(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c)
+	f.servers = map[string]*exec.Cmd{}
+	f.documented()
+	f.allRouted()
+	f.serve("h2")
+	f.set(&api.Vip{Name: "web", Address: "172.16.10.200", Protocol: "tcp", Port: 80, IdleTimeout: 60,
+		Health: &api.HealthCheck{Kind: "tcp", IntervalMs: 300, TimeoutMs: 5000, Rise: 1, Fall: 2},
+		Pool:   []*api.PoolMember{{Address: "172.16.10.10", Port: 8080}}})
+	for _, h := range []string{"h1", "h3"} {
+		eventually(t, 30*time.Second, h+" is served", func() bool { return f.get(h, "http://172.16.10.200/who") == "h2" })
 	}
 }

@@ -46,7 +46,7 @@ func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
-	_, err = plainWriter{w}.Write(b) // in JSON and YAML, strings may have \u…, and nothing else has what is hidden
+	_, err = plainWriter{w}.Write(b) // JSON means the same then; nothing but strings has what is hidden
 	return err
 }
 

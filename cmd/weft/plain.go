@@ -30,7 +30,7 @@ func plain(text string) string {
 
 func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
-// plainWriter writes lines of text as plain has them.
+// plainWriter writes lines of text as plain has them, but for tabs, which stay.
 type plainWriter struct{ io.Writer }
 
 // Write writes whole lines (io.Writer): a character that is written in two
@@ -39,7 +39,12 @@ func (w plainWriter) Write(p []byte) (int, error) {
 	var b strings.Builder
 	for line := range strings.Lines(string(p)) {
 		text, ended := strings.CutSuffix(line, "\n")
-		b.WriteString(plain(text))
+		for i, part := range strings.Split(text, "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(plain(part))
+		}
 		if ended {
 			b.WriteByte('\n')
 		}

@@ -103,7 +103,7 @@ func TestKilled(t *testing.T) {
 	old := get(t, s, "a")
 	syscall.Kill(old.PID, syscall.SIGKILL)
 	x := until(t, s, "a", "restarted", func(x Status) bool { return isUp(x) && x.PID != old.PID })
-	if d := x.Started.Sub(x.LastExit.Time); d > time.Second { // a few milliseconds, on a machine that is not busy
+	if d := x.Started.Sub(x.LastExit.Time); d > 4*time.Second { // a few milliseconds, on a machine that is not busy
 		t.Errorf("restarted after %v, want at once", d)
 	}
 	if e := x.LastExit; x.Restarts != 1 || e.Signal != syscall.SIGKILL || e.Text != "killed by SIGKILL" || e.OutOfMemory || e.PID != old.PID || e.Code != -1 {
@@ -117,7 +117,7 @@ func TestCrashLoop(t *testing.T) {
 	set(t, s, actor("a", "crash"))
 	x := until(t, s, "a", "backing off for the third time", func(x Status) bool { return x.Restarts == 3 && x.State == BackingOff })
 	// Restarts at 0, 100 and 200 ms.
-	if d := time.Since(began); d < 300*time.Millisecond || d > 2*time.Second {
+	if d := time.Since(began); d < 300*time.Millisecond || d > 5*time.Second {
 		t.Errorf("3 restarts in %v", d)
 	}
 	if x.LastExit.Code != 3 || x.LastExit.Text != "exit status 3" || x.PID != 0 {
@@ -172,7 +172,7 @@ func TestStop(t *testing.T) {
 	syscall.Kill(frozen, syscall.SIGSTOP)
 	began := time.Now()
 	set(t, s)
-	if d := time.Since(began); d < 300*time.Millisecond || d > 2*time.Second {
+	if d := time.Since(began); d < 300*time.Millisecond || d > 5*time.Second {
 		t.Errorf("ended in %v", d)
 	}
 	if runs(deaf) || runs(frozen) {

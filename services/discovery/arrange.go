@@ -7,7 +7,7 @@ import (
 )
 
 // arrangeEvery is the least time between two times that the switches are put in
-// order.
+// order, unless there are twice as many links and more.
 const arrangeEvery = int64(5 * time.Second)
 
 // arrange puts the switches in the order in which they send their probes, after
@@ -19,11 +19,11 @@ func (t *topology) arrange(now int64) {
 	if !t.moved {
 		return
 	}
-	if at := t.arranged + arrangeEvery; at > now {
+	if at := t.arranged + arrangeEvery; at > now && len(t.links) < 2*t.ordered+1000 {
 		t.due(at)
 		return
 	}
-	t.moved, t.arranged = false, now
+	t.moved, t.arranged, t.ordered = false, now, len(t.links)
 	t.budget()
 	roots := slices.Clone(t.order)
 	slices.SortFunc(roots, func(a, b *datapath) int { return cmp.Compare(a.id, b.id) })

@@ -258,11 +258,16 @@ func decide(s *signer, jobs []job, now int64) *flow.Decision {
 // aliveEvery is the time between two signs of life.
 const aliveEvery = 5 * time.Second
 
+// saveShare is how many times as long as saving takes there is a pause after it,
+// at least: while a large network connects, everything changes all the time.
+const saveShare = 5
+
 // saveAll keeps, a second after they have changed, what the ports of a switch
 // are, and every now and then that this is still so.
 func (e *engine) saveAll(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var rested time.Time
 	var alive int64
 	for {
 		if now := e.now(); now-alive >= int64(aliveEvery) {
@@ -277,7 +282,10 @@ func (e *engine) saveAll(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		e.saveSome(ctx)
+		if began := time.Now(); began.After(rested) {
+			e.saveSome(ctx)
+			rested = time.Now().Add(saveShare * time.Since(began))
+		}
 	}
 }
 

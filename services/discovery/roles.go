@@ -68,7 +68,7 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 		return flow.RoleUnsettled, at
 	}
 	if p.told < len(burstGaps) {
-		return flow.RoleUnsettled, now + burstGaps[0]
+		return flow.RoleUnsettled, max(p.soon, now) + burstGaps[0]
 	}
 	return flow.RoleEdge, 0
 }

@@ -30,9 +30,13 @@ type prober struct {
 var burstGaps = [...]int64{50e6, 100e6, 200e6}
 
 // trapHope is how long extra probes of a switch that has connected wait for it
-// to confirm the LLDP trap. Then they begin anyway, and the answers to them can
-// be heard; what is sent before is lost where a whole network connects.
-const trapHope = int64(time.Second)
+// to confirm the LLDP trap, and trapHopeEach by how much longer for each switch
+// that there is. Then they begin anyway, and the answers to them can be heard;
+// what is sent before is lost where a whole network connects.
+const (
+	trapHope     = int64(time.Second)
+	trapHopeEach = int64(2 * time.Millisecond)
+)
 
 // burst begins extra probes.
 func (p *prober) burst(now int64) { p.soon, p.sent, p.told = now, 0, 0 }
@@ -80,12 +84,19 @@ type job struct {
 // returns when the next ones are.
 func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 	next := int64(math.MaxInt64)
-	for _, dp := range t.order {
+	t.pace.fill(now, t.cfg.ProbesPerSecond, t.strain)
+	first, waits := t.pace.first, false
+	for i := range t.order {
+		at := (first + i) % len(t.order)
+		dp := t.order[at]
 		if !dp.connected {
 			continue
 		}
 		if dp.next <= now {
 			jobs = t.round(now, dp, jobs)
+			if t.pace.left < 1 && !waits { // next time, those come first that have to wait
+				t.pace.first, waits = at, true
+			}
 		}
 		next = min(next, dp.next)
 	}
@@ -111,7 +122,7 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 	dp.next = min(dp.rounds, dp.fast)
 	hold := int64(0) // extra probes wait until then
 	if dp.trapped == 0 {
-		hold = dp.since + trapHope
+		hold = dp.since + trapHope + trapHopeEach*int64(len(t.order))
 	}
 	for _, p := range dp.ports {
 		if !p.up {
@@ -121,7 +132,11 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 			p.soon = max(p.soon, hold)
 		}
 		extra := p.soon != 0 && p.soon <= now
-		if extra || links && p.out != nil || all && p.due(t, now, rare) {
+		regular := links && p.out != nil || all && p.due(t, now, rare)
+		if (extra || regular) && !(regular && p.out != nil) && !t.pace.take(p) {
+			p.soon, extra, regular = now+paceAgain, false, false
+		}
+		if extra || regular {
 			jobs = append(jobs, job{p, p.at, p.frame, p.actions})
 			p.sent++
 			if extra {

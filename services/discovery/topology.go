@@ -33,8 +33,10 @@ type topology struct {
 	floor    int64 // links count as heard of at this time, at least
 	moved    bool  // links have come or gone since the switches were put in order
 	arranged int64 // when they were
+	ordered  int   // how many links there were then
 	stretch  int64 // how many intervals there are between two probes of a guarded link
 	strain   strain
+	pace     pace
 	events   []event
 	dirty    map[flow.DPID]struct{} // whose memories are to be saved
 }

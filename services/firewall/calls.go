@@ -44,7 +44,7 @@ func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (
 			continue
 		case old != nil:
 			number = old.number()
-			r.packets, r.bytes = old.packets, old.bytes
+			r.count = old.count
 			resp.Replaced++
 		default:
 			number = b.number()

@@ -1,58 +1,32 @@
 package firewall
 
-import (
-	"math/bits"
-	"slices"
+import "weft/flow"
 
-	"weft/flow"
-)
-
-// classifier finds the first of many ordered conditions that a packet meets: a
-// tuple space search (Srinivasan, Suri, Varghese: "Packet classification using
-// tuple space search", SIGCOMM 1999), pruned by the lengths of the prefixes
-// that the addresses of the packet are in. It is not changed once it is made;
-// a builder makes the next from it.
+// classifier finds the first of many ordered conditions that a packet meets.
+// Those about IPv4 or IPv6 it finds by pairs of address prefixes: it looks only
+// at pairs that the packet's addresses are in and that some condition may ask
+// for, mostly two to four among 50,000 rules. All others, and those of a pair
+// that has many, are crowds. It is not changed once it is made; a builder makes
+// the next from it.
 type classifier struct {
-	any    *class // conditions that do not ask for an ethertype
-	v4, v6 *protocols
-	other  map[uint16]*class // by ethertype
+	any    *crowd // conditions that do not ask for an ethertype
+	v4, v6 *pairs
+	other  map[uint16]*crowd // by ethertype
 	used   [3]words          // what conditions look at in packets of IPv4, IPv6 and others
 	odd    [3]bool           // some look at parts of addresses that are no prefixes
 	size   int
 }
 
-// protocols are the conditions about IPv4 or IPv6.
-type protocols struct {
-	src, dst *intervals
-	class    [anyProto + 1]*class
-	narrow   int // classes of one protocol
+// pairs is the conditions about IPv4 or IPv6, by the prefixes that they ask for
+// of source and destination.
+type pairs struct {
+	width    int
+	src, dst *part
+	table    *table // by the ids of two prefixes
 }
 
-// anyProto is the place of the class that does not ask for a protocol.
-const anyProto = 256
-
-// class is the tuples of one family.
-type class struct {
-	best  uint16
-	grid  *grid // nil where there are no prefixes: all tuples are in the first cell
-	cells []cell
-}
-
-// grid leads from the lengths of two prefixes to the cell of that pair.
-type grid struct {
-	rows [64]uint64 // for each length of the source, those of the destination
-	at   [64 * 64]uint16
-}
-
-// cell is the tuples of one pair of prefix lengths, that of highest priority
-// first.
-type cell struct{ tuples []ranked }
-
-// ranked is a tuple with its highest priority.
-type ranked struct {
-	best uint16
-	*tuple
-}
+// pairOf is the key of two prefixes.
+func pairOf(src, dst uint32) uint64 { return uint64(src)<<32 | uint64(dst) }
 
 // kindOf numbers the kinds of packets that used is about.
 func kindOf(ethType uint16) int {
@@ -65,330 +39,204 @@ func kindOf(ethType uint16) int {
 	return 2
 }
 
-// search is one lookup.
+// search is one lookup. It is used again for the next, as it is large.
 type search struct {
 	w        *words
 	best     *cond
+	priority int32 // best's; -1 if there is none
+	proto    uint8
+	from, to uint16 // ports
 	trace    *words // gathers the bits that the answer depends on, if not nil
-	src, dst lengths
+	src, dst chain
+	keys     [batch]uint64 // of pairs to be looked at
+	slots    [batch]slot
 }
 
-// lookup returns the condition that decides, nil if the packet meets none. If
-// trace is not nil, the bits that the answer depends on are added to it: every
-// packet that agrees with this one in those gets the same answer. best is what
-// has been found elsewhere.
-func (c *classifier) lookup(w *words, best *cond, trace *words) *cond {
+// begin prepares lookups of a packet.
+func (s *search) begin(w *words, trace *words) {
+	ports := w[wordPorts]
+	s.w, s.trace, s.best, s.priority = w, trace, nil, -1
+	s.proto, s.from, s.to = uint8(w[wordProto]>>8), uint16(ports>>48), uint16(ports>>32)
+}
+
+// lookup looks for a condition that decides before the best so far. If trace is
+// not nil, the bits that the answer depends on are added to it: every packet
+// that agrees with this one in those gets the same answer.
+func (c *classifier) lookup(s *search) {
 	if c == nil || c.size == 0 {
-		return best
+		return
 	}
-	var s search
-	s.w, s.best, s.trace = w, best, trace
+	w := s.w
 	ethType := uint16(w[wordLink] >> 16)
-	if trace != nil && (c.v4 != nil || c.v6 != nil || len(c.other) > 0) {
-		trace[wordLink] |= bitsEthType
+	if s.trace != nil && (c.v4 != nil || c.v6 != nil || len(c.other) > 0) {
+		s.trace[wordLink] |= bitsEthType
 	}
 	switch {
 	case ethType == flow.EthTypeIPv4 && c.v4 != nil:
-		src, dst := address{lo: w[wordIPv4] >> 32}, address{lo: w[wordIPv4] & 0xffffffff}
-		s.addresses(c.v4, src, dst)
-		if trace != nil {
-			trace[wordIPv4] |= onesOf(32, c.v4.src.significant(src)).lo<<32 | onesOf(32, c.v4.dst.significant(dst)).lo
-		}
-		s.protocols(c.v4)
-	case ethType == flow.EthTypeIPv6 && c.v6 != nil:
-		src, dst := address{w[wordSrc6], w[wordSrc6+1]}, address{w[wordDst6], w[wordDst6+1]}
-		s.addresses(c.v6, src, dst)
-		if trace != nil {
-			a, b := onesOf(128, c.v6.src.significant(src)), onesOf(128, c.v6.dst.significant(dst))
-			trace[wordSrc6] |= a.hi
-			trace[wordSrc6+1] |= a.lo
-			trace[wordDst6] |= b.hi
-			trace[wordDst6+1] |= b.lo
-		}
-		s.protocols(c.v6)
-	case len(c.other) > 0:
-		s.class(c.other[ethType])
-	}
-	s.class(c.any)
-	return s.best
-}
-
-// addresses finds the lengths of the prefixes that addresses are in.
-func (s *search) addresses(p *protocols, src, dst address) {
-	p.src.lengths(src, &s.src)
-	p.dst.lengths(dst, &s.dst)
-}
-
-func (s *search) protocols(p *protocols) {
-	if p.narrow > 0 {
+		c.v4.src.find4(uint32(w[wordIPv4]>>32), &s.src)
+		c.v4.dst.find4(uint32(w[wordIPv4]), &s.dst)
 		if s.trace != nil {
-			s.trace[wordProto] |= bitsProto
+			src, dst := c.v4.significant(w)
+			s.trace[wordIPv4] |= onesOf(32, src).lo<<32 | onesOf(32, dst).lo
 		}
-		s.class(p.class[uint8(s.w[wordProto]>>8)])
+		s.pairs(c.v4.table)
+	case ethType == flow.EthTypeIPv6 && c.v6 != nil:
+		c.v6.src.find6(address{w[wordSrc6], w[wordSrc6+1]}, &s.src)
+		c.v6.dst.find6(address{w[wordDst6], w[wordDst6+1]}, &s.dst)
+		if s.trace != nil {
+			src, dst := c.v6.significant(w)
+			a, b := onesOf(128, src), onesOf(128, dst)
+			s.trace[wordSrc6] |= a.hi
+			s.trace[wordSrc6+1] |= a.lo
+			s.trace[wordDst6] |= b.hi
+			s.trace[wordDst6+1] |= b.lo
+		}
+		s.pairs(c.v6.table)
+	case len(c.other) > 0:
+		s.crowd(c.other[ethType])
 	}
-	s.class(p.class[anyProto])
+	s.crowd(c.any)
 }
 
-// class looks through the cells that can have something, the longest prefixes
-// first: they mostly have the highest priorities.
-func (s *search) class(c *class) {
-	if c == nil || s.best != nil && c.best < s.best.priority {
-		return
+// addresses returns the addresses of a packet.
+func (p *pairs) addresses(w *words) (src, dst address) {
+	if p.width == 32 {
+		return address{lo: w[wordIPv4] >> 32}, address{lo: w[wordIPv4] & 0xffffffff}
 	}
-	if c.grid == nil {
-		s.cell(&c.cells[0])
-		return
+	return address{w[wordSrc6], w[wordSrc6+1]}, address{w[wordDst6], w[wordDst6+1]}
+}
+
+// significant returns how many of the first bits of a packet's addresses say
+// which prefixes these are in.
+func (p *pairs) significant(w *words) (src, dst int) {
+	a, b := p.addresses(w)
+	return p.src.significant(a, p.width), p.dst.significant(b, p.width)
+}
+
+// span tells which prefixes the addresses of a packet are in: packets of many
+// hosts are alike by it.
+func (p *pairs) span(w *words) uint64 {
+	if p.width == 32 {
+		return pairOf(p.src.longest4(uint32(w[wordIPv4]>>32)), p.dst.longest4(uint32(w[wordIPv4])))
 	}
-	for rest := s.src.set; rest != 0; {
-		i := (63 - bits.LeadingZeros64(rest)) & 63
-		rest &^= 1 << i
-		for row := c.grid.rows[i] & s.src.with[i] & s.dst.set; row != 0; {
-			j := (63 - bits.LeadingZeros64(row)) & 63
-			row &^= 1 << j
-			if s.dst.with[j]>>i&1 != 0 {
-				s.cell(&c.cells[c.grid.at[i<<6|j]])
+	a, b := p.addresses(w)
+	return pairOf(p.src.longest6(a), p.dst.longest6(b))
+}
+
+// batch is how many pairs are looked at at once.
+const batch = 16
+
+// pairs looks at the pairs of prefixes that are asked for together, the longest
+// first. It works in steps that do not wait for each other's memory.
+func (s *search) pairs(t *table) {
+	n := 0
+	for i := s.src.n - 1; i >= 0; i-- {
+		a := s.src.at[i]
+		if a.with&s.dst.bits == 0 {
+			continue
+		}
+		for j := s.dst.n - 1; j >= 0; j-- {
+			b := s.dst.at[j]
+			s.keys[n&(batch-1)] = pairOf(a.id, b.id)
+			n += int((a.with >> (b.bit & 63)) & (b.with >> (a.bit & 63)) & 1)
+			if n == batch {
+				s.probe(t, n)
+				n = 0
 			}
 		}
 	}
+	s.probe(t, n)
 }
 
-func (s *search) cell(c *cell) {
+// probe looks at what a table has under the first n of keys.
+func (s *search) probe(t *table, n int) {
+	for i, key := range s.keys[:n] {
+		h := hashOf(key)
+		x := t.dir[h>>(t.shift&63)]
+		s.slots[i] = x.slots[h&uint64(len(x.slots)-1)]
+	}
+	for i, key := range s.keys[:n] {
+		if s.slots[i] == 0 {
+			continue
+		}
+		if list := t.find(key, s.priority); list != nil {
+			s.run(list)
+		}
+	}
+}
+
+// crowd looks at a crowd's tuples.
+func (s *search) crowd(c *crowd) {
+	if c == nil || int32(c.best) < s.priority {
+		return
+	}
 	for _, t := range c.tuples {
-		if s.best != nil && t.best < s.best.priority {
+		if int32(t.best) < s.priority {
 			return
 		}
 		if s.trace != nil {
-			for _, i := range t.at {
-				s.trace[i] |= t.mask[i]
-			}
+			s.trace.add(&t.shape.mask)
 		}
-		for _, x := range t.find(s.w) {
-			if s.best != nil && !x.before(s.best) {
-				break
-			}
-			if x.ranged {
-				if s.trace != nil {
-					if x.src != everyPort {
-						s.trace[wordPorts] |= bitsTPSrc
-					}
-					if x.dst != everyPort {
-						s.trace[wordPorts] |= bitsTPDst
-					}
-				}
-				ports := s.w[wordPorts]
-				if !x.src.has(uint16(ports>>48)) || !x.dst.has(uint16(ports>>32)) {
-					continue
-				}
-			}
-			s.best = x
-			break
+		if list := t.table.find(t.shape.hash(s.w), s.priority); list != nil {
+			s.run(list)
 		}
 	}
 }
 
-// builder makes classifiers, each from the one before: what does not change is
-// shared.
-type builder struct {
-	shapes   map[shapeKey]*shape
-	tuples   map[*shape]*tuple
-	prefixes [2][2]*prefixes // of IPv4 and IPv6: of sources and destinations
-	now      *classifier
-}
-
-func newBuilder() *builder {
-	return &builder{
-		shapes: map[shapeKey]*shape{}, tuples: map[*shape]*tuple{},
-		prefixes: [2][2]*prefixes{{newPrefixes(32), newPrefixes(32)}, {newPrefixes(128), newPrefixes(128)}},
-		now:      &classifier{},
-	}
-}
-
-// cond returns the condition of a rule that m and ranges of ports describe.
-func (b *builder) cond(r *rule, m *flow.Match, src, dst portRange) *cond {
-	k, value, srcIP, dstIP, odd := shapeOf(m)
-	s := b.shapes[k]
-	if s == nil {
-		s = &shape{family: k.family, mask: k.mask, src: k.src, dst: k.dst, odd: odd}
-		for i, v := range k.mask {
-			if v != 0 {
-				s.at = append(s.at, uint8(i))
+// run looks for the first condition of a list that the packet meets.
+func (s *search) run(list []entry) {
+	for i := range list {
+		e := &list[i]
+		if int32(e.priority) < s.priority {
+			return
+		}
+		if e.asks&isCrowd != 0 {
+			s.crowd(e.cond.crowd)
+			return
+		}
+		if int32(e.priority) == s.priority && !e.cond.before(s.best) {
+			return
+		}
+		if s.trace != nil {
+			s.trace.add(&e.cond.shape.mask)
+			if e.cond.src != everyPort {
+				s.trace[wordPorts] |= bitsTPSrc
+			}
+			if e.cond.dst != everyPort {
+				s.trace[wordPorts] |= bitsTPDst
 			}
 		}
-		b.shapes[k] = s
+		if e.src.has(s.from) && e.dst.has(s.to) && (e.asks == 0 || e.meets(s)) {
+			s.best, s.priority = e.cond, int32(e.priority)
+			return
+		}
 	}
-	c := &cond{priority: r.priority, deny: r.deny, rule: r, shape: s, src: src, dst: dst,
-		ranged: src != everyPort || dst != everyPort, srcIP: srcIP, dstIP: dstIP}
-	c.key = make([]uint64, len(s.at))
-	for j, i := range s.at {
-		c.key[j] = value[i] & s.mask[i]
-	}
-	return c
 }
 
-// change returns the classifier with conditions added and removed.
-func (b *builder) change(add, remove []*cond) *classifier {
-	type change struct{ add, remove []*cond }
-	changes := map[*shape]*change{}
-	of := func(s *shape) *change {
-		c := changes[s]
-		if c == nil {
-			c = &change{}
-			changes[s] = c
-		}
-		return c
-	}
-	for _, c := range add {
-		x := of(c.shape)
-		x.add = append(x.add, c)
-	}
-	for _, c := range remove {
-		x := of(c.shape)
-		x.remove = append(x.remove, c)
-	}
-	next := *b.now
-	next.size += len(add) - len(remove)
-	touched := map[family]bool{}
-	for s, x := range changes {
-		old := b.tuples[s]
-		if old == nil {
-			old = newTuple(s)
-		}
-		t := old.changed(x.add, x.remove)
-		if b.tuples[s] = t; t == nil {
-			delete(b.tuples, s)
-			delete(b.shapes, shapeKey{s.family, s.mask, s.src, s.dst})
-		}
-		touched[s.family] = true
-	}
-	b.index(&next, add, remove)
-	for f := range touched {
-		b.family(&next, f)
-	}
-	next.used, next.odd = b.used()
-	b.now = &next
-	return b.now
+// meets reports whether a packet has what an entry asks for beside ports.
+func (e *entry) meets(s *search) bool {
+	return (e.asks&asksProto == 0 || e.proto == s.proto) && (e.asks&asksMore == 0 || e.cond.meets(s.w))
 }
 
-// index renews the indices of prefixes where they have changed.
-func (b *builder) index(next *classifier, add, remove []*cond) {
-	for n, at := range []struct {
-		ethType uint16
-		to      **protocols
-	}{{flow.EthTypeIPv4, &next.v4}, {flow.EthTypeIPv6, &next.v6}} {
-		var src, dst [2][]asked
-		for i, list := range [][]*cond{add, remove} {
-			for _, c := range list {
-				if c.shape.typed && c.shape.ethType == at.ethType {
-					src[i], dst[i] = append(src[i], asked{c.srcIP, c.shape.dst}), append(dst[i], asked{c.dstIP, c.shape.src})
-				}
-			}
-		}
-		if len(src[0])+len(src[1]) == 0 {
+// each calls f for all conditions.
+func (c *classifier) each(f func(*cond)) {
+	if c == nil {
+		return
+	}
+	c.any.each(f)
+	for _, x := range c.other {
+		x.each(f)
+	}
+	for _, p := range []*pairs{c.v4, c.v6} {
+		if p == nil {
 			continue
 		}
-		p := &protocols{}
-		if *at.to != nil {
-			*p = **at.to
-		}
-		p.src, p.dst = b.prefixes[n][0].change(src[0], src[1]), b.prefixes[n][1].change(dst[0], dst[1])
-		*at.to = p // a copy of this classifier's own
-	}
-}
-
-// family puts the tuples of a family together again.
-func (b *builder) family(next *classifier, f family) {
-	c := b.class(f)
-	width, _, _ := addressFields(f)
-	switch {
-	case !f.typed:
-		next.any = c
-	case width == 0:
-		other := make(map[uint16]*class, len(next.other)+1)
-		for t, x := range next.other {
-			other[t] = x
-		}
-		if other[f.ethType] = c; c == nil {
-			delete(other, f.ethType)
-		}
-		next.other = other
-	default:
-		p := next.v4
-		if width == 128 {
-			p = next.v6
-		}
-		at := anyProto
-		if f.protocol {
-			at = int(f.proto)
-		}
-		if at != anyProto && (p.class[at] == nil) != (c == nil) {
-			if c == nil {
-				p.narrow--
+		p.table.each(func(e *entry) {
+			if e.asks&isCrowd != 0 {
+				e.cond.crowd.each(f)
 			} else {
-				p.narrow++
+				f(e.cond)
 			}
-		}
-		p.class[at] = c
+		})
 	}
-}
-
-// class returns the class of a family, nil if it has no conditions.
-func (b *builder) class(f family) *class {
-	c := &class{}
-	if width, _, _ := addressFields(f); width > 0 {
-		c.grid, c.cells = &grid{}, make([]cell, 1) // the first stays empty
-	}
-	for _, t := range b.tuples {
-		if t.family != f {
-			continue
-		}
-		at := 0
-		if c.grid != nil {
-			place := &c.grid.at[int(t.src)<<6|int(t.dst)]
-			if *place == 0 {
-				c.cells = append(c.cells, cell{})
-				*place = uint16(len(c.cells) - 1)
-				c.grid.rows[t.src] |= 1 << t.dst
-			}
-			at = int(*place)
-		} else if len(c.cells) == 0 {
-			c.cells = make([]cell, 1)
-		}
-		c.cells[at].tuples = append(c.cells[at].tuples, ranked{t.best, t})
-		c.best = max(c.best, t.best)
-	}
-	any := false
-	for i := range c.cells {
-		list := c.cells[i].tuples
-		any = any || len(list) > 0
-		slices.SortFunc(list, func(a, b ranked) int { return int(b.best) - int(a.best) })
-	}
-	if !any {
-		return nil
-	}
-	return c
-}
-
-// used returns what the conditions look at in packets of each kind.
-func (b *builder) used() (used [3]words, odd [3]bool) {
-	for _, t := range b.tuples {
-		first, last := 0, 2
-		if t.typed {
-			first = kindOf(t.ethType)
-			last = first
-		}
-		for kind := first; kind <= last; kind++ {
-			for _, i := range t.at {
-				used[kind][i] |= t.mask[i]
-			}
-			used[kind][wordLink] |= bitsEthType
-			odd[kind] = odd[kind] || t.odd
-			if t.ranged {
-				used[kind][wordPorts] |= bitsTPSrc | bitsTPDst
-			}
-			if t.protocol {
-				used[kind][wordProto] |= bitsProto
-			}
-		}
-	}
-	return used, odd
 }

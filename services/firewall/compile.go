@@ -16,7 +16,8 @@ const (
 	modeController = "controller"
 )
 
-// The priorities of entries in flow.TableFirewall. Those of rules are in between.
+// The priorities of entries in flow.TableFirewall. Those of rules are between
+// priorityRest and priorityBlock.
 const (
 	priorityLinks   = 65535
 	priorityBlock   = 65534
@@ -125,7 +126,7 @@ func (v *view) applying(limit int) ([]*rule, bool) {
 	}
 	var list []*rule
 	for _, c := range []*classifier{v.all, v.own} {
-		c.each(func(r *rule) { list = append(list, r) })
+		c.each(func(x *cond) { list = append(list, x.rule) })
 	}
 	slices.SortFunc(list, compareRules)
 	list = slices.Compact(list)
@@ -136,51 +137,31 @@ func compareRules(a, b *rule) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 }
 
-// each calls f for the rules of a classifier, once for each condition.
-func (c *classifier) each(f func(*rule)) {
-	if c == nil {
-		return
-	}
-	classes := []*class{c.any}
-	for _, p := range []*protocols{c.v4, c.v6} {
-		if p != nil {
-			classes = append(classes, p.class[:]...)
-		}
-	}
-	for _, x := range c.other {
-		classes = append(classes, x)
-	}
-	for _, x := range classes {
-		if x == nil {
-			continue
-		}
-		for _, cell := range x.cells {
-			for _, t := range cell.tuples {
-				for _, chain := range t.chains {
-					for _, c := range chain {
-						f(c.rule)
-					}
-				}
-			}
-		}
-	}
-}
-
 // priorities returns the priorities of the entries of rules, which are in the
-// order of asking: the rules' own where they say all, so that a change of one
-// rule leaves the others' entries alone; else one for each run of rules with
-// the same action.
+// order of asking: the rules' own as far as possible, so that a change of one
+// rule leaves the others' entries alone. A rule goes below the one before it
+// where both have the same and do different things, and within the priorities
+// that are left for rules; if there is no room, all have made-up ones.
 func priorities(rules []*rule) []uint16 {
 	list := make([]uint16, len(rules))
-	direct := true
+	next := priorityBlock - 1
 	for i, r := range rules {
-		list[i] = r.priority
-		direct = direct && r.priority > priorityRest && r.priority < priorityBlock &&
-			(i == 0 || rules[i-1].priority != r.priority || rules[i-1].deny == r.deny)
+		if i > 0 && rules[i-1].deny != r.deny {
+			next--
+		}
+		next = min(next, max(int(r.priority), priorityRest+1))
+		if next <= priorityRest {
+			return madeUp(rules)
+		}
+		list[i] = uint16(next)
 	}
-	if direct {
-		return list
-	}
+	return list
+}
+
+// madeUp returns priorities for rules whose own leave no room: one for each run
+// of rules with the same action.
+func madeUp(rules []*rule) []uint16 {
+	list := make([]uint16, len(rules))
 	next := uint16(priorityTop)
 	for i, r := range rules {
 		if i > 0 && rules[i-1].deny != r.deny {

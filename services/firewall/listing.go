@@ -52,7 +52,8 @@ func (b *book) listRules(ctx context.Context, req *api.ListFirewallRulesRequest)
 	for i, r := range list {
 		m := proto.CloneOf(r.msg)
 		n := counts[m.Number]
-		m.Packets, m.Bytes = r.packets.Load()+n[0], r.bytes.Load()+n[1]
+		packets, bytes := r.count.read()
+		m.Packets, m.Bytes = packets+n[0], bytes+n[1]
 		resp.Rules[i] = m
 	}
 	return resp, nil
@@ -162,7 +163,7 @@ func (b *book) check(_ context.Context, req *api.CheckFirewallRequest) (*api.Che
 	var w words
 	w.pack(&list[0].match.Key)
 	v := b.now.Load().view(sw)
-	c, deny := v.judge(&w, nil)
+	c, deny := v.judge(&search{}, &w, nil)
 	resp := &api.CheckFirewallResponse{Action: actionAllow}
 	if deny {
 		resp.Action = actionDeny

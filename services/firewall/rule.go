@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 
@@ -31,8 +30,7 @@ type rule struct {
 	local    bool
 	msg      *api.FirewallRule // as it is kept; not to be changed
 	conds    []*cond           // set when it is taken into a classifier
-	packets  *atomic.Uint64    // that were decided on here
-	bytes    *atomic.Uint64
+	count    *count            // of packets that were decided on here
 }
 
 // condition is what a rule asks for, as a match and ranges of ports; a rule that
@@ -53,7 +51,7 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`)
 // parseRule reads a rule. The error says what is wrong with which key and what
 // is allowed. An empty id is left to the caller.
 func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
-	r := &rule{id: m.Id, priority: uint16(m.Priority), deny: m.Action == actionDeny, packets: &atomic.Uint64{}, bytes: &atomic.Uint64{}}
+	r := &rule{id: m.Id, priority: uint16(m.Priority), deny: m.Action == actionDeny, count: &count{}}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if m.Id != "" && (len(m.Id) > maxID || !idForm.MatchString(m.Id)) {

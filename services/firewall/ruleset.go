@@ -46,24 +46,24 @@ func (s *ruleset) view(sw flow.DPID) view {
 // judge returns the condition that decides on a packet, nil if none does, and
 // whether the packet is denied. If trace is not nil, the bits that this depends
 // on are added to it.
-func (v *view) judge(w *words, trace *words) (*cond, bool) {
+func (v *view) judge(s *search, w *words, trace *words) (*cond, bool) {
 	if v.block {
 		return nil, true
 	}
-	c := v.all.lookup(w, v.own.lookup(w, nil, trace), trace)
-	if c == nil {
+	s.begin(w, trace)
+	v.own.lookup(s)
+	v.all.lookup(s)
+	if s.best == nil {
 		return nil, v.deny
 	}
-	return c, c.deny
+	return s.best, s.best.deny
 }
 
 // used returns what judge may look at in packets of a kind.
 func (v *view) used(kind int) words {
 	u := v.all.used[kind]
 	if v.own != nil {
-		for i, m := range v.own.used[kind] {
-			u[i] |= m
-		}
+		u.add(&v.own.used[kind])
 	}
 	return u
 }

@@ -92,9 +92,10 @@ func (s *site) install(ctx context.Context, b *book, list []words, now time.Time
 	}
 	v := b.now.Load().view(s.dpid)
 	d := &flow.Decision{}
+	var look search
 	for i := range list {
 		var trace words
-		c, deny := v.judge(&list[i], &trace)
+		c, deny := v.judge(&look, &list[i], &trace)
 		m, err := matchOf(&list[i], &trace)
 		if err != nil {
 			s.shed.Add(1)
@@ -208,20 +209,4 @@ func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) e
 		delete(s.verdicts, m)
 	}
 	return nil
-}
-
-// mayConcern reports whether a condition may be about some packet of a verdict.
-func (c *cond) mayConcern(v *verdict) bool {
-	if c.shape.typed && (uint64(c.shape.ethType)<<16^v.value[wordLink])&bitsEthType&v.mask[wordLink] != 0 {
-		return false
-	}
-	if c.shape.protocol && (uint64(c.shape.proto)<<8^v.value[wordProto])&bitsProto&v.mask[wordProto] != 0 {
-		return false
-	}
-	for j, i := range c.shape.at {
-		if (c.key[j]^v.value[i])&c.shape.mask[i]&v.mask[i] != 0 {
-			return false
-		}
-	}
-	return true
 }

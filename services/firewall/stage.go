@@ -6,27 +6,38 @@ import (
 )
 
 // keyWords is how many words of a packet the rules may look at for its verdict
-// to be remembered.
-const keyWords = 6
+// to be remembered, beside which prefixes its addresses are in.
+const keyWords = 5
 
 // proposeGap is for how long a flow's verdict is not proposed to the switch
 // again, in nanoseconds.
 const proposeGap = int64(1e9)
 
-// memory is the verdicts on the last flows of a switch.
+// memory is the verdicts on the last flows of a switch, by the rules as they are:
+// it is thrown away when they change.
 type memory struct {
-	at   [3][]looked // for each kind of packet, the words that its verdict depends on
-	full [3]bool     // there are too many of them
-	near [3]bool     // of addresses, only which prefixes they are in
-	rare bool        // some are not among the usual words
-	flow [256]remembered
+	kind [3]facets
+	rare bool               // some rules look at what is not among the usual words
+	flow [128][2]remembered // by hash; the later of two first
 }
 
-// remembered is the verdict on the packets that agree in some words.
+// facets is what the verdict on a packet of one kind depends on.
+type facets struct {
+	at   [keyWords]looked // words; the rest ask for nothing
+	near *pairs           // of addresses, only which of its prefixes they are in; nil: see at
+	full bool             // there are too many words
+}
+
+// flowKey is what packets with the same verdict agree in.
+type flowKey struct {
+	span uint64
+	word [keyWords]uint64
+}
+
+// remembered is the verdict on the packets of one key.
 type remembered struct {
-	key      [keyWords]uint64
-	version  uint64
-	kind     uint8
+	key      flowKey
+	kind     uint8 // and 1; 0 is nothing
 	deny     bool
 	cond     *cond
 	proposed int64
@@ -35,60 +46,62 @@ type remembered struct {
 // newMemory returns an empty memory for what v looks at.
 func newMemory(v *view) *memory {
 	m := &memory{}
-	for kind := range m.at {
+	for kind := range m.kind {
+		f := &m.kind[kind]
 		used := v.used(kind)
-		if m.near[kind] = v.near(kind); m.near[kind] {
+		if f.near = v.near(kind); f.near != nil {
 			clear(used[wordIPv4 : wordIPv4+1])
 			clear(used[wordSrc6 : wordDst6+2])
 		}
+		n := 0
 		for i, mask := range used {
-			if mask != 0 {
-				m.at[kind] = append(m.at[kind], looked{mask, uint8(i)})
+			if mask == 0 {
+				continue
 			}
+			if f.full = n == keyWords; f.full {
+				break
+			}
+			f.at[n] = looked{mask, uint8(i)}
+			n++
 		}
-		m.full[kind] = len(m.at[kind]) >= keyWords
 		m.rare = m.rare || used.used()&^usualWords != 0
 	}
 	return m
 }
 
-// near reports whether verdicts on packets of a kind depend on their addresses
-// only by the prefixes that these are in.
-func (v *view) near(kind int) bool {
-	return v.own == nil && !v.all.odd[kind] && (kind == 0 && v.all.v4 != nil || kind == 1 && v.all.v6 != nil)
-}
-
-// span returns the intervals that the addresses of a packet are in: packets of
-// many hosts are alike by it.
-func (v *view) span(w *words, kind int) uint64 {
-	if kind == 0 {
-		p := v.all.v4
-		return uint64(p.src.find(address{lo: w[wordIPv4] >> 32}))<<32 | uint64(p.dst.find(address{lo: w[wordIPv4] & 0xffffffff}))
-	}
-	p := v.all.v6
-	src, dst := p.src.find(address{w[wordSrc6], w[wordSrc6+1]}), p.dst.find(address{w[wordDst6], w[wordDst6+1]})
-	return uint64(src)<<32 | uint64(dst)
-}
-
-// place returns where the verdict on a packet is remembered, and what its key
-// is; nil if it cannot be.
-func (m *memory) place(v *view, w *words, kind int, key *[keyWords]uint64) *remembered {
-	if m.full[kind] {
+// near returns the pairs of prefixes by which alone verdicts on packets of a kind
+// depend on their addresses; nil if there is more to it.
+func (v *view) near(kind int) *pairs {
+	switch {
+	case v.own != nil || v.all.odd[kind]:
 		return nil
+	case kind == 0:
+		return v.all.v4
+	case kind == 1:
+		return v.all.v6
 	}
-	if m.near[kind] {
-		key[0] = v.span(w, kind)
+	return nil
+}
+
+// read writes what packets with the same verdict agree in to k and returns a hash
+// of it.
+func (f *facets) read(w *words, k *flowKey) uint64 {
+	k.span = 0
+	if f.near != nil {
+		k.span = f.near.span(w)
 	}
-	h := mix(uint64(kind), key[0])
-	for j, l := range m.at[kind] {
-		if j == keyWords-1 {
-			break
-		}
-		v := w[l.word] & l.mask
-		key[j+1] = v
-		h = mix(h, v)
-	}
-	return &m.flow[h>>56]
+	k.word[0] = w[f.at[0].word%numWords] & f.at[0].mask
+	k.word[1] = w[f.at[1].word%numWords] & f.at[1].mask
+	k.word[2] = w[f.at[2].word%numWords] & f.at[2].mask
+	k.word[3] = w[f.at[3].word%numWords] & f.at[3].mask
+	k.word[4] = w[f.at[4].word%numWords] & f.at[4].mask
+	a, b := mix(k.span, k.word[0]), mix(k.word[1]^0xe7037ed1a0b428db, k.word[2])
+	return mix(a^b, mix(k.word[3]^0x8ebc6af09c88c6e3, k.word[4]))
+}
+
+// is reports whether two keys are equal.
+func (k *flowKey) is(o *flowKey) bool {
+	return (k.span^o.span)|(k.word[0]^o.word[0])|(k.word[1]^o.word[1])|(k.word[2]^o.word[2])|(k.word[3]^o.word[3])|(k.word[4]^o.word[4]) == 0
 }
 
 // judge is the stage of one switch at work. One goroutine uses it.
@@ -98,7 +111,9 @@ type judge struct {
 	set    *ruleset
 	view   view
 	memory *memory
-	words  words // of the packet; those that are never written stay zero
+	search search
+	key    flowKey // of the packet
+	words  words   // of the packet; those that are never written stay zero
 }
 
 // open returns the stage for one switch.
@@ -126,30 +141,17 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	if j.memory == nil {
 		j.memory = newMemory(&j.view)
 	}
-	w := &j.words
+	w, kind := &j.words, kindOf(k.EthType)
 	if j.memory.rare {
 		w.pack(k)
 	} else {
 		w.packUsual(k)
 	}
-	kind := kindOf(k.EthType)
-	var key [keyWords]uint64
-	r := j.memory.place(&j.view, w, kind, &key)
-	var c *cond
-	var deny, known bool
-	if r != nil && r.version == set.version && int(r.kind) == kind && r.key == key {
-		c, deny, known = r.cond, r.deny, true
-	} else {
-		c, deny = j.view.judge(w, nil)
-		if r != nil {
-			*r = remembered{key: key, version: set.version, kind: uint8(kind), deny: deny, cond: c}
-		}
-	}
+	c, deny, r := j.verdict(kind)
 	if c != nil {
-		c.rule.packets.Add(1)
-		c.rule.bytes.Add(uint64(in.TotalLen))
+		c.rule.count.add(in.TotalLen)
 	}
-	if j.sw.reactive.Load() && (r == nil || !known || in.Time-r.proposed > proposeGap) {
+	if j.sw.reactive.Load() && (r == nil || in.Time-r.proposed > proposeGap) {
 		if r != nil {
 			r.proposed = in.Time
 		}
@@ -165,4 +167,27 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	}
 	j.sw.allowed.Add(1)
 	return flow.Next
+}
+
+// verdict returns the verdict on the packet in words, and where it is remembered;
+// nil if it is not.
+func (j *judge) verdict(kind int) (c *cond, deny bool, r *remembered) {
+	f := &j.memory.kind[kind]
+	if f.full {
+		c, deny = j.view.judge(&j.search, &j.words, nil)
+		return c, deny, nil
+	}
+	h := f.read(&j.words, &j.key)
+	two := &j.memory.flow[h>>57]
+	if r = &two[0]; r.kind == uint8(kind)+1 && r.key.is(&j.key) {
+		return r.cond, r.deny, r
+	}
+	if r = &two[1]; r.kind == uint8(kind)+1 && r.key.is(&j.key) {
+		return r.cond, r.deny, r
+	}
+	c, deny = j.view.judge(&j.search, &j.words, nil)
+	two[1] = two[0]
+	r = &two[0]
+	*r = remembered{key: j.key, kind: uint8(kind) + 1, deny: deny, cond: c}
+	return c, deny, r
 }

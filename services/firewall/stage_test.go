@@ -48,7 +48,7 @@ func TestStageIsLookup(t *testing.T) {
 				in := &flow.PacketIn{Switch: sw, Key: randomKey(r), Parsed: true, Role: flow.RoleEdge}
 				var w words
 				w.pack(&in.Key)
-				_, deny := v.judge(&w, nil)
+				_, deny := v.judge(&search{}, &w, nil)
 				if got := stage(in, nil) == flow.Drop; got != deny {
 					t.Fatalf("seed %d: packet %+v denied %v, want %v", seed, in.Key, got, deny)
 				}

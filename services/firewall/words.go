@@ -37,6 +37,7 @@ func be32(b [4]byte) uint64 { return uint64(binary.BigEndian.Uint32(b[:])) }
 // pack writes all fields of k.
 func (w *words) pack(k *flow.Key) {
 	w.packUsual(k)
+	w.packIPv6(k)
 	w[2] = k.EthSrc.Uint64()<<16 | uint64(k.VLANPCP)<<8 | uint64(k.IPECN)
 	w[9] = be32(k.ARPSPA)<<32 | be32(k.ARPTPA)
 	w[10] = k.ARPSHA.Uint64()<<16 | uint64(k.MPLSTC)<<8 | uint64(k.MPLSBOS)
@@ -49,12 +50,19 @@ func (w *words) pack(k *flow.Key) {
 	w[19] = uint64(k.InPhyPort)<<32 | uint64(k.PBBISID)
 }
 
-// packUsual writes the fields that most rules are about.
+// packUsual writes the fields that most rules are about. Those of IPv6 stay as
+// they are if the packet is of another kind: no rule looks at them then.
 func (w *words) packUsual(k *flow.Key) {
 	w[0] = uint64(k.InPort)<<32 | uint64(k.EthType)<<16 | uint64(k.VLAN)
 	w[1] = k.EthDst.Uint64()<<16 | uint64(k.IPProto)<<8 | uint64(k.IPDSCP)
 	w[3] = be32(k.IPv4Src)<<32 | be32(k.IPv4Dst)
 	w[4] = uint64(k.TPSrc)<<48 | uint64(k.TPDst)<<32 | uint64(k.ICMPType)<<24 | uint64(k.ICMPCode)<<16 | uint64(k.ARPOp)
+	if k.EthType == flow.EthTypeIPv6 {
+		w.packIPv6(k)
+	}
+}
+
+func (w *words) packIPv6(k *flow.Key) {
 	w[5], w[6] = binary.BigEndian.Uint64(k.IPv6Src[:8]), binary.BigEndian.Uint64(k.IPv6Src[8:])
 	w[7], w[8] = binary.BigEndian.Uint64(k.IPv6Dst[:8]), binary.BigEndian.Uint64(k.IPv6Dst[8:])
 }
@@ -86,6 +94,27 @@ func maskOf(m *flow.Match) (value, mask words) {
 		value[i] &= mask[i]
 	}
 	return value, mask
+}
+
+// add adds the bits of another mask.
+func (w *words) add(m *words) {
+	for i, v := range m {
+		w[i] |= v
+	}
+}
+
+// forget clears an address field of a mask.
+func (w *words) forget(f flow.Field) {
+	switch {
+	case f == flow.FieldIPv4Src:
+		w[wordIPv4] &= 0xffffffff
+	case f == flow.FieldIPv4Dst:
+		w[wordIPv4] &^= 0xffffffff
+	case f == flow.FieldIPv6Src:
+		w[wordSrc6], w[wordSrc6+1] = 0, 0
+	default:
+		w[wordDst6], w[wordDst6+1] = 0, 0
+	}
 }
 
 // mix folds a word into a hash.

@@ -73,7 +73,7 @@ func TestSlowClientIsDropped(t *testing.T) {
 		}
 		start := time.Now()
 		s.stream.publish("hosts.HostChanged", &api.HostChanged{Change: fmt.Sprint(i), Host: &api.Host{Ipv4: []string{strings.Repeat("x", 4096)}}})
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 4*time.Second {
 			t.Fatalf("publishing waited %v for a slow client", took)
 		}
 	}

@@ -250,7 +250,7 @@ func TestCVE_2017_1000079_LargeAndEndlessRequests(t *testing.T) {
 		t.Errorf("gRPC: %v", err)
 	}
 	start := time.Now()
-	if resp, body := s.request(t, "GET", "/v1/links", ""); resp.StatusCode != http.StatusGatewayTimeout || time.Since(start) > 2*time.Second {
+	if resp, body := s.request(t, "GET", "/v1/links", ""); resp.StatusCode != http.StatusGatewayTimeout || time.Since(start) > 8*time.Second {
 		t.Errorf("endless call: %s %s after %v", resp.Status, body, time.Since(start))
 	}
 	if resp, _ := s.request(t, "GET", "/v1/hosts", ""); resp.StatusCode != 200 {

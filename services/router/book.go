@@ -183,6 +183,11 @@ func (b *book) keep(ctx context.Context, r *router) error {
 	} else {
 		b.routers[r.key], b.revision[r.key] = r, revision
 	}
+	for p := range b.neighbours.of { // they may be in a subnet now, or in none
+		if p.vlan == r.vlan {
+			b.neighbours.dirty[p] = true
+		}
+	}
 	b.reindex()
 	return nil
 }
@@ -249,21 +254,29 @@ func (b *book) roleChanged(e *api.PortRoleChanged) {
 	}
 }
 
-// hostChanged takes note of a host; it reports whether entries may be others
-// now.
-func (b *book) hostChanged(e *api.HostChanged) bool {
+// hostChanged takes note of a host.
+func (b *book) hostChanged(e *api.HostChanged) {
 	d := &flow.Decision{}
 	b.mu.Lock()
-	concerned := false
 	for _, p := range b.neighbours.changed(e) {
 		if s, known := b.neighbours.of[p]; known {
 			b.release(p, s, d)
 		}
-		concerned = concerned || b.inSubnet(p)
+		if b.inSubnet(p) {
+			b.changed()
+		}
 	}
 	b.mu.Unlock()
 	b.post(d)
-	return concerned
+}
+
+// forget drops the neighbours that only an earlier run knew.
+func (b *book) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.neighbours.forget() {
+		b.changed()
+	}
 }
 
 // inSubnet reports whether a router has a subnet that holds an address. It is

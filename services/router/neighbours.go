@@ -1,6 +1,7 @@
 package router
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -27,14 +28,17 @@ type hostKey struct {
 }
 
 // neighbours is which host has which address where, as hosts has told, or the
-// host itself a moment ago.
+// host itself a moment ago. What an earlier run knew counts until hosts has told
+// otherwise, so that a restart takes no entry from a switch.
 type neighbours struct {
-	of    map[place]station
-	addrs map[hostKey][]netip.Addr
+	of     map[place]station
+	addrs  map[hostKey][]netip.Addr
+	former map[place]bool // of an earlier run, not told of yet
+	dirty  map[place]bool // changed since it was kept
 }
 
 func newNeighbours() *neighbours {
-	return &neighbours{of: map[place]station{}, addrs: map[hostKey][]netip.Addr{}}
+	return &neighbours{of: map[place]station{}, addrs: map[hostKey][]netip.Addr{}, former: map[place]bool{}, dirty: map[place]bool{}}
 }
 
 // put takes note of a host; it reports whether that is news.
@@ -47,6 +51,7 @@ func (n *neighbours) put(p place, s station) bool {
 	n.of[p] = s
 	k := hostKey{s.mac, p.vlan}
 	n.addrs[k] = append(n.addrs[k], p.addr)
+	n.dirty[p] = true
 	return true
 }
 
@@ -56,6 +61,8 @@ func (n *neighbours) drop(p place) {
 		return
 	}
 	delete(n.of, p)
+	delete(n.former, p)
+	n.dirty[p] = true
 	k := hostKey{s.mac, p.vlan}
 	n.addrs[k] = slices.DeleteFunc(n.addrs[k], func(a netip.Addr) bool { return a == p.addr })
 	if len(n.addrs[k]) == 0 {
@@ -88,9 +95,20 @@ func (n *neighbours) changed(e *api.HostChanged) (concerned []place) {
 	}
 	at := e.Host.GetAt().Flow()
 	for _, a := range now {
-		if p := (place{a, k.vlan}); n.put(p, station{mac, at}) {
+		p := place{a, k.vlan}
+		delete(n.former, p)
+		if n.put(p, station{mac, at}) {
 			concerned = append(concerned, p)
 		}
 	}
 	return concerned
+}
+
+// forget drops what only an earlier run knew; it reports whether there was any.
+func (n *neighbours) forget() bool {
+	list := slices.Collect(maps.Keys(n.former))
+	for _, p := range list {
+		n.drop(p)
+	}
+	return len(list) > 0
 }

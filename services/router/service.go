@@ -29,7 +29,7 @@ func Spec() weft.Spec {
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.SegmentChangedEvent),
 		Optional: []string{"tenants"},
-		Buckets:  []string{"routers"},
+		Buckets:  []string{"routers", "neighbours"},
 		Stage:    true,
 		Class:    weft.Latency,
 		Scale:    weft.PerPartition,
@@ -38,13 +38,27 @@ func Spec() weft.Spec {
 	}
 }
 
+// The times of following neighbours: for how long changes are gathered, and for
+// how long after the start those are believed in that an earlier run knew.
+const (
+	gather           = 50 * time.Millisecond
+	settleNeighbours = time.Minute
+)
+
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
 	kept, err := weft.State(env, "routers")
 	if err != nil {
 		return err
 	}
-	b := newBook(cfg, kept)
+	keptNeighbours, err := weft.State(env, "neighbours")
+	if err != nil {
+		return err
+	}
+	b, s := newBook(cfg, kept), &shelf{store: keptNeighbours}
+	if err := s.load(ctx, b.neighbours); err != nil {
+		return err
+	}
 	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
 	if err := b.load(ctx, func(key string, err error) {
 		env.Log.Warn("router of an earlier run not read", "key", key, "error", err)
@@ -64,7 +78,13 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	}
 	k := weft.KeepStanding(env, flow.OwnerRouter, b.want)
-	b.changed = func() { k.Changed() }
+	moved := make(chan struct{}, 1)
+	b.changed = func() {
+		select {
+		case moved <- struct{}{}:
+		default:
+		}
+	}
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
@@ -72,9 +92,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		if b.hostChanged(e) {
-			k.Changed()
-		}
+		b.hostChanged(e)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
@@ -93,6 +111,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { k.Run(ctx) })
+	work.Go(func() { follow(ctx, moved, k) })
+	work.Go(func() { shelve(ctx, env, b, s) })
 	tick := time.NewTicker(cfg.tick())
 	defer tick.Stop()
 	for {
@@ -110,10 +130,50 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 }
 
+// follow has the entries follow the neighbours: of changes that come together, a
+// switch is told once.
+func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-moved:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(gather):
+			k.Changed()
+		}
+	}
+}
+
+// shelve keeps the neighbours, and, a while after the start, forgets those that
+// only an earlier run knew.
+func shelve(ctx context.Context, env *weft.Env, b *book, s *shelf) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	former := time.After(settleNeighbours)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-former:
+			b.forget()
+		case <-tick.C:
+			if err := s.keep(ctx, b); err != nil && ctx.Err() == nil {
+				env.Log.Warn("neighbours not kept", "error", err)
+			}
+		}
+	}
+}
+
 // serve answers what is asked of routers.
 func serve(env *weft.Env, b *book, k *weft.Standing) {
-	settle := func(ctx context.Context) {
-		k.Changed()
+	settle := func(ctx context.Context, changed bool) {
+		if changed {
+			k.Changed()
+		}
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.Deadline)
 		defer cancel()
 		if err := k.Settle(ctx); err != nil {
@@ -125,7 +185,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx)
+		settle(ctx, added)
 		return &api.AddRouterAddressResponse{Address: a.message(), Added: added}, nil
 	})
 	weft.Handle(env, api.DeleteRouterAddress, func(ctx context.Context, r *api.DeleteRouterAddressRequest) (*api.DeleteRouterAddressResponse, error) {
@@ -133,7 +193,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx)
+		settle(ctx, deleted)
 		return &api.DeleteRouterAddressResponse{Deleted: deleted}, nil
 	})
 	weft.Handle(env, api.AddRouterRoute, func(ctx context.Context, r *api.AddRouterRouteRequest) (*api.AddRouterRouteResponse, error) {
@@ -141,7 +201,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx)
+		settle(ctx, added)
 		return &api.AddRouterRouteResponse{Route: x.message(), Added: added}, nil
 	})
 	weft.Handle(env, api.DeleteRouterRoute, func(ctx context.Context, r *api.DeleteRouterRouteRequest) (*api.DeleteRouterRouteResponse, error) {
@@ -149,7 +209,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx)
+		settle(ctx, deleted)
 		return &api.DeleteRouterRouteResponse{Deleted: deleted}, nil
 	})
 	weft.Handle(env, api.ListRouters, func(_ context.Context, r *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {

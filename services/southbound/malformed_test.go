@@ -67,11 +67,11 @@ func malformedReplies(t *testing.T, list ...replying) {
 			}
 			start := time.Now()
 			c.send(v13.AppendMultipartReply(nil, xidOf(request), m.Type, false, octets(t, r.body)))
-			c.closed(time.Second)
+			c.closed(prompt)
 			if err := <-asked; err == nil {
 				t.Errorf("%s: no error for who asked", r.name)
 			}
-			if took := time.Since(start); took > time.Second {
+			if took := time.Since(start); took > prompt {
 				t.Errorf("%s: who asked waited for %v", r.name, took)
 			}
 			w.down(9)
@@ -122,7 +122,7 @@ func malformedMessages(t *testing.T, close bool, messages ...string) {
 			c := w.joined(9)
 			c.send(octets(t, m), nil)
 			if close {
-				c.closed(time.Second)
+				c.closed(prompt)
 			} else {
 				c.alive()
 				c.conn.Close()
@@ -179,7 +179,7 @@ func TestCVE_2024_34489_HelloElementOfLength0(t *testing.T) {
 		w.device(oftest.Config{DPID: 1})
 		c := w.wire()
 		c.send(octets(t, "04000010000000130001000000000010"), nil)
-		c.closed(time.Second)
+		c.closed(prompt)
 		w.works(1)
 	})
 }

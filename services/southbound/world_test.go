@@ -22,6 +22,10 @@ import (
 
 const v13 = openflow.V13
 
+// prompt is how long what waits for nothing may take on a machine that is busy:
+// less than any limit that is not set by the test.
+const prompt = 4 * time.Second
+
 // world is the service with switches of the test's.
 type world struct {
 	t       *testing.T
@@ -96,7 +100,7 @@ func (w *world) apply(d *flow.Decision) *api.ApplyResult {
 	return r
 }
 
-// works checks that a switch is programmed within a second.
+// works checks that a switch is programmed promptly.
 func (w *world) works(sw dpid) {
 	w.t.Helper()
 	start := time.Now()
@@ -105,7 +109,7 @@ func (w *world) works(sw dpid) {
 	if r := w.apply(d); len(r.Failures) > 0 {
 		w.t.Fatalf("switch %v, which has done nothing wrong, is not programmed: %v", sw, r.Failures)
 	}
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > prompt {
 		w.t.Fatalf("switch %v, which has done nothing wrong, was programmed within %v only", sw, took)
 	}
 }

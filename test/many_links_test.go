@@ -1,0 +1,87 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"weft/flow"
+	"weft/lab"
+)
+
+// TestBroadcastsOverManyLinks has three switches with twelve links between every
+// two. Each then drops what comes in beside the tree by one entry, and, when half
+// of its links are cut, by an entry for each; in between, and while the controller
+// restarts, broadcasts come to every host once at most.
+func TestBroadcastsOverManyLinks(t *testing.T) {
+	t.Parallel()
+	topo := &lab.Topology{Name: "many-links"}
+	for _, n := range []string{"1", "2", "3"} {
+		topo.Switches = append(topo.Switches, lab.Switch{Name: "s" + n})
+		topo.Hosts = append(topo.Hosts, lab.Host{Name: "h" + n, Switch: "s" + n})
+	}
+	pairs := [][2]string{{"s1", "s2"}, {"s2", "s3"}, {"s3", "s1"}}
+	for _, ends := range pairs {
+		for range 12 {
+			topo.Links = append(topo.Links, lab.Link{A: ends[0], B: ends[1]})
+		}
+	}
+	topo.Complete()
+	c := start(t, options{})
+	l := bring(t, topo, c)
+	settled(c, l)
+	loops := detectLoops(t, l)
+	seen := countCopies(t, l)
+	h := lookup(t, l, "h1")
+	w := attach(t, l, "h1")
+	next := uint32(0)
+	send := func(when string, n uint32, all bool) {
+		t.Helper()
+		w.broadcast(flow.MAC(h.MAC), h.IPv4.Addr(), next, next+n, 5*time.Millisecond)
+		seen.check(t, when, "h1", next, next+n, all)
+		next += n
+	}
+	// shaped waits until a switch drops multicasts by one entry for all, or not.
+	shaped := func(sw string, one bool) {
+		t.Helper()
+		eventually(t, 20*time.Second, sw+" has few standing entries", func() bool {
+			closed, entries := present(t, l, sw, "priority=20000,"), present(t, l, sw, "priority=45000,")
+			return one && closed == 1 && entries <= 2 || !one && closed == 0 && entries == 12
+		})
+	}
+	for _, sw := range topo.Switches {
+		shaped(sw.Name, true)
+	}
+	send("with all links", 60, true)
+
+	cut := func(change func(context.Context, string, string) error) {
+		t.Helper()
+		for i := range topo.Links {
+			link := &topo.Links[i]
+			if link.A == "s1" && link.B == "s2" {
+				if err := change(context.Background(), fmt.Sprintf("%s:%d", link.A, link.APort), fmt.Sprintf("%s:%d", link.B, link.BPort)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	cut(l.LinkDown)
+	send("just after half of the links of s1 were cut", 100, false)
+	shaped("s1", false)
+	send("when half of the links of s1 are cut", 60, true)
+	cut(l.LinkUp)
+	send("just after they were mended", 200, false)
+	shaped("s1", true)
+	settled(c, l)
+	send("when they are mended", 60, true)
+
+	c.stop()
+	c = start(t, options{store: c.store, address: c.address})
+	send("while the controller restarts", 100, false)
+	settled(c, l)
+	shaped("s1", true)
+	send("after the restart", 60, true)
+	loops.check(t, "all the time")
+	explain(c)
+}

@@ -11,14 +11,14 @@
 # make profile measure anew the profile by which the compiler optimises bin/weft
 
 BUF_VERSION := 1.75.0
-# What is tested without the race detector: networks, and the program itself.
+# What makes networks of real switches, and is not run under the race detector.
 LAB = ./test ./lab ./cmd/weft ./docs
-# What has tests that -short makes smaller.
+# What the race detector runs with -short, and is run without it as a whole.
 LARGE = ./services/firewall ./deploy
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test test-split soak race fuzz ryu-parity check image generate generated profile
+.PHONY: setup build demo test test-split test-single soak race fuzz ryu-parity check image generate generated profile
 
 setup:
 	.ci/setup
@@ -29,28 +29,30 @@ build:
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
-# The tests of the whole system wait most of their time: the fuzzers have it.
-# What of two at once fails is told when both have ended.
+# Two at a time: the tests of the whole system wait most of their time, fuzzers
+# and race detector take what they leave. Both are shown when they have ended.
 test: setup check
 	$(MAKE) --no-print-directory -j 2 -O fuzz test-split
-	$(MAKE) --no-print-directory race
-	go test -timeout 20m $(LAB) $(LARGE)
+	$(MAKE) --no-print-directory -j 2 -O race test-single
 
 # The tests of the whole system run over both plans, single and split; those
 # that bring plans of their own need to run only once.
 test-split:
 	WEFT_TEST_PLAN=split go test -timeout 14m -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
 
+test-single:
+	go test -timeout 20m $(LAB) $(LARGE)
+
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
 soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
 
-# The race detector over all that runs without a network of switches.
+# All other packages under the race detector.
 race:
-	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
+	CGO_ENABLED=1 nice -n 19 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
 
-# Every fuzzer for 20 s, with what others leave of the machine.
+# Every fuzzer for 20 s.
 fuzz:
 	nice -n 19 .ci/fuzz
 

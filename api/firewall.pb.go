@@ -32,7 +32,8 @@ type FirewallRule struct {
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	// The switch on which it holds; empty: wherever packets enter the network.
 	Dpid string `protobuf:"bytes,4,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	// The virtual network that it belongs to; needs its vlan.
+	// The tenant whose packets it is about: in all its virtual networks, as these come and go,
+	// or in the one of vlan.
 	Tenant string `protobuf:"bytes,5,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The VLAN of the packets, as vlan_vid in match; 0 says nothing.
 	Vlan uint32 `protobuf:"varint,6,opt,name=vlan,proto3" json:"vlan,omitempty"`

@@ -30,6 +30,8 @@ type Store struct {
 	token  string         // "" if the server wants none
 	server *server.Server // nil if elsewhere
 	lock   *os.File       // of the directory; nil if elsewhere
+	disk   disk           // of the server
+	tended sync.WaitGroup // ends when nobody looks after the disk
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	link   *link
@@ -136,6 +138,7 @@ func (s *Store) close() error {
 		s.conn.Close()
 	}
 	s.link.close()
+	s.tended.Wait()
 	if s.server != nil {
 		s.server.Shutdown()
 		s.server.WaitForShutdown()

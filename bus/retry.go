@@ -40,7 +40,7 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 	}
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := s.attempt(waiting, op)
-		if err == nil || !passing(err) {
+		if err == nil || !passing(err) || s.disk.failure() != "" {
 			return s.fail(ctx, what, err)
 		}
 		if stopped := s.pause(waiting, pause); stopped == errClosed {
@@ -128,6 +128,8 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 		return nil
 	case errors.Is(err, weft.ErrRevision) || overtaken(err):
 		return weft.ErrRevision
+	case s.disk.failure() != "" && (passing(err) || errors.Is(err, jetstream.ErrJetStreamNotEnabled)):
+		return api.Errorf(codes.Unavailable, "%s: the data directory cannot be written to (%s); make room there, and it goes on by itself", what, s.disk.failure())
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s at %s: %w (%v)", what, s.where(), ctx.Err(), err)
 	case errors.Is(err, nats.ErrMaxPayload):

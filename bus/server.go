@@ -44,10 +44,10 @@ func (s *Store) serve(ctx context.Context) (err error) {
 	if s.lock, err = lockDirectory(dir); err != nil {
 		return err
 	}
-	log := &serverLog{log: s.config.Log}
+	log := &serverLog{log: s.config.Log, disk: &s.disk, dir: dir}
 	options := &server.Options{
 		ServerName: "weft", DontListen: true, NoSigs: true, DisableJetStreamBanner: true,
-		JetStream: true, StoreDir: dir, SyncAlways: true, MaxPayload: maxValue, MaxPending: 8 * maxValue,
+		JetStream: true, StoreDir: dir, SyncAlways: true, JetStreamMaxStore: diskMost, MaxPayload: maxValue, MaxPending: 8 * maxValue,
 		PingInterval: pingInterval, MaxPingsOut: maxPings,
 	}
 	if s.config.Listen != "" {
@@ -77,6 +77,7 @@ func (s *Store) serve(ctx context.Context) (err error) {
 	if !s.server.ReadyForConnections(startTimeout) || !s.server.JetStreamEnabled() {
 		return fmt.Errorf("start the store in %s: not ready after %v; the log at debug says more", dir, startTimeout)
 	}
+	s.tended.Go(func() { s.tend(dir) })
 	return nil
 }
 
@@ -150,6 +151,8 @@ func lockDirectory(dir string) (*os.File, error) {
 // fatal.
 type serverLog struct {
 	log   *slog.Logger
+	disk  *disk
+	dir   string
 	fatal atomic.Pointer[string]
 }
 
@@ -165,8 +168,13 @@ func (l *serverLog) Noticef(format string, args ...any) { l.say("notice", format
 // Warnf logs a warning.
 func (l *serverLog) Warnf(format string, args ...any) { l.say("warning", format, args) }
 
-// Errorf logs an error.
-func (l *serverLog) Errorf(format string, args ...any) { l.say("error", format, args) }
+// Errorf logs an error, and listens for those of the disk.
+func (l *serverLog) Errorf(format string, args ...any) {
+	l.say("error", format, args)
+	if l.disk.hear(fmt.Sprintf(format, args...)) {
+		l.log.Error("nothing can be kept: the data directory cannot be written to; make room, and the store goes on by itself", "directory", l.dir, "err", l.disk.failure())
+	}
+}
 
 // Debugf logs for debugging.
 func (l *serverLog) Debugf(format string, args ...any) { l.say("debug", format, args) }

@@ -13,7 +13,7 @@ func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) erro
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !passing(err) {
+		if !passing(err) && b.store.disk.failure() == "" {
 			return b.store.fail(ctx, "watch bucket "+b.name, err)
 		}
 		if fed {

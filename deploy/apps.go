@@ -55,7 +55,7 @@ func (a *apps) init(n *Node) {
 // machines are asked, also says that the port asks for certificates; nil: it
 // does not, and all stays on this machine.
 func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
-	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Timeout: n.apps.timeout}
+	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout}
 	if client != nil {
 		c.Peer = transport.Peer
 	}

@@ -21,7 +21,7 @@ const maxFile = 1 << 20
 //	services: [southbound, discovery, hosts]  # which to run; all if left out
 //	pipeline: [discovery, hosts]              # order of the stages
 //	hosts:                                    # one section per service
-//	  max_per_port: 8
+//	  port_limit: 8
 type File struct {
 	Path     string
 	Services []string // empty: all

@@ -19,15 +19,16 @@ type registry struct {
 	inner *prometheus.Registry
 	desc  *prometheus.Desc
 
-	mu      sync.Mutex     // guards figures
-	figures map[string]any // by name and labels
+	mu      sync.Mutex          // guards figures
+	figures map[string]any      // by name and labels
+	askers  map[string]*metrics // who has asked for a figure last
 }
 
 func newRegistry() *registry {
 	return &registry{
 		inner:   prometheus.NewRegistry(),
 		desc:    prometheus.NewDesc("weft_deploy_worker", "The figures of one worker.", nil, nil),
-		figures: map[string]any{},
+		figures: map[string]any{}, askers: map[string]*metrics{},
 	}
 }
 
@@ -81,14 +82,31 @@ func (m *metrics) Histogram(name, help string, bounds []float64, labels ...strin
 
 // Remove takes back a figure. One that is asked for again is new.
 func (m *metrics) Remove(name string, labels ...string) {
-	full, _, key := m.named(name, labels)
+	_, _, key := m.named(name, labels)
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
-	f, ok := m.registry.figures[key].(prometheus.Collector)
-	if ok && !m.registry.inner.Unregister(f) {
-		panic(fmt.Sprintf("metric %s: not registered", full))
+	m.registry.remove(key)
+}
+
+// removeAll takes back the figures of a service that has ended, but those that
+// its next run has asked for already.
+func (m *metrics) removeAll() {
+	m.registry.mu.Lock()
+	defer m.registry.mu.Unlock()
+	for key, asker := range m.registry.askers {
+		if asker == m {
+			m.registry.remove(key)
+		}
 	}
-	delete(m.registry.figures, key)
+}
+
+// remove is called with mu held.
+func (r *registry) remove(key string) {
+	if f, ok := r.figures[key].(prometheus.Collector); ok {
+		r.inner.Unregister(f)
+	}
+	delete(r.figures, key)
+	delete(r.askers, key)
 }
 
 // reading is the function of a figure that is read; a later one replaces it.
@@ -134,6 +152,7 @@ func figure[F prometheus.Collector](m *metrics, name string, labels []string, cr
 	full, set, key := m.named(name, labels)
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
+	m.registry.askers[key] = m
 	if old, ok := m.registry.figures[key]; ok {
 		f, ok := old.(F)
 		if !ok {

@@ -44,6 +44,9 @@ type NodeConfig struct {
 	// Allow reports whether a caller with these identities may call a method of
 	// a service; nil allows all.
 	Allow func(identities []string, method string) bool
+	// Changed is told of every call from outside that may have changed something;
+	// nil for nobody.
+	Changed func(outside.Change)
 	// Tracer takes spans of single packet-ins; nil for none.
 	Tracer Tracer
 	// Registry is where figures are exported; nil for nowhere.

@@ -257,6 +257,7 @@ func (s *service) stop(timeout time.Duration) error {
 	for _, m := range s.group.methods[s.spec.Name] {
 		m.handler.Store(nil)
 	}
+	s.metric.removeAll()
 	if s.err != nil && !errors.Is(s.err, context.Canceled) {
 		return fmt.Errorf("service %s: %w", s.spec.Name, s.err)
 	}

@@ -51,7 +51,7 @@ func (s *Settings) Set(assignment string) error {
 	name, text, ok := strings.Cut(assignment, "=")
 	path := strings.Split(name, ".")
 	if !ok || len(path) < 2 || slices.Contains(path, "") {
-		return fmt.Errorf("%s: want service.key=value, such as hosts.max_per_port=8", source)
+		return fmt.Errorf("%s: want service.key=value, such as hosts.port_limit=8", source)
 	}
 	s.add(path[0], change{source: source, path: path[1:], text: text})
 	return nil

@@ -17,13 +17,15 @@ import (
 )
 
 // answers reports whether something listens on a Unix socket.
-func answers(socket string) bool {
+func answers(socket string) bool { return call(socket) == nil }
+
+// call says why nobody answers at a socket; nil if somebody does.
+func call(socket string) error {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
-		return false
+		return err
 	}
-	c.Close()
-	return true
+	return c.Close()
 }
 
 // StartCmd starts a prepared command in a host.

@@ -201,7 +201,9 @@ func (s *state) health() string {
 		{filepath.Join(s.dir(), "db.sock"), "ovsdb-server"},
 		{filepath.Join(s.dir(), "ovs-vswitchd.ctl"), "ovs-vswitchd"},
 	} {
-		if !answers(p.socket) {
+		if err := call(p.socket); errors.Is(err, os.ErrPermission) {
+			return "not known: only root may ask"
+		} else if err != nil {
 			return "broken: " + p.what + " does not run"
 		}
 	}

@@ -117,7 +117,6 @@ func TestTenantMove(t *testing.T) {
 
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
-	settled(c, l)
 	enforced(c)
 	all("after a restart", blue2, red2, later)
 }

@@ -3,7 +3,7 @@
 //
 //	func TestHosts(t *testing.T) {
 //		wefttest.Run(t, hosts.Spec, func(t *testing.T, h *wefttest.Harness) {
-//			h.Configure("max_per_port: 1")
+//			h.Configure("port_limit: 1")
 //			wefttest.Publish(h, api.PortChangedEvent, &api.PortChanged{…})
 //			verdict, decision := h.Packet(1, 3, frame)
 //			e := wefttest.Next(h, api.HostChangedEvent)

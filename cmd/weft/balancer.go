@@ -210,11 +210,10 @@ func balancerDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if m.Deleted {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s deleted\n", args[0])
-			} else {
-				fmt.Fprintf(cmd.OutOrStdout(), "there was no %s\n", args[0])
+			if !m.Deleted {
+				return fmt.Errorf("there was no virtual IP %s; weft balancer list shows those that are", args[0])
 			}
+			fmt.Fprintf(cmd.OutOrStdout(), "virtual IP %s deleted\n", args[0])
 			return nil
 		},
 	}

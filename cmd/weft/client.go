@@ -132,6 +132,9 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 					return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, preface, u.Host)
 				}
 			}
+			if late := unanswered(ctx, status.Code(err), r.timeout); late != nil {
+				return late
+			}
 			return said(err)
 		}))
 	if err != nil {

@@ -123,7 +123,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.StringArrayVarP(&match, "match", "m", nil, "the match, as field=value,...; may be repeated; left out, it is about every packet")
 	f.StringVarP(&sw, "switch", "s", "", "the switch (default: wherever packets enter the network)")
 	f.Uint32Var(&rule.Vlan, "vlan", 0, "the VLAN, 1 to 4094")
-	f.StringVar(&rule.Tenant, "tenant", "", "the virtual network that the rule belongs to; needs --vlan")
+	f.StringVar(&rule.Tenant, "tenant", "", "the tenant whose packets the rule is about, in all its virtual networks, or in that of --vlan")
 	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")

@@ -166,7 +166,7 @@ func healthOfEntries(c *controller) (healthResult, error) {
 	}
 	switch {
 	case len(failing) > 0:
-		return healthResult{State: healthFailing, Detail: "refused by " + some(failing), Remedy: "weft get sync and weft flow list say which and why"}, err
+		return healthResult{State: healthFailing, Detail: "refused by " + some(failing), Remedy: "weft get sync and weft get flows say which and why"}, err
 	case len(syncing) > 0:
 		return healthResult{State: healthWarning, Detail: "not confirmed yet by " + some(syncing), Remedy: "wait a moment and look again"}, err
 	}

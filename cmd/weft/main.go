@@ -24,15 +24,18 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
 	if err == nil {
 		return 0
+	}
+	if strings.HasPrefix(err.Error(), "required flag") || strings.HasPrefix(err.Error(), "unknown command") {
+		err = &usageError{inWords(cmd, nil, err), cmd.CommandPath()}
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "weft: %s\n", plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}
 	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
-	if errors.As(err, &usage) || errors.As(err, &unknown) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
+	if errors.As(err, &usage) || errors.As(err, &unknown) {
 		return 2
 	}
 	return 1
@@ -86,11 +89,11 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // strict makes wrong flags and arguments of all commands usage errors.
 func strict(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{err, c.CommandPath()} })
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &usageError{inWords(c, nil, err), c.CommandPath()} })
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(c *cobra.Command, list []string) error {
 			if err := args(c, list); err != nil {
-				return &usageError{err, c.CommandPath()}
+				return &usageError{inWords(c, list, err), c.CommandPath()}
 			}
 			return nil
 		}

@@ -163,15 +163,19 @@ func tokenRevoke(r *remote) *cobra.Command {
 				}
 				revoked[name] = m.Revoked
 			}
-			return out.print(cmd, revoked, func(t *table) {
+			err = out.print(cmd, revoked, func(t *table) {
 				for _, name := range names {
 					if revoked[name] {
 						t.row("token " + name + " is revoked")
-					} else {
-						t.row("there was no token " + name)
 					}
 				}
 			})
+			for _, name := range names {
+				if err == nil && !revoked[name] {
+					err = fmt.Errorf("there was no token %s; weft token list shows those that there are", name)
+				}
+			}
+			return err
 		},
 	}
 	out.flag(cmd)

@@ -25,6 +25,7 @@ import (
 	"weft/deploy"
 	"weft/deploy/certs"
 	"weft/deploy/outside"
+	"weft/internal/auditlog"
 	"weft/services"
 	"weft/services/gateway"
 	"weft/transport"
@@ -216,7 +217,12 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 	}
 	natsLink := store.Transport()
 	natsName := fmt.Sprintf("%s-%d-%d", o.process, os.Getpid(), time.Now().UnixNano())
+	changes := &appChanges{log: log, file: auditlog.Log{
+		Dir: auditDirectory(data), Name: o.process + ".apps", Size: 8 << 20, Files: 8,
+		Failed: func(err error) { log.Error("a change could not be written to the audit log", "error", err) },
+	}}
 	c := deploy.NodeConfig{
+		Changed: changes.add,
 		Process: o.process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log,
 		Transports: map[string]transport.Transport{
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,

@@ -65,6 +65,20 @@ workers:
 	}
 }
 
+// TestNoSecrets: what is exported is passed on, so a plan with a secret in it is
+// refused; files with secrets may be named.
+func TestNoSecrets(t *testing.T) {
+	for text, allowed := range map[string]bool{
+		`{south: {token: hunter2hunter2hunter2}}`: false, `{south: {token: "a.b/c"}}`: false, `{south: {key: ` + strings.Repeat("ab", 32) + `}}`: false,
+		`{route: {bus_password: x}}`: false, `{south: {token_file: /etc/token, key: /etc/south.key}}`: true, `{south: {token: "", key: ""}}`: true,
+	} {
+		_, err := modelOf(t, "workers:\n  a: {services: [south, route], settings: "+text+"}\n")
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v; want allowed %v", text, err, allowed)
+		}
+	}
+}
+
 // Events go by a transport that says whose they are; the plan given is left as
 // it was.
 func TestIdentified(t *testing.T) {

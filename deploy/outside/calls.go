@@ -41,6 +41,7 @@ type calls struct {
 	caller  Caller
 	timeout time.Duration
 	room    chan struct{} // one token for each call under way
+	changed func(Change)  // nil: nobody wants to know
 }
 
 // methods returns the names of what clients may call.
@@ -62,6 +63,8 @@ func (c *calls) request(method string) (proto.Message, error) {
 
 // do makes one call. Its errors are *api.Error.
 func (c *calls) do(ctx context.Context, method string, req proto.Message) (resp proto.Message, err error) {
+	begun := time.Now()
+	defer func() { c.tell(ctx, method, req, begun, err) }()
 	select {
 	case c.room <- struct{}{}:
 		defer func() { <-c.room }()
@@ -131,7 +134,7 @@ func (o *Outside) unary(m protoreflect.MethodDescriptor) grpc.MethodDesc {
 		if err := o.known(ctx); err != nil {
 			return nil, err
 		}
-		return o.calls.do(ctx, name, req.(proto.Message))
+		return o.calls.do(o.visited(ctx, ctx, peerOf(ctx)), name, req.(proto.Message))
 	}
 	return grpc.MethodDesc{
 		MethodName: string(method),

@@ -249,3 +249,62 @@ func TestLargeBody(t *testing.T) {
 		t.Errorf("a hello: %v", err)
 	}
 }
+
+// adding is a controller that also has a method that changes something.
+type adding struct{ fakeCaller }
+
+func (a adding) Method(name string) (func() proto.Message, bool) {
+	if name == "flowrules.AddFlows" {
+		return func() proto.Message { return &api.AddFlowsRequest{} }, true
+	}
+	return a.fakeCaller.Method(name)
+}
+
+func (a adding) Call(ctx context.Context, method string, req proto.Message) (proto.Message, error) {
+	if method == "flowrules.AddFlows" {
+		return &api.AddFlowsResponse{}, nil
+	}
+	return a.fakeCaller.Call(ctx, method, req)
+}
+
+// TestChangesAreTold: every call that may change something is told, with who made
+// it from where and what became of it, over each transport; what only reads is not.
+func TestChangesAreTold(t *testing.T) {
+	told := make(chan Change, 8)
+	w := serve(t, func(c *Config) { c.Caller, c.Changed = adding{}, func(x Change) { told <- x } })
+	want := func(method string, kind codes.Code) {
+		t.Helper()
+		select {
+		case x := <-told:
+			if x.Method != method || api.KindOf(x.Err) != kind && x.Err != nil || (x.Err == nil) != (kind == codes.OK) ||
+				x.Who != nobodys || !strings.HasPrefix(x.From, "127.0.0.1:") || x.Request == nil || x.Begun.IsZero() {
+				t.Errorf("%+v; want %s, %v", x, method, kind)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s is not told", method)
+		}
+	}
+	callREST(t, w, "southbound.ListSwitches", "")
+	_, code, _ := callREST(t, w, "flowrules.AddFlows", "")
+	want("flowrules.AddFlows", code)
+	conn, err := openWS(t, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := conn.Write(ctx, websocket.MessageText, []byte(`{"id":1,"call":"flowrules.AddFlows"}`)); err != nil {
+		t.Fatal(err)
+	}
+	want("flowrules.AddFlows", code)
+	_, err = api.NewFlowrulesClient(dial(t, w, nil)).AddFlows(ctx, &api.AddFlowsRequest{})
+	want("flowrules.AddFlows", status.Code(err))
+	if len(told) > 0 {
+		t.Errorf("told besides: %+v", <-told)
+	}
+	for method, want := range map[string]bool{"hosts.FindHost": true, "firewall.CheckFirewall": true, "firewall.SetFirewallDefault": false, "balancer.DrainMember": false, "new.Method": false} {
+		if reads(method) != want {
+			t.Errorf("%s reads: %v", method, !want)
+		}
+	}
+}

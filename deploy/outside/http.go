@@ -72,7 +72,7 @@ func (o *Outside) post(w http.ResponseWriter, r *http.Request) (proto.Message, e
 	if err := readBody(w, r, req); err != nil {
 		return nil, err
 	}
-	return o.calls.do(r.Context(), method, req)
+	return o.calls.do(o.visited(r.Context(), r.Context(), r.RemoteAddr), method, req)
 }
 
 // leaveApp detaches a REST app, as it asks itself.

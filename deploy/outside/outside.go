@@ -46,6 +46,9 @@ type Config struct {
 	// TLS is with what REST apps elsewhere are asked; nil: they cannot be.
 	TLS *tls.Config
 	Log *slog.Logger // nil: none
+	// Changed is told of every call that may have changed something, once it has
+	// ended; nil for nobody.
+	Changed func(Change)
 	// Timeout returns how long the stage of a name may take to answer; nil, or 0:
 	// Limits.Timeout.
 	Timeout func(name string) time.Duration
@@ -118,7 +121,7 @@ func New(c Config) (*Outside, error) {
 	c.Limits = c.Limits.withDefaults()
 	o := &Outside{config: c, log: c.Log, room: make(chan struct{}, c.Limits.Connections)}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
-	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls)}
+	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls), changed: c.Changed}
 	o.apps = newRegistry(&o.config, rate.NewLimiter(rate.Limit(c.Limits.AttachRate), int(2*c.Limits.AttachRate)+1))
 	return o, nil
 }

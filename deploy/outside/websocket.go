@@ -61,6 +61,7 @@ func (o *Outside) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxMessage)
 	s := &socket{o: o, conn: conn, rate: rate.NewLimiter(rate.Limit(o.config.Limits.CallRate), int(o.config.Limits.CallRate)/10+1), room: make(chan struct{}, maxConnCalls)}
 	s.ctx, s.end = context.WithCancelCause(o.ctx)
+	s.ctx = o.visited(s.ctx, r.Context(), r.RemoteAddr)
 	s.talk = newConversation(s.ctx, "ws", r.RemoteAddr)
 	// Reading goes on while the client is told why it has to go, for that is how
 	// its answer comes; a context that ends would cut the connection.

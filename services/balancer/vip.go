@@ -217,7 +217,7 @@ func wordOf[T ~uint8](words []string, word string) (T, error) {
 			return T(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q: want one of %v", word, words)
+	return 0, fmt.Errorf("%q: want one of %s", word, strings.Join(words, ", "))
 }
 
 // macOf returns the Ethernet address of a VIP: the one given, else one that

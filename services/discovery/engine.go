@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"weft/api"
 	"weft/flow"
 )
@@ -47,14 +49,22 @@ type engine struct {
 	closed bool       // nobody publishes any more
 
 	sends sync.WaitGroup
+	lines *rate.Limiter // of the log, about refused frames
 }
+
+// Of refused frames there are at most linesPerSecond lines in the log, and
+// linesAtOnce: an attacker has many ports.
+const (
+	linesPerSecond = 10
+	linesAtOnce    = 50
+)
 
 // maxEvents is how many unpublished events make port and switch changes wait.
 const maxEvents = 4096
 
 func newEngine(c engineConfig, seed uint64) *engine {
 	e := &engine{engineConfig: c, topo: newTopology(c.config, seed),
-		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	e.drain = sync.NewCond(&e.mu)
 	return e
 }

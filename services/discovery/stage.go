@@ -56,7 +56,7 @@ func (e *engine) record(why refusal, p *portView, in *flow.PacketIn) {
 	if why == unknown {
 		return // genuine; the port's coming up, or going down, is not known yet
 	}
-	if n := p.refused.Add(1); n&(n-1) == 0 { // 1, 2, 4, 8 …
+	if n := p.refused.Add(1); n&(n-1) == 0 && e.lines.Allow() { // 1, 2, 4, 8 …
 		e.log.Warn("LLDP refused", "dpid", in.Switch, "port", in.Key.InPort, "reason", why.String(), "refused", n)
 	}
 }

@@ -31,15 +31,20 @@ type book struct {
 	now    atomic.Pointer[ruleset]
 	line   chan *site // those with verdicts to be installed
 
-	mu      sync.Mutex // guards the following; held while rules change, which they do one after the other
-	rules   map[string]*rule
-	numbers map[uint32]*rule
-	free    []uint32 // numbers below next that nobody has
-	next    uint32   // the lowest number that nobody has had
-	all     *builder
-	own     map[flow.DPID]*builder
-	back    string // the default
-	ownBack map[flow.DPID]string
+	mu       sync.Mutex // guards the following; held while rules change, which they do one after the other
+	rules    map[string]*rule
+	numbers  map[uint32]*rule
+	free     []uint32 // numbers below next that nobody has
+	next     uint32   // the lowest number that nobody has had
+	all      *builder
+	own      map[flow.DPID]*builder
+	back     string // the default
+	ownBack  map[flow.DPID]string
+	segments map[uint16]string // whose virtual network a VLAN carries
+
+	newsMu      sync.Mutex        // guards segmentNews
+	segmentNews map[uint16]string // what of segments has changed; empty: it has gone
+	news        chan struct{}     // rung then
 
 	siteMu sync.Mutex // guards sites
 	sites  map[flow.DPID]*site
@@ -50,6 +55,7 @@ func newBook(cfg *Config, net network, kept bucket, log *slog.Logger) *book {
 		cfg: cfg, net: net, bucket: kept, log: log, line: make(chan *site, 4096),
 		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
 		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
+		segments: map[uint16]string{}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
 	}
 	b.now.Store(&ruleset{all: b.all.now, fallback: actionAllow})
 	return b
@@ -116,7 +122,8 @@ func (x *change) empty() bool {
 	return some && len(list) == 0
 }
 
-// enter takes a rule into the book. The caller holds mu.
+// enter takes a rule into the book; those of a tenant find out their conditions
+// here. The caller holds mu.
 func (b *book) enter(r *rule, conditions []condition, x *change) {
 	to := b.all
 	if r.local {
@@ -124,6 +131,10 @@ func (b *book) enter(r *rule, conditions []condition, x *change) {
 			to = newBuilder()
 			b.own[r.sw] = to
 		}
+	}
+	if r.wide {
+		r.vlans = b.vlansOf(r.msg.Tenant)
+		conditions, _ = r.conditions() // parseRule has tried
 	}
 	r.conds = make([]*cond, len(conditions))
 	for i := range conditions {

@@ -71,8 +71,10 @@ func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (
 		}
 		b.enter(rules[i], conditions[i], x)
 	}
-	if !x.empty() {
+	if len(fresh) > 0 {
 		b.publish(x)
+	}
+	if !x.empty() {
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	} else if !req.NoWait {
 		resp.Failures = b.unsettled(ctx) // of an earlier request

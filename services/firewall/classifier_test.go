@@ -275,12 +275,17 @@ func FuzzLookup(f *testing.F) {
 }
 
 // TestLookup50k compares a few thousand lookups among 50,000 rules of each
-// seed with a linear search, and reports how long they and changes take.
+// seed with a linear search, and reports how long they and changes take. With
+// -short they are 5,000 rules.
 func TestLookup50k(t *testing.T) {
+	size := 50_000
+	if testing.Short() {
+		size = 5000
+	}
 	for _, seed := range classbench.Seeds {
 		b, look := newBuilder(), &search{}
 		l := &linear{}
-		for _, m := range classbenchRules(seed, 50_000) {
+		for _, m := range classbenchRules(seed, size) {
 			l.rules = append(l.rules, must(t, b, m))
 			_, list, _ := parseRule(m)
 			l.list = append(l.list, list)
@@ -288,7 +293,7 @@ func TestLookup50k(t *testing.T) {
 		began := time.Now()
 		c := b.change(conds(l.rules), nil)
 		built := time.Since(began)
-		trace := classbench.Trace(classbench.Generate(seed, 50_000, 1), 20_000, 2)
+		trace := classbench.Trace(classbench.Generate(seed, size, 1), 20_000, 2)
 		for i := range 300 {
 			k := classbenchKey(&trace[i])
 			var w words
@@ -310,7 +315,7 @@ func TestLookup50k(t *testing.T) {
 		var worst time.Duration
 		for i := range 100 {
 			began := time.Now()
-			one := l.rules[i*499 : i*499+1]
+			one := l.rules[i*size/101:][:1]
 			b.change(nil, conds(one))
 			b.change(conds(one), nil)
 			worst = max(worst, time.Since(began)/2)

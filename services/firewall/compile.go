@@ -92,7 +92,7 @@ func (v *view) rules(limit int) *program {
 	seen := map[flow.EntryKey]bool{}
 	for i, priority := range priorities(rules) {
 		r := rules[i]
-		_, conditions, err := parseRule(r.msg)
+		conditions, err := r.conditions()
 		if err != nil {
 			return &program{mode: modeReactive, reason: fmt.Sprintf("rule %s: %v", r.id, err)}
 		}
@@ -121,7 +121,7 @@ func (v *view) rules(limit int) *program {
 // applying returns the rules that hold on the switch, in the order of asking;
 // false if they are more than limit.
 func (v *view) applying(limit int) ([]*rule, bool) {
-	if limit == 0 || v.size() > 2*limit { // a rule is two conditions at most
+	if limit == 0 || v.size() > 2*limit { // a condition is an entry at least, but for equal ones
 		return nil, false
 	}
 	var list []*rule

@@ -23,7 +23,8 @@ type RuleConfig struct {
 	Action string `yaml:"action"`
 	// DPID is the switch on which it holds; empty is everywhere.
 	DPID string `yaml:"dpid"`
-	// Tenant is the virtual network that it belongs to; it needs its VLAN.
+	// Tenant is whose packets it is about: those of all the tenant's virtual
+	// networks, or of the one that VLAN says.
 	Tenant string `yaml:"tenant"`
 	// VLAN is that of the packets; 0 says nothing.
 	VLAN uint16 `yaml:"vlan"`

@@ -28,6 +28,8 @@ type rule struct {
 	deny     bool
 	sw       flow.DPID // where it holds, if local
 	local    bool
+	wide     bool              // it holds in all virtual networks of its tenant
+	vlans    []uint16          // these, when it was taken into the book
 	msg      *api.FirewallRule // as it is kept; not to be changed
 	conds    []*cond           // set when it is taken into a classifier
 	count    *count            // of packets that were decided on here
@@ -76,8 +78,12 @@ func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
 	if m.Tenant != "" && (len(m.Tenant) > maxID || !idForm.MatchString(m.Tenant)) {
 		wrong("tenant %q: want letters, digits and any of \"-_.:\", up to %d", m.Tenant, maxID)
 	}
-	if m.Tenant != "" && m.Vlan == 0 {
-		wrong("tenant %s: give the VLAN of the virtual network, too (vlan: 1 to 4094)", m.Tenant)
+	if r.wide = m.Tenant != "" && m.Vlan == 0; r.wide {
+		for name := range m.Match {
+			if strings.EqualFold(name, "vlan_vid") {
+				wrong("tenant %s and match vlan_vid: leave one of them out, or give one VLAN of the tenant as vlan", m.Tenant)
+			}
+		}
 	}
 	conditions, err := parseConditions(m)
 	if err != nil {

@@ -22,15 +22,16 @@ func Spec() weft.Spec {
 		Doc:  "lets packets in or not, by ordered rules over all header fields",
 		Serves: weft.Methods(api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault,
 			api.GetFirewallStatus, api.CheckFirewall),
-		Calls:      weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent),
-		Buckets:    []string{"rules"},
-		Stage:      true,
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
-		Config:     DefaultConfig(),
-		Live:       []string{"rules"},
-		Run:        run,
+		Calls: weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent,
+			api.SegmentChangedEvent),
+		Buckets: []string{"rules"},
+		Stage:   true,
+		Class:   weft.Latency,
+		Scale:   weft.PerPartition,
+		Config:  DefaultConfig(),
+		Live:    []string{"rules"},
+		Run:     run,
 	}
 }
 
@@ -63,6 +64,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { keep.FlowsObserved(ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { b.flowRemoved(ev) })
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, ev *api.SegmentChanged) { b.segmentChanged(ev) })
 	weft.Handle(env, api.AddFirewallRules, b.addByAPI)
 	weft.Handle(env, api.DeleteFirewallRules, b.deleteByAPI)
 	weft.Handle(env, api.ListFirewallRules, b.listRules)
@@ -75,6 +77,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { b.watch(ctx) })
+	work.Go(func() { b.follow(ctx) })
 	for range 8 {
 		work.Go(func() { b.serve(ctx) })
 	}

@@ -43,7 +43,7 @@ func (v *view) compileSingle(t *target, limit int) *program {
 	seen := map[flow.EntryKey]bool{}
 	certain := true
 	for _, r := range rules {
-		_, conditions, err := parseRule(r.msg)
+		conditions, err := r.conditions()
 		if err != nil {
 			return everything(fmt.Sprintf("rule %s: %v", r.id, err))
 		}

@@ -40,6 +40,8 @@ func (b *book) load(ctx context.Context) error {
 				return fmt.Errorf("firewall's defaults: %w", err)
 			}
 			return b.setDefaults(&m)
+		case key == keySegments:
+			return b.loadSegments(value)
 		case strings.HasPrefix(key, keyRules):
 			var m api.AddFirewallRulesRequest
 			if err := proto.Unmarshal(value, &m); err != nil {

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -43,6 +42,7 @@ type book struct {
 	revision   map[key]uint64
 	switches   map[flow.DPID]*datapath
 	neighbours *neighbours
+	last       *scene // that entries were last made of
 	waiting    *waiting
 	errors     allowance
 	asked      map[place]int64   // when a gateway was last asked for
@@ -88,6 +88,11 @@ func (b *book) load(ctx context.Context, bad func(key string, err error)) error 
 
 // reindex is called with mu held.
 func (b *book) reindex() {
+	for _, r := range b.routers {
+		if r.table == nil {
+			r.table = newTable(r)
+		}
+	}
 	x := &index{routers: maps.Clone(b.routers), macs: map[flow.MAC]*router{}, owners: map[place][]*router{}}
 	for _, r := range b.sorted() {
 		if r.empty() {
@@ -107,9 +112,7 @@ func (b *book) reindex() {
 
 // sorted returns the routers by switch and VLAN. It is called with mu held.
 func (b *book) sorted() []*router {
-	return slices.SortedFunc(maps.Values(b.routers), func(x, y *router) int {
-		return cmp.Or(cmp.Compare(x.sw, y.sw), cmp.Compare(x.vlan, y.vlan))
-	})
+	return slices.SortedFunc(maps.Values(b.routers), (*router).compare)
 }
 
 // owner returns the router in a VLAN that has an address, that of a switch

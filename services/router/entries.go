@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"weft/api"
 	"weft/flow"
@@ -15,12 +16,23 @@ import (
 // and nat's: what is for one of their addresses is theirs.
 const priorityRouted = 10000
 
-// scene is what the entries of a switch are made of, at one moment.
+// scene is what the entries of switches are made of, at one moment. Those of a
+// router are the same at every switch, and made once.
 type scene struct {
 	x       *index
-	routers map[uint16][]*router // those with addresses, by VLAN, in the order of switches
+	version uint64 // of the neighbours
 	of      map[place]station
-	targets map[uint16][]netip.Prefix // made when they are asked for
+
+	once    sync.Once // guards making the following
+	routers map[uint16][]*router
+	targets map[uint16][]netip.Prefix
+	at      map[flow.DPID]map[*router]bool // which routers' packets come in where
+	made    map[*router]*made
+}
+
+type made struct {
+	once sync.Once // guards making the list
+	list []flow.Entry
 }
 
 // scene returns what there is now; entries are made of it without holding up the
@@ -32,13 +44,10 @@ func (b *book) scene() *scene {
 	if x == nil {
 		return nil
 	}
-	s := &scene{x: x, routers: map[uint16][]*router{}, of: maps.Clone(b.neighbours.of), targets: map[uint16][]netip.Prefix{}}
-	for _, r := range b.sorted() {
-		if !r.empty() {
-			s.routers[r.vlan] = append(s.routers[r.vlan], r)
-		}
+	if b.last == nil || b.last.x != x || b.last.version != b.neighbours.version {
+		b.last = &scene{x: x, version: b.neighbours.version, of: maps.Clone(b.neighbours.of)}
 	}
-	return s
+	return b.last
 }
 
 // want returns the entries that a switch is to have: for each router whose
@@ -50,19 +59,13 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	}
 	req, over := &api.SetStandingRequest{}, 0
 	if s := b.scene(); s != nil {
-		for _, vlan := range slices.Sorted(maps.Keys(s.routers)) {
-			for _, r := range s.routers[vlan] {
-				if !s.meets(r, sw) {
-					continue
-				}
-				for _, p := range s.destinations(vlan) {
-					if len(req.Flows) >= b.cfg.Entries {
-						over++
-						continue
-					}
-					e := s.entry(r, p)
-					req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
-				}
+		s.once.Do(s.prepare)
+		for _, r := range slices.SortedFunc(maps.Keys(s.at[sw]), (*router).compare) {
+			list := s.entries(r)
+			n := min(len(list), b.cfg.Entries-len(req.Flows))
+			over += len(list) - n
+			for i := range list[:n] {
+				req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
 			}
 		}
 	}
@@ -72,51 +75,59 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	return req
 }
 
-// meets reports whether packets for a router come in at a switch.
-func (s *scene) meets(r *router, sw flow.DPID) bool {
-	if r.sw == sw {
-		return true
+// prepare finds out what is the same for all switches: which destinations the
+// routers of a VLAN tell apart, and where packets for a router come in.
+func (s *scene) prepare() {
+	s.routers, s.targets, s.at, s.made = map[uint16][]*router{}, map[uint16][]netip.Prefix{}, map[flow.DPID]map[*router]bool{}, map[*router]*made{}
+	comes := func(sw flow.DPID, r *router) {
+		if s.at[sw] == nil {
+			s.at[sw] = map[*router]bool{}
+		}
+		s.at[sw][r] = true
+	}
+	for _, r := range s.x.macs {
+		s.routers[r.vlan] = append(s.routers[r.vlan], r)
+		s.made[r] = &made{}
+		comes(r.sw, r)
+	}
+	sets := map[uint16]map[netip.Prefix]bool{}
+	for vlan, list := range s.routers {
+		sets[vlan] = map[netip.Prefix]bool{}
+		for _, r := range list {
+			for p := range r.table.by {
+				sets[vlan][p] = true
+			}
+			for _, a := range r.addresses {
+				sets[vlan][one(a.Addr())] = true
+			}
+		}
 	}
 	for p, st := range s.of {
-		if st.at.Switch != sw || p.vlan != r.vlan {
-			continue
-		}
-		if _, ok := r.subnet(p.addr); ok {
-			return true
+		for _, r := range s.routers[p.vlan] {
+			if by, ok := r.lookup(one(p.addr)); ok && !by.IsValid() && !p.addr.IsLinkLocalUnicast() {
+				sets[p.vlan][one(p.addr)] = true
+				comes(st.at.Switch, r)
+			}
 		}
 	}
-	return false
+	for vlan, set := range sets {
+		s.targets[vlan] = slices.SortedFunc(maps.Keys(set), func(p, q netip.Prefix) int {
+			return cmp.Or(cmp.Compare(p.Bits(), q.Bits()), p.Addr().Compare(q.Addr()))
+		})
+	}
 }
 
-// destinations returns those that routers of a VLAN tell apart, those of short
-// prefixes first: their subnets, addresses and routes, and the neighbours in
-// subnets.
-func (s *scene) destinations(vlan uint16) []netip.Prefix {
-	if list, done := s.targets[vlan]; done {
-		return list
-	}
-	set := map[netip.Prefix]bool{}
-	for _, r := range s.routers[vlan] {
-		for _, a := range r.addresses {
-			set[a.Masked()], set[one(a.Addr())] = true, true
+// entries returns the entries for what is sent to a router, those of short
+// prefixes first.
+func (s *scene) entries(r *router) []flow.Entry {
+	m := s.made[r]
+	m.once.Do(func() {
+		m.list = make([]flow.Entry, 0, len(s.targets[r.vlan]))
+		for _, p := range s.targets[r.vlan] {
+			m.list = append(m.list, s.entry(r, p))
 		}
-		for _, x := range r.routes {
-			set[x.to] = true
-		}
-	}
-	for p := range s.of {
-		if p.vlan != vlan || p.addr.IsLinkLocalUnicast() {
-			continue
-		}
-		if slices.ContainsFunc(s.routers[vlan], func(r *router) bool { _, ok := r.subnet(p.addr); return ok }) {
-			set[one(p.addr)] = true
-		}
-	}
-	list := slices.SortedFunc(maps.Keys(set), func(p, q netip.Prefix) int {
-		return cmp.Or(cmp.Compare(p.Bits(), q.Bits()), p.Addr().Compare(q.Addr()))
 	})
-	s.targets[vlan] = list
-	return list
+	return m.list
 }
 
 // entry returns the entry for what is sent to r for p: on to whom it goes, or, if

@@ -35,6 +35,8 @@ type neighbours struct {
 	addrs  map[hostKey][]netip.Addr
 	former map[place]bool // of an earlier run, not told of yet
 	dirty  map[place]bool // changed since it was kept
+
+	version uint64 // counts changes
 }
 
 func newNeighbours() *neighbours {
@@ -52,6 +54,7 @@ func (n *neighbours) put(p place, s station) bool {
 	k := hostKey{s.mac, p.vlan}
 	n.addrs[k] = append(n.addrs[k], p.addr)
 	n.dirty[p] = true
+	n.version++
 	return true
 }
 
@@ -63,6 +66,7 @@ func (n *neighbours) drop(p place) {
 	delete(n.of, p)
 	delete(n.former, p)
 	n.dirty[p] = true
+	n.version++
 	k := hostKey{s.mac, p.vlan}
 	n.addrs[k] = slices.DeleteFunc(n.addrs[k], func(a netip.Addr) bool { return a == p.addr })
 	if len(n.addrs[k]) == 0 {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -59,7 +60,8 @@ type router struct {
 	mac       flow.MAC
 	addresses []address // in the order in which they were added
 	routes    []static
-	next      [2]uint32 // the numbers that the next address and route get
+	next      [2]uint32 // the last numbers that an address and a route got
+	table     *table    // made of addresses and routes when the router is in the book
 }
 
 // address is an address of a router; its network is what it is in.
@@ -78,8 +80,14 @@ type static struct {
 // clone returns a copy to be changed.
 func (r *router) clone() *router {
 	c := *r
+	c.table = nil
 	c.addresses, c.routes = slices.Clone(r.addresses), slices.Clone(r.routes)
 	return &c
+}
+
+// compare orders routers by switch and VLAN.
+func (r *router) compare(o *router) int {
+	return cmp.Or(cmp.Compare(r.sw, o.sw), cmp.Compare(r.vlan, o.vlan))
 }
 
 // empty reports whether there is nothing to route.
@@ -104,23 +112,7 @@ func (r *router) subnet(a netip.Addr) (address, bool) {
 // lookup returns where the router sends what is for p: the longest of its
 // subnets and routes that holds all of p (RFC 1812 §5.2.4.3). by is the gateway,
 // not valid where p is in a subnet of the router's.
-func (r *router) lookup(p netip.Prefix) (by netip.Addr, ok bool) {
-	bits := -1
-	for _, x := range r.routes {
-		if x.to.Bits() > bits && covers(x.to, p) {
-			by, bits = x.by, x.to.Bits()
-		}
-	}
-	for _, x := range r.addresses {
-		if x.Bits() >= bits && covers(x.Masked(), p) {
-			by, bits = netip.Addr{}, x.Bits()
-		}
-	}
-	return by, bits >= 0
-}
-
-// covers reports whether all of p is in q.
-func covers(q, p netip.Prefix) bool { return q.Bits() <= p.Bits() && q.Contains(p.Addr()) }
+func (r *router) lookup(p netip.Prefix) (by netip.Addr, ok bool) { return r.table.find(p) }
 
 // facing returns the address that the router has towards another: that of the
 // subnet by which it would send to it.

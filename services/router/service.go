@@ -38,10 +38,12 @@ func Spec() weft.Spec {
 	}
 }
 
-// The times of following neighbours: for how long changes are gathered, and for
-// how long after the start those are believed in that an earlier run knew.
+// The times of following neighbours: for how long changes are gathered, how long
+// a switch may take to confirm before the next are looked at, and for how long
+// after the start those are believed in that an earlier run knew.
 const (
 	gather           = 50 * time.Millisecond
+	followed         = 5 * time.Second
 	settleNeighbours = time.Minute
 )
 
@@ -131,8 +133,9 @@ func run(ctx context.Context, env *weft.Env) error {
 }
 
 // follow has the entries follow the neighbours: of changes that come together, a
-// switch is told once.
+// switch is told once, and at most half of the time is spent on telling.
 func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
+	pause := gather
 	for {
 		select {
 		case <-ctx.Done():
@@ -142,9 +145,14 @@ func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(gather):
-			k.Changed()
+		case <-time.After(pause):
 		}
+		began := time.Now()
+		k.Changed()
+		settling, cancel := context.WithTimeout(ctx, followed)
+		_ = k.Settle(settling) // what has failed is tried again, and told by the state
+		cancel()
+		pause = max(gather, time.Since(began))
 	}
 }
 

@@ -60,12 +60,10 @@ func TestEntriesAreTheWalk(t *testing.T) {
 			g.host(byte(n), fmt.Sprint(1+random.IntN(3)), 0, any(32).Addr().String())
 		}
 		x, s := g.index.Load(), g.scene()
+		s.prepare()
 		tried := 0
 		for _, r := range s.routers[0] {
-			var entries []flow.Entry
-			for _, p := range s.destinations(0) {
-				entries = append(entries, s.entry(r, p))
-			}
+			entries := s.entries(r)
 			for range 400 {
 				a := any(32).Addr()
 				if random.IntN(3) == 0 && len(s.of) > 0 {

@@ -267,7 +267,9 @@ func (h *hub) send(_ context.Context, d *flow.Decision) (*api.ApplyResult, error
 		h.applyLater(d)
 		return result, nil
 	}
-	var buf []byte
+	room := h.rooms.get()
+	buf := (*room)[:0]
+	defer func() { *room = buf; h.rooms.put(room) }()
 	var target *session
 	first := 0
 	deliver := func(end int) {

@@ -25,6 +25,7 @@ type hub struct {
 	log    *slog.Logger
 	total  totals
 	spaces workspaces
+	rooms  rooms
 
 	// What the rest of the system sees, set before serve.
 	open          func(dpid, func(*flow.Decision)) pipeline
@@ -40,6 +41,25 @@ type hub struct {
 	claimed map[dpid]*session
 	records map[dpid]*record
 	conns   map[net.Conn]*session
+}
+
+// rooms are buffers for messages to switches that nobody uses now.
+type rooms struct{ pool sync.Pool }
+
+// roomMax bounds a buffer that is kept.
+const roomMax = 256 << 10
+
+func (p *rooms) get() *[]byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return b
+	}
+	return new([]byte)
+}
+
+func (p *rooms) put(b *[]byte) {
+	if cap(*b) <= roomMax {
+		p.pool.Put(b)
+	}
 }
 
 // record is what is remembered of a switch.

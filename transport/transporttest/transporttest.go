@@ -297,12 +297,12 @@ func testBackPressure(t *testing.T, tr transport.Transport, address string) {
 		event: func(context.Context, string, []byte) { <-release; handled.Add(1) },
 		call:  func(context.Context, string, []byte) ([]byte, error) { return nil, nil },
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
 	sent := int64(0)
 	var err error
 	for ; err == nil && sent <= 2*transport.Window; sent++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		err = c.Send(ctx, "s", make([]byte, 100))
+		cancel()
 	}
 	sent-- // the last was not taken
 	wantCode(t, err, transport.DeadlineExceeded)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+)
+
+// The libraries' words for what is wrong with a command line are a
+// programmer's. Here they are put into those of who types it.
+
+var (
+	argCount  = regexp.MustCompile(`^(?:accepts|requires) .*arg\(s\)`)
+	badNumber = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: strconv\.Parse(Int|Uint|Float|Bool): parsing ".*": (.*)$`)
+	badTime   = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: time: (?:invalid duration|missing unit in duration|unknown unit)`)
+	notGiven  = regexp.MustCompile(`^required flag\(s\) (.*) not set$`)
+)
+
+// inWords returns the error of a command line in words.
+func inWords(cmd *cobra.Command, args []string, err error) error {
+	text := err.Error()
+	switch {
+	case argCount.MatchString(text):
+		want := strings.TrimPrefix(cmd.UseLine(), cmd.CommandPath())
+		want = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(want), "[flags]"))
+		if want == "" {
+			return fmt.Errorf("%q: this command takes flags only", strings.Join(args, " "))
+		}
+		if len(args) == 0 {
+			return fmt.Errorf("want %s", want)
+		}
+		return fmt.Errorf("want %s, not %q", want, strings.Join(args, " "))
+	case badTime.MatchString(text):
+		m := badTime.FindStringSubmatch(text)
+		return fmt.Errorf("%s %s: want a duration, such as 500ms, 30s or 24h", flagName(m[2]), unquoted(m[1]))
+	case badNumber.MatchString(text):
+		m := badNumber.FindStringSubmatch(text)
+		want := map[string]string{"Int": "a whole number", "Uint": "a whole number, not below 0", "Float": "a number", "Bool": "true or false"}[m[3]]
+		if m[4] == strconv.ErrRange.Error() {
+			want = "a smaller number"
+		}
+		return fmt.Errorf("%s %s: want %s", flagName(m[2]), unquoted(m[1]), want)
+	case notGiven.MatchString(text):
+		names := strings.Split(notGiven.FindStringSubmatch(text)[1], ", ")
+		for i, name := range names {
+			names[i] = "--" + strings.Trim(name, `"`)
+		}
+		return fmt.Errorf("give %s", strings.Join(names, ", "))
+	}
+	return err
+}
+
+// flagName returns the long name out of pflag's "-s, --switch".
+func flagName(quoted string) string {
+	name := strings.Trim(quoted, `"`)
+	if _, long, ok := strings.Cut(name, ", "); ok {
+		return long
+	}
+	return name
+}
+
+func unquoted(text string) string {
+	if plain, err := strconv.Unquote(text); err == nil {
+		return strconv.Quote(plain)
+	}
+	return text
+}
+
+// unanswered says that a call has found no answer in time. Only the client's
+// own end of time is meant: what the controller says of its own stays.
+func unanswered(ctx context.Context, code codes.Code, timeout time.Duration) error {
+	if code != codes.DeadlineExceeded || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil
+	}
+	return fmt.Errorf("no answer within %v (--timeout); weft get health and weft get workers say whether the controller is well, its log why not", timeout)
+}

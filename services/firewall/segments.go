@@ -1,0 +1,151 @@
+package firewall
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+)
+
+// Rules that name a tenant and no VLAN hold in all its virtual networks: they are
+// made anew when one comes or goes. Which VLAN carries whose network is kept, so
+// that they hold from the start after a restart.
+
+// segmentChanged takes note of a virtual network that has come or gone. It does
+// not block.
+func (b *book) segmentChanged(ev *api.SegmentChanged) {
+	s := ev.GetSegment()
+	if s.GetVlan() == 0 || s.Vlan > 4094 {
+		return
+	}
+	b.newsMu.Lock()
+	defer b.newsMu.Unlock()
+	tenant := s.Tenant
+	if ev.Removed {
+		tenant = ""
+	}
+	b.segmentNews[uint16(s.Vlan)] = tenant
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
+}
+
+// follow makes rules anew as virtual networks come and go, until ctx ends.
+func (b *book) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.news:
+		}
+		if err := b.renewSegments(ctx); err != nil && ctx.Err() == nil {
+			b.log.Warn("which VLANs are whose is not kept: after a restart, rules of tenants wait for the service tenants", "error", err)
+		}
+	}
+}
+
+// renewSegments makes the rules of tenants whose virtual networks have changed
+// anew. The error is that this could not be kept.
+func (b *book) renewSegments(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.newsMu.Lock()
+	news := b.segmentNews
+	b.segmentNews = map[uint16]string{}
+	b.newsMu.Unlock()
+	changed := map[string]bool{}
+	for vlan, tenant := range news {
+		old := b.segments[vlan]
+		if old == tenant {
+			continue
+		}
+		changed[old], changed[tenant] = true, true
+		if b.segments[vlan] = tenant; tenant == "" {
+			delete(b.segments, vlan)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	err := b.saveSegments(ctx)
+	var list []*rule
+	for _, r := range b.rules {
+		if r.wide && changed[r.msg.Tenant] {
+			list = append(list, r)
+		}
+	}
+	x := &change{}
+	for _, r := range list {
+		next := *r
+		b.leave(r, x)
+		b.enter(&next, nil, x)
+	}
+	if !x.empty() {
+		b.publish(x)
+		b.enforce(ctx, x, false)
+	}
+	return err
+}
+
+// vlansOf returns the VLANs of a tenant. The caller holds mu.
+func (b *book) vlansOf(tenant string) (list []uint16) {
+	for vlan, name := range b.segments {
+		if name == tenant {
+			list = append(list, vlan)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// conditions returns what a rule asks for: of a tenant's, in each of its virtual
+// networks.
+func (r *rule) conditions() ([]condition, error) {
+	if !r.wide {
+		return parseConditions(r.msg)
+	}
+	var list []condition
+	for _, vlan := range r.vlans {
+		some, err := parseConditions(&api.FirewallRule{Match: r.msg.Match, Vlan: uint32(vlan)})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+const keySegments = "segments"
+
+// saveSegments keeps which VLAN is whose.
+func (b *book) saveSegments(ctx context.Context) error {
+	m := &api.ListNetworksResponse{}
+	for _, vlan := range slices.Sorted(maps.Keys(b.segments)) {
+		m.Networks = append(m.Networks, &api.TenantNetwork{Tenant: b.segments[vlan], Segment: uint32(vlan)})
+	}
+	value, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = b.bucket.Put(ctx, keySegments, value)
+	return err
+}
+
+// loadSegments takes what saveSegments has kept.
+func (b *book) loadSegments(value []byte) error {
+	var m api.ListNetworksResponse
+	if err := proto.Unmarshal(value, &m); err != nil {
+		return fmt.Errorf("firewall's segments of tenants: %w", err)
+	}
+	for _, n := range m.Networks {
+		if n.Segment > 0 && n.Segment < 4095 && n.Tenant != "" {
+			b.segments[uint16(n.Segment)] = n.Tenant
+		}
+	}
+	return nil
+}

@@ -19,7 +19,7 @@ import (
 // The load under which everything happens.
 const (
 	loadRate  = 2000 // packet-ins per second
-	loadHosts = 200
+	loadHosts = 260  // 67,340 pairs, each a flow: half a minute's worth
 	loadPorts = 8
 	loadDPID  = 0x5eed
 )

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,15 +21,18 @@ func TestConfigurationTable(t *testing.T) {
 		if s.Config == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n| key | default | what it is |\n|---|---|---|\n", s.Name)
+		fmt.Fprintf(&b, "\n### %s\n\n| key | default | change | what it is |\n|---|---|---|---|\n", s.Name)
 		v := reflect.ValueOf(s.Config).Elem()
-		rows(t, &b, fieldComments(t, s.Name), v, "")
+		rows(t, &b, fieldComments(t, s.Name), v, "", func(key string) bool {
+			return slices.ContainsFunc(s.Live, func(l string) bool { return l == "*" || l == key || strings.HasPrefix(key, l+".") })
+		})
 	}
 	section(t, "docs/configuration.md", "keys", b.String()+"\n")
 }
 
-// rows writes the rows of a struct's fields.
-func rows(t *testing.T, b *strings.Builder, comments map[string]string, v reflect.Value, prefix string) {
+// rows writes the rows of a struct's fields; live says whether a running service
+// takes over a key.
+func rows(t *testing.T, b *strings.Builder, comments map[string]string, v reflect.Value, prefix string, live func(key string) bool) {
 	t.Helper()
 	typ := v.Type()
 	last := ""
@@ -39,7 +43,7 @@ func rows(t *testing.T, b *strings.Builder, comments map[string]string, v reflec
 			t.Fatalf("%s.%s has no yaml tag", typ, f.Name)
 		}
 		if f.Type.Kind() == reflect.Struct {
-			rows(t, b, comments, v.Field(i), prefix+key+".")
+			rows(t, b, comments, v.Field(i), prefix+key+".", live)
 			continue
 		}
 		about := comments[typ.Name()+"."+f.Name]
@@ -62,7 +66,11 @@ func rows(t *testing.T, b *strings.Builder, comments map[string]string, v reflec
 		} else {
 			last = about
 		}
-		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", prefix, key, inYAML(v.Field(i)), strings.ReplaceAll(about, "|", `\|`))
+		change := "restart"
+		if live(prefix + key) {
+			change = "live"
+		}
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", prefix, key, inYAML(v.Field(i)), change, strings.ReplaceAll(about, "|", `\|`))
 	}
 }
 

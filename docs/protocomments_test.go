@@ -6,8 +6,6 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	_ "weft/api" // registers what is looked through
 )
 
 // TestEverythingInTheAPIIsDescribed: every message, field, enumeration, value,
@@ -20,8 +18,7 @@ func TestEverythingInTheAPIIsDescribed(t *testing.T) {
 			t.Errorf("api/%s: %s has no comment; say what it is, its shape and unit, and what an error means", f.Path(), name)
 		}
 	}
-	var enums func(f protoreflect.FileDescriptor, list protoreflect.EnumDescriptors)
-	enums = func(f protoreflect.FileDescriptor, list protoreflect.EnumDescriptors) {
+	enums := func(f protoreflect.FileDescriptor, list protoreflect.EnumDescriptors) {
 		for i := range list.Len() {
 			e := list.Get(i)
 			want(f, string(e.Name()))

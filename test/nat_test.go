@@ -222,6 +222,16 @@ func TestNat(t *testing.T) {
 			return err == nil
 		})
 	}
+	// Pings of several hosts at once, each with an identifier of its own.
+	var pinging sync.WaitGroup
+	for h, identifier := range map[string]string{"h1": "77", "h3": "78", "h5": "79"} {
+		pinging.Go(func() {
+			if out, err := f.Exec(context.Background(), h, "ping", "-e", identifier, "-c", "3", "-i", "0.3", "-W", "5", "198.51.100.9"); err != nil {
+				t.Errorf("%s pings outside while others do: %v %s", h, err, out)
+			}
+		})
+	}
+	pinging.Wait()
 	if at := f.seen("h6", "http://198.51.100.1:8000/"); at.Addr().String() != "198.51.100.9" {
 		t.Errorf("the server inside sees %v", at)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -283,5 +284,59 @@ func TestRouterBalancer(t *testing.T) {
 		Pool:   []*api.PoolMember{{Address: "172.16.10.10", Port: 8080}}})
 	for _, h := range []string{"h1", "h3"} {
 		eventually(t, 30*time.Second, h+" is served", func() bool { return f.get(h, "http://172.16.10.200/who") == "h2" })
+	}
+}
+
+// second is a host behind the port of another, in a subnet of its own.
+const second = `
+unshare --net sleep 300 & P=$!
+trap 'kill $P' TERM
+until [ "$(readlink /proc/$P/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
+ip link add mv0 link eth0 address 02:00:00:00:00:99 type macvlan mode bridge && ip link set mv0 netns $P
+nsenter -t $P -n sh -c 'ip link set lo up && ip addr add 10.9.0.9/24 dev mv0 && ip link set mv0 up && ip route add default via 10.9.0.1'
+wait $P`
+
+// TestRouterSamePort: two hosts in different subnets behind one port reach each
+// other, at first by the controller and then by the switch.
+func TestRouterSamePort(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c)
+	f.address("s1", "172.16.20.1/24")
+	f.address("s1", "10.9.0.1/24")
+	cmd, err := f.Start(context.Background(), "h1", "sh", "-c", second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	f.reaches("h1", "10.9.0.9")
+	eventually(t, 20*time.Second, "the switch sends packets back by itself", func() bool {
+		before := c.metric("weft_router_carried_total")
+		f.reaches("h1", "10.9.0.9")
+		return c.metric("weft_router_carried_total") == before
+	})
+}
+
+// TestRouterTenants: a router of the VLAN that carries a virtual network routes
+// for that network's hosts, and for nobody else.
+func TestRouterTenants(t *testing.T) {
+	t.Parallel()
+	c := start(t, options{})
+	f := routedLab(t, c)
+	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
+	var members []*api.TenantMember
+	for _, h := range []string{"h1", "h3"} {
+		members = append(members, &api.TenantMember{Dpid: dpid(t, f.Lab, f.host(h).Switch), Port: uint32(f.host(h).Port)})
+	}
+	n := call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: "red", Name: "net", Members: members}})
+	for sw, a := range map[string]string{"s1": "172.16.20.1/24", "s2": "172.16.10.1/24", "s3": "192.168.30.1/24"} {
+		call(c, api.AddRouterAddress, &api.AddRouterAddressRequest{Dpid: dpid(t, f.Lab, sw), Vlan: n.Segment, Address: a})
+	}
+	call(c, api.AddRouterAddress, &api.AddRouterAddressRequest{Dpid: dpid(t, f.Lab, "s1"), Vlan: n.Segment, Address: "192.168.30.2/24"})
+	call(c, api.AddRouterAddress, &api.AddRouterAddressRequest{Dpid: dpid(t, f.Lab, "s3"), Vlan: n.Segment, Address: "172.16.20.2/24"})
+	f.reaches("h1", "192.168.30.10")
+	f.reaches("h3", "172.16.20.1")
+	if out, err := f.Exec(context.Background(), "h2", "ping", "-c", "1", "-W", "1", "172.16.10.1"); err == nil {
+		t.Errorf("a host of the common network reaches the router: %s", out)
 	}
 }

@@ -57,7 +57,15 @@ func balancerMemberDeleteCommand(r *remote) *cobra.Command {
 				return wrongly(cmd, "%s", err)
 			}
 			return changeVip(cmd, r, &out, func(c *controller) (*api.Vip, error) {
-				return c.DeleteMember(c.ctx, &api.DeleteMemberRequest{Vip: args[0], Address: m.Address, Port: m.Port})
+				before, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: args[0]})
+				if err != nil {
+					return nil, err
+				}
+				v, err := c.DeleteMember(c.ctx, &api.DeleteMemberRequest{Vip: args[0], Address: m.Address, Port: m.Port})
+				if err == nil && len(before.Vips) == 1 && len(before.Vips[0].Pool) == len(v.Pool) {
+					err = fmt.Errorf("virtual IP %s had no member %s; weft balancer list %s shows those that it has", args[0], args[1], args[0])
+				}
+				return v, err
 			})
 		},
 	}
@@ -91,6 +99,15 @@ balancer list shows none any more it may be switched off.`,
 	return cmd
 }
 
+// knowsVip fails if there is no virtual IP of that name.
+func (c *controller) knowsVip(name string) error {
+	m, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: name})
+	if err == nil && len(m.Vips) == 0 {
+		err = fmt.Errorf("there is no virtual IP %q; weft balancer list shows them all", name)
+	}
+	return err
+}
+
 func balancerConnectionsCommand(r *remote) *cobra.Command {
 	var limit uint32
 	var out output
@@ -111,6 +128,9 @@ func balancerConnectionsCommand(r *remote) *cobra.Command {
 				req.Vip = args[0]
 			}
 			m, err := c.ListConnections(c.ctx, req)
+			if err == nil && req.Vip != "" && len(m.Connections) == 0 {
+				err = c.knowsVip(req.Vip)
+			}
 			if err != nil {
 				return err
 			}

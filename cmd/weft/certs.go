@@ -20,14 +20,15 @@ import (
 func certsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "certs",
-		Short: "Make the certificates by which workers and apps know each other",
-		Long: `Make the certificates by which workers and apps know each other, with an
-authority of your own in a directory. Without certificates, workers talk to this
-machine only.
+		Short: "Make the certificates of controller, switches, workers and apps",
+		Long: `Make certificates with an authority of your own in a directory: those by which
+controller and switches know each other, and clients the controller; and those
+by which workers and apps know each other. Without the latter, workers talk to
+this machine only.
 
-The directory has ca.crt, ca.key, and NAME.crt and NAME.key for each worker or
-app. A machine that runs workers needs ca.crt and the two files of each of
-them; keep ca.key where you issue certificates. Connections made after a file
+The directory has ca.crt, ca.key, and NAME.crt and NAME.key for each of them. A
+machine needs ca.crt and the two files of what runs there; keep ca.key where you
+issue certificates. Connections made after a file
 is replaced have the new certificate: no restart is needed.`,
 		Example: `  weft certs init --dir certs
   weft certs plan split --dir certs

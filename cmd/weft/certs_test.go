@@ -36,7 +36,7 @@ func TestCerts(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	fails(2, "certs issue --dir DIR x --days 0", "allowed: 1 and more")
-	fails(2, "certs issue --dir DIR", "requires at least 1 arg")
+	fails(2, "certs issue --dir DIR", "want weft certs issue NAME...")
 	fails(1, "certs issue --dir DIR ids --app", "only --force replaces it")
 
 	// All workers of a plan; what fits is kept.

@@ -38,8 +38,8 @@ the transports between the processes exchanged.
 
 With --features the parts of the controller that are asked for are shown
 instead, each on real traffic, by the commands that one would type: all, or a
-list of firewall, balancer, nat, qos, tenants, heartbeat, overload, ryu, tls,
-tokens, traces, config and health. It goes with --plan.
+list of firewall, balancer, nat, router, qos, tenants, heartbeat, overload, ryu,
+tls, tokens, traces, config and health. It goes with --plan.
 
 On a terminal the controller and the lab are left running, to be looked at;
 weft demo stop takes them down. Otherwise, and with CI=1, the demo takes down

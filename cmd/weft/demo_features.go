@@ -26,6 +26,7 @@ func (d *demo) allFeatures() []demoFeature {
 		{"firewall", "firewall: a rule that denies, and its end", d.showFirewall},
 		{"balancer", "balancer: a virtual IP over three servers", d.showBalancer},
 		{"nat", "nat: out by an address of the gateway's, and in", d.showNAT},
+		{"router", "router: between two subnets at different switches", d.showRouter},
 		{"qos", "qos: a host limited to 10 Mbit/s", d.showQoS},
 		{"tenants", "tenants: two networks with the same addresses", d.showTenants},
 		{"heartbeat", "heartbeat: signs of life of the switches", d.showHeartbeats},

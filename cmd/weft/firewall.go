@@ -189,7 +189,7 @@ func firewallDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%d rules deleted\n", m.Deleted) }); err != nil {
+			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%s deleted\n", several(m.Deleted, "rule", "rules")) }); err != nil {
 				return err
 			}
 			if int(m.Deleted) < len(ids) {

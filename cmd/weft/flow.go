@@ -148,7 +148,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%d entries deleted\n", m.Deleted) }); err != nil {
+			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%s deleted\n", several(m.Deleted, "entry", "entries")) }); err != nil {
 				return err
 			}
 			if n := len(req.Flows); int(m.Deleted) < n {

@@ -126,11 +126,22 @@ entries that it wants and a switch does not have are shown, too.`,
   weft get flows --switch 1 --owner operator
   weft get flows -o json`,
 	}, func(c *controller, _ []string) (view, error) {
+		if owner != "" && !slices.Contains(owners(), owner) {
+			return view{}, &usageError{fmt.Errorf("--owner %q: want one of %s", owner, strings.Join(owners(), ", ")), "weft get flows"}
+		}
 		m, failed, err := c.flows(only, owner)
 		return view{m, func(t *table) { flowsTable(t, m.GetFlows()) }, failed}, err
 	}), &only)
-	cmd.Flags().StringVar(&owner, "owner", "", "only entries of this writer: discovery, hosts, forwarding, routes, operator or foreign")
+	cmd.Flags().StringVar(&owner, "owner", "", "only entries of this writer: "+strings.Join(owners(), ", "))
 	return cmd
+}
+
+// owners returns the names of those who write entries.
+func owners() (names []string) {
+	for o := flow.OwnerForeign; !strings.HasPrefix(o.String(), "owner-"); o++ {
+		names = append(names, o.String())
+	}
+	return names
 }
 
 // flows returns the entries that switches have, with their states, and those

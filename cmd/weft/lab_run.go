@@ -104,10 +104,10 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 }
 
 func labPingTable(w *labTable, results []lab.PingResult) {
-	w.row("FROM", "TO", "IP", "SENT", "RECEIVED", "MIN ms", "AVG ms", "MAX ms", "OUTAGE ms", "")
+	w.row("FROM", "TO", "IP", "SENT", "RECEIVED", "MIN ms", "AVG ms", "MAX ms", "OUTAGE ms", "NOTE")
 	sent, received := 0, 0
 	for _, r := range results {
-		ip, note := "4", " "
+		ip, note := "4", ""
 		if r.IPv6 {
 			ip = "6"
 		}

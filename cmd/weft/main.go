@@ -28,13 +28,13 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	if strings.HasPrefix(err.Error(), "required flag") || strings.HasPrefix(err.Error(), "unknown command") {
+	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
+	if text := err.Error(); !errors.As(err, &usage) && (strings.HasPrefix(text, "required flag") || strings.HasPrefix(text, "unknown command")) {
 		err = &usageError{inWords(cmd, nil, err), cmd.CommandPath()}
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "weft: %s\n", plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}
-	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
 	if errors.As(err, &usage) || errors.As(err, &unknown) {
 		return 2
 	}

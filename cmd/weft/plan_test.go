@@ -89,7 +89,7 @@ func TestPlanMistakes(t *testing.T) {
 	}{
 		{"plan show duo", 2, `weft: no plan "duo": it is neither built in (multi, scale, single, split) nor a file`},
 		{"plan show single -o png", 2, `weft: output "png"; allowed: text, svg, json, yaml`},
-		{"plan show", 2, "accepts 1 arg(s), received 0"},
+		{"plan show", 2, "want weft plan show PLAN"},
 		{"plan show /", 1, "weft: read the plan: read /: is a directory"},
 		{"plan show " + wrong, 1, "weft: " + wrong + ":2: workers.a.services: paths subscribes to southbound.SwitchChanged, but service southbound is in no worker; add southbound to workers.a.services"},
 		{"plan draw", 2, `weft: unknown command "draw"; allowed: list, put, show`},

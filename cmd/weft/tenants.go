@@ -80,7 +80,7 @@ func tenantDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			what := fmt.Sprintf("tenant %s with its %d networks", args[0], m.Networks)
+			what := fmt.Sprintf("tenant %s with %s", args[0], several(m.Networks, "network", "networks"))
 			if err := out.deleted(cmd, m, m.Deleted, what); err != nil || m.Deleted {
 				return err
 			}

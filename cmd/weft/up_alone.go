@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,8 +94,17 @@ func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 	if err == nil {
 		err = p.Check(all)
 	}
+	if err != nil {
+		return nil, unplanned(err)
+	}
 	a.plan = p
-	return a, err
+	return a, nil
+}
+
+// unplanned takes the lines of the plan out of an error: nobody has written
+// it, it follows from the services that are to run.
+func unplanned(err error) error {
+	return errors.New(regexp.MustCompile(`(?m)^single:\d+: `).ReplaceAllString(err.Error(), "services: "))
 }
 
 func names(specs []weft.Spec) (list []string) {

@@ -252,7 +252,7 @@ func TestUpPlanFlags(t *testing.T) {
 		"up multi --http 127.0.0.1:8181":             {2, "write the addresses into the plan"},
 		"up split --log-level loud":                  {2, "allowed: debug, info, warn, error"},
 		"up split --listen nowhere":                  {2, "want HOST:PORT, tcp:HOST:PORT, tls:HOST:PORT or unix:PATH"},
-		"up split scale":                             {2, "accepts at most 1 arg"},
+		"up split scale":                             {2, "want weft up [PLAN]"},
 		"up " + broken:                               {1, broken + ":2: workers.a.services: paths subscribes to southbound.SwitchChanged"},
 		"up split --set nonsense":                    {2, "want service.key=value"},
 		"up split --set forwarding.mode=magic":       {2, "mode: \"magic\""},

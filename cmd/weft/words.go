@@ -28,15 +28,11 @@ func inWords(cmd *cobra.Command, args []string, err error) error {
 	text := err.Error()
 	switch {
 	case argCount.MatchString(text):
-		want := strings.TrimPrefix(cmd.UseLine(), cmd.CommandPath())
-		want = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(want), "[flags]"))
-		if want == "" {
-			return fmt.Errorf("%q: this command takes flags only", strings.Join(args, " "))
-		}
+		usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 		if len(args) == 0 {
-			return fmt.Errorf("want %s", want)
+			return fmt.Errorf("something is missing: want %s", usage)
 		}
-		return fmt.Errorf("want %s, not %q", want, strings.Join(args, " "))
+		return fmt.Errorf("%d words, %s: want %s", len(args), strings.Join(args, " "), usage)
 	case badTime.MatchString(text):
 		m := badTime.FindStringSubmatch(text)
 		return fmt.Errorf("%s %s: want a duration, such as 500ms, 30s or 24h", flagName(m[2]), unquoted(m[1]))
@@ -71,6 +67,14 @@ func unquoted(text string) string {
 		return strconv.Quote(plain)
 	}
 	return text
+}
+
+// several writes a number of things.
+func several(n uint32, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // unanswered says that a call has found no answer in time. Only the client's

@@ -14,12 +14,11 @@ type Config struct {
 	// Timeout is how long a link lives without a probe: a silent failure is
 	// found at most this long after it. Two probes must be missing, too.
 	Timeout time.Duration `yaml:"timeout"`
-	// ProbesPerSecond is about how many probes are sent in a second in all, and
-	// twice as many while neighbours are looked for. Where
-	// there are so many links that Interval would take more, it is two, three …
-	// times as long for those that are up, and a silent failure is found that much
-	// later; those that have failed without port status in the last Forget are
-	// probed as often as ever.
+	// ProbesPerSecond is about how many probes are sent in a second in all, and up
+	// to twice as many more while neighbours are looked for. Where there are so many
+	// links that Interval would take more, it is two, three … times as long for
+	// those that are up, and a silent failure is found that much later; those that
+	// have failed without port status in the last Forget are probed as often as ever.
 	ProbesPerSecond int `yaml:"probes_per_second"`
 	// Settle is how long a port that has come up must stay without a neighbour
 	// of ours until it is an edge port.

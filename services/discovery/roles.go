@@ -67,6 +67,9 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 	if at > now {
 		return flow.RoleUnsettled, at
 	}
+	if p.waits {
+		return flow.RoleUnsettled, now + paceAgain
+	}
 	if p.told < len(burstGaps) {
 		return flow.RoleUnsettled, max(p.soon, now) + burstGaps[0]
 	}

@@ -1,7 +1,9 @@
 package discovery
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"weft/flow"
@@ -23,6 +25,7 @@ type prober struct {
 	soon       int64 // an extra probe; 0 if none
 	sent       int   // probes since the last burst began
 	told       int   // of these, the southbound has sent
+	waits      bool  // among those of the pace
 	unanswered int   // probes that were sent since the last that has arrived
 }
 
@@ -85,22 +88,36 @@ type job struct {
 func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
 	next := int64(math.MaxInt64)
 	t.pace.fill(now, t.cfg.ProbesPerSecond, t.strain)
-	first, waits := t.pace.first, false
-	for i := range t.order {
-		at := (first + i) % len(t.order)
-		dp := t.order[at]
+	jobs = t.pace.serve(now, jobs)
+	served := len(jobs)
+	for _, dp := range t.order {
 		if !dp.connected {
 			continue
 		}
 		if dp.next <= now {
 			jobs = t.round(now, dp, jobs)
-			if t.pace.left < 1 && !waits { // next time, those come first that have to wait
-				t.pace.first, waits = at, true
-			}
 		}
 		next = min(next, dp.next)
 	}
+	if served > 0 {
+		slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.at.Switch, b.at.Switch) })
+	}
+	if len(t.pace.waiting) > 0 {
+		next = min(next, now+paceAgain/4)
+	}
 	return jobs, next
+}
+
+// send appends a probe of a port; an extra one is followed by others.
+func (p *port) send(now int64, extra bool, jobs []job) []job {
+	p.sent++
+	if extra {
+		p.soon = 0
+		if p.sent <= len(burstGaps) && p.out == nil {
+			p.soon = now + burstGaps[p.sent-1]
+		}
+	}
+	return append(jobs, job{p, p.at, p.frame, p.actions})
 }
 
 // due reports whether a port has a turn in a round of all ports.
@@ -133,18 +150,15 @@ func (t *topology) round(now int64, dp *datapath, jobs []job) []job {
 		}
 		extra := p.soon != 0 && p.soon <= now
 		regular := links && p.out != nil || all && p.due(t, now, rare)
-		if (extra || regular) && !(regular && p.out != nil) && !t.pace.take(p) {
-			p.soon, extra, regular = now+paceAgain, false, false
-		}
-		if extra || regular {
-			jobs = append(jobs, job{p, p.at, p.frame, p.actions})
-			p.sent++
-			if extra {
-				p.soon = 0
-				if p.sent <= len(burstGaps) && p.out == nil {
-					p.soon = now + burstGaps[p.sent-1]
-				}
-			}
+		switch {
+		case !extra && !regular:
+		case regular && p.out != nil || t.pace.take(p):
+			jobs = p.send(now, extra, jobs)
+		case p.out != nil:
+			p.soon = now + paceAgain
+		default:
+			p.soon = 0
+			t.pace.wait(p)
 		}
 		if p.soon != 0 {
 			dp.next = min(dp.next, p.soon)

@@ -25,13 +25,14 @@ func Spec() weft.Spec {
 		Calls: weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.FlowsObservedEvent, api.FlowRemovedEvent,
 			api.SegmentChangedEvent),
-		Buckets: []string{"rules"},
-		Stage:   true,
-		Class:   weft.Latency,
-		Scale:   weft.PerPartition,
-		Config:  DefaultConfig(),
-		Live:    []string{"rules"},
-		Run:     run,
+		Optional: []string{"tenants"}, // rules of tenants then wait
+		Buckets:  []string{"rules"},
+		Stage:    true,
+		Class:    weft.Latency,
+		Scale:    weft.PerPartition,
+		Config:   DefaultConfig(),
+		Live:     []string{"rules"},
+		Run:      run,
 	}
 }
 

@@ -226,7 +226,7 @@ func TestRefusals(t *testing.T) {
 		newPeers(h)
 		bad := []*api.FirewallRule{
 			deny("ok", 1, "tcp_dst=80"), deny("bad id", 1), deny("a", 70000), deny("b", 1, "tcp_dst=90-80"), deny("ok", 1),
-			deny("c", 1, "nonsense=1"), {Id: "d", Action: "perhaps"}, {Id: "e", Action: "deny", Tenant: "x"}, {Id: "f", Action: "deny", Vlan: 5000},
+			deny("c", 1, "nonsense=1"), {Id: "d", Action: "perhaps"}, {Id: "e", Action: "deny", Tenant: "x", Match: map[string]string{"vlan_vid": "9"}}, {Id: "f", Action: "deny", Vlan: 5000},
 			deny("g", 1, "tcp_dst=1-2", "ip_proto=17"), deny("h", 1, "ipv4_src=10.0.0.0/40"), {Id: "i", Action: "deny", Dpid: "zz"},
 			{Id: "j", Action: "deny", Vlan: 5, Match: map[string]string{"vlan_vid": "6"}}, {Id: "k", Action: "allow", Comment: strings.Repeat("x", 300)},
 		}

@@ -23,7 +23,7 @@ func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	switch {
 	case r == nil:
 		return flow.Next
-	case a.Op() == packet.ARPRequest && b.allowed(in.Time):
+	case a.Op() == packet.ARPRequest && b.allowed(in):
 		b.reply(in, d, packet.AppendARPReply(nil, vlan, packet.ARPFields{
 			SenderMAC: r.mac, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
 		}))
@@ -61,7 +61,7 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Ver
 	if !src.IsUnspecified() {
 		out.DstMAC, out.DstIP, out.Solicited = k.EthSrc, src, true
 	}
-	if b.allowed(in.Time) {
+	if b.allowed(in) {
 		b.reply(in, d, packet.AppendNDAdvert(nil, k.VLAN, out))
 	}
 	return flow.Done
@@ -94,7 +94,7 @@ func (b *book) own(w *way, in *flow.PacketIn, f datagram, d *flow.Decision) {
 	}
 	switch {
 	case ok && m.Type() == request && len(m.Payload()) <= 9000:
-		if b.allowed(in.Time) {
+		if b.allowed(in) {
 			b.reply(in, d, packet.AppendICMPEcho(nil, packet.Ether{Dst: in.Key.EthSrc, Src: w.hops[0].mac, VLAN: in.Key.VLAN}, packet.IP{Src: f.dst, Dst: f.src, TTL: uint8(65 - len(w.hops))},
 				packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
 		}
@@ -156,7 +156,7 @@ func (b *book) refuseFrom(in *flow.PacketIn, from netip.Addr, first *router, c c
 	} else {
 		return
 	}
-	if !b.allowed(in.Time) {
+	if !b.allowed(in) {
 		return
 	}
 	body := append(make([]byte, 4, 4+limit), whole[:min(len(whole), limit)]...) // four octets that are not used

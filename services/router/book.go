@@ -44,7 +44,7 @@ type book struct {
 	neighbours *neighbours
 	last       *scene // that entries were last made of
 	waiting    *waiting
-	errors     allowance
+	errors     allowances        // has a lock of its own
 	asked      map[place]int64   // when a gateway was last asked for
 	over       map[flow.DPID]int // entries that a switch was not given, for want of room
 }
@@ -273,6 +273,22 @@ func (b *book) hostChanged(e *api.HostChanged) {
 	b.post(d)
 }
 
+// segmentChanged takes note of a virtual network.
+func (b *book) segmentChanged(e *api.SegmentChanged) {
+	switch vlan, ports := e.GetSegment().Tagged(); {
+	case vlan == 0:
+		return
+	case e.Removed:
+		b.tagging.Remove(vlan)
+	default:
+		b.tagging.Set(vlan, ports)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = nil // of what leaves by ports as they were
+	b.changed()
+}
+
 // forget drops the neighbours that only an earlier run knew.
 func (b *book) forget() {
 	b.mu.Lock()
@@ -305,9 +321,13 @@ func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 	}
+	s := b.scene()
+	if s == nil {
+		return nil, nil
+	}
+	s.once.Do(s.prepare)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x := b.index.Load()
 	var out []*api.VirtualRouter
 	for _, r := range b.sorted() {
 		if r.empty() || dpid != "" && r.sw != only {
@@ -315,17 +335,13 @@ func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api
 		}
 		m := r.message()
 		for i, route := range r.routes {
-			if n := x.owner(place{route.by, r.vlan}, r.sw); n != nil {
+			if n := s.x.owner(place{route.by, r.vlan}, r.sw); n != nil {
 				m.Routes[i].GatewayMac = n.mac.String()
 			} else if s, ok := b.neighbours.of[place{route.by, r.vlan}]; ok {
 				m.Routes[i].GatewayMac = s.mac.String()
 			}
 		}
-		for p := range b.neighbours.of {
-			if _, ok := r.subnet(p.addr); ok && p.vlan == r.vlan {
-				m.Neighbours++
-			}
-		}
+		m.Neighbours = s.near[r]
 		m.State, m.Reason = b.state(r, status)
 		out = append(out, m)
 	}

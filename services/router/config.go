@@ -18,14 +18,15 @@ type Config struct {
 	// by the controller, packet by packet.
 	Entries int `yaml:"entries"`
 	// Waiting is how many packets wait, in all, for a destination whose Ethernet
-	// address is being asked for.
+	// address is being asked for. Those of one port may be an eighth of it.
 	Waiting int `yaml:"waiting"`
 	// Resolve is for how long an address is asked for before the senders of
 	// packets to it are told that it cannot be reached.
 	Resolve time.Duration `yaml:"resolve"`
 	// AskInterval is how often a gateway that is not known is asked for.
 	AskInterval time.Duration `yaml:"ask_interval"`
-	// ErrorsPerSecond bounds the ICMP errors and echo replies that are sent.
+	// ErrorsPerSecond bounds the answers, such as ICMP errors and echo replies,
+	// that are sent because of packets that come in by one port.
 	ErrorsPerSecond int `yaml:"errors_per_second"`
 	// Deadline is how long a change waits for the switches to confirm it.
 	Deadline time.Duration `yaml:"deadline"`
@@ -36,7 +37,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() *Config {
 	return &Config{Routers: 1024, Addresses: 256, Routes: 4096, Entries: 20_000, Waiting: 1024, Resolve: 2 * time.Second, AskInterval: time.Second,
-		ErrorsPerSecond: 1000, Deadline: 5 * time.Second, MACPrefix: "06:57:72"}
+		ErrorsPerSecond: 100, Deadline: 5 * time.Second, MACPrefix: "06:57:72"}
 }
 
 // Validate says which key is wrong, what it is and what is allowed.

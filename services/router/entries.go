@@ -11,9 +11,10 @@ import (
 	"weft/flow"
 )
 
-// priorityRouted is that of the entries in flow.TableTranslate, to which the
-// length of the destination's prefix is added. It is lower than the balancer's
-// and nat's: what is for one of their addresses is theirs.
+// priorityRouted is that of the entries in flow.TableTranslate, to which twice the
+// length of the destination's prefix is added, and one more where packets go back
+// to the port that they came in by. It is lower than the balancer's and nat's:
+// what is for one of their addresses is theirs.
 const priorityRouted = 10000
 
 // scene is what the entries of switches are made of, at one moment. Those of a
@@ -22,17 +23,23 @@ type scene struct {
 	x       *index
 	version uint64 // of the neighbours
 	of      map[place]station
+	egress  func(at flow.Location, vlan uint16) (actions []flow.Action, ok bool)
 
 	once    sync.Once // guards making the following
 	routers map[uint16][]*router
 	targets map[uint16][]netip.Prefix
 	at      map[flow.DPID]map[*router]bool // which routers' packets come in where
+	shared  map[flow.Location]bool         // ports with several neighbours behind them
+	near    map[*router]uint32             // how many neighbours are in a router's subnets
 	made    map[*router]*made
 }
 
+// made is the entries of one router: those for every switch, and those for what
+// comes in by a port and leaves by it again.
 type made struct {
-	once sync.Once // guards making the list
-	list []flow.Entry
+	once  sync.Once // guards making the others
+	list  []flow.Entry
+	backs map[flow.DPID][]flow.Entry
 }
 
 // scene returns what there is now; entries are made of it without holding up the
@@ -45,7 +52,7 @@ func (b *book) scene() *scene {
 		return nil
 	}
 	if b.last == nil || b.last.x != x || b.last.version != b.neighbours.version {
-		b.last = &scene{x: x, version: b.neighbours.version, of: maps.Clone(b.neighbours.of)}
+		b.last = &scene{x: x, version: b.neighbours.version, of: maps.Clone(b.neighbours.of), egress: b.tagging.Egress}
 	}
 	return b.last
 }
@@ -61,11 +68,13 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	if s := b.scene(); s != nil {
 		s.once.Do(s.prepare)
 		for _, r := range slices.SortedFunc(maps.Keys(s.at[sw]), (*router).compare) {
-			list := s.entries(r)
-			n := min(len(list), b.cfg.Entries-len(req.Flows))
-			over += len(list) - n
-			for i := range list[:n] {
-				req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
+			m := s.entries(r)
+			for _, list := range [...][]flow.Entry{m.list, m.backs[sw]} {
+				n := min(len(list), b.cfg.Entries-len(req.Flows))
+				over += len(list) - n
+				for i := range list[:n] {
+					req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
+				}
 			}
 		}
 	}
@@ -102,11 +111,18 @@ func (s *scene) prepare() {
 			}
 		}
 	}
+	s.shared, s.near = map[flow.Location]bool{}, map[*router]uint32{}
+	behind := map[flow.Location]flow.MAC{}
 	for p, st := range s.of {
+		if mac, other := behind[st.at]; other && mac != st.mac {
+			s.shared[st.at] = true
+		}
+		behind[st.at] = st.mac
 		for _, r := range s.routers[p.vlan] {
 			if by, ok := r.lookup(one(p.addr)); ok && !by.IsValid() && !p.addr.IsLinkLocalUnicast() {
 				sets[p.vlan][one(p.addr)] = true
 				comes(st.at.Switch, r)
+				s.near[r]++
 			}
 		}
 	}
@@ -119,27 +135,36 @@ func (s *scene) prepare() {
 
 // entries returns the entries for what is sent to a router, those of short
 // prefixes first.
-func (s *scene) entries(r *router) []flow.Entry {
+func (s *scene) entries(r *router) *made {
 	m := s.made[r]
 	m.once.Do(func() {
-		m.list = make([]flow.Entry, 0, len(s.targets[r.vlan]))
+		m.list, m.backs = make([]flow.Entry, 0, len(s.targets[r.vlan])), map[flow.DPID][]flow.Entry{}
 		for _, p := range s.targets[r.vlan] {
-			m.list = append(m.list, s.entry(r, p))
+			e, st := s.entry(r, p)
+			m.list = append(m.list, e)
+			tag, leaves := s.egress(st.at, r.vlan)
+			if s.shared[st.at] && leaves {
+				back := e
+				back.Priority, back.Match, back.Goto = e.Priority+1, e.Match.WithInPort(st.at.Port), 0
+				back.Apply = append(append(slices.Clone(e.Apply), tag...), flow.Output(flow.PortIn))
+				m.backs[st.at.Switch] = append(m.backs[st.at.Switch], back)
+			}
 		}
 	})
-	return m.list
+	return m
 }
 
 // entry returns the entry for what is sent to r for p: on to whom it goes, or, if
-// that is not known or there is something to answer, to the controller.
-func (s *scene) entry(r *router, p netip.Prefix) flow.Entry {
+// that is not known or there is something to answer, to the controller. It returns
+// where who is next is, too.
+func (s *scene) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	m := flow.Match{}.WithEthDst(r.mac).WithIPDst(p)
 	if r.vlan == 0 {
 		m = m.WithoutVLAN()
 	} else {
 		m = m.WithVLAN(r.vlan &^ flow.VLANPresent)
 	}
-	e := flow.Entry{Table: flow.TableTranslate, Priority: priorityRouted + uint16(p.Bits()), Match: m, Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)}
+	e := flow.Entry{Table: flow.TableTranslate, Priority: priorityRouted + 2*uint16(p.Bits()), Match: m, Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)}
 	w := s.x.walk(r, p)
 	st, known := station{}, false
 	if w.end == endNeighbour && w.to.IsValid() {
@@ -147,10 +172,10 @@ func (s *scene) entry(r *router, p netip.Prefix) flow.Entry {
 	}
 	if !known {
 		e.Apply = []flow.Action{flow.Output(flow.PortController)}
-		return e
+		return e, station{}
 	}
 	e.Apply, e.Goto = w.actions(st.mac), flow.TableForward
-	return e
+	return e, st
 }
 
 // actions returns what the routers on a way do with a packet that goes to an

@@ -1,8 +1,10 @@
 package router
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
+
+	"weft/flow"
 )
 
 // Counter is a figure that only grows.
@@ -32,25 +34,47 @@ func newCounts(new func(name, help string, labels ...string) Counter) *counts {
 		asked:   new("questions_total", "Questions for the Ethernet addresses of neighbours."),
 		expired: of("time_exceeded"), unroutable: of("no_route"), unreachable: of("no_answer"),
 		spoofed: of("spoofed"), strange: of("strange"), shed: of("too_many_waiting"),
-		unsaid: new("answers_shed_total", "Answers and ICMP errors that were not sent, for there were more than router.errors_per_second."),
+		unsaid: new("answers_shed_total", "Answers and ICMP errors that were not sent, for a port had more than router.errors_per_second."),
 	}
 }
 
-// allowance is how many answers may be sent in the second that begins now.
+// allowances is how many answers may be sent because of packets that came in by
+// each port: who floods at one takes nothing from others.
+type allowances struct {
+	mu sync.Mutex // guards of
+	of map[flow.Location]*allowance
+}
+
+// allowance is what is left of a second.
 type allowance struct {
-	until atomic.Int64
-	left  atomic.Int64
+	until int64
+	left  int
 }
 
-// allowed reports whether an answer may be sent at a time.
-func (b *book) allowed(now int64) bool {
+// allowancesMax bounds the ports that are kept; beyond, all begin anew.
+const allowancesMax = 1 << 16
+
+// allowed reports whether an answer to a packet may be sent.
+func (b *book) allowed(in *flow.PacketIn) bool {
 	a := &b.errors
-	if until := a.until.Load(); now >= until && a.until.CompareAndSwap(until, now+int64(time.Second)) {
-		a.left.Store(int64(b.cfg.ErrorsPerSecond))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	x := a.of[at]
+	if x == nil {
+		if len(a.of) >= allowancesMax || a.of == nil {
+			a.of = map[flow.Location]*allowance{}
+		}
+		x = &allowance{}
+		a.of[at] = x
 	}
-	if a.left.Add(-1) < 0 {
+	if in.Time >= x.until {
+		x.until, x.left = in.Time+int64(time.Second), b.cfg.ErrorsPerSecond
+	}
+	if x.left == 0 {
 		b.count.unsaid.Add(1)
 		return false
 	}
+	x.left--
 	return true
 }

@@ -97,15 +97,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		b.hostChanged(e)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) {
-		switch vlan, ports := e.GetSegment().Tagged(); {
-		case vlan == 0:
-		case e.Removed:
-			b.tagging.Remove(vlan)
-		default:
-			b.tagging.Set(vlan, ports)
-		}
-	})
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { b.segmentChanged(e) })
 	serve(env, b, k)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err

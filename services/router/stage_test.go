@@ -1,10 +1,13 @@
 package router
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"weft/api"
 	"weft/flow"
 	"weft/packet"
 	"weft/wefttest"
@@ -57,6 +60,22 @@ func TestRouted(t *testing.T) {
 	h5 := g.host(5, "1", 0, "10.4.0.5")
 	if v, _, d := g.in(1, ping(h1, g.mac(1), "10.1.0.9", "10.4.0.5", 64)); v != flow.Done || len(d.Outs) != 1 || flow.MAC(d.Outs[0].Data[:6]) != h5 {
 		t.Errorf("at the same port: verdict %d, %d packets", v, len(d.Outs))
+	}
+	text := ""
+	for _, m := range g.want(&api.Switch{Dpid: "1", Openflow: "1.3", Tables: 254}).Flows {
+		_, e, _ := m.Entry()
+		text += e.String() + "\n"
+	}
+	for _, e := range []string{
+		"table=3 priority=10065 in_port=1,eth_dst=" + g.mac(1).String() + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.4.0.5 owner=router id=0 actions=dec_ttl,set_field:" + h5.String() + "->eth_dst,in_port\n",
+		"table=3 priority=10064 eth_dst=" + g.mac(1).String() + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.4.0.5 owner=router id=0 actions=dec_ttl,set_field:" + h5.String() + "->eth_dst goto_table=4\n",
+	} {
+		if !strings.Contains(text, e) {
+			t.Errorf("without %s in\n%s", e, text)
+		}
+	}
+	if strings.Contains(text, "in_port=1,eth_dst="+g.mac(1).String()+",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.3.0.9") {
+		t.Error("an entry back to a port where the host is not")
 	}
 }
 
@@ -156,7 +175,7 @@ func TestARP(t *testing.T) {
 }
 
 func TestWaiting(t *testing.T) {
-	g := newRig(t, func(c *Config) { c.Waiting = 10 })
+	g := newRig(t, func(c *Config) { c.Waiting = 80 })
 	g.three()
 	h1 := g.host(1, "1", 0, "10.1.0.9")
 	send := func(to string) *flow.Decision {
@@ -179,11 +198,19 @@ func TestWaiting(t *testing.T) {
 	if n := g.waiting.n; n != waitingEach {
 		t.Errorf("%d wait", n)
 	}
-	for range 20 {
-		send("10.3.0.10")
+	for i := range 20 {
+		send(fmt.Sprintf("10.3.0.%d", 10+i/10))
 	}
-	if n := g.waiting.n; n != 10 {
-		t.Errorf("%d wait in all", n)
+	if n := g.waiting.n; n != 10 || g.waiting.from[flow.Location{Switch: 1, Port: 1}] != 10 || g.waiting.on[place{addr("10.3.0.11"), 0}] != nil {
+		t.Errorf("%d of a port wait, want an eighth of 80", n)
+	}
+	other := wefttest.NewPacketIn(1, 2, ping(h1, g.mac(1), "10.1.0.9", "10.3.0.12", 64))
+	if g.packet(other, &flow.Decision{}); g.waiting.n != 11 {
+		t.Error("a packet of another port does not wait")
+	}
+	d = &flow.Decision{}
+	if g.attend(time.Now().Add(g.cfg.Resolve/2).UnixNano(), d); g.waiting.n != 11 {
+		t.Errorf("given up too early: %d wait", g.waiting.n)
 	}
 	// The answer releases them, and later packets pass though hosts has not told yet.
 	told := false
@@ -203,7 +230,7 @@ func TestWaiting(t *testing.T) {
 	// The other has not answered: its senders are told.
 	d = &flow.Decision{}
 	g.attend(time.Now().Add(g.cfg.Resolve+time.Second).UnixNano(), d)
-	if kind, code, from := icmp(t, d); kind != 3 || code != 1 || from != "10.23.0.3" || len(d.Outs) != 2 || g.waiting.n != 0 {
+	if kind, code, from := icmp(t, d); kind != 3 || code != 1 || from != "10.23.0.3" || len(d.Outs) != 3 || g.waiting.n != 0 {
 		t.Errorf("type %d code %d from %s, %d packets; %d wait", kind, code, from, len(d.Outs), g.waiting.n)
 	}
 	// One who is heard of by hosts is sent what waits, too.
@@ -226,6 +253,10 @@ func TestErrorsAreBounded(t *testing.T) {
 	}
 	if sent != 20 {
 		t.Errorf("%d answers in two seconds, want 20", sent)
+	}
+	in, d := wefttest.NewPacketIn(1, 2, ping(flow.MAC{2, 1}, g.mac(1), "10.1.0.9", "10.1.0.1", 64)), &flow.Decision{}
+	if in.Time = now; g.packet(in, d) != flow.Done || len(d.Outs) != 1 {
+		t.Error("who is at another port gets no answer")
 	}
 }
 

@@ -7,17 +7,19 @@ import (
 	"weft/packet"
 )
 
-// What waits for one destination at most, in packets, and how often it is asked
-// for, nanoseconds.
+// What waits for one destination at most, in packets; the part of all that one
+// port may have; and how often a destination is asked for, nanoseconds.
 const (
-	waitingEach = 8
-	askAgain    = int64(500e6)
+	waitingEach  = 8
+	waitingShare = 8
+	askAgain     = int64(500e6)
 )
 
 // waiting is packets to destinations whose Ethernet address is being asked for.
 type waiting struct {
-	n  int
-	on map[place]*queue
+	n    int
+	from map[flow.Location]int // of n, by the port that they came in by
+	on   map[place]*queue
 }
 
 // queue is what waits for one destination.
@@ -33,26 +35,29 @@ type held struct {
 	way way
 }
 
-func newWaiting() *waiting { return &waiting{on: map[place]*queue{}} }
+func newWaiting() *waiting { return &waiting{from: map[flow.Location]int{}, on: map[place]*queue{}} }
 
 // hold keeps a packet until the next neighbour of its way is known, which is
 // asked for. It is called with mu held.
 func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	p, t := place{w.to, in.Key.VLAN}, b.waiting
+	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	room := t.n < b.cfg.Waiting && t.from[at] < max(waitingEach, b.cfg.Waiting/waitingShare)
 	q := t.on[p]
 	if q == nil {
-		if t.n >= b.cfg.Waiting {
+		if !room {
 			b.count.shed.Add(1)
 			return
 		}
 		q = &queue{since: in.Time, by: w.last()}
 		t.on[p] = q
 	}
-	if len(q.packets) < waitingEach && t.n < b.cfg.Waiting {
+	if len(q.packets) < waitingEach && room {
 		kept := *in
 		kept.Data = append([]byte(nil), in.Data...)
 		q.packets = append(q.packets, held{kept, w})
 		t.n++
+		t.from[at]++
 	} else {
 		b.count.shed.Add(1)
 	}
@@ -62,14 +67,25 @@ func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	}
 }
 
+// end takes what waits for a destination out of the books.
+func (t *waiting) end(p place, q *queue) {
+	delete(t.on, p)
+	t.n -= len(q.packets)
+	for i := range q.packets {
+		at := flow.Location{Switch: q.packets[i].in.Switch, Port: q.packets[i].in.Key.InPort}
+		if t.from[at]--; t.from[at] <= 0 {
+			delete(t.from, at)
+		}
+	}
+}
+
 // release sends what has waited for a neighbour. It is called with mu held.
 func (b *book) release(p place, s station, d *flow.Decision) {
 	q := b.waiting.on[p]
 	if q == nil || s.at == (flow.Location{}) {
 		return
 	}
-	delete(b.waiting.on, p)
-	b.waiting.n -= len(q.packets)
+	b.waiting.end(p, q)
 	for _, h := range q.packets {
 		b.count.carried.Add(1)
 		b.deliver(d, h.way.rewrite(h.in.Data, s.mac), p.vlan, s.at)
@@ -83,8 +99,7 @@ func (b *book) attend(now int64, d *flow.Decision) {
 	defer b.mu.Unlock()
 	for p, q := range b.waiting.on {
 		if now-q.since >= int64(b.cfg.Resolve) {
-			delete(b.waiting.on, p)
-			b.waiting.n -= len(q.packets)
+			b.waiting.end(p, q)
 			for i := range q.packets {
 				h := &q.packets[i]
 				b.count.unreachable.Add(1)

@@ -63,7 +63,7 @@ func TestEntriesAreTheWalk(t *testing.T) {
 		s.prepare()
 		tried := 0
 		for _, r := range s.routers[0] {
-			entries := s.entries(r)
+			entries := s.entries(r).list
 			for range 400 {
 				a := any(32).Addr()
 				if random.IntN(3) == 0 && len(s.of) > 0 {

@@ -99,6 +99,9 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 			}
 			continue
 		}
+		if m.Header.Get("Status") != "" { // the server has ended the feed, as it does before it ends itself
+			return entry{}, errGap
+		}
 		meta, err := m.Metadata()
 		if err != nil {
 			return entry{}, err

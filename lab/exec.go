@@ -16,9 +16,6 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// answers reports whether something listens on a Unix socket.
-func answers(socket string) bool { return call(socket) == nil }
-
 // call says why nobody answers at a socket; nil if somebody does.
 func call(socket string) error {
 	c, err := net.DialTimeout("unix", socket, time.Second)

@@ -27,7 +27,7 @@ type Store interface {
 
 // book is the routers, the switches and the neighbours.
 type book struct {
-	cfg     *Config
+	cfg     atomic.Pointer[Config]
 	store   Store
 	count   *counts
 	tagging flow.Tagging
@@ -64,8 +64,10 @@ type index struct {
 }
 
 func newBook(cfg *Config, store Store) *book {
-	return &book{cfg: cfg, store: store, count: newCounts(nil), post: func(*flow.Decision) {}, changed: func() {}, routers: map[key]*router{}, revision: map[key]uint64{},
+	b := &book{store: store, count: newCounts(nil), post: func(*flow.Decision) {}, changed: func() {}, routers: map[key]*router{}, revision: map[key]uint64{},
 		switches: map[flow.DPID]*datapath{}, neighbours: newNeighbours(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
+	b.cfg.Store(cfg)
+	return b
 }
 
 // load reads the routers of earlier runs. What cannot be read is told to bad
@@ -148,7 +150,7 @@ func (b *book) change(ctx context.Context, dpid string, vlan uint32, create bool
 		r = &router{key: k, mac: b.address(k)}
 	}
 	b.mu.Unlock()
-	if old == nil && create && n >= b.cfg.Routers {
+	if old == nil && create && n >= b.cfg.Load().Routers {
 		return api.Errorf(codes.ResourceExhausted, "router of switch %v and VLAN %d: there are %d routers already; delete one, or raise router.routers", k.sw, k.number(), n)
 	}
 	changed, err := f(r)
@@ -198,7 +200,7 @@ func (b *book) keep(ctx context.Context, r *router) error {
 // address returns an Ethernet address for a router that nobody has, the same for
 // the same router but by chance. It is called with mu held.
 func (b *book) address(k key) flow.MAC {
-	mac, _ := flow.ParseMAC(b.cfg.MACPrefix + ":00:00:00")
+	mac, _ := flow.ParseMAC(b.cfg.Load().MACPrefix + ":00:00:00")
 	taken := map[flow.MAC]bool{}
 	for _, r := range b.routers {
 		taken[r.mac] = true

@@ -130,7 +130,7 @@ func usable(a netip.Addr) bool {
 
 func (b *book) addAddress(ctx context.Context, m *api.AddRouterAddressRequest) (a address, added bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), true, func(r *router) (_ bool, err error) {
-		a, added, err = r.add(m.GetAddress(), b.cfg.Addresses)
+		a, added, err = r.add(m.GetAddress(), b.cfg.Load().Addresses)
 		return added, err
 	})
 	return a, added, err
@@ -146,7 +146,7 @@ func (b *book) deleteAddress(ctx context.Context, m *api.DeleteRouterAddressRequ
 
 func (b *book) addRoute(ctx context.Context, m *api.AddRouterRouteRequest) (x static, added bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), false, func(r *router) (_ bool, err error) {
-		x, added, err = r.route(m.GetDestination(), m.GetGateway(), b.cfg.Routes)
+		x, added, err = r.route(m.GetDestination(), m.GetGateway(), b.cfg.Load().Routes)
 		return added, err
 	})
 	return x, added, err

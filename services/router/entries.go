@@ -70,7 +70,7 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 		for _, r := range slices.SortedFunc(maps.Keys(s.at[sw]), (*router).compare) {
 			m := s.entries(r)
 			for _, list := range [...][]flow.Entry{m.list, m.backs[sw]} {
-				n := min(len(list), b.cfg.Entries-len(req.Flows))
+				n := min(len(list), b.cfg.Load().Entries-len(req.Flows))
 				over += len(list) - n
 				for i := range list[:n] {
 					req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))

@@ -69,7 +69,7 @@ func (b *book) allowed(in *flow.PacketIn) bool {
 		a.of[at] = x
 	}
 	if in.Time >= x.until {
-		x.until, x.left = in.Time+int64(time.Second), b.cfg.ErrorsPerSecond
+		x.until, x.left = in.Time+int64(time.Second), b.cfg.Load().ErrorsPerSecond
 	}
 	if x.left == 0 {
 		b.count.unsaid.Add(1)

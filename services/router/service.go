@@ -29,6 +29,7 @@ func Spec() weft.Spec {
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortRoleChangedEvent, api.HostChangedEvent, api.FlowsObservedEvent,
 			api.SegmentChangedEvent),
 		Optional: []string{"tenants"},
+		Live:     []string{"*"},
 		Buckets:  []string{"routers", "neighbours"},
 		Stage:    true,
 		Class:    weft.Latency,
@@ -99,6 +100,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, e *api.SegmentChanged) { b.segmentChanged(e) })
 	serve(env, b, k)
+	tick := time.NewTicker(cfg.tick())
+	defer tick.Stop()
+	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+		b.cfg.Store(c)
+		tick.Reset(c.tick())
+		b.changed() // there may be room for more entries, or for fewer
+		return nil
+	})
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -107,8 +116,6 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { follow(ctx, moved, k) })
 	work.Go(func() { shelve(ctx, env, b, s) })
-	tick := time.NewTicker(cfg.tick())
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -174,7 +181,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if changed {
 			k.Changed()
 		}
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Deadline)
+		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		if err := k.Settle(ctx); err != nil {
 			env.Log.Warn("routers are not in force on all switches yet", "error", err)

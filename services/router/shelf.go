@@ -53,7 +53,7 @@ func (s *shelf) keep(ctx context.Context, b *book) error {
 	for p := range b.neighbours.dirty {
 		st, known := b.neighbours.of[p]
 		switch {
-		case known && b.inSubnet(p) && (s.kept[p].revision != 0 || len(s.kept)+len(due) < b.cfg.Entries):
+		case known && b.inSubnet(p) && (s.kept[p].revision != 0 || len(s.kept)+len(due) < b.cfg.Load().Entries):
 			if s.kept[p].text != st.String() {
 				due[p] = st
 			}

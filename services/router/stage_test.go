@@ -209,7 +209,7 @@ func TestWaiting(t *testing.T) {
 		t.Error("a packet of another port does not wait")
 	}
 	d = &flow.Decision{}
-	if g.attend(time.Now().Add(g.cfg.Resolve/2).UnixNano(), d); g.waiting.n != 11 {
+	if g.attend(time.Now().Add(g.cfg.Load().Resolve/2).UnixNano(), d); g.waiting.n != 11 {
 		t.Errorf("given up too early: %d wait", g.waiting.n)
 	}
 	// The answer releases them, and later packets pass though hosts has not told yet.
@@ -229,7 +229,7 @@ func TestWaiting(t *testing.T) {
 	}
 	// The other has not answered: its senders are told.
 	d = &flow.Decision{}
-	g.attend(time.Now().Add(g.cfg.Resolve+time.Second).UnixNano(), d)
+	g.attend(time.Now().Add(g.cfg.Load().Resolve+time.Second).UnixNano(), d)
 	if kind, code, from := icmp(t, d); kind != 3 || code != 1 || from != "10.23.0.3" || len(d.Outs) != 3 || g.waiting.n != 0 {
 		t.Errorf("type %d code %d from %s, %d packets; %d wait", kind, code, from, len(d.Outs), g.waiting.n)
 	}

@@ -42,7 +42,7 @@ func newWaiting() *waiting { return &waiting{from: map[flow.Location]int{}, on: 
 func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	p, t := place{w.to, in.Key.VLAN}, b.waiting
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	room := t.n < b.cfg.Waiting && t.from[at] < max(waitingEach, b.cfg.Waiting/waitingShare)
+	room := t.n < b.cfg.Load().Waiting && t.from[at] < max(waitingEach, b.cfg.Load().Waiting/waitingShare)
 	q := t.on[p]
 	if q == nil {
 		if !room {
@@ -98,7 +98,7 @@ func (b *book) attend(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for p, q := range b.waiting.on {
-		if now-q.since >= int64(b.cfg.Resolve) {
+		if now-q.since >= int64(b.cfg.Load().Resolve) {
 			b.waiting.end(p, q)
 			for i := range q.packets {
 				h := &q.packets[i]
@@ -120,7 +120,7 @@ func (b *book) attend(now int64, d *flow.Decision) {
 				continue
 			}
 			wanted[p] = true
-			if now-b.asked[p] >= int64(b.cfg.AskInterval) {
+			if now-b.asked[p] >= int64(b.cfg.Load().AskInterval) {
 				b.asked[p] = now
 				b.ask(r, p, d)
 			}

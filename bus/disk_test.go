@@ -116,11 +116,13 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("what was kept before the disk was full: %q, %v", value, err)
 		}
 	}
+	var keys []string
 	for key := ""; key != "after"; {
 		select {
 		case key = <-told:
+			keys = append(keys, key)
 		case <-ctx.Done():
-			t.Fatal("who watches is not told of what is written when there is room again")
+			t.Fatalf("who watches is not told of what is written when there is room again, but of %q\n%s", keys, log)
 		}
 	}
 	if text := log.String(); !strings.Contains(text, "can write again") {

@@ -25,8 +25,8 @@ import (
 type crossing struct {
 	node  *Node
 	lanes [laneCount + 1]lane // the last is for probes
-	last  atomic.Uint64 // session
-	turn  atomic.Uint32 // of the replicas
+	last  atomic.Uint64       // session
+	turn  atomic.Uint32       // of the replicas
 
 	mu     sync.Mutex // guards what follows
 	visits map[visitor]*visit

@@ -223,7 +223,7 @@ func TestWorkerWithoutBus(t *testing.T) {
 		status int
 		text   string
 	}{
-		"worker":                    {2, "required flag(s) \"bus\", \"process\" not set"},
+		"worker":                    {2, "give --bus, --process"},
 		"worker --process a --bus ": {2, "--process and --bus want values"},
 		"worker --process a --bus nats://127.0.0.1:1 --wait 300ms":              {1, "127.0.0.1:1"},
 		"worker --process a --bus nats://127.0.0.1:1 --bus-token-file /nowhere": {1, "secret of the bus: open /nowhere"},

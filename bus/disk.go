@@ -27,7 +27,12 @@ const (
 // its files anew.
 type disk struct {
 	trouble atomic.Pointer[string] // the first error since it could; nil if it can
+	ended   atomic.Int64           // when it could again, in nanoseconds since 1970
 }
+
+// diskAfter is for how long what the server answers may still come of a disk
+// that it could not write to.
+const diskAfter = 10 * time.Second
 
 // hear looks through an error of the embedded server. It returns true if the
 // disk has failed and had not before.
@@ -52,6 +57,12 @@ func (d *disk) failure() string {
 	return ""
 }
 
+// troubled reports whether the disk cannot be written to, or could not a moment
+// ago.
+func (d *disk) troubled() bool {
+	return d.failure() != "" || time.Now().UnixNano()-d.ended.Load() < int64(diskAfter)
+}
+
 // tend brings the embedded server back once its directory can be written to
 // again. It ends when the store is closed.
 func (s *Store) tend(dir string) {
@@ -70,6 +81,7 @@ func (s *Store) tend(dir string) {
 			s.config.Log.Error("the store does not start again; restart the controller", "directory", dir, "err", err)
 			continue
 		}
+		s.disk.ended.Store(time.Now().UnixNano())
 		s.disk.trouble.Store(nil)
 		s.config.Log.Info("the store can write again", "directory", dir)
 	}

@@ -36,12 +36,13 @@ test: setup check
 	$(MAKE) --no-print-directory -j 2 -O race test-single
 
 # The tests of the whole system run over both plans, single and split; those
-# that bring plans of their own need to run only once.
+# that bring plans of their own need to run only once. They wait more than they
+# work, so more of them run at a time than there are processors.
 test-split:
-	WEFT_TEST_PLAN=split go test -timeout 14m -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
+	WEFT_TEST_PLAN=split go test -timeout 14m -parallel 4 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
 
 test-single:
-	go test -timeout 20m $(LAB) $(LARGE)
+	go test -timeout 20m -parallel 4 $(LAB) $(LARGE)
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.

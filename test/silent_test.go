@@ -79,7 +79,11 @@ func TestFlappingLink(t *testing.T) {
 	settled(c, l)
 	pingAll(t, l, false)
 	result := stream(l, "h3", "h4", 1000, 5*time.Millisecond) // does not use the link
-	for range 10 {
+	dampened := func() bool {
+		s, flaps := linkState(c, l, "s1", "s2")
+		return s == [2]string{"dampened", "dampened"} && flaps > 5
+	}
+	for n := 0; n < 10 || n < 40 && !dampened(); n++ { // a busy machine's switches do not tell of every flap
 		for _, change := range []func(context.Context, string, string) error{l.LinkDown, l.LinkUp} {
 			if err := change(context.Background(), "s1", "s2"); err != nil {
 				t.Fatal(err)
@@ -87,12 +91,9 @@ func TestFlappingLink(t *testing.T) {
 			time.Sleep(120 * time.Millisecond)
 		}
 	}
-	eventually(t, 4*time.Second, "the link dampened", func() bool {
-		s, flaps := linkState(c, l, "s1", "s2")
-		return s == [2]string{"dampened", "dampened"} && flaps > 5
-	})
+	eventually(t, 4*time.Second, "the link dampened", dampened)
 	_, flaps := linkState(c, l, "s1", "s2")
-	t.Logf("flapped 10 times, counted %d", flaps)
+	t.Logf("%d flaps counted", flaps)
 	pingAll(t, l, false) // the other way round
 	if _, hops := path(c, l, "h1", "h2"); len(hops) != 4 {
 		t.Errorf("h1 -> h2 goes over %d switches, want 4, around the dampened link", len(hops))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"weft/api"
 	"weft/flow"
@@ -29,7 +30,7 @@ func newResidents() *residents {
 func (r *residents) load(ctx context.Context, s Store) (map[netip.Addr]uint64, error) {
 	revisions := map[netip.Addr]uint64{}
 	err := s.All(ctx, func(key string, value []byte, revision uint64) error {
-		a, err := netip.ParseAddr(key)
+		a, err := addressOf(key)
 		mac, err2 := flow.ParseMAC(string(value))
 		if err == nil && err2 == nil && !a.IsLinkLocalUnicast() {
 			r.put(a, mac)
@@ -143,11 +144,11 @@ func (b *book) keepHosts(ctx context.Context, s *shelf) error {
 	for a, mac := range due {
 		var err error
 		if mac == (flow.MAC{}) {
-			if err = s.store.Delete(ctx, a.String()); err == nil {
+			if err = s.store.Delete(ctx, keyOf(a)); err == nil {
 				delete(s.revisions, a)
 			}
 		} else {
-			s.revisions[a], err = update(ctx, s.store, a.String(), mac.String(), s.revisions[a])
+			s.revisions[a], err = update(ctx, s.store, keyOf(a), mac.String(), s.revisions[a])
 		}
 		if err != nil {
 			b.mu.Lock()
@@ -157,6 +158,14 @@ func (b *book) keepHosts(ctx context.Context, s *shelf) error {
 		}
 	}
 	return nil
+}
+
+// keyOf returns the key under which an address is kept: a bucket takes no colons.
+func keyOf(a netip.Addr) string { return strings.ReplaceAll(a.String(), ":", "_") }
+
+// addressOf returns the address that is kept under a key.
+func addressOf(key string) (netip.Addr, error) {
+	return netip.ParseAddr(strings.ReplaceAll(key, "_", ":"))
 }
 
 // update is Update that returns the former revision if it fails.

@@ -249,16 +249,17 @@ func (f *flooding) commit(ctx context.Context) bool {
 	f.mu.Lock()
 	f.stop = cancel
 	active := f.active
+	f.since, f.urgent = time.Time{}, false // what changes from now on is for the next
 	f.mu.Unlock()
 	if !active {
 		return true
 	}
 	tree, err := f.tree(ctx)
-	if ctx.Err() != nil {
-		return false
-	}
 	if err != nil {
-		f.e.log.Warn("tree not known", "error", err)
+		if ctx.Err() == nil {
+			f.e.log.Warn("tree not known", "error", err)
+		}
+		f.changed()
 		return false
 	}
 	next := map[flow.DPID][]flow.Port{}
@@ -267,8 +268,9 @@ func (f *flooding) commit(ctx context.Context) bool {
 		next[at.Switch] = append(next[at.Switch], at.Port)
 	}
 	f.mu.Lock()
-	f.since, f.urgent = time.Time{}, false
-	f.wanted = tree.Version
+	if f.since.IsZero() {
+		f.wanted = tree.Version
+	}
 	part := map[flow.DPID]*floodSwitch{}
 	for sw, s := range f.switches {
 		if s.seen {
@@ -295,7 +297,8 @@ func (f *flooding) commit(ctx context.Context) bool {
 }
 
 // step sets the standing entries of the switches that want, called with mu held,
-// says, in parallel, where they are not set already, and waits for all to confirm. Who has gone meanwhile does not count.
+// says, in parallel, where they are not set already, and waits for all to
+// confirm. Who has gone meanwhile does not count.
 func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, want func(flow.DPID, *floodSwitch) ([]flow.Port, bool)) bool {
 	var g errgroup.Group
 	g.SetLimit(64)

@@ -149,6 +149,24 @@ func TestStandingIsDeclaredAgain(t *testing.T) {
 	}
 }
 
+// A tree that changes while another is being asked for is not forgotten.
+func TestTreeThatChangesMeanwhile(t *testing.T) {
+	f, _ := floodRig(t)
+	f.tell(wholeLine)
+	whole := f.tree
+	f.tree = func(ctx context.Context) (*api.Tree, error) {
+		f.treeChanged(&api.PathsConverged{Version: 8})
+		return whole(ctx) // the one before
+	}
+	f.commit(t.Context())
+	if wait := f.due(time.Now().Add(time.Second)); wait != 0 {
+		t.Errorf("due in %v", wait)
+	}
+	if m := f.stateLocked(); m.Committed != 7 || m.Wanted != 8 {
+		t.Errorf("version %d is in force and %d wanted, want 7 and 8", m.Committed, m.Wanted)
+	}
+}
+
 // In learning mode the first instance gives switches their table miss; the next
 // one takes over.
 func TestTableMissByTheFirst(t *testing.T) {

@@ -13,12 +13,10 @@
 BUF_VERSION := 1.75.0
 # What makes networks of real switches, and is not run under the race detector.
 LAB = ./test ./lab ./cmd/weft ./docs
-# What the race detector runs with -short, and is run without it as a whole.
-LARGE = ./services/firewall ./deploy
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test test-split test-single soak race fuzz ryu-parity check image generate generated profile
+.PHONY: setup build demo test test-split soak race fuzz ryu-parity check image generate generated profile
 
 setup:
 	.ci/setup
@@ -29,29 +27,25 @@ build:
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
-# Two at a time: the tests of the whole system wait most of their time, fuzzers
-# and race detector take what they leave. Both are shown when they have ended.
-test: setup check
-	$(MAKE) --no-print-directory -j 2 -O fuzz test-split
-	$(MAKE) --no-print-directory -j 2 -O race test-single
-
 # The tests of the whole system run over both plans, single and split; those
 # that bring plans of their own need to run only once. They wait more than they
-# work, so more of them run at a time than there are processors.
-test-split:
-	WEFT_TEST_PLAN=split go test -timeout 14m -parallel 4 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
+# work: beside the first, fuzzers take what it leaves.
+test: setup check
+	$(MAKE) --no-print-directory -j 2 -O fuzz test-split
+	go test -timeout 20m -parallel 3 ./...
 
-test-single:
-	go test -timeout 20m -parallel 4 $(LAB) $(LARGE)
+test-split:
+	WEFT_TEST_PLAN=split go test -timeout 14m -parallel 3 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
 soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
 
-# All other packages under the race detector.
+# All packages but those of LAB under the race detector, which is too slow for
+# make test.
 race:
-	CGO_ENABLED=1 nice -n 19 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
+	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
 
 # Every fuzzer for 20 s.
 fuzz:

@@ -108,6 +108,11 @@ func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, mos
 	if opt.Interval == 0 {
 		opt.Interval = 10 * time.Millisecond
 	}
+	if opt.Timeout == 0 {
+		// What resolves the neighbour may be sent before a busy switch has the
+		// port, and is sent anew only after a second.
+		opt.Timeout = 5 * time.Second
+	}
 	r, err := l.Ping(t.Context(), from, to, opt)
 	if err != nil {
 		t.Fatal(err)

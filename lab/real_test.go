@@ -146,6 +146,8 @@ func TestLinkStates(t *testing.T) {
 		must(l.LinkDown(t.Context(), a, b)) // from silent
 		state("s1", true)
 		must(l.LinkUp(t.Context(), a, b))
+		state("s1", false)
+		state("s2", false)
 		wantPing(t, l, "h1", "h2", PingOptions{}, 3, 3)
 	}
 	// A host's link: the switch sees it, and the host keeps its addresses.

@@ -108,7 +108,7 @@ func as(t *testing.T, uid int, f func()) {
 // process gets nowhere without certificates, and is told why.
 func TestOtherUsersAreTurnedAway(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to become somebody else")
+		t.Fatal("needs root, to become somebody else; run the tests as root")
 	}
 	for _, address := range addresses(t) {
 		if strings.HasPrefix(address, "unix:/") {

@@ -34,7 +34,8 @@ var table = []row{
 	{"transport/*", []string{"transport", "transport/*"}, []string{"*"}},
 	{"bus", []string{".", "api", "transport"}, []string{nats, codes}},
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
-	{"plan", []string{".", "api", "flow"}, []string{"gonum.org/", "github.com/goccy/go-yaml"}},
+	{"plan", []string{".", "api", "flow", "plan/*"}, []string{"gonum.org/", "github.com/goccy/go-yaml"}},
+	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
 	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside"}, []string{
 		"github.com/goccy/go-yaml", "github.com/prometheus/", "google.golang.org/protobuf/proto", codes,
 	}},

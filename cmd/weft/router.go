@@ -29,87 +29,72 @@ shortest way in the network. The controller keeps routers over restarts.`,
 	return cmd
 }
 
-// routerVLAN is the flag of the VLAN whose router is meant.
-func routerVLAN(cmd *cobra.Command, vlan *uint32) {
-	cmd.Flags().Uint32Var(vlan, "vlan", 0, "VLAN of the router; 0 is untagged")
+// routerDo makes a command of what it is to do with a router: it reads the
+// switch from the first argument, and has the flags of the VLAN and the output.
+func routerDo(cmd *cobra.Command, r *remote, do func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error) *cobra.Command {
+	var of routerOf
+	var out output
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var sw dpidFlag
+		if err := sw.Set(args[0]); err != nil {
+			return wrongly(cmd, "%v", err)
+		}
+		of.dpid = sw.text
+		c, done, err := r.dial(cmd)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return do(c, &out, cmd, of, args[1:])
+	}
+	cmd.Flags().Uint32Var(&of.vlan, "vlan", 0, "VLAN of the router; 0 is untagged")
+	out.flag(cmd)
+	return cmd
 }
 
-// routerOf reads the switch of a router.
-func routerOf(cmd *cobra.Command, text string) (string, error) {
-	var sw dpidFlag
-	if err := sw.Set(text); err != nil {
-		return "", wrongly(cmd, "%v", err)
-	}
-	return sw.text, nil
+// routerOf is which router is meant: that of a VLAN of a switch.
+type routerOf struct {
+	dpid string
+	vlan uint32
 }
 
 func routerAddCommand(r *remote) *cobra.Command {
-	var vlan uint32
-	var out output
 	cmd := &cobra.Command{
 		Use:   "add DPID ADDRESS/LENGTH",
 		Short: "Give a router an address, and so a subnet",
 		Example: `  weft router add 1 10.0.1.1/24
   weft router add 1 fd00:1::1/64 --vlan 100`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			sw, err := routerOf(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, done, err := r.dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.RouterClient.AddRouterAddress(c.ctx, &api.AddRouterAddressRequest{Dpid: sw, Vlan: vlan, Address: args[1]})
-			if err != nil {
-				return err
-			}
-			return out.print(cmd, m, func(t *table) { t.row("address", strconv.Itoa(int(m.Address.Id)), m.Address.Address) })
-		},
 	}
-	routerVLAN(cmd, &vlan)
-	out.flag(cmd)
-	return cmd
+	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.AddRouterAddress(c.ctx, &api.AddRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
+		if err != nil {
+			return err
+		}
+		return out.print(cmd, m, func(t *table) { t.row("address", strconv.Itoa(int(m.Address.Id)), m.Address.Address) })
+	})
 }
 
 func routerDeleteCommand(r *remote) *cobra.Command {
-	var vlan uint32
-	var out output
 	cmd := &cobra.Command{
 		Use:     "delete DPID ADDRESS/LENGTH",
 		Short:   "Take an address from a router; one that routes need stays",
 		Example: "  weft router delete 1 10.0.1.1/24",
 		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			sw, err := routerOf(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, done, err := r.dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.RouterClient.DeleteRouterAddress(c.ctx, &api.DeleteRouterAddressRequest{Dpid: sw, Vlan: vlan, Address: args[1]})
-			if err != nil {
-				return err
-			}
-			if err := out.deleted(cmd, m, m.Deleted, "address "+args[1]); err != nil || m.Deleted {
-				return err
-			}
-			return fmt.Errorf("the router has no address %s; weft router list shows those that there are", args[1])
-		},
 	}
-	routerVLAN(cmd, &vlan)
-	out.flag(cmd)
-	return cmd
+	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.DeleteRouterAddress(c.ctx, &api.DeleteRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
+		if err != nil {
+			return err
+		}
+		if err := out.deleted(cmd, m, m.Deleted, "address "+args[0]); err != nil || m.Deleted {
+			return err
+		}
+		return fmt.Errorf("the router has no address %s; weft router list shows those that there are", args[0])
+	})
 }
 
 func routerRouteCommand(r *remote) *cobra.Command {
-	var vlan uint32
-	var out output
 	cmd := &cobra.Command{
 		Use:   "route DPID DESTINATION GATEWAY",
 		Short: "Add a static route, or the default route",
@@ -119,61 +104,35 @@ destinations 0.0.0.0/0 and ::/0 are the default routes.`,
 		Example: `  weft router route 1 10.2.0.0/16 10.0.2.254
   weft router route 1 ::/0 fd00:1::fe`,
 		Args: cobra.ExactArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			sw, err := routerOf(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, done, err := r.dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.RouterClient.AddRouterRoute(c.ctx, &api.AddRouterRouteRequest{Dpid: sw, Vlan: vlan, Destination: args[1], Gateway: args[2]})
-			if err != nil {
-				return err
-			}
-			return out.print(cmd, m, func(t *table) {
-				t.row("route", strconv.Itoa(int(m.Route.Id)), m.Route.Destination, "by "+m.Route.Gateway)
-			})
-		},
 	}
-	routerVLAN(cmd, &vlan)
-	out.flag(cmd)
-	return cmd
+	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.AddRouterRoute(c.ctx, &api.AddRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0], Gateway: args[1]})
+		if err != nil {
+			return err
+		}
+		return out.print(cmd, m, func(t *table) {
+			t.row("route", strconv.Itoa(int(m.Route.Id)), m.Route.Destination, "by "+m.Route.Gateway)
+		})
+	})
 }
 
 func routerUnrouteCommand(r *remote) *cobra.Command {
-	var vlan uint32
-	var out output
 	cmd := &cobra.Command{
 		Use:     "unroute DPID DESTINATION",
 		Short:   "Delete a static route",
 		Example: "  weft router unroute 1 0.0.0.0/0",
 		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			sw, err := routerOf(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, done, err := r.dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.RouterClient.DeleteRouterRoute(c.ctx, &api.DeleteRouterRouteRequest{Dpid: sw, Vlan: vlan, Destination: args[1]})
-			if err != nil {
-				return err
-			}
-			if err := out.deleted(cmd, m, m.Deleted, "route to "+args[1]); err != nil || m.Deleted {
-				return err
-			}
-			return fmt.Errorf("the router has no route to %s; weft router list shows those that there are", args[1])
-		},
 	}
-	routerVLAN(cmd, &vlan)
-	out.flag(cmd)
-	return cmd
+	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.DeleteRouterRoute(c.ctx, &api.DeleteRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0]})
+		if err != nil {
+			return err
+		}
+		if err := out.deleted(cmd, m, m.Deleted, "route to "+args[0]); err != nil || m.Deleted {
+			return err
+		}
+		return fmt.Errorf("the router has no route to %s; weft router list shows those that there are", args[0])
+	})
 }
 
 func routerListCommand(r *remote) *cobra.Command {
@@ -186,11 +145,11 @@ func routerListCommand(r *remote) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &api.ListRoutersRequest{}
 			if len(args) > 0 {
-				sw, err := routerOf(cmd, args[0])
-				if err != nil {
-					return err
+				var sw dpidFlag
+				if err := sw.Set(args[0]); err != nil {
+					return wrongly(cmd, "%v", err)
 				}
-				req.Dpid = sw
+				req.Dpid = sw.text
 			}
 			c, done, err := r.dial(cmd)
 			if err != nil {

@@ -27,15 +27,20 @@ build:
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))
 
+# Real switches share a few processors with everything else: a test that fails
+# runs once more, when the machine is quieter, and both are shown. What fails
+# twice, or fails beside two others, fails.
+TEST = go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=2 --packages
+
 # The tests of the whole system run over both plans, single and split; those
 # that bring plans of their own need to run only once. They wait more than they
 # work: beside the first, fuzzers take what it leaves.
 test: setup check
 	$(MAKE) --no-print-directory -j 2 -O fuzz test-split
-	go test -timeout 20m -parallel 3 ./...
+	$(TEST) ./... -- -timeout 20m -parallel 3
 
 test-split:
-	WEFT_TEST_PLAN=split go test -timeout 14m -parallel 3 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled' ./test
+	WEFT_TEST_PLAN=split $(TEST) ./test -- -timeout 14m -parallel 3 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.

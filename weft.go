@@ -79,7 +79,9 @@ type Spec struct {
 	Buckets    []string  // durable state that it writes; nobody else does
 	Stage      bool      // it is a stage of the packet-in pipeline
 	Pipeline   bool      // it runs the pipeline; the southbound only. The keys switches and elsewhere of its Config are set to its partition's switches and those of others
+	Beside     []string  // it opens the pipeline, too, beside the service that runs it, for packets that come to it another way; without these stages, whose part it does itself. Its Config is set as that of Pipeline
 	Listens    bool      // it listens on an address of its configuration: when it moves on a machine, the old one ends first
+	Standby    bool      // where a plan has a standby, a further instance is started that calls Ready when it has made sure that it may take the place of the one at work
 	Class      Class
 	Scale      Scale
 	Config     Config   // defaults; a plan overrides single keys; nil if it has none

@@ -860,6 +860,155 @@ func (x *ObserveResponse) GetDpids() []string {
 	return nil
 }
 
+// What DirectPackets is asked, again and again. InvalidArgument if the number or the
+// time is none.
+type DirectPacketsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// That the connections have asked the switches for: 1 to 65535. Who asks with the
+	// same number later replaces who has asked before.
+	Controller uint32 `protobuf:"varint,1,opt,name=controller,proto3" json:"controller,omitempty"`
+	// Tells runs of who asks apart.
+	Run uint64 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
+	// Of the list of switches, growing. A request with the revision that the last had may
+	// leave the list out, and only says that it holds further.
+	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// There is no list.
+	Same bool `protobuf:"varint,4,opt,name=same,proto3" json:"same,omitempty"`
+	// All switches that have such a connection.
+	Dpids []string `protobuf:"bytes,5,rep,name=dpids,proto3" json:"dpids,omitempty"`
+	// For how long it holds: 50 to 60000.
+	Milliseconds  uint32 `protobuf:"varint,6,opt,name=milliseconds,proto3" json:"milliseconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DirectPacketsRequest) Reset() {
+	*x = DirectPacketsRequest{}
+	mi := &file_flowrules_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DirectPacketsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DirectPacketsRequest) ProtoMessage() {}
+
+func (x *DirectPacketsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_flowrules_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DirectPacketsRequest.ProtoReflect.Descriptor instead.
+func (*DirectPacketsRequest) Descriptor() ([]byte, []int) {
+	return file_flowrules_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DirectPacketsRequest) GetController() uint32 {
+	if x != nil {
+		return x.Controller
+	}
+	return 0
+}
+
+func (x *DirectPacketsRequest) GetRun() uint64 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *DirectPacketsRequest) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *DirectPacketsRequest) GetSame() bool {
+	if x != nil {
+		return x.Same
+	}
+	return false
+}
+
+func (x *DirectPacketsRequest) GetDpids() []string {
+	if x != nil {
+		return x.Dpids
+	}
+	return nil
+}
+
+func (x *DirectPacketsRequest) GetMilliseconds() uint32 {
+	if x != nil {
+		return x.Milliseconds
+	}
+	return 0
+}
+
+// The answer of DirectPackets.
+type DirectPacketsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The list is not known: it is to be given.
+	Unknown bool `protobuf:"varint,1,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// Switches of it whose packets are not directed, because they refuse such entries.
+	Refused       []string `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DirectPacketsResponse) Reset() {
+	*x = DirectPacketsResponse{}
+	mi := &file_flowrules_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DirectPacketsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DirectPacketsResponse) ProtoMessage() {}
+
+func (x *DirectPacketsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_flowrules_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DirectPacketsResponse.ProtoReflect.Descriptor instead.
+func (*DirectPacketsResponse) Descriptor() ([]byte, []int) {
+	return file_flowrules_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DirectPacketsResponse) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *DirectPacketsResponse) GetRefused() []string {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
 // FlowsObserved: the entries that a switch had of one owner when it connected, when
 // flowrules started, or when Observe asked for them. The owner's standing set is to be
 // declared after it.
@@ -877,7 +1026,7 @@ type FlowsObserved struct {
 
 func (x *FlowsObserved) Reset() {
 	*x = FlowsObserved{}
-	mi := &file_flowrules_proto_msgTypes[14]
+	mi := &file_flowrules_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +1038,7 @@ func (x *FlowsObserved) String() string {
 func (*FlowsObserved) ProtoMessage() {}
 
 func (x *FlowsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[14]
+	mi := &file_flowrules_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +1051,7 @@ func (x *FlowsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowsObserved.ProtoReflect.Descriptor instead.
 func (*FlowsObserved) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{14}
+	return file_flowrules_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FlowsObserved) GetDpid() string {
@@ -937,7 +1086,7 @@ type FlowFailed struct {
 
 func (x *FlowFailed) Reset() {
 	*x = FlowFailed{}
-	mi := &file_flowrules_proto_msgTypes[15]
+	mi := &file_flowrules_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1098,7 @@ func (x *FlowFailed) String() string {
 func (*FlowFailed) ProtoMessage() {}
 
 func (x *FlowFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[15]
+	mi := &file_flowrules_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1111,7 @@ func (x *FlowFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowFailed.ProtoReflect.Descriptor instead.
 func (*FlowFailed) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{15}
+	return file_flowrules_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FlowFailed) GetFlow() *WantedFlow {
@@ -1027,21 +1176,34 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05dpids\x18\x02 \x03(\tR\x05dpids\"'\n" +
 	"\x0fObserveResponse\x12\x14\n" +
-	"\x05dpids\x18\x01 \x03(\tR\x05dpids\"c\n" +
+	"\x05dpids\x18\x01 \x03(\tR\x05dpids\"\xb2\x01\n" +
+	"\x14DirectPacketsRequest\x12\x1e\n" +
+	"\n" +
+	"controller\x18\x01 \x01(\rR\n" +
+	"controller\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\x04R\x03run\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x12\n" +
+	"\x04same\x18\x04 \x01(\bR\x04same\x12\x14\n" +
+	"\x05dpids\x18\x05 \x03(\tR\x05dpids\x12\"\n" +
+	"\fmilliseconds\x18\x06 \x01(\rR\fmilliseconds\"K\n" +
+	"\x15DirectPacketsResponse\x12\x18\n" +
+	"\aunknown\x18\x01 \x01(\bR\aunknown\x12\x18\n" +
+	"\arefused\x18\x02 \x03(\tR\arefused\"c\n" +
 	"\rFlowsObserved\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
 	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\"5\n" +
 	"\n" +
 	"FlowFailed\x12'\n" +
-	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\xa3\x03\n" +
+	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\xf3\x03\n" +
 	"\tFlowrules\x12?\n" +
 	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\x12H\n" +
 	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\x12B\n" +
 	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\x12?\n" +
 	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\x12H\n" +
 	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\x12<\n" +
-	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponseB\n" +
+	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponse\x12N\n" +
+	"\rDirectPackets\x12\x1d.weft.v1.DirectPacketsRequest\x1a\x1e.weft.v1.DirectPacketsResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1056,40 +1218,42 @@ func file_flowrules_proto_rawDescGZIP() []byte {
 	return file_flowrules_proto_rawDescData
 }
 
-var file_flowrules_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_flowrules_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_flowrules_proto_goTypes = []any{
-	(*WantedFlow)(nil),          // 0: weft.v1.WantedFlow
-	(*AddFlowsRequest)(nil),     // 1: weft.v1.AddFlowsRequest
-	(*AddFlowsResponse)(nil),    // 2: weft.v1.AddFlowsResponse
-	(*DeleteFlowsRequest)(nil),  // 3: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil), // 4: weft.v1.DeleteFlowsResponse
-	(*ListFlowsRequest)(nil),    // 5: weft.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),   // 6: weft.v1.ListFlowsResponse
-	(*ListSyncRequest)(nil),     // 7: weft.v1.ListSyncRequest
-	(*Sync)(nil),                // 8: weft.v1.Sync
-	(*ListSyncResponse)(nil),    // 9: weft.v1.ListSyncResponse
-	(*SetStandingRequest)(nil),  // 10: weft.v1.SetStandingRequest
-	(*SetStandingResponse)(nil), // 11: weft.v1.SetStandingResponse
-	(*ObserveRequest)(nil),      // 12: weft.v1.ObserveRequest
-	(*ObserveResponse)(nil),     // 13: weft.v1.ObserveResponse
-	(*FlowsObserved)(nil),       // 14: weft.v1.FlowsObserved
-	(*FlowFailed)(nil),          // 15: weft.v1.FlowFailed
-	(*FlowEntry)(nil),           // 16: weft.v1.FlowEntry
-	(*Group)(nil),               // 17: weft.v1.Group
-	(*Meter)(nil),               // 18: weft.v1.Meter
+	(*WantedFlow)(nil),            // 0: weft.v1.WantedFlow
+	(*AddFlowsRequest)(nil),       // 1: weft.v1.AddFlowsRequest
+	(*AddFlowsResponse)(nil),      // 2: weft.v1.AddFlowsResponse
+	(*DeleteFlowsRequest)(nil),    // 3: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),   // 4: weft.v1.DeleteFlowsResponse
+	(*ListFlowsRequest)(nil),      // 5: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),     // 6: weft.v1.ListFlowsResponse
+	(*ListSyncRequest)(nil),       // 7: weft.v1.ListSyncRequest
+	(*Sync)(nil),                  // 8: weft.v1.Sync
+	(*ListSyncResponse)(nil),      // 9: weft.v1.ListSyncResponse
+	(*SetStandingRequest)(nil),    // 10: weft.v1.SetStandingRequest
+	(*SetStandingResponse)(nil),   // 11: weft.v1.SetStandingResponse
+	(*ObserveRequest)(nil),        // 12: weft.v1.ObserveRequest
+	(*ObserveResponse)(nil),       // 13: weft.v1.ObserveResponse
+	(*DirectPacketsRequest)(nil),  // 14: weft.v1.DirectPacketsRequest
+	(*DirectPacketsResponse)(nil), // 15: weft.v1.DirectPacketsResponse
+	(*FlowsObserved)(nil),         // 16: weft.v1.FlowsObserved
+	(*FlowFailed)(nil),            // 17: weft.v1.FlowFailed
+	(*FlowEntry)(nil),             // 18: weft.v1.FlowEntry
+	(*Group)(nil),                 // 19: weft.v1.Group
+	(*Meter)(nil),                 // 20: weft.v1.Meter
 }
 var file_flowrules_proto_depIdxs = []int32{
-	16, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
-	16, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	18, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
+	18, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
 	0,  // 2: weft.v1.AddFlowsResponse.flows:type_name -> weft.v1.WantedFlow
-	16, // 3: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	18, // 3: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
 	0,  // 4: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
 	8,  // 5: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
-	16, // 6: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
-	17, // 7: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
-	18, // 8: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
+	18, // 6: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
+	19, // 7: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
+	20, // 8: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
 	0,  // 9: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
-	16, // 10: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
+	18, // 10: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
 	0,  // 11: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
 	1,  // 12: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
 	3,  // 13: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
@@ -1097,14 +1261,16 @@ var file_flowrules_proto_depIdxs = []int32{
 	7,  // 15: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
 	10, // 16: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
 	12, // 17: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
-	2,  // 18: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
-	4,  // 19: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	6,  // 20: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	9,  // 21: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
-	11, // 22: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
-	13, // 23: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
-	18, // [18:24] is the sub-list for method output_type
-	12, // [12:18] is the sub-list for method input_type
+	14, // 18: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
+	2,  // 19: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
+	4,  // 20: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	6,  // 21: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	9,  // 22: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
+	11, // 23: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
+	13, // 24: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
+	15, // 25: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
+	19, // [19:26] is the sub-list for method output_type
+	12, // [12:19] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1122,7 +1288,7 @@ func file_flowrules_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_flowrules_proto_rawDesc), len(file_flowrules_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

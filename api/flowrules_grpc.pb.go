@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Flowrules_AddFlows_FullMethodName    = "/weft.v1.Flowrules/AddFlows"
-	Flowrules_DeleteFlows_FullMethodName = "/weft.v1.Flowrules/DeleteFlows"
-	Flowrules_ListFlows_FullMethodName   = "/weft.v1.Flowrules/ListFlows"
-	Flowrules_ListSync_FullMethodName    = "/weft.v1.Flowrules/ListSync"
-	Flowrules_SetStanding_FullMethodName = "/weft.v1.Flowrules/SetStanding"
-	Flowrules_Observe_FullMethodName     = "/weft.v1.Flowrules/Observe"
+	Flowrules_AddFlows_FullMethodName      = "/weft.v1.Flowrules/AddFlows"
+	Flowrules_DeleteFlows_FullMethodName   = "/weft.v1.Flowrules/DeleteFlows"
+	Flowrules_ListFlows_FullMethodName     = "/weft.v1.Flowrules/ListFlows"
+	Flowrules_ListSync_FullMethodName      = "/weft.v1.Flowrules/ListSync"
+	Flowrules_SetStanding_FullMethodName   = "/weft.v1.Flowrules/SetStanding"
+	Flowrules_Observe_FullMethodName       = "/weft.v1.Flowrules/Observe"
+	Flowrules_DirectPackets_FullMethodName = "/weft.v1.Flowrules/DirectPackets"
 )
 
 // FlowrulesClient is the client API for Flowrules service.
@@ -50,6 +51,11 @@ type FlowrulesClient interface {
 	// them, as when it connected: for a service that has started while the others went on.
 	// Answers at once; the events follow when the switches have told their entries.
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*ObserveResponse, error)
+	// Has packets that standing entries send to the controller go to those of its
+	// connections that have a number (Open vSwitch's controller id) instead, but for
+	// discovery's. It holds until it has not been asked again for a while: then they go
+	// to the connections without a number, as before.
+	DirectPackets(ctx context.Context, in *DirectPacketsRequest, opts ...grpc.CallOption) (*DirectPacketsResponse, error)
 }
 
 type flowrulesClient struct {
@@ -120,6 +126,16 @@ func (c *flowrulesClient) Observe(ctx context.Context, in *ObserveRequest, opts 
 	return out, nil
 }
 
+func (c *flowrulesClient) DirectPackets(ctx context.Context, in *DirectPacketsRequest, opts ...grpc.CallOption) (*DirectPacketsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DirectPacketsResponse)
+	err := c.cc.Invoke(ctx, Flowrules_DirectPackets_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FlowrulesServer is the server API for Flowrules service.
 // All implementations must embed UnimplementedFlowrulesServer
 // for forward compatibility.
@@ -143,6 +159,11 @@ type FlowrulesServer interface {
 	// them, as when it connected: for a service that has started while the others went on.
 	// Answers at once; the events follow when the switches have told their entries.
 	Observe(context.Context, *ObserveRequest) (*ObserveResponse, error)
+	// Has packets that standing entries send to the controller go to those of its
+	// connections that have a number (Open vSwitch's controller id) instead, but for
+	// discovery's. It holds until it has not been asked again for a while: then they go
+	// to the connections without a number, as before.
+	DirectPackets(context.Context, *DirectPacketsRequest) (*DirectPacketsResponse, error)
 	mustEmbedUnimplementedFlowrulesServer()
 }
 
@@ -170,6 +191,9 @@ func (UnimplementedFlowrulesServer) SetStanding(context.Context, *SetStandingReq
 }
 func (UnimplementedFlowrulesServer) Observe(context.Context, *ObserveRequest) (*ObserveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Observe not implemented")
+}
+func (UnimplementedFlowrulesServer) DirectPackets(context.Context, *DirectPacketsRequest) (*DirectPacketsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DirectPackets not implemented")
 }
 func (UnimplementedFlowrulesServer) mustEmbedUnimplementedFlowrulesServer() {}
 func (UnimplementedFlowrulesServer) testEmbeddedByValue()                   {}
@@ -300,6 +324,24 @@ func _Flowrules_Observe_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Flowrules_DirectPackets_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DirectPacketsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FlowrulesServer).DirectPackets(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Flowrules_DirectPackets_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FlowrulesServer).DirectPackets(ctx, req.(*DirectPacketsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Flowrules_ServiceDesc is the grpc.ServiceDesc for Flowrules service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -330,6 +372,10 @@ var Flowrules_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Observe",
 			Handler:    _Flowrules_Observe_Handler,
+		},
+		{
+			MethodName: "DirectPackets",
+			Handler:    _Flowrules_DirectPackets_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -310,8 +310,12 @@ type WorkerService struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of the service.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// starting, syncing (it is told what others know), ready or draining.
-	State         string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// starting, syncing (it is told what others know), ready, draining, or
+	// standby: it stands ready to take the place of the one at work.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Of a service with a standby in the plan: master, standby, or superseded,
+	// if it has been master and its process has not noticed yet that another is.
+	Role          string `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -356,6 +360,13 @@ func (x *WorkerService) GetName() string {
 func (x *WorkerService) GetState() string {
 	if x != nil {
 		return x.State
+	}
+	return ""
+}
+
+func (x *WorkerService) GetRole() string {
+	if x != nil {
+		return x.Role
 	}
 	return ""
 }
@@ -1403,7 +1414,7 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\x1a\fconfig.proto\"\x14\n" +
+	"apps.proto\x1a\fconfig.proto\x1a\rprofile.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"t\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
@@ -1431,10 +1442,11 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04apps\x18\x10 \x03(\v2\f.weft.v1.AppR\x04apps\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"9\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"M\n" +
 	"\rWorkerService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\tR\x05state\"\x10\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\"\x10\n" +
 	"\x0eGetPlanRequest\":\n" +
 	"\x04Plan\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1e\n" +
@@ -1509,7 +1521,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x17\n" +
 	"\atook_us\x18\t \x01(\x04R\x06tookUs\"C\n" +
 	"\x11ListAuditResponse\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xb2\x06\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xfc\x06\n" +
 	"\aGateway\x121\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\x12H\n" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\x121\n" +
@@ -1523,7 +1535,8 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\x12H\n" +
 	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\x12B\n" +
-	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponseB\n" +
+	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponse\x12H\n" +
+	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1566,9 +1579,11 @@ var file_gateway_proto_goTypes = []any{
 	(*ApplyConfigRequest)(nil),    // 23: weft.v1.ApplyConfigRequest
 	(*ListConfigsRequest)(nil),    // 24: weft.v1.ListConfigsRequest
 	(*RollbackConfigRequest)(nil), // 25: weft.v1.RollbackConfigRequest
-	(*Configuration)(nil),         // 26: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 27: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 28: weft.v1.ListConfigsResponse
+	(*TakeProfileRequest)(nil),    // 26: weft.v1.TakeProfileRequest
+	(*Configuration)(nil),         // 27: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 28: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 29: weft.v1.ListConfigsResponse
+	(*TakeProfileResponse)(nil),   // 30: weft.v1.TakeProfileResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -1590,20 +1605,22 @@ var file_gateway_proto_depIdxs = []int32{
 	13, // 16: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
 	15, // 17: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
 	17, // 18: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	9,  // 19: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 20: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	5,  // 21: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	7,  // 22: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	26, // 23: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	27, // 24: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	28, // 25: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	27, // 26: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	12, // 27: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	14, // 28: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	16, // 29: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	19, // 30: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	19, // [19:31] is the sub-list for method output_type
-	7,  // [7:19] is the sub-list for method input_type
+	26, // 19: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	9,  // 20: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	1,  // 21: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	5,  // 22: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	7,  // 23: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	27, // 24: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	28, // 25: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	29, // 26: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	28, // 27: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	12, // 28: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	14, // 29: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	16, // 30: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	19, // 31: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	30, // 32: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	20, // [20:33] is the sub-list for method output_type
+	7,  // [7:20] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
 	7,  // [7:7] is the sub-list for extension extendee
 	0,  // [0:7] is the sub-list for field type_name
@@ -1616,6 +1633,7 @@ func file_gateway_proto_init() {
 	}
 	file_apps_proto_init()
 	file_config_proto_init()
+	file_profile_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -31,6 +31,7 @@ const (
 	Gateway_ListTokens_FullMethodName     = "/weft.v1.Gateway/ListTokens"
 	Gateway_RevokeToken_FullMethodName    = "/weft.v1.Gateway/RevokeToken"
 	Gateway_ListAudit_FullMethodName      = "/weft.v1.Gateway/ListAudit"
+	Gateway_TakeProfile_FullMethodName    = "/weft.v1.Gateway/TakeProfile"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -65,6 +66,9 @@ type GatewayClient interface {
 	RevokeToken(ctx context.Context, in *RevokeTokenRequest, opts ...grpc.CallOption) (*RevokeTokenResponse, error)
 	// The changes that clients have made, or tried to.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
+	// Looks for a while at where the processes' time and memory go, and at what
+	// services send each other; nothing of this costs anything at other times.
+	TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error)
 }
 
 type gatewayClient struct {
@@ -195,6 +199,16 @@ func (c *gatewayClient) ListAudit(ctx context.Context, in *ListAuditRequest, opt
 	return out, nil
 }
 
+func (c *gatewayClient) TakeProfile(ctx context.Context, in *TakeProfileRequest, opts ...grpc.CallOption) (*TakeProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TakeProfileResponse)
+	err := c.cc.Invoke(ctx, Gateway_TakeProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServer is the server API for Gateway service.
 // All implementations must embed UnimplementedGatewayServer
 // for forward compatibility.
@@ -227,6 +241,9 @@ type GatewayServer interface {
 	RevokeToken(context.Context, *RevokeTokenRequest) (*RevokeTokenResponse, error)
 	// The changes that clients have made, or tried to.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
+	// Looks for a while at where the processes' time and memory go, and at what
+	// services send each other; nothing of this costs anything at other times.
+	TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error)
 	mustEmbedUnimplementedGatewayServer()
 }
 
@@ -272,6 +289,9 @@ func (UnimplementedGatewayServer) RevokeToken(context.Context, *RevokeTokenReque
 }
 func (UnimplementedGatewayServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedGatewayServer) TakeProfile(context.Context, *TakeProfileRequest) (*TakeProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TakeProfile not implemented")
 }
 func (UnimplementedGatewayServer) mustEmbedUnimplementedGatewayServer() {}
 func (UnimplementedGatewayServer) testEmbeddedByValue()                 {}
@@ -510,6 +530,24 @@ func _Gateway_ListAudit_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_TakeProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TakeProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).TakeProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_TakeProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).TakeProfile(ctx, req.(*TakeProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Gateway_ServiceDesc is the grpc.ServiceDesc for Gateway service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -564,6 +602,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAudit",
 			Handler:    _Gateway_ListAudit_Handler,
+		},
+		{
+			MethodName: "TakeProfile",
+			Handler:    _Gateway_TakeProfile_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

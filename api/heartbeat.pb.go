@@ -205,7 +205,9 @@ type ListHeartbeatsResponse struct {
 	// Beats per second and switch.
 	Rate float64 `protobuf:"fixed64,2,opt,name=rate,proto3" json:"rate,omitempty"`
 	// How long after it was due a beat may be answered, microseconds.
-	DeadlineUs    uint64 `protobuf:"varint,3,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
+	DeadlineUs uint64 `protobuf:"varint,3,opt,name=deadline_us,json=deadlineUs,proto3" json:"deadline_us,omitempty"`
+	// The partitions whose switches are missing, and why: they cannot be reached now.
+	Incomplete    []string `protobuf:"bytes,4,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +261,13 @@ func (x *ListHeartbeatsResponse) GetDeadlineUs() uint64 {
 		return x.DeadlineUs
 	}
 	return 0
+}
+
+func (x *ListHeartbeatsResponse) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
+	}
+	return nil
 }
 
 // HeartbeatChanged: a switch answers again, or has stopped answering in time.
@@ -508,12 +517,15 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\x06p50_us\x18\b \x01(\x04R\x05p50Us\x12\x15\n" +
 	"\x06p99_us\x18\t \x01(\x04R\x05p99Us\x12\x15\n" +
 	"\x06max_us\x18\n" +
-	" \x01(\x04R\x05maxUs\"\x83\x01\n" +
+	" \x01(\x04R\x05maxUs\"\xa3\x01\n" +
 	"\x16ListHeartbeatsResponse\x124\n" +
 	"\bswitches\x18\x01 \x03(\v2\x18.weft.v1.SwitchHeartbeatR\bswitches\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x01R\x04rate\x12\x1f\n" +
 	"\vdeadline_us\x18\x03 \x01(\x04R\n" +
-	"deadlineUs\"x\n" +
+	"deadlineUs\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x04 \x03(\tR\n" +
+	"incomplete\"x\n" +
 	"\x10HeartbeatChanged\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\"\n" +

@@ -106,6 +106,7 @@ var (
 	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
 	GetPlan     = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
 	ApplyPlan   = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
+	TakeProfile = Method[TakeProfileRequest, TakeProfileResponse]{"gateway.TakeProfile"}
 
 	GetConfig      = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
 	ApplyConfig    = Method[ApplyConfigRequest, ApplyConfigResponse]{"gateway.ApplyConfig"}

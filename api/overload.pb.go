@@ -191,7 +191,9 @@ type ListLimitsResponse struct {
 	// By switch and port.
 	Limits []*PortLimit `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
 	// Packet-ins shed since the start, by reason.
-	Shed          map[string]uint64 `protobuf:"bytes,2,rep,name=shed,proto3" json:"shed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Shed map[string]uint64 `protobuf:"bytes,2,rep,name=shed,proto3" json:"shed,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The partitions whose ports are missing, and why: they cannot be reached now.
+	Incomplete    []string `protobuf:"bytes,3,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -236,6 +238,13 @@ func (x *ListLimitsResponse) GetLimits() []*PortLimit {
 func (x *ListLimitsResponse) GetShed() map[string]uint64 {
 	if x != nil {
 		return x.Shed
+	}
+	return nil
+}
+
+func (x *ListLimitsResponse) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
 	}
 	return nil
 }
@@ -312,10 +321,13 @@ const file_overload_proto_rawDesc = "" +
 	"\x05where\x18\x06 \x01(\tR\x05where\x12\x14\n" +
 	"\x05since\x18\a \x01(\tR\x05since\x12\x12\n" +
 	"\x04shed\x18\b \x01(\x04R\x04shed\x12\x10\n" +
-	"\x03mac\x18\t \x01(\tR\x03mac\"\xb4\x01\n" +
+	"\x03mac\x18\t \x01(\tR\x03mac\"\xd4\x01\n" +
 	"\x12ListLimitsResponse\x12*\n" +
 	"\x06limits\x18\x01 \x03(\v2\x12.weft.v1.PortLimitR\x06limits\x129\n" +
-	"\x04shed\x18\x02 \x03(\v2%.weft.v1.ListLimitsResponse.ShedEntryR\x04shed\x1a7\n" +
+	"\x04shed\x18\x02 \x03(\v2%.weft.v1.ListLimitsResponse.ShedEntryR\x04shed\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x03(\tR\n" +
+	"incomplete\x1a7\n" +
 	"\tShedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"N\n" +

@@ -456,6 +456,227 @@ func (x *PathsConverged) GetTookUs() uint64 {
 	return 0
 }
 
+// What the paths of one partition tell those of the others (hierarchical routes).
+// Switches are datapath identifiers as numbers: these messages are sent at every
+// failure that changes them.
+type PartitionSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The partition that it is of.
+	Partition string `protobuf:"bytes,1,opt,name=partition,proto3" json:"partition,omitempty"`
+	// Grows with every change.
+	Version uint64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Sets of switches that links inside the partition connect, by their lowest switch.
+	Islands       []*PartitionIsland `protobuf:"bytes,3,rep,name=islands,proto3" json:"islands,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionSummary) Reset() {
+	*x = PartitionSummary{}
+	mi := &file_paths_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionSummary) ProtoMessage() {}
+
+func (x *PartitionSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionSummary.ProtoReflect.Descriptor instead.
+func (*PartitionSummary) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PartitionSummary) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PartitionSummary) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PartitionSummary) GetIslands() []*PartitionIsland {
+	if x != nil {
+		return x.Islands
+	}
+	return nil
+}
+
+// Switches of a partition that links inside it connect.
+type PartitionIsland struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The partition's own, in order.
+	Switches []uint64 `protobuf:"fixed64,1,rep,packed,name=switches,proto3" json:"switches,omitempty"`
+	// Its border switches, in order.
+	Gates []uint64 `protobuf:"fixed64,2,rep,packed,name=gates,proto3" json:"gates,omitempty"`
+	// For each of gates, what it costs to reach the island's inner switches from there.
+	Costs []uint32 `protobuf:"varint,3,rep,packed,name=costs,proto3" json:"costs,omitempty"`
+	// Links to switches of other partitions, by gate, then port.
+	Links         []*PartitionLink `protobuf:"bytes,4,rep,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionIsland) Reset() {
+	*x = PartitionIsland{}
+	mi := &file_paths_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionIsland) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionIsland) ProtoMessage() {}
+
+func (x *PartitionIsland) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionIsland.ProtoReflect.Descriptor instead.
+func (*PartitionIsland) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PartitionIsland) GetSwitches() []uint64 {
+	if x != nil {
+		return x.Switches
+	}
+	return nil
+}
+
+func (x *PartitionIsland) GetGates() []uint64 {
+	if x != nil {
+		return x.Gates
+	}
+	return nil
+}
+
+func (x *PartitionIsland) GetCosts() []uint32 {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+func (x *PartitionIsland) GetLinks() []*PartitionLink {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+// A link from a border switch to another partition.
+type PartitionLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The border switch; it is among gates.
+	Gate uint64 `protobuf:"fixed64,1,opt,name=gate,proto3" json:"gate,omitempty"`
+	// Its port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// The switch at the other end.
+	Peer uint64 `protobuf:"fixed64,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	// Its port.
+	PeerPort uint32 `protobuf:"varint,4,opt,name=peer_port,json=peerPort,proto3" json:"peer_port,omitempty"`
+	// The weight of the direction that leaves, 1 to 65535.
+	Weight        uint32 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionLink) Reset() {
+	*x = PartitionLink{}
+	mi := &file_paths_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionLink) ProtoMessage() {}
+
+func (x *PartitionLink) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionLink.ProtoReflect.Descriptor instead.
+func (*PartitionLink) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PartitionLink) GetGate() uint64 {
+	if x != nil {
+		return x.Gate
+	}
+	return 0
+}
+
+func (x *PartitionLink) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *PartitionLink) GetPeer() uint64 {
+	if x != nil {
+		return x.Peer
+	}
+	return 0
+}
+
+func (x *PartitionLink) GetPeerPort() uint32 {
+	if x != nil {
+		return x.PeerPort
+	}
+	return 0
+}
+
+func (x *PartitionLink) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
 var File_paths_proto protoreflect.FileDescriptor
 
 const file_paths_proto_rawDesc = "" +
@@ -486,7 +707,22 @@ const file_paths_proto_rawDesc = "" +
 	"\x04lost\x18\x02 \x03(\v2\r.weft.v1.LinkR\x04lost\x12%\n" +
 	"\x06gained\x18\x03 \x03(\v2\r.weft.v1.LinkR\x06gained\x12!\n" +
 	"\ftree_changed\x18\x04 \x01(\bR\vtreeChanged\x12\x17\n" +
-	"\atook_us\x18\x05 \x01(\x04R\x06tookUs2{\n" +
+	"\atook_us\x18\x05 \x01(\x04R\x06tookUs\"~\n" +
+	"\x10PartitionSummary\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x122\n" +
+	"\aislands\x18\x03 \x03(\v2\x18.weft.v1.PartitionIslandR\aislands\"\x87\x01\n" +
+	"\x0fPartitionIsland\x12\x1a\n" +
+	"\bswitches\x18\x01 \x03(\x06R\bswitches\x12\x14\n" +
+	"\x05gates\x18\x02 \x03(\x06R\x05gates\x12\x14\n" +
+	"\x05costs\x18\x03 \x03(\rR\x05costs\x12,\n" +
+	"\x05links\x18\x04 \x03(\v2\x16.weft.v1.PartitionLinkR\x05links\"\x80\x01\n" +
+	"\rPartitionLink\x12\x12\n" +
+	"\x04gate\x18\x01 \x01(\x06R\x04gate\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\x06R\x04peer\x12\x1b\n" +
+	"\tpeer_port\x18\x04 \x01(\rR\bpeerPort\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight2{\n" +
 	"\x05Paths\x12?\n" +
 	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\x121\n" +
 	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.TreeB\n" +
@@ -504,7 +740,7 @@ func file_paths_proto_rawDescGZIP() []byte {
 	return file_paths_proto_rawDescData
 }
 
-var file_paths_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_paths_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_paths_proto_goTypes = []any{
 	(*FindPathRequest)(nil),  // 0: weft.v1.FindPathRequest
 	(*Hop)(nil),              // 1: weft.v1.Hop
@@ -513,24 +749,29 @@ var file_paths_proto_goTypes = []any{
 	(*GetTreeRequest)(nil),   // 4: weft.v1.GetTreeRequest
 	(*Tree)(nil),             // 5: weft.v1.Tree
 	(*PathsConverged)(nil),   // 6: weft.v1.PathsConverged
-	(*Location)(nil),         // 7: weft.v1.Location
-	(*Link)(nil),             // 8: weft.v1.Link
+	(*PartitionSummary)(nil), // 7: weft.v1.PartitionSummary
+	(*PartitionIsland)(nil),  // 8: weft.v1.PartitionIsland
+	(*PartitionLink)(nil),    // 9: weft.v1.PartitionLink
+	(*Location)(nil),         // 10: weft.v1.Location
+	(*Link)(nil),             // 11: weft.v1.Link
 }
 var file_paths_proto_depIdxs = []int32{
-	1, // 0: weft.v1.Path.hops:type_name -> weft.v1.Hop
-	2, // 1: weft.v1.FindPathResponse.paths:type_name -> weft.v1.Path
-	7, // 2: weft.v1.Tree.ports:type_name -> weft.v1.Location
-	8, // 3: weft.v1.PathsConverged.lost:type_name -> weft.v1.Link
-	8, // 4: weft.v1.PathsConverged.gained:type_name -> weft.v1.Link
-	0, // 5: weft.v1.Paths.FindPath:input_type -> weft.v1.FindPathRequest
-	4, // 6: weft.v1.Paths.GetTree:input_type -> weft.v1.GetTreeRequest
-	3, // 7: weft.v1.Paths.FindPath:output_type -> weft.v1.FindPathResponse
-	5, // 8: weft.v1.Paths.GetTree:output_type -> weft.v1.Tree
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	1,  // 0: weft.v1.Path.hops:type_name -> weft.v1.Hop
+	2,  // 1: weft.v1.FindPathResponse.paths:type_name -> weft.v1.Path
+	10, // 2: weft.v1.Tree.ports:type_name -> weft.v1.Location
+	11, // 3: weft.v1.PathsConverged.lost:type_name -> weft.v1.Link
+	11, // 4: weft.v1.PathsConverged.gained:type_name -> weft.v1.Link
+	8,  // 5: weft.v1.PartitionSummary.islands:type_name -> weft.v1.PartitionIsland
+	9,  // 6: weft.v1.PartitionIsland.links:type_name -> weft.v1.PartitionLink
+	0,  // 7: weft.v1.Paths.FindPath:input_type -> weft.v1.FindPathRequest
+	4,  // 8: weft.v1.Paths.GetTree:input_type -> weft.v1.GetTreeRequest
+	3,  // 9: weft.v1.Paths.FindPath:output_type -> weft.v1.FindPathResponse
+	5,  // 10: weft.v1.Paths.GetTree:output_type -> weft.v1.Tree
+	9,  // [9:11] is the sub-list for method output_type
+	7,  // [7:9] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_paths_proto_init() }
@@ -546,7 +787,7 @@ func file_paths_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_paths_proto_rawDesc), len(file_paths_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -406,7 +406,9 @@ func (*ListSwitchesRequest) Descriptor() ([]byte, []int) {
 type ListSwitchesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By datapath identifier.
-	Switches      []*Switch `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	Switches []*Switch `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	// The partitions whose switches are missing, and why: they cannot be reached now.
+	Incomplete    []string `protobuf:"bytes,2,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,6 +446,13 @@ func (*ListSwitchesResponse) Descriptor() ([]byte, []int) {
 func (x *ListSwitchesResponse) GetSwitches() []*Switch {
 	if x != nil {
 		return x.Switches
+	}
+	return nil
+}
+
+func (x *ListSwitchesResponse) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
 	}
 	return nil
 }
@@ -498,7 +507,9 @@ func (x *ListPortsRequest) GetDpid() string {
 type ListPortsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By switch and number.
-	Ports         []*Port `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	Ports []*Port `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	// The partitions whose ports are missing, and why: they cannot be reached now.
+	Incomplete    []string `protobuf:"bytes,2,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -536,6 +547,13 @@ func (*ListPortsResponse) Descriptor() ([]byte, []int) {
 func (x *ListPortsResponse) GetPorts() []*Port {
 	if x != nil {
 		return x.Ports
+	}
+	return nil
+}
+
+func (x *ListPortsResponse) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
 	}
 	return nil
 }
@@ -1719,13 +1737,19 @@ const file_southbound_proto_rawDesc = "" +
 	"speed_kbps\x18\x06 \x01(\rR\tspeedKbps\x12\x16\n" +
 	"\x06config\x18\a \x01(\rR\x06config\x12\x14\n" +
 	"\x05state\x18\b \x01(\rR\x05state\"\x15\n" +
-	"\x13ListSwitchesRequest\"C\n" +
+	"\x13ListSwitchesRequest\"c\n" +
 	"\x14ListSwitchesResponse\x12+\n" +
-	"\bswitches\x18\x01 \x03(\v2\x0f.weft.v1.SwitchR\bswitches\"&\n" +
+	"\bswitches\x18\x01 \x03(\v2\x0f.weft.v1.SwitchR\bswitches\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x02 \x03(\tR\n" +
+	"incomplete\"&\n" +
 	"\x10ListPortsRequest\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"8\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"X\n" +
 	"\x11ListPortsResponse\x12#\n" +
-	"\x05ports\x18\x01 \x03(\v2\r.weft.v1.PortR\x05ports\"<\n" +
+	"\x05ports\x18\x01 \x03(\v2\r.weft.v1.PortR\x05ports\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x02 \x03(\tR\n" +
+	"incomplete\"<\n" +
 	"\x10ReadFlowsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +

@@ -77,7 +77,7 @@ func (n *Node) Ready() error {
 	}
 	mine, _ := n.current.instanceOf(n.config.Process)
 	for _, name := range mine.Services {
-		if s := n.entry.service(name); s == nil || s.State != StateReady {
+		if s := n.entry.service(name); s == nil || s.State != StateReady && s.State != StateStandby {
 			return fmt.Errorf("service %s is not ready", name)
 		}
 	}
@@ -256,7 +256,13 @@ func (c caller) Call(ctx context.Context, method string, req proto.Message) (pro
 		owner, _, _ := strings.Cut(method, ".")
 		return nil, api.Errorf(codes.Unavailable, "service %s is not in the plan", owner)
 	}
-	resp, err := c.node.call(ctx, nil, m, req)
+	var resp any
+	var err error
+	if v, direction, ok := c.node.directed(m); ok {
+		resp, err = c.node.direct(ctx, nil, v, direction, m, req)
+	} else {
+		resp, err = c.node.call(ctx, nil, m, req)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,18 @@ type method struct {
 // Call calls a method and returns its response, by pointer on this goroutine or
 // encoded over the transport. Its errors are *api.Error in either case.
 func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
+	counted(s.sent.calls, m.MethodName())
+	if n := s.worker.node; n != nil {
+		if v, direction, ok := n.directed(m); ok {
+			return n.direct(ctx, s, v, direction, m, req)
+		}
+	}
+	return s.callHere(ctx, m, req)
+}
+
+// callHere calls a method of whoever serves it within reach, in this process if
+// it is here.
+func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, error) {
 	to := s.worker.tables.Load().methods[m.MethodName()]
 	if to == nil {
 		if s.worker.node != nil {

@@ -83,7 +83,7 @@ func (n *Node) lateWith(next *Current) (late []string, err error) {
 		}
 		var missing []string
 		for _, name := range i.Services {
-			if s := e.service(name); s == nil || s.State != StateReady {
+			if s := e.service(name); s == nil || s.State != StateReady && s.State != StateStandby {
 				missing = append(missing, name)
 			}
 		}

@@ -34,6 +34,7 @@ type crossing struct {
 	carried, retried, merged weft.Counter
 	seed                     maphash.Seed
 	shedHeld, shedFull, lost weft.Counter
+	astray                   weft.Counter
 }
 
 // laneCount is the number of lanes: enough for one batch to travel while
@@ -57,6 +58,7 @@ func newCrossing(n *Node) *crossing {
 	c.shedHeld = m.Counter("packets_shed_total", shed, "reason", "held_too_long")
 	c.shedFull = m.Counter("packets_shed_total", shed, "reason", "queue_full")
 	c.lost = m.Counter("packets_shed_total", shed, "reason", "session_closed")
+	c.astray = m.Counter("operations_astray_total", "Operations of packets' decisions that were not carried out, as the partition of their switch could not be reached, or the switch refused them.")
 	m.Gauge("packets_waiting", "Packet-ins that wait for a stage in another process.", func() float64 {
 		var sum float64
 		for i := range c.lanes {
@@ -274,6 +276,7 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 			l.crossing.node.log.Error("decision from another process cannot be read", "error", err)
 			continue
 		}
+		r.walk.abroad(d)
 		r.walk.later(d)
 	}
 	end()
@@ -285,11 +288,42 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 // pass has the stages that a parcel has before it deal with its packets. What
 // is not done afterwards has been held for too long.
 func (c *crossing) pass(ctx context.Context, p *parcel) {
-	left := p.all(nil)
+	c.apart(p, p.all(nil), func(list []int, sw flow.DPID) { c.passShare(ctx, p, list, sw) })
+}
+
+// apart calls f for the packets of each partition, with a switch of it: at once
+// if there are several.
+func (c *crossing) apart(p *parcel, list []int, f func(list []int, sw flow.DPID)) {
+	if len(list) == 0 {
+		return
+	}
+	parts := c.node.view.Load().parts
+	if parts == nil {
+		f(list, 0)
+		return
+	}
+	shares := map[string][]int{}
+	for _, i := range list {
+		name := parts.plan.PartitionOf(p.switchOf(i))
+		shares[name] = append(shares[name], i)
+	}
+	if len(shares) == 1 {
+		f(list, p.switchOf(list[0]))
+		return
+	}
+	var all sync.WaitGroup
+	for _, share := range shares {
+		all.Go(func() { f(share, p.switchOf(share[0])) })
+	}
+	all.Wait()
+}
+
+// passShare is pass for packets of one partition, of which sw is a switch.
+func (c *crossing) passShare(ctx context.Context, p *parcel, left []int, sw flow.DPID) {
 	sent := false
 	for len(left) > 0 && ctx.Err() == nil {
 		v := c.node.view.Load()
-		targets := c.targets(v, p.rest[0])
+		targets := c.targets(v, p.rest[0], sw)
 		if len(targets) == 0 {
 			if policy := c.policy(v, p.rest[0]); policy != plan.AbsentHold {
 				if err := c.without(ctx, p, left, policy); err != nil {
@@ -307,7 +341,7 @@ func (c *crossing) pass(ctx context.Context, p *parcel) {
 			if left = undone(p, left); len(left) == 0 {
 				return
 			}
-			if n := len(c.targets(v, p.rest[0])); n > 0 && n < len(targets) {
+			if n := len(c.targets(v, p.rest[0], sw)); n > 0 && n < len(targets) {
 				continue // one has turned out to be gone: the others are asked at once
 			}
 		}
@@ -319,14 +353,24 @@ func (c *crossing) pass(ctx context.Context, p *parcel) {
 	}
 }
 
+// switchOf returns the switch of a packet.
+func (p *parcel) switchOf(i int) flow.DPID {
+	return flow.DPID(binary.LittleEndian.Uint64(p.data[p.records[i].run+8:]))
+}
+
 func undone(p *parcel, list []int) []int {
 	return slices.DeleteFunc(list, func(i int) bool { return p.records[i].done })
 }
 
-// targets returns the instances of a stage that serve now.
-func (c *crossing) targets(v *view, stage string) []*target {
+// targets returns the instances of a stage that serve now, for the packets of a
+// switch: those of its partition, if that has the stage for itself.
+func (c *crossing) targets(v *view, stage string, sw flow.DPID) []*target {
+	partition := ""
+	if v.parts != nil {
+		partition = v.parts.plan.PartitionOf(sw)
+	}
 	var list []*target
-	for _, t := range v.routes[stage] {
+	for _, t := range v.of(stage, partition) {
 		if t.state == StateReady {
 			list = append(list, t)
 		}

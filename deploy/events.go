@@ -133,6 +133,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	if sub == nil {
 		return
 	}
+	counted(s.sent.events, decl.SubjectName())
 	if key, retained := decl.KeyOf(event); retained {
 		// One after the other, so that whoever comes meanwhile is told each
 		// event once.

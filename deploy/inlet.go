@@ -13,6 +13,7 @@ import (
 
 	"weft"
 	"weft/api"
+	"weft/plan"
 )
 
 // inlets take the events of other processes: each once, in the order of each
@@ -65,7 +66,7 @@ var errMalformed = errors.New("malformed batch")
 // take takes a batch of events: it is acknowledged when all are in the inboxes.
 func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error) {
 	r := cursor{b: batch}
-	incarnation, number := r.uint64(), r.uint64()
+	incarnation, number, partition := r.uint64(), r.uint64(), string(r.bytes())
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -75,7 +76,7 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 	if in.next == 0 {
 		in.next = number
 	}
-	tables := n.worker.tables.Load()
+	tables, over := n.worker.tables.Load(), n.view.Load().over
 	var last, event any // services that want the same event get the same message
 	var lastData []byte
 	for ; len(r.b) > 0; number++ {
@@ -88,9 +89,12 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 			continue // it has come before
 		}
 		in.next = number + 1
+		if over[runOf{publisherOf(string(subject)), partition, source}] {
+			continue // another run has taken its place: what it says is late
+		}
 		sub := tables.subjects[string(subject)]
 		s := tables.service(string(service))
-		if sub == nil || s == nil || s.epoch != epoch {
+		if sub == nil || s == nil || s.epoch.Load() != epoch {
 			continue // nobody wants it any more, or this build does not know it
 		}
 		if kind == outAnew {
@@ -101,7 +105,7 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 		if kind == outTold {
 			if since, ok := in.anew[told{s.spec.Name, epoch, sub.name}]; ok {
 				delete(in.anew, told{s.spec.Name, epoch, sub.name})
-				n.facts.outdate(sub, source, since)
+				n.facts.outdate(sub, publisher{source, partition}, since)
 			}
 			in.toldMu.Lock()
 			maps.DeleteFunc(in.told, func(k told, _ bool) bool { return k.service == s.spec.Name && k.epoch != epoch })
@@ -121,7 +125,7 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 			}
 			last, lastData = sub, data
 			if key, retained := sub.decl.KeyOf(event); retained {
-				n.facts.note(sub, key, event, source)
+				n.facts.note(sub, key, event, publisher{source, partition})
 			}
 		}
 		s.inbox.announce()
@@ -164,7 +168,7 @@ func (l *inlets) complete(n *Node, s *service) bool {
 			}
 			in := l.of(t.peer.entry.Load().Incarnation)
 			in.toldMu.Lock()
-			ok := in.told[told{s.spec.Name, s.epoch, sub.SubjectName()}]
+			ok := in.told[told{s.spec.Name, s.epoch.Load(), sub.SubjectName()}]
 			in.toldMu.Unlock()
 			if !ok {
 				return false
@@ -187,12 +191,19 @@ type facts struct {
 
 type noted struct {
 	event  any
-	source uint64 // epoch of the publisher
+	source publisher
 	number uint64 // of the note
 }
 
+// publisher is one run of a service that publishes: several run at once if they
+// are of different partitions, and each speaks of its own switches only.
+type publisher struct {
+	epoch     uint64
+	partition string // empty: it works for all
+}
+
 // note remembers a fact.
-func (f *facts) note(sub *subject, key string, event any, source uint64) {
+func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	if sub.decl.WithdrawnBy(event) == nil {
 		return
 	}
@@ -228,22 +239,27 @@ func (f *facts) published(old, new *Entry) {
 				continue
 			}
 		}
-		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(s.Name, s.Epoch) })
+		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(s.Name, publisher{s.Epoch, new.Partition}) })
 	}
 }
 
-// sweep takes back what earlier runs of a publisher have told and the one of
-// the given epoch has not.
-func (f *facts) sweep(publisher string, epoch uint64) {
-	alive := f.n.runsOf(publisher) // those of other partitions, for a service of none
+// sweep takes back what earlier runs of a publisher have told and the given one
+// has not: those of its partition, and those of partitions that have none of
+// their own any more.
+func (f *facts) sweep(service string, run publisher) {
+	alive := f.n.alive(service)
+	current := f.n.view.Load().current
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for sub, m := range f.known {
-		if publisherOf(sub.name) != publisher {
+		if publisherOf(sub.name) != service {
 			continue
 		}
 		for key, fact := range m {
-			if fact.source < epoch && !alive[fact.source] {
+			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.plan.Instances(), func(i plan.Instance) bool {
+				return i.Partition == fact.source.partition && slices.Contains(i.Services, service)
+			})
+			if !other && fact.source.epoch < run.epoch && !alive[fact.source] {
 				f.withdraw(sub, key)
 			}
 		}
@@ -259,7 +275,7 @@ func (f *facts) now() uint64 {
 
 // outdate takes back what a publisher told up to a note, for it has told all
 // that it knows since.
-func (f *facts) outdate(sub *subject, source, since uint64) {
+func (f *facts) outdate(sub *subject, source publisher, since uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, fact := range f.known[sub] {
@@ -280,22 +296,22 @@ func (f *facts) withdraw(sub *subject, key string) {
 	}
 }
 
-// runsOf returns the epochs of all runs of a service that have not died.
-func (n *Node) runsOf(service string) map[uint64]bool {
+// alive returns all runs of a service that have not died.
+func (n *Node) alive(service string) map[publisher]bool {
 	n.mu.Lock()
-	entries, peers := maps.Clone(n.entries), maps.Clone(n.peers)
+	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.view.Load().over
 	n.mu.Unlock()
-	epochs := map[uint64]bool{}
+	runs := map[publisher]bool{}
 	for process, e := range entries {
 		s := e.service(service)
-		if s == nil {
+		if s == nil || s.State == StateStandby || over[runOf{service, e.Partition, s.Epoch}] {
 			continue
 		}
 		if p := peers[process]; p == nil || !p.dead(context.Background()) {
-			epochs[s.Epoch] = true
+			runs[publisher{s.Epoch, e.Partition}] = true
 		}
 	}
-	return epochs
+	return runs
 }
 
 // publisherOf returns the service that publishes a subject.

@@ -67,10 +67,18 @@ func kept(ctx context.Context, store Store) (map[string]Kept, error) {
 // having asked each for a sign of life.
 func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
 	n.mu.Lock()
-	current, entries, peers := n.current, maps.Clone(n.entries), maps.Clone(n.peers)
+	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.view.Load().over
 	n.mu.Unlock()
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
+	}
+	worked := map[runOf]bool{} // services that are at work, by partition
+	for _, e := range entries {
+		for _, s := range e.Services {
+			if s.State == StateReady {
+				worked[runOf{service: s.Name, partition: e.Partition}] = true
+			}
+		}
 	}
 	storeCtx, cancel := context.WithTimeout(ctx, time.Second)
 	keeper, err := kept(storeCtx, n.config.Store)
@@ -112,8 +120,9 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			alive = "starting" // it has just told of itself
 		}
 		for _, s := range e.Services {
-			w.Services = append(w.Services, &api.WorkerService{Name: s.Name, State: s.State})
-			if s.State != StateReady {
+			role := roleOf(current, over, e, &s)
+			w.Services = append(w.Services, &api.WorkerService{Name: s.Name, State: s.State, Role: role})
+			if s.State != StateReady && !(s.State == StateStandby && worked[runOf{service: s.Name, partition: e.Partition}]) {
 				alive = "starting"
 			}
 			if s.State == StateDraining {

@@ -120,23 +120,6 @@ type Node struct {
 	successor bool            // another run of it is in the directory
 }
 
-// view is who is where now. It is replaced, never written to; next is closed
-// then.
-type view struct {
-	current *Current
-	mine    plan.Instance
-	routes  map[string][]*target // by service, in the order of instances
-	next    chan struct{}
-}
-
-// target is one instance of a service.
-type target struct {
-	peer     *peer // nil: this process
-	instance string
-	epoch    uint64
-	state    string
-}
-
 // Join makes a Node. Run then runs it.
 func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	overrides := &Settings{}
@@ -363,7 +346,7 @@ func (n *Node) setState(s *service, state string) {
 	if state == "" {
 		return
 	}
-	st := ServiceState{Name: s.spec.Name, Epoch: s.epoch, State: state}
+	st := ServiceState{Name: s.spec.Name, Epoch: s.epoch.Load(), State: state}
 	for _, sub := range s.spec.Subscribes {
 		st.Subscribes = append(st.Subscribes, sub.SubjectName())
 	}
@@ -430,52 +413,6 @@ func (n *Node) wake() {
 	case n.changed <- struct{}{}:
 	default:
 	}
-}
-
-// rebuild makes a new view; it is called with the lock.
-func (n *Node) rebuild() {
-	if n.current == nil {
-		return
-	}
-	mine, _ := n.current.instanceOf(n.config.Process)
-	v := &view{current: n.current, mine: mine, routes: map[string][]*target{}, next: make(chan struct{})}
-	for _, process := range slices.Sorted(maps.Keys(n.entries)) {
-		e := n.entries[process]
-		if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
-			continue
-		}
-		p := n.peers[process]
-		if p == nil && process != n.config.Process {
-			continue
-		}
-		for _, s := range e.Services {
-			v.routes[s.Name] = append(v.routes[s.Name], &target{peer: p, instance: process, epoch: s.Epoch, state: s.State})
-		}
-		for _, a := range e.Apps {
-			if a.Kind == outside.Stage.String() {
-				v.routes[a.Name] = append(v.routes[a.Name], &target{peer: p, instance: process, epoch: a.Epoch, state: StateReady})
-			}
-		}
-	}
-	old := n.view.Swap(v)
-	close(old.next)
-	for _, s := range n.worker.tables.Load().services {
-		index, count, counted := 0, 0, false
-		for _, t := range v.routes[s.spec.Name] {
-			if t.state == StateDraining || t.state == StateStarting {
-				continue
-			}
-			if t.peer == nil {
-				index, counted = count, true
-			}
-			count++
-		}
-		if counted {
-			s.setReplicas(index, count)
-		}
-	}
-	n.setTaps(mine)
-	n.supply(v)
 }
 
 // stopService takes a service out of the tables, lets it finish what it is

@@ -42,7 +42,7 @@ type tap struct {
 // one holds switches; it is called with the lock.
 func (n *Node) setTaps(mine plan.Instance) {
 	want := map[string]*peer{}
-	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && s.Pipeline }) && !n.apps.leaving.Load() {
+	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
 		for process, e := range n.entries {
 			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
 				continue

@@ -117,7 +117,7 @@ func (t *tables) source(subject string) uint64 {
 	for _, s := range t.services {
 		for _, p := range s.spec.Publishes {
 			if p.SubjectName() == subject {
-				return s.epoch
+				return s.epoch.Load()
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func (o *outlet) tell(sub *subject, at *outSub, source uint64) {
 func (n *Node) publish(s *service, sub *subject, event any) {
 	key, retained := sub.decl.KeyOf(event)
 	if retained {
-		n.facts.note(sub, key, event, s.epoch)
+		n.facts.note(sub, key, event, publisher{s.epoch.Load(), s.partition()})
 	} else {
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
@@ -192,7 +192,7 @@ func (n *Node) publish(s *service, sub *subject, event any) {
 				return
 			}
 		}
-		r.outlet.put(outEvent{outHappened, sub.name, r.sub.service, r.sub.epoch, s.epoch, data}, false)
+		r.outlet.put(outEvent{outHappened, sub.name, r.sub.service, r.sub.epoch, s.epoch.Load(), data}, false)
 	}
 }
 
@@ -317,6 +317,7 @@ func (o *outlet) batch() (data []byte, first uint64, n int) {
 	}
 	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
+	data = appendBytes(data, []byte(o.node.view.Load().mine.Partition))
 	for _, e := range o.queue {
 		if n > 0 && len(data)+len(e.data) > batchBytes {
 			break

@@ -41,7 +41,7 @@ func (s *Settings) addPartition(p *plan.Plan, partition string, specs []weft.Spe
 	}
 	values[elsewhereKey] = elsewhere
 	for i := range specs {
-		if !specs[i].Pipeline || specs[i].Config == nil {
+		if !specs[i].Pipeline && specs[i].Beside == nil || specs[i].Config == nil {
 			continue
 		}
 		keys, _ := structKeys(reflect.TypeOf(specs[i].Config))

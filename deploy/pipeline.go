@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type walk struct {
 	parcel  *parcel  // what is to be sent to the rest; nil if there is nothing
 	probes  *parcel  // the same, of probes
 	at      int      // the stage that is at work
+	tally   tally    // of the packets that the stages have seen
 
 	away atomic.Int64 // packets that are on their way through the rest
 	here int          // how many stages, of all, come before the rest
@@ -38,7 +40,7 @@ type walk struct {
 // one. A stage that panics has its packet dropped and all operations so far
 // forgotten.
 func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
-	if !s.spec.Pipeline {
+	if !s.spec.Pipeline && s.spec.Beside == nil {
 		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.spec.Name))
 	}
 	w := &walk{owner: s, sw: sw, later: later}
@@ -53,6 +55,7 @@ func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 // what they have noted of the session.
 func (w *walk) reopen() {
 	w.Flush()
+	defer func() { w.tally.reset(len(w.stages)) }()
 	worker := w.owner.worker
 	w.version = worker.version.Load()
 	t := worker.tables.Load()
@@ -65,18 +68,19 @@ func (w *walk) reopen() {
 	before := w.open
 	w.stages, w.owners, w.rest, w.lane, w.open = nil, nil, nil, nil, map[*service]weft.StageFunc{}
 	w.held = false
-	most := len(t.pipeline)
+	names := w.names(t.pipeline)
+	most := len(names)
 	if !w.returned() { // no packet overtakes those that are away
 		most = w.here
 	}
-	w.here = len(t.pipeline)
-	for i, name := range t.pipeline {
+	w.here = len(names)
+	for i, name := range names {
 		s := t.service(name)
 		absent := s == nil || !s.serving.Load()
 		switch {
 		case worker.node != nil && (absent || i >= most):
 			w.here, w.held = i, !absent
-			w.rest, w.lane = t.pipeline[i:], worker.node.crossing.lane(w.session)
+			w.rest, w.lane = names[i:], worker.node.crossing.lane(w.session)
 			return
 		case s == nil:
 			continue
@@ -92,6 +96,15 @@ func (w *walk) reopen() {
 			w.stages, w.owners = append(w.stages, f), append(w.owners, s)
 		}
 	}
+}
+
+// names returns the stages that the packets of the session pass, in order.
+func (w *walk) names(order []string) []string {
+	without := w.owner.spec.Beside
+	if !slices.ContainsFunc(order, func(name string) bool { return slices.Contains(without, name) }) {
+		return order
+	}
+	return slices.DeleteFunc(slices.Clone(order), func(name string) bool { return slices.Contains(without, name) })
 }
 
 // returnTime is how long a session whose pipeline has changed waits for its
@@ -124,8 +137,12 @@ func (w *walk) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		}
 	}
 	v := w.run(in, d)
+	w.tally.end(w.at)
 	if v == flow.Next && w.lane != nil {
 		return w.send(in, d)
+	}
+	if !d.Empty() {
+		w.abroad(d)
 	}
 	return v
 }
@@ -171,6 +188,7 @@ func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 // Flush sends off the packets that are away.
 func (w *walk) Flush() {
+	w.tally.settle(w.owners)
 	if w.probes != nil {
 		w.owner.worker.node.crossing.probes().send(w.probes)
 		w.probes = nil

@@ -27,6 +27,11 @@ func (n *Node) reconcile(ctx context.Context) error {
 		return err
 	}
 	n.waiting = false
+	for _, g := range n.ripe() {
+		if err := n.work(ctx, g); err != nil {
+			return err
+		}
+	}
 	for _, s := range slices.Backward(n.worker.tables.Load().services) {
 		wanted := slices.Contains(mine.Services, s.spec.Name)
 		if wanted && n.entry.Partition == mine.Partition && n.reconfigure(ctx, s, settings, current) {
@@ -61,15 +66,22 @@ func (n *Node) reconcile(ctx context.Context) error {
 	n.mu.Lock()
 	entries := maps.Clone(n.entries)
 	n.mu.Unlock()
-	var specs []weft.Spec
+	var specs, standing []weft.Spec
 	for _, spec := range n.config.Specs {
 		switch {
 		case !slices.Contains(mine.Services, spec.Name) || n.worker.tables.Load().service(spec.Name) != nil:
 		case n.refused[spec.Name] == current.Generation: // until there is another plan
+		case standsBy(current, mine, &spec):
+			standing = append(standing, spec)
 		case n.takenBy(ctx, current, &spec, entries) != "":
 			n.waiting = true
 		default:
 			specs = append(specs, spec)
+		}
+	}
+	if len(standing) > 0 {
+		if err := n.stand(ctx, standing); err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
 	if len(specs) > 0 {
@@ -97,7 +109,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 // settings returns those of the services of an instance under a plan.
 func (n *Node) settings(c *Current, mine plan.Instance) (*Settings, error) {
 	s := &Settings{}
-	errs := []error{s.addPartition(c.plan, mine.Partition, n.config.Specs)}
+	errs := []error{s.addPartition(c.plan, mine.Partition, n.config.Specs), s.addStandby(c.plan, mine, n.config.Specs)}
 	for _, section := range c.plan.SettingsOf(mine.Worker) {
 		if n.spec(section.Service) == nil {
 			continue // of another version

@@ -116,7 +116,7 @@ func (n *Node) reconfigure(ctx context.Context, s *service, settings *Settings, 
 		return true
 	}
 	changes := changesOf(old, config)
-	if !takenLive(s.spec, changes) {
+	if !takenLive(s.spec, changes) || s.standing.Load() {
 		return false
 	}
 	if err := s.takeOver(ctx, config); err != nil {

@@ -34,6 +34,11 @@ const (
 // is away, and tries again elsewhere what did not come through: calls are
 // idempotent.
 func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+	return n.callIn(ctx, from, m, req, reach{patience: callPatience})
+}
+
+// callIn is call for the instances within reach.
+func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any, within reach) (any, error) {
 	name := m.MethodName()
 	owner, _, _ := strings.Cut(name, ".")
 	wire, caller := name, "somebody outside"
@@ -47,7 +52,7 @@ func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) 
 	if err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the request of %s: %w", name, err)
 	}
-	deadline := time.Now().Add(callPatience)
+	deadline := time.Now().Add(within.patience)
 	var last error
 	for {
 		v := n.view.Load()
@@ -57,7 +62,7 @@ func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) 
 			}
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", caller, name, owner)
 		}
-		t := n.pick(v, owner)
+		t := n.pick(within.instances(v, owner))
 		if t != nil && t.peer == nil { // it has come here meanwhile
 			if local := n.worker.tables.Load().methods[name]; local != nil && local.ready(ctx, from) {
 				resp, err := local.answer(ctx, req)
@@ -81,11 +86,14 @@ func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) 
 				return nil, fromWire(err)
 			}
 		}
+		if within.present && t == nil {
+			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s%s cannot be reached: %v", caller, name, owner, within.where(), why(last))
+		}
 		if err := n.pause(ctx, v, deadline); err != nil {
 			if ctx.Err() != nil {
 				return nil, apiError(ctx.Err())
 			}
-			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s cannot be reached (waited %v): %v", caller, name, owner, callPatience, why(last))
+			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s%s cannot be reached (waited %v): %v", caller, name, owner, within.where(), within.patience, why(last))
 		}
 	}
 }
@@ -114,11 +122,11 @@ func (n *Node) pause(ctx context.Context, v *view, deadline time.Time) error {
 	return nil
 }
 
-// pick returns the instance of a service that a call goes to: of those that
+// pick returns the instance, among those of a service, that a call goes to: of those that
 // are ready the one with the least to do; one that is being told what others
 // know if none is ready, or one that finishes, which may be waiting for who
 // asks; nil if there is none.
-func (n *Node) pick(v *view, service string) *target {
+func (n *Node) pick(instances []*target) *target {
 	var best *target
 	score := func(t *target) int64 {
 		var s int64
@@ -133,7 +141,7 @@ func (n *Node) pick(v *view, service string) *target {
 		}
 		return s
 	}
-	for _, t := range v.routes[service] {
+	for _, t := range instances {
 		if t.state == StateStarting || t.peer != nil && !t.peer.usable() {
 			continue
 		}
@@ -191,6 +199,8 @@ func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, err
 		return n.apps.sign(), nil
 	case metricsMethod:
 		return n.figures()
+	case profileMethod:
+		return n.profiled(ctx, req)
 	case eventsMethod:
 		return n.inlets.take(ctx, n, req)
 	case packetsMethod:
@@ -205,6 +215,9 @@ func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	}
 	m := n.worker.tables.Load().methods[method]
 	if m == nil {
+		return []byte{answerNotHere}, nil
+	}
+	if m.server.standing.Load() {
 		return []byte{answerNotHere}, nil
 	}
 	select {

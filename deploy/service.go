@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,18 +21,20 @@ import (
 // service is one running instance of a service, and the weft.Runtime that it
 // sees.
 type service struct {
-	worker  *Worker
-	group   *group
-	spec    *weft.Spec
-	epoch   uint64 // tells this run of the service from others: when it began, ns since 1970
-	prefix  string // of its buckets
-	log     *slog.Logger
-	metric  *metrics
-	inbox   *inbox
-	panics  weft.Counter
-	slow    weft.Counter // waits of publishers for the inbox, longer than a second
-	busy    atomic.Int64 // calls and batches of packets that it is dealing with
-	serving atomic.Bool  // in a Node: it is ready and knows what others have to tell
+	worker   *Worker
+	group    *group
+	spec     *weft.Spec
+	epoch    atomic.Uint64 // tells this run of the service from others: when it began, ns since 1970
+	prefix   string        // of its buckets
+	log      *slog.Logger
+	metric   *metrics
+	inbox    *inbox
+	panics   weft.Counter
+	slow     weft.Counter // waits of publishers for the inbox, longer than a second
+	busy     atomic.Int64 // calls and batches of packets that it is dealing with
+	standing atomic.Bool  // it stands ready, and another process works
+	serving  atomic.Bool  // in a Node: it is ready and knows what others have to tell
+	sent     *sent        // what it has sent others
 
 	subscriptions map[string]*subscription // by subject
 	replicas      *subscription            // of changes in their number
@@ -172,6 +175,10 @@ func (s *service) unkept() (errs []error) {
 	}
 	return errs
 }
+
+// partition returns the partition that the service has been started for, empty
+// if it works for all.
+func (s *service) partition() string { return strings.TrimSuffix(s.prefix, ".") }
 
 // Bucket opens durable state.
 func (s *service) Bucket(name string) (weft.Bucket, error) {

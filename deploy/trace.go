@@ -39,8 +39,12 @@ func (w *walk) traced(t Tracer, in *flow.PacketIn, d *flow.Decision) (v flow.Ver
 	w.stages = tracedStages(t, plain, w.owners)
 	v = w.run(in, d)
 	w.stages = plain
+	w.tally.end(w.at)
 	if v == flow.Next && w.lane != nil {
 		return w.send(in, d) // the lane ends the trace
+	}
+	if !d.Empty() {
+		w.abroad(d)
 	}
 	t.Span(Span{Trace: in.Trace, Root: true, Name: rootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
 		Verdict: v, Began: began, Ended: time.Now()})

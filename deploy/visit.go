@@ -55,6 +55,7 @@ type workbench struct {
 	rest     parcel // packets that go on
 	results  []result
 	answer   []byte
+	tally    tally
 }
 
 // result is what has become of a packet: its part of the answer, or which
@@ -126,8 +127,10 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 		v := c.visit(visitor{process, session})
 		v.mu.Lock()
 		stages, owners = v.open(here, sw, stages[:0], owners[:0])
+		w.tally.reset(len(stages))
 		err := func() error {
 			defer v.mu.Unlock()
+			defer w.tally.settle(owners)
 			w.packet.Switch, w.packet.Time = sw, now // the sender's clock may be another
 			for range count {
 				if err := r.packet(&w.packet, &w.decision); err != nil {
@@ -137,7 +140,8 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 				if t := c.node.worker.tracer; t != nil && w.packet.Trace != 0 {
 					stages = tracedStages(t, stages, owners)
 				}
-				verdict := runStages(stages, owners, &w.packet, &w.decision)
+				verdict, last := runStages(stages, owners, &w.packet, &w.decision)
+				w.tally.end(last)
 				if verdict == flow.Next && onward {
 					if err := w.rest.add(nil, c.onward(process, session), &w.packet, &w.decision, now); err != nil {
 						return err
@@ -209,9 +213,9 @@ func (v *visit) open(here []*service, sw flow.DPID, stages []weft.StageFunc, own
 	return stages, owners
 }
 
-// runStages runs stages on a packet; one that panics has it dropped.
-func runStages(stages []weft.StageFunc, owners []*service, in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
-	at := 0
+// runStages runs stages on a packet, and returns the last of them that has seen
+// it; one that panics has it dropped.
+func runStages(stages []weft.StageFunc, owners []*service, in *flow.PacketIn, d *flow.Decision) (v flow.Verdict, at int) {
 	defer func() {
 		if p := recover(); p != nil {
 			_ = owners[at].panicked("the stage", p) // logged there
@@ -221,8 +225,8 @@ func runStages(stages []weft.StageFunc, owners []*service, in *flow.PacketIn, d 
 	}()
 	for at = range stages {
 		if v := stages[at](in, d); v != flow.Next {
-			return v
+			return v, at
 		}
 	}
-	return flow.Next
+	return flow.Next, at
 }

@@ -48,6 +48,7 @@ type group struct {
 	methods  map[string][]*method // by service
 	arrived  chan *service        // those whose set-up is complete
 	started  chan struct{}        // closed when that is all of them
+	ripe     atomic.Bool          // all have arrived that stood by
 }
 
 // New checks that the services fit together, and their configurations, and
@@ -110,9 +111,11 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 			return nil, err
 		}
 		s := &service{
-			worker: w, group: g, spec: spec, config: config, plan: w.generation(), epoch: uint64(began.UnixNano()), inbox: newInbox(), ended: make(chan struct{}),
+			worker: w, group: g, spec: spec, config: config, plan: w.generation(), inbox: newInbox(), ended: make(chan struct{}),
 			prefix: w.config.StatePrefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
+			sent: newSent(spec),
 		}
+		s.epoch.Store(uint64(began.UnixNano()))
 		s.number.Store(1) // the only one
 		s.replicas = &subscription{subject: &subject{name: "replicas"}, service: s}
 		s.changes = &subscription{subject: &subject{name: "configuration"}, service: s}

@@ -40,7 +40,7 @@ var actionForms = [...]struct {
 }
 
 // String returns the action in the style of ovs-ofctl: "output:2",
-// "controller:128", "flood", "group:5", "set_field:02:00:00:00:00:01->eth_dst",
+// "controller:128", "controller(id=1)", "flood", "group:5", "set_field:02:00:00:00:00:01->eth_dst",
 // "push_vlan:0x8100", "set_ttl:64", "experimenter:0x2320:00ff". An output to
 // the controller of the whole packet is "controller". ParseAction reads it back.
 func (a Action) String() string {
@@ -59,6 +59,9 @@ func (a Action) String() string {
 	case ActionExperimenter:
 		if ct, ok := ParseCT(a); ok {
 			return ct.String()
+		}
+		if c, ok := ParseController(a); ok {
+			return c.String()
 		}
 		return fmt.Sprintf("experimenter:%#x:%x", a.Arg, a.Data)
 	}
@@ -89,6 +92,13 @@ func ParseAction(s string) (Action, error) {
 			return Action{}, fmt.Errorf("action %q: %w", s, err)
 		}
 		return ct.Action(), nil
+	}
+	if inner, ok := cutCall(strings.TrimSpace(s), "controller"); ok {
+		c, err := parseControllerText(inner)
+		if err != nil {
+			return Action{}, fmt.Errorf("action %q: %w", s, err)
+		}
+		return c.Action(), nil
 	}
 	name, arg, hasArg := strings.Cut(strings.TrimSpace(s), ":")
 	name = strings.ToLower(name)
@@ -136,7 +146,7 @@ func ParseAction(s string) (Action, error) {
 	for i, f := range &actionForms {
 		names[i] = f.name
 	}
-	return Action{}, fmt.Errorf("action %q: want output:PORT, controller, in_port, table, normal, flood, all, local, "+
+	return Action{}, fmt.Errorf("action %q: want output:PORT, controller, controller(id=N), in_port, table, normal, flood, all, local, "+
 		"set_field:VALUE->FIELD, experimenter:ID:HEX, or one of %s", s, strings.Join(names, ", "))
 }
 

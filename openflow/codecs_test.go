@@ -116,6 +116,16 @@ func codecs() []codec {
 			func(v Version, dst []byte, xid uint32, x Experimenter) ([]byte, error) {
 				return v.AppendExperimenter(dst, xid, &x)
 			}, Version.DecodeExperimenter),
+		message("set-controller-id", both,
+			func(r *rand.Rand, _ Version) uint16 { return uint16(r.Uint32()) },
+			Version.AppendSetControllerID,
+			func(v Version, msg []byte) (uint16, error) {
+				id, ok, err := v.DecodeSetControllerID(msg)
+				if err == nil && !ok {
+					err = errors.New("another message")
+				}
+				return id, err
+			}),
 		message("features-reply", both, randomFeatures,
 			func(v Version, dst []byte, xid uint32, x Features) ([]byte, error) {
 				return v.AppendFeaturesReply(dst, xid, &x)

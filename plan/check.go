@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"weft"
+	"weft/api"
 )
 
 // Check reports everything that is wrong with the plan for the given services,
@@ -27,6 +28,7 @@ func (p *Plan) Check(specs []weft.Spec) error {
 			}
 		}
 	}
+	f.standbys()
 	f.apps()
 	f.pipeline()
 	f.listening()
@@ -121,13 +123,13 @@ func (f *fit) scale(s *weft.Spec) {
 		case before != nil:
 			f.fail(path+".services."+s.Name, "%s.services: %s is in worker %s already, and %s; take it out of one of them", path, s.Name, before.Name, rule)
 			continue
-		case w.Partition == "" && len(p.Partitions) > 0 && s.Scale == weft.PerPartition:
+		case w.Partition == "" && len(p.Partitions) > 0 && s.Pipeline: // a partition is one mastership
 			f.fail(path+".services."+s.Name, "%s.services: %s runs once for each partition, but the worker is of none; move %s to a worker of each partition: %s", path, s.Name, s.Name, orNone(p.partitionNames()))
 		}
 		first[w.Partition] = w
 	}
 	all := first[""]
-	if all != nil && len(first) > 1 && s.Scale == weft.Single {
+	if all != nil && len(first) > 1 && !s.Pipeline {
 		f.fail("workers."+all.Name+".services."+s.Name, "workers.%s.services: %s is in a worker for all partitions and in workers of single ones (%s); have it in one way only", all.Name, s.Name, orNone(p.hostNames(s.Name, all)))
 	}
 	for _, x := range p.Partitions {
@@ -239,12 +241,19 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 			f.fail(path+"."+s.Name, "%s: %s %s %s, but %s is in workers of other partitions only (%s); add %s to %s, or to a worker of no partition",
 				path, s.Name, does, what, provider.Name, orNone(there), provider.Name, p.whereto(w.Partition))
 		}
-	case does == "calls": // events of all partitions may come together, but a call has one server
+	case does == "calls" && !directed(what): // events of all partitions may come together, but such a call has one server
 		if f.once("which " + s.Name + " " + w.Name) {
 			f.fail(path+"."+s.Name, "%s: %s calls %s, but %s runs per partition (%s), and worker %s is of none, so that nobody knows which of them is meant; put one %s into a worker of each partition",
 				path, s.Name, what, provider.Name, orNone(there), w.Name, s.Name)
 		}
 	}
+}
+
+// directed reports whether a call finds its servers by the switches that it is
+// about, or is put to all.
+func directed(method string) bool {
+	_, ok := api.Directions()[method]
+	return ok
 }
 
 // pipeline checks that the stages are in the plan, are stages, and can be

@@ -166,6 +166,9 @@ func (w *Worker) summary() string {
 	if w.Replicas > 1 {
 		s += fmt.Sprintf("; %d replicas", w.Replicas)
 	}
+	if w.Standby > 0 {
+		s += fmt.Sprintf("; %d standby", w.Standby)
+	}
 	if w.Partition != "" {
 		s += "; partition " + w.Partition
 	}
@@ -227,6 +230,7 @@ func (w *Worker) keys() []keyText {
 		nice = strconv.Itoa(w.Nice)
 	}
 	return []keyText{
+		{"standby", strconv.Itoa(w.Standby)},
 		{"partition", w.Partition}, {"class", w.Class}, {"nice", nice}, {"cpus", w.CPUs},
 		{"memory", memory}, {"listen", w.Listen}, {"machine", w.Machine},
 	}

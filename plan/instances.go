@@ -15,6 +15,7 @@ type Instance struct {
 	Worker    string
 	Partition string   // empty: works for all switches
 	Replica   int      // from 1
+	Standby   int      // which of the worker's standbys it is, from 1; 0: none
 	Services  []string // in the order of the plan
 }
 
@@ -25,7 +26,7 @@ func (p *Plan) Instances() []Instance {
 		list = append(list, p.Workers[i].Instances()...)
 	}
 	slices.SortStableFunc(list, func(a, b Instance) int {
-		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Replica, b.Replica))
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Standby, b.Standby))
 	})
 	return list
 }
@@ -40,7 +41,20 @@ func (w *Worker) Instances() []Instance {
 		}
 		list = append(list, i)
 	}
+	for n := 1; n <= w.Standby; n++ {
+		list = append(list, Instance{
+			Name: w.standbyName(n), Worker: w.Name, Partition: w.Partition, Replica: 1, Standby: n, Services: slices.Clone(w.Services),
+		})
+	}
 	return list
+}
+
+// standbyName is the name of the worker's n-th standby.
+func (w *Worker) standbyName(n int) string {
+	if n == 1 {
+		return w.Name + "-standby"
+	}
+	return fmt.Sprintf("%s-standby-%d", w.Name, n)
 }
 
 // Of returns the process of a name, false if the plan has none.

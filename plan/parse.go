@@ -289,6 +289,7 @@ func (r *reader) worker(name, path string, v value) {
 	r.keys(path, v,
 		field{"services", r.texts(&w.Services, "services")},
 		field{"replicas", r.number(&w.Replicas)},
+		field{"standby", r.number(&w.Standby)},
 		field{"balance", r.choice(&w.Balance, Balances())},
 		field{"partition", r.text(&w.Partition)},
 		field{"class", r.choice(&w.Class, classes())},

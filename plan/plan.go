@@ -124,6 +124,10 @@ type Worker struct {
 	Services []string
 	// Replicas is how many processes there are, at least 1.
 	Replicas int
+	// Standby is how many processes more stand ready to take the place of the
+	// first, whose services must be able to: NAME-standby, NAME-standby-2 and so
+	// on. One of all is at work at a time.
+	Standby int
 	// Balance spreads packet-ins over the replicas.
 	Balance string
 	// Partition is that whose switches it works for; empty means all.
@@ -213,7 +217,7 @@ func (p *Plan) SettingsOf(worker string) []Section {
 // a worker it is that of a link from the worker to itself.
 func (p *Plan) TransportBetween(from, to string) string {
 	if from == to {
-		if w := p.Worker(from); w == nil || w.Replicas <= 1 {
+		if w := p.Worker(from); w == nil || w.Replicas <= 1 && w.Standby == 0 {
 			return Inproc
 		}
 	}

@@ -34,7 +34,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 				continue
 			}
 			for _, m := range s.Calls {
-				for _, o := range p.providers(specs, w, false, func(o *weft.Spec) bool {
+				for _, o := range p.providers(specs, w, directed(m.MethodName()), func(o *weft.Spec) bool {
 					return slices.ContainsFunc(o.Serves, func(x weft.Method) bool { return x.MethodName() == m.MethodName() })
 				}) {
 					t := at(w.Name, o)
@@ -63,13 +63,14 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 }
 
 // providers returns the workers other than w that provide something to it. One
-// that works for all partitions hears the events of each.
-func (p *Plan) providers(specs []weft.Spec, w *Worker, events bool, is func(*weft.Spec) bool) (names []string) {
+// that works for all partitions hears the events of each, and makes directed
+// calls to each.
+func (p *Plan) providers(specs []weft.Spec, w *Worker, each bool, is func(*weft.Spec) bool) (names []string) {
 	for i := range specs {
 		if !is(&specs[i]) {
 			continue
 		}
-		if events && w.Partition == "" {
+		if each && w.Partition == "" {
 			names = p.hostNames(specs[i].Name, nil)
 		} else {
 			for _, r := range p.Running(specs[i].Name, w.Partition) {
@@ -79,7 +80,7 @@ func (p *Plan) providers(specs []weft.Spec, w *Worker, events bool, is func(*wef
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if slices.Contains(names, w.Name) && !(events && w.Partition == "") { // what is at hand in the process is taken
+	if slices.Contains(names, w.Name) && !(each && w.Partition == "") { // what is at hand in the process is taken
 		return nil
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n == w.Name })

@@ -17,6 +17,7 @@ import (
 const (
 	maxName     = 50 // of workers and partitions; leaves room for -999
 	maxReplicas = 256
+	maxStandby  = 4
 	minMemory   = 16 << 20
 	maxMemory   = 1 << 50
 )
@@ -235,6 +236,17 @@ func (j *judge) worker(path string, w *Worker) {
 	if w.Replicas < 1 || w.Replicas > maxReplicas {
 		j.fail(path+".replicas", "%s.replicas: want 1 to %d, not %d", path, maxReplicas, w.Replicas)
 	}
+	switch {
+	case w.Standby < 0 || w.Standby > maxStandby:
+		j.fail(path+".standby", "%s.standby: want 0 to %d processes that stand ready, not %d", path, maxStandby, w.Standby)
+	case w.Standby > 0 && w.Replicas > 1:
+		j.fail(path+".standby", "%s.standby: the worker has %d replicas, which all work; take standby out, or set replicas to 1", path, w.Replicas)
+	}
+	for n := 1; n <= min(w.Standby, maxStandby); n++ {
+		if j.plan.Worker(w.standbyName(n)) != nil {
+			j.fail(path+".standby", "%s.standby: a worker is called %s as a standby would be; rename one", path, w.standbyName(n))
+		}
+	}
 	j.choice(path+".balance", w.Balance, Balances())
 	if w.Class != "" {
 		j.choice(path+".class", w.Class, classes())
@@ -265,6 +277,8 @@ func (j *judge) worker(path string, w *Worker) {
 	switch {
 	case err != nil || bad != nil || strings.ContainsAny(host, " \t\n/"):
 		j.fail(path+".listen", "%s.listen: want HOST:PORT, such as 127.0.0.1:0, not %q", path, w.Listen)
+	case n != 0 && w.Standby > 0:
+		j.fail(path+".listen", "%s.listen: the worker and its standby cannot both listen at %s; set the port to 0, so that each gets one of its own", path, w.Listen)
 	case n != 0 && w.Replicas > 1:
 		j.fail(path+".listen", "%s.listen: %d replicas cannot all listen at %s; set the port to 0, so that each gets one of its own, or give each replica a worker of its own", path, w.Replicas, w.Listen)
 	}

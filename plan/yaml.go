@@ -118,6 +118,7 @@ func (p *Plan) tree() (value, error) {
 		b := newBuilder()
 		b.add("services", texts(w.Services))
 		b.number("replicas", w.Replicas, 1)
+		b.number("standby", w.Standby, 0)
 		if w.Balance != p.Balance {
 			b.text("balance", w.Balance)
 		}

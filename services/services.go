@@ -13,6 +13,7 @@ import (
 	"weft/services/gateway"
 	"weft/services/heartbeat"
 	"weft/services/hosts"
+	"weft/services/intake"
 	"weft/services/nat"
 	"weft/services/paths"
 	"weft/services/qos"
@@ -28,6 +29,7 @@ import (
 func All(p gateway.Process) []weft.Spec {
 	return []weft.Spec{
 		southbound.Spec(),
+		intake.Spec(),
 		discovery.Spec(),
 		hosts.Spec(),
 		firewall.Spec(),

@@ -10,16 +10,19 @@ import (
 
 // endpoint is a host as the generator needs it.
 type endpoint struct {
-	mac  uint64 // 48 bits
-	ip   uint32
-	port uint32
-	sum  uint32 // the address's share of the IPv4 header checksum
+	mac uint64 // 48 bits
+	ip  uint32
+	at  uint32 // its switch, as an index, and in the last two octets its port
+	sum uint32 // the address's share of the IPv4 header checksum
 }
 
 func newEndpoint(h Host) endpoint {
 	ip := binary.BigEndian.Uint32(h.IP[:])
-	return endpoint{mac: h.MAC.Uint64(), ip: ip, port: uint32(h.At.Port), sum: ip>>16 + ip&0xffff}
+	return endpoint{mac: h.MAC.Uint64(), ip: ip, at: place(h.At.Switch, h.At.Port), sum: ip>>16 + ip&0xffff}
 }
+
+// place is a port of a switch in one number; a higher port number is not used.
+func place(sw int, p flow.Port) uint32 { return uint32(sw)<<16 | uint32(p)&0xffff }
 
 // payloadLen is what a frame of a load carries in UDP.
 const payloadLen = frameLen - 14 - 20 - 8
@@ -38,7 +41,7 @@ func newFrame() ([]byte, uint32) {
 
 // address fills in a frame's addresses and identity.
 func address(f []byte, sum uint32, src, dst *endpoint, id uint32) {
-	_ = f[frameMark]
+	_ = f[frameOwner+3]
 	binary.BigEndian.PutUint64(f, dst.mac<<16|src.mac>>32)
 	binary.BigEndian.PutUint32(f[8:], uint32(src.mac))
 	sum += src.sum + dst.sum
@@ -47,6 +50,7 @@ func address(f []byte, sum uint32, src, dst *endpoint, id uint32) {
 	binary.BigEndian.PutUint16(f[frameSum:], ^uint16(sum))
 	binary.BigEndian.PutUint64(f[frameIPs:], uint64(src.ip)<<32|uint64(dst.ip))
 	binary.BigEndian.PutUint32(f[frameID:], id)
+	binary.BigEndian.PutUint32(f[frameOwner:], src.at>>16)
 }
 
 // announcement appends the frame by which a host makes itself known: an ARP
@@ -59,5 +63,6 @@ func announcement(b []byte, h *endpoint, id uint32) []byte {
 	b = append(b, make([]byte, frameLen-(len(b)-start))...)
 	binary.BigEndian.PutUint32(b[start+frameID:], id)
 	binary.BigEndian.PutUint64(b[start+frameMark:], mark)
+	binary.BigEndian.PutUint32(b[start+frameOwner:], h.at>>16)
 	return b
 }

@@ -88,11 +88,33 @@ func Hydra() *Topology {
 	return t
 }
 
+// HydraShare returns what one of n equal partitions of Hydra's topology has: 512/n
+// core switches and 32/n whole pods, and the links between them. n is 1, 2, 4, 8 or 16.
+func HydraShare(n int) (*Topology, error) {
+	if n < 1 || n > 16 || 32%n != 0 { // with 32, a partition has fewer core than aggregation switches
+		return nil, fmt.Errorf("one of %d partitions of Hydra's topology: want 1, 2, 4, 8 or 16", n)
+	}
+	t := pods(512/n, 32/n, 32, 32)
+	t.Name = fmt.Sprintf("hydra/%d", n)
+	return t, nil
+}
+
 // pods returns core switches and pods of aggregation and edge switches. In a
 // pod every aggregation switch has a link to every edge switch; over each pod
 // the core switches are divided evenly among the aggregation switches.
 func pods(core, count, agg, edge int) *Topology {
 	t := newTopology("pods", core+count*(agg+edge))
+	for i := range t.Switches {
+		s := &t.Switches[i]
+		switch at := (i - core) % (agg + edge); {
+		case i < core:
+			s.Layer = Core
+		case at < agg:
+			s.Layer = Aggregation
+		default:
+			s.Layer = Edge
+		}
+	}
 	up := core / agg
 	for p := range count {
 		first := core + p*(agg+edge)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"math"
 
 	"weft/flow"
 )
@@ -12,19 +13,39 @@ type generator struct {
 	rand  uint64 // state of xorshift
 	due   int64  // at a rate: when the next packet is due
 	every int64  // at a rate: nanoseconds between packets
+	flows []hostPair
 }
 
-// begin starts a load. At a rate the switches take turns.
+// hostPair is two hosts, the first of them of the switch.
+type hostPair struct{ src, dst *endpoint }
+
+// begin starts a load. At a rate the switches that take part take turns.
 func (g *generator) begin(nd *node, l *load) {
-	g.next = 0
+	g.next, g.every = 0, 0
 	if g.rand == 0 {
 		g.rand = uint64(nd.index+1) * 0x9e3779b97f4a7c15
 	}
 	if l.conf.Rate > 0 {
-		n := len(l.net.nodes)
-		g.every = max(int64(float64(n)*1e9/l.conf.Rate), 1)
-		g.due = l.net.now + g.every*int64(nd.index)/int64(n)
+		g.due = math.MaxInt64
+		if turn := l.turn[nd.index]; turn >= 0 {
+			n := l.senders
+			g.every = max(int64(float64(n)*1e9/l.conf.Rate), 1)
+			g.due = l.net.now + g.every*int64(turn)/int64(n)
+		}
 	}
+}
+
+// choose chooses the next packet's hosts: a flow of the switch if the load is of
+// flows, else two of its hosts.
+func (g *generator) choose(hosts []endpoint) (src, dst *endpoint) {
+	if len(g.flows) == 0 {
+		return g.pair(hosts)
+	}
+	g.rand ^= g.rand << 13
+	g.rand ^= g.rand >> 7
+	g.rand ^= g.rand << 17
+	f := &g.flows[g.rand&0xffffffff*uint64(len(g.flows))>>32]
+	return f.src, f.dst
 }
 
 // pair chooses two hosts on different ports.
@@ -36,7 +57,7 @@ func (g *generator) pair(hosts []endpoint) (src, dst *endpoint) {
 	s := g.rand & 0xffffffff * n >> 32
 	d := g.rand >> 32 * n >> 32
 	src = &hosts[s]
-	for hosts[d].port == src.port {
+	for hosts[d].at == src.at {
 		if d++; d == n {
 			d = 0
 		}
@@ -54,6 +75,9 @@ func (l *load) feed(nd *node) {
 		l.announce(nd)
 		return
 	}
+	if l.turn[nd.index] < 0 {
+		return
+	}
 	lay := &l.layout
 	buf := l.blank
 	t, g := &nd.track, &nd.gen
@@ -68,16 +92,16 @@ func (l *load) feed(nd *node) {
 			g.due += g.every
 		}
 		b := buf[i*lay.size : (i+1)*lay.size]
-		src, dst := g.pair(nd.hosts)
+		src, dst := g.choose(nd.hosts)
 		s := t.free[len(t.free)-1]
 		t.free = t.free[:len(t.free)-1]
-		id := t.issue(s, dst.port, sent)
+		id := t.issue(s, dst.at, sent)
 		onWire := id
 		if l.conf.Unbuffered {
 			onWire = flow.BufferNone
 		}
 		binary.BigEndian.PutUint32(b[lay.bufferID:], onWire)
-		binary.BigEndian.PutUint16(b[lay.inPort:], uint16(src.port))
+		binary.BigEndian.PutUint16(b[lay.inPort:], uint16(src.at))
 		address(b[lay.frame:], l.sum, src, dst, id)
 	}
 	l.sent(nd, buf[:count*lay.size], count)
@@ -107,7 +131,7 @@ func (l *load) announce(nd *node) {
 		id := t.issue(s, 0, l.net.now)
 		b := buf[i*lay.size : (i+1)*lay.size]
 		binary.BigEndian.PutUint32(b[lay.bufferID:], id)
-		binary.BigEndian.PutUint16(b[lay.inPort:], uint16(h.port))
+		binary.BigEndian.PutUint16(b[lay.inPort:], uint16(h.at))
 		announcement(b[lay.frame:lay.frame], h, id)
 	}
 	l.sent(nd, buf[:count*lay.size], count)

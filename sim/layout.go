@@ -11,12 +11,14 @@ import (
 const frameLen = 64
 
 // Offsets in a frame of a load: IPv4 header checksum and addresses, and, in
-// the UDP payload or behind the ARP packet, the packet's identity and mark.
+// the UDP payload or behind the ARP packet, the packet's identity and mark, and
+// the index of the switch that sent it.
 const (
-	frameSum  = 24
-	frameIPs  = 26
-	frameID   = 42
-	frameMark = 46
+	frameSum   = 24
+	frameIPs   = 26
+	frameID    = 42
+	frameMark  = 46
+	frameOwner = 54
 )
 
 // mark tells frames of a load from others: "WEFTsim1".
@@ -57,9 +59,10 @@ func newLayout(v openflow.Version, cookie flow.Cookie) (layout, []byte) {
 
 // answer is what layout.answer finds in a message.
 type answer struct {
-	id   uint32    // as the controller sent it
-	out  flow.Port // where the packet goes: a port, PortFlood, or 0 for nowhere
-	kind answerKind
+	id    uint32    // as the controller sent it
+	out   flow.Port // where the packet goes: a port, PortFlood, or 0 for nowhere
+	owner int       // byFrame: index of the switch whose packet it is
+	kind  answerKind
 }
 
 type answerKind uint8
@@ -102,7 +105,7 @@ func flowMod10(msg []byte) answer {
 	case id == flow.BufferNone:
 		return answer{kind: nameless}
 	}
-	return answer{id, actions10(msg[72:]), byBuffer}
+	return answer{id: id, out: actions10(msg[72:]), kind: byBuffer}
 }
 
 // flowMod13 reads OpenFlow 1.3.5 §7.3.4.1.
@@ -118,7 +121,7 @@ func flowMod13(msg []byte) answer {
 		return answer{kind: nameless}
 	}
 	at := 48 + (int(binary.BigEndian.Uint16(msg[50:]))+7)&^7
-	a := answer{id, 0, byBuffer}
+	a := answer{id: id, kind: byBuffer}
 	for at+8 <= len(msg) {
 		kind, n := binary.BigEndian.Uint16(msg[at:]), int(binary.BigEndian.Uint16(msg[at+2:]))
 		if n < 8 || at+n > len(msg) {
@@ -144,13 +147,13 @@ func packetOut(msg []byte, lenAt, head int, actions func([]byte) flow.Port) answ
 	if data > len(msg) {
 		return answer{kind: brokenAnswer}
 	}
-	a := answer{binary.BigEndian.Uint32(msg[8:]), 0, byBuffer}
+	a := answer{id: binary.BigEndian.Uint32(msg[8:]), kind: byBuffer}
 	if a.id == flow.BufferNone {
 		f := msg[data:]
-		if len(f) < frameMark+8 || binary.BigEndian.Uint64(f[frameMark:]) != mark {
+		if len(f) < frameOwner+4 || binary.BigEndian.Uint64(f[frameMark:]) != mark {
 			return answer{}
 		}
-		a.id, a.kind = binary.BigEndian.Uint32(f[frameID:]), byFrame
+		a.id, a.owner, a.kind = binary.BigEndian.Uint32(f[frameID:]), int(binary.BigEndian.Uint32(f[frameOwner:])), byFrame
 	}
 	a.out = actions(msg[head:data])
 	return a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -13,8 +14,11 @@ import (
 )
 
 // Load is traffic for the controller: packet-ins between hosts of the same
-// switch, from every switch at once.
+// switch, from every switch at once; or, with Flows, between hosts of the whole
+// topology, each from the switch of its sender.
 type Load struct {
+	Flows      int           // pairs of hosts on different switches that send; 0 is hosts of the same switch
+	Seed       uint64        // chooses the pairs
 	Window     int           // packet-ins that a switch has outstanding at most: 1 to MaxWindow
 	Rate       float64       // packet-ins per second over all switches; 0 is a closed loop: as fast as answers come
 	Warm       time.Duration // of load before the measurement begins
@@ -95,6 +99,9 @@ type load struct {
 	sum    uint32 // of the IPv4 header of a blank frame
 	hello  bool   // announcements of the hosts instead of traffic
 
+	senders int   // switches that send
+	turn    []int // of each switch, which of them it is; -1: it does not
+
 	stage    stage
 	from, to int64 // measured time
 	deadline int64 // of the drain
@@ -110,15 +117,61 @@ func (l Load) check(n *Network) error {
 	if l.Window < 1 || l.Window > MaxWindow {
 		return fmt.Errorf("window of %d packet-ins: want 1 to %d", l.Window, MaxWindow)
 	}
+	if l.Flows < 0 {
+		return fmt.Errorf("load of %d flows: want 0 or more", l.Flows)
+	}
 	if l.Rate < 0 || l.Duration <= 0 || l.Warm < 0 || l.Patience < 0 {
 		return errors.New("load: rate, warm-up and patience must not be negative, and the duration must be more than zero")
 	}
+	if l.Flows > 0 {
+		if h := n.cfg.Topology.Hosts; len(h) < 2 || h[0].At.Switch == h[len(h)-1].At.Switch {
+			return errors.New("load of flows: the topology needs hosts on two switches at least")
+		}
+		return nil
+	}
 	for _, nd := range n.nodes {
-		if len(nd.hosts) < 2 || nd.hosts[0].port == nd.hosts[1].port {
+		if len(nd.hosts) < 2 || nd.hosts[0].at == nd.hosts[1].at {
 			return fmt.Errorf("load: switch %v needs at least two hosts on two ports", nd.dpid)
 		}
 	}
 	return nil
+}
+
+// deal divides the load among the switches.
+func (l *load) deal() {
+	nodes := l.net.nodes
+	l.turn = make([]int, len(nodes))
+	for i, nd := range nodes {
+		nd.gen.flows = nil
+		l.turn[i] = i
+	}
+	l.senders = len(nodes)
+	if l.conf.Flows == 0 {
+		return
+	}
+	var hosts []*endpoint
+	for _, nd := range nodes {
+		for i := range nd.hosts {
+			hosts = append(hosts, &nd.hosts[i])
+		}
+	}
+	rng := rand.New(rand.NewPCG(l.conf.Seed, uint64(len(hosts))))
+	for range l.conf.Flows {
+		p := hostPair{src: hosts[rng.IntN(len(hosts))]}
+		for p.dst == nil || p.dst.at>>16 == p.src.at>>16 {
+			p.dst = hosts[rng.IntN(len(hosts))]
+		}
+		g := &nodes[p.src.at>>16].gen
+		g.flows = append(g.flows, p)
+	}
+	l.senders = 0
+	for i, nd := range nodes {
+		l.turn[i] = -1
+		if len(nd.gen.flows) > 0 {
+			l.turn[i] = l.senders
+			l.senders++
+		}
+	}
 }
 
 // newLoad prepares a load; call on the loop.
@@ -139,6 +192,7 @@ func (n *Network) newLoad(conf Load) *load {
 	for range conf.Window {
 		l.blank = append(l.blank, one...)
 	}
+	l.deal()
 	return l
 }
 
@@ -298,12 +352,17 @@ func (l *load) flushRun() {
 	}
 }
 
-// settle takes an answer.
-func (l *load) settle(nd *node, a answer, msg []byte) {
+// settle takes an answer, which a switch was sent. A frame may be answered at
+// another switch than that which it came from.
+func (l *load) settle(by *node, a answer, msg []byte) {
+	nd := by
+	if a.kind == byFrame && a.owner < len(l.net.nodes) {
+		nd = l.net.nodes[a.owner]
+	}
 	sl, v := nd.track.settle(a.id)
 	c := &l.counts
 	if v != verdictAnswer {
-		l.reject(nd, a, v, msg)
+		l.reject(by, a, v, msg)
 		return
 	}
 	if l.conf.Rate > 0 {
@@ -315,7 +374,7 @@ func (l *load) settle(nd *node, a answer, msg []byte) {
 	}
 	c.Answered++
 	switch {
-	case uint32(a.out) == sl.port:
+	case place(by.index, a.out) == sl.to:
 		c.ToHost++
 	case a.out == flow.PortFlood:
 		c.Flooded++
@@ -367,8 +426,8 @@ func (n *Network) Measure(ctx context.Context, conf Load) (*Result, error) {
 // controller answered. Not answering is no fault.
 func (n *Network) Announce(ctx context.Context, window int, patience time.Duration) (hosts, answered int, err error) {
 	conf := Load{Window: window, Duration: time.Hour, Patience: patience}
-	if err := conf.check(n); err != nil {
-		return 0, 0, err
+	if window < 1 || window > MaxWindow {
+		return 0, 0, fmt.Errorf("window of %d announcements: want 1 to %d", window, MaxWindow)
 	}
 	l, err := n.runLoad(ctx, conf, true)
 	if err != nil {

@@ -49,6 +49,7 @@ type Network struct {
 	yield int64 // when to let other goroutines run
 	dirty []*node
 	load  *load
+	beats *beating
 	stats Stats
 
 	copies int    // of frames that the packet-out at work may still lead to
@@ -185,6 +186,9 @@ func (n *Network) Run(ctx context.Context) error {
 		if n.load != nil {
 			n.load.step()
 		}
+		if n.beats != nil {
+			n.beats.step()
+		}
 		for i := 0; i < len(n.dirty); i++ {
 			n.dirty[i].dirty = false
 			n.dirty[i].flush()
@@ -200,7 +204,7 @@ const yieldEvery = 2 * time.Millisecond
 
 // wait waits for events.
 func (n *Network) wait(events []unix.EpollEvent) (int, error) {
-	if n.load == nil {
+	if n.load == nil && n.beats == nil {
 		return unix.EpollWait(n.epoll, events, n.patience())
 	}
 	if n.now >= n.yield {
@@ -215,6 +219,9 @@ func (n *Network) clock() int64 { return int64(time.Since(n.start)) + 1 }
 
 // patience returns for how long the loop may sleep, in milliseconds.
 func (n *Network) patience() int {
+	if n.beats != nil {
+		return 0
+	}
 	until := n.sweep
 	if n.load != nil {
 		if n.load.open() {

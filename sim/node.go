@@ -53,6 +53,7 @@ type node struct {
 
 	track tracker
 	gen   generator
+	beat  beat
 }
 
 func newNode(n *Network, index int, s Switch) *node {
@@ -128,6 +129,9 @@ func (nd *node) lose(why error) {
 	}
 	if nd.phase == phaseUp {
 		nd.net.stats.Up--
+	}
+	if nd.net.beats != nil {
+		nd.net.beats.lost(nd, nd.net.now)
 	}
 	if nd.phase >= phaseHello {
 		nd.net.stats.Lost++

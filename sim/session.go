@@ -96,7 +96,11 @@ func (nd *node) obey(h openflow.Header, msg []byte) error {
 	switch h.Type {
 	case openflow.TypeEchoRequest:
 		nd.queue(v.AppendEchoReply(nd.pending, h.Xid, msg[openflow.HeaderLen:]))
-	case openflow.TypeEchoReply, openflow.TypeError:
+	case openflow.TypeEchoReply:
+		if nd.net.beats != nil {
+			nd.net.beats.answered(nd, msg[openflow.HeaderLen:])
+		}
+	case openflow.TypeError:
 	case openflow.TypeFeaturesRequest:
 		nd.queue(v.AppendFeaturesReply(nd.pending, h.Xid, nd.features()))
 		if nd.phase != phaseUp {

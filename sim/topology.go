@@ -20,7 +20,19 @@ type Link struct{ A, B End }
 type Switch struct {
 	DPID  flow.DPID
 	Ports int
+	Layer Layer // of a fat tree
 }
+
+// Layer is what a switch is in a fat tree.
+type Layer uint8
+
+// The layers, from the hosts up. Switches of other topologies have none.
+const (
+	NoLayer Layer = iota
+	Edge
+	Aggregation
+	Core
+)
 
 // Host is attached to a port, which it may share with other hosts.
 type Host struct {
@@ -63,6 +75,16 @@ const maxHosts = 1 << 24
 // AttachHosts adds hosts to every switch, spread evenly over new ports. The
 // addresses are 10.0.0.0/8 in order and locally administered.
 func (t *Topology) AttachHosts(hosts, ports int) error {
+	return t.attach(hosts, ports, func(Switch) bool { return true })
+}
+
+// AttachHostsToEdge is AttachHosts for the edge switches of a fat tree only.
+func (t *Topology) AttachHostsToEdge(hosts, ports int) error {
+	return t.attach(hosts, ports, func(s Switch) bool { return s.Layer == Edge })
+}
+
+// attach adds hosts to some switches.
+func (t *Topology) attach(hosts, ports int, to func(Switch) bool) error {
 	if hosts == 0 {
 		return nil
 	}
@@ -73,6 +95,9 @@ func (t *Topology) AttachHosts(hosts, ports int) error {
 		return fmt.Errorf("%d hosts: the address plan holds %d; use fewer hosts or switches", n, maxHosts-1)
 	}
 	for sw := range t.Switches {
+		if !to(t.Switches[sw]) {
+			continue
+		}
 		first := t.Switches[sw].Ports + 1
 		t.Switches[sw].Ports += ports
 		for h := range hosts {

@@ -88,7 +88,7 @@ func TestGenerators(t *testing.T) {
 func TestImpossibleTopologies(t *testing.T) {
 	from := func(_ *Topology, err error) error { return err }
 	two := func(links ...Link) error {
-		return (&Topology{Name: "x", Switches: []Switch{{1, 2}, {2, 2}}, Links: links}).Check()
+		return (&Topology{Name: "x", Switches: []Switch{{DPID: 1, Ports: 2}, {DPID: 2, Ports: 2}}, Links: links}).Check()
 	}
 	for _, c := range []struct {
 		err  error
@@ -103,13 +103,13 @@ func TestImpossibleTopologies(t *testing.T) {
 		{from(Random(10, 46, 1)), "want 9 (a tree) to 45 (all pairs)"},
 		{from(FatTree(3)), "want an even number"},
 		{(&Topology{Name: "x"}).Check(), "want at least one switch"},
-		{(&Topology{Name: "x", Switches: []Switch{{1, 0}, {1, 0}}}).Check(), "DPID 0000000000000001 is taken"},
-		{(&Topology{Name: "x", Switches: []Switch{{1, 70000}}}).Check(), "70000 ports: want 0 to 65280"},
+		{(&Topology{Name: "x", Switches: []Switch{{DPID: 1, Ports: 0}, {DPID: 1, Ports: 0}}}).Check(), "DPID 0000000000000001 is taken"},
+		{(&Topology{Name: "x", Switches: []Switch{{DPID: 1, Ports: 70000}}}).Check(), "70000 ports: want 0 to 65280"},
 		{two(Link{End{0, 1}, End{1, 3}}), "switch 1 has no port 3"},
 		{two(Link{End{0, 1}, End{2, 1}}), "switch 2 has no port 1"},
 		{two(Link{End{0, 1}, End{1, 1}}, Link{End{0, 2}, End{1, 1}}), "port 1 of switch 1 has a link already"},
-		{(&Topology{Name: "x", Switches: []Switch{{1, 1}, {2, 1}}, Links: []Link{{End{0, 1}, End{1, 1}}}, Hosts: []Host{{At: End{0, 1}}}}).Check(), "port 1 of switch 0 is a link's"},
-		{(&Topology{Name: "x", Switches: []Switch{{1, 1}}, Hosts: []Host{{At: End{0, 2}}}}).Check(), "switch 0 has no port 2"},
+		{(&Topology{Name: "x", Switches: []Switch{{DPID: 1, Ports: 1}, {DPID: 2, Ports: 1}}, Links: []Link{{End{0, 1}, End{1, 1}}}, Hosts: []Host{{At: End{0, 1}}}}).Check(), "port 1 of switch 0 is a link's"},
+		{(&Topology{Name: "x", Switches: []Switch{{DPID: 1, Ports: 1}}, Hosts: []Host{{At: End{0, 2}}}}).Check(), "switch 0 has no port 2"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", c.err, c.want)

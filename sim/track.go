@@ -18,7 +18,7 @@ const (
 // slot is one packet that a switch keeps until it is answered.
 type slot struct {
 	id   uint32 // of the packet that is or was last here
-	port uint32 // where its destination is attached; 0 is everywhere
+	to   uint32 // where its destination is attached, see place; 0 is everywhere
 	sent int64  // when it was sent, or was due; 0 is answered
 }
 
@@ -70,13 +70,13 @@ func (t *tracker) outstanding() int { return t.window - len(t.free) }
 
 // issue puts a new packet into a slot that has been taken from free, and
 // returns its identity on the wire.
-func (t *tracker) issue(s uint32, port uint32, sent int64) uint32 {
+func (t *tracker) issue(s uint32, to uint32, sent int64) uint32 {
 	sl := &t.slots[s]
 	id := (sl.id + 1<<slotBits) & idMask
 	if id>>slotBits == 0 {
 		t.turned[s] = true
 	}
-	sl.id, sl.port, sl.sent = id, port, sent
+	sl.id, sl.to, sl.sent = id, to, sent
 	return id ^ t.key
 }
 

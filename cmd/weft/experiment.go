@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weft/experiments"
+	"weft/experiments/hydra"
 	"weft/experiments/msn"
 )
 
@@ -27,6 +28,9 @@ draws them, and puts what the paper claims beside what was measured.`,
 	cmd.AddCommand(experimentListCommand(), experimentRunCommand())
 	return cmd
 }
+
+// allExperiments returns the experiments of all papers, in the order of lists.
+func allExperiments() []experiments.Experiment { return append(msn.All(), hydra.All()...) }
 
 // experimentEntry is one line of the list.
 type experimentEntry struct {
@@ -53,7 +57,7 @@ func experimentListCommand() *cobra.Command {
 				Experiments []experimentEntry `json:"experiments"`
 			}{}
 			plain := strings.NewReplacer("\n", " ")
-			for _, e := range msn.All() {
+			for _, e := range allExperiments() {
 				list.Experiments = append(list.Experiments, experimentEntry{e.Name, e.Title, e.Paper, e.Figure,
 					plain.Replace(e.Claim), plain.Replace(e.Method), e.Runs, e.QuickRuns, e.Transports})
 			}
@@ -83,7 +87,7 @@ type experimentConfig struct {
 func experimentRunCommand() *cobra.Command {
 	var c experimentConfig
 	var names []string
-	for _, e := range msn.All() {
+	for _, e := range allExperiments() {
 		names = append(names, e.Name)
 	}
 	cmd := &cobra.Command{
@@ -98,7 +102,7 @@ An experiment that was interrupted goes on where it stopped when the same
 command is run again; samples taken with other parameters, or by another build,
 are not mixed with it: give another --dir then, or discard them with --fresh.
 
-They need root and Open vSwitch. Exit status 1 if an experiment failed, not if a
+Those of the MSN paper need root and Open vSwitch. Exit status 1 if an experiment failed, not if a
 figure misses its bound: the table says so.`,
 		Example: `  weft experiment run msn-first-packet msn-resilience msn-scaling
   weft experiment run msn-first-packet --transport grpc --transport rest --runs 10
@@ -106,7 +110,7 @@ figure misses its bound: the table says so.`,
 		Args:      cobra.MinimumNArgs(1),
 		ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := experiments.Find(msn.All(), args)
+			list, err := experiments.Find(allExperiments(), args)
 			if err != nil {
 				return wrongly(cmd, "%w", err)
 			}

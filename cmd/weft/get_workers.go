@@ -16,7 +16,7 @@ func getWorkers(r *remote) *cobra.Command {
 		Long: `List the processes of the controller, each asked for a sign of life at this
 moment: up, starting, draining (it finishes what it has begun), unresponsive,
 down, or backing-off (it keeps dying). SERVICES that are not ready carry their
-state; apps that are attached to a worker are listed behind them. RESTARTS and LAST EXIT are the supervisor's; a worker that somebody runs
+state, those with a standby in the plan whether they are master or stand by; apps that are attached to a worker are listed behind them. RESTARTS and LAST EXIT are the supervisor's; a worker that somebody runs
 by hand has none.`,
 		Example: `  weft get workers
   weft get workers -o json`,
@@ -39,9 +39,12 @@ func workersTable(t *table, m *api.ListWorkersResponse) {
 		}
 		var list []string
 		for _, s := range w.Services {
-			if s.State == "ready" {
+			switch {
+			case s.State == "ready" && s.Role == "":
 				list = append(list, s.Name)
-			} else {
+			case s.State == "ready":
+				list = append(list, fmt.Sprintf("%s (%s)", s.Name, s.Role))
+			default:
 				list = append(list, fmt.Sprintf("%s (%s)", s.Name, s.State))
 			}
 		}

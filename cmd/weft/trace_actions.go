@@ -44,6 +44,10 @@ func (x *execution) run(list []flow.Action, depth int) error {
 			}
 		case flow.ActionSetQueue:
 		case flow.ActionExperimenter:
+			if c, ok := flow.ParseController(a); ok {
+				x.toController(c.String())
+				continue
+			}
 			x.note("%v is not followed", a)
 		default:
 			frame, ok := packet.Apply(x.frame, a)
@@ -89,12 +93,7 @@ func (x *execution) output(p flow.Port) {
 	w, sw := x.walk, x.at.Switch
 	switch {
 	case p == flow.PortController:
-		x.step.Next = append(x.step.Next, "controller")
-		if e := x.step.Entry; e != nil && e.Priority == 0 && len(e.Match) == 0 {
-			w.end(fateController, "sent to the controller by the table miss of %v: nothing is programmed for it there (the controller does so when the first packet comes)", sw)
-		} else {
-			w.end(fateController, "sent to the controller by %v", sw)
-		}
+		x.toController("controller")
 	case p == flow.PortNormal || p == flow.PortLocal || p == flow.PortTable:
 		x.step.Next = append(x.step.Next, p.String())
 		w.end(fateElsewhere, "handed to %q of %v, which is not OpenFlow's", p, sw)
@@ -117,6 +116,16 @@ func (x *execution) output(p flow.Port) {
 		w.end(fateDropped, "dropped by %v: it would leave by port %v, where it came in", sw, p)
 	default:
 		x.emit(p)
+	}
+}
+
+// toController sends the packet to the controllers that an action names.
+func (x *execution) toController(name string) {
+	x.step.Next = append(x.step.Next, name)
+	if e := x.step.Entry; e != nil && e.Priority == 0 && len(e.Match) == 0 {
+		x.walk.end(fateController, "sent to the %s by the table miss of %v: nothing is programmed for it there (the controller does so when the first packet comes)", name, x.at.Switch)
+	} else {
+		x.walk.end(fateController, "sent to the %s by %v", name, x.at.Switch)
 	}
 }
 

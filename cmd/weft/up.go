@@ -155,6 +155,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 		Pipeline: func() []string { return node.Worker().Pipeline() },
 		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 		Configs:  &lateNode{&node},
+		Profiles: &lateNode{&node},
 	})
 	a, err := o.alone(all, listen)
 	if err != nil {

@@ -210,6 +210,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 		Metrics:  promhttp.HandlerFor(plans, promhttp.HandlerOpts{}),
 		Plans:    plans,
 		Configs:  plans,
+		Profiles: plans,
 	})
 	var server, client *tls.Config
 	if identity != nil {
@@ -337,6 +338,10 @@ func (l *lateNode) ListConfigs(ctx context.Context, r *api.ListConfigsRequest) (
 
 func (l *lateNode) RollbackConfig(ctx context.Context, r *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
 	return (*l.node).RollbackConfig(ctx, r)
+}
+
+func (l *lateNode) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
+	return (*l.node).TakeProfile(ctx, r)
 }
 
 // Gather returns the figures of all processes.

@@ -165,7 +165,7 @@ func (m *model) unit(w *plan.Worker) (unit, error) {
 		}
 		s := &m.Specs[i]
 		u.Scales = u.Scales && s.Scale == weft.Any
-		u.Southern = u.Southern || s.Pipeline
+		u.Southern = u.Southern || s.Pipeline || s.Beside != nil
 		u.Gateway = u.Gateway || name == gatewayName
 		settings, err := settingsOf(m.Plan, w.Name, s)
 		if err == nil {

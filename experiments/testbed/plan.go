@@ -31,6 +31,8 @@ type Worker struct {
 	Services  []string
 	Replicas  int    // 0 is one
 	Partition string // empty is none
+	CPUs      string // as plans write them; empty is all
+	Nice      int
 	Settings  map[string]map[string]string
 }
 
@@ -125,6 +127,12 @@ func (p Plan) YAML() string {
 		}
 		if w.Partition != "" {
 			line(2, "partition: %s", w.Partition)
+		}
+		if w.CPUs != "" {
+			line(2, "cpus: %q", w.CPUs)
+		}
+		if w.Nice != 0 {
+			line(2, "nice: %d", w.Nice)
 		}
 		if len(w.Settings) > 0 {
 			line(2, "settings:")

@@ -16,7 +16,7 @@ func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 		if !f.test && !strings.HasPrefix(path.Base(f.dir), "oftest") {
 			c.fail(f, spec, "imports %s, which is made for tests; import it in _test.go files only", dir)
 		}
-	case strings.HasPrefix(f.dir, "services/") && strings.HasPrefix(dir, "services"):
+	case strings.HasPrefix(f.dir, "services/") && strings.HasPrefix(dir, "services") && !lends(f.dir, dir):
 		c.fail(f, spec, "imports %s; a service never imports another: call its methods or subscribe to its events, declared in api", dir)
 	case f.dir == "cmd/weft" && runs(dir) && !f.test && !slices.Contains(starters, path.Base(f.path)):
 		c.fail(f, spec, "imports %s; a subcommand talks to a running controller by the northbound API only; those that start one are %s",
@@ -41,6 +41,10 @@ func (c *check) outside(f *file, r row, spec *ast.ImportSpec, p string) {
 	}
 	c.fail(f, spec, "imports %s, but of other modules %s may import only %s; use the standard library, or move the code", p, nameOf(f.dir), list(r.outside))
 }
+
+// lends reports whether a service has machinery that another may use: the
+// southbound its sessions, for the intake.
+func lends(to, from string) bool { return to == "services/intake" && from == "services/southbound" }
 
 // runs reports whether a package is needed only to run services.
 func runs(dir string) bool {

@@ -26,6 +26,7 @@ var table = []row{
 		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
 	}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
+	{"services/intake", []string{".", "flow", "packet", "api", "services/southbound"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "internal/keypair"}, []string{"*"}},
 	{"services/*", []string{".", "flow", "packet", "api", "internal/keypair", "internal/auditlog"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},

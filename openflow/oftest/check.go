@@ -93,6 +93,9 @@ func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
 			return bad(openflow.BadActionBadArgument)
 		}
 	case flow.ActionExperimenter:
+		if _, ok := flow.ParseController(*a); ok && s.cfg.Nicira {
+			return nil
+		}
 		return bad(openflow.BadActionBadExperimenter)
 	case flow.ActionSetField:
 		return checkSetField(a)

@@ -14,6 +14,7 @@ type conn struct {
 	version openflow.Version // 0 before hello
 	role    openflow.Role
 	async   openflow.Async
+	number  uint16 // of flow.Controller, if the switch has that
 }
 
 // Connect opens a connection to a controller and sends the hello.
@@ -93,6 +94,20 @@ func (s *Switch) hello(c *conn, msg []byte) {
 func (s *Switch) drop(c *conn) {
 	s.effects.Closed = append(s.effects.Closed, c.id)
 	delete(s.conns, c.id)
+}
+
+// experimenter handles a message of an experimenter's: of Open vSwitch's the one
+// that numbers the connection, if the switch is to know it.
+func (s *Switch) experimenter(c *conn, msg []byte) error {
+	id, ok, err := c.version.DecodeSetControllerID(msg)
+	switch {
+	case err != nil:
+		return err
+	case !s.cfg.Nicira || !ok:
+		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadExperimenter)
+	}
+	c.number = id
+	return nil
 }
 
 // roleRequest handles a role request (§6.3.6, §7.3.9).

@@ -116,7 +116,7 @@ func (s *Switch) handle(c *conn, h openflow.Header, msg []byte) error {
 		}
 		return err
 	case openflow.TypeExperimenter:
-		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadExperimenter)
+		return s.experimenter(c, msg)
 	}
 	return refuse(openflow.ErrBadRequest, openflow.BadRequestBadType)
 }

@@ -32,6 +32,14 @@ func (s *Switch) output(t *transit, to flow.Port, maxLen uint16) {
 	}
 }
 
+// toController carries out Open vSwitch's action controller.
+func (s *Switch) toController(t *transit, a flow.Action) {
+	c, _ := flow.ParseController(a)
+	in := *t
+	in.maxLen, in.number, in.reason = c.MaxLen, c.ID, c.Reason
+	s.packetIn(&in, nil)
+}
+
 // transmit sends the packet out of a port, if there is one and it is up.
 func (s *Switch) transmit(t *transit, p *port) {
 	if p == nil {
@@ -53,7 +61,7 @@ func (s *Switch) packetIn(t *transit, only func(*conn) bool) {
 		return
 	}
 	for _, c := range s.listeners(func(a *openflow.Async) *[2]uint32 { return &a.PacketIn }, uint8(t.reason)) {
-		if only != nil && !only(c) {
+		if c.number != t.number || only != nil && !only(c) {
 			continue
 		}
 		in := flow.PacketIn{

@@ -17,6 +17,7 @@ type transit struct {
 	cookie flow.Cookie
 	reason flow.Reason // of a packet-in
 	maxLen uint16
+	number uint16 // of the controllers that get the packet-in
 	legacy bool
 	set    actionSet
 	groups []uint32 // that the packet is in, to refuse loops
@@ -137,6 +138,8 @@ func (s *Switch) apply(t *transit, list []flow.Action) bool {
 			s.output(t, flow.Port(a.Arg), a.MaxLen)
 		case flow.ActionGroup:
 			s.toGroup(t, a.Arg)
+		case flow.ActionExperimenter: // there is no other
+			s.toController(t, *a)
 		case flow.ActionSetQueue: // there are none; the packet goes where it would
 		default:
 			ok := false

@@ -30,7 +30,8 @@ func Spec() weft.Spec {
 		Doc:        "finds the links between switches and the roles of their ports",
 		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles),
 		Calls:      weft.Methods(api.Send, api.SetStanding),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowsObservedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent),
+		Optional:   []string{"intake"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
 		Buckets:    []string{"keys", "ports"},
 		Stage:      true,
@@ -118,6 +119,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
 			e.change(func(now int64, t *topology) { t.change(now, sw, m.Port, m.Removed) })
+		}
+	})
+	weft.On(env, api.PortUsedEvent, func(_ context.Context, m *api.PortUsed) {
+		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil {
+			e.used(flow.Location{Switch: sw, Port: flow.Port(m.GetPort())})
 		}
 	})
 	weft.Handle(env, api.ListLinks, func(context.Context, *api.ListLinksRequest) (*api.ListLinksResponse, error) {

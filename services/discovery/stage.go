@@ -46,6 +46,16 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
+// used notes that a packet has come in by a port that the stage has not seen, as
+// an intake's.
+func (e *engine) used(at flow.Location) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p := e.topo.at(at); p != nil && flow.PortRole(p.view.role.Load()) == flow.RoleEdge {
+		p.view.host.Store(true)
+	}
+}
+
 // record counts an LLDP frame, and why it was refused if it was.
 func (e *engine) record(why refusal, p *portView, in *flow.PacketIn) {
 	if why == accepted {

@@ -18,6 +18,7 @@ type counts struct {
 	readErrors Counter
 	unstored   Counter
 	unheard    Counter
+	lapsed     Counter
 }
 
 func newCounts(counter Counters) *counts {
@@ -46,6 +47,7 @@ func newCounts(counter Counters) *counts {
 	c.readErrors = counter("read_errors", "Readings of a switch's entries that failed.")
 	c.unstored = counter("store_errors", "Changes that could not be stored.")
 	c.unheard = counter("announcements_shed", "Announcements of refused entries dropped because nobody took them.")
+	c.lapsed = counter("directions_lapsed", "Switches whose packets go to the southbound again because who took them was silent.")
 	return c
 }
 

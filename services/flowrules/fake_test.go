@@ -22,26 +22,27 @@ type fakeSwitch struct {
 	dpid    flow.DPID
 	version string
 
-	mu       sync.Mutex // guards what follows
-	up       bool
-	entries  map[flow.EntryKey]*fakeEntry
-	refuse   map[flow.EntryKey]string // entries that it will not have, and its words
-	room     int                      // entries that fit in; 0 is any number
-	late     int                      // calls that it will not answer
-	slow     int                      // flow-mods that it carries out in a call; 0 is any number
-	distort  func(*flow.Entry)        // how it tells its entries
-	adds     []flow.Entry             // in the order in which it took or refused them
-	deletes  int
-	rewrites int                    // adds of what was there already just so, other than
-	unsure   map[flow.EntryKey]bool // after it has refused a change of it
-	batches  int
-	busy     int // calls at this moment
-	crossed  bool
-	removed  func(*api.FlowRemoved)
-	objects  map[objectKey]body
-	history  []string // what was done with groups and meters, and entries that use them
-	noMeters bool
-	fullAt   int // groups that fit in; 0 is any number
+	mu         sync.Mutex // guards what follows
+	up         bool
+	entries    map[flow.EntryKey]*fakeEntry
+	refuse     map[flow.EntryKey]string // entries that it will not have, and its words
+	room       int                      // entries that fit in; 0 is any number
+	late       int                      // calls that it will not answer
+	slow       int                      // flow-mods that it carries out in a call; 0 is any number
+	distort    func(*flow.Entry)        // how it tells its entries
+	adds       []flow.Entry             // in the order in which it took or refused them
+	deletes    int
+	rewrites   int                    // adds of what was there already just so, other than
+	unsure     map[flow.EntryKey]bool // after it has refused a change of it
+	batches    int
+	busy       int // calls at this moment
+	crossed    bool
+	removed    func(*api.FlowRemoved)
+	objects    map[objectKey]body
+	history    []string // what was done with groups and meters, and entries that use them
+	noMeters   bool
+	numberless bool // it knows no numbers of controllers
+	fullAt     int  // groups that fit in; 0 is any number
 }
 
 func newFakeSwitch(sw flow.DPID) *fakeSwitch {
@@ -87,6 +88,9 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 		if words := s.refuse[k]; words != "" {
 			s.unsure[k] = have != nil
 			return &api.ApplyFailure{Text: words, Type: 5, Code: 6}
+		}
+		if s.numberless && slices.ContainsFunc(m.Entry.Apply, func(a flow.Action) bool { return a.Kind == flow.ActionExperimenter }) {
+			return &api.ApplyFailure{Text: "OFPET_BAD_ACTION OFPBAC_BAD_EXPERIMENTER", Type: 2, Code: 2}
 		}
 		missing := false
 		uses(&m.Entry, func(k objectKey) {

@@ -42,6 +42,9 @@ type ledger struct {
 	tally     tally
 	order     uint64
 
+	number       uint16 // of the controllers that packets go to (direct.go)
+	undirectable bool   // the switch refuses entries with such a number
+
 	nextSend time.Time            // pacing
 	batch    int                  // flow-mods that the switch is trusted with at a time
 	forget   []flow.EntryKey      // operator's entries that are over, to leave the store

@@ -23,6 +23,8 @@ type Rules struct {
 	news  *news
 	slots chan struct{} // one taken for each switch that is being read or written
 
+	directions *directions
+
 	generation atomic.Uint32 // of the operator's entries: one per request
 	flows      atomic.Int64  // the operator's entries, all together, when last counted
 
@@ -39,7 +41,7 @@ func NewRules(cfg *Config, net Network, store Store, log *slog.Logger, counter C
 	c := newCounts(counter)
 	r := &Rules{
 		cfg: cfg, net: net, store: store, log: log, count: c, news: newNews(c.unheard),
-		slots:   make(chan struct{}, cfg.Parallel),
+		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(),
 		workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
 	}
 	r.generation.Store(uint32(generation))
@@ -85,6 +87,7 @@ func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), fa
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.news.run(ctx, observed, failed) })
+	wg.Go(func() { r.watch(ctx) })
 	for {
 		r.mu.Lock()
 		born := r.unborn
@@ -174,6 +177,8 @@ func (r *Rules) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 		l.disconnect(now)
 	} else if !l.connect(s, now) {
 		return
+	} else {
+		l.number, l.undirectable = r.directions.number(sw), false
 	}
 	w.turn()
 	w.ring()

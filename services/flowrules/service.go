@@ -19,7 +19,7 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "flowrules",
 		Doc:        "keeps the desired flow entries and sees that switches have them",
-		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding, api.Observe),
+		Serves:     weft.Methods(api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync, api.SetStanding, api.Observe, api.DirectPackets),
 		Calls:      weft.Methods(api.ReadFlows, api.ReadGroups, api.ReadMeters, api.Apply),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowRemovedEvent),
 		Publishes:  weft.Subjects(api.FlowsObservedEvent, api.FlowFailedEvent),
@@ -52,6 +52,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ListSync, r.ListSync)
 	weft.Handle(env, api.SetStanding, r.SetStanding)
 	weft.Handle(env, api.Observe, r.Observe)
+	weft.Handle(env, api.DirectPackets, r.DirectPackets)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}

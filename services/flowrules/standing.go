@@ -141,6 +141,7 @@ type declared struct {
 // session. The entries of the switch must have been read.
 func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*object, now time.Time) declared {
 	var d declared
+	l.directed(owner, entries)
 	l.declareObjects(owner, objects, &d, now)
 	have := l.unclaimed[owner]
 	first := !l.claimed[owner]

@@ -241,6 +241,9 @@ func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
 		r.become(requested, reasonRoom, now)
 		return
 	}
+	if f.kind == failedRefused && l.refusesNumbers(r, now) {
+		return
+	}
 	if !r.refused(f, l.cfg, now) {
 		delete(l.todo, k)
 	}

@@ -29,3 +29,10 @@ func (o onePlan) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPl
 	_, err := o.GetPlan(context.Background(), nil)
 	return nil, err
 }
+
+// noProfiles is Profiles where nothing runs the services that could look.
+type noProfiles struct{}
+
+func (noProfiles) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
+	return nil, api.Errorf(codes.Unimplemented, "this gateway runs outside a controller's process, which could look at where its time goes")
+}

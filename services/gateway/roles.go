@@ -61,6 +61,7 @@ func rights() map[string]right {
 		"gateway.ListConfigs":    inspects,
 		"gateway.ApplyConfig":    administer,
 		"gateway.RollbackConfig": administer,
+		"gateway.TakeProfile":    inspects,
 		"gateway.CreateToken":    administer,
 		"gateway.ListTokens":     inspects,
 		"gateway.RevokeToken":    administer,

@@ -66,6 +66,15 @@ func (t *Topology) Has(d flow.DPID) bool {
 // Len is the number of switches.
 func (t *Topology) Len() int { return len(t.order) }
 
+// Afresh returns the topology as if nothing had been computed for it yet, with
+// the same version: to measure the computation, and to check what was repaired.
+func (t *Topology) Afresh() *Topology {
+	return &Topology{
+		version: t.version, ids: t.ids, index: t.index, order: t.order, adj: t.adj, links: t.links, uniform: t.uniform,
+		rows: make([]atomic.Pointer[row], len(t.adj)), scratch: t.scratch,
+	}
+}
+
 // Switches lists the switches that are present, in order.
 func (t *Topology) Switches() []flow.DPID {
 	list := make([]flow.DPID, len(t.order))

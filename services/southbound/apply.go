@@ -40,6 +40,10 @@ func (c *batchCounts) op(kind flow.OpKind) {
 // read it: what is for own is gathered until the end of the batch, what is for
 // other switches is sent at once, and so before it.
 func (h *hub) emit(own *session, d *flow.Decision) {
+	if h.intake != nil {
+		h.intake.cfg.Carry(own.dpid, d)
+		return
+	}
 	if d.Fenced() {
 		h.applyLater(d)
 		return
@@ -110,9 +114,12 @@ func (h *hub) unsendable(s *session, err error) {
 
 func (s *session) shed(err error) {
 	s.count.shed.Add(1)
-	if errors.Is(err, errQueueFull) {
+	switch {
+	case errors.Is(err, errQueueFull):
 		s.hub.total.shed.queue.Add(1)
-	} else {
+	case errors.Is(err, errFenced):
+		s.hub.total.shed.fenced.Add(1)
+	default:
 		s.hub.total.shed.away.Add(1)
 	}
 }

@@ -37,7 +37,7 @@ func socketPair(tb testing.TB) (ours, theirs net.Conn) {
 func learner(tb testing.TB, v openflow.Version) *session {
 	tb.Helper()
 	ours, theirs := socketPair(tb)
-	h := newHub(*defaults(), 1, slog.New(slog.DiscardHandler))
+	h := newHub(*defaults(), nil, slog.New(slog.DiscardHandler))
 	h.switchChanged = func(*api.SwitchChanged) {}
 	h.open = func(dpid, func(*flow.Decision)) pipeline {
 		return stageOf(func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
@@ -55,7 +55,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 	}
 	s := h.admit(ours, nil)
 	s.version, s.dpid = v, 1
-	if err := h.join(s); err != nil {
+	if err := s.activate(); err != nil {
 		tb.Fatal(err)
 	}
 	drained := make(chan struct{})

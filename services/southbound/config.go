@@ -34,6 +34,25 @@ type Config struct {
 	// messages about a switch that connects to the wrong one. A plan with
 	// partitions sets it.
 	Elsewhere map[string][]string `yaml:"elsewhere"`
+	// StandbyListen lists where the standbys of a plan have switches connect: the
+	// first standby at the first address, and so on. One for which there is none
+	// uses Listen, which fits where it is on another machine.
+	StandbyListen []string `yaml:"standby_listen"`
+	// Standbys is how many processes stand by for this one; with none the
+	// mastership does not end by itself. A plan with a standby sets it.
+	Standbys int `yaml:"standbys"`
+	// Standby is which of them this process is; 0 is none. A plan with a standby
+	// sets it.
+	Standby int `yaml:"standby"`
+	// Instance is the name by which others know who is master. A plan with a
+	// standby sets it.
+	Instance string `yaml:"instance"`
+	// LeaseTime is for how long nobody else may become master after the master
+	// has renewed its lease: with a standby, how long a master that is dead or
+	// silent goes unnoticed.
+	LeaseTime time.Duration `yaml:"lease_time"`
+	// LeaseRenew is how often the master renews its lease.
+	LeaseRenew time.Duration `yaml:"lease_renew"`
 	// HandshakeTimeout is how long a new connection may take to become a switch.
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout"`
 	// EchoInterval is the silence after which a switch is asked for an echo.
@@ -72,11 +91,17 @@ type Config struct {
 	FloodMeters bool `yaml:"flood_meters"`
 	// ProbeRate is how many LLDP frames a second every port may send.
 	ProbeRate int `yaml:"probe_rate"`
+	// RealtimeFirst has echoes, port status, answers about roles and probes
+	// dealt with before packet-ins that came earlier, and echoes sent before
+	// what waits to be sent. False is all in the order in which it came.
+	RealtimeFirst bool `yaml:"realtime_first"`
 }
 
 func defaults() *Config {
 	return &Config{
 		Listen:               []string{"tcp:127.0.0.1:6653"},
+		LeaseTime:            600 * time.Millisecond,
+		LeaseRenew:           150 * time.Millisecond,
 		HandshakeTimeout:     10 * time.Second,
 		EchoInterval:         5 * time.Second,
 		DeadAfter:            15 * time.Second,
@@ -91,6 +116,7 @@ func defaults() *Config {
 		FloodFloor:           1000,
 		FloodMeters:          true,
 		ProbeRate:            1000,
+		RealtimeFirst:        true,
 	}
 }
 
@@ -100,6 +126,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if _, err := c.partition(); err != nil {
+		return err
+	}
+	if err := c.checkLease(); err != nil {
 		return err
 	}
 	for _, d := range []struct {
@@ -137,4 +166,41 @@ func (c *Config) Validate() error {
 // flood is the rule by which floods are found.
 func (c *Config) flood() floodRule {
 	return floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)}
+}
+
+// standbysMost bounds the processes that stand by for one.
+const standbysMost = 4
+
+// checkLease says what is wrong with how the mastership is held.
+func (c *Config) checkLease() error {
+	switch {
+	case c.LeaseRenew < 10*time.Millisecond:
+		return fmt.Errorf("lease_renew: %v: want at least 10ms", c.LeaseRenew)
+	case c.LeaseTime < 3*c.LeaseRenew:
+		return fmt.Errorf("lease_time: %v: want at least three times lease_renew (%v), so that one renewal that is late does no harm", c.LeaseTime, c.LeaseRenew)
+	case c.LeaseTime > time.Minute:
+		return fmt.Errorf("lease_time: %v: want at most 1m: until it has ended, nobody takes over from a master that has died", c.LeaseTime)
+	case c.Standbys < 0 || c.Standbys > standbysMost:
+		return fmt.Errorf("standbys: %d: want 0 to %d", c.Standbys, standbysMost)
+	case c.Standby < 0 || c.Standby > standbysMost:
+		return fmt.Errorf("standby: %d: want 0 to %d", c.Standby, standbysMost)
+	}
+	return nil
+}
+
+// terms are the times of the lease.
+func (c *Config) terms() terms {
+	t := terms{lasts: c.LeaseTime, place: c.Standby}
+	if c.Standbys > 0 {
+		t.renew = c.LeaseRenew
+	}
+	return t
+}
+
+// listenAt returns where switches connect to this process.
+func (c *Config) listenAt() []string {
+	if n := c.Standby; n > 0 && n <= len(c.StandbyListen) {
+		return c.StandbyListen[n-1 : n]
+	}
+	return c.Listen
 }

@@ -33,6 +33,12 @@ func (s *session) handshake() error {
 	if err := s.identify(); err != nil {
 		return err
 	}
+	if s.hub.intake != nil {
+		if err := s.enroll(); err != nil {
+			return err
+		}
+		return s.conn.SetDeadline(time.Time{})
+	}
 	if s.version == openflow.V13 {
 		if err := s.takeRole(); err != nil {
 			return err
@@ -147,42 +153,6 @@ func (s *session) identify() error {
 	}
 	s.dpid = s.feature.DPID
 	return s.hub.claim(s)
-}
-
-// takeRole becomes master under this run's epoch; a switch without roles is
-// used as it is.
-func (s *session) takeRole() error {
-	request := func(role openflow.Role, generation uint64) (openflow.Role, uint64, error) {
-		xid := s.xid.Add(1)
-		msg, err := s.version.AppendRoleRequest(nil, xid, role, generation)
-		if err == nil {
-			err = s.out.put(msg)
-		}
-		if err == nil {
-			msg, err = s.reply(xid, openflow.TypeRoleReply)
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		return s.version.DecodeRoleReply(msg)
-	}
-	role, _, err := request(openflow.RoleMaster, s.hub.epoch)
-	var refused *openflow.Error
-	switch {
-	case err == nil && role == openflow.RoleMaster:
-		s.role = role
-		return nil
-	case err == nil:
-		return fmt.Errorf("switch %v answered the request for master with %v", s.dpid, role)
-	case errors.As(err, &refused) && refused.Type == openflow.ErrRoleRequestFailed && refused.Code == openflow.RoleRequestFailedStale:
-		_, theirs, _ := request(openflow.RoleNoChange, 0)
-		return fmt.Errorf("switch %v has a later master (generation %d, ours %d): another controller, or this one with an older clock, has programmed it", s.dpid, theirs, s.hub.epoch)
-	case errors.As(err, &refused):
-		s.role = openflow.RoleEqual
-		s.hub.log.Info("switch has no roles, used as it is", "dpid", s.dpid, "error", refused)
-		return nil
-	}
-	return err
 }
 
 // configure says what the switch is to send on its own, and reads what it is.

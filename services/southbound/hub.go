@@ -21,11 +21,15 @@ import (
 type hub struct {
 	cfg    atomic.Pointer[Config]
 	mine   partition
-	epoch  uint64
+	epoch  atomic.Uint64 // of this run as master; of the one that is, as far as known, where this process stands by
+	fence  *fence        // closed while this process is not master; nil: always open
 	log    *slog.Logger
 	total  totals
 	spaces workspaces
 	rooms  rooms
+	intake *Intake // nil in the southbound
+
+	silent atomic.Bool // the mastership is lost: nothing is published any more
 
 	// What the rest of the system sees, set before serve.
 	open          func(dpid, func(*flow.Decision)) pipeline
@@ -34,13 +38,18 @@ type hub struct {
 	flowRemoved   func(*api.FlowRemoved)
 	switchError   func(*api.SwitchError)
 	floodChanged  func(*api.FloodChanged)
+	// surpassed is told of a generation that a switch has seen and that is higher
+	// than ours; it reports whether something is done about it.
+	surpassed func(generation uint64) bool
 
 	up atomic.Pointer[map[dpid]*session] // sessions by switch; replaced, never written to
 
-	mu      sync.Mutex // guards all below, and who replaces up
-	claimed map[dpid]*session
-	records map[dpid]*record
-	conns   map[net.Conn]*session
+	mu       sync.Mutex // guards all below, and who replaces up
+	claimed  map[dpid]*session
+	records  map[dpid]*record
+	conns    map[net.Conn]*session
+	standing map[*session]bool // those that stand by
+	master   bool              // this process is master of its switches
 }
 
 // rooms are buffers for messages to switches that nobody uses now.
@@ -71,13 +80,15 @@ type record struct {
 // recordsMax bounds the switches that are remembered.
 const recordsMax = 100_000
 
-func newHub(cfg Config, epoch uint64, log *slog.Logger) *hub {
+// newHub returns a hub whose sessions stand by until promote.
+func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		mine: mine, epoch: epoch, log: log,
-		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{},
+		mine: mine, fence: f, log: log,
+		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{}, standing: map[*session]bool{},
 	}
 	h.cfg.Store(&cfg)
+	h.surpassed = func(uint64) bool { return false }
 	h.floodChanged = func(*api.FloodChanged) {}
 	h.up.Store(&map[dpid]*session{})
 	return h
@@ -153,7 +164,8 @@ func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 		s.secured = secrets.wrap(conn)
 		s.conn = s.secured
 	}
-	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.Load().QueueBytes)
+	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.Load().QueueBytes, h.fence)
+	s.pipeline, s.admission = idle{}, newAdmission(h.cfg.Load().flood())
 	s.lastRead.Store(time.Now().UnixNano())
 	s.begun = time.Now()
 	h.mu.Lock()
@@ -193,6 +205,7 @@ func (h *hub) hold(s *session) {
 	err := s.run()
 	h.mu.Lock()
 	delete(h.conns, s.conn)
+	delete(h.standing, s)
 	if h.claimed[s.dpid] == s {
 		delete(h.claimed, s.dpid)
 	}
@@ -256,10 +269,6 @@ func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid, s.later)
 	s.admission = newAdmission(h.cfg.Load().flood())
 	s.backlog.away, _ = s.pipeline.(awayer)
-	s.known.Store(true)
-	s.mu.Lock()
-	s.since = time.Now()
-	s.mu.Unlock()
 	h.mu.Lock()
 	h.record(s.dpid)
 	up := maps.Clone(*h.up.Load())
@@ -267,8 +276,13 @@ func (h *hub) join(s *session) error {
 	h.up.Store(&up)
 	h.mu.Unlock()
 	h.log.Info("switch up", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "ports", len(s.ports))
-	h.switchChanged(&api.SwitchChanged{Switch: s.describe(), Ports: s.portList()})
+	h.switchChanged(newSwitchChanged(s))
 	return nil
+}
+
+// newSwitchChanged returns the event of a switch that is up.
+func newSwitchChanged(s *session) *api.SwitchChanged {
+	return &api.SwitchChanged{Switch: s.describe(), Ports: s.portList()}
 }
 
 // leave makes it known that the switch is gone.
@@ -305,7 +319,7 @@ func (h *hub) keepAlive(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		for _, s := range *h.up.Load() {
+		for _, s := range h.all() {
 			s.releaseHeld(now)
 			silent := now.Sub(time.Unix(0, s.lastRead.Load()))
 			partial, asked := s.partial.Load(), s.asked.Load()

@@ -6,6 +6,12 @@ import "weft/flow"
 // that brings it; nil ends a series of them. What is for the session's own
 // switch is gathered until then.
 func (s *session) later(d *flow.Decision) {
+	if s.hub.intake != nil {
+		if d != nil {
+			s.hub.intake.cfg.Carry(s.dpid, d)
+		}
+		return
+	}
 	if d == nil {
 		s.sendLate()
 		return

@@ -73,13 +73,17 @@ func (c *Config) checkListen() error {
 	if len(c.Listen) == 0 {
 		return fmt.Errorf("listen: want at least one address, such as tcp:127.0.0.1:6653")
 	}
-	for _, l := range c.Listen {
+	for i, l := range slices.Concat(c.Listen, c.StandbyListen) {
+		key := "listen"
+		if i >= len(c.Listen) {
+			key = "standby_listen"
+		}
 		network, address, err := splitListen(l)
 		if err != nil {
-			return fmt.Errorf("listen: %w", err)
+			return fmt.Errorf("%s: %w", key, err)
 		}
 		if host, _, _ := net.SplitHostPort(address); network == "tcp" && !c.Plain && !loopback(host) {
-			return fmt.Errorf("listen: %s is not a loopback address, and without TLS whoever reaches it can pose as a switch or read along: use tls:%s with certificate, key and authority (weft certs controller), or set plain: true if the network is yours alone", l, address)
+			return fmt.Errorf("%s: %s is not a loopback address, and without TLS whoever reaches it can pose as a switch or read along: use tls:%s with certificate, key and authority (weft certs controller), or set plain: true if the network is yours alone", key, l, address)
 		}
 	}
 	if _, err := c.certified(); err != nil {
@@ -102,7 +106,7 @@ func (c *Config) checkListen() error {
 
 // secure reports whether an address is one with TLS.
 func (c *Config) secure() bool {
-	return slices.ContainsFunc(c.Listen, func(l string) bool { return strings.HasPrefix(l, "tls:") })
+	return slices.ContainsFunc(slices.Concat(c.Listen, c.StandbyListen), func(l string) bool { return strings.HasPrefix(l, "tls:") })
 }
 
 // certified reads the switches that certificates are for by configuration.

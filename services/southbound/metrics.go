@@ -35,7 +35,7 @@ func (c *counts) add(b *batchCounts) {
 type totals struct {
 	over    counts // of sessions that are over
 	refused struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
-	shed    struct{ queue, away, unsendable atomic.Uint64 }
+	shed    struct{ queue, away, unsendable, fenced atomic.Uint64 }
 	floods  atomic.Uint64                          // ports that have been limited
 	notIn   [reasonCount][classCount]atomic.Uint64 // packet-ins not admitted
 }
@@ -68,7 +68,7 @@ func (t *totals) register(m figures, h *hub) {
 	for reason, n := range map[string]*atomic.Uint64{"duplicate": &t.refused.duplicate, "elsewhere": &t.refused.elsewhere, "too_many": &t.refused.tooMany, "handshake": &t.refused.handshake} {
 		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
-	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable} {
+	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable, "not_master": &t.shed.fenced} {
 		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
 	for why := overPort; why < reasonCount; why++ {
@@ -84,6 +84,7 @@ func (t *totals) register(m figures, h *hub) {
 	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
 	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.limits(""))) })
 	m.Gauge("switches", "Switches connected.", func() float64 { return float64(len(*h.up.Load())) })
+	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.held()) })
 }
 
 // register makes known what TLS has refused, and when the certificate ends.
@@ -101,4 +102,22 @@ func (s *secrets) register(m figures, pair *keypair.Pair) {
 		}
 		return 0
 	})
+}
+
+// register makes known how the mastership is held.
+func (m *mastership) register(f figures) {
+	f.Gauge("lease_held", "1 if this process is master of its partition's switches and may program them.", func() float64 {
+		if m.fence.open() {
+			return 1
+		}
+		return 0
+	})
+	f.Gauge("lease_epoch", "The generation id of the last master that this process knows of.", func() float64 {
+		_, epoch, _ := m.holder()
+		return float64(epoch)
+	})
+	f.Gauge("lease_seconds", "Time for which the mastership is held if it is not renewed; 0 if it is not held.", func() float64 { return m.left().Seconds() })
+	f.CounterFunc("lease_renewals_total", "Times that the mastership was taken or renewed.", func() float64 { return float64(m.renewals.Load()) })
+	f.CounterFunc("lease_failures_total", "Attempts to read or renew the lease of the mastership that failed.", func() float64 { return float64(m.failures.Load()) })
+	f.CounterFunc("lease_suspensions_total", "Times that the lease ended before it was renewed, and switches were not programmed.", func() float64 { return float64(m.suspensions.Load()) })
 }

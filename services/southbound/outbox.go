@@ -31,6 +31,9 @@ type outbox struct {
 	conn  net.Conn
 	raw   syscall.RawConn // nil where the connection has no file descriptor
 	limit int
+	fence *fence // closed while this process may not program the switch; nil: never
+
+	missed atomic.Bool // something has been left out because the fence was closed
 
 	mu      sync.Mutex
 	queued  []byte // waits, in order
@@ -45,13 +48,28 @@ type outbox struct {
 	started atomic.Int64 // when the blocking write began, ns; 0 if none
 }
 
-func newOutbox(conn net.Conn, limit int) *outbox {
-	return &outbox{conn: conn, raw: rawConn(conn), limit: limit, rest: make(chan []byte, 1), done: make(chan struct{})}
+func newOutbox(conn net.Conn, limit int, f *fence) *outbox {
+	return &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, rest: make(chan []byte, 1), done: make(chan struct{})}
 }
 
 // put queues whole messages and writes what the socket takes; b is the
-// caller's again afterwards. It never blocks.
+// caller's again afterwards. It never blocks. While the fence is closed what
+// would program the switch is left out, which is errFenced.
 func (o *outbox) put(b []byte) error {
+	if !o.fence.open() {
+		passed := o.pass(b)
+		if len(passed) < len(b) {
+			if len(passed) > 0 {
+				_ = o.enqueue(passed)
+			}
+			return errFenced
+		}
+	}
+	return o.enqueue(b)
+}
+
+// enqueue is put for what may be sent.
+func (o *outbox) enqueue(b []byte) error {
 	o.mu.Lock()
 	if o.closed {
 		o.mu.Unlock()
@@ -148,7 +166,7 @@ func (o *outbox) putWait(b []byte) error {
 // with the lock held and writing set, and leaves with the lock released.
 func (o *outbox) flush() {
 	for len(o.urgent)+len(o.queued) > 0 && !o.closed {
-		b := o.block()
+		b := o.pass(o.block())
 		if o.room != nil {
 			close(o.room)
 			o.room = nil
@@ -221,6 +239,9 @@ func (o *outbox) drain() error {
 		case b = <-o.rest:
 		case <-o.done:
 			return nil
+		}
+		if !o.fence.open() {
+			return errHalf
 		}
 		o.started.Store(time.Now().UnixNano())
 		_, err := o.conn.Write(b)

@@ -43,9 +43,11 @@ func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc
 	p.desc, p.removed = *desc, reason == openflow.PortDeleted
 	event := s.due(p, now)
 	s.mu.Unlock()
-	if event != nil {
+	switch {
+	case !s.active: // it is told with the switch
+	case event != nil:
 		s.hub.portChanged(event)
-	} else {
+	default:
 		s.count.portEventsHeld.Add(1)
 		s.held.Store(true)
 	}

@@ -27,6 +27,7 @@ type workspace struct {
 	decision flow.Decision
 	scratch  []byte // messages to the own switch, sent at the end of the batch
 	foreign  []byte // messages to another switch
+	urgent   []byte // messages to the own switch that go before all others
 }
 
 // workspaces are those that nobody uses now.
@@ -42,7 +43,9 @@ func (w *workspaces) get() *workspace {
 // widen gives a workspace all the room that a batch may need.
 func (ws *workspace) widen() {
 	if len(ws.buf) < 2*readMax {
-		ws.buf = make([]byte, 2*readMax)
+		wide := make([]byte, 2*readMax)
+		copy(wide, ws.buf)
+		ws.buf = wide
 	}
 }
 
@@ -88,6 +91,14 @@ func (r *reader) take() ([]byte, error) {
 	msg, _, err := openflow.Next(r.ws.buf[r.start:r.end])
 	r.start += len(msg)
 	return msg, err
+}
+
+// waiting returns what has been read and not been taken.
+func (r *reader) waiting() []byte {
+	if r.ws == nil {
+		return nil
+	}
+	return r.ws.buf[r.start:r.end]
 }
 
 // partial reports whether the beginning of a message waits for its end.
@@ -148,6 +159,9 @@ func (r *reader) fill() error {
 			r.ws = nil
 			return false
 		}
+		if failed == nil && n == len(r.room()) && len(r.ws.buf) < 2*readMax {
+			n += r.more(int(fd), n)
+		}
 		return true
 	})
 	switch {
@@ -158,9 +172,22 @@ func (r *reader) fill() error {
 	case n <= 0:
 		return io.EOF
 	}
-	r.wide = n == len(r.room()) || r.wide && n >= readQuiet
+	r.wide = n >= len(r.room()) || r.wide && n >= readQuiet
 	r.end += n
 	return nil
+}
+
+// more reads what is left behind a read of n octets that has filled a narrow
+// room, so that what is urgent in it is seen. It returns how much that was; an
+// error, or the end, comes again.
+func (r *reader) more(fd, n int) int {
+	r.ws.widen()
+	r.wide = true
+	k, err := syscall.Read(fd, r.ws.buf[r.end+n:readMax])
+	if err != nil {
+		return 0
+	}
+	return max(k, 0)
 }
 
 // fillSecured is fill for TLS: it reads all records that have come.

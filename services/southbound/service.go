@@ -7,6 +7,8 @@ package southbound
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"time"
 
 	"weft"
@@ -24,33 +26,47 @@ func Spec() weft.Spec {
 		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.FloodChangedEvent),
 		Buckets:   []string{"mastership"},
 		Pipeline:  true,
+		Standby:   true,
 		Class:     weft.RealTime,
 		Scale:     weft.PerPartition,
 		Config:    defaults(),
 		Live: []string{"handshake_timeout", "echo_interval", "dead_after", "write_timeout", "confirm_timeout", "new_sessions_per_second", "max_sessions",
-			"port_events_per_second", "flood_rate", "flood_factor", "flood_floor", "flood_meters", "probe_rate"},
+			"port_events_per_second", "flood_rate", "flood_factor", "flood_floor", "flood_meters", "probe_rate", "realtime_first",
+			"lease_time", "lease_renew", "standbys", "standby", "instance"},
 		Run: run,
 	}
 }
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
-	epoch, err := nextEpoch(ctx, env)
+	book, err := openLedger(env)
 	if err != nil {
 		return err
 	}
-	h := newHub(*cfg, epoch, env.Log)
+	m := newMastership(book, cfg.terms(), cfg.self(), env.Log)
+	m.fresh = book.fresh
+	h := newHub(*cfg, m.fence, env.Log)
 	h.open = func(sw dpid, later func(*flow.Decision)) pipeline { return weft.OpenPipeline(env, sw, later) }
-	h.switchChanged = func(e *api.SwitchChanged) { weft.Publish(env, api.SwitchChangedEvent, e) }
-	h.portChanged = func(e *api.PortChanged) { weft.Publish(env, api.PortChangedEvent, e) }
-	h.flowRemoved = func(e *api.FlowRemoved) { weft.Publish(env, api.FlowRemovedEvent, e) }
-	h.switchError = func(e *api.SwitchError) { weft.Publish(env, api.SwitchErrorEvent, e) }
-	h.floodChanged = func(e *api.FloodChanged) { weft.Publish(env, api.FloodChangedEvent, e) }
+	h.switchChanged = publisher(env, h, api.SwitchChangedEvent)
+	h.portChanged = publisher(env, h, api.PortChangedEvent)
+	h.flowRemoved = publisher(env, h, api.FlowRemovedEvent)
+	h.switchError = publisher(env, h, api.SwitchErrorEvent)
+	h.floodChanged = publisher(env, h, api.FloodChangedEvent)
+	h.surpassed = func(generation uint64) bool {
+		if len(h.mine.elsewhere) == 0 { // whoever has a higher one took the mastership, or is another controller
+			m.look()
+			return false
+		}
+		m.raise(generation + 1)
+		return true
+	}
 	h.total.register(env.Metric, h)
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		h.cfg.Store(c)
+		m.setTerms(c.terms(), c.holder())
 		return nil
 	})
+	m.register(env.Metric)
 
 	weft.Handle(env, api.ListSwitches, h.listSwitches)
 	weft.Handle(env, api.ListPorts, h.listPorts)
@@ -72,33 +88,68 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	secrets.register(env.Metric, pair)
-	listeners, err := listen(cfg.Listen, secrets)
+	listeners, err := listen(cfg.listenAt(), secrets)
 	if err != nil {
 		return err
 	}
-	if err := weft.Ready(ctx, env); err != nil {
-		return err
-	}
-	return h.serve(ctx, listeners)
+	// Switches are held ready from here on. With a standby in the plan this may
+	// be it, and get no further as long as another process is master.
+	return h.run(ctx, m, listeners, func(ctx context.Context) error { return weft.Ready(ctx, env) })
 }
 
-// nextEpoch returns the number that fences off earlier runs: larger than any
-// that this store has seen and, should the store be lost, than any of an
-// earlier second. It is the generation id of the role requests
-// (OpenFlow 1.3.5 §6.3.6).
-func nextEpoch(ctx context.Context, env *weft.Env) (uint64, error) {
+// publisher returns what publishes events as long as this process is not known
+// to have lost the mastership.
+func publisher[E any](env *weft.Env, h *hub, subject api.Subject[E]) func(*E) {
+	return func(e *E) {
+		if !h.silent.Load() {
+			weft.Publish(env, subject, e)
+		}
+	}
+}
+
+// storedLedger keeps the tenure in the bucket of the mastership.
+type storedLedger struct{ bucket weft.Bucket }
+
+func openLedger(env *weft.Env) (*storedLedger, error) {
 	bucket, err := weft.State(env, "mastership")
-	if err != nil {
-		return 0, err
+	return &storedLedger{bucket}, err
+}
+
+// The keys of the bucket of the mastership.
+const (
+	leaseKey = "lease"
+	epochKey = "epoch" // the last epoch, of versions without a lease
+)
+
+func (l *storedLedger) read(ctx context.Context) (tenure, uint64, error) {
+	value, rev, err := l.bucket.Get(ctx, leaseKey)
+	if err != nil || rev == 0 {
+		return tenure{}, 0, err
 	}
-	last, _, err := bucket.Get(ctx, "epoch")
+	t, err := readTenure(value)
+	return t, rev, err
+}
+
+func (l *storedLedger) swap(ctx context.Context, t tenure, over uint64) (uint64, bool, error) {
+	value, err := json.Marshal(t)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	rev, err := l.bucket.Update(ctx, leaseKey, value, over)
+	if errors.Is(err, weft.ErrRevision) {
+		return 0, false, nil
+	}
+	return rev, err == nil, err
+}
+
+// fresh returns the least epoch of a tenure that begins: larger than any that a
+// version without a lease has used and, should the store be lost, than any of an
+// earlier second.
+func (l *storedLedger) fresh(ctx context.Context) (uint64, error) {
 	epoch := uint64(time.Now().Unix())
-	if len(last) == 8 {
+	last, _, err := l.bucket.Get(ctx, epochKey)
+	if err == nil && len(last) == 8 {
 		epoch = max(epoch, binary.BigEndian.Uint64(last)+1)
 	}
-	_, err = bucket.Put(ctx, "epoch", binary.BigEndian.AppendUint64(nil, epoch))
 	return epoch, err
 }

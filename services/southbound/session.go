@@ -48,6 +48,10 @@ type session struct {
 	since   time.Time
 	counted bool // among the connections that were refused for a reason
 
+	mastered bool          // the handshake has made this process master
+	claiming atomic.Uint32 // xid of the request that is to make it so later
+	asking   atomic.Uint32 // xid of the question which generation the switch has
+
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port
 	held  atomic.Bool // an event of a port is held back
@@ -65,6 +69,7 @@ type session struct {
 	over     chan struct{}          // closed when the identity is free again
 
 	// Only of the reading goroutine, and used again for each packet.
+	active    bool // this process is its master, and the system knows it
 	pipeline  pipeline
 	batch     batchCounts
 	admission admission
@@ -72,6 +77,8 @@ type session struct {
 	guarding  guarding
 	xidNext   uint32
 	xidsLeft  uint32
+
+	taking func(*flow.PacketIn) // of an intake: sets the role of a packet's port; nil if none are for it
 
 	echoes echoes
 	late   late // only of the goroutine that brings decisions of other processes
@@ -114,13 +121,15 @@ func (s *session) run() (err error) {
 	if err := s.handshake(); err != nil {
 		return err
 	}
-	if err := s.hub.join(s); err != nil {
+	if err := s.hub.enlist(s); err != nil {
 		return err
 	}
 	defer func() {
 		s.ending.Store(true)
-		s.pipeline.Close()
-		s.hub.leave(s, s.cause(err))
+		if s.active {
+			s.pipeline.Close()
+			s.hub.leave(s, s.cause(err))
+		}
 	}()
 	return s.receive()
 }
@@ -152,6 +161,11 @@ func (s *session) receive() error {
 		ws.packet.Switch, ws.packet.Time = s.dpid, now
 		if behind := s.backlog.look(s.in, now); s.admission.due(now) {
 			s.roll(now, behind)
+		}
+		if s.hub.cfg.Load().RealtimeFirst {
+			if err := s.ahead(); err != nil {
+				return err
+			}
 		}
 		for {
 			msg, err := s.in.take()
@@ -191,17 +205,29 @@ func (s *session) flush() error {
 		s.hub.total.shedPacketIns(&s.admission)
 	}
 	s.pipeline.Flush()
+	if err := s.flushUrgent(); err != nil {
+		return err
+	}
 	ws := s.in.ws
 	if len(ws.scratch) == 0 {
 		return nil
 	}
 	err := s.out.putWait(ws.scratch)
 	ws.scratch = ws.scratch[:0]
+	if err == errFenced {
+		s.shed(err)
+		return nil
+	}
 	return err
 }
 
 // message deals with one message of a switch that is up.
 func (s *session) message(msg []byte) error {
+	if !s.active {
+		if done, err := s.stand(msg); done || err != nil {
+			return err
+		}
+	}
 	if msg[0] == byte(s.version) && msg[1] == byte(openflow.TypePacketIn) { // most of them; the number is the same in 1.0
 		return s.packetIn(msg)
 	}
@@ -215,7 +241,11 @@ func (s *session) message(msg []byte) error {
 	switch h.Type {
 	case openflow.TypeEchoRequest:
 		ws := s.in.ws
-		ws.scratch, err = s.version.AppendEchoReply(ws.scratch, h.Xid, msg[openflow.HeaderLen:])
+		to := &ws.scratch
+		if s.hub.cfg.Load().RealtimeFirst {
+			to = &ws.urgent
+		}
+		*to, err = s.version.AppendEchoReply(*to, h.Xid, msg[openflow.HeaderLen:])
 		return err
 	case openflow.TypeEchoReply:
 		if took, ok := s.echoes.answered(h.Xid); ok {
@@ -277,6 +307,9 @@ func (s *session) packetIn(msg []byte) error {
 	}
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
 	d.Reset()
+	if s.hub.intake != nil && !s.take(in) {
+		return nil
+	}
 	if s.pipeline.Packet(in, d) == flow.Away || len(d.Ops) == 0 {
 		return nil
 	}

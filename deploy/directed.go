@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+)
+
+// Where the partitions of a plan are parts of one network, services that work
+// for all of them call those that a partition has for itself, such as its
+// southbound, without knowing that there are several: a call goes to the
+// partition of the switch that it is about, is divided among the partitions of
+// its switches, or is put to all, whose answers are merged (api.Directions).
+
+// How long a partition that is away is waited for when others are asked by the
+// same call, and in all when the answer says what is missing. One that is asked
+// alone is waited for as ever.
+const (
+	partPatience = time.Second
+	listPatience = 2 * time.Second
+)
+
+// directed returns how a call is directed, false if it goes to whoever serves
+// the method within reach.
+func (n *Node) directed(m weft.Method) (*view, api.Direction, bool) {
+	v := n.view.Load()
+	if v.parts == nil {
+		return nil, api.Direction{}, false
+	}
+	d, ok := v.parts.methods[m.MethodName()]
+	return v, d, ok
+}
+
+// direct makes a directed call for a service of this process, or (from is nil)
+// for somebody outside.
+func (n *Node) direct(ctx context.Context, from *service, v *view, dir api.Direction, m weft.Method, req any) (any, error) {
+	c := directedCall{n: n, from: from, parts: v.parts, method: m, direction: dir}
+	if d, ok := req.(*flow.Decision); ok {
+		return c.decide(ctx, d)
+	}
+	msg := req.(proto.Message)
+	if dir.List != "" {
+		if shares := divide(msg, dir.List, v.parts.partition); len(shares) > 0 {
+			return c.shared(ctx, shares)
+		}
+	}
+	if sw := textIn(msg, dir.Switch); sw != "" {
+		return c.one(ctx, v.parts.partition(sw), req, callPatience)
+	}
+	return c.all(ctx, msg)
+}
+
+// partition returns the partition of a switch by its text. One that is none is
+// for the first to refuse.
+func (p *parts) partition(sw string) string {
+	dpid, err := flow.ParseDPID(sw)
+	if err != nil {
+		return p.plan.Partitions[0].Name
+	}
+	return p.plan.PartitionOf(dpid)
+}
+
+// directedCall is a call that is put to one partition or several.
+type directedCall struct {
+	n         *Node
+	from      *service // nil: somebody outside
+	parts     *parts
+	method    weft.Method
+	direction api.Direction
+}
+
+// one puts a request to a partition.
+func (c *directedCall) one(ctx context.Context, partition string, req any, patience time.Duration) (any, error) {
+	return c.put(ctx, req, reach{partition: partition, patience: patience})
+}
+
+// try is one for a partition that is not waited for if it is away.
+func (c *directedCall) try(ctx context.Context, partition string, req any) (any, error) {
+	return c.put(ctx, req, reach{partition: partition, patience: partPatience, present: true})
+}
+
+func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
+	if c.from != nil && within.partition == c.parts.own && c.n.worker.tables.Load().methods[c.method.MethodName()] != nil {
+		return c.from.callHere(ctx, c.method, req)
+	}
+	return c.n.callIn(ctx, c.from, c.method, req, within)
+}
+
+// answer is what a partition has said.
+type answer struct {
+	partition string
+	resp      proto.Message
+	err       error
+}
+
+// ask puts requests to partitions at once, and returns the answers in the order
+// of the plan.
+func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Message, patience time.Duration) []answer {
+	var answers []answer
+	for _, x := range c.parts.plan.Partitions {
+		if requests[x.Name] != nil {
+			answers = append(answers, answer{partition: x.Name})
+		}
+	}
+	var asked sync.WaitGroup
+	for i := range answers {
+		a := &answers[i]
+		asked.Go(func() {
+			resp, err := c.one(ctx, a.partition, requests[a.partition], patience)
+			if a.err = err; err == nil {
+				a.resp = resp.(proto.Message)
+			}
+		})
+	}
+	asked.Wait()
+	return answers
+}
+
+// all puts a request to all partitions that have the service and merges the
+// answers.
+func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) {
+	owner := publisherOf(c.method.MethodName())
+	requests := map[string]proto.Message{}
+	for _, x := range c.parts.plan.Partitions {
+		if c.parts.runs[x.Name][owner] {
+			requests[x.Name] = req
+		}
+	}
+	patience := callPatience
+	if c.direction.Incomplete != "" {
+		patience = listPatience
+	}
+	answers := c.ask(ctx, requests, patience)
+	if err := c.failed(answers); err != nil {
+		return nil, err
+	}
+	return c.merge(answers), nil
+}
+
+// shared puts the shares of a divided request to their partitions. A share
+// whose partition cannot be reached fails the call, but not the other shares.
+func (c *directedCall) shared(ctx context.Context, shares map[string]share) (any, error) {
+	requests := map[string]proto.Message{}
+	for name, s := range shares {
+		requests[name] = s.req
+		if len(shares) == 1 {
+			return c.one(ctx, name, s.req, callPatience)
+		}
+	}
+	answers := c.ask(ctx, requests, partPatience)
+	if c.direction.Error != "" {
+		for i, a := range answers { // the switches of a partition that is away do not answer
+			if a.err != nil && api.KindOf(a.err) == codes.Unavailable {
+				answers[i].resp, answers[i].err = c.unanswered(len(shares[a.partition].at), a.err), nil
+			}
+		}
+	}
+	if err := c.failed(answers); err != nil {
+		return nil, err
+	}
+	resp := c.merge(answers)
+	if c.direction.Answers != "" {
+		inOrder(resp, c.direction.Answers, answers, shares)
+	}
+	return resp, nil
+}
+
+// failed returns the error of a call, nil if all have answered, or if those that
+// have can say what is missing.
+func (c *directedCall) failed(answers []answer) error {
+	var errs []error
+	bad := answers[:0:0]
+	for _, a := range answers {
+		if a.err != nil {
+			errs = append(errs, fmt.Errorf("partition %s: %w", a.partition, a.err))
+			bad = append(bad, a)
+		}
+	}
+	switch {
+	case len(bad) == 0:
+		return nil
+	case len(bad) == len(answers), c.direction.Incomplete == "", slices.ContainsFunc(bad, func(a answer) bool { return api.KindOf(a.err) != codes.Unavailable }):
+		kind := api.KindOf(bad[0].err)
+		if len(bad) < len(answers) {
+			var did []string
+			for _, a := range answers {
+				if a.err == nil {
+					did = append(did, a.partition)
+				}
+			}
+			return api.Errorf(kind, "%w; partition %s has answered: what was asked is done there", errors.Join(errs...), strings.Join(did, ", "))
+		}
+		return api.Errorf(kind, "%w", errors.Join(errs...))
+	}
+	return nil
+}
+
+// reach is the instances that a call may go to: those of a partition, and how
+// long they are waited for.
+type reach struct {
+	partition string // empty: whoever is within reach
+	patience  time.Duration
+	present   bool // if there are none now, they are not waited for
+}
+
+// instances returns those of a service that are within reach now.
+func (r reach) instances(v *view, service string) []*target { return v.of(service, r.partition) }
+
+// where says, in an error, where nobody could be reached.
+func (r reach) where() string {
+	if r.partition == "" {
+		return ""
+	}
+	return " of partition " + r.partition
+}

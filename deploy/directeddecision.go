@@ -1,0 +1,171 @@
+package deploy
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// run is a part of a decision: operations that follow each other, none of them
+// a fence, and are of one partition.
+type run struct {
+	partition  string
+	start, end int // numbers of operations
+}
+
+// segment divides the operations from start to the next fence, or to the end.
+func (p *parts) segment(d *flow.Decision, start int) (runs []run, end int) {
+	var last flow.DPID
+	for end = start; end < len(d.Ops) && d.Ops[end].Kind != flow.OpFence; end++ {
+		sw := d.Ops[end].Switch
+		if n := len(runs); n > 0 && (sw == last || p.plan.PartitionOf(sw) == runs[n-1].partition) {
+			runs[n-1].end = end + 1
+		} else {
+			runs = append(runs, run{p.plan.PartitionOf(sw), end, end + 1})
+		}
+		last = sw
+	}
+	return runs, end
+}
+
+// whole returns the partition of all operations, false if they are of several.
+func (p *parts) whole(d *flow.Decision) (partition string, ok bool) {
+	known := false
+	for i := range d.Ops {
+		if d.Ops[i].Kind == flow.OpFence {
+			continue
+		}
+		switch of := p.plan.PartitionOf(d.Ops[i].Switch); {
+		case !known:
+			partition, known = of, true
+		case of != partition:
+			return "", false
+		}
+	}
+	return partition, known
+}
+
+// decide carries out a decision whose switches may be of several partitions: in
+// order, each partition's part when what is before it has been taken by the
+// others, so that egress entries come first; after a fence, when all that is
+// before it is confirmed everywhere. What is for a partition that is away fails,
+// as for a switch that is; the rest is carried out.
+func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error) {
+	if partition, ok := c.parts.whole(d); ok {
+		return c.one(ctx, partition, d, callPatience)
+	}
+	result := &api.ApplyResult{}
+	if c.method.MethodName() == api.Send.Name && d.Fenced() {
+		kept, err := copyDecision(d)
+		if err != nil {
+			return nil, err
+		}
+		later := *c
+		later.method = api.Apply
+		go later.carry(context.WithoutCancel(ctx), kept, &api.ApplyResult{})
+		return result, nil
+	}
+	c.carry(ctx, d, result)
+	if ctx.Err() != nil {
+		return nil, apiError(ctx.Err())
+	}
+	return result, nil
+}
+
+// carry carries out a decision part by part.
+func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.ApplyResult) {
+	part := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
+	away := map[string]error{}
+	for start := 0; start < len(d.Ops); {
+		runs, end := c.parts.segment(d, start)
+		for _, r := range runs {
+			if err := away[r.partition]; err != nil {
+				result.Failures = append(result.Failures, failures(d, r.start, r.end, err.Error())...)
+				continue
+			}
+			sub := *part
+			sub.Ops = d.Ops[r.start:r.end:r.end]
+			resp, err := c.try(ctx, r.partition, &sub)
+			if err != nil {
+				away[r.partition] = err
+				result.Failures = append(result.Failures, failures(d, r.start, r.end, err.Error())...)
+				continue
+			}
+			for _, f := range resp.(*api.ApplyResult).GetFailures() {
+				result.Failures = append(result.Failures, &api.ApplyFailure{
+					Dpid: f.Dpid, Op: f.Op + uint32(r.start), Type: f.Type, Code: f.Code, Text: f.Text, Transient: f.Transient,
+				})
+			}
+		}
+		if len(result.Failures) > 0 && end < len(d.Ops) {
+			result.Failures = append(result.Failures, failures(d, end, len(d.Ops), "not sent: an operation before the fence has failed")...)
+			return
+		}
+		start = end + 1
+	}
+}
+
+// failures says of operations that they have not been carried out.
+func failures(d *flow.Decision, start, end int, text string) (list []*api.ApplyFailure) {
+	for i := start; i < end; i++ {
+		if op := &d.Ops[i]; op.Kind != flow.OpFence {
+			list = append(list, &api.ApplyFailure{Dpid: op.Switch.String(), Op: uint32(i), Text: text, Transient: true})
+		}
+	}
+	return list
+}
+
+// copyDecision returns a copy that shares no memory with d.
+func copyDecision(d *flow.Decision) (*flow.Decision, error) {
+	b, err := d.AppendBinary(nil)
+	kept := &flow.Decision{}
+	if err == nil {
+		err = kept.UnmarshalBinary(b)
+	}
+	if err != nil {
+		return nil, api.Errorf(codes.Internal, "copy a decision: %w", err)
+	}
+	return kept, nil
+}
+
+// abroad carries out a decision about a packet as far as it is not for the
+// packet's own switch, if any of it is for switches of other partitions, and
+// takes that out of d. What is left is for the session, which sends it behind
+// what is for other switches, as ever.
+func (w *walk) abroad(d *flow.Decision) {
+	n := w.owner.worker.node
+	if n == nil {
+		return
+	}
+	v := n.view.Load()
+	if v.parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
+		return op.Kind != flow.OpFence && op.Switch != w.sw && v.parts.plan.PartitionOf(op.Switch) != v.parts.own
+	}) {
+		return
+	}
+	c := directedCall{n: n, from: w.owner, parts: v.parts, method: api.Send}
+	if d.Fenced() {
+		if _, err := c.decide(w.owner.ctx, d); err != nil {
+			w.owner.log.Error("decision for switches of several partitions cannot be carried out", "error", err)
+		}
+		d.Reset()
+		return
+	}
+	others := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
+	for _, op := range d.Ops {
+		if op.Switch != w.sw {
+			others.Ops = append(others.Ops, op)
+		}
+	}
+	d.Ops = slices.DeleteFunc(d.Ops, func(op flow.Op) bool { return op.Switch != w.sw })
+	result := &api.ApplyResult{}
+	c.carry(w.owner.ctx, others, result)
+	if len(result.Failures) > 0 {
+		n.crossing.astray.Add(float64(len(result.Failures)))
+		w.owner.log.Debug("operations of a decision are not carried out", "operations", len(result.Failures), "first", result.Failures[0].Text)
+	}
+}

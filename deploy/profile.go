@@ -1,0 +1,218 @@
+package deploy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/transport"
+)
+
+// profileMethod asks a process where its time goes.
+const profileMethod = "deploy.Profile"
+
+// How long a process may be looked at, and how much longer its answer may take.
+const (
+	profileLeast = 100 * time.Millisecond
+	profileMost  = 20 * time.Second
+	profileSlack = 5 * time.Second
+)
+
+// TakeProfile looks at all processes at once and returns what each has found.
+// One that cannot look says why.
+func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
+	span := time.Duration(r.Milliseconds) * time.Millisecond
+	if span < profileLeast || span > profileMost {
+		return nil, api.Errorf(codes.InvalidArgument, "milliseconds %d: want %d to %d", r.Milliseconds, profileLeast.Milliseconds(), profileMost.Milliseconds())
+	}
+	request, err := proto.Marshal(r)
+	if err != nil {
+		return nil, api.Errorf(codes.Internal, "encode the request for other processes: %w", err)
+	}
+	n.mu.Lock()
+	peers := maps.Clone(n.peers)
+	n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, span+profileSlack)
+	defer cancel()
+	resp := &api.TakeProfileResponse{}
+	var mu sync.Mutex // guards resp
+	add := func(p *api.ProcessProfile) {
+		mu.Lock()
+		defer mu.Unlock()
+		resp.Processes = append(resp.Processes, p)
+	}
+	var looking sync.WaitGroup
+	looking.Go(func() { add(n.profile(ctx, r)) })
+	for process, p := range peers {
+		looking.Go(func() {
+			found := &api.ProcessProfile{Process: process}
+			answer, err := p.request(ctx, profileMethod, request)
+			switch {
+			case err != nil:
+				found.Error = "it does not answer: " + err.Error()
+			case len(answer) == 0 || answer[0] != answerOK:
+				found.Error = "it cannot look at itself; it may be of another version"
+			default:
+				if err := proto.Unmarshal(answer[1:], found); err != nil {
+					found = &api.ProcessProfile{Process: process, Error: "its answer cannot be read: " + err.Error()}
+				}
+			}
+			add(found)
+		})
+	}
+	looking.Wait()
+	if ctx.Err() != nil {
+		return nil, apiError(ctx.Err())
+	}
+	slices.SortFunc(resp.Processes, func(a, b *api.ProcessProfile) int { return cmp.Compare(a.Process, b.Process) })
+	return resp, nil
+}
+
+// profiled answers another process that asks for the profile of this one.
+func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
+	r := &api.TakeProfileRequest{}
+	if err := proto.Unmarshal(request, r); err != nil {
+		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "decode the request for a profile: %v", err)
+	}
+	r.Milliseconds = min(max(r.Milliseconds, uint32(profileLeast.Milliseconds())), uint32(profileMost.Milliseconds()))
+	return proto.MarshalOptions{}.MarshalAppend([]byte{answerOK}, n.profile(ctx, r))
+}
+
+// profile looks at this process.
+func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
+	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
+	for _, s := range n.worker.tables.Load().services {
+		p.Services = append(p.Services, s.spec.Name)
+	}
+	var cpu, heap bytes.Buffer
+	if err := pprof.StartCPUProfile(&cpu); err != nil {
+		p.Error = "its time is being looked at by somebody else already (weft up --cpu-profile, or another weft profile): " + err.Error()
+		return p
+	}
+	began, used := time.Now(), processorTime()
+	before := n.sentSoFar()
+	p.Delays = n.crossingDelays(ctx)
+	rest := time.NewTimer(time.Duration(r.Milliseconds)*time.Millisecond - time.Since(began))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-ctx.Done():
+	}
+	pprof.StopCPUProfile()
+	p.Seconds, p.CpuSeconds = time.Since(began).Seconds(), (processorTime() - used).Seconds()
+	p.Cpu = cpu.Bytes()
+	for _, t := range n.sentSoFar() {
+		key := trafficKey{t.From, t.To, t.Name, t.Kind}
+		if was := before[key]; was != nil {
+			t.Count -= min(was.Count, t.Count)
+		}
+		if t.Count > 0 {
+			p.Traffic = append(p.Traffic, t)
+		}
+	}
+	slices.SortFunc(p.Traffic, func(a, b *api.ServiceTraffic) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Name, b.Name))
+	})
+	if r.WithoutMemory {
+		return p
+	}
+	runtime.GC() // the profile of the heap is as of the last collection
+	p.Resident = resident()
+	if err := pprof.Lookup("heap").WriteTo(&heap, 0); err != nil {
+		p.Error = "its memory cannot be looked at: " + err.Error()
+	}
+	p.Heap = heap.Bytes()
+	return p
+}
+
+// processorTime returns the time of processors that this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// resident returns the resident set of this process in octets, 0 if the system
+// does not tell.
+func resident() uint64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
+}
+
+// crossings is how often a peer is asked to see how long that takes.
+const crossings = 31
+
+// crossingDelays asks every other process that lives, over each transport that
+// it listens by, and returns the medians.
+func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
+	n.mu.Lock()
+	peers := maps.Clone(n.peers)
+	n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, profileLeast/2+time.Duration(len(peers))*10*time.Millisecond)
+	defer cancel()
+	var list []*api.CrossingDelay
+	for _, process := range slices.Sorted(maps.Keys(peers)) {
+		p := peers[process]
+		e := p.entry.Load()
+		for _, name := range slices.Sorted(maps.Keys(n.config.Transports)) {
+			if e.Addresses[name] == "" {
+				continue
+			}
+			if d := p.crossingDelay(ctx, name); d > 0 {
+				list = append(list, &api.CrossingDelay{
+					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.machine,
+					Microseconds: float64(d) / float64(time.Microsecond),
+				})
+			}
+		}
+	}
+	return list
+}
+
+// crossingDelay returns how long an empty request to the peer takes by a
+// transport, there and back; 0 if it gives no answer.
+func (p *peer) crossingDelay(ctx context.Context, name string) time.Duration {
+	l := &link{transport: name, ready: make(chan struct{})} // of its own, for the plan may use others only
+	p.dial(l)
+	if l.err != nil {
+		return 0
+	}
+	defer l.conn.Close()
+	var took []time.Duration
+	for range crossings {
+		began := time.Now()
+		if _, err := l.conn.Call(ctx, PingMethod, nil); err != nil {
+			break
+		}
+		took = append(took, time.Since(began))
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}

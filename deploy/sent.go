@@ -1,0 +1,111 @@
+package deploy
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"weft"
+	"weft/api"
+)
+
+// sent counts what a service sends others, for profiles.
+type sent struct {
+	calls   map[string]*atomic.Uint64 // by method; never written to
+	events  map[string]*atomic.Uint64 // by subject; never written to
+	packets atomic.Uint64             // that its stage has looked at
+}
+
+func newSent(spec *weft.Spec) *sent {
+	s := &sent{calls: map[string]*atomic.Uint64{}, events: map[string]*atomic.Uint64{}}
+	for _, m := range spec.Calls {
+		s.calls[m.MethodName()] = new(atomic.Uint64)
+	}
+	for _, p := range spec.Publishes {
+		s.events[p.SubjectName()] = new(atomic.Uint64)
+	}
+	return s
+}
+
+// counted adds one to what a name has been sent.
+func counted(by map[string]*atomic.Uint64, name string) {
+	if n := by[name]; n != nil {
+		n.Add(1)
+	}
+}
+
+// trafficKey says what is counted.
+type trafficKey struct{ from, to, name, kind string }
+
+// The kinds of what services send each other, as api.ServiceTraffic has them.
+const (
+	sentCall   = "call"
+	sentEvent  = "event"
+	sentPacket = "packet"
+)
+
+// sentSoFar returns what the services of this process have sent, and the packets
+// that their stages have looked at, since they began. An event counts for each
+// service of the plan that subscribes to it.
+func (n *Node) sentSoFar() map[trafficKey]*api.ServiceTraffic {
+	all := map[trafficKey]*api.ServiceTraffic{}
+	add := func(from, to, name, kind string, count uint64) {
+		if count > 0 {
+			all[trafficKey{from, to, name, kind}] = &api.ServiceTraffic{From: from, To: to, Name: name, Kind: kind, Count: count}
+		}
+	}
+	specs := n.specs()
+	for _, s := range n.worker.tables.Load().services {
+		add("", s.spec.Name, "", sentPacket, s.sent.packets.Load())
+		for _, other := range specs {
+			for _, m := range other.Serves {
+				if c := s.sent.calls[m.MethodName()]; c != nil {
+					add(s.spec.Name, other.Name, m.MethodName(), sentCall, c.Load())
+				}
+			}
+			for _, sub := range other.Subscribes {
+				if c := s.sent.events[sub.SubjectName()]; c != nil && other.Name != s.spec.Name {
+					add(s.spec.Name, other.Name, sub.SubjectName(), sentEvent, c.Load())
+				}
+			}
+		}
+	}
+	return all
+}
+
+// tally counts, for one session of a switch, the packets that ended at each
+// stage, until they are added to the stages' counts: one addition for a batch
+// instead of one for each packet and stage.
+type tally struct {
+	ended []uint32 // by the stage that was the last to look
+	any   bool
+}
+
+// reset makes room for some stages.
+func (t *tally) reset(stages int) { t.ended = append(t.ended[:0], make([]uint32, stages)...) }
+
+// end takes down that a packet's last stage was one of a number.
+func (t *tally) end(at int) {
+	if at < len(t.ended) {
+		t.ended[at]++
+		t.any = true
+	}
+}
+
+// settle adds the packets to the counts of the stages that have seen them.
+func (t *tally) settle(owners []*service) {
+	if !t.any {
+		return
+	}
+	var seen uint64
+	for at, s := range slices.Backward(owners) {
+		if at >= len(t.ended) {
+			continue
+		}
+		seen += uint64(t.ended[at])
+		t.ended[at] = 0
+		if seen > 0 {
+			s.sent.packets.Add(seen)
+		}
+	}
+	t.any = false
+}

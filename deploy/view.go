@@ -1,0 +1,134 @@
+package deploy
+
+import (
+	"maps"
+	"slices"
+
+	"weft/api"
+	"weft/deploy/outside"
+	"weft/plan"
+)
+
+// view is who is where now. It is replaced, never written to; next is closed
+// then.
+type view struct {
+	current *Current
+	mine    plan.Instance
+	routes  map[string][]*target // by service, in the order of instances
+	parts   *parts               // nil: there are not several partitions within reach
+	over    map[runOf]bool       // runs that do not count any more
+	next    chan struct{}
+}
+
+// target is one instance of a service.
+type target struct {
+	peer      *peer // nil: this process
+	instance  string
+	partition string // of its process
+	epoch     uint64
+	state     string
+}
+
+// parts is what a process sees of the partitions of a plan that has several: a
+// process of none all of them, and one of a partition the others, too, if they
+// are parts of one network.
+type parts struct {
+	plan    *plan.Plan
+	own     string                          // the process's own; empty if it works for all
+	methods map[string]api.Direction        // of services that run per partition
+	runs    map[string]map[string]bool      // by partition: the services that it has for itself
+	targets map[string]map[string][]*target // by partition and service
+}
+
+// partsOf returns what this process sees of the partitions of a plan, nil if
+// nothing; its targets are empty.
+func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
+	if len(c.plan.Partitions) < 2 || mine.Partition != "" && !c.plan.OneNetwork(n.config.Specs) {
+		return nil
+	}
+	p := &parts{plan: c.plan, own: mine.Partition, methods: map[string]api.Direction{}, runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
+	for _, x := range c.plan.Partitions {
+		p.runs[x.Name], p.targets[x.Name] = map[string]bool{}, map[string][]*target{}
+	}
+	for _, w := range c.plan.Workers {
+		for _, s := range w.Services {
+			if w.Partition != "" {
+				p.runs[w.Partition][s] = true
+			}
+		}
+	}
+	for method, direction := range api.Directions() {
+		if c.plan.RunsPerPartition(publisherOf(method)) {
+			p.methods[method] = direction
+		}
+	}
+	return p
+}
+
+// add makes an instance known.
+func (p *parts) add(service string, t *target) {
+	if p == nil || p.targets[t.partition] == nil {
+		return
+	}
+	p.targets[t.partition][service] = append(p.targets[t.partition][service], t)
+}
+
+// of returns the instances of a service that work for a partition: its own, or
+// if the plan gives it none, those that work for all.
+func (v *view) of(service, partition string) []*target {
+	if v.parts != nil && v.parts.runs[partition][service] {
+		return v.parts.targets[partition][service]
+	}
+	return v.routes[service]
+}
+
+// rebuild makes a new view; it is called with the lock.
+func (n *Node) rebuild() {
+	if n.current == nil {
+		return
+	}
+	mine, _ := n.current.instanceOf(n.config.Process)
+	v := &view{current: n.current, mine: mine, routes: map[string][]*target{}, parts: n.partsOf(n.current, mine), over: n.superseded(), next: make(chan struct{})}
+	for _, process := range slices.Sorted(maps.Keys(n.entries)) {
+		e := n.entries[process]
+		near := mine.Partition == "" || e.Partition == "" || e.Partition == mine.Partition
+		p := n.peers[process]
+		if p == nil && process != n.config.Process {
+			continue
+		}
+		for _, s := range e.Services {
+			if s.State == StateStandby || v.over[runOf{s.Name, e.Partition, s.Epoch}] {
+				continue
+			}
+			t := &target{peer: p, instance: process, partition: e.Partition, epoch: s.Epoch, state: s.State}
+			v.parts.add(s.Name, t)
+			if near {
+				v.routes[s.Name] = append(v.routes[s.Name], t)
+			}
+		}
+		for _, a := range e.Apps {
+			if near && a.Kind == outside.Stage.String() {
+				v.routes[a.Name] = append(v.routes[a.Name], &target{peer: p, instance: process, partition: e.Partition, epoch: a.Epoch, state: StateReady})
+			}
+		}
+	}
+	old := n.view.Swap(v)
+	close(old.next)
+	for _, s := range n.worker.tables.Load().services {
+		index, count, counted := 0, 0, false
+		for _, t := range v.routes[s.spec.Name] {
+			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition {
+				continue
+			}
+			if t.peer == nil {
+				index, counted = count, true
+			}
+			count++
+		}
+		if counted {
+			s.setReplicas(index, count)
+		}
+	}
+	n.setTaps(mine)
+	n.supply(v)
+}

@@ -1,0 +1,84 @@
+package hydra
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// beatCounts are what the service heartbeat has counted: beats, those missed,
+// and how many of those answered took at most a time, by its upper bounds.
+type beatCounts struct {
+	beats, missed float64
+	buckets       map[float64]float64 // by bound in seconds
+}
+
+// controllerBeats reads them off the controller's metrics.
+func (s *slice) controllerBeats(ctx context.Context) (beatCounts, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.control.North[0]+"/metrics", nil)
+	if err != nil {
+		return beatCounts{}, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return beatCounts{}, fmt.Errorf("read the controller's metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return beatCounts{}, fmt.Errorf("read the controller's metrics: %s %v", resp.Status, err)
+	}
+	return parseBeats(string(text)), nil
+}
+
+// parseBeats reads the figures of heartbeats (Prometheus text format).
+func parseBeats(text string) beatCounts {
+	c := beatCounts{buckets: map[float64]float64{}}
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "weft_heartbeat_")
+		at := strings.LastIndexByte(rest, ' ')
+		if !ok || at < 0 {
+			continue
+		}
+		value, err := strconv.ParseFloat(rest[at+1:], 64)
+		if err != nil {
+			continue
+		}
+		switch name := rest[:strings.IndexAny(rest, "{ ")]; name {
+		case "beats_total":
+			c.beats += value
+		case "missed_total":
+			c.missed += value
+		case "latency_seconds_bucket":
+			_, le, _ := strings.Cut(rest, `le="`)
+			le, _, _ = strings.Cut(le, `"`)
+			if bound, err := strconv.ParseFloat(le, 64); err == nil {
+				c.buckets[bound] += value
+			}
+		}
+	}
+	return c
+}
+
+// since returns what has become of the beats since an earlier time. Quantiles are
+// upper bounds of what they are in, and infinite of what was missed, whose end is
+// not known.
+func (c beatCounts) since(before beatCounts) beatFigures {
+	f := beatFigures{due: c.beats - before.beats, missed: c.missed - before.missed, over100: math.NaN(), max: math.NaN()}
+	f.over10 = f.due - (c.buckets[.01] - before.buckets[.01])
+	at := func(q float64) float64 {
+		best := math.Inf(1)
+		for bound, n := range c.buckets {
+			if n-before.buckets[bound] >= q*f.due {
+				best = min(best, 1e3*bound)
+			}
+		}
+		return best
+	}
+	f.p50, f.p95, f.p99, f.p999 = at(.5), at(.95), at(.99), at(.999)
+	return f
+}

@@ -1,0 +1,16 @@
+// Package hydra repeats the measurements of the Hydra paper, which slices a
+// controller by functions as well as by partitions of the network: convergence
+// by the number of partitions (Fig. 4), demand of applications (Fig. 5 and Table
+// 1), throughput (Fig. 6), heartbeats beside load (Figs. 7 to 10), and placement.
+//
+// Only cmd/weft imports it.
+package hydra
+
+import "weft/experiments"
+
+// All returns the experiments.
+func All() []experiments.Experiment {
+	return []experiments.Experiment{heartbeats()}
+}
+
+const paper = "Hydra, functional slicing of SDN controllers (section 5)"

@@ -1,0 +1,292 @@
+package hydra
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"weft/api"
+	"weft/experiments/testbed"
+	"weft/openflow"
+	"weft/sim"
+	"weft/sim/classbench"
+)
+
+// slicing is how the controller of one partition is divided into processes, as
+// the paper has it (§2).
+type slicing string
+
+const (
+	topological slicing = "topological" // all in one process, path computation with the rest
+	hybrid      slicing = "hybrid"      // path computation in another
+)
+
+// sliceConfig is the controller of one of several equal partitions of the
+// paper's network, and what it is to do.
+type sliceConfig struct {
+	slicing    slicing
+	partitions int  // of the network
+	rules      int  // of the firewall
+	heartbeats bool // the service heartbeat runs
+}
+
+// slice is such a controller at work, with its simulated switches.
+type slice struct {
+	sliceConfig
+	topo    *sim.Topology
+	control *testbed.Controller
+	north   *grpc.ClientConn
+	net     *sim.Network
+	end     context.CancelFunc
+	ended   chan error
+}
+
+// Hosts of each edge switch, and the ports that they share.
+const (
+	edgeHosts = 8
+	edgePorts = 4
+)
+
+// plan is what runs where: on the first processor what is measured, on the
+// second, beside the simulated switches, what is not on the way of a packet.
+func (c sliceConfig) plan() *testbed.Plan {
+	here := []string{"southbound", "discovery", "hosts", "firewall", "forwarding", "flowrules"}
+	var elsewhere []string
+	if c.slicing == topological {
+		here = append(here, "paths")
+	} else {
+		elsewhere = append(elsewhere, "paths")
+	}
+	if c.heartbeats {
+		here = append(here, "heartbeat")
+	}
+	elsewhere = append(elsewhere, "stats", "gateway")
+	p := &testbed.Plan{
+		Name: fmt.Sprintf("hydra-%s-%d", c.slicing, c.partitions), Transport: "grpc",
+		Workers: []testbed.Worker{
+			{Name: "partition", Services: here, CPUs: firstCPU(), Nice: -15},
+			{Name: "apart", Services: elsewhere, CPUs: secondCPU(), Nice: -15},
+		},
+		// The load comes from all ports of a switch alike, and is no flood.
+		Config: map[string]map[string]string{"southbound": {"flood_rate": "0"}},
+	}
+	return p
+}
+
+// two returns the first two processors that there are; the same twice if there is
+// one only.
+func two() (first, second int) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return 0, 0
+	}
+	list := make([]int, 0, 2)
+	for i := 0; len(list) < min(2, set.Count()); i++ {
+		if set.IsSet(i) {
+			list = append(list, i)
+		}
+	}
+	return list[0], list[len(list)-1]
+}
+
+func firstCPU() string  { first, _ := two(); return strconv.Itoa(first) }
+func secondCPU() string { _, second := two(); return strconv.Itoa(second) }
+
+// start starts a slice: the controller, its switches and rules, and waits until
+// it knows the network and every host.
+func (c sliceConfig) start(ctx context.Context) (s *slice, err error) {
+	s = &slice{sliceConfig: c}
+	defer func() {
+		if err != nil {
+			err = errors.Join(s.failed(err), s.close())
+			s = nil
+		}
+	}()
+	if s.topo, err = sim.HydraShare(c.partitions); err != nil {
+		return s, err
+	}
+	if err := s.topo.AttachHostsToEdge(edgeHosts, edgePorts); err != nil {
+		return s, err
+	}
+	if s.control, err = testbed.Start(ctx, testbed.Config{Plan: c.plan(), CPU: -1}); err != nil {
+		return s, err
+	}
+	s.north, err = grpc.NewClient("passthrough:///"+s.control.North[0], grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		return s, err
+	}
+	if err := s.addRules(ctx); err != nil {
+		return s, err
+	}
+	if s.net, err = sim.New(sim.Config{Topology: s.topo, Version: openflow.V13, Address: s.control.OpenFlow[0]}); err != nil {
+		return s, err
+	}
+	run, end := context.WithCancel(context.WithoutCancel(ctx))
+	s.end, s.ended = end, make(chan error, 1)
+	go func() { s.ended <- s.run(run) }()
+	return s, s.settle(ctx)
+}
+
+// run runs the switches on a thread of their own, on the second processor and
+// before whatever else is there: what is measured is the controller's delay, not
+// the generator's.
+func (s *slice) run(ctx context.Context) error {
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	_, second := two()
+	var set unix.CPUSet
+	set.Set(second)
+	_ = unix.SchedSetaffinity(0, &set)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+	return s.net.Run(ctx)
+}
+
+// settleWait is how long a controller may take to know a network.
+const settleWait = 60 * time.Second
+
+// settle waits until the controller knows all links, and lets all hosts speak.
+func (s *slice) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	if err := s.net.WaitUp(ctx, 300*time.Millisecond); err != nil {
+		return err
+	}
+	links, hosts := 0, 0
+	for {
+		l, err := api.NewDiscoveryClient(s.north).ListLinks(ctx, &api.ListLinksRequest{})
+		if err != nil {
+			return err
+		}
+		links = 0
+		for _, one := range l.Links {
+			if one.State == "up" {
+				links++
+			}
+		}
+		if links == 2*len(s.topo.Links) {
+			if _, _, err := s.net.Announce(ctx, 16, 50*time.Millisecond); err != nil {
+				return err
+			}
+			h, err := api.NewHostsClient(s.north).ListHosts(ctx, &api.ListHostsRequest{})
+			if err != nil {
+				return err
+			}
+			if hosts = len(h.Hosts); hosts == len(s.topo.Hosts) {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the controller knows %d of %d directions of links and %d of %d hosts: %w", links, 2*len(s.topo.Links), hosts, len(s.topo.Hosts), ctx.Err())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// addRules loads rules of the generator that let all packets of the load
+// pass: those that would not, and are about 10.0.0.0/8, where the hosts are,
+// allow.
+func (s *slice) addRules(ctx context.Context) error {
+	calls := api.NewFirewallClient(s.north)
+	rules := firewallRules(s.rules)
+	for len(rules) > 0 {
+		n := min(len(rules), 2000)
+		if _, err := calls.AddFirewallRules(ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: true}, grpc.WaitForReady(true)); err != nil {
+			return fmt.Errorf("load rules into the firewall: %w", err)
+		}
+		rules = rules[n:]
+	}
+	return nil
+}
+
+// firewallRules returns n rules like those of real access lists (ClassBench).
+func firewallRules(n int) []*api.FirewallRule {
+	rules := make([]*api.FirewallRule, 0, n)
+	for i, r := range classbench.Generate(classbench.ACL, n, 1) {
+		action := "allow"
+		if r.Deny && !(overlapsHosts(r.Src) && overlapsHosts(r.Dst)) {
+			action = "deny"
+		}
+		rules = append(rules, &api.FirewallRule{Id: fmt.Sprintf("hydra-%06d", i), Priority: uint32(65000 - i%60000), Action: action, Match: r.Match()})
+	}
+	return rules
+}
+
+// overlapsHosts reports whether a prefix is about hosts of the simulation.
+func overlapsHosts(p netip.Prefix) bool { return p.Overlaps(netip.MustParsePrefix("10.0.0.0/8")) }
+
+// fail takes links down and up again, one after the other, each for half of the
+// time until the next, until ctx ends.
+func (s *slice) fail(ctx context.Context, kind sim.Failure, every time.Duration, seed uint64) error {
+	links, err := s.topo.PickLinks(kind, 1<<12, seed)
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		for _, up := range []bool{false, true} {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(every / 2):
+			}
+			if err := s.net.SetLink(context.WithoutCancel(ctx), link, up); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// failed returns err with what the controller said last.
+func (s *slice) failed(err error) error {
+	if s.control == nil || err == nil {
+		return err
+	}
+	return s.control.Failed(err)
+}
+
+// close ends switches and controller.
+func (s *slice) close() (err error) {
+	if s == nil {
+		return nil
+	}
+	if s.end != nil {
+		s.end()
+		err = <-s.ended
+	}
+	if s.north != nil {
+		s.north.Close()
+	}
+	s.control.Stop()
+	return err
+}
+
+// ticks is how many clock ticks /proc counts in a second.
+const ticks = 100
+
+// used returns the processor time that a process has used.
+func used(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The command's name, in parentheses, may hold spaces: count from its end.
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(f[11], 10, 64)
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * time.Second / ticks
+}

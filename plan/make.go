@@ -1,0 +1,431 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"weft"
+	"weft/plan/partition"
+	"weft/plan/place"
+)
+
+// How compute-class services, whose load comes in spikes, are kept from the
+// others.
+const (
+	IsolateServer  = "server"  // on servers of their own (paper 001 §3.3)
+	IsolateProcess = "process" // in processes of their own with less priority
+	IsolateNone    = "none"    // not at all
+)
+
+// Isolations returns what MakeOptions may name as an isolation.
+func Isolations() []string { return []string{IsolateServer, IsolateProcess, IsolateNone} }
+
+// The defaults of MakeOptions.
+const (
+	DefaultHeadroom          = 0.1
+	DefaultChanges           = 0.1  // a link that fails every 10 s (paper 001 §5.2)
+	DefaultHeartbeatDeadline = 10e3 // µs
+	DefaultProbeDeadline     = 50e3 // µs
+)
+
+// MakeOptions say what a plan is to be like.
+type MakeOptions struct {
+	// Name is the plan's.
+	Name string
+	// Services are those that are to run; empty means all.
+	Services []string
+	// Cut is the network in partitions; nil means one partition.
+	Cut *partition.Result
+	// Seed picks one of many searches; the same gives the same plan.
+	Seed uint64
+	// Runs and Steps bound the search for a placement, as in place.Options.
+	Runs, Steps int
+	// PacketIns is how many per second the whole network makes; below 0 means as
+	// many as when the profile was measured.
+	PacketIns float64
+	// Changes is how often per second the topology changes; below 0 means
+	// DefaultChanges.
+	Changes float64
+	// Isolate is how compute-class services are kept from others; empty means
+	// IsolateServer with two servers or more, else IsolateProcess.
+	Isolate string
+	// Transport is the plan's; empty means grpc.
+	Transport string
+	// Headroom is the share of every server that is left free; below 0 means
+	// DefaultHeadroom.
+	Headroom float64
+	// HeartbeatDeadline and ProbeDeadline are what crossing servers may add to
+	// the way of a heartbeat and of a probe of links, in µs (eq. 6); 0 means the
+	// defaults.
+	HeartbeatDeadline, ProbeDeadline float64
+	// Replicas is how many there are to be of a service, each on a server of its
+	// own and, if there are several, in a power domain of its own.
+	Replicas map[string]int
+	// Pins are the servers, by name, of services or shards.
+	Pins map[string]string
+	// Apart and Together are sets of services or shards no two of which, or all of
+	// which, share a server.
+	Apart, Together [][]string
+	// Domains are the power domains of partitions: shards of partitions with
+	// different ones never share a server.
+	Domains map[string]string
+	// Current is the plan that runs now, and where its shards are; moves away from
+	// there cost what Move says. Nil: nothing runs.
+	Current map[string]string
+	// Move is what the moves of shards cost.
+	Move MoveCost
+}
+
+// Made is a plan that has been computed, and what speaks for it.
+type Made struct {
+	Plan *Plan
+	// Instance is the placement problem and Solution its answer.
+	Instance *place.Instance
+	Solution *place.Solution
+	// Shards are those of Instance, in its order.
+	Shards []Shard
+	// Servers are those of Instance, in its order.
+	Servers []Server
+	// Where says on which server a worker is, by their names.
+	Where map[string]string
+	// Notes are decisions and assumptions, for people.
+	Notes []string
+
+	model *model
+}
+
+// Shard is one service's share for one partition.
+type Shard struct {
+	Service   string
+	Partition string // empty: works for all
+	Replica   int    // from 1; 0 if there is one only
+	Switches  int    // that it works for
+	Sessions  int    // of switches that it holds
+	PacketIns float64
+	CPU       float64 // seconds per second
+	Memory    Bytes
+	Class     weft.Class
+}
+
+// Name is service/partition#replica, as far as it has them.
+func (s Shard) Name() string {
+	name := s.Service
+	if s.Partition != "" {
+		name += "/" + s.Partition
+	}
+	if s.Replica > 0 {
+		name += fmt.Sprintf("#%d", s.Replica)
+	}
+	return name
+}
+
+// called reports whether a name of a pin or a set means the shard: its own, that
+// without the replica, or its service's.
+func (s Shard) called(name string) bool {
+	whole := s.Name()
+	plain, _, _ := strings.Cut(whole, "#")
+	return name == whole || name == plain || name == s.Service
+}
+
+// model is the placement problem of a network while it is put together.
+type model struct {
+	specs    []weft.Spec // that are to run
+	network  *partition.Graph
+	profile  *Profile
+	servers  []Server
+	options  MakeOptions
+	names    []string // of partitions; none if there is one
+	sizes    []int    // switches of each; of the network if there are none
+	loads    []float64
+	per      map[string]bool // services that each partition has for itself
+	shards   []Shard
+	instance *place.Instance
+	delays   [2]float64 // between processes of one machine, and between machines, in µs
+	base     []float64  // what processes take by themselves, by server: seconds per second
+	basemem  []Bytes
+	notes    []string
+}
+
+func newModel(all []weft.Spec, network *partition.Graph, profile *Profile, servers []Server, o MakeOptions) (*model, error) {
+	m := &model{network: network, profile: profile, servers: servers, options: o, base: make([]float64, len(servers)), basemem: make([]Bytes, len(servers))}
+	if err := errors.Join(CheckServers(servers), profile.Validate(), m.defaults(), m.choose(all)); err != nil {
+		return nil, err
+	}
+	m.cut()
+	if err := m.scopes(); err != nil {
+		return nil, err
+	}
+	if err := m.complete(); err != nil {
+		return nil, err
+	}
+	m.split()
+	return m, m.problem()
+}
+
+// defaults fills in what the options leave out.
+func (m *model) defaults() error {
+	o := &m.options
+	o.Name = cmp.Or(o.Name, "made")
+	o.Transport = cmp.Or(o.Transport, defaultTransport)
+	if o.PacketIns < 0 {
+		o.PacketIns = m.profile.PacketIns
+		if o.PacketIns < quiet {
+			return errors.New("the profile was measured without packet-ins, so it does not say how many to plan for: give their number per second")
+		}
+	}
+	if o.Changes < 0 {
+		o.Changes = DefaultChanges
+	}
+	if o.Headroom < 0 {
+		o.Headroom = DefaultHeadroom
+	}
+	o.HeartbeatDeadline, o.ProbeDeadline = cmp.Or(o.HeartbeatDeadline, DefaultHeartbeatDeadline), cmp.Or(o.ProbeDeadline, DefaultProbeDeadline)
+	if o.Isolate == "" {
+		o.Isolate = IsolateProcess
+		if len(m.servers) > 1 {
+			o.Isolate = IsolateServer
+		}
+	}
+	switch {
+	case !slices.Contains(Isolations(), o.Isolate):
+		return fmt.Errorf("isolation %q: want one of %s", o.Isolate, strings.Join(Isolations(), ", "))
+	case !slices.Contains(Transports(), o.Transport):
+		return fmt.Errorf("transport %q: want one of %s", o.Transport, strings.Join(Transports(), ", "))
+	case !(o.Headroom < 1):
+		return fmt.Errorf("headroom %v: want a share below 1, such as 0.1", o.Headroom)
+	case !(o.PacketIns <= maxRate) || !(o.Changes <= maxRate):
+		return fmt.Errorf("%g packet-ins and %g changes a second: want at most %g", o.PacketIns, o.Changes, maxRate)
+	}
+	return nil
+}
+
+// choose takes the services that are to run.
+func (m *model) choose(all []weft.Spec) error {
+	for _, name := range m.options.Services {
+		s := specOf(all, name)
+		if s == nil {
+			var known []string
+			for _, s := range all {
+				known = append(known, s.Name)
+			}
+			return fmt.Errorf("unknown service %q; allowed: %s", name, strings.Join(known, ", "))
+		}
+	}
+	for _, s := range all {
+		if len(m.options.Services) == 0 || slices.Contains(m.options.Services, s.Name) {
+			m.specs = append(m.specs, s)
+		}
+	}
+	return nil
+}
+
+// cut takes down the partitions.
+func (m *model) cut() {
+	cut := m.options.Cut
+	if cut == nil || len(cut.Names) < 2 {
+		m.sizes, m.loads = []int{len(m.network.Switches)}, []float64{1}
+		return
+	}
+	m.names = cut.Names
+	total := float64(max(m.network.Load(), 1))
+	for _, part := range cut.Parts {
+		m.sizes = append(m.sizes, part.Switches)
+		m.loads = append(m.loads, float64(part.Load)/total)
+	}
+}
+
+// partitions returns those of the plan.
+func (m *model) partitions() (list []Partition) {
+	for i, name := range m.names {
+		x := Partition{Name: name}
+		for at, s := range m.network.Switches {
+			if m.options.Cut.Of[at] != i {
+				continue
+			}
+			// Switches that there are not are nobody's, so ranges may bridge them.
+			if n := len(x.Switches); n > 0 && at > 0 && m.options.Cut.Of[at-1] == i {
+				x.Switches[n-1].Last = s.DPID
+			} else {
+				x.Switches = append(x.Switches, Range{s.DPID, s.DPID})
+			}
+		}
+		list = append(list, x)
+	}
+	if len(list) > 0 {
+		list[0].Rest = true // each switch is to be in one; new ones come here
+	}
+	return list
+}
+
+// scopes decides which services each partition has for itself, and which work
+// for all: of the ways below, the first that the rules of plans allow.
+func (m *model) scopes() error {
+	m.per = map[string]bool{}
+	if len(m.names) == 0 {
+		return nil
+	}
+	var why error
+	for _, way := range []struct {
+		per  func(s *weft.Spec) bool
+		note string
+	}{
+		{func(s *weft.Spec) bool { return s.Scale == weft.PerPartition }, ""},
+		{func(s *weft.Spec) bool { return s.Pipeline || s.Scale == weft.PerPartition && s.Class == weft.RealTime },
+			"services that run once for each partition, but for those that hold switches, work for all of them"},
+		{func(*weft.Spec) bool { return true }, "each partition is a network by itself: every service runs once for each of them"},
+	} {
+		for i := range m.specs {
+			m.per[m.specs[i].Name] = way.per(&m.specs[i])
+		}
+		skeleton := &Plan{Name: m.options.Name, Transport: defaultTransport, Events: defaultEvents, Balance: defaultBalance, Bus: Bus{Replicas: 1}, Partial: len(m.options.Services) > 0, Partitions: m.partitions()}
+		for i, name := range append([]string{""}, m.names...) {
+			if services := m.of(name); len(services) > 0 {
+				w := Worker{Name: fmt.Sprintf("w%d", i), Services: services, Replicas: 1, Balance: defaultBalance, Partition: name, Listen: defaultListen}
+				w.Settings = m.settings(&w, Server{}, i)
+				skeleton.Workers = append(skeleton.Workers, w)
+			}
+		}
+		if why = skeleton.Check(m.specs); why == nil {
+			if way.note != "" {
+				m.notes = append(m.notes, way.note)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("these services cannot run in partitions: %w", why)
+}
+
+// of returns the services that a partition has for itself, or those that work
+// for all ("").
+func (m *model) of(partition string) (names []string) {
+	for _, s := range m.specs {
+		if m.per[s.Name] == (partition != "") {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// complete reports what is missing in the profile.
+func (m *model) complete() error {
+	var names []string
+	for _, s := range m.specs {
+		names = append(names, s.Name)
+	}
+	o := m.options
+	keys := m.profile.Missing(names, o.PacketIns > 0, o.Changes > 0)
+	d := m.profile.DelayOf(o.Transport)
+	local, remote := false, false
+	for i, a := range m.servers {
+		for _, b := range m.servers[:i] {
+			local, remote = local || a.Address == b.Address, remote || a.Address != b.Address
+		}
+	}
+	if local && !d.Local.Known {
+		keys = append(keys, "delays."+o.Transport+".local")
+	}
+	if remote && !d.Remote.Known {
+		keys = append(keys, "delays."+o.Transport+".remote")
+	}
+	m.delays = [2]float64{d.Local.Value * 1e6, d.Remote.Value * 1e6}
+	if len(keys) == 0 {
+		return nil
+	}
+	const most = 8
+	text := strings.Join(keys[:min(len(keys), most)], ", ")
+	if more := len(keys) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("the profile does not say all that is needed: %s: measure it with weft profile, or write it by hand", text)
+}
+
+// split makes the shards.
+func (m *model) split() {
+	base := float64(max(m.profile.Switches, 1))
+	overhead := m.overhead()
+	for _, s := range m.specs {
+		d := m.profile.Of(s.Name)
+		parts := []string{""}
+		if m.per[s.Name] {
+			parts = m.names
+		}
+		for i, part := range parts {
+			switches, load := len(m.network.Switches), 1.0
+			if part != "" {
+				switches, load = m.sizes[i], m.loads[i]
+			}
+			replicas := max(m.options.Replicas[s.Name], 1)
+			for n := 1; n <= replicas; n++ {
+				x := Shard{Service: s.Name, Partition: part, Switches: switches, Class: s.Class}
+				if replicas > 1 {
+					x.Replica = n
+				}
+				x.PacketIns = m.options.PacketIns * load / float64(replicas)
+				if s.Pipeline {
+					x.Sessions = switches
+				}
+				grows := float64(switches) / base
+				if s.Class == weft.Compute {
+					grows = allPairs(switches) / allPairs(m.profile.Switches)
+				}
+				x.CPU = m.profile.Cost(d, switches, x.PacketIns*(1+overhead), m.options.Changes, grows)
+				x.Memory = Bytes(math.Ceil(d.Memory.Value * float64(switches) / base))
+				m.shards = append(m.shards, x)
+			}
+		}
+	}
+}
+
+// overhead is the time that the runtime of a process takes, collecting garbage
+// above all, for each second that its services take for packet-ins.
+func (m *model) overhead() float64 {
+	sum := 0.0
+	for _, d := range m.profile.Services {
+		sum += d.PerPacket.Value
+	}
+	if sum <= 0 {
+		return 0
+	}
+	return m.profile.Process.PerPacket.Value / sum
+}
+
+// allPairs is how the time of all shortest paths grows with the switches: step 1
+// of paper 001 §3.2.
+func allPairs(switches int) float64 {
+	n := float64(max(switches, 1))
+	return n * n * math.Log2(n+1)
+}
+
+// charge takes from the servers what the processes of a plan take by themselves;
+// it reports whether that leaves one with too little, for which another
+// placement is to be found.
+func (m *model) charge(made *Made) (again bool) {
+	count := make([]int, len(m.servers))
+	for worker, server := range made.Where {
+		w := made.Plan.Worker(worker)
+		count[slices.IndexFunc(m.servers, func(s Server) bool { return s.Name == server })] += max(w.Replicas, 1)
+	}
+	in := m.instance
+	cpu, memory := make([]int64, len(m.servers)), make([]int64, len(m.servers))
+	for i, s := range made.Solution.Server {
+		cpu[s] += in.Shards[i].CPU
+		memory[s] += in.Shards[i].Memory
+	}
+	for s := range m.servers {
+		m.base[s] = max(m.base[s], float64(count[s])*m.profile.Process.Idle.Value)
+		m.basemem[s] = max(m.basemem[s], Bytes(float64(count[s])*m.profile.Process.Memory.Value))
+	}
+	m.capacities()
+	for s := range m.servers {
+		again = again || cpu[s] > in.Servers[s].CPU || memory[s] > in.Servers[s].Memory
+	}
+	return again
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

@@ -1,0 +1,197 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"weft"
+)
+
+// MoveCost is what it costs to move a shard: a service is away for a moment, and
+// what comes meanwhile waits (ARCHITECTURE: packets and calls for a service that
+// is away are held, none is lost).
+type MoveCost struct {
+	// Pause is how long a service is away that moves, in seconds, without its
+	// state.
+	Pause float64
+	// Session is how much longer for each switch whose session it holds.
+	Session float64
+	// Bandwidth is how fast state goes from server to server, in octets per second.
+	Bandwidth float64
+	// Horizon is how long, in seconds, the new placement has to pay the move back.
+	Horizon float64
+}
+
+// DefaultMoveCost are assumptions, to be replaced by what was measured.
+func DefaultMoveCost() MoveCost {
+	return MoveCost{Pause: 0.5, Session: 0.001, Bandwidth: 100e6, Horizon: 3600}
+}
+
+func (c MoveCost) horizon() float64 {
+	if c.Horizon <= 0 {
+		return 1
+	}
+	return c.Horizon
+}
+
+// Away is how long a shard is away that moves, in seconds.
+func (c MoveCost) Away(s Shard) float64 {
+	away := c.Pause + c.Session*float64(s.Sessions)
+	if c.Bandwidth > 0 {
+		away += float64(s.Memory) / c.Bandwidth
+	}
+	return away
+}
+
+// Once is what a move costs: the latency, in µs, that it adds to all events that
+// wait meanwhile, of so many per second; each waits half of the time on average.
+func (c MoveCost) Once(s Shard, rate float64) float64 {
+	away := c.Away(s)
+	return rate * away * away / 2 * 1e6
+}
+
+// Move is a shard that changes its server, process or partition when one plan
+// takes the place of another.
+type Move struct {
+	Shard string `json:"shard"`
+	// From and To are servers, and workers on them: SERVER:WORKER. From is empty
+	// for a shard that is new, To for one that goes.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Twice is whether it may run in both places for a moment, so that it is
+	// never away.
+	Twice bool `json:"twice"`
+	// State is what it keeps in memory, in octets.
+	State uint64 `json:"state"`
+	// Sessions is how many switches connect anew.
+	Sessions int `json:"sessions"`
+	// Away is how long it is away, in seconds; 0 if it may run twice.
+	Away float64 `json:"away"`
+	// Events is how many per second wait meanwhile.
+	Events float64 `json:"events"`
+	// Cost is the latency that this adds to all events that wait, in µs, once.
+	Cost float64 `json:"cost"`
+	// Why says why it comes in its turn.
+	Why string `json:"why"`
+}
+
+// Update is what it takes to go from one plan to another, and what that is worth.
+type Update struct {
+	Moves []Move `json:"moves"` // in the order in which they are to be made
+	// Switches is how many change their partition.
+	Switches int `json:"switches"`
+	// Before and After are the costs of the two plans, in µs of latency a second.
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	// Once is what the moves cost together, in µs.
+	Once float64 `json:"once"`
+}
+
+// Gain is how much less the new plan costs, in µs of latency a second.
+func (u *Update) Gain() float64 { return u.Before - u.After }
+
+// PaysBack is after how many seconds the gain has made up for the moves; false
+// if it never does.
+func (u *Update) PaysBack() (seconds float64, ever bool) {
+	switch {
+	case u.Once <= 0:
+		return 0, u.Gain() >= 0
+	case u.Gain() <= 0:
+		return 0, false
+	}
+	return u.Once / u.Gain(), true
+}
+
+// Moves compares two plans of one network, both as one model sees them, or each
+// as its own does where partitions differ, and puts the moves in order: first
+// what may run twice, which costs nothing; then services of no sessions, from
+// servers that have too much on to those with room; sessions of switches last,
+// when all that packets need is in its place.
+func Moves(old, new *Made, cost MoveCost) *Update {
+	u := &Update{Before: old.Solution.Latency, After: new.Solution.Latency, Switches: moved(old, new)}
+	was, is := old.places(), new.places()
+	for i, x := range new.Shards {
+		name := x.Name()
+		m := Move{Shard: name, From: was[name], To: is[name], State: uint64(x.Memory), Events: new.model.sends(i)}
+		spec := specOf(new.model.specs, x.Service)
+		m.Twice = spec != nil && spec.Scale == weft.Any
+		switch {
+		case m.From == m.To:
+			continue
+		case m.From == "":
+			m.Why, m.Events = "it is new", 0
+		case m.Twice:
+			m.Why = "it runs in both places for a moment, so that nothing waits"
+		default:
+			m.Sessions, m.Away, m.Cost = x.Sessions, cost.Away(x), cost.Once(x, m.Events)
+			m.Why = "it is away for a moment, and what comes meanwhile waits"
+			if m.Sessions > 0 {
+				m.Why = "its switches connect anew; it comes when all that packets need is in its place"
+			}
+		}
+		u.Moves = append(u.Moves, m)
+		u.Once += m.Cost
+	}
+	for _, x := range old.Shards {
+		if name := x.Name(); is[name] == "" {
+			u.Moves = append(u.Moves, Move{Shard: name, From: was[name], State: uint64(x.Memory), Sessions: x.Sessions, Why: "the new plan has none"})
+		}
+	}
+	slices.SortStableFunc(u.Moves, func(a, b Move) int {
+		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Shard, b.Shard))
+	})
+	return u
+}
+
+// turn is when a move is made.
+func (m *Move) turn() int {
+	switch {
+	case m.From == "":
+		return 0
+	case m.Twice && m.To != "":
+		return 1
+	case m.To == "":
+		return 4
+	case m.Sessions > 0:
+		return 3
+	}
+	return 2
+}
+
+// places returns where each shard runs: SERVER:WORKER.
+func (m *Made) places() map[string]string {
+	at := map[string]string{}
+	used := map[string]bool{}
+	for i, x := range m.Shards {
+		server := m.Servers[m.Solution.Server[i]].Name
+		for k := range m.Plan.Workers {
+			w := &m.Plan.Workers[k]
+			key := w.Name + " " + x.Service
+			if w.Partition == x.Partition && slices.Contains(w.Services, x.Service) && m.Where[w.Name] == server && !used[key] {
+				at[x.Name()], used[key] = server+":"+w.Name, w.Replicas <= 1
+				break
+			}
+		}
+	}
+	return at
+}
+
+// Places returns on which server each shard is, by its name: MakeOptions.Current
+// of a plan that is to follow.
+func (m *Made) Places() map[string]string {
+	at := map[string]string{}
+	for i, x := range m.Shards {
+		at[x.Name()] = m.Servers[m.Solution.Server[i]].Name
+	}
+	return at
+}
+
+// moved counts the switches that change their partition.
+func moved(old, new *Made) (count int) {
+	for _, s := range new.model.network.Switches {
+		if a, b := old.Plan.PartitionOf(s.DPID), new.Plan.PartitionOf(s.DPID); a != b {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,138 @@
+package partition
+
+// assignment is who has what: nodes of a problem in partitions.
+type assignment struct {
+	*problem
+	part  []int32 // by node
+	loads []int64 // by partition
+	count []int   // by partition: its nodes
+	used  []int32 // by apart set and partition: how many of the set it has
+	cut   int64
+
+	conn    []int64 // by partition, while a node is looked at: the weight of its links to it
+	touched []int32 // partitions with some
+}
+
+// newAssignment reads who has what.
+func newAssignment(p *problem, part []int32) *assignment {
+	a := &assignment{problem: p, part: part, loads: make([]int64, p.parts), count: make([]int, p.parts), used: make([]int32, p.nsets*p.parts), conn: make([]int64, p.parts)}
+	for v, q := range part {
+		a.loads[q] += p.load[v]
+		a.count[q]++
+		for _, s := range p.sets[v] {
+			a.used[int(s)*p.parts+int(q)]++
+		}
+		to, w := p.x.of(v)
+		for j, u := range to {
+			if int(u) > v && part[u] != q {
+				a.cut += w[j]
+			}
+		}
+	}
+	return a
+}
+
+// over is how much load is above the limit, of all partitions.
+func (a *assignment) over() int64 {
+	var sum int64
+	for q, l := range a.loads {
+		sum += max(0, l-a.most(int32(q)))
+	}
+	return sum
+}
+
+// look sums up the links of a node by the partitions to which they go, in conn
+// and touched, until forget.
+func (a *assignment) look(v int32) {
+	to, w := a.x.of(int(v))
+	for j, u := range to {
+		q := a.part[u]
+		if a.conn[q] == 0 {
+			a.touched = append(a.touched, q)
+		}
+		a.conn[q] += w[j]
+	}
+}
+
+func (a *assignment) forget() {
+	for _, q := range a.touched {
+		a.conn[q] = 0
+	}
+	a.touched = a.touched[:0]
+}
+
+// blocked reports whether a demand keeps a node out of a partition.
+func (a *assignment) blocked(v, q int32) bool {
+	if a.fixed[v] >= 0 || a.count[a.part[v]] == 1 {
+		return true
+	}
+	for _, s := range a.sets[v] {
+		if a.used[int(s)*a.parts+int(q)] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// best is the move of a node by which the cut loses most, or grows least: to a
+// partition with room, or one that is less over its limit for it. Of equal ones
+// it is that to the lightest partition. anywhere looks beyond the partitions to
+// which the node has links.
+func (a *assignment) best(v int32, room int64, anywhere bool) (to int32, gain int64, ok bool) {
+	own, w := a.part[v], a.load[v]
+	if a.fixed[v] >= 0 || a.count[own] == 1 {
+		return 0, 0, false
+	}
+	a.look(v)
+	stay := a.conn[own]
+	try := func(q int32) {
+		if q == own || a.loads[q]+w > a.most(q)+room && a.loads[q]+w-a.most(q) >= a.loads[own]-a.most(own) || a.blocked(v, q) {
+			return
+		}
+		g := a.conn[q] - stay
+		if !ok || g > gain || g == gain && (a.loads[q] < a.loads[to] || a.loads[q] == a.loads[to] && q < to) {
+			to, gain, ok = q, g, true
+		}
+	}
+	if anywhere {
+		for q := range int32(a.parts) {
+			try(q)
+		}
+	} else {
+		for _, q := range a.touched {
+			try(q)
+		}
+	}
+	a.forget()
+	return to, gain, ok
+}
+
+// move gives a node to a partition; gain is by how much the cut shrinks.
+func (a *assignment) move(v, to int32, gain int64) {
+	from := a.part[v]
+	a.part[v] = to
+	a.loads[from] -= a.load[v]
+	a.loads[to] += a.load[v]
+	a.count[from]--
+	a.count[to]++
+	for _, s := range a.sets[v] {
+		a.used[int(s)*a.parts+int(from)]--
+		a.used[int(s)*a.parts+int(to)]++
+	}
+	a.cut -= gain
+}
+
+// gainOf is by how much the cut shrinks if a node goes to a partition.
+func (a *assignment) gainOf(v, q int32) int64 {
+	var gain int64
+	to, w := a.x.of(int(v))
+	for j, u := range to {
+		switch a.part[u] {
+		case q:
+			gain += w[j]
+		case a.part[v]:
+			gain -= w[j]
+		}
+	}
+	return gain
+}

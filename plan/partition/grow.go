@@ -1,0 +1,143 @@
+package partition
+
+import "math/rand/v2"
+
+// grow makes a first assignment: partitions grow from seeds that are far from
+// each other, the lightest next, by the node to which it has most links for its
+// load. coloured nodes have their partition already (-1: none).
+func (p *problem) grow(rng *rand.Rand, coloured []int32) *assignment {
+	n := p.len()
+	part := make([]int32, n)
+	copy(part, coloured)
+	g := &growth{problem: p, part: part, loads: make([]int64, p.parts), conn: make([][]int64, p.parts), edge: make([][]int32, p.parts)}
+	for q := range g.conn {
+		g.conn[q] = make([]int64, n)
+	}
+	seeded := make([]bool, p.parts)
+	free := n
+	for v, q := range part {
+		if q >= 0 {
+			seeded[q] = true
+			free--
+			g.take(int32(v), q)
+		}
+	}
+	for q := range seeded {
+		if !seeded[q] {
+			g.take(g.far(rng), int32(q))
+			free--
+		}
+	}
+	order := rng.Perm(n)
+	at := 0
+	for ; free > 0; free-- {
+		q := g.lightest(rng)
+		v := g.nearest(q)
+		if v < 0 { // nothing beside it: begin anew anywhere
+			for part[order[at]] >= 0 {
+				at++
+			}
+			v = int32(order[at])
+		}
+		g.take(v, q)
+	}
+	return newAssignment(p, part)
+}
+
+// growth is an assignment on its way.
+type growth struct {
+	*problem
+	part  []int32
+	loads []int64
+	conn  [][]int64 // by partition and node: the weight of links between them
+	edge  [][]int32 // by partition: nodes that have a link to it, some of them taken
+}
+
+func (g *growth) take(v, q int32) {
+	g.part[v] = q
+	g.loads[q] += g.load[v]
+	to, w := g.x.of(int(v))
+	for j, u := range to {
+		if g.part[u] < 0 && g.conn[q][u] == 0 {
+			g.edge[q] = append(g.edge[q], u)
+		}
+		g.conn[q][u] += w[j]
+	}
+}
+
+func (g *growth) lightest(rng *rand.Rand) int32 {
+	best := int32(rng.IntN(g.parts))
+	for q := range int32(g.parts) {
+		if g.loads[q]*g.share(best) < g.loads[best]*g.share(q) {
+			best = q
+		}
+	}
+	return best
+}
+
+func (g *growth) share(q int32) int64 {
+	if g.shares == nil {
+		return 1
+	}
+	return g.shares[q]
+}
+
+// nearest is the free node beside a partition of which the largest share of
+// links goes to it.
+func (g *growth) nearest(q int32) int32 {
+	best, share := int32(-1), -1.0
+	kept := g.edge[q][:0]
+	for _, v := range g.edge[q] {
+		if g.part[v] >= 0 {
+			continue
+		}
+		kept = append(kept, v)
+		var all int64
+		_, w := g.x.of(int(v))
+		for _, x := range w {
+			all += x
+		}
+		if s := float64(g.conn[q][v]) / float64(max(1, all)); s > share {
+			best, share = v, s
+		}
+	}
+	g.edge[q] = kept
+	return best
+}
+
+// far is a free node as far as there is from those that are taken, any if none
+// is; a node that nothing joins to them is furthest.
+func (g *growth) far(rng *rand.Rand) int32 {
+	seen := make([]bool, g.len())
+	var queue []int32
+	for v, q := range g.part {
+		if q >= 0 {
+			seen[v] = true
+			queue = append(queue, int32(v))
+		}
+	}
+	if len(queue) == 0 { // begin at the rim: furthest from anything
+		v := int32(rng.IntN(g.len()))
+		seen[v] = true
+		queue = append(queue, v)
+	}
+	last := int32(-1)
+	for i := 0; i < len(queue); i++ {
+		if g.part[queue[i]] < 0 {
+			last = queue[i]
+		}
+		to, _ := g.x.of(int(queue[i]))
+		for _, u := range to {
+			if !seen[u] {
+				seen[u] = true
+				queue = append(queue, u)
+			}
+		}
+	}
+	for _, v := range rng.Perm(g.len()) {
+		if !seen[v] || last < 0 && g.part[v] < 0 {
+			return int32(v)
+		}
+	}
+	return last
+}

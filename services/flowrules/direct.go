@@ -1,0 +1,312 @@
+package flowrules
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// directions is who has asked for packets to be directed to its connections
+// (api.DirectPackets), by its number. Of several who ask for a switch the one
+// with the least number gets its packets.
+type directions struct {
+	mu   sync.Mutex // guards what follows
+	of   map[uint16]*direction
+	wake chan struct{} // holds one: a time has changed
+}
+
+// direction is what one has asked for, and until when it holds.
+type direction struct {
+	run, revision uint64
+	until         time.Time
+	switches      map[flow.DPID]bool
+}
+
+// directedMost bounds the switches that one may ask for.
+const directedMost = 100_000
+
+func newDirections() *directions {
+	return &directions{of: map[uint16]*direction{}, wake: make(chan struct{}, 1)}
+}
+
+// ask takes a request; unknown is that its list is needed. It returns the
+// switches that it concerns or has concerned, nil if nothing has changed.
+func (d *directions) ask(req *api.DirectPacketsRequest, switches map[flow.DPID]bool, now time.Time) (concerned []flow.DPID, unknown bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	number := uint16(req.GetController())
+	have := d.of[number]
+	known := have != nil && have.run == req.GetRun() && have.revision == req.GetRevision()
+	if req.GetSame() && !known {
+		return nil, true
+	}
+	until := now.Add(time.Duration(req.GetMilliseconds()) * time.Millisecond)
+	if known {
+		have.until = until
+	} else {
+		if have != nil && have.run == req.GetRun() && have.revision > req.GetRevision() {
+			return nil, false // overtaken by a later request
+		}
+		concerned = differing(have, switches)
+		d.of[number] = &direction{run: req.GetRun(), revision: req.GetRevision(), until: until, switches: switches}
+	}
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+	return concerned, false
+}
+
+// differing returns the switches that are in one of two lists only.
+func differing(have *direction, want map[flow.DPID]bool) (list []flow.DPID) {
+	for sw := range want {
+		if have == nil || !have.switches[sw] {
+			list = append(list, sw)
+		}
+	}
+	if have != nil {
+		for sw := range have.switches {
+			if !want[sw] {
+				list = append(list, sw)
+			}
+		}
+	}
+	return list
+}
+
+// number returns where the packets of a switch go; 0 is the connections without
+// a number.
+func (d *directions) number(sw flow.DPID) uint16 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var best uint16
+	for n, x := range d.of {
+		if x.switches[sw] && (best == 0 || n < best) {
+			best = n
+		}
+	}
+	return best
+}
+
+// lapse ends what has not been asked for again. It returns the switches that
+// were directed by it, and when the next may be over; zero is never.
+func (d *directions) lapse(now time.Time) (concerned []flow.DPID, next time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n, x := range d.of {
+		if now.Before(x.until) {
+			next = earlier(next, x.until)
+			continue
+		}
+		concerned = append(concerned, differing(x, nil)...)
+		delete(d.of, n)
+	}
+	return concerned, next
+}
+
+// DirectPackets answers the call.
+func (r *Rules) DirectPackets(_ context.Context, req *api.DirectPacketsRequest) (*api.DirectPacketsResponse, error) {
+	switch n, ms := req.GetController(), req.GetMilliseconds(); {
+	case n == 0 || n > 0xffff:
+		return nil, api.Errorf(codes.InvalidArgument, "controller %d: want 1 to 65535", n)
+	case ms < 50 || ms > 60_000:
+		return nil, api.Errorf(codes.InvalidArgument, "milliseconds %d: want 50 to 60000", ms)
+	case len(req.GetDpids()) > directedMost:
+		return nil, api.Errorf(codes.InvalidArgument, "%d switches: want at most %d", len(req.GetDpids()), directedMost)
+	}
+	switches := make(map[flow.DPID]bool, len(req.GetDpids()))
+	for _, text := range req.GetDpids() {
+		sw, err := flow.ParseDPID(text)
+		if err != nil {
+			return nil, invalid(err)
+		}
+		switches[sw] = true
+	}
+	concerned, unknown := r.directions.ask(req, switches, time.Now())
+	if unknown {
+		return &api.DirectPacketsResponse{Unknown: true}, nil
+	}
+	r.direct(concerned)
+	resp := &api.DirectPacketsResponse{}
+	if !req.GetSame() {
+		for _, text := range req.GetDpids() {
+			sw, _ := flow.ParseDPID(text) // read above
+			if w := r.known(sw); w != nil && w.undirectable() {
+				resp.Refused = append(resp.Refused, sw.String())
+			}
+		}
+	}
+	return resp, nil
+}
+
+// undirectable reports whether the switch has refused to direct packets.
+func (w *worker) undirectable() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledger.undirectable
+}
+
+// direct has the packets of switches go where they are to go now.
+func (r *Rules) direct(switches []flow.DPID) {
+	for _, sw := range switches {
+		w := r.known(sw)
+		if w == nil {
+			continue
+		}
+		w.mu.Lock()
+		l := w.ledger
+		changed := l.direct(r.directions.number(sw), uint8(r.generation.Add(1)), time.Now())
+		w.mu.Unlock()
+		if changed {
+			w.ring()
+		}
+	}
+}
+
+// watch directs packets back whose direction has not been asked for again, until
+// ctx ends.
+func (r *Rules) watch(ctx context.Context) {
+	d := r.directions
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		lapsed, next := d.lapse(time.Now())
+		if len(lapsed) > 0 {
+			r.count.lapsed.Add(float64(len(lapsed)))
+			r.log.Warn("packets go to the southbound again: who took them has not said for too long that it is there", "switches", len(lapsed))
+			r.direct(lapsed)
+		}
+		var alarm <-chan time.Time
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+			alarm = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.wake:
+		case <-alarm:
+		}
+	}
+}
+
+// directable reports whether an owner's entries follow the direction of their
+// switch: those of the services, but for discovery, whose probes belong to who
+// knows the ports.
+func directable(o flow.Owner) bool {
+	return o != flow.OwnerDiscovery && o != flow.OwnerOperator && o != flow.OwnerForeign
+}
+
+// redirected returns an entry that sends to the connections with one number what
+// it sent to those with another; false if it sends them nothing.
+func redirected(e *flow.Entry, from, to uint16) (flow.Entry, bool) {
+	reason := flow.ReasonAction
+	if e.Priority == 0 && e.Match.Set == 0 {
+		reason = flow.ReasonNoMatch // OpenFlow 1.3.5 §7.4.1: a table miss
+	}
+	changed := false
+	list := func(actions []flow.Action) []flow.Action {
+		var out []flow.Action
+		for i, a := range actions {
+			b, ok := redirect(a, from, to, reason)
+			if !ok {
+				continue
+			}
+			if out == nil {
+				out = slices.Clone(actions)
+			}
+			out[i], changed = b, true
+		}
+		if out == nil {
+			return actions
+		}
+		return out
+	}
+	again := *e
+	again.Apply, again.Write = list(e.Apply), list(e.Write)
+	return again, changed
+}
+
+func redirect(a flow.Action, from, to uint16, reason flow.Reason) (flow.Action, bool) {
+	length := a.MaxLen
+	if from == 0 {
+		if a.Kind != flow.ActionOutput || flow.Port(a.Arg) != flow.PortController {
+			return a, false
+		}
+	} else {
+		c, ok := flow.ParseController(a)
+		if !ok || c.ID != from {
+			return a, false
+		}
+		length = c.MaxLen
+	}
+	if to == 0 {
+		b := flow.Output(flow.PortController)
+		b.MaxLen = length
+		return b, true
+	}
+	return flow.Controller{ID: to, MaxLen: length, Reason: reason}.Action(), true
+}
+
+// directed brings a service's entries, as it has declared them, to where the
+// packets of the switch go.
+func (l *ledger) directed(owner flow.Owner, entries []flow.Entry) {
+	if l.number == 0 || !directable(owner) {
+		return
+	}
+	for i := range entries {
+		if e, ok := redirected(&entries[i], 0, l.number); ok {
+			entries[i] = e
+		}
+	}
+}
+
+// direct has the packets of the switch go to the connections with a number. The
+// entries are written over, so that none is missing meanwhile. It reports
+// whether there is anything to do.
+func (l *ledger) direct(number uint16, generation uint8, now time.Time) bool {
+	if l.undirectable {
+		number = 0
+	}
+	from := l.number
+	if number == from {
+		return false
+	}
+	l.number = number
+	changed := false
+	for k, old := range l.rules {
+		if !directable(old.owner()) {
+			continue
+		}
+		e, ok := redirected(&old.entry, from, number)
+		if !ok {
+			continue
+		}
+		e.Cookie = flow.NewCookie(old.owner(), generation, e.Cookie.ID())
+		r := &rule{entry: e, added: old.added, order: old.order, progress: progress{since: now}}
+		l.take(k, old)
+		l.put(r, now)
+		changed = true
+	}
+	return changed
+}
+
+// refusesNumbers takes it that a switch refuses an entry of ours that names a
+// number: its packets go where they went before.
+func (l *ledger) refusesNumbers(r *rule, now time.Time) bool {
+	if l.number == 0 || !directable(r.owner()) {
+		return false
+	}
+	if _, names := redirected(&r.entry, l.number, 0); !names {
+		return false
+	}
+	l.undirectable = true
+	l.direct(0, uint8(r.entry.Cookie.Generation()+1), now)
+	return true
+}

@@ -1,0 +1,169 @@
+package intake
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// carrier takes decisions to the southbound: those about packets of one switch in
+// their order, those that wait joined to one call. While the southbound is away
+// they wait, and whoever brings more waits for room.
+type carrier struct {
+	send  func(context.Context, *flow.Decision) (*api.ApplyResult, error)
+	log   *slog.Logger
+	lanes [lanes]lane
+
+	calls, failed atomic.Uint64
+	shed          struct{ full, away atomic.Uint64 } // decisions
+}
+
+const (
+	lanes    = 4       // a switch is always in the same
+	laneMost = 4 << 20 // octets that wait in one, about
+	joinMost = 1 << 20 // octets of one call, about
+	opOctets = 256     // what an operation counts for, without data
+	waitMost = 10 * time.Second
+)
+
+// lane is what waits to be carried.
+type lane struct {
+	mu     sync.Mutex // guards what follows
+	queue  []*cargo
+	octets int
+	room   chan struct{} // closed when there is room again; nil if nobody waits
+	more   chan struct{} // holds one
+}
+
+// cargo is decisions of one call.
+type cargo struct {
+	flow.Decision
+	octets, decisions int
+	fenced            bool // goes by itself
+}
+
+func newCarrier(send func(context.Context, *flow.Decision) (*api.ApplyResult, error), log *slog.Logger) *carrier {
+	c := &carrier{send: send, log: log}
+	for i := range c.lanes {
+		c.lanes[i].more = make(chan struct{}, 1)
+	}
+	return c
+}
+
+// carry takes the decision about a packet of a switch.
+func (c *carrier) carry(sw flow.DPID, d *flow.Decision) {
+	l := &c.lanes[uint64(sw)*0x9e3779b97f4a7c15>>62]
+	if !l.put(d) {
+		c.shed.full.Add(1)
+	}
+}
+
+// put queues a copy of a decision; false if there was no room for too long.
+func (l *lane) put(d *flow.Decision) bool {
+	var patience *time.Timer
+	for {
+		l.mu.Lock()
+		if l.octets < laneMost {
+			break
+		}
+		if l.room == nil {
+			l.room = make(chan struct{})
+		}
+		room := l.room
+		l.mu.Unlock()
+		if patience == nil {
+			patience = time.NewTimer(waitMost)
+			defer patience.Stop()
+		}
+		select {
+		case <-room:
+		case <-patience.C:
+			return false
+		}
+	}
+	n := opOctets * len(d.Ops)
+	for i := range d.Outs {
+		n += len(d.Outs[i].Data)
+	}
+	fenced := d.Fenced()
+	var last *cargo
+	if len(l.queue) > 0 {
+		last = l.queue[len(l.queue)-1]
+	}
+	if last == nil || fenced || last.fenced || last.octets+n > joinMost {
+		last = &cargo{fenced: fenced}
+		l.queue = append(l.queue, last)
+	}
+	last.Append(d)
+	last.octets += n
+	last.decisions++
+	l.octets += n
+	l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take returns what is to be carried next, nil if there is nothing.
+func (l *lane) take() *cargo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) == 0 {
+		return nil
+	}
+	x := l.queue[0]
+	l.queue[0] = nil
+	l.queue = l.queue[1:]
+	l.octets -= x.octets
+	if l.room != nil {
+		close(l.room)
+		l.room = nil
+	}
+	return x
+}
+
+// run carries until ctx ends, and then what is queued.
+func (c *carrier) run(ctx context.Context) {
+	var lanes sync.WaitGroup
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		lanes.Go(func() {
+			for {
+				if x := l.take(); x != nil {
+					c.bring(ctx, x)
+					continue
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-l.more:
+				}
+			}
+		})
+	}
+	lanes.Wait()
+}
+
+// bring makes one call.
+func (c *carrier) bring(ctx context.Context, x *cargo) {
+	c.calls.Add(1)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitMost)
+	defer cancel()
+	r, err := c.send(limited, &x.Decision)
+	if err != nil {
+		c.shed.away.Add(uint64(x.decisions))
+		c.log.Error("decisions about packets are lost: the southbound does not take them", "decisions", x.decisions, "error", err)
+		return
+	}
+	if n := len(r.GetFailures()); n > 0 {
+		c.failed.Add(uint64(n))
+		c.log.Warn("operations not sent", "operations", n, "first", r.Failures[0].GetText(), "dpid", r.Failures[0].GetDpid())
+	}
+}

@@ -1,0 +1,117 @@
+package intake
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// holder tells flowrules, again and again, of which switches packets are to come
+// here. When it falls silent, they go to the southbound.
+type holder struct {
+	number   uint32
+	run      uint64 // sets this run apart
+	lease    time.Duration
+	switches func() []flow.DPID
+	direct   func(context.Context, *api.DirectPacketsRequest) (*api.DirectPacketsResponse, error)
+	changed  chan struct{} // holds one: switches may be others
+	log      *slog.Logger
+
+	revision uint64
+	failing  bool
+}
+
+// renewals is how often a lease is renewed while it lasts.
+const renewals = 5
+
+// poke says that the switches may be others.
+func (h *holder) poke() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// keep tells until ctx ends, and then that none are to come any more.
+func (h *holder) keep(ctx context.Context) {
+	whole := true
+	idle := true // nothing is told of that would have to be told again
+	for {
+		req := h.request(whole)
+		if !idle || len(req.Dpids) > 0 {
+			whole = !h.tell(ctx, req)
+			idle = !whole && !req.Same && len(req.Dpids) == 0
+		}
+		var again <-chan time.Time
+		if !idle {
+			again = time.After(h.lease / renewals)
+		}
+		select {
+		case <-ctx.Done():
+			h.release(ctx)
+			return
+		case <-again:
+		case <-h.changed:
+			whole = true
+		}
+	}
+}
+
+func (h *holder) request(whole bool) *api.DirectPacketsRequest {
+	req := &api.DirectPacketsRequest{Controller: h.number, Run: h.run, Same: !whole, Milliseconds: uint32(h.lease.Milliseconds())}
+	if whole {
+		h.revision++
+		for _, sw := range h.switches() {
+			req.Dpids = append(req.Dpids, sw.String())
+		}
+	}
+	req.Revision = h.revision
+	return req
+}
+
+// tell makes one call; false if the whole list is to be told again.
+func (h *holder) tell(ctx context.Context, req *api.DirectPacketsRequest) bool {
+	limited, cancel := context.WithTimeout(ctx, h.lease)
+	defer cancel()
+	resp, err := h.direct(limited, req)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		if !h.failing {
+			h.log.Warn("packets go to the southbound: flowrules cannot be told that they are taken here", "error", err)
+		}
+		h.failing = true
+		return false
+	}
+	if h.failing {
+		h.failing = false
+		h.log.Info("flowrules is told again that packets are taken here")
+	}
+	for _, sw := range resp.GetRefused() {
+		h.log.Warn("switch refuses entries that name a number of controllers: the southbound gets its packets", "dpid", sw)
+	}
+	return !resp.GetUnknown()
+}
+
+// farewell is how long switches have to be told that packets go elsewhere,
+// before their connections end.
+const farewell = 150 * time.Millisecond
+
+// release gives the packets back.
+func (h *holder) release(ctx context.Context) {
+	if h.revision == 0 {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.lease)
+	defer cancel()
+	h.revision++
+	req := &api.DirectPacketsRequest{Controller: h.number, Run: h.run, Revision: h.revision, Milliseconds: uint32(h.lease.Milliseconds())}
+	if _, err := h.direct(limited, req); err != nil {
+		h.log.Warn("flowrules could not be told that packets are not taken here any more", "error", err)
+	}
+	time.Sleep(farewell)
+}

@@ -1,0 +1,96 @@
+package intake
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// roles is what discovery has told of ports, for the packets that do not pass
+// it. A port that it has not told of is unsettled.
+type roles struct {
+	used func(flow.Location) // told of the first packet by an edge port
+	log  *slog.Logger
+
+	mu       sync.Mutex // guards switches, and who replaces a table
+	switches map[flow.DPID]*table
+}
+
+// table is the ports of one switch: replaced when one comes, changed in place
+// otherwise.
+type table struct {
+	ports atomic.Pointer[map[flow.Port]*port]
+}
+
+type port struct {
+	role atomic.Uint32
+	used atomic.Bool // has been told of
+}
+
+func newRoles(used func(flow.Location), log *slog.Logger) *roles {
+	return &roles{used: used, log: log, switches: map[flow.DPID]*table{}}
+}
+
+// of returns the table of a switch; mu is held.
+func (r *roles) of(sw flow.DPID) *table {
+	t := r.switches[sw]
+	if t == nil {
+		t = &table{}
+		t.ports.Store(&map[flow.Port]*port{})
+		r.switches[sw] = t
+	}
+	return t
+}
+
+var roleOf = map[string]flow.PortRole{
+	flow.RoleUnsettled.String(): flow.RoleUnsettled, flow.RoleEdge.String(): flow.RoleEdge,
+	flow.RoleLink.String(): flow.RoleLink, flow.RoleBlocked.String(): flow.RoleBlocked,
+}
+
+// changed handles the event.
+func (r *roles) changed(e *api.PortRoleChanged) {
+	role, known := roleOf[e.GetPort().GetRole()]
+	at := e.GetPort().GetAt().Flow()
+	if !known {
+		r.log.Error("role of a port left out", "dpid", at.Switch, "port", at.Port, "role", e.GetPort().GetRole())
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.of(at.Switch)
+	old := *t.ports.Load()
+	p := old[at.Port]
+	if p == nil {
+		p = &port{}
+		next := make(map[flow.Port]*port, len(old)+1)
+		for n, q := range old {
+			next[n] = q
+		}
+		next[at.Port] = p
+		t.ports.Store(&next)
+	}
+	p.role.Store(uint32(role))
+	p.used.Store(false)
+}
+
+// open returns what sets the role of the port that a packet of a switch has come
+// in by.
+func (r *roles) open(sw flow.DPID) func(*flow.PacketIn) {
+	r.mu.Lock()
+	t := r.of(sw)
+	r.mu.Unlock()
+	return func(in *flow.PacketIn) {
+		p := (*t.ports.Load())[in.Key.InPort]
+		if p == nil {
+			in.Role = flow.RoleUnsettled
+			return
+		}
+		in.Role = flow.PortRole(p.role.Load())
+		if in.Role == flow.RoleEdge && !p.used.Load() && p.used.CompareAndSwap(false, true) {
+			r.used(flow.Location{Switch: sw, Port: in.Key.InPort})
+		}
+	}
+}

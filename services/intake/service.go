@@ -1,0 +1,101 @@
+// Package intake takes packets straight from the switches, over connections of
+// its own beside those of the southbound, and runs the stages for them: the
+// switch itself sends each kind of event to the right controller (paper 001
+// §1). It has the entries that services want on switches name its number, as
+// long as it is there to take the packets; the southbound keeps LLDP, port
+// status and everything else, and carries out what is decided. Nobody imports it
+// but the list of services; of the southbound it has the sessions.
+package intake
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"weft"
+	"weft/api"
+	"weft/flow"
+	"weft/services/southbound"
+)
+
+// Spec declares the service.
+func Spec() weft.Spec {
+	return weft.Spec{
+		Name:       "intake",
+		Doc:        "takes packets straight from switches, over connections of its own",
+		Calls:      weft.Methods(api.Send, api.DirectPackets),
+		Subscribes: weft.Subjects(api.PortRoleChangedEvent),
+		Publishes:  weft.Subjects(api.PortUsedEvent),
+		Optional:   []string{"discovery"},
+		Beside:     []string{"discovery"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Run:        run,
+	}
+}
+
+func run(ctx context.Context, env *weft.Env) error {
+	cfg := env.Config.(*Config)
+	if len(cfg.Listen) == 0 {
+		weft.On(env, api.PortRoleChangedEvent, func(context.Context, *api.PortRoleChanged) {})
+		return weft.Serve(ctx, env)
+	}
+	ports := newRoles(func(at flow.Location) {
+		weft.Publish(env, api.PortUsedEvent, &api.PortUsed{Dpid: at.Switch.String(), Port: uint32(at.Port)})
+	}, env.Log)
+	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { ports.changed(e) })
+
+	c := newCarrier(func(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+		return weft.Call(ctx, env, api.Send, d)
+	}, env.Log)
+	h := &holder{
+		number: uint32(cfg.Number), run: uint64(time.Now().UnixNano()), lease: cfg.Lease,
+		direct: func(ctx context.Context, req *api.DirectPacketsRequest) (*api.DirectPacketsResponse, error) {
+			return weft.Call(ctx, env, api.DirectPackets, req)
+		},
+		changed: make(chan struct{}, 1), log: env.Log,
+	}
+	in := southbound.NewIntake(southbound.IntakeConfig{
+		Sessions: cfg.sessions(), Number: uint16(cfg.Number), Log: env.Log,
+		Open: func(sw flow.DPID, later func(*flow.Decision)) southbound.Pipeline {
+			return weft.OpenPipeline(env, sw, later)
+		},
+		Roles: ports.open, Carry: c.carry, Changed: h.poke,
+	})
+	h.switches = in.Switches
+	register(env.Metric, in, h, c)
+
+	// The connections end last, and what they have brought is carried.
+	carried, stopCarrying := context.WithCancel(context.WithoutCancel(ctx))
+	held, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCarrying()
+	defer hangUp()
+	var g errgroup.Group
+	g.Go(func() error { c.run(carried); return nil })
+	g.Go(func() error {
+		defer stopCarrying()
+		return in.Serve(held, env.Metric, func() error {
+			if err := weft.Ready(ctx, env); err != nil {
+				return err
+			}
+			g.Go(func() error {
+				defer hangUp()
+				h.keep(ctx)
+				return nil
+			})
+			return nil
+		})
+	})
+	return g.Wait()
+}
+
+func register(m weft.Metrics, in *southbound.Intake, h *holder, c *carrier) {
+	in.Register(m)
+	m.Gauge("taken", "Switches whose packets can be sent here.", func() float64 { return float64(len(in.Switches())) })
+	m.CounterFunc("carried_total", "Calls by which decisions went to the southbound.", func() float64 { return float64(c.calls.Load()) })
+	m.CounterFunc("operations_failed_total", "Operations that the southbound could not send.", func() float64 { return float64(c.failed.Load()) })
+	m.CounterFunc("decisions_shed_total", "Decisions that did not reach the southbound.", func() float64 { return float64(c.shed.full.Load()) }, "reason", "queue_full")
+	m.CounterFunc("decisions_shed_total", "Decisions that did not reach the southbound.", func() float64 { return float64(c.shed.away.Load()) }, "reason", "away")
+}

@@ -1,0 +1,299 @@
+package paths
+
+import (
+	"cmp"
+	"slices"
+
+	"weft/flow"
+)
+
+// border is the network of islands as one partition knows it (paper 001 §3.2,
+// step 2): two islands are joined where they have a gate in common, or where a
+// link leads from a gate of the one to a gate of the other. What that costs is
+// what the gates say it costs to reach the islands from them, and the link.
+type border struct {
+	summaries map[string]*Summary
+	islands   map[flow.DPID]*member
+	home      map[flow.DPID]flow.DPID     // switches of all partitions, and the island that each is in
+	entrances map[flow.DPID][]entrance    // by gate, by island
+	ends      map[flow.Location]borderEnd // what the partition of that port says of the link there
+	ports     map[flow.DPID]flow.Port     // number of an island, never given to another
+	touched   map[flow.DPID]struct{}      // islands of which something has changed since settle
+
+	graph *Graph // of islands, by their names
+	top   *Topology
+}
+
+// member is an island of any partition.
+type member struct {
+	*Island
+	near map[flow.DPID]weights // the islands beside it: the cost of going there and back
+}
+
+// entrance is what it costs to reach an island from a gate of its.
+type entrance struct {
+	island flow.DPID
+	cost   uint32
+}
+
+// borderEnd is one side of a border link.
+type borderEnd struct {
+	island flow.DPID
+	peer   flow.Location
+	weight uint32
+}
+
+func newBorder() *border {
+	b := &border{
+		summaries: map[string]*Summary{}, islands: map[flow.DPID]*member{}, home: map[flow.DPID]flow.DPID{},
+		entrances: map[flow.DPID][]entrance{}, ends: map[flow.Location]borderEnd{}, ports: map[flow.DPID]flow.Port{},
+		touched: map[flow.DPID]struct{}{}, graph: NewGraph(),
+	}
+	b.top = b.graph.Current()
+	return b
+}
+
+// learn takes a summary in, unless it is older than what is known.
+func (b *border) learn(s *Summary) bool {
+	old := b.summaries[s.Partition]
+	if old != nil && old.Version >= s.Version {
+		return false
+	}
+	b.summaries[s.Partition] = s
+	b.replace(old, s)
+	return true
+}
+
+func (b *border) forget(partition string) bool {
+	old := b.summaries[partition]
+	if old == nil {
+		return false
+	}
+	delete(b.summaries, partition)
+	b.replace(old, &Summary{})
+	return true
+}
+
+// replace puts the islands of a summary in the place of those of another.
+func (b *border) replace(old, s *Summary) {
+	var was []Island
+	if old != nil {
+		was = old.Islands
+	}
+	for len(was) > 0 || len(s.Islands) > 0 {
+		now := s.Islands
+		switch {
+		case len(now) == 0 || len(was) > 0 && was[0].ID() < now[0].ID():
+			b.drop(&was[0])
+			was = was[1:]
+			continue
+		case len(was) == 0 || now[0].ID() < was[0].ID():
+			b.gates(nil, &now[0])
+		default:
+			b.gates(&was[0], &now[0])
+			was = was[1:]
+		}
+		s = &Summary{Islands: now[1:]}
+	}
+}
+
+// drop removes an island.
+func (b *border) drop(i *Island) {
+	id := i.ID()
+	for _, d := range i.Switches {
+		if b.home[d] == id { // it may be in another by now
+			delete(b.home, d)
+		}
+	}
+	for k := range i.Gates {
+		b.unset(id, &i.Gates[k])
+	}
+	if m := b.islands[id]; m != nil {
+		for other := range m.near {
+			b.part(id, other)
+			delete(b.islands[other].near, id)
+		}
+	}
+	delete(b.islands, id)
+	delete(b.touched, id)
+	b.graph.RemoveSwitch(id)
+}
+
+// gates puts an island in the place of what it was before, if it was.
+func (b *border) gates(was, now *Island) {
+	id := now.ID()
+	m := b.islands[id]
+	if m == nil {
+		m = &member{near: map[flow.DPID]weights{}}
+		b.islands[id] = m
+		b.graph.AddSwitch(id)
+		if b.ports[id] == 0 {
+			b.ports[id] = flow.Port(len(b.ports) + 1)
+		}
+	}
+	m.Island = now
+	b.touched[id] = struct{}{}
+	if was == nil {
+		was = &Island{}
+	}
+	if !slices.Equal(was.Switches, now.Switches) {
+		for _, d := range was.Switches {
+			if b.home[d] == id {
+				delete(b.home, d)
+			}
+		}
+		for _, d := range now.Switches {
+			b.home[d] = id
+		}
+	}
+	x, y := was.Gates, now.Gates
+	for len(x) > 0 || len(y) > 0 {
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0].Switch < y[0].Switch:
+			b.unset(id, &x[0])
+			x = x[1:]
+		case len(x) == 0 || y[0].Switch < x[0].Switch:
+			b.set(id, &y[0])
+			y = y[1:]
+		default:
+			if !x[0].equal(y[0]) {
+				b.unset(id, &x[0])
+				b.set(id, &y[0])
+			}
+			x, y = x[1:], y[1:]
+		}
+	}
+}
+
+// set notes a gate of an island.
+func (b *border) set(id flow.DPID, g *Gate) {
+	list := b.entrances[g.Switch]
+	k, _ := slices.BinarySearchFunc(list, id, func(e entrance, id flow.DPID) int { return cmp.Compare(e.island, id) })
+	b.entrances[g.Switch] = slices.Insert(list, k, entrance{id, g.Cost})
+	for _, l := range g.Links {
+		here := flow.Location{Switch: g.Switch, Port: l.Port}
+		b.ends[here] = borderEnd{id, l.Peer, l.Weight}
+		b.touchPeer(here)
+	}
+}
+
+// unset forgets a gate of an island.
+func (b *border) unset(id flow.DPID, g *Gate) {
+	list := slices.DeleteFunc(b.entrances[g.Switch], func(e entrance) bool { return e.island == id })
+	if b.entrances[g.Switch] = list; len(list) == 0 {
+		delete(b.entrances, g.Switch)
+	}
+	for _, l := range g.Links {
+		here := flow.Location{Switch: g.Switch, Port: l.Port}
+		if b.ends[here].island == id {
+			b.touchPeer(here)
+			delete(b.ends, here)
+		}
+	}
+}
+
+// touchPeer marks the island at the other end of a border link.
+func (b *border) touchPeer(here flow.Location) {
+	if _, peer, ok := b.across(here); ok {
+		b.touched[peer.island] = struct{}{}
+	}
+}
+
+// across returns both sides of the border link at a port, if both partitions
+// tell of it.
+func (b *border) across(here flow.Location) (mine, peer borderEnd, ok bool) {
+	mine, ok = b.ends[here]
+	if !ok {
+		return mine, peer, false
+	}
+	peer, ok = b.ends[mine.peer]
+	return mine, peer, ok && peer.peer == here
+}
+
+// cost is what it costs to reach an island from a gate of its.
+func (b *border) cost(gate, island flow.DPID) (uint32, bool) {
+	for _, e := range b.entrances[gate] {
+		if e.island == island {
+			return e.cost, true
+		}
+	}
+	return Unreachable, false
+}
+
+// settle computes the distances between islands as far as they have changed.
+// It returns those of which something has changed, and whether all have.
+func (b *border) settle() (touched map[flow.DPID]struct{}, reslot bool) {
+	touched, b.touched = b.touched, map[flow.DPID]struct{}{}
+	for id := range touched {
+		if m := b.islands[id]; m != nil {
+			b.join(id, m)
+		}
+	}
+	reslot = b.graph.reslot
+	b.top = b.graph.Snapshot()
+	b.top.Converge()
+	return touched, reslot
+}
+
+// join finds the islands beside one, and what it costs to go there.
+func (b *border) join(id flow.DPID, m *member) {
+	near := map[flow.DPID]weights{}
+	better := func(other flow.DPID, there, back uint32) {
+		there, back = min(max(there, 1), MaxWeight), min(max(back, 1), MaxWeight)
+		if w, ok := near[other]; ok {
+			there, back = min(there, w.ab), min(back, w.ba)
+		}
+		near[other] = weights{there, back}
+	}
+	for k := range m.Gates {
+		g := &m.Gates[k]
+		for _, e := range b.entrances[g.Switch] {
+			if e.island != id {
+				better(e.island, g.Cost+e.cost, g.Cost+e.cost)
+			}
+		}
+		for _, l := range g.Links {
+			mine, peer, ok := b.across(flow.Location{Switch: g.Switch, Port: l.Port})
+			if c, known := b.cost(mine.peer.Switch, peer.island); ok && known && peer.island != id {
+				better(peer.island, g.Cost+mine.weight+c, g.Cost+peer.weight+c)
+			}
+		}
+	}
+	for other := range m.near {
+		if _, ok := near[other]; !ok {
+			b.part(id, other)
+			delete(b.islands[other].near, id)
+		}
+	}
+	for other, w := range near {
+		if was, ok := m.near[other]; ok && was == w {
+			continue
+		}
+		x, y := b.between(id, other)
+		b.graph.SetLink(Link{x, y, w.ab})
+		b.graph.SetLink(Link{y, x, w.ba})
+		b.islands[other].near[id] = weights{w.ba, w.ab}
+	}
+	m.near = near
+}
+
+// part removes the link between two islands.
+func (b *border) part(id, other flow.DPID) {
+	x, y := b.between(id, other)
+	b.graph.RemoveLink(x, y)
+	b.graph.RemoveLink(y, x)
+}
+
+// between returns the ends of the link between two islands.
+func (b *border) between(id, other flow.DPID) (x, y flow.Location) {
+	return flow.Location{Switch: id, Port: b.ports[other]}, flow.Location{Switch: other, Port: b.ports[id]}
+}
+
+// distance is that between two islands, Unreachable if there is no way.
+func (b *border) distance(from, to flow.DPID) uint32 {
+	d, ok := b.top.Distance(from, to)
+	if !ok {
+		return Unreachable
+	}
+	return d
+}

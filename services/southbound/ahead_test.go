@@ -1,0 +1,170 @@
+package southbound
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/openflow"
+	"weft/wefttest"
+)
+
+// packetIn is one whose frame is nothing but a header of a type.
+func packetIn(t *testing.T, v openflow.Version, ethType uint16) []byte {
+	t.Helper()
+	frame := []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, byte(ethType >> 8), byte(ethType)}
+	in := flow.PacketIn{BufferID: flow.BufferNone, TotalLen: uint16(len(frame)), Data: frame, Key: flow.Key{InPort: 1}}
+	msg, err := v.AppendPacketIn(nil, 0, &in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return msg
+}
+
+// behindPackets has a switch send a thousand packet-ins, and behind them, in the
+// same batch, an echo request, a port status and an LLDP frame. It returns how many
+// packet-ins were dealt with before each of them.
+func behindPackets(t *testing.T, h *wefttest.Harness, v openflow.Version, config string, patience time.Duration) (echo, port, probe int64) {
+	t.Helper()
+	const many = 1000
+	var dealt, lldp atomic.Int64
+	lldp.Store(-1)
+	hold, held := make(chan struct{}), make(chan struct{})
+	answered, told := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	wait := func(c chan struct{}) { // for what is to be first
+		select {
+		case <-c:
+		case <-time.After(patience):
+		}
+	}
+	h.Stage(func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
+		if in.Key.EthType == flow.EthTypeLLDP {
+			lldp.CompareAndSwap(-1, dealt.Load())
+			return flow.Done
+		}
+		switch dealt.Load() {
+		case 0:
+			once.Do(func() { close(held); <-hold })
+		case 1:
+			wait(answered)
+			wait(told)
+		}
+		dealt.Add(1)
+		return flow.Done
+	})
+	w := newWorld(t, h, config)
+	c := w.wire()
+	c.v = v
+	c.join(9)
+	w.up(9)
+	one := packetIn(t, v, flow.EthTypeIPv4)
+	c.send(one, nil)
+	<-held
+	var b []byte
+	for range many {
+		b = append(b, one...)
+	}
+	b, err := v.AppendEchoRequest(b, 77, []byte("now"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	desc := portDesc(2, false)
+	if b, err = v.AppendPortStatus(b, 0, openflow.PortModified, &desc); err != nil {
+		t.Fatal(err)
+	}
+	b = append(b, packetIn(t, v, flow.EthTypeLLDP)...)
+	if len(b) > readMax {
+		t.Fatalf("%d octets: more than a batch", len(b))
+	}
+	c.send(b, nil)
+	var got sync.WaitGroup
+	got.Go(func() {
+		for {
+			msg, err := c.read(5 * time.Second)
+			if err != nil {
+				t.Errorf("no echo: %v", err)
+				return
+			}
+			if h, _ := openflow.ParseHeader(msg); h.Type == openflow.TypeEchoReply && xidOf(msg) == 77 {
+				if string(msg[openflow.HeaderLen:]) != "now" {
+					t.Errorf("the echo is %q", msg[openflow.HeaderLen:])
+				}
+				echo = dealt.Load()
+				close(answered)
+				return
+			}
+		}
+	})
+	close(hold)
+	wefttest.Await(h, api.PortChangedEvent, func(e *api.PortChanged) bool { return e.Port.Port == 2 && !e.Port.Up })
+	port = dealt.Load()
+	close(told)
+	got.Wait()
+	w.eventually("all packet-ins are dealt with", func() bool { return dealt.Load() == many+1 && lldp.Load() >= 0 })
+	c.alive()
+	return echo, port, lldp.Load()
+}
+
+// TestRealTimeFirst: an echo, a port status and a probe behind a thousand
+// packet-ins are dealt with before them, and each message once.
+func TestRealTimeFirst(t *testing.T) {
+	for _, v := range []openflow.Version{openflow.V10, v13} {
+		t.Run(v.String(), func(t *testing.T) {
+			wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+				if echo, port, probe := behindPackets(t, h, v, "", prompt); echo > 1 || port > 1 || probe > 1 {
+					t.Errorf("%d packet-ins before the echo, %d before the port status, %d before the probe; want only the one that was at work", echo, port, probe)
+				}
+			})
+		})
+	}
+}
+
+// TestInOrder: where that is wanted, all is dealt with as it came.
+func TestInOrder(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		if _, _, probe := behindPackets(t, h, v13, "realtime_first: false", 10*time.Millisecond); probe <= 1000 {
+			t.Errorf("%d packet-ins before the probe, want all", probe)
+		}
+	})
+}
+
+// TestProbeAt: probes are told by their octets, whatever a message is cut down to.
+func TestProbeAt(t *testing.T) {
+	for _, v := range []openflow.Version{openflow.V10, v13} {
+		lldp := packetIn(t, v, flow.EthTypeLLDP)
+		if !probeAt(v).is(lldp) || probeAt(v).is(packetIn(t, v, flow.EthTypeIPv4)) {
+			t.Errorf("%v: LLDP is not told from others", v)
+		}
+		for n := range lldp {
+			if probeAt(v).is(lldp[:n]) {
+				t.Errorf("%v: %d octets are a probe", v, n)
+			}
+		}
+	}
+}
+
+// TestEchoesOvertake: the answer to an echo does not wait for what is queued for
+// the switch.
+func TestEchoesOvertake(t *testing.T) {
+	s := learner(t, v13)
+	s.out.mu.Lock()
+	s.out.writing, s.out.queued = true, []byte("queued") // as if somebody were writing
+	s.out.mu.Unlock()
+	msg, _ := v13.AppendEchoRequest(nil, 5, nil)
+	if err := s.message(msg); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	if len(s.out.urgent) != openflow.HeaderLen || string(s.out.queued) != "queued" {
+		t.Errorf("%d octets go first, %q after them", len(s.out.urgent), s.out.queued)
+	}
+	s.out.writing, s.out.queued, s.out.urgent = false, nil, nil
+}

@@ -1,0 +1,169 @@
+package southbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"weft/api"
+	"weft/flow"
+	"weft/internal/keypair"
+	"weft/openflow"
+)
+
+// Intake is connections of switches, beside those of the southbound, over which
+// they send packet-ins and nothing else: those of entries that name its number
+// (flow.Controller). It is a slave of every switch, so that no switch takes a
+// change from it; what is decided about the packets goes to the southbound, by
+// Carry.
+type Intake struct {
+	hub  *hub
+	cfg  IntakeConfig
+	lots struct{ strangers, probes atomic.Uint64 }
+}
+
+// IntakeConfig is what an Intake is made of.
+type IntakeConfig struct {
+	Sessions *Config // where and how switches are received
+	Number   uint16  // not 0
+	Log      *slog.Logger
+	// Open opens the pipeline for one session.
+	Open func(sw flow.DPID, later func(*flow.Decision)) Pipeline
+	// Roles returns what sets the role of the port that a packet of a switch has
+	// come in by.
+	Roles func(sw flow.DPID) func(*flow.PacketIn)
+	// Carry takes the decision about a packet of a switch, valid during the
+	// call: one call at a time for each switch where stages are in this process,
+	// and one at a time where they are not.
+	Carry func(sw flow.DPID, d *flow.Decision)
+	// Changed is called when Switches has changed.
+	Changed func()
+}
+
+// Pipeline is the stages, opened for one session.
+type Pipeline = pipeline
+
+// DefaultConfig returns the configuration of the southbound.
+func DefaultConfig() *Config { return defaults() }
+
+// NewIntake returns an intake, which receives nobody before Serve.
+func NewIntake(cfg IntakeConfig) *Intake {
+	i := &Intake{cfg: cfg}
+	h := newHub(*cfg.Sessions, nil, cfg.Log)
+	h.intake = i
+	h.open = cfg.Open
+	h.switchChanged = func(*api.SwitchChanged) { cfg.Changed() }
+	h.portChanged = func(*api.PortChanged) {}
+	h.flowRemoved = func(*api.FlowRemoved) {}
+	h.switchError = func(*api.SwitchError) {}
+	i.hub = h
+	return i
+}
+
+// Switches returns those whose packets may be sent here, in order.
+func (i *Intake) Switches() []flow.DPID {
+	var list []flow.DPID
+	for sw, s := range *i.hub.up.Load() {
+		if s.taking != nil {
+			list = append(list, sw)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Register makes figures known.
+func (i *Intake) Register(m figures) {
+	i.hub.total.register(m, i.hub)
+	m.CounterFunc("unwanted_total", "Packet-ins that were for somebody else.", func() float64 { return float64(i.lots.strangers.Load()) }, "what", "number")
+	m.CounterFunc("unwanted_total", "Packet-ins that were for somebody else.", func() float64 { return float64(i.lots.probes.Load()) }, "what", "probe")
+}
+
+// Serve receives switches until ctx ends. ready is called when it listens.
+func (i *Intake) Serve(ctx context.Context, m figures, ready func() error) error {
+	var pair *keypair.Pair
+	secrets, pair, err := i.cfg.Sessions.openSecrets()
+	if err != nil {
+		return err
+	}
+	secrets.register(m, pair)
+	listeners, err := listen(i.cfg.Sessions.Listen, secrets)
+	if err != nil {
+		return err
+	}
+	if err := ready(); err != nil {
+		return err
+	}
+	return i.hub.serve(ctx, listeners)
+}
+
+// enroll makes the connection one for packet-ins: as a slave, which is sent
+// packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and under the
+// intake's number. A switch that knows no numbers sends it nothing, for the
+// southbound gets its packets.
+func (s *session) enroll() error {
+	if s.version != openflow.V13 {
+		return fmt.Errorf("switch %v speaks %v here: packets are taken over connections with OpenFlow 1.3; set protocols=OpenFlow13 on the bridge, or leave this controller out", s.dpid, s.version)
+	}
+	if err := s.takeSlave(0); err != nil { // with the generation that the switch has, if it has one
+		return err
+	}
+	s.mastered = true // there is nothing to wait for: it stays a slave
+	s.guarding.without = true
+	xid := s.xid.Add(1) // of both: the answer is either a refusal or that of the barrier
+	msg, err := s.version.AppendSetControllerID(nil, xid, s.hub.intake.cfg.Number)
+	if err != nil {
+		return err
+	}
+	err = s.settle(xid, msg)
+	var refused *openflow.Error
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	async := openflow.Async{}
+	if refused == nil {
+		async.PacketIn[0] = 1<<flow.ReasonNoMatch | 1<<flow.ReasonAction | 1<<flow.ReasonInvalidTTL
+		async.PacketIn[1] = async.PacketIn[0]
+	}
+	xid = s.xid.Add(1)
+	if msg, err = s.version.AppendSetAsync(nil, xid, &async); err != nil {
+		return err
+	}
+	if err := s.settle(xid, msg); err != nil {
+		return fmt.Errorf("switch %v: asynchronous configuration: %w", s.dpid, err)
+	}
+	if refused != nil {
+		s.hub.log.Warn("switch knows no numbers of controllers (Open vSwitch's controller id): the southbound gets its packets, and passes them on", "dpid", s.dpid, "error", refused)
+		return nil
+	}
+	s.taking = s.hub.intake.cfg.Roles(s.dpid)
+	return nil
+}
+
+// settle sends a message with xid and a barrier with the same, and waits until
+// one of them is answered.
+func (s *session) settle(xid uint32, msg []byte) error {
+	if err := s.out.put(s.version.AppendBarrierRequest(msg, xid)); err != nil {
+		return err
+	}
+	_, err := s.reply(xid, openflow.TypeBarrierReply)
+	return err
+}
+
+// take prepares a packet-in of an intake for the stages; false if it is not for
+// it: LLDP, of which the southbound gets all.
+func (s *session) take(in *flow.PacketIn) bool {
+	switch {
+	case s.taking == nil:
+		s.hub.intake.lots.strangers.Add(1)
+		return false
+	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == ethTypeBDDP:
+		s.hub.intake.lots.probes.Add(1)
+		return false
+	}
+	s.taking(in)
+	return true
+}

@@ -1,0 +1,175 @@
+package southbound
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// tenure is what the store says of who is master of a partition's switches: the
+// only value that decides it. It is replaced by compare-and-swap only, so of
+// several who want the mastership one gets it.
+type tenure struct {
+	// Holder is the process, for people.
+	Holder string `json:"holder"`
+	// Run tells runs of processes apart.
+	Run string `json:"run"`
+	// Epoch is the generation id of the holder's role requests (OpenFlow 1.3.5
+	// §6.3.6); it never falls.
+	Epoch uint64 `json:"epoch"`
+	// Lasts is for how long nobody may take the mastership after the last
+	// renewal, in milliseconds; 0 of a holder that has no standby and does not
+	// renew.
+	Lasts int64 `json:"lasts_ms"`
+	// Released says that the holder has given it back.
+	Released bool `json:"released,omitempty"`
+}
+
+// readTenure reads what the store has.
+func readTenure(value []byte) (t tenure, err error) {
+	if err = json.Unmarshal(value, &t); err != nil {
+		err = fmt.Errorf("the lease of the mastership cannot be read: %w", err)
+	}
+	return t, err
+}
+
+func (t *tenure) lasts() time.Duration { return time.Duration(t.Lasts) * time.Millisecond }
+
+// terms are the times of a lease.
+type terms struct {
+	lasts time.Duration // after a renewal
+	renew time.Duration // between renewals; 0: there is no standby, and nothing is renewed
+	place int           // 0 is first where the mastership is free at the start
+}
+
+// lease decides who is master: it holds what this process knows of the store,
+// and says what to do next. It does no input or output and has no clock; all
+// times are of one clock that does not jump.
+//
+// Why two never hold it: the holder counts its time from before it sent the
+// renewal, whoever waits from after it has seen it; the former lets it end a
+// margin earlier; and a renewal or a take-over is a compare-and-swap on the
+// revision that was seen.
+type lease struct {
+	terms
+	self tenure // Holder and Run of this process
+
+	known bool // what follows has been read
+	free  bool // it was free when it was first read, and is so still
+	have  tenure
+	rev   uint64    // revision; 0 if nobody has ever had it
+	seen  time.Time // when that revision was seen first
+
+	epoch uint64    // held under; 0: not held
+	until time.Time // end of the time held
+	due   time.Time // of the next renewal
+	doubt bool      // a write of ours may have been done: the store is to be read first
+	floor uint64    // the least epoch wanted
+	lost  bool      // somebody else has it: it is never held again
+}
+
+// act is what the lease wants done.
+type act int
+
+const (
+	actWait  act = iota // nothing: it is asked again after the time given
+	actRead             // read the store after that time, and tell (found)
+	actWrite            // write what wish says
+)
+
+// unrenewed is for how long a tenure without renewals must not have changed
+// before who waits takes it: its holder has begun without a standby and is to
+// learn of one, or it has died then.
+const unrenewed = 5 * time.Second
+
+// margin is how much earlier than others take its lease the holder lets go of it.
+func margin(lasts time.Duration) time.Duration { return lasts / 8 }
+
+// held reports whether this process may program switches.
+func (l *lease) held(now time.Time) bool { return l.epoch != 0 && !l.lost && now.Before(l.until) }
+
+// deadline is when the time held ends; forever if the lease is not renewed.
+func (l *lease) deadline() (until time.Time, forever bool) { return l.until, l.renew == 0 }
+
+// found takes what the store has; rev 0 is nothing.
+func (l *lease) found(now time.Time, t tenure, rev uint64) {
+	l.doubt = false
+	if !l.known || rev != l.rev {
+		l.seen = now
+		l.free = !l.known && (rev == 0 || t.Released)
+	}
+	l.known, l.have, l.rev = true, t, rev
+	if l.epoch != 0 && (rev == 0 || t.Run != l.self.Run || t.Released) {
+		l.lost = true
+	}
+}
+
+// next says what to do, and after which time; who waits for the mastership reads
+// the store every poll.
+func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Duration) {
+	switch {
+	case l.lost:
+		return actWait, poll
+	case !l.known || l.doubt:
+		return actRead, 0
+	case l.epoch != 0 && l.epoch < l.floor:
+		return actWrite, 0
+	case l.epoch != 0 && l.renew == 0 && l.have.Lasts == 0:
+		return actWait, time.Hour
+	case l.epoch != 0 && now.Before(l.due):
+		return actWait, l.due.Sub(now)
+	case l.epoch != 0:
+		return actWrite, 0
+	}
+	if left := l.takeable().Sub(now); left > 0 {
+		return actRead, min(left, poll) // whoever has it may have renewed it meanwhile
+	}
+	return actWrite, 0
+}
+
+// takeable is when this process may take what it does not hold.
+func (l *lease) takeable() time.Time {
+	switch {
+	case l.have.Run == l.self.Run && l.rev != 0 && !l.have.Released: // an earlier write of ours has been done after all
+		return l.seen
+	case l.rev == 0 || l.have.Released:
+		if l.free { // at the start of everything the first is to be first
+			return l.seen.Add(time.Duration(l.place) * l.lasts)
+		}
+		return l.seen
+	case l.have.Lasts == 0 && l.renew == 0 && l.place == 0: // nobody but this process may have it
+		return l.seen
+	case l.have.Lasts == 0:
+		return l.seen.Add(unrenewed)
+	}
+	return l.seen.Add(l.have.lasts())
+}
+
+// wish is what is to be written, over which revision. fresh is the least epoch
+// of one that begins.
+func (l *lease) wish(fresh uint64) (t tenure, over uint64) {
+	t = l.self
+	if l.renew > 0 {
+		t.Lasts = int64(l.lasts / time.Millisecond)
+	}
+	t.Epoch = max(l.epoch, l.floor)
+	if l.epoch == 0 {
+		t.Epoch = max(t.Epoch, fresh, l.have.Epoch+1)
+	}
+	return t, l.rev
+}
+
+// granted takes that a write was done that was sent at a time.
+func (l *lease) granted(sent, now time.Time, t tenure, rev uint64) {
+	if l.lost {
+		return
+	}
+	l.have, l.rev, l.seen = t, rev, now
+	l.epoch = t.Epoch
+	l.until = sent.Add(l.lasts - margin(l.lasts))
+	l.due = sent.Add(l.renew)
+}
+
+// refused takes that somebody else was first, or that nobody knows whether a
+// write was done: the store is read next.
+func (l *lease) refused() { l.doubt = true }

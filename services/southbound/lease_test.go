@@ -1,0 +1,391 @@
+package southbound
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// shelf is a store for leases without time: a value, and how often it was
+// written.
+type shelf struct {
+	t   tenure
+	rev uint64
+}
+
+func (s *shelf) swap(t tenure, over uint64) (uint64, bool) {
+	if over != s.rev {
+		return 0, false
+	}
+	s.t, s.rev = t, s.rev+1
+	return s.rev, true
+}
+
+// at is a time of the tests' clock.
+func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+
+func leaseOf(name string, place int) *lease {
+	return &lease{terms: terms{lasts: 600 * time.Millisecond, renew: 150 * time.Millisecond, place: place}, self: tenure{Holder: name, Run: name}}
+}
+
+// settle does all that a lease wants done now, and returns for how long it has
+// nothing to do.
+func settle(l *lease, s *shelf, now time.Time) time.Duration {
+	for {
+		do, wait := l.next(now, 50*time.Millisecond)
+		switch {
+		case wait > 0 || do == actWait:
+			return wait
+		case do == actRead:
+			l.found(now, s.t, s.rev)
+		default:
+			t, over := l.wish(100)
+			if rev, done := s.swap(t, over); done {
+				l.granted(now, now, t, rev)
+			} else {
+				l.refused()
+			}
+		}
+	}
+}
+
+// look has a lease read the store.
+func look(l *lease, s *shelf, now time.Time) {
+	l.found(now, s.t, s.rev)
+	settle(l, s, now)
+}
+
+func TestLeaseIsTakenRenewedAndGivenBack(t *testing.T) {
+	s := &shelf{}
+	a, b := leaseOf("a", 0), leaseOf("b", 1)
+	settle(b, s, at(0))
+	settle(a, s, at(1))
+	if !a.held(at(1)) || b.held(at(1)) || a.epoch != 100 {
+		t.Fatalf("at the start the first in place is master: %+v %+v", a, b)
+	}
+	settle(a, s, at(151))
+	if !a.held(at(600)) || a.held(at(151+600)) {
+		t.Error("a renewal lasts from when it was sent, and no longer")
+	}
+	s.t.Released = true
+	s.rev++
+	look(b, s, at(200))
+	if !b.held(at(201)) || b.epoch != 101 {
+		t.Errorf("what was given back is taken at once, under the next epoch: %+v", b)
+	}
+}
+
+func TestLeaseOfADeadMaster(t *testing.T) {
+	s := &shelf{}
+	a, b, c := leaseOf("a", 0), leaseOf("b", 1), leaseOf("c", 2)
+	settle(a, s, at(0))
+	look(b, s, at(10))
+	look(c, s, at(10))
+	for ms := 50; ms < 610; ms += 50 {
+		look(b, s, at(ms))
+		look(c, s, at(ms))
+		if b.epoch != 0 || c.epoch != 0 {
+			t.Fatalf("taken after %d ms, while it may be held", ms)
+		}
+	}
+	// Both want it at the same moment, having read the same.
+	_, overB := b.wish(100)
+	tb, _ := b.wish(100)
+	tc, overC := c.wish(100)
+	revB, first := s.swap(tb, overB)
+	_, second := s.swap(tc, overC)
+	if !first || second {
+		t.Fatal("of two that race one wins")
+	}
+	b.granted(at(611), at(612), tb, revB)
+	c.refused()
+	settle(c, s, at(613))
+	if !b.held(at(620)) || c.held(at(620)) {
+		t.Error("whoever has lost the race stands by")
+	}
+	// The dead one wakes up.
+	if a.held(at(620)) {
+		t.Error("the former master believes that it still is, with its lease over")
+	}
+	settle(a, s, at(620))
+	if !a.lost {
+		t.Error("the former master has not noticed that it is not any more")
+	}
+}
+
+func TestLeaseAfterAWriteOfUnknownFate(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		s := &shelf{}
+		a := leaseOf("a", 0)
+		settle(a, s, at(0))
+		w, over := a.wish(100) // sent at 150, never answered
+		if done {
+			s.swap(w, over)
+		}
+		a.refused()
+		if a.held(at(540)) {
+			t.Error("a renewal of which nothing is known prolongs nothing")
+		}
+		settle(a, s, at(700))
+		if !a.held(at(710)) || a.epoch != 100 || a.lost {
+			t.Errorf("nobody else has taken it, so the master goes on under its epoch: %+v", a)
+		}
+	}
+	// The same of one that begins.
+	s := &shelf{}
+	b := leaseOf("b", 0)
+	b.found(at(0), tenure{}, 0)
+	w, over := b.wish(100)
+	s.swap(w, over)
+	b.refused()
+	settle(b, s, at(10))
+	if !b.held(at(20)) || b.epoch != 101 {
+		t.Errorf("a take-over of unknown fate is made good: %+v", b)
+	}
+}
+
+func TestLeaseWithoutStandby(t *testing.T) {
+	s := &shelf{}
+	a := leaseOf("a", 0)
+	a.renew = 0
+	settle(a, s, at(0))
+	if _, forever := a.deadline(); !forever || s.t.Lasts != 0 {
+		t.Error("without a standby the mastership does not end by itself")
+	}
+	again := leaseOf("a", 0) // it died, and is started again
+	again.renew, again.self.Run = 0, "later"
+	settle(again, s, at(1))
+	if again.epoch != 101 {
+		t.Errorf("without a standby nobody is waited for: epoch %d", again.epoch)
+	}
+	b := leaseOf("b", 1) // a plan gives it a standby
+	look(b, s, at(100))
+	again.renew = 150 * time.Millisecond
+	settle(again, s, at(200))
+	look(b, s, at(210))
+	if b.epoch != 0 || s.t.Lasts != 600 || again.epoch != 101 {
+		t.Errorf("the master goes on with a lease: %+v", s.t)
+	}
+}
+
+func TestLeaseRaised(t *testing.T) {
+	s := &shelf{}
+	a := leaseOf("a", 0)
+	settle(a, s, at(0))
+	a.floor = 5000
+	settle(a, s, at(1))
+	if a.epoch != 5000 || s.t.Epoch != 5000 {
+		t.Errorf("a higher epoch is had of the store: %d", a.epoch)
+	}
+	s.t, s.rev = tenure{Run: "b", Epoch: 5001, Lasts: 600}, s.rev+1
+	a.floor = 6000
+	settle(a, s, at(2))
+	if !a.lost || s.t.Epoch != 5001 {
+		t.Error("whoever has lost the mastership has no higher epoch")
+	}
+}
+
+// event is something that happens in the simulation at a time.
+type event struct {
+	at time.Duration
+	do func()
+}
+
+type events []event
+
+func (e events) Len() int           { return len(e) }
+func (e events) Less(i, k int) bool { return e[i].at < e[k].at }
+func (e events) Swap(i, k int)      { e[i], e[k] = e[k], e[i] }
+func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	x := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return x
+}
+
+// TestLeaseNeverHeldTwice simulates processes that sleep, die, and lose the
+// store, with messages to the store that are late, lost on the way there or on
+// the way back: never do two hold the mastership at once, and when all is well
+// again one does.
+func TestLeaseNeverHeldTwice(t *testing.T) {
+	for seed := range uint64(200) {
+		simulate(t, seed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+type actor struct {
+	l      *lease
+	asleep time.Duration // until then
+	cut    time.Duration // from the store, until then
+	run    int
+	call   int // the request that is waited for; answers to others are late
+}
+
+func simulate(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var q events
+	now := time.Duration(0)
+	clock := func() time.Time { return time.Unix(1000, 0).Add(now) }
+	later := func(d time.Duration, do func()) { heap.Push(&q, event{now + d, do}) }
+	const calm = 40 * time.Second
+	store := &shelf{}
+	actors := make([]*actor, 3)
+	last := uint64(0) // epoch of who was master last
+	taken := 0
+	check := func() {
+		holding := 0
+		for _, a := range actors {
+			if a.l.held(clock()) {
+				holding++
+				if a.l.epoch < last {
+					t.Errorf("seed %d, %v: master under epoch %d after %d", seed, now, a.l.epoch, last)
+				}
+				if a.l.epoch > last {
+					last = a.l.epoch
+					taken++
+				}
+			}
+		}
+		if holding > 1 {
+			t.Errorf("seed %d, %v: %d masters", seed, now, holding)
+		}
+	}
+	var step func(i int, a *actor)
+	// awake runs do when the process is awake.
+	var awake func(a *actor, do func())
+	awake = func(a *actor, do func()) {
+		if now < a.asleep {
+			later(a.asleep-now, func() { awake(a, do) })
+			return
+		}
+		do()
+	}
+	trip := func() time.Duration {
+		if now < calm && r.IntN(20) == 0 {
+			return time.Duration(r.IntN(900)) * time.Millisecond
+		}
+		return time.Duration(r.IntN(8000)) * time.Microsecond
+	}
+	request := func(i int, a *actor, l *lease, there func(), back func()) {
+		a.call++
+		call, run := a.call, a.run
+		current := func() bool { return a.call == call && a.run == run }
+		lost := now < calm && (now < a.cut || r.IntN(40) == 0)
+		if !lost || r.IntN(2) == 0 { // what is lost may have been done
+			later(trip(), func() {
+				there()
+				if !lost {
+					later(trip(), func() {
+						awake(a, func() {
+							if current() {
+								a.call++
+								back()
+								step(i, a)
+							}
+						})
+					})
+				}
+			})
+		}
+		later(300*time.Millisecond, func() {
+			awake(a, func() {
+				if current() {
+					a.call++
+					l.refused()
+					step(i, a)
+				}
+			})
+		})
+	}
+	step = func(i int, a *actor) {
+		l, run := a.l, a.run
+		if l.lost { // it is started again
+			a.run++
+			a.l = leaseOf(fmt.Sprintf("%d/%d", i, a.run), i)
+			later(50*time.Millisecond, func() { awake(a, func() { step(i, a) }) })
+			return
+		}
+		do, wait := l.next(clock(), 40*time.Millisecond)
+		a.call++
+		call := a.call
+		later(wait, func() {
+			awake(a, func() {
+				if a.run != run || a.call != call {
+					return
+				}
+				switch do {
+				case actRead:
+					var have tenure
+					var rev uint64
+					request(i, a, l, func() { have, rev = store.t, store.rev }, func() { l.found(clock(), have, rev) })
+				case actWrite:
+					w, over := l.wish(100)
+					sent := clock()
+					var rev uint64
+					var done bool
+					request(i, a, l, func() { rev, done = store.swap(w, over) }, func() {
+						if done {
+							l.granted(sent, clock(), w, rev)
+						} else {
+							l.refused()
+						}
+					})
+				default:
+					step(i, a)
+				}
+			})
+		})
+	}
+	for i := range actors {
+		a := &actor{l: leaseOf(fmt.Sprintf("%d/0", i), i)}
+		actors[i] = a
+		later(time.Duration(r.IntN(50))*time.Millisecond, func() { step(i, a) })
+	}
+	var trouble func()
+	trouble = func() {
+		if now > calm-4*time.Second {
+			return
+		}
+		i := r.IntN(len(actors))
+		a := actors[i]
+		for k, x := range actors { // rather whoever is master
+			if r.IntN(2) == 0 && x.l.held(clock()) {
+				i, a = k, x
+			}
+		}
+		lasting := time.Duration(r.IntN(2500)) * time.Millisecond
+		switch r.IntN(3) {
+		case 0:
+			a.asleep = now + lasting
+		case 1:
+			a.cut = now + lasting
+		case 2: // killed
+			a.run++
+			a.l = leaseOf(fmt.Sprintf("%d/%d", i, a.run), i)
+			later(lasting/4, func() { step(i, a) })
+		}
+		later(time.Duration(r.IntN(1500))*time.Millisecond, trouble)
+	}
+	later(time.Second, trouble)
+	for len(q) > 0 && now < calm+5*time.Second {
+		e := heap.Pop(&q).(event)
+		now = e.at
+		e.do()
+		check()
+	}
+	holding := 0
+	for _, a := range actors {
+		if a.l.held(clock()) {
+			holding++
+		}
+	}
+	if holding != 1 || taken < 5 {
+		t.Errorf("seed %d: in the end %d are master; it was taken %d times", seed, holding, taken)
+	}
+}

@@ -1,0 +1,262 @@
+package southbound
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// A session stands by while this process is not master of its switch: it is
+// slave there, answers echoes and keeps the ports up to date, and the rest of
+// the system does not know it. To become master takes one role request, behind
+// whose answer the switch sends what it has for its master.
+
+// mandate says whether this process is master of a switch, and under which
+// epoch; or which is the highest that it knows of.
+func (h *hub) mandate(dpid) (epoch uint64, master bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.epoch.Load(), h.master
+}
+
+// enlist takes a session in whose handshake is over.
+func (h *hub) enlist(s *session) error {
+	s.known.Store(true)
+	s.mu.Lock()
+	s.since = time.Now()
+	s.mu.Unlock()
+	h.mu.Lock()
+	if s.mastered || h.master && s.version == openflow.V10 {
+		h.mu.Unlock()
+		return s.activate()
+	}
+	h.standing[s] = true
+	claim, epoch := h.master, h.epoch.Load()
+	h.mu.Unlock()
+	h.log.Info("switch held ready", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version)
+	if claim { // this process has become master during the handshake
+		return s.claim(epoch)
+	}
+	return nil
+}
+
+// activate makes the switch known to the system; on the reading goroutine.
+func (s *session) activate() error {
+	s.hub.mu.Lock()
+	delete(s.hub.standing, s)
+	s.hub.mu.Unlock()
+	s.active = true
+	return s.hub.join(s)
+}
+
+// promote makes this process master of all its switches under an epoch, or has
+// it go on under a higher one.
+func (h *hub) promote(epoch uint64) {
+	h.mu.Lock()
+	h.epoch.Store(epoch)
+	h.master = true
+	list := make([]*session, 0, len(h.standing))
+	for s := range h.standing {
+		list = append(list, s)
+	}
+	h.mu.Unlock()
+	for _, s := range list {
+		if err := s.claim(epoch); err != nil {
+			s.end(err.Error())
+		}
+	}
+}
+
+// all returns the sessions that are up and those that stand by.
+func (h *hub) all() []*session {
+	up := *h.up.Load()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := make([]*session, 0, len(up)+len(h.standing))
+	for _, s := range up {
+		list = append(list, s)
+	}
+	for s := range h.standing {
+		list = append(list, s)
+	}
+	return list
+}
+
+// held is how many sessions stand by.
+func (h *hub) held() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.standing)
+}
+
+// idle is the pipeline of a session that stands by: no packet comes to it.
+type idle struct{}
+
+func (idle) Packet(*flow.PacketIn, *flow.Decision) flow.Verdict { return flow.Drop }
+func (idle) Flush()                                             {}
+func (idle) Close()                                             {}
+
+// resume tells anew of switches to which something could not be sent while the
+// mastership was in doubt, so that what they have is looked at again.
+func (h *hub) resume() {
+	for _, s := range *h.up.Load() {
+		if s.out.missed.Swap(false) {
+			h.switchChanged(newSwitchChanged(s))
+		}
+	}
+}
+
+// claim asks the switch to take this process for its master. A switch without
+// roles, of OpenFlow 1.0, is asked for a barrier: it has no master.
+func (s *session) claim(epoch uint64) error {
+	xid := s.xid.Add(1)
+	msg := s.version.AppendBarrierRequest(nil, xid)
+	if s.version == openflow.V13 {
+		var err error
+		if msg, err = s.version.AppendRoleRequest(nil, xid, openflow.RoleMaster, epoch); err != nil {
+			return err
+		}
+	}
+	s.claiming.Store(xid)
+	return s.out.put(msg)
+}
+
+// stand deals with a message of a switch whose master this process is not, or
+// not yet; done is false if it is one like any other.
+func (s *session) stand(msg []byte) (done bool, err error) {
+	h, err := openflow.ParseHeader(msg)
+	if err != nil || h.Version != s.version {
+		return false, err
+	}
+	claimed := h.Xid == s.claiming.Load() && h.Xid != 0
+	switch h.Type {
+	case openflow.TypeEchoRequest, openflow.TypeEchoReply, openflow.TypePortStatus, openflow.TypeFeaturesReply:
+		return false, nil
+	case openflow.TypeBarrierReply:
+		if claimed && s.version == openflow.V10 {
+			return true, s.activate()
+		}
+	case openflow.TypeRoleReply:
+		role, generation, err := s.version.DecodeRoleReply(msg)
+		switch {
+		case err != nil:
+			return true, err
+		case h.Xid == s.asking.Load() && h.Xid != 0:
+			return true, s.surpassed(generation)
+		case claimed && role == openflow.RoleMaster:
+			s.role = role
+			return true, s.activate()
+		case claimed:
+			return true, fmt.Errorf("switch %v answered the request for master with %v", s.dpid, role)
+		}
+	case openflow.TypeError:
+		e, err := s.version.DecodeError(msg)
+		if err != nil || !claimed {
+			return true, err
+		}
+		return true, s.denied(e)
+	}
+	return true, nil
+}
+
+// denied takes the switch's refusal of a claim.
+func (s *session) denied(e openflow.Error) error {
+	if !staleRole(&e) {
+		s.role = openflow.RoleEqual
+		s.hub.log.Info("switch has no roles, used as it is", "dpid", s.dpid, "error", e.Error())
+		return s.activate()
+	}
+	xid := s.xid.Add(1)
+	msg, err := s.version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
+	if err != nil {
+		return err
+	}
+	s.asking.Store(xid)
+	return s.out.put(msg)
+}
+
+// surpassed deals with a switch that has a higher generation than this process,
+// which has taken itself for its master.
+func (s *session) surpassed(theirs uint64) error {
+	if s.hub.surpassed(theirs) {
+		return nil // it is claimed again under a higher epoch, or the session ends with the mastership
+	}
+	return s.laterMaster(theirs)
+}
+
+func (s *session) laterMaster(theirs uint64) error {
+	return fmt.Errorf("switch %v has a later master (generation %d, ours %d): another controller, or this one with an older clock, has programmed it", s.dpid, theirs, s.hub.epoch.Load())
+}
+
+func staleRole(e *openflow.Error) bool {
+	return e.Type == openflow.ErrRoleRequestFailed && e.Code == openflow.RoleRequestFailedStale
+}
+
+// requestRole asks for a role and waits for the answer, during the handshake.
+func (s *session) requestRole(role openflow.Role, generation uint64) (openflow.Role, uint64, error) {
+	xid := s.xid.Add(1)
+	msg, err := s.version.AppendRoleRequest(nil, xid, role, generation)
+	if err == nil {
+		err = s.out.put(msg)
+	}
+	if err == nil {
+		msg, err = s.reply(xid, openflow.TypeRoleReply)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return s.version.DecodeRoleReply(msg)
+}
+
+// takeRole becomes master under this run's epoch, or slave while another
+// process is; a switch without roles is used as it is.
+func (s *session) takeRole() error {
+	epoch, master := s.hub.mandate(s.dpid)
+	if !master {
+		return s.takeSlave(epoch)
+	}
+	role, _, err := s.requestRole(openflow.RoleMaster, epoch)
+	var refused *openflow.Error
+	switch {
+	case err == nil && role == openflow.RoleMaster:
+		s.role, s.mastered = role, true
+		return nil
+	case err == nil:
+		return fmt.Errorf("switch %v answered the request for master with %v", s.dpid, role)
+	case errors.As(err, &refused) && staleRole(refused):
+		_, theirs, _ := s.requestRole(openflow.RoleNoChange, 0)
+		if s.hub.surpassed(theirs) {
+			return s.takeSlave(theirs) // until the epoch is higher
+		}
+		return s.laterMaster(theirs)
+	case errors.As(err, &refused):
+		s.role, s.mastered = openflow.RoleEqual, true
+		s.hub.log.Info("switch has no roles, used as it is", "dpid", s.dpid, "error", refused)
+		return nil
+	}
+	return err
+}
+
+// takeSlave becomes slave; a switch that has seen a higher generation than this
+// process knows of says which. One without roles is held as it is.
+func (s *session) takeSlave(generation uint64) error {
+	role, _, err := s.requestRole(openflow.RoleSlave, generation)
+	var refused *openflow.Error
+	if errors.As(err, &refused) && staleRole(refused) {
+		if _, generation, err = s.requestRole(openflow.RoleNoChange, 0); err == nil {
+			role, _, err = s.requestRole(openflow.RoleSlave, generation)
+		}
+	}
+	switch {
+	case errors.As(err, &refused) && !staleRole(refused):
+		s.role = openflow.RoleEqual
+		return nil
+	case err != nil:
+		return err
+	}
+	s.role = role
+	return nil
+}

@@ -1,0 +1,76 @@
+package southbound
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// self is what this process writes into the lease.
+func (c *Config) self() tenure {
+	var run [8]byte
+	_, _ = rand.Read(run[:]) // never fails
+	return tenure{Holder: c.holder(), Run: fmt.Sprintf("%x", run)}
+}
+
+// holder is the name by which others know this process.
+func (c *Config) holder() string {
+	if c.Instance != "" {
+		return c.Instance
+	}
+	host, _ := os.Hostname()
+	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
+}
+
+// run is master of the switches from when the lease is won and ready, which
+// tells the system so, has returned. It ends with ctx, having given the
+// mastership back, or when that is lost. With a standby in the plan switches are
+// held ready from the beginning.
+func (h *hub) run(ctx context.Context, m *mastership, listeners []listener, ready func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	serving := h.cfg.Load().Standbys > 0
+	if serving {
+		g.Go(func() error { return h.serve(ctx, listeners) })
+	}
+	g.Go(func() error {
+		epoch, err := m.win(ctx)
+		if err != nil {
+			return unlessEnded(ctx, err)
+		}
+		defer m.release(context.WithoutCancel(ctx))
+		h.epoch.Store(epoch)
+		keeping, stop := context.WithCancel(ctx)
+		kept := make(chan error, 1)
+		go func() { kept <- m.keep(keeping, epoch, h.promote, h.resume) }()
+		defer func() { stop(); m.fence.shut() }()
+		if err := ready(ctx); err != nil {
+			return unlessEnded(ctx, err)
+		}
+		m.log.Info("master of the switches", "epoch", epoch, "held_ready", h.held())
+		select {
+		case err = <-kept: // already lost
+		default:
+			h.promote(h.epoch.Load())
+			if !serving {
+				g.Go(func() error { return h.serve(ctx, listeners) })
+			}
+			err = <-kept
+		}
+		if ctx.Err() == nil {
+			h.silent.Store(true) // what its sessions end with is not what the switches do
+		}
+		return unlessEnded(ctx, err)
+	})
+	return g.Wait()
+}
+
+// unlessEnded returns err unless it comes of the end of ctx.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Beats are heartbeats that the switches send: each asks the controller for an
+// echo (OpenFlow 1.3.5 §7.5.2) so many times a second, whether or not those
+// before have been answered. Echo requests of the controller's are always
+// answered at once; how long it waits for those, the controller knows.
+type Beats struct {
+	Rate     float64       // of each switch, per second; the switches take turns
+	Warm     time.Duration // before the measurement begins
+	Duration time.Duration // of the measurement
+	Patience time.Duration // for the last answers; 0 is DefaultPatience
+}
+
+// maxBeatRate is the most beats per second of one switch.
+const maxBeatRate = 10_000
+
+// BeatResult is what became of the heartbeats that were due in the measured
+// time. Each of them has a latency: from when it was due, whether or not the
+// switch could send it then, to its answer, or to the end if there was none.
+type BeatResult struct {
+	Due      uint64                  // heartbeats
+	Answered uint64                  // of them
+	Lost     uint64                  // of them; no answer came
+	Wrong    uint64                  // answers to none of them, or not in their order
+	Elapsed  time.Duration           // measured time
+	Latency  *hdrhistogram.Histogram // nanoseconds
+}
+
+// beating is heartbeats at work; the loop owns it.
+type beating struct {
+	net      *Network
+	conf     Beats
+	every    int64
+	from, to int64 // measured time
+	deadline int64
+	result   BeatResult
+	done     chan struct{}
+}
+
+// beat is the heartbeats of one switch.
+type beat struct {
+	due  int64 // the next to be sent
+	want int64 // the next to be answered, by when it was due
+}
+
+// beatLen is what a heartbeat carries: when it was due.
+const beatLen = 8
+
+// MeasureBeats has all switches send heartbeats and measures how long the
+// controller takes to answer; a load may run at the same time. The switches must
+// be up; see WaitUp.
+func (n *Network) MeasureBeats(ctx context.Context, conf Beats) (*BeatResult, error) {
+	switch {
+	case !(conf.Rate > 0 && conf.Rate <= maxBeatRate):
+		return nil, fmt.Errorf("heartbeats: %v per second: want more than 0, at most %d", conf.Rate, maxBeatRate)
+	case conf.Duration <= 0 || conf.Warm < 0 || conf.Patience < 0:
+		return nil, errors.New("heartbeats: warm-up and patience must not be negative, and the duration must be more than zero")
+	}
+	if conf.Patience == 0 {
+		conf.Patience = DefaultPatience
+	}
+	b := &beating{net: n, conf: conf, every: int64(1e9 / conf.Rate), done: make(chan struct{})}
+	b.result.Latency = NewHistogram()
+	busy := false
+	err := n.call(ctx, func() {
+		if busy = n.beats != nil; !busy {
+			b.begin()
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case busy:
+		return nil, errors.New("simulated network: heartbeats are being measured already")
+	}
+	select {
+	case <-b.done:
+		return &b.result, nil
+	case <-n.done:
+		return nil, ErrStopped
+	case <-ctx.Done():
+		_ = n.call(context.WithoutCancel(ctx), func() { n.beats = nil })
+		return nil, ctx.Err()
+	}
+}
+
+// begin starts them; call on the loop.
+func (b *beating) begin() {
+	n := b.net
+	n.beats = b
+	b.from = n.now + int64(b.conf.Warm)
+	b.to = b.from + int64(b.conf.Duration)
+	b.deadline = b.to + int64(b.conf.Patience)
+	b.result.Elapsed = b.conf.Duration
+	for i, nd := range n.nodes {
+		nd.beat.due = n.now + b.every*int64(i)/int64(len(n.nodes))
+		nd.beat.want = nd.beat.due
+	}
+}
+
+// step sends what is due, and ends the measurement when all is answered.
+func (b *beating) step() {
+	now, open := b.net.now, false
+	for _, nd := range b.net.nodes {
+		for nd.phase == phaseUp && nd.beat.due <= now && nd.beat.due < b.to {
+			payload := binary.BigEndian.AppendUint64(nil, uint64(nd.beat.due))
+			nd.queue(nd.version.AppendEchoRequest(nd.pending, nd.newXid(), payload))
+			nd.beat.due += b.every
+		}
+		open = open || nd.beat.want < b.to
+	}
+	if !open || now >= b.deadline {
+		b.finish()
+	}
+}
+
+// answered takes an echo reply.
+func (b *beating) answered(nd *node, payload []byte) {
+	if len(payload) == 0 {
+		return // to the switch's own question whether the controller is there
+	}
+	if len(payload) != beatLen || int64(binary.BigEndian.Uint64(payload)) != nd.beat.want || nd.beat.want >= nd.beat.due {
+		b.result.Wrong++
+		return
+	}
+	due := nd.beat.want
+	nd.beat.want += b.every
+	if due >= b.from && due < b.to {
+		b.result.Due++
+		b.result.Answered++
+		b.record(b.net.now - due)
+	}
+}
+
+// lost counts the heartbeats of a switch that will not be answered: those that
+// were due before a time.
+func (b *beating) lost(nd *node, before int64) {
+	for ; nd.beat.want < min(before, b.to); nd.beat.want += b.every {
+		if nd.beat.want >= b.from {
+			b.result.Due++
+			b.result.Lost++
+			b.record(b.net.now - nd.beat.want)
+		}
+	}
+	nd.beat.due = max(nd.beat.due, nd.beat.want)
+}
+
+func (b *beating) record(ns int64) {
+	_ = b.result.Latency.RecordValue(min(max(ns, 1), b.result.Latency.HighestTrackableValue()))
+}
+
+// finish ends the measurement.
+func (b *beating) finish() {
+	for _, nd := range b.net.nodes {
+		b.lost(nd, b.to)
+	}
+	b.net.beats = nil
+	close(b.done)
+}

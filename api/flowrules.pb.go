@@ -864,10 +864,10 @@ func (x *ObserveResponse) GetDpids() []string {
 // time is none.
 type DirectPacketsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// That the connections have asked the switches for: 1 to 65535. Who asks with the
-	// same number later replaces who has asked before.
+	// That the connections have asked the switches for: 1 to 65535. Of several who ask for
+	// a switch, the one with the least gets its packets.
 	Controller uint32 `protobuf:"varint,1,opt,name=controller,proto3" json:"controller,omitempty"`
-	// Tells runs of who asks apart.
+	// Tells those who ask apart, and their runs.
 	Run uint64 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	// Of the list of switches, growing. A request with the revision that the last had may
 	// leave the list out, and only says that it holds further.

@@ -23,13 +23,10 @@ import (
 // partition of the switch that it is about, is divided among the partitions of
 // its switches, or is put to all, whose answers are merged (api.Directions).
 
-// How long a partition that is away is waited for when others are asked by the
-// same call, and in all when the answer says what is missing. One that is asked
+// partPatience is how long a partition that does not answer is waited for when
+// others are asked by the same call and can do without it. One that is asked
 // alone is waited for as ever.
-const (
-	partPatience = time.Second
-	listPatience = 2 * time.Second
-)
+const partPatience = time.Second
 
 // directed returns how a call is directed, false if it goes to whoever serves
 // the method within reach.
@@ -56,7 +53,7 @@ func (n *Node) direct(ctx context.Context, from *service, v *view, dir api.Direc
 		}
 	}
 	if sw := textIn(msg, dir.Switch); sw != "" {
-		return c.one(ctx, v.parts.partition(sw), req, callPatience)
+		return c.one(ctx, v.parts.partition(sw), req)
 	}
 	return c.all(ctx, msg)
 }
@@ -80,16 +77,12 @@ type directedCall struct {
 	direction api.Direction
 }
 
-// one puts a request to a partition.
-func (c *directedCall) one(ctx context.Context, partition string, req any, patience time.Duration) (any, error) {
-	return c.put(ctx, req, reach{partition: partition, patience: patience})
+// one puts a request to a partition, and waits for that as ever.
+func (c *directedCall) one(ctx context.Context, partition string, req any) (any, error) {
+	return c.put(ctx, req, reach{partition: partition, patience: callPatience})
 }
 
-// try is one for a partition that is not waited for if it is away.
-func (c *directedCall) try(ctx context.Context, partition string, req any) (any, error) {
-	return c.put(ctx, req, reach{partition: partition, patience: partPatience, present: true})
-}
-
+// put puts a request to whom it may go to: to this process by pointer.
 func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
 	if c.from != nil && within.partition == c.parts.own && c.n.worker.tables.Load().methods[c.method.MethodName()] != nil {
 		return c.from.callHere(ctx, c.method, req)
@@ -104,9 +97,9 @@ type answer struct {
 	err       error
 }
 
-// ask puts requests to partitions at once, and returns the answers in the order
-// of the plan.
-func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Message, patience time.Duration) []answer {
+// ask puts requests to partitions, all at once, and returns the answers in the
+// order of the plan.
+func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Message, within reach) []answer {
 	var answers []answer
 	for _, x := range c.parts.plan.Partitions {
 		if requests[x.Name] != nil {
@@ -116,8 +109,10 @@ func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Messag
 	var asked sync.WaitGroup
 	for i := range answers {
 		a := &answers[i]
+		at := within
+		at.partition = a.partition
 		asked.Go(func() {
-			resp, err := c.one(ctx, a.partition, requests[a.partition], patience)
+			resp, err := c.put(ctx, requests[a.partition], at)
 			if a.err = err; err == nil {
 				a.resp = resp.(proto.Message)
 			}
@@ -139,9 +134,9 @@ func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) 
 	}
 	patience := callPatience
 	if c.direction.Incomplete != "" {
-		patience = listPatience
+		patience = partPatience
 	}
-	answers := c.ask(ctx, requests, patience)
+	answers := c.ask(ctx, requests, reach{patience: patience})
 	if err := c.failed(answers); err != nil {
 		return nil, err
 	}
@@ -155,10 +150,10 @@ func (c *directedCall) shared(ctx context.Context, shares map[string]share) (any
 	for name, s := range shares {
 		requests[name] = s.req
 		if len(shares) == 1 {
-			return c.one(ctx, name, s.req, callPatience)
+			return c.one(ctx, name, s.req)
 		}
 	}
-	answers := c.ask(ctx, requests, partPatience)
+	answers := c.ask(ctx, requests, reach{patience: partPatience, present: c.direction.Error != ""})
 	if c.direction.Error != "" {
 		for i, a := range answers { // the switches of a partition that is away do not answer
 			if a.err != nil && api.KindOf(a.err) == codes.Unavailable {

@@ -113,51 +113,47 @@ func TestDirectedDecisions(t *testing.T) {
 // for its switches fails and is told, the rest goes on; and all is well when it
 // is back.
 func TestDirectedWithoutOneSide(t *testing.T) {
-	for _, kind := range []string{"grpc", "rest"} {
-		t.Run(kind, func(t *testing.T) {
-			h := newHalves(t, kind)
-			h.startAll()
-			g, ctx := h.run("gateway").env, t.Context()
-			h.kill(h.process("w"))
-			r, err := weft.Call(ctx, g, api.Apply, program(t, "20:1 1:2 2f:3 3:4 fence 1:5"))
-			if err != nil || failed(r) != "0 20 true; 2 2f true; 5 1 true" || !strings.Contains(r.Failures[0].Text, "service southbound of partition west cannot be reached") {
-				t.Errorf("%v %v", r, err)
-			}
-			if asked := h.asked(); asked != "e applies 1:2; e applies 3:4" {
-				t.Errorf("asked %q", asked)
-			}
-			list, err := weft.Call(ctx, g, api.ListSwitches, &api.ListSwitchesRequest{})
-			if err != nil || len(list.Switches) != 2 || len(list.Incomplete) != 1 || !strings.HasPrefix(list.Incomplete[0], "partition west: ") {
-				t.Errorf("%v %v", list, err)
-			}
-			echoes, err := weft.Call(ctx, g, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"20", "1"}, DeadlineUs: 7})
-			if err != nil || len(echoes.Echoes) != 2 || !strings.Contains(echoes.Echoes[0].Error, "partition west") || echoes.Echoes[1].Error != "e1" {
-				t.Errorf("%v %v", echoes, err)
-			}
-			if r, err := weft.Call(ctx, g, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "1"}); err != nil || len(r.Flows) != 1 {
-				t.Errorf("a switch of the other partition: %v %v", r, err)
-			}
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			defer cancel()
-			if _, err := weft.Call(short, g, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "20"}); api.KindOf(err) != codes.DeadlineExceeded {
-				t.Errorf("a switch of the partition that is away: %v", err)
-			}
-			waited := make(chan error, 1) // a call for one partition waits for it as ever
-			go func() {
-				_, err := weft.Call(context.Background(), g, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "20"})
-				waited <- err
-			}()
-			h.start("w")
-			if err := <-waited; err != nil {
-				t.Error(err)
-			}
-			if r, err = weft.Call(ctx, g, api.Apply, program(t, "20:1 1:2 fence 20:3")); err != nil || failed(r) != "" {
-				t.Errorf("%v %v", r, err)
-			}
-			if asked := h.asked(); asked != "w applies 20:1; e applies 1:2; w applies 20:3" {
-				t.Errorf("asked %q", asked)
-			}
-		})
+	h := newHalves(t, "grpc")
+	h.startAll()
+	g, ctx := h.run("gateway").env, t.Context()
+	h.kill(h.process("w"))
+	r, err := weft.Call(ctx, g, api.Apply, program(t, "20:1 1:2 2f:3 3:4 fence 1:5"))
+	if err != nil || failed(r) != "0 20 true; 2 2f true; 5 1 true" || !strings.Contains(r.Failures[0].Text, "service southbound of partition west cannot be reached") {
+		t.Errorf("%v %v", r, err)
+	}
+	if asked := h.asked(); asked != "e applies 1:2; e applies 3:4" {
+		t.Errorf("asked %q", asked)
+	}
+	list, err := weft.Call(ctx, g, api.ListSwitches, &api.ListSwitchesRequest{})
+	if err != nil || len(list.Switches) != 2 || len(list.Incomplete) != 1 || !strings.HasPrefix(list.Incomplete[0], "partition west: ") {
+		t.Errorf("%v %v", list, err)
+	}
+	echoes, err := weft.Call(ctx, g, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"20", "1"}, DeadlineUs: 7})
+	if err != nil || len(echoes.Echoes) != 2 || !strings.Contains(echoes.Echoes[0].Error, "partition west") || echoes.Echoes[1].Error != "e1" {
+		t.Errorf("%v %v", echoes, err)
+	}
+	if r, err := weft.Call(ctx, g, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "1"}); err != nil || len(r.Flows) != 1 {
+		t.Errorf("a switch of the other partition: %v %v", r, err)
+	}
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := weft.Call(short, g, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "20"}); api.KindOf(err) != codes.DeadlineExceeded {
+		t.Errorf("a switch of the partition that is away: %v", err)
+	}
+	waited := make(chan error, 1) // a call for one partition waits for it as ever
+	go func() {
+		_, err := weft.Call(context.Background(), g, api.ReadFlows, &api.ReadFlowsRequest{Dpid: "20"})
+		waited <- err
+	}()
+	h.start("w")
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if r, err = weft.Call(ctx, g, api.Apply, program(t, "20:1 1:2 fence 20:3")); err != nil || failed(r) != "" {
+		t.Errorf("%v %v", r, err)
+	}
+	if asked := h.asked(); asked != "w applies 20:1; e applies 1:2; w applies 20:3" {
+		t.Errorf("asked %q", asked)
 	}
 }
 

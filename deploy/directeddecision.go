@@ -56,7 +56,7 @@ func (p *parts) whole(d *flow.Decision) (partition string, ok bool) {
 // as for a switch that is; the rest is carried out.
 func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error) {
 	if partition, ok := c.parts.whole(d); ok {
-		return c.one(ctx, partition, d, callPatience)
+		return c.one(ctx, partition, d)
 	}
 	result := &api.ApplyResult{}
 	if c.method.MethodName() == api.Send.Name && d.Fenced() {
@@ -89,7 +89,7 @@ func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.
 			}
 			sub := *part
 			sub.Ops = d.Ops[r.start:r.end:r.end]
-			resp, err := c.try(ctx, r.partition, &sub)
+			resp, err := c.put(ctx, &sub, reach{partition: r.partition, patience: partPatience, present: true})
 			if err != nil {
 				away[r.partition] = err
 				result.Failures = append(result.Failures, failures(d, r.start, r.end, err.Error())...)

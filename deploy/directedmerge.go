@@ -76,7 +76,9 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 				}
 				joined := into.Mutable(f).List()
 				for k := range value.List().Len() {
-					joined.Append(value.List().Get(k))
+					if c.heeds(a.partition, f, value.List().Get(k)) {
+						joined.Append(value.List().Get(k))
+					}
 				}
 			case f.IsMap():
 				m := into.Mutable(f).Map()
@@ -99,6 +101,16 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 		return true
 	})
 	return resp
+}
+
+// heeds reports whether what a partition says of a switch counts: it may have
+// heard of those of others, too. What is the same in several answers counts.
+func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, element protoreflect.Value) bool {
+	if f.Kind() != protoreflect.MessageKind || c.direction.Same != "" {
+		return true
+	}
+	sw := textOf(element.Message(), "dpid")
+	return sw == "" || c.parts.partition(sw) == partition
 }
 
 // arrange returns the elements of a joined list: those that are the same as

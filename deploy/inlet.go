@@ -29,6 +29,8 @@ type inlet struct {
 	next uint64          // number of the event expected
 	anew map[told]uint64 // what is being told anew, since which fact
 	used time.Time
+	// partition is that of the process; empty if it works for all, or is not known.
+	partition string
 
 	toldMu sync.Mutex
 	told   map[told]bool
@@ -66,7 +68,7 @@ var errMalformed = errors.New("malformed batch")
 // take takes a batch of events: it is acknowledged when all are in the inboxes.
 func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error) {
 	r := cursor{b: batch}
-	incarnation, number, partition := r.uint64(), r.uint64(), string(r.bytes())
+	incarnation, number := r.uint64(), r.uint64()
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -76,6 +78,10 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 	if in.next == 0 {
 		in.next = number
 	}
+	if known, ok := n.partitionOf(incarnation); ok {
+		in.partition = known
+	}
+	partition := in.partition
 	tables, over := n.worker.tables.Load(), n.view.Load().over
 	var last, event any // services that want the same event get the same message
 	var lastData []byte
@@ -125,6 +131,10 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 			}
 			last, lastData = sub, data
 			if key, retained := sub.decl.KeyOf(event); retained {
+				if n.view.Load().stray(sub, key, event, partition) {
+					last = nil
+					continue
+				}
 				n.facts.note(sub, key, event, publisher{source, partition})
 			}
 		}
@@ -259,7 +269,7 @@ func (f *facts) sweep(service string, run publisher) {
 			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.plan.Instances(), func(i plan.Instance) bool {
 				return i.Partition == fact.source.partition && slices.Contains(i.Services, service)
 			})
-			if !other && fact.source.epoch < run.epoch && !alive[fact.source] {
+			if !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
 				f.withdraw(sub, key)
 			}
 		}
@@ -296,22 +306,35 @@ func (f *facts) withdraw(sub *subject, key string) {
 	}
 }
 
-// alive returns all runs of a service that have not died.
-func (n *Node) alive(service string) map[publisher]bool {
+// partitionOf returns the partition of a run of a process, false if it is not
+// known.
+func (n *Node) partitionOf(incarnation uint64) (string, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.entries {
+		if e.Incarnation == incarnation {
+			return e.Partition, true
+		}
+	}
+	return "", false
+}
+
+// alive returns the epochs of all runs of a service that have not died.
+func (n *Node) alive(service string) map[uint64]bool {
 	n.mu.Lock()
 	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.view.Load().over
 	n.mu.Unlock()
-	runs := map[publisher]bool{}
+	epochs := map[uint64]bool{}
 	for process, e := range entries {
 		s := e.service(service)
 		if s == nil || s.State == StateStandby || over[runOf{service, e.Partition, s.Epoch}] {
 			continue
 		}
 		if p := peers[process]; p == nil || !p.dead(context.Background()) {
-			runs[publisher{s.Epoch, e.Partition}] = true
+			epochs[s.Epoch] = true
 		}
 	}
-	return runs
+	return epochs
 }
 
 // publisherOf returns the service that publishes a subject.

@@ -317,7 +317,6 @@ func (o *outlet) batch() (data []byte, first uint64, n int) {
 	}
 	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
-	data = appendBytes(data, []byte(o.node.view.Load().mine.Partition))
 	for _, e := range o.queue {
 		if n > 0 && len(data)+len(e.data) > batchBytes {
 			break

@@ -174,7 +174,8 @@ func TestCheck(t *testing.T) {
 		{"a partition with less", parts + west + "  east: {partition: east, services: [southbound, forwarding, paths]}\n",
 			"p.yaml:1: partitions.east: no discovery, which each partition needs one of (there is one in west); add discovery to workers.east.services"},
 		{"single both ways", parts + "  east: {partition: east, services: [southbound, discovery]}\n  west: {partition: west, services: [southbound], settings: {southbound: {listen: [unix:/a]}}}\n  all: {services: [discovery]}\n",
-			"p.yaml:5: workers.all.services: discovery is in a worker for all partitions and in workers of single ones (east); have it in one way only\np.yaml:5: workers.all.services: discovery calls southbound.Send, but southbound runs per partition (east, west), and worker all is of none, so that nobody knows which of them is meant; put one discovery into a worker of each partition"},
+			"p.yaml:5: workers.all.services: discovery is in a worker for all partitions and in workers of single ones (east); have it in one way only"},
+		{"one network", parts + "  east: {partition: east, services: [southbound]}\n  west: {partition: west, services: [southbound], settings: {southbound: {listen: [unix:/a]}}}\n  all: {services: [discovery, paths, forwarding, gateway]}\n", "no mistake"},
 		{"twice in a partition", parts + west + "  east: {partition: east, services: [southbound, discovery, forwarding, paths]}\n  east2: {partition: east, services: [discovery]}\n",
 			"p.yaml:5: workers.east2.services: discovery is in worker east already, and there is one of it for each partition; take it out of one of them"},
 		{"out of reach", parts + west + "  east: {partition: east, services: [southbound, discovery, forwarding]}\n",
@@ -182,7 +183,7 @@ func TestCheck(t *testing.T) {
 		{"a stage out of reach", parts + west + "  east: {partition: east, services: [southbound, discovery, paths]}\n",
 			"p.yaml:1: partitions.east: no forwarding, a stage of the pipeline; add forwarding to workers.east.services, or to a worker of no partition"},
 		{"gateway for all", parts + west + "  east: {partition: east, services: [southbound, discovery, forwarding, paths]}\n  front: {services: [gateway]}\n",
-			"p.yaml:5: workers.front.services: gateway calls southbound.ListSwitches, but southbound runs per partition (west, east), and worker front is of none, so that nobody knows which of them is meant; put one gateway into a worker of each partition"},
+			"p.yaml:5: workers.front.services: gateway calls paths.FindPath, but paths runs per partition (west, east), and worker front is of none, so that nobody knows which of them is meant; put one gateway into a worker of each partition"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := plan.Parse("p.yaml", []byte(c.text))

@@ -273,7 +273,7 @@ func (m *Made) As(p *Plan, where map[string]string) (*Made, []place.Violation, e
 	other.Plan, other.Where = p, where
 	other.Solution = &place.Solution{
 		Server: at, Cost: cost, Latency: place.LatencyCost(m.Instance, at), Migration: place.MigrationCost(m.Instance, at),
-		Bound: m.Solution.Bound, By: m.Solution.By, Proven: m.Solution.Proven && cost <= m.Solution.Cost && len(broken) == 0,
+		Bound: m.Solution.Bound, Proven: m.Solution.Proven && cost <= m.Solution.Cost && len(broken) == 0,
 	}
 	return &other, broken, nil
 }

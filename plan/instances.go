@@ -133,20 +133,24 @@ type Leg struct {
 // that run in several workers are taken where the packet is, or else in the
 // first of them.
 func (p *Plan) Way(specs []weft.Spec, partition string) []Leg {
-	var way []Leg
-	for _, s := range specs {
-		if s.Pipeline {
-			if at := p.Running(s.Name, partition); len(at) > 0 {
-				way = []Leg{{Worker: at[0].Worker}}
-			}
+	for i := range specs {
+		if s := &specs[i]; s.Pipeline {
+			return p.wayFrom(specs, s, partition)
 		}
 	}
-	if way == nil {
+	return nil
+}
+
+// wayFrom is Way from the service that receives the packet-in.
+func (p *Plan) wayFrom(specs []weft.Spec, from *weft.Spec, partition string) []Leg {
+	begin := p.Running(from.Name, partition)
+	if len(begin) == 0 {
 		return nil
 	}
+	way := []Leg{{Worker: begin[0].Worker}}
 	for _, stage := range p.Stages(specs) {
 		at := p.Running(stage, partition)
-		if len(at) == 0 {
+		if len(at) == 0 || slices.Contains(from.Beside, stage) {
 			continue
 		}
 		here := &way[len(way)-1]

@@ -83,7 +83,11 @@ func (f *fit) listening() {
 			if s == nil {
 				continue
 			}
-			for _, text := range f.plan.listens(w, s) {
+			at := f.plan.listens(w, s)
+			if s.Beside != nil && len(at) == 0 && len(f.plan.Workers) > 1 {
+				f.fail(path+".services."+name, "%s.services: %s takes packets straight from switches, but listens nowhere; set %s.settings.%s.listen, such as [\"tcp:127.0.0.1:6663\"], and have switches connect there, too, or take it out", path, name, path, name)
+			}
+			for _, text := range at {
 				a, ok := parseAddress(text, w.Machine)
 				settings := path + ".settings." + name + ".listen"
 				switch {

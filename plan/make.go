@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,6 +72,9 @@ type MakeOptions struct {
 	// Apart and Together are sets of services or shards no two of which, or all of
 	// which, share a server.
 	Apart, Together [][]string
+	// Shared are services that work for all partitions, though each could have its
+	// own.
+	Shared []string
 	// Domains are the power domains of partitions: shards of partitions with
 	// different ones never share a server.
 	Domains map[string]string
@@ -132,6 +136,36 @@ func (s Shard) called(name string) bool {
 	return name == whole || name == plain || name == s.Service
 }
 
+// Make computes a plan for a network from what its services were measured to
+// take (paper 001 §3.3): every service has a shard for each partition, or one
+// for all, and place.Solve decides on which server each runs, such that as few
+// events as possible cross servers. The plan keeps all rules of Plan.Check. Its
+// errors say what is missing in the profile, what is contradictory, or why there
+// is no placement (*place.InfeasibleError). A ctx that ends early leaves a plan that
+// may cost more; without a deadline the plan depends on what is given only.
+func Make(ctx context.Context, specs []weft.Spec, network *partition.Graph, profile *Profile, servers []Server, o MakeOptions) (*Made, error) {
+	m, err := newModel(specs, network, profile, servers, o)
+	if err != nil {
+		return nil, err
+	}
+	// What processes take by themselves is known once it is known how many there
+	// are: the servers' capacity is less by that, and the search begins anew.
+	for {
+		solution, err := place.Solve(ctx, m.instance, place.Options{Seed: o.Seed, Runs: o.Runs, Steps: o.Steps})
+		if err != nil {
+			return nil, err
+		}
+		made := m.made(solution)
+		if m.charge(made) { // capacities only shrink, so it ends
+			continue
+		}
+		if err := made.Plan.Check(m.specs); err != nil {
+			return nil, fmt.Errorf("the plan that was computed breaks rules of plans: %w", err)
+		}
+		return made, nil
+	}
+}
+
 // model is the placement problem of a network while it is put together.
 type model struct {
 	specs    []weft.Spec // that are to run
@@ -143,6 +177,7 @@ type model struct {
 	sizes    []int    // switches of each; of the network if there are none
 	loads    []float64
 	per      map[string]bool // services that each partition has for itself
+	partial  bool            // services that others want are left out
 	shards   []Shard
 	instance *place.Instance
 	delays   [2]float64 // between processes of one machine, and between machines, in µs
@@ -263,41 +298,55 @@ func (m *model) partitions() (list []Partition) {
 }
 
 // scopes decides which services each partition has for itself, and which work
-// for all: of the ways below, the first that the rules of plans allow.
+// for all. What holds switches and what beats is each partition's own; of the
+// others that may be, as many as the rules of plans allow. If that cannot be,
+// each partition is a network by itself.
 func (m *model) scopes() error {
 	m.per = map[string]bool{}
 	if len(m.names) == 0 {
-		return nil
+		return m.allowed()
 	}
-	var why error
-	for _, way := range []struct {
-		per  func(s *weft.Spec) bool
-		note string
-	}{
-		{func(s *weft.Spec) bool { return s.Scale == weft.PerPartition }, ""},
-		{func(s *weft.Spec) bool { return s.Pipeline || s.Scale == weft.PerPartition && s.Class == weft.RealTime },
-			"services that run once for each partition, but for those that hold switches, work for all of them"},
-		{func(*weft.Spec) bool { return true }, "each partition is a network by itself: every service runs once for each of them"},
-	} {
+	for i := range m.specs {
+		s := &m.specs[i]
+		m.per[s.Name] = s.Pipeline || s.Scale == weft.PerPartition && s.Class == weft.RealTime
+	}
+	if err := m.allowed(); err == nil {
 		for i := range m.specs {
-			m.per[m.specs[i].Name] = way.per(&m.specs[i])
-		}
-		skeleton := &Plan{Name: m.options.Name, Transport: defaultTransport, Events: defaultEvents, Balance: defaultBalance, Bus: Bus{Replicas: 1}, Partial: len(m.options.Services) > 0, Partitions: m.partitions()}
-		for i, name := range append([]string{""}, m.names...) {
-			if services := m.of(name); len(services) > 0 {
-				w := Worker{Name: fmt.Sprintf("w%d", i), Services: services, Replicas: 1, Balance: defaultBalance, Partition: name, Listen: defaultListen}
-				w.Settings = m.settings(&w, Server{}, i)
-				skeleton.Workers = append(skeleton.Workers, w)
+			s := &m.specs[i]
+			if s.Scale != weft.PerPartition || m.per[s.Name] || slices.Contains(m.options.Shared, s.Name) {
+				continue
 			}
+			m.per[s.Name] = true
+			m.per[s.Name] = m.allowed() == nil
 		}
-		if why = skeleton.Check(m.specs); why == nil {
-			if way.note != "" {
-				m.notes = append(m.notes, way.note)
-			}
-			return nil
+		return m.allowed()
+	}
+	for i := range m.specs {
+		m.per[m.specs[i].Name] = true
+	}
+	m.notes = append(m.notes, "each partition is a network by itself, with every service for itself: with these services no other way is allowed")
+	if err := m.allowed(); err != nil {
+		return fmt.Errorf("these services cannot run in partitions: %w", err)
+	}
+	return nil
+}
+
+// allowed reports whether the rules of plans allow the scopes.
+func (m *model) allowed() error {
+	skeleton := &Plan{Name: m.options.Name, Transport: defaultTransport, Events: defaultEvents, Balance: defaultBalance, Bus: Bus{Replicas: 1}, Partitions: m.partitions()}
+	for i, name := range append([]string{""}, m.names...) {
+		if services := m.of(name); len(services) > 0 {
+			w := Worker{Name: fmt.Sprintf("w%d", i), Services: services, Replicas: 1, Balance: defaultBalance, Partition: name, Listen: defaultListen}
+			w.Settings = m.settings(&w, Server{}, i-1)
+			skeleton.Workers = append(skeleton.Workers, w)
 		}
 	}
-	return fmt.Errorf("these services cannot run in partitions: %w", why)
+	err := skeleton.Check(m.specs)
+	if m.partial = err != nil && len(m.options.Services) > 0; m.partial { // left out on purpose
+		skeleton.Partial = true
+		err = skeleton.Check(m.specs)
+	}
+	return err
 }
 
 // of returns the services that a partition has for itself, or those that work
@@ -348,6 +397,9 @@ func (m *model) complete() error {
 func (m *model) split() {
 	base := float64(max(m.profile.Switches, 1))
 	overhead := m.overhead()
+	if n := len(m.network.Switches); float64(n) > 2*base {
+		m.notes = append(m.notes, fmt.Sprintf("the profile is of %d switches; for %d, time at rest, time for changes and memory are taken to grow in proportion: better measure at that size", m.profile.Switches, n))
+	}
 	for _, s := range m.specs {
 		d := m.profile.Of(s.Name)
 		parts := []string{""}
@@ -369,11 +421,7 @@ func (m *model) split() {
 				if s.Pipeline {
 					x.Sessions = switches
 				}
-				grows := float64(switches) / base
-				if s.Class == weft.Compute {
-					grows = allPairs(switches) / allPairs(m.profile.Switches)
-				}
-				x.CPU = m.profile.Cost(d, switches, x.PacketIns*(1+overhead), m.options.Changes, grows)
+				x.CPU = m.profile.Cost(d, switches, x.PacketIns*(1+overhead), m.options.Changes)
 				x.Memory = Bytes(math.Ceil(d.Memory.Value * float64(switches) / base))
 				m.shards = append(m.shards, x)
 			}
@@ -392,13 +440,6 @@ func (m *model) overhead() float64 {
 		return 0
 	}
 	return m.profile.Process.PerPacket.Value / sum
-}
-
-// allPairs is how the time of all shortest paths grows with the switches: step 1
-// of paper 001 §3.2.
-func allPairs(switches int) float64 {
-	n := float64(max(switches, 1))
-	return n * n * math.Log2(n+1)
 }
 
 // charge takes from the servers what the processes of a plan take by themselves;

@@ -50,7 +50,7 @@ func (m *model) made(solution *place.Solution) *Made {
 	})
 	p := &Plan{
 		Name: m.options.Name, Transport: m.options.Transport, Events: defaultEvents, Balance: defaultBalance, Bus: Bus{Replicas: 1},
-		Partial: len(m.options.Services) > 0, Partitions: m.partitions(),
+		Partial: m.partial, Partitions: m.partitions(),
 	}
 	for _, c := range cells {
 		s := m.servers[c.server]
@@ -61,8 +61,11 @@ func (m *model) made(solution *place.Solution) *Made {
 		if s.Address != "" {
 			w.Machine, w.Listen = s.Name, net.JoinHostPort(s.Address, "0")
 		}
-		if c.compute {
+		switch {
+		case c.compute:
 			w.Class, w.Nice = weft.Compute.String(), computeNice
+		case m.options.Isolate != IsolateNone && !slices.ContainsFunc(w.Services, func(name string) bool { return specOf(m.specs, name).Class != weft.RealTime }):
+			w.Class = weft.RealTime.String()
 		}
 		w.Settings = m.settings(&w, s, c.partition)
 		p.Workers = append(p.Workers, w)

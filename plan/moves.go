@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"weft"
@@ -88,7 +89,12 @@ type Update struct {
 }
 
 // Gain is how much less the new plan costs, in µs of latency a second.
-func (u *Update) Gain() float64 { return u.Before - u.After }
+func (u *Update) Gain() float64 {
+	if gain := u.Before - u.After; math.Abs(gain) > 1e-9*max(u.Before, u.After) { // else it is of rounding
+		return gain
+	}
+	return 0
+}
 
 // PaysBack is after how many seconds the gain has made up for the moves; false
 // if it never does.
@@ -109,14 +115,17 @@ func (u *Update) PaysBack() (seconds float64, ever bool) {
 // when all that packets need is in its place.
 func Moves(old, new *Made, cost MoveCost) *Update {
 	u := &Update{Before: old.Solution.Latency, After: new.Solution.Latency, Switches: moved(old, new)}
-	was, is := old.places(), new.places()
+	was, is, kin := old.places(), new.places(), predecessors(old, new)
+	left := map[string]bool{} // shards of old that some of new take the place of
 	for i, x := range new.Shards {
-		name := x.Name()
-		m := Move{Shard: name, From: was[name], To: is[name], State: uint64(x.Memory), Events: new.model.sends(i)}
+		from := old.before(x)
+		m := Move{Shard: x.Name(), From: was[from], To: is[x.Name()], State: uint64(x.Memory), Events: new.model.sends(i)}
+		left[from] = true
 		spec := specOf(new.model.specs, x.Service)
 		m.Twice = spec != nil && spec.Scale == weft.Any
 		switch {
-		case m.From == m.To:
+		case m.From != "" && m.From == kin[m.To] && (from == x.Name() || !left["stays "+from]):
+			left["stays "+from] = true
 			continue
 		case m.From == "":
 			m.Why, m.Events = "it is new", 0
@@ -133,7 +142,7 @@ func Moves(old, new *Made, cost MoveCost) *Update {
 		u.Once += m.Cost
 	}
 	for _, x := range old.Shards {
-		if name := x.Name(); is[name] == "" {
+		if name := x.Name(); !left[name] {
 			u.Moves = append(u.Moves, Move{Shard: name, From: was[name], State: uint64(x.Memory), Sessions: x.Sessions, Why: "the new plan has none"})
 		}
 	}
@@ -141,6 +150,72 @@ func Moves(old, new *Made, cost MoveCost) *Update {
 		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Shard, b.Shard))
 	})
 	return u
+}
+
+// before returns the name of the shard of an older plan whose work another one
+// takes over: that of the same name, or one of the service's; empty if it ran
+// none.
+func (m *Made) before(x Shard) string {
+	same := ""
+	for _, o := range m.Shards {
+		switch {
+		case o.Name() == x.Name():
+			return o.Name()
+		case o.Service == x.Service && same == "":
+			same = o.Name()
+		}
+	}
+	return same
+}
+
+// predecessors says which worker of an older plan each of a new one continues,
+// by their places: as where a plan is applied while it runs, those that hold
+// the sessions of switches first, then those of one name, then those with most
+// services in common. A process stays on its server.
+func predecessors(old, new *Made) map[string]string {
+	kin, taken := map[string]string{}, map[string]bool{}
+	holds := func(m *Made, w *Worker) bool {
+		return slices.ContainsFunc(w.Services, func(name string) bool { s := specOf(m.model.specs, name); return s != nil && s.Pipeline })
+	}
+	pair := func(score func(o, w *Worker) int) {
+		for i := range new.Plan.Workers {
+			w := &new.Plan.Workers[i]
+			to := new.Where[w.Name] + ":" + w.Name
+			best, most := "", 0
+			for k := range old.Plan.Workers {
+				o := &old.Plan.Workers[k]
+				from := old.Where[o.Name] + ":" + o.Name
+				if n := score(o, w); !taken[from] && kin[to] == "" && old.Where[o.Name] == new.Where[w.Name] && n > most {
+					best, most = from, n
+				}
+			}
+			if best != "" {
+				kin[to], taken[best] = best, true
+			}
+		}
+	}
+	common := func(o, w *Worker) (n int) {
+		for _, s := range w.Services {
+			if slices.Contains(o.Services, s) {
+				n++
+			}
+		}
+		return n
+	}
+	pair(func(o, w *Worker) int {
+		if !holds(old, o) || !holds(new, w) {
+			return 0
+		}
+		return 1 + common(o, w)
+	})
+	pair(func(o, w *Worker) int {
+		if o.Name != w.Name {
+			return 0
+		}
+		return 1
+	})
+	pair(common)
+	return kin
 }
 
 // turn is when a move is made.

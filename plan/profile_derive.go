@@ -105,13 +105,12 @@ func (p *Profile) Missing(services []string, packetIns, changes bool) (keys []st
 }
 
 // Cost returns the time of processors that a service takes for some switches of
-// a network, in seconds per second: what it takes idle in proportion to the
-// switches, and what it takes for packet-ins and changes, each per second. grows
-// is how a change's time grows against that of the measured network. What is not
-// known counts as nothing.
-func (p *Profile) Cost(d Demand, switches int, packetIns, changes, grows float64) float64 {
+// a network, in seconds per second: what it takes idle, and for so many changes a
+// second, in proportion to the switches; and what it takes for packet-ins, so
+// many a second. What is not known counts as nothing.
+func (p *Profile) Cost(d Demand, switches int, packetIns, changes float64) float64 {
 	share := float64(switches) / float64(max(p.Switches, 1))
-	return d.Idle.Value*share + d.PerPacket.Value*packetIns + d.PerChange.Value*changes*grows
+	return (d.Idle.Value+d.PerChange.Value*changes)*share + d.PerPacket.Value*packetIns
 }
 
 // String says what was measured.

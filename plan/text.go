@@ -159,7 +159,7 @@ func (w *Worker) box(p *Plan, specs []weft.Spec) []string {
 
 // mark returns a service's name behind its place in the pipeline.
 func (p *Plan) mark(specs []weft.Spec, service string) string {
-	if s := specOf(specs, service); s != nil && s.Pipeline {
+	if s := specOf(specs, service); s != nil && (s.Pipeline || s.Beside != nil) {
 		return "> " + service
 	}
 	for i, stage := range p.Stages(specs) {
@@ -212,20 +212,32 @@ func (p *Plan) wayText(specs []weft.Spec, partition string) string {
 	if partition != "" {
 		b.WriteString(" of partition " + partition)
 	}
-	way := p.Way(specs, partition)
-	fmt.Fprintf(&b, ": %s\n", count(len(way)-1, "crossing"))
+	p.legsText(&b, p.Way(specs, partition))
+	for i := range specs {
+		if s := &specs[i]; s.Beside != nil {
+			if way := p.wayFrom(specs, s, partition); way != nil {
+				b.WriteString("packet-in by " + s.Name)
+				p.legsText(&b, way)
+			}
+		}
+	}
+	return b.String()
+}
+
+// legsText writes how many crossings a way has, and a line for each of its legs.
+func (p *Plan) legsText(b *strings.Builder, way []Leg) {
+	fmt.Fprintf(b, ": %s\n", count(len(way)-1, "crossing"))
 	for i, leg := range way {
 		stages := strings.Join(leg.Stages, " > ")
 		if stages == "" {
 			stages = "receives it"
 		}
 		if i == 0 {
-			fmt.Fprintf(&b, "  %s: %s\n", leg.Worker, stages)
+			fmt.Fprintf(b, "  %s: %s\n", leg.Worker, stages)
 			continue
 		}
-		fmt.Fprintf(&b, "  ──%s─▶ %s%s: %s\n", leg.Transport, leg.Worker, p.spread(leg.Worker), stages)
+		fmt.Fprintf(b, "  ──%s─▶ %s%s: %s\n", leg.Transport, leg.Worker, p.spread(leg.Worker), stages)
 	}
-	return b.String()
 }
 
 // spread says of a worker with replicas which one a packet-in goes to.

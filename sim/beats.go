@@ -34,6 +34,18 @@ type BeatResult struct {
 	Wrong    uint64                  // answers to none of them, or not in their order
 	Elapsed  time.Duration           // measured time
 	Latency  *hdrhistogram.Histogram // nanoseconds
+	Behind   *hdrhistogram.Histogram // nanoseconds from when each was due to when the simulation got to sending it: its own share of the latency, at least
+}
+
+// Add adds another result to this one.
+func (r *BeatResult) Add(o *BeatResult) {
+	r.Due += o.Due
+	r.Answered += o.Answered
+	r.Lost += o.Lost
+	r.Wrong += o.Wrong
+	r.Elapsed += o.Elapsed
+	r.Latency.Merge(o.Latency)
+	r.Behind.Merge(o.Behind)
 }
 
 // beating is heartbeats at work; the loop owns it.
@@ -70,7 +82,7 @@ func (n *Network) MeasureBeats(ctx context.Context, conf Beats) (*BeatResult, er
 		conf.Patience = DefaultPatience
 	}
 	b := &beating{net: n, conf: conf, every: int64(1e9 / conf.Rate), done: make(chan struct{})}
-	b.result.Latency = NewHistogram()
+	b.result.Latency, b.result.Behind = NewHistogram(), NewHistogram()
 	busy := false
 	err := n.call(ctx, func() {
 		if busy = n.beats != nil; !busy {
@@ -115,6 +127,9 @@ func (b *beating) step() {
 		for nd.phase == phaseUp && nd.beat.due <= now && nd.beat.due < b.to {
 			payload := binary.BigEndian.AppendUint64(nil, uint64(nd.beat.due))
 			nd.queue(nd.version.AppendEchoRequest(nd.pending, nd.newXid(), payload))
+			if nd.beat.due >= b.from {
+				_ = b.result.Behind.RecordValue(max(now-nd.beat.due, 1))
+			}
 			nd.beat.due += b.every
 		}
 		open = open || nd.beat.want < b.to

@@ -55,6 +55,7 @@ func TestFaults(t *testing.T) {
 	for _, transport := range plan.Transports() {
 		t.Run("clock/"+transport, func(t *testing.T) { t.Parallel(); f.clockOff(t, transport) })
 	}
+	t.Run("intake", func(t *testing.T) { t.Parallel(); f.intakeKilled(t) })
 	t.Run("applied", func(t *testing.T) { t.Parallel(); f.applied(t) })
 }
 
@@ -321,12 +322,25 @@ var figure = regexp.MustCompile(`(?m)^([a-z]\S*(?:\{.*\})?) (\S+)$`)
 // them and all hosts have spoken.
 func (d *deployment) network(spec string) *lab.Lab {
 	d.t.Helper()
+	l := d.quiet(spec, d.openflow)
+	pingAll(d.t, l, false)
+	return l
+}
+
+// quiet is network whose hosts have not spoken, with switches that connect to
+// all of the given addresses.
+func (d *deployment) quiet(spec string, addresses ...string) *lab.Lab {
+	d.t.Helper()
+	var controllers []string
+	for _, a := range addresses {
+		controllers = append(controllers, "tcp:"+a)
+	}
 	topo, err := lab.Resolve(spec)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	l, err := lab.Up(context.Background(), topo, lab.Options{
-		Name: fmt.Sprintf("f%d", time.Now().UnixNano()%1e9), Controllers: []string{"tcp:" + d.openflow}, KeeperCommand: []string{os.Args[0]},
+		Name: fmt.Sprintf("f%d", time.Now().UnixNano()%1e9), Controllers: controllers, KeeperCommand: []string{os.Args[0]},
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -357,6 +371,5 @@ func (d *deployment) network(spec string) *lab.Lab {
 		return errors.Join(err, err2, err3) == nil && up == 2*len(topo.Links) && edges >= len(topo.Hosts) &&
 			tree.Committed == tree.Wanted && len(tree.Ports) >= 2*(len(topo.Switches)-1)
 	})
-	pingAll(d.t, l, false)
 	return l
 }

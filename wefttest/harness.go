@@ -142,7 +142,7 @@ func (h *Harness) start() error {
 		if peer.Name == h.spec.Name {
 			if peer.Stage {
 				config.Pipeline = []string{peer.Name}
-			} else if peer.Pipeline {
+			} else if peer.Pipeline || peer.Beside != nil {
 				config.Pipeline = []string{self}
 			}
 			continue
@@ -175,7 +175,7 @@ func (h *Harness) start() error {
 // system returns the service, one Spec for each peer that it wants something
 // of, and one for the test itself.
 func (h *Harness) system() []weft.Spec {
-	test := weft.Spec{Name: self, Calls: h.spec.Serves, Subscribes: h.spec.Publishes, Stage: h.spec.Pipeline, Pipeline: h.spec.Stage}
+	test := weft.Spec{Name: self, Calls: h.spec.Serves, Subscribes: h.spec.Publishes, Stage: h.spec.Pipeline || h.spec.Beside != nil, Pipeline: h.spec.Stage}
 	var peers []*weft.Spec
 	peer := func(name string) *weft.Spec {
 		owner := ownerOf(name)

@@ -23,7 +23,7 @@ has its usual order. weft check FILE tells what is wrong with a plan.`,
   weft plan show --running
   weft plan show mine.yaml -o svg > plan.svg`,
 	}
-	cmd.AddCommand(planListCommand(), planShowCommand(), planPutCommand())
+	cmd.AddCommand(planListCommand(), planShowCommand(), planPutCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPartitionCommand())
 	return cmd
 }
 

@@ -68,14 +68,14 @@ func TestPlanList(t *testing.T) {
 	if status != 0 || errs != "" {
 		t.Errorf("status %d, %s", status, errs)
 	}
-	for _, want := range []string{"NAME    PROCESSES  TRANSPORT  WHAT IT IS\n", "\nmulti   2 ", "\nscale   6 ", "\nsingle  1 ", fmt.Sprintf("\nsplit   %d ", len(splitWorkers(t)))} {
+	for _, want := range []string{"NAME    PROCESSES  TRANSPORT  WHAT IT IS\n", "\nhydra   8 ", "\nmulti   2 ", "\nscale   6 ", "\nsingle  1 ", fmt.Sprintf("\nsplit   %d ", len(splitWorkers(t)))} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in %s", want, out)
 		}
 	}
 	var list []planSummary
 	_, out, _ = weftCommand("plan", "list", "-o", "json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 4 || list[0].Name != "multi" || len(list[0].Workers) != 2 {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 5 || list[1].Name != "multi" || len(list[1].Workers) != 2 {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -87,7 +87,7 @@ func TestPlanMistakes(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"plan show duo", 2, `weft: no plan "duo": it is neither built in (multi, scale, single, split) nor a file`},
+		{"plan show duo", 2, `weft: no plan "duo": it is neither built in (hydra, multi, scale, single, split) nor a file`},
 		{"plan show single -o png", 2, `weft: output "png"; allowed: text, svg, json, yaml`},
 		{"plan show", 2, "want weft plan show PLAN"},
 		{"plan show /", 1, "weft: read the plan: read /: is a directory"},

@@ -64,16 +64,26 @@ func parseBeats(text string) beatCounts {
 	return c
 }
 
-// since returns what has become of the beats since an earlier time. Quantiles are
-// upper bounds of what they are in, and infinite of what was missed, whose end is
-// not known.
-func (c beatCounts) since(before beatCounts) beatFigures {
-	f := beatFigures{due: c.beats - before.beats, missed: c.missed - before.missed, over100: math.NaN(), max: math.NaN()}
-	f.over10 = f.due - (c.buckets[.01] - before.buckets[.01])
+// add adds what has come between two readings.
+func (c *beatCounts) add(after, before beatCounts) {
+	if c.buckets == nil {
+		c.buckets = map[float64]float64{}
+	}
+	c.beats += after.beats - before.beats
+	c.missed += after.missed - before.missed
+	for bound, n := range after.buckets {
+		c.buckets[bound] += n - before.buckets[bound]
+	}
+}
+
+// figures returns what has become of the beats. Quantiles are upper bounds of what
+// they are in, and infinite of what was missed, whose end is not known.
+func (c *beatCounts) figures() beatFigures {
+	f := beatFigures{due: c.beats, missed: c.missed, over10: c.beats - c.buckets[.01], over100: math.NaN(), max: math.NaN(), behind: math.NaN()}
 	at := func(q float64) float64 {
 		best := math.Inf(1)
 		for bound, n := range c.buckets {
-			if n-before.buckets[bound] >= q*f.due {
+			if n >= q*f.due {
 				best = min(best, 1e3*bound)
 			}
 		}

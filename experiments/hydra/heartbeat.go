@@ -29,10 +29,11 @@ simulated switches the second, with what is not on the way of packets. A round: 
 saturates, the heartbeats included, are found in a closed loop; then packet-ins between hosts of the whole partition come at 90 %
 of that on an absolute schedule, beside heartbeats of each switch. asked: switch, the switches ask for echoes, each timed from
 when it was due; controller, the service heartbeat asks, timed likewise, and what has not been answered when the next is due is missed.
-order: priority, real-time messages first; in-order, as they come. The two take turns on the same controller.`,
+order: priority, real-time messages first; in-order, as they come. The two take turns, of 2 s, on the same controller.
+behind: how late the simulated switches themselves were.`,
 		Runs: 3, QuickRuns: 1, Transports: []string{"grpc"},
 		Columns: []string{"slicing", "rate", "asked", "order", "run", "saturation_per_s", "offered_per_s", "answered_per_s", "packet_p50_ms", "packet_p99_ms",
-			"due", "missed", "over_10ms", "over_100ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms"},
+			"due", "missed", "over_10ms", "over_100ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "behind_p999_ms"},
 		Run: runHeartbeats,
 	}
 }
@@ -56,30 +57,39 @@ func (b beatCase) key() []string {
 	return []string{string(b.slicing), strconv.Itoa(b.rate), b.asked, b.order}
 }
 
-// beatCases are the rounds with one controller, those to be compared beside each
-// other.
+// orders are compared beside each other.
+func orders() []string { return []string{prioritised, inOrder} }
+
+// beatCases are the rounds with one controller, each of both orders.
 func beatCases(s slicing, quick bool) (list []beatCase) {
 	for _, rate := range []int{10, 100} {
 		for _, asked := range []string{bySwitch, byController} {
-			for _, order := range []string{prioritised, inOrder} {
-				if quick && (rate == 10 || asked == byController && order == inOrder) {
-					continue
-				}
-				list = append(list, beatCase{s, rate, asked, order})
+			if !quick || rate == 100 {
+				list = append(list, beatCase{slicing: s, rate: rate, asked: asked})
 			}
 		}
 	}
 	return list
 }
 
-// times are how long the parts of a round take.
-type times struct{ saturation, warm, measure time.Duration }
+// in is a case with an order.
+func (b beatCase) in(order string) beatCase {
+	b.order = order
+	return b
+}
+
+// times are how long the parts of a round take. The orders take turns of length
+// measure.
+type times struct {
+	saturation, warm, measure time.Duration
+	turns                     int
+}
 
 func roundTimes(quick bool) times {
 	if quick {
-		return times{time.Second, 500 * time.Millisecond, 2 * time.Second}
+		return times{time.Second, 300 * time.Millisecond, 700 * time.Millisecond, 4}
 	}
-	return times{3 * time.Second, 2 * time.Second, 20 * time.Second}
+	return times{3 * time.Second, 500 * time.Millisecond, 2 * time.Second, 10}
 }
 
 // nearSaturation is the share of the saturation that is offered.
@@ -90,7 +100,7 @@ func runHeartbeats(ctx context.Context, c *experiments.Context) error {
 	if c.Quick {
 		slicings = slicings[:1]
 	}
-	c.Progress.Begin("hydra-heartbeat", len(slicings)*len(beatCases(hybrid, c.Quick))*c.Runs, len(c.Data.Rows()))
+	c.Progress.Begin("hydra-heartbeat", len(slicings)*len(beatCases(hybrid, c.Quick))*len(orders())*c.Runs, len(c.Data.Rows()))
 	for _, s := range slicings {
 		if err := heartbeatsOf(ctx, c, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
@@ -104,7 +114,7 @@ func heartbeatsOf(ctx context.Context, c *experiments.Context, which slicing) (e
 	missing := false
 	for run := 1; run <= c.Runs; run++ {
 		for _, b := range beatCases(which, c.Quick) {
-			missing = missing || !c.Data.Has(append(b.key(), strconv.Itoa(run))...)
+			missing = missing || !b.taken(c.Data, run)
 		}
 	}
 	if !missing {
@@ -121,20 +131,37 @@ func heartbeatsOf(ctx context.Context, c *experiments.Context, which slicing) (e
 	}()
 	for run := 1; run <= c.Runs; run++ {
 		for _, b := range beatCases(which, c.Quick) {
-			if c.Data.Has(append(b.key(), strconv.Itoa(run))...) {
+			if b.taken(c.Data, run) {
 				continue
 			}
-			row, err := b.round(ctx, s, roundTimes(c.Quick), c.Seed+uint64(run))
+			for _, order := range orders() {
+				if err := c.Data.Remove(append(b.in(order).key(), strconv.Itoa(run))...); err != nil {
+					return err
+				}
+			}
+			rows, err := b.round(ctx, s, roundTimes(c.Quick), c.Seed+uint64(run))
 			if err != nil {
 				return s.failed(err)
 			}
-			if err := c.Data.Add(append(append(b.key(), strconv.Itoa(run)), row...)); err != nil {
-				return err
+			for i, order := range orders() {
+				if err := c.Data.Add(append(append(b.in(order).key(), strconv.Itoa(run)), rows[i]...)); err != nil {
+					return err
+				}
+				c.Progress.Step(fmt.Sprintf("%s %d/s asked by the %s %s run %d", b.slicing, b.rate, b.asked, order, run))
 			}
-			c.Progress.Step(fmt.Sprintf("%s %d/s asked by the %s %s run %d", b.slicing, b.rate, b.asked, b.order, run))
 		}
 	}
 	return nil
+}
+
+// taken reports whether the samples of a run are there.
+func (b beatCase) taken(d *experiments.Data, run int) bool {
+	for _, order := range orders() {
+		if !d.Has(append(b.in(order).key(), strconv.Itoa(run))...) {
+			return false
+		}
+	}
+	return true
 }
 
 // Load of both experiments: pairs of hosts that send, and packet-ins that a
@@ -155,71 +182,109 @@ func (b beatCase) settings(ctx context.Context, s *slice) error {
 	return err
 }
 
-// round takes one sample.
-func (b beatCase) round(ctx context.Context, s *slice, t times, seed uint64) ([]string, error) {
-	if err := b.settings(ctx, s); err != nil {
-		return nil, err
-	}
+// round takes one sample of each order: it finds the saturation, and then the
+// orders take turns at nine tenths of it.
+func (b beatCase) round(ctx context.Context, s *slice, t times, seed uint64) (rows [][]string, err error) {
 	failing, mend := context.WithCancel(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- s.fail(failing, sim.FailRandom, time.Second, seed) }()
-	row, err := b.measure(ctx, s, t, seed)
-	mend()
-	if end := <-failed; err == nil {
-		err = end
-	}
-	return row, err
-}
-
-// measure finds the saturation and measures near it.
-func (b beatCase) measure(ctx context.Context, s *slice, t times, seed uint64) ([]string, error) {
-	top, _, err := b.beside(ctx, s, sim.Load{Flows: flows, Seed: seed, Window: saturateWindow, Warm: t.warm, Duration: t.saturation})
-	if err != nil {
+	defer func() {
+		mend()
+		if end := <-failed; err == nil {
+			err = end
+		}
+	}()
+	if err := b.in(prioritised).settings(ctx, s); err != nil {
 		return nil, err
 	}
-	saturation := top.AnswersPerSecond()
-	r, beats, err := b.beside(ctx, s, sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Rate: nearSaturation * saturation, Warm: t.warm, Duration: t.measure})
-	if err != nil {
+	find := outcome{}
+	if err := b.beside(ctx, s, sim.Load{Flows: flows, Seed: seed, Window: saturateWindow, Warm: 2 * time.Second, Duration: t.saturation}, &find); err != nil {
 		return nil, err
 	}
-	return append([]string{
-		number(saturation), number(nearSaturation * saturation), number(r.AnswersPerSecond()),
-		ms(r.Latency.ValueAtPercentile(50)), ms(r.Latency.ValueAtPercentile(99)),
-	}, beats.cells()...), nil
+	saturation := find.answersPerSecond()
+	both := make([]outcome, len(orders()))
+	load := sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Rate: nearSaturation * saturation, Warm: t.warm, Duration: t.measure}
+	for range t.turns {
+		for i, order := range orders() {
+			if err := b.in(order).settings(ctx, s); err != nil {
+				return nil, err
+			}
+			if err := b.beside(ctx, s, load, &both[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for i := range both {
+		o := &both[i]
+		rows = append(rows, append([]string{
+			number(saturation), number(load.Rate), number(o.answersPerSecond()), ms(o.packets.ValueAtPercentile(50)), ms(o.packets.ValueAtPercentile(99)),
+		}, o.figures().cells()...))
+	}
+	return rows, nil
 }
 
-// beside runs a load with heartbeats beside it.
-func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load) (*sim.Result, beatFigures, error) {
+// outcome is what loads, and heartbeats beside them, have come to.
+type outcome struct {
+	answered   uint64
+	elapsed    time.Duration
+	packets    *hdrhistogram.Histogram
+	switches   *sim.BeatResult // heartbeats that switches have sent
+	controller beatCounts      // that the controller has
+}
+
+func (o *outcome) answersPerSecond() float64 { return float64(o.answered) / o.elapsed.Seconds() }
+
+func (o *outcome) figures() beatFigures {
+	if o.switches != nil {
+		return switchFigures(o.switches)
+	}
+	return o.controller.figures()
+}
+
+// beside runs a load with heartbeats beside it and adds to the outcome.
+func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load, o *outcome) error {
+	if o.packets == nil {
+		o.packets = sim.NewHistogram()
+	}
 	if b.asked == byController {
 		before, err := s.controllerBeats(ctx)
 		if err != nil {
-			return nil, beatFigures{}, err
+			return err
 		}
-		r, err := s.net.Measure(ctx, load)
-		if err != nil {
-			return nil, beatFigures{}, err
+		if err := o.load(ctx, s, load); err != nil {
+			return err
 		}
 		after, err := s.controllerBeats(ctx)
-		return r, after.since(before), err
+		o.controller.add(after, before)
+		return err
 	}
-	type outcome struct {
-		r   *sim.BeatResult
-		err error
-	}
-	beats := make(chan outcome, 1)
+	beats := make(chan error, 1)
 	go func() {
 		r, err := s.net.MeasureBeats(ctx, sim.Beats{Rate: float64(b.rate), Warm: load.Warm, Duration: load.Duration})
-		beats <- outcome{r, err}
+		if err == nil && o.switches == nil {
+			o.switches = r
+		} else if err == nil {
+			o.switches.Add(r)
+		}
+		beats <- err
 	}()
+	err := o.load(ctx, s, load)
+	if end := <-beats; err == nil {
+		err = end
+	}
+	return err
+}
+
+// load runs a load.
+func (o *outcome) load(ctx context.Context, s *slice, load sim.Load) error {
 	r, err := s.net.Measure(ctx, load)
-	o := <-beats
-	if err == nil {
-		err = o.err
-	}
 	if err != nil {
-		return nil, beatFigures{}, err
+		return err
 	}
-	return r, switchFigures(o.r), nil
+	o.answered += r.Answered
+	o.elapsed += r.Elapsed
+	o.packets.Merge(r.Latency)
+	return nil
 }
 
 // beatFigures is what became of the heartbeats of a round. What is not known is
@@ -227,10 +292,11 @@ func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load) (*sim.Res
 type beatFigures struct {
 	due, missed, over10, over100 float64
 	p50, p95, p99, p999, max     float64 // ms
+	behind                       float64 // ms, 99.9th percentile: how late the switches themselves were
 }
 
 func (f beatFigures) cells() (list []string) {
-	for _, v := range []float64{f.due, f.missed, f.over10, f.over100, f.p50, f.p95, f.p99, f.p999, f.max} {
+	for _, v := range []float64{f.due, f.missed, f.over10, f.over100, f.p50, f.p95, f.p99, f.p999, f.max, f.behind} {
 		list = append(list, number(v))
 	}
 	return list
@@ -241,7 +307,7 @@ func switchFigures(r *sim.BeatResult) beatFigures {
 	at := func(q float64) float64 { return float64(r.Latency.ValueAtQuantile(q)) / 1e6 }
 	return beatFigures{
 		due: float64(r.Due), missed: float64(r.Lost), over10: float64(over(r.Latency, 10*time.Millisecond)), over100: float64(over(r.Latency, 100*time.Millisecond)),
-		p50: at(50), p95: at(95), p99: at(99), p999: at(99.9), max: float64(r.Latency.Max()) / 1e6,
+		p50: at(50), p95: at(95), p99: at(99), p999: at(99.9), max: float64(r.Latency.Max()) / 1e6, behind: float64(r.Behind.ValueAtQuantile(99.9)) / 1e6,
 	}
 }
 
@@ -282,7 +348,7 @@ func sumHeartbeats(c *experiments.Context, slicings []slicing) error {
 	figures := map[string]any{}
 	var curves []experiments.Series
 	for _, which := range slicings {
-		for _, b := range beatCases(which, c.Quick) {
+		for _, b := range bothOrders(beatCases(which, c.Quick)) {
 			all := column(c.Data, b.key())
 			due, late := sum(all, beatDue), sum(all, beatOver10)
 			name := fmt.Sprintf("%s, %d/s, asked by the %s, %s", b.slicing, b.rate, b.asked, b.order)
@@ -323,6 +389,16 @@ func sumHeartbeats(c *experiments.Context, slicings []slicing) error {
 	}
 	c.Draw(p)
 	return nil
+}
+
+// bothOrders is every case in every order.
+func bothOrders(cases []beatCase) (list []beatCase) {
+	for _, b := range cases {
+		for _, order := range orders() {
+			list = append(list, b.in(order))
+		}
+	}
+	return list
 }
 
 func missPaper(b beatCase) string {

@@ -29,6 +29,10 @@ type Partitioned struct {
 	Failures   int     `json:"failures"`
 }
 
+// failureTries is how often each failure is measured: the least counts, which is
+// that without what else the machine was doing.
+const failureTries = 3
+
 // MeasurePartitioned takes down random links of a network, one after the other,
 // each mended before the next, and measures what each partition has to do. The
 // partitions are worked on one after the other, and the slowest of each step
@@ -59,11 +63,21 @@ func MeasurePartitioned(ctx context.Context, g *partition.Graph, r partition.Res
 			return nil, err
 		}
 		l := links[rng.IntN(len(links))]
-		h.RemoveLink(l.Src, l.Dst)
-		h.RemoveLink(l.Dst, l.Src)
-		inside, outside, told := converge(h)
-		messages := p.Message * float64(told*(len(r.Parts)-1))
-		if told > 1 { // at once; each takes in what the others tell
+		var inside, outside float64
+		told := 0
+		for try := range failureTries {
+			h.RemoveLink(l.Src, l.Dst)
+			h.RemoveLink(l.Dst, l.Src)
+			in, out, n := converge(h)
+			if try == 0 || in+out < inside+outside {
+				inside, outside, told = in, out, n
+			}
+			h.SetLink(l)
+			h.SetLink(reversed(l))
+			h.Converge()
+		}
+		messages := 0.0 // a partition tells all others one by one, or takes in what they tell
+		if told > 0 {
 			messages = p.Message * float64(len(r.Parts)-1)
 		}
 		all := inside + messages + outside
@@ -74,9 +88,6 @@ func MeasurePartitioned(ctx context.Context, g *partition.Graph, r partition.Res
 		p.Mean += all / float64(failures)
 		p.Max = max(p.Max, all)
 		p.Failures++
-		h.SetLink(l)
-		h.SetLink(reversed(l))
-		h.Converge()
 	}
 	return p, nil
 }

@@ -26,7 +26,7 @@ var table = []row{
 		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
 	}},
 	{".", []string{"flow", "api"}, []string{codes, "google.golang.org/protobuf/proto"}},
-	{"services/intake", []string{".", "flow", "packet", "api", "services/southbound"}, []string{"*"}},
+	{"services/intake", []string{".", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "internal/keypair"}, []string{"*"}},
 	{"services/*", []string{".", "flow", "packet", "api", "internal/keypair", "internal/auditlog"}, []string{"*"}},
 	{"services", []string{".", "services/*"}, nil},
@@ -38,7 +38,7 @@ var table = []row{
 	{"plan", []string{".", "api", "flow", "plan/*"}, []string{"gonum.org/", "github.com/goccy/go-yaml"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
 	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside"}, []string{
-		"github.com/goccy/go-yaml", "github.com/prometheus/", "google.golang.org/protobuf/proto", codes,
+		"github.com/goccy/go-yaml", "github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy"}, []string{"*"}},

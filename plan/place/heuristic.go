@@ -110,11 +110,11 @@ func (t team) all(ctx context.Context, phase string, runs int, run func(r int) r
 
 // Schedules of annealing, as shares of the mean weight of a node.
 const (
-	hot, cold    = 0.3, 0.001 // from nothing
-	hotFiner     = 0.02       // of what the coarser level has found
-	hotCombined  = 0.1        // of two placements overlaid, at the coarsest level
-	hotCombined2 = 0.01       // at finer ones
-	hotCurrent   = 0.03       // of where the shards are now
+	hot, cold   = 0.3, 0.001 // from nothing
+	hotFiner    = 0.02       // of what the coarser level has found
+	hotCombined = 0.1        // of two placements overlaid, at the coarsest level
+	hotBelow    = 0.01       // at the finer ones
+	hotCurrent  = 0.03       // of where the shards are now
 )
 
 // run is one search from nothing; every second one starts from where the shards
@@ -158,14 +158,14 @@ func (p *problem) combine(a, b result, d *dice, steps int) result {
 	}
 	levels := coarsen(p, d, a.at, b.at)
 	last := len(levels) - 1
-	for _, l := range levels[:last] {
-		at = lift(at, l.into, levels[last].p.n)
+	for k, l := range levels[:last] {
+		at = lift(at, l.into, levels[k+1].p.n)
 	}
 	s := newSearch(levels[last].p, at, d)
 	s.refine(schedule{steps / len(levels), hotCombined, cold})
 	for l := last - 1; l >= 0; l-- {
 		s = newSearch(levels[l].p, project(s.best, levels[l].into), d)
-		s.refine(schedule{steps / len(levels), hotCombined2, cold})
+		s.refine(schedule{steps / len(levels), hotBelow, cold})
 	}
 	if r := s.result(); !a.better(r) {
 		return r

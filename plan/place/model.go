@@ -29,6 +29,10 @@ type modelEdge struct {
 	far  []int
 }
 
+// maxSum is what the weights of a constraint may sum up to: gophersat keeps what
+// a constraint asks for in 30 bits, and says nothing if it is more.
+const maxSum = 1 << 29
+
 // maxModel is how many literals a model may have in the constraints of its
 // edges; larger ones have no chance.
 const maxModel = 1_000_000
@@ -126,15 +130,32 @@ func (m *model) places() {
 	}
 }
 
-// capacity bounds what one server has of one resource.
+// capacity bounds what one server has of one resource. Amounts that have to be
+// made smaller are rounded down, by which no placement is lost.
 func (m *model) capacity(s int, need []int64, have int64) {
+	divisor, total := int64(0), int64(0)
+	for _, n := range need {
+		divisor, total = gcd(divisor, n), total+n
+	}
+	divisor = max(divisor, 1)
+	if total/divisor >= maxSum {
+		divisor = total/maxSum + 1
+	}
 	var lits, weights []int
 	for k, n := range need {
-		if n > 0 && m.p.fits(k, s) {
-			lits, weights = append(lits, m.x(k, s)), append(weights, int(n))
+		if n >= divisor && m.p.fits(k, s) {
+			lits, weights = append(lits, m.x(k, s)), append(weights, int(n/divisor))
 		}
 	}
-	m.atMost(lits, weights, int(have))
+	m.atMost(lits, weights, int(min(have/divisor, maxSum)))
+}
+
+// gcd is the greatest common divisor.
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // distances ties the distance of every pair to where its nodes are: if a is on
@@ -228,15 +249,14 @@ func whole(numbers []float64) float64 {
 		total += x
 		exact = exact && x == math.Trunc(x)
 	}
-	if exact && total < 1<<50 || total == 0 {
+	if exact && total < maxSum || total == 0 {
 		return 1
 	}
-	return total / (1 << 40)
+	return total / (maxSum / 2)
 }
 
 // budgets bounds the latency of paths with deadlines (eq. 6).
 func (m *model) budgets() {
-	unit := whole(m.levels)
 	steps := m.steps()
 	index := map[[2]int]int{}
 	for i, e := range m.edges {
@@ -254,14 +274,17 @@ func (m *model) budgets() {
 			}
 		}
 		var lits, weights []int
+		var delays []float64
 		for _, i := range order {
 			for l, step := range steps {
-				if w := times[i] * int(step/unit); w > 0 {
-					lits, weights = append(lits, m.edges[i].far[l]), append(weights, w)
-				}
+				lits, delays = append(lits, m.edges[i].far[l]), append(delays, float64(times[i])*step)
 			}
 		}
-		m.atMost(lits, weights, int(path.deadline*(1+tolerance)/unit))
+		unit := whole(delays)
+		for _, d := range delays {
+			weights = append(weights, int(d/unit))
+		}
+		m.atMost(lits, weights, int(min(path.deadline*(1+tolerance)/unit, maxSum)))
 	}
 }
 

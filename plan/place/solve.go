@@ -1,5 +1,10 @@
 package place
 
+import (
+	"context"
+	"math"
+)
+
 // Options are how much is tried. The zero value is right for most.
 type Options struct {
 	// Seed of all that is chosen at random; the same instance, seed and numbers
@@ -21,8 +26,8 @@ type Options struct {
 
 // Progress is how far Solve is.
 type Progress struct {
-	Phase    string // such as "search" or "proof"
-	Done, Of int    // of the phase; Of is 0 if it is not known
+	Phase    string // search, combine or proof
+	Done, Of int    // of the phase
 	Cost     float64
 	Feasible bool
 }
@@ -33,12 +38,11 @@ type Solution struct {
 	Cost      float64 // Latency + Migration, as Check has it
 	Latency   float64 // eq. 4
 	Migration float64
-	// Bound is what every placement costs at least. Cost less Bound is the gap;
-	// Proven if that is nothing.
-	Bound  float64
+	// Bound is what every placement costs at least. Cost less Bound is the gap.
+	Bound float64
+	// Proven is true if there is no cheaper placement, but for rounding: a few
+	// millionths where weights and delays are not whole numbers.
 	Proven bool
-	// By says where Bound is from.
-	By string
 }
 
 // Gap is how far Cost may be above the optimum, as a share of Cost.
@@ -46,5 +50,48 @@ func (s *Solution) Gap() float64 {
 	if s.Proven || s.Cost <= 0 {
 		return 0
 	}
-	return (s.Cost - s.Bound) / s.Cost
+	return max(0, (s.Cost-s.Bound)/s.Cost)
+}
+
+// Solve places the shards: by search, and for few shards then by proof. The
+// error is an *InvalidError, an *InfeasibleError, or ctx's if it ends before
+// there is a placement; if it ends later, the placement is returned unproven.
+// Without a deadline in ctx the result depends on the instance and the options
+// only.
+func Solve(ctx context.Context, in *Instance, o Options) (*Solution, error) {
+	if err := in.Validate(); err != nil {
+		return nil, err
+	}
+	p := compile(in)
+	bound := p.atLeast()
+	best, err := heuristic(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	conflicts := o.Conflicts
+	if conflicts == 0 && p.n <= ExactShards {
+		conflicts = ExactConflicts
+	}
+	proven := best.violation <= satisfied && best.cost <= bound*(1+tolerance)
+	if conflicts > 0 && !proven {
+		var b float64
+		best, b, proven = p.exact(ctx, best, conflicts, o.Progress)
+		bound = max(bound, b)
+	}
+	if best.violation > satisfied {
+		return nil, explain(ctx, in, p.shards(best.at), proven)
+	}
+	s := &Solution{Server: p.shards(best.at), Proven: proven}
+	cost, broken := Check(in, s.Server)
+	if len(broken) > 0 { // the search and the judge differ: never trust the search
+		return nil, &InfeasibleError{Conflicts: conflictsOf(broken), Nearest: s.Server, Violations: broken}
+	}
+	s.Cost, s.Latency, s.Migration = cost, LatencyCost(in, s.Server), MigrationCost(in, s.Server)
+	if s.Bound = min(bound, cost); proven {
+		s.Bound = cost
+	}
+	if math.IsNaN(s.Bound) || s.Bound < 0 {
+		s.Bound = 0
+	}
+	return s, nil
 }

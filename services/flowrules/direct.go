@@ -13,54 +13,64 @@ import (
 )
 
 // directions is who has asked for packets to be directed to its connections
-// (api.DirectPackets), by its number. Of several who ask for a switch the one
-// with the least number gets its packets.
+// (api.DirectPackets). Of several who ask for a switch the one with the least
+// number gets its packets.
 type directions struct {
 	mu   sync.Mutex // guards what follows
-	of   map[uint16]*direction
+	of   map[asker]*direction
 	wake chan struct{} // holds one: a time has changed
+}
+
+// asker is one run of who asks, with the number of its connections.
+type asker struct {
+	number uint16
+	run    uint64
 }
 
 // direction is what one has asked for, and until when it holds.
 type direction struct {
-	run, revision uint64
-	until         time.Time
-	switches      map[flow.DPID]bool
+	revision uint64
+	until    time.Time
+	switches map[flow.DPID]bool
 }
 
-// directedMost bounds the switches that one may ask for.
-const directedMost = 100_000
+// Bounds of who asks, and of the switches that each may ask for.
+const (
+	askersMost   = 1000
+	directedMost = 100_000
+)
 
 func newDirections() *directions {
-	return &directions{of: map[uint16]*direction{}, wake: make(chan struct{}, 1)}
+	return &directions{of: map[asker]*direction{}, wake: make(chan struct{}, 1)}
 }
 
 // ask takes a request; unknown is that its list is needed. It returns the
 // switches that it concerns or has concerned, nil if nothing has changed.
-func (d *directions) ask(req *api.DirectPacketsRequest, switches map[flow.DPID]bool, now time.Time) (concerned []flow.DPID, unknown bool) {
+func (d *directions) ask(req *api.DirectPacketsRequest, switches map[flow.DPID]bool, now time.Time) (concerned []flow.DPID, unknown bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	number := uint16(req.GetController())
-	have := d.of[number]
-	known := have != nil && have.run == req.GetRun() && have.revision == req.GetRevision()
-	if req.GetSame() && !known {
-		return nil, true
-	}
+	who := asker{uint16(req.GetController()), req.GetRun()}
+	have := d.of[who]
+	known := have != nil && have.revision == req.GetRevision()
 	until := now.Add(time.Duration(req.GetMilliseconds()) * time.Millisecond)
-	if known {
+	switch {
+	case known:
 		have.until = until
-	} else {
-		if have != nil && have.run == req.GetRun() && have.revision > req.GetRevision() {
-			return nil, false // overtaken by a later request
-		}
+	case req.GetSame():
+		return nil, true, nil
+	case have != nil && have.revision > req.GetRevision():
+		return nil, false, nil // overtaken by a later request
+	case have == nil && len(d.of) >= askersMost:
+		return nil, false, api.Errorf(codes.ResourceExhausted, "%d others take packets already", len(d.of))
+	default:
 		concerned = differing(have, switches)
-		d.of[number] = &direction{run: req.GetRun(), revision: req.GetRevision(), until: until, switches: switches}
+		d.of[who] = &direction{revision: req.GetRevision(), until: until, switches: switches}
 	}
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
-	return concerned, false
+	return concerned, false, nil
 }
 
 // differing returns the switches that are in one of two lists only.
@@ -86,9 +96,9 @@ func (d *directions) number(sw flow.DPID) uint16 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var best uint16
-	for n, x := range d.of {
-		if x.switches[sw] && (best == 0 || n < best) {
-			best = n
+	for who, x := range d.of {
+		if x.switches[sw] && (best == 0 || who.number < best) {
+			best = who.number
 		}
 	}
 	return best
@@ -99,13 +109,13 @@ func (d *directions) number(sw flow.DPID) uint16 {
 func (d *directions) lapse(now time.Time) (concerned []flow.DPID, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for n, x := range d.of {
+	for who, x := range d.of {
 		if now.Before(x.until) {
 			next = earlier(next, x.until)
 			continue
 		}
 		concerned = append(concerned, differing(x, nil)...)
-		delete(d.of, n)
+		delete(d.of, who)
 	}
 	return concerned, next
 }
@@ -128,9 +138,9 @@ func (r *Rules) DirectPackets(_ context.Context, req *api.DirectPacketsRequest) 
 		}
 		switches[sw] = true
 	}
-	concerned, unknown := r.directions.ask(req, switches, time.Now())
-	if unknown {
-		return &api.DirectPacketsResponse{Unknown: true}, nil
+	concerned, unknown, err := r.directions.ask(req, switches, time.Now())
+	if err != nil || unknown {
+		return &api.DirectPacketsResponse{Unknown: unknown}, err
 	}
 	r.direct(concerned)
 	resp := &api.DirectPacketsResponse{}

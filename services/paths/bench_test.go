@@ -1,6 +1,7 @@
 package paths
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -164,4 +165,33 @@ func BenchmarkTree(b *testing.B) {
 			top.Afresh().Tree()
 		}
 	})
+}
+
+// One iteration is one link that fails in the fat tree cut into partitions: all
+// have converged, one after the other.
+func BenchmarkHierarchyFailure(b *testing.B) {
+	for _, groups := range []int{8, 32} {
+		b.Run(fmt.Sprint(groups), func(b *testing.B) {
+			n := hydra()
+			top := n.graph.Snapshot()
+			links := top.Links()
+			p := tree(n, 32, groups, Most)
+			p.h.Converge()
+			r := rand.New(rand.NewPCG(4, 4))
+			told := 0
+			for b.Loop() {
+				l := links[r.IntN(len(links))]
+				p.h.RemoveLink(l.Src, l.Dst)
+				p.h.RemoveLink(l.Dst, l.Src)
+				summaries, _ := p.h.Converge()
+				told += summaries
+				b.StopTimer()
+				p.h.SetLink(l)
+				p.h.SetLink(Link{l.Dst, l.Src, l.Weight})
+				p.h.Converge()
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(told)/float64(b.N), "summaries/op")
+		})
+	}
 }

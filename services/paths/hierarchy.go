@@ -54,6 +54,7 @@ type Area struct {
 
 	border *border
 	rows   map[flow.DPID]*outside // by the island where they lead
+	whole  bool                   // all paths inside are to be computed
 	anew   bool                   // all rows are to be computed
 	change []change               // inside, since rows were computed
 }
@@ -102,11 +103,21 @@ func (a *Area) RemoveSwitch(d flow.DPID) bool { return a.graph.RemoveSwitch(d) }
 // anything here: a link has an end at a switch of the partition's own, or is not
 // its business.
 func (a *Area) SetLink(l Link) bool {
-	return (a.owns(l.Src.Switch) || a.owns(l.Dst.Switch)) && a.graph.SetLink(l)
+	return (a.concerned(l.Src.Switch, l.Dst.Switch) || a.concerned(l.Dst.Switch, l.Src.Switch)) && a.graph.SetLink(l)
+}
+
+// concerned reports whether a link of a switch is the partition's business by
+// that end: one of a shared switch is the other end's, unless that is shared, too.
+func (a *Area) concerned(end, other flow.DPID) bool {
+	return a.owns(end) && (!a.config.Shared(end) || a.config.Shared(other))
 }
 
 // RemoveLink forgets one direction of a link.
 func (a *Area) RemoveLink(src, dst flow.Location) bool { return a.graph.RemoveLink(src, dst) }
+
+// Discard has the next Inside and Outside compute everything from nothing, if
+// there is anything to compute: to measure what repairing saves.
+func (a *Area) Discard() { a.whole, a.anew = true, true }
 
 // Inside computes what has changed within the partition, and returns its
 // summary and whether that is another than before, which the other partitions
@@ -131,8 +142,16 @@ func (a *Area) Inside() (*Summary, bool) {
 			delete(a.stubs, d)
 		}
 	}
+	last := old
+	if a.whole { // nothing to repair
+		last = old.Afresh()
+		a.graph.current.Store(last)
+		a.whole, reslot = false, true
+	}
 	a.top = a.graph.Snapshot()
-	if a.top == old && !borders {
+	if a.top == last && !borders {
+		a.top = old
+		a.graph.current.Store(old)
 		return a.summary, false
 	}
 	a.top.Converge()
@@ -270,6 +289,7 @@ type tally struct {
 }
 
 func (t *tally) add(cost uint32) {
+	cost = min(cost, maxCost)
 	if t.n == 0 || cost < t.least {
 		t.least = cost
 	}

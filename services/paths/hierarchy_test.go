@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
 	"weft/flow"
 )
 
@@ -129,6 +132,14 @@ func (p *partitioned) same(t *testing.T) {
 	fresh.Converge()
 	for _, name := range p.h.names {
 		a, b := p.h.areas[name], fresh.areas[name]
+		octets, err := proto.Marshal(a.summary.Message())
+		m := &api.PartitionSummary{}
+		if err != nil || proto.Unmarshal(octets, m) != nil {
+			t.Fatal(err)
+		}
+		if s, err := SummaryOf(m); err != nil || s.Check() != nil || !s.equal(a.summary) || s.Version != a.summary.Version {
+			t.Fatalf("summary of %s: %+v, %v; sent as %v", name, s, err, m)
+		}
 		if !a.summary.equal(b.summary) {
 			t.Fatalf("summary of %s: %+v; from nothing %+v", name, a.summary, b.summary)
 		}
@@ -326,7 +337,34 @@ func TestSummaryCheck(t *testing.T) {
 	if news, err := a.Learn(good); news || err != nil {
 		t.Errorf("again: %v, %v", news, err)
 	}
-	if !a.Forget("b") || a.Forget("b") || len(a.border.islands) != 0 || len(a.border.home) != 0 {
+	// What is garbled on the way is refused, or harmless.
+	a.AddSwitch(1)
+	a.AddSwitch(2)
+	for _, l := range []Link{{at2(1, 1), at2(2, 1), 1}, {at2(1, 2), at2(11, 1), 1}} {
+		a.SetLink(l)
+		a.SetLink(Link{l.Dst, l.Src, 1})
+	}
+	good.Islands[0].Gates = []Gate{{11, 3, []BorderLink{{1, at2(1, 2), 1}}}, {12, 1, nil}}
+	octets, _ := proto.Marshal(good.Message())
+	r := rand.New(rand.NewPCG(1, 1))
+	for version := range uint64(3000) {
+		garbled := slices.Clone(octets)
+		for range 1 + r.IntN(3) {
+			garbled[r.IntN(len(garbled))] = byte(r.Uint32())
+		}
+		m := &api.PartitionSummary{}
+		if proto.Unmarshal(garbled, m) != nil {
+			continue
+		}
+		m.Version = version + 3
+		if s, err := SummaryOf(m); err == nil {
+			_, _ = a.Learn(s)
+			a.Inside()
+			a.Outside()
+			a.Step(2, 11, version)
+		}
+	}
+	if !a.Forget("b") || a.Forget("b") || len(a.border.islands) != 1 || a.border.home[11] != 0 {
 		t.Error("not forgotten")
 	}
 }

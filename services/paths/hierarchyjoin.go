@@ -53,8 +53,17 @@ func (h *Hierarchy) AddSwitch(d flow.DPID) { h.each(d, func(a *Area) { a.AddSwit
 // RemoveSwitch makes a switch absent.
 func (h *Hierarchy) RemoveSwitch(d flow.DPID) { h.each(d, func(a *Area) { a.RemoveSwitch(d) }) }
 
-// owners returns the areas that a link concerns, one or two.
-func (h *Hierarchy) owners(src, dst flow.DPID) (list []*Area) {
+// Concerned returns the areas that a link between two switches concerns: that of
+// each, or the one of both; and of a shared switch's link, the other end's alone
+// if that is not shared.
+func (h *Hierarchy) Concerned(src, dst flow.DPID) (list []*Area) {
+	if h.share(src) != h.share(dst) {
+		if h.share(src) {
+			src = dst
+		} else {
+			dst = src
+		}
+	}
 	for _, d := range []flow.DPID{src, dst} {
 		if a := h.areas[h.of(d)]; a != nil && !slices.Contains(list, a) {
 			list = append(list, a)
@@ -65,14 +74,14 @@ func (h *Hierarchy) owners(src, dst flow.DPID) (list []*Area) {
 
 // SetLink makes one direction of a link known.
 func (h *Hierarchy) SetLink(l Link) {
-	for _, a := range h.owners(l.Src.Switch, l.Dst.Switch) {
+	for _, a := range h.Concerned(l.Src.Switch, l.Dst.Switch) {
 		a.SetLink(l)
 	}
 }
 
 // RemoveLink forgets one direction of a link.
 func (h *Hierarchy) RemoveLink(src, dst flow.Location) {
-	for _, a := range h.owners(src.Switch, dst.Switch) {
+	for _, a := range h.Concerned(src.Switch, dst.Switch) {
 		a.RemoveLink(src, dst)
 	}
 }

@@ -61,6 +61,7 @@ type BorderLink struct {
 const (
 	maxIslandSwitches = 1 << 17
 	maxGates          = 1 << 16
+	maxCost           = 1 << 28 // what is more counts as this: sums of costs do not overflow
 )
 
 // Check reports what is wrong with a summary that comes from elsewhere: islands
@@ -97,8 +98,8 @@ func (s *Summary) Check() error {
 			if k > 0 && g.Switch <= i.Gates[k-1].Switch {
 				return fmt.Errorf("summary of %s: gate %v is there twice, or out of order", s.Partition, g.Switch)
 			}
-			if g.Cost == Unreachable {
-				return fmt.Errorf("summary of %s: gate %v does not reach its island", s.Partition, g.Switch)
+			if g.Cost > maxCost {
+				return fmt.Errorf("summary of %s: gate %v costs %d: want at most %d", s.Partition, g.Switch, g.Cost, maxCost)
 			}
 			for j, l := range g.Links {
 				if j > 0 && l.Port <= g.Links[j-1].Port || l.Weight < 1 || l.Weight > MaxWeight || l.Peer.Switch == g.Switch {

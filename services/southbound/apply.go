@@ -159,6 +159,7 @@ func copyOps(d *flow.Decision) *flow.Decision {
 // switch that it touches has confirmed. After a fence whose operations were
 // not all confirmed nothing more is sent.
 func (h *hub) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	h.expect(ctx, d)
 	result := &api.ApplyResult{}
 	for start := 0; start < len(d.Ops); {
 		end := start
@@ -268,7 +269,8 @@ func failure(sw dpid, op int, err error, transient bool) *api.ApplyFailure {
 
 // send answers api.Send: it queues a decision and does not wait. Operations on
 // one switch that follow each other are sent together.
-func (h *hub) send(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+func (h *hub) send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+	h.expect(ctx, d)
 	result := &api.ApplyResult{}
 	if d.Fenced() {
 		h.applyLater(d)

@@ -53,6 +53,10 @@ type Config struct {
 	LeaseTime time.Duration `yaml:"lease_time"`
 	// LeaseRenew is how often the master renews its lease.
 	LeaseRenew time.Duration `yaml:"lease_renew"`
+	// HoldOthers has sessions of other partitions' switches held ready instead of
+	// refused: a plan that moves such a switch here needs no new connection, and
+	// loses nothing. Its bridge has both as controllers.
+	HoldOthers bool `yaml:"hold_others"`
 	// HandshakeTimeout is how long a new connection may take to become a switch.
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout"`
 	// EchoInterval is the silence after which a switch is asked for an echo.

@@ -72,7 +72,7 @@ func (s *session) guard(l *portLimit, now int64) {
 		m := d.AddFlow(s.dpid)
 		m.Entry = e
 		m.Entry.Meter = meter.ID
-		m.Entry.Apply = d.Output(flow.PortController)
+		m.Entry.Apply = d.Actions(flow.ToController(s.hub.number(), flow.ReasonAction))
 	}
 	s.sendGuard(d)
 }
@@ -119,6 +119,10 @@ func (s *session) unguard(l *portLimit) {
 // sendGuard puts the messages of a guard among those of the batch, the meters
 // confirmed before the entries that use them.
 func (s *session) sendGuard(d *flow.Decision) {
+	if s.hub.intake != nil {
+		s.hub.intake.guard(s.dpid, d)
+		return
+	}
 	s.guarding.xids = s.guarding.xids[:0]
 	ws := s.in.ws
 	barrier := false

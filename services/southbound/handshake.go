@@ -146,7 +146,7 @@ func (s *session) identify() error {
 			return err
 		}
 	}
-	if err := s.hub.mine.admits(s.feature.DPID); err != nil {
+	if err := s.hub.mine.Load().admits(s.feature.DPID); err != nil && !s.hub.cfg.Load().HoldOthers {
 		s.hub.total.refused.elsewhere.Add(1)
 		s.counted = true
 		return err

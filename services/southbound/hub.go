@@ -20,7 +20,7 @@ import (
 // hub is all sessions, and what is remembered of the switches that had one.
 type hub struct {
 	cfg    atomic.Pointer[Config]
-	mine   partition
+	mine   atomic.Pointer[partition]
 	epoch  atomic.Uint64 // of this run as master; of the one that is, as far as known, where this process stands by
 	fence  *fence        // closed while this process is not master; nil: always open
 	log    *slog.Logger
@@ -50,6 +50,8 @@ type hub struct {
 	conns    map[net.Conn]*session
 	standing map[*session]bool // those that stand by
 	master   bool              // this process is master of its switches
+	before   *partition        // the switches before the last change, until settled
+	settled  time.Time
 }
 
 // rooms are buffers for messages to switches that nobody uses now.
@@ -84,10 +86,11 @@ const recordsMax = 100_000
 func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		mine: mine, fence: f, log: log,
+		fence: f, log: log,
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{}, standing: map[*session]bool{},
 	}
 	h.cfg.Store(&cfg)
+	h.mine.Store(&mine)
 	h.surpassed = func(uint64) bool { return false }
 	h.floodChanged = func(*api.FloodChanged) {}
 	h.up.Store(&map[dpid]*session{})
@@ -135,6 +138,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 		})
 	}
 	g.Go(func() error { return h.keepAlive(ctx) })
+	g.Go(func() error { return h.rearrange(ctx) })
 	err := g.Wait()
 	h.mu.Lock()
 	for _, s := range h.conns {

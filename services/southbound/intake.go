@@ -92,7 +92,7 @@ func (i *Intake) Serve(ctx context.Context, m figures, ready func() error) error
 	secrets.register(m, pair)
 	listeners, err := listen(i.cfg.Sessions.Listen, secrets)
 	if err != nil {
-		return err
+		return fmt.Errorf("intake: %w", err)
 	}
 	if err := ready(); err != nil {
 		return err
@@ -111,8 +111,7 @@ func (s *session) enroll() error {
 	if err := s.takeSlave(0); err != nil { // with the generation that the switch has, if it has one
 		return err
 	}
-	s.mastered = true // there is nothing to wait for: it stays a slave
-	s.guarding.without = true
+	s.mastered = true   // there is nothing to wait for: it stays a slave
 	xid := s.xid.Add(1) // of both: the answer is either a refusal or that of the barrier
 	msg, err := s.version.AppendSetControllerID(nil, xid, s.hub.intake.cfg.Number)
 	if err != nil {
@@ -166,4 +165,30 @@ func (s *session) take(in *flow.PacketIn) bool {
 	}
 	s.taking(in)
 	return true
+}
+
+// number is that of the connections, 0 in the southbound.
+func (h *hub) number() uint16 {
+	if h.intake == nil {
+		return 0
+	}
+	return h.intake.cfg.Number
+}
+
+// guard has the southbound write a guard, its meter confirmed before the entries
+// that use it.
+func (i *Intake) guard(sw flow.DPID, d *flow.Decision) {
+	all := &flow.Decision{}
+	for k, op := range d.Ops {
+		switch op.Kind {
+		case flow.OpMeter:
+			all.Meter(op.Switch, d.Meters[op.Index])
+		case flow.OpFlow:
+			if k > 0 && d.Ops[k-1].Kind == flow.OpMeter {
+				all.Fence()
+			}
+			all.Flow(op.Switch, d.Flows[op.Index])
+		}
+	}
+	i.cfg.Carry(sw, all)
 }

@@ -46,7 +46,7 @@ func listen(addresses []string, s *secrets) (listeners []listener, err error) {
 			os.Remove(address)
 		}
 		if own.Listener, err = net.Listen(network, address); err != nil {
-			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with southbound.listen", err)
+			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with the key listen", err)
 		}
 		listeners = append(listeners, own)
 	}

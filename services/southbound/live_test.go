@@ -142,6 +142,28 @@ func TestLive(t *testing.T) {
 			change(t, h, func(c *Config) { c.FloodMeters = true })
 			w.eventually("limited by the switch", func() bool { l := limits(h); return len(l) == 1 && l[0].Where == "switch" })
 		},
+		"switches": func(t *testing.T, h *wefttest.Harness) {
+			w := newWorld(t, h, "switches: [1]\nelsewhere: {west: [2]}")
+			w.dial(oftest.NewDevice(oftest.Config{DPID: 1}, nil))
+			w.up(1)
+			w.wire().refused(2)
+			change(t, h, func(c *Config) { c.Switches, c.Elsewhere = []string{"1-2"}, map[string][]string{"west": {"3"}} })
+			w.device(oftest.Config{DPID: 2})
+			w.works(1)
+		},
+		"elsewhere": func(t *testing.T, h *wefttest.Harness) {
+			w := newWorld(t, h, "elsewhere: {west: [2]}")
+			w.wire().refused(2)
+			change(t, h, func(c *Config) { c.Elsewhere = nil })
+			w.device(oftest.Config{DPID: 2})
+		},
+		"hold_others": func(t *testing.T, h *wefttest.Harness) {
+			w := newWorld(t, h, "switches: [1]\nelsewhere: {west: [2]}")
+			w.wire().refused(2)
+			change(t, h, func(c *Config) { c.HoldOthers = true })
+			w.dial(oftest.NewDevice(oftest.Config{DPID: 2}, nil))
+			w.eventually("the session is held", func() bool { return h.Metric("switches_standing_by") == 1 })
+		},
 		"standbys": func(t *testing.T, h *wefttest.Harness) {
 			w := newWorld(t, h, "")
 			w.device(oftest.Config{DPID: 1})

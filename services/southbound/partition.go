@@ -77,6 +77,22 @@ func (c *Config) partition() (p partition, err error) {
 	return p, nil
 }
 
+// ownerOf returns the name of the other partition that a switch is of, empty if
+// it is not known.
+func (p *partition) ownerOf(sw dpid) string {
+	for _, n := range p.elsewhere {
+		if n.has(sw) {
+			return n.name
+		}
+	}
+	for _, n := range p.elsewhere {
+		if n.rest {
+			return n.name
+		}
+	}
+	return ""
+}
+
 // admits reports whether a switch is to be received; the error says where it
 // belongs and what to do.
 func (p *partition) admits(sw dpid) error {

@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"weft"
@@ -32,7 +34,7 @@ func Spec() weft.Spec {
 		Config:    defaults(),
 		Live: []string{"handshake_timeout", "echo_interval", "dead_after", "write_timeout", "confirm_timeout", "new_sessions_per_second", "max_sessions",
 			"port_events_per_second", "flood_rate", "flood_factor", "flood_floor", "flood_meters", "probe_rate", "realtime_first",
-			"lease_time", "lease_renew", "standbys", "standby", "instance"},
+			"lease_time", "lease_renew", "standbys", "standby", "instance", "switches", "elsewhere", "hold_others"},
 		Run: run,
 	}
 }
@@ -52,17 +54,13 @@ func run(ctx context.Context, env *weft.Env) error {
 	h.flowRemoved = publisher(env, h, api.FlowRemovedEvent)
 	h.switchError = publisher(env, h, api.SwitchErrorEvent)
 	h.floodChanged = publisher(env, h, api.FloodChangedEvent)
-	h.surpassed = func(generation uint64) bool {
-		if len(h.mine.elsewhere) == 0 { // whoever has a higher one took the mastership, or is another controller
-			m.look()
-			return false
-		}
-		m.raise(generation + 1)
-		return true
-	}
+	h.surpassed = m.surpassed(h)
 	h.total.register(env.Metric, h)
-	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
+	weft.OnConfig(env, func(_ context.Context, old, c *Config) error {
 		h.cfg.Store(c)
+		if p, err := c.partition(); err == nil && !(slices.Equal(old.Switches, c.Switches) && maps.EqualFunc(old.Elsewhere, c.Elsewhere, slices.Equal[[]string])) {
+			h.repartition(p, time.Now())
+		}
 		m.setTerms(c.terms(), c.holder())
 		return nil
 	})

@@ -52,6 +52,10 @@ type session struct {
 	claiming atomic.Uint32 // xid of the request that is to make it so later
 	asking   atomic.Uint32 // xid of the question which generation the switch has
 
+	leavingSince atomic.Int64 // that the switch is of another partition, ns; 0 if it is not
+	yielding     atomic.Bool  // it is being found out whether it may be let go of
+	warned       atomic.Bool  // that nobody has taken it
+
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port
 	held  atomic.Bool // an event of a port is held back

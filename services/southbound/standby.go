@@ -16,10 +16,10 @@ import (
 
 // mandate says whether this process is master of a switch, and under which
 // epoch; or which is the highest that it knows of.
-func (h *hub) mandate(dpid) (epoch uint64, master bool) {
+func (h *hub) mandate(sw dpid) (epoch uint64, master bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.epoch.Load(), h.master
+	return h.epoch.Load(), h.takes(sw)
 }
 
 // enlist takes a session in whose handshake is over.
@@ -29,14 +29,14 @@ func (h *hub) enlist(s *session) error {
 	s.since = time.Now()
 	s.mu.Unlock()
 	h.mu.Lock()
-	if s.mastered || h.master && s.version == openflow.V10 {
+	if s.mastered || s.version == openflow.V10 && h.takes(s.dpid) {
 		h.mu.Unlock()
 		return s.activate()
 	}
 	h.standing[s] = true
-	claim, epoch := h.master, h.epoch.Load()
+	claim, epoch, guest := h.takes(s.dpid), h.epoch.Load(), !h.owns(s.dpid)
 	h.mu.Unlock()
-	h.log.Info("switch held ready", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version)
+	h.log.Info("switch held ready", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "of_another_partition", guest)
 	if claim { // this process has become master during the handshake
 		return s.claim(epoch)
 	}
@@ -60,7 +60,9 @@ func (h *hub) promote(epoch uint64) {
 	h.master = true
 	list := make([]*session, 0, len(h.standing))
 	for s := range h.standing {
-		list = append(list, s)
+		if h.takes(s.dpid) {
+			list = append(list, s)
+		}
 	}
 	h.mu.Unlock()
 	for _, s := range list {

@@ -271,6 +271,24 @@ func (c *wire) answer(sw dpid, msg []byte) bool {
 	return false
 }
 
+// refused plays a switch that the service closes the connection of.
+func (c *wire) refused(sw dpid) {
+	c.t.Helper()
+	c.send(c.v.AppendHello(nil, 1), nil)
+	for {
+		msg, err := c.read(5 * time.Second)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.t.Fatalf("switch %v is not refused", sw)
+		} else if err != nil {
+			return
+		}
+		if h, _ := openflow.ParseHeader(msg); h.Type == openflow.TypeMultipartRequest {
+			c.t.Fatalf("switch %v is received", sw)
+		}
+		c.answer(sw, msg)
+	}
+}
+
 func portDesc(no flow.Port, up bool) openflow.PortDesc {
 	p := openflow.PortDesc{No: no, HWAddr: flow.MAC{2, 0, 0, 0, 0, byte(no)}, Name: fmt.Sprintf("p%d", no)}
 	if !up {

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"weft/experiments/hydra"
+	"weft/plan/converge"
+	"weft/plan/partition"
+)
+
+// chooseOptions say how the number of partitions is chosen.
+type chooseOptions struct {
+	max      int
+	failures int
+	slack    float64
+}
+
+func (c *chooseOptions) flags(f *pflag.FlagSet) {
+	f.IntVar(&c.max, "max", 32, "largest number of partitions that auto looks at")
+	f.IntVar(&c.failures, "failures", 30, "links that auto takes down for each number of partitions that it measures; 0 measures nothing and goes by the paper's cost")
+	f.Float64Var(&c.slack, "slack", 0.05, "auto takes the smallest number that is by this share slower than the best")
+}
+
+// convergence is the choice of a number of partitions.
+type convergence struct {
+	Partitions int                 `json:"partitions"` // the choice
+	Best       int                 `json:"best"`       // with the least time
+	Slack      float64             `json:"slack"`
+	Failures   int                 `json:"failures"`
+	Constants  *converge.Constants `json:"constants,omitempty"` // none: nothing was measured
+	Curve      []convergencePoint  `json:"curve"`
+	Left       []string            `json:"left_out,omitempty"` // numbers for which there are no partitions, and why
+}
+
+// convergencePoint is one number of partitions.
+type convergencePoint struct {
+	Partitions int      `json:"partitions"`
+	Borders    int      `json:"borders"`
+	Symmetric  bool     `json:"symmetric"`
+	Cost       float64  `json:"cost"` // paper 001 §3.2, of a link's failure
+	Predicted  float64  `json:"predicted_ms,omitempty"`
+	Measured   float64  `json:"measured_ms,omitempty"`
+	Fitted     bool     `json:"fitted,omitempty"` // the model was fitted to this measurement
+	Error      *float64 `json:"error,omitempty"`  // of the prediction
+
+	shape converge.Shape
+	cut   partition.Result
+}
+
+// measuredMost bounds the numbers of partitions that are measured.
+const measuredMost = 8
+
+// choosePartitions chooses how many partitions a network is to have. What o says
+// of their number does not count.
+func choosePartitions(ctx context.Context, g *partition.Graph, o partition.Options, c chooseOptions, say func(string, ...any)) (*convergence, error) {
+	switch {
+	case c.max < 1 || c.max > 256:
+		return nil, fmt.Errorf("--max %d: want 1 to 256", c.max)
+	case c.failures < 0 || c.failures > 100_000:
+		return nil, fmt.Errorf("--failures %d: want 0 to 100000", c.failures)
+	}
+	x := &convergence{Slack: c.slack, Failures: c.failures}
+	if err := x.cuts(ctx, g, o, c.max, say); err != nil {
+		return nil, err
+	}
+	constants := converge.Constants{Intra: 1, Border: 1, External: 1} // the paper's cost
+	if c.failures > 0 && len(g.Links) > 0 && len(x.Curve) > 1 {
+		fitted, err := x.measure(ctx, g, o.Seed, say)
+		if err != nil {
+			return nil, err
+		}
+		constants, x.Constants = fitted, &fitted
+	}
+	shapes := make([]converge.Shape, len(x.Curve))
+	for i := range x.Curve {
+		p := &x.Curve[i]
+		shapes[i] = p.shape
+		if x.Constants != nil {
+			p.Predicted = constants.Predict(p.shape)
+		}
+		if p.Measured > 0 {
+			e := p.Predicted/p.Measured - 1
+			p.Error = &e
+		}
+	}
+	choice, err := constants.Choose(shapes, c.slack)
+	if err != nil {
+		return nil, fmt.Errorf("--slack: %w", err)
+	}
+	x.Partitions, x.Best = choice.Partitions, choice.Best
+	return x, nil
+}
+
+// cuts finds partitions for every number that is looked at: those that keep the
+// network symmetric if it has a structure, else all.
+func (x *convergence) cuts(ctx context.Context, g *partition.Graph, o partition.Options, most int, say func(string, ...any)) error {
+	numbers, err := partition.Symmetric(g, o)
+	if err != nil {
+		return err
+	}
+	if len(numbers) == 1 || o.Method == partition.ByCut {
+		numbers = nil
+		for p := 1; p <= min(most, len(g.Switches)); p++ {
+			numbers = append(numbers, p)
+		}
+	}
+	var last error
+	for _, p := range numbers {
+		if p > most {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		o.Partitions, o.Rounds = p, 2
+		cut, err := partition.Partition(g, o)
+		var no *partition.Infeasible
+		if errors.As(err, &no) {
+			last = err
+			x.Left = append(x.Left, fmt.Sprintf("%d: %v", p, err))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s := converge.ShapeOf(g, cut).LinkFailures(g, cut)
+		x.Curve = append(x.Curve, convergencePoint{Partitions: p, Borders: len(cut.Borders), Symmetric: cut.Symmetric, Cost: s.Expected().Cost(), shape: s, cut: cut})
+	}
+	if len(x.Curve) == 0 {
+		return fmt.Errorf("no number of partitions up to %d keeps all demands, for the last: %w", most, last)
+	}
+	say("%d numbers of partitions are possible, from %d to %d", len(x.Curve), x.Curve[0].Partitions, x.Curve[len(x.Curve)-1].Partitions)
+	return nil
+}
+
+// measure takes links down for numbers of partitions over the whole curve, and
+// fits the model to every other of these, the ends among them.
+func (x *convergence) measure(ctx context.Context, g *partition.Graph, seed uint64, say func(string, ...any)) (converge.Constants, error) {
+	var at []int
+	n := min(len(x.Curve), measuredMost)
+	for i := range n {
+		at = append(at, i*(len(x.Curve)-1)/(n-1))
+	}
+	var list []converge.Measurement
+	for i, j := range at {
+		p := &x.Curve[j]
+		m, err := hydra.MeasurePartitioned(ctx, g, p.cut, x.Failures, seed)
+		if err != nil {
+			return converge.Constants{}, err
+		}
+		say("%d partitions: %.3f ms after a failure, mean of %d: inside %.3f, messages %.3f, outside %.3f", p.Partitions, m.Mean, m.Failures, m.Inside, m.Messages, m.Outside)
+		p.Measured = m.Mean
+		if i%2 == 0 || i == n-1 || n < 4 {
+			p.Fitted = true
+			list = append(list, converge.Measurement{Shape: p.shape, Time: m.Mean})
+		}
+	}
+	return converge.Calibrate(slices.Clip(list))
+}

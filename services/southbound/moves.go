@@ -1,0 +1,157 @@
+package southbound
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"weft/flow"
+	"weft/openflow"
+)
+
+// A plan that is applied may give a switch to another partition. Its new owner
+// takes it over as a standby takes over from a dead master: by a role request
+// with a higher generation, over a session that it holds already if the bridge
+// has both as controllers and southbound.hold_others is on. The former owner goes
+// on until the switch says that another is master, and lets go of it then.
+
+// Times of a move.
+const (
+	// moveSettle is how long the new owner waits, so that the processes of the
+	// former have taken over the plan, and carried out what they had begun: what
+	// they decide from then on comes to the new one.
+	moveSettle = 300 * time.Millisecond
+	// comingMost is how long what is for a switch that is about to be taken over
+	// waits for that.
+	comingMost = time.Second
+	// yieldPoll is how often the former owner asks the switch who is master.
+	yieldPoll = 50 * time.Millisecond
+	// yieldLinger is how long it keeps the session then, for decisions about
+	// packets that the switch had sent before.
+	yieldLinger = time.Second
+	// yieldWarn is how long nobody may have taken the switch before that is said.
+	yieldWarn = 10 * time.Second
+)
+
+// owns reports whether a switch is of the partition here.
+func (h *hub) owns(sw dpid) bool { return h.mine.Load().admits(sw) == nil }
+
+// repartition takes over which switches are of the partition here.
+func (h *hub) repartition(p partition, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.before == nil {
+		h.before = h.mine.Load()
+	}
+	h.mine.Store(&p)
+	h.settled = now.Add(moveSettle)
+}
+
+// takes reports whether this process is to be master of a switch now; it is
+// called with the lock.
+func (h *hub) takes(sw dpid) bool {
+	return h.master && h.owns(sw) && (h.before == nil || h.before.admits(sw) == nil)
+}
+
+// rearrange takes over switches that have come to this partition, and lets go of
+// those that have left it, until ctx ends.
+func (h *hub) rearrange(ctx context.Context) error {
+	for pause(ctx, yieldPoll) {
+		now := time.Now()
+		h.mu.Lock()
+		if h.before == nil && len(h.mine.Load().elsewhere) == 0 {
+			h.mu.Unlock()
+			continue
+		}
+		settled := h.before != nil && now.After(h.settled)
+		if settled {
+			h.before = nil
+		}
+		master := h.master
+		h.mu.Unlock()
+		if settled && master {
+			h.promote(h.epoch.Load())
+		}
+		hold := h.cfg.Load().HoldOthers
+		for _, s := range h.all() {
+			switch {
+			case h.owns(s.dpid):
+				s.leavingSince.Store(0)
+			case h.session(s.dpid) == s:
+				s.leavingSince.CompareAndSwap(0, now.UnixNano())
+				if s.yielding.CompareAndSwap(false, true) {
+					go s.yield(ctx)
+				}
+			case !hold:
+				s.end(h.mine.Load().admits(s.dpid).Error())
+			}
+		}
+	}
+	return nil
+}
+
+// yield lets go of a switch if another is its master already. A switch of
+// OpenFlow 1.0, which has no masters, is let go of at once.
+func (s *session) yield(ctx context.Context) {
+	defer s.yielding.Store(false)
+	role := openflow.RoleSlave
+	if s.version == openflow.V13 {
+		ctx, cancel := context.WithTimeout(ctx, s.hub.cfg.Load().ConfirmTimeout)
+		defer cancel()
+		msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) {
+			return s.version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
+		})
+		if err == nil {
+			role, _, err = s.version.DecodeRoleReply(msg)
+		}
+		if err != nil {
+			return
+		}
+	}
+	reason := s.hub.mine.Load().admits(s.dpid)
+	switch {
+	case reason == nil: // it has come back meanwhile
+	case role == openflow.RoleSlave:
+		if s.version == openflow.V13 {
+			pause(ctx, yieldLinger)
+		}
+		s.end(movedReason(s.hub.mine.Load(), s.dpid))
+	case time.Since(time.Unix(0, s.leavingSince.Load())) > yieldWarn && s.warned.CompareAndSwap(false, true):
+		s.hub.log.Warn("a switch has gone to another partition in the plan, and nobody there has taken it: add that partition's southbound to the controllers of its bridge", "dpid", s.dpid, "error", reason)
+	}
+}
+
+// movedReason says where a switch has gone.
+func movedReason(p *partition, sw dpid) string {
+	if name := p.ownerOf(sw); name != "" {
+		return fmt.Sprintf("it is of partition %s now", name)
+	}
+	return "it is of another partition now"
+}
+
+// coming reports whether a switch that is not up is about to be: its session is
+// held here, and it is of this partition.
+func (h *hub) coming(sw dpid) bool {
+	if !h.owns(sw) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.claimed[sw]
+	return s != nil && h.master && h.standing[s]
+}
+
+// expect waits for the switches of a decision that are about to be taken over.
+func (h *hub) expect(ctx context.Context, d *flow.Decision) {
+	for i := range d.Ops {
+		sw := d.Ops[i].Switch
+		if d.Ops[i].Kind == flow.OpFence || h.session(sw) != nil || !h.coming(sw) {
+			continue
+		}
+		for end := time.Now().Add(comingMost); h.session(sw) == nil && time.Now().Before(end); {
+			if !pause(ctx, 2*time.Millisecond) {
+				return
+			}
+		}
+	}
+}

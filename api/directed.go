@@ -61,6 +61,12 @@ func Directions() map[string]Direction {
 		ListTableStats.Name: of,
 		ListFlowStats.Name:  of,
 
+		// Paths of a partition find those to others with their help; the tree is
+		// that of the whole network.
+		FindPath.Name:          {Switch: "src"},
+		GetTree.Name:           {Once: []string{"ports"}, Incomplete: "incomplete"},
+		ExchangeSummaries.Name: {Incomplete: "incomplete"},
+
 		SetStanding.Name: of,
 		Observe.Name:     {List: "dpids"},
 		AddFlows.Name:    {List: "flows", Answers: "flows"},

@@ -87,6 +87,8 @@ var (
 
 	FindPath = Method[FindPathRequest, FindPathResponse]{"paths.FindPath"}
 	GetTree  = Method[GetTreeRequest, Tree]{"paths.GetTree"}
+	// ExchangeSummaries is between the paths of partitions.
+	ExchangeSummaries = Method[ExchangeSummariesRequest, ExchangeSummariesResponse]{"paths.ExchangeSummaries"}
 
 	ListRoutes  = Method[ListRoutesRequest, ListRoutesResponse]{"forwarding.ListRoutes"}
 	GetFlooding = Method[GetFloodingRequest, Flooding]{"forwarding.GetFlooding"}

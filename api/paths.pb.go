@@ -34,7 +34,10 @@ type FindPathRequest struct {
 	// How many paths; 0 is 1.
 	Count uint32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	// shortest (default; the k shortest), disjoint (k that share as little as can be).
-	Kind          string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// How many borders between partitions the path has crossed before src, where it is the
+	// rest of one; set by the paths of partitions.
+	Crossed       uint32 `protobuf:"varint,6,opt,name=crossed,proto3" json:"crossed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -102,6 +105,13 @@ func (x *FindPathRequest) GetKind() string {
 		return x.Kind
 	}
 	return ""
+}
+
+func (x *FindPathRequest) GetCrossed() uint32 {
+	if x != nil {
+		return x.Crossed
+	}
+	return 0
 }
 
 // The way of a path or route through one switch.
@@ -321,7 +331,9 @@ type Tree struct {
 	// The topology that it was computed on, as in PathsConverged.
 	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Both ends of every link of the tree.
-	Ports         []*Location `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	Ports []*Location `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	// The partitions that could not be asked now, and why: another's answer counts.
+	Incomplete    []string `protobuf:"bytes,3,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -366,6 +378,13 @@ func (x *Tree) GetVersion() uint64 {
 func (x *Tree) GetPorts() []*Location {
 	if x != nil {
 		return x.Ports
+	}
+	return nil
+}
+
+func (x *Tree) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
 	}
 	return nil
 }
@@ -456,6 +475,108 @@ func (x *PathsConverged) GetTookUs() uint64 {
 	return 0
 }
 
+// What ExchangeSummaries is told.
+type ExchangeSummariesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The caller's partition.
+	Summary       *PartitionSummary `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExchangeSummariesRequest) Reset() {
+	*x = ExchangeSummariesRequest{}
+	mi := &file_paths_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExchangeSummariesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExchangeSummariesRequest) ProtoMessage() {}
+
+func (x *ExchangeSummariesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExchangeSummariesRequest.ProtoReflect.Descriptor instead.
+func (*ExchangeSummariesRequest) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExchangeSummariesRequest) GetSummary() *PartitionSummary {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+// The answer of ExchangeSummaries.
+type ExchangeSummariesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The partitions of those that were asked; one that does not know its own yet is not
+	// among them.
+	Summaries []*PartitionSummary `protobuf:"bytes,1,rep,name=summaries,proto3" json:"summaries,omitempty"`
+	// The partitions that could not be asked now, and why.
+	Incomplete    []string `protobuf:"bytes,2,rep,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExchangeSummariesResponse) Reset() {
+	*x = ExchangeSummariesResponse{}
+	mi := &file_paths_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExchangeSummariesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExchangeSummariesResponse) ProtoMessage() {}
+
+func (x *ExchangeSummariesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_paths_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExchangeSummariesResponse.ProtoReflect.Descriptor instead.
+func (*ExchangeSummariesResponse) Descriptor() ([]byte, []int) {
+	return file_paths_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ExchangeSummariesResponse) GetSummaries() []*PartitionSummary {
+	if x != nil {
+		return x.Summaries
+	}
+	return nil
+}
+
+func (x *ExchangeSummariesResponse) GetIncomplete() []string {
+	if x != nil {
+		return x.Incomplete
+	}
+	return nil
+}
+
 // What the paths of one partition tell those of the others (hierarchical routes).
 // Switches are datapath identifiers as numbers: these messages are sent at every
 // failure that changes them.
@@ -473,7 +594,7 @@ type PartitionSummary struct {
 
 func (x *PartitionSummary) Reset() {
 	*x = PartitionSummary{}
-	mi := &file_paths_proto_msgTypes[7]
+	mi := &file_paths_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +606,7 @@ func (x *PartitionSummary) String() string {
 func (*PartitionSummary) ProtoMessage() {}
 
 func (x *PartitionSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[7]
+	mi := &file_paths_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +619,7 @@ func (x *PartitionSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionSummary.ProtoReflect.Descriptor instead.
 func (*PartitionSummary) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{7}
+	return file_paths_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PartitionSummary) GetPartition() string {
@@ -539,7 +660,7 @@ type PartitionIsland struct {
 
 func (x *PartitionIsland) Reset() {
 	*x = PartitionIsland{}
-	mi := &file_paths_proto_msgTypes[8]
+	mi := &file_paths_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +672,7 @@ func (x *PartitionIsland) String() string {
 func (*PartitionIsland) ProtoMessage() {}
 
 func (x *PartitionIsland) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[8]
+	mi := &file_paths_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +685,7 @@ func (x *PartitionIsland) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionIsland.ProtoReflect.Descriptor instead.
 func (*PartitionIsland) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{8}
+	return file_paths_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PartitionIsland) GetSwitches() []uint64 {
@@ -614,7 +735,7 @@ type PartitionLink struct {
 
 func (x *PartitionLink) Reset() {
 	*x = PartitionLink{}
-	mi := &file_paths_proto_msgTypes[9]
+	mi := &file_paths_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +747,7 @@ func (x *PartitionLink) String() string {
 func (*PartitionLink) ProtoMessage() {}
 
 func (x *PartitionLink) ProtoReflect() protoreflect.Message {
-	mi := &file_paths_proto_msgTypes[9]
+	mi := &file_paths_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +760,7 @@ func (x *PartitionLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionLink.ProtoReflect.Descriptor instead.
 func (*PartitionLink) Descriptor() ([]byte, []int) {
-	return file_paths_proto_rawDescGZIP(), []int{9}
+	return file_paths_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PartitionLink) GetGate() uint64 {
@@ -681,13 +802,14 @@ var File_paths_proto protoreflect.FileDescriptor
 
 const file_paths_proto_rawDesc = "" +
 	"\n" +
-	"\vpaths.proto\x12\aweft.v1\x1a\x0fdiscovery.proto\x1a\x0eswitches.proto\"s\n" +
+	"\vpaths.proto\x12\aweft.v1\x1a\x0fdiscovery.proto\x1a\x0eswitches.proto\"\x8d\x01\n" +
 	"\x0fFindPathRequest\x12\x10\n" +
 	"\x03src\x18\x01 \x01(\tR\x03src\x12\x10\n" +
 	"\x03dst\x18\x02 \x01(\tR\x03dst\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\x04R\x04hash\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\rR\x05count\x12\x12\n" +
-	"\x04kind\x18\x05 \x01(\tR\x04kind\"M\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x18\n" +
+	"\acrossed\x18\x06 \x01(\rR\acrossed\"M\n" +
 	"\x03Hop\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x17\n" +
 	"\ain_port\x18\x02 \x01(\rR\x06inPort\x12\x19\n" +
@@ -698,16 +820,26 @@ const file_paths_proto_rawDesc = "" +
 	"\x10FindPathResponse\x12#\n" +
 	"\x05paths\x18\x01 \x03(\v2\r.weft.v1.PathR\x05paths\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\"\x10\n" +
-	"\x0eGetTreeRequest\"I\n" +
+	"\x0eGetTreeRequest\"i\n" +
 	"\x04Tree\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12'\n" +
-	"\x05ports\x18\x02 \x03(\v2\x11.weft.v1.LocationR\x05ports\"\xb0\x01\n" +
+	"\x05ports\x18\x02 \x03(\v2\x11.weft.v1.LocationR\x05ports\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x03(\tR\n" +
+	"incomplete\"\xb0\x01\n" +
 	"\x0ePathsConverged\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12!\n" +
 	"\x04lost\x18\x02 \x03(\v2\r.weft.v1.LinkR\x04lost\x12%\n" +
 	"\x06gained\x18\x03 \x03(\v2\r.weft.v1.LinkR\x06gained\x12!\n" +
 	"\ftree_changed\x18\x04 \x01(\bR\vtreeChanged\x12\x17\n" +
-	"\atook_us\x18\x05 \x01(\x04R\x06tookUs\"~\n" +
+	"\atook_us\x18\x05 \x01(\x04R\x06tookUs\"O\n" +
+	"\x18ExchangeSummariesRequest\x123\n" +
+	"\asummary\x18\x01 \x01(\v2\x19.weft.v1.PartitionSummaryR\asummary\"t\n" +
+	"\x19ExchangeSummariesResponse\x127\n" +
+	"\tsummaries\x18\x01 \x03(\v2\x19.weft.v1.PartitionSummaryR\tsummaries\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x02 \x03(\tR\n" +
+	"incomplete\"~\n" +
 	"\x10PartitionSummary\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x122\n" +
@@ -722,10 +854,11 @@ const file_paths_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\x06R\x04peer\x12\x1b\n" +
 	"\tpeer_port\x18\x04 \x01(\rR\bpeerPort\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\rR\x06weight2{\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight2\xd7\x01\n" +
 	"\x05Paths\x12?\n" +
 	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\x121\n" +
-	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.TreeB\n" +
+	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\x12Z\n" +
+	"\x11ExchangeSummaries\x12!.weft.v1.ExchangeSummariesRequest\x1a\".weft.v1.ExchangeSummariesResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -740,38 +873,44 @@ func file_paths_proto_rawDescGZIP() []byte {
 	return file_paths_proto_rawDescData
 }
 
-var file_paths_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_paths_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_paths_proto_goTypes = []any{
-	(*FindPathRequest)(nil),  // 0: weft.v1.FindPathRequest
-	(*Hop)(nil),              // 1: weft.v1.Hop
-	(*Path)(nil),             // 2: weft.v1.Path
-	(*FindPathResponse)(nil), // 3: weft.v1.FindPathResponse
-	(*GetTreeRequest)(nil),   // 4: weft.v1.GetTreeRequest
-	(*Tree)(nil),             // 5: weft.v1.Tree
-	(*PathsConverged)(nil),   // 6: weft.v1.PathsConverged
-	(*PartitionSummary)(nil), // 7: weft.v1.PartitionSummary
-	(*PartitionIsland)(nil),  // 8: weft.v1.PartitionIsland
-	(*PartitionLink)(nil),    // 9: weft.v1.PartitionLink
-	(*Location)(nil),         // 10: weft.v1.Location
-	(*Link)(nil),             // 11: weft.v1.Link
+	(*FindPathRequest)(nil),           // 0: weft.v1.FindPathRequest
+	(*Hop)(nil),                       // 1: weft.v1.Hop
+	(*Path)(nil),                      // 2: weft.v1.Path
+	(*FindPathResponse)(nil),          // 3: weft.v1.FindPathResponse
+	(*GetTreeRequest)(nil),            // 4: weft.v1.GetTreeRequest
+	(*Tree)(nil),                      // 5: weft.v1.Tree
+	(*PathsConverged)(nil),            // 6: weft.v1.PathsConverged
+	(*ExchangeSummariesRequest)(nil),  // 7: weft.v1.ExchangeSummariesRequest
+	(*ExchangeSummariesResponse)(nil), // 8: weft.v1.ExchangeSummariesResponse
+	(*PartitionSummary)(nil),          // 9: weft.v1.PartitionSummary
+	(*PartitionIsland)(nil),           // 10: weft.v1.PartitionIsland
+	(*PartitionLink)(nil),             // 11: weft.v1.PartitionLink
+	(*Location)(nil),                  // 12: weft.v1.Location
+	(*Link)(nil),                      // 13: weft.v1.Link
 }
 var file_paths_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Path.hops:type_name -> weft.v1.Hop
 	2,  // 1: weft.v1.FindPathResponse.paths:type_name -> weft.v1.Path
-	10, // 2: weft.v1.Tree.ports:type_name -> weft.v1.Location
-	11, // 3: weft.v1.PathsConverged.lost:type_name -> weft.v1.Link
-	11, // 4: weft.v1.PathsConverged.gained:type_name -> weft.v1.Link
-	8,  // 5: weft.v1.PartitionSummary.islands:type_name -> weft.v1.PartitionIsland
-	9,  // 6: weft.v1.PartitionIsland.links:type_name -> weft.v1.PartitionLink
-	0,  // 7: weft.v1.Paths.FindPath:input_type -> weft.v1.FindPathRequest
-	4,  // 8: weft.v1.Paths.GetTree:input_type -> weft.v1.GetTreeRequest
-	3,  // 9: weft.v1.Paths.FindPath:output_type -> weft.v1.FindPathResponse
-	5,  // 10: weft.v1.Paths.GetTree:output_type -> weft.v1.Tree
-	9,  // [9:11] is the sub-list for method output_type
-	7,  // [7:9] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	12, // 2: weft.v1.Tree.ports:type_name -> weft.v1.Location
+	13, // 3: weft.v1.PathsConverged.lost:type_name -> weft.v1.Link
+	13, // 4: weft.v1.PathsConverged.gained:type_name -> weft.v1.Link
+	9,  // 5: weft.v1.ExchangeSummariesRequest.summary:type_name -> weft.v1.PartitionSummary
+	9,  // 6: weft.v1.ExchangeSummariesResponse.summaries:type_name -> weft.v1.PartitionSummary
+	10, // 7: weft.v1.PartitionSummary.islands:type_name -> weft.v1.PartitionIsland
+	11, // 8: weft.v1.PartitionIsland.links:type_name -> weft.v1.PartitionLink
+	0,  // 9: weft.v1.Paths.FindPath:input_type -> weft.v1.FindPathRequest
+	4,  // 10: weft.v1.Paths.GetTree:input_type -> weft.v1.GetTreeRequest
+	7,  // 11: weft.v1.Paths.ExchangeSummaries:input_type -> weft.v1.ExchangeSummariesRequest
+	3,  // 12: weft.v1.Paths.FindPath:output_type -> weft.v1.FindPathResponse
+	5,  // 13: weft.v1.Paths.GetTree:output_type -> weft.v1.Tree
+	8,  // 14: weft.v1.Paths.ExchangeSummaries:output_type -> weft.v1.ExchangeSummariesResponse
+	12, // [12:15] is the sub-list for method output_type
+	9,  // [9:12] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_paths_proto_init() }
@@ -787,7 +926,7 @@ func file_paths_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_paths_proto_rawDesc), len(file_paths_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,8 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Paths_FindPath_FullMethodName = "/weft.v1.Paths/FindPath"
-	Paths_GetTree_FullMethodName  = "/weft.v1.Paths/GetTree"
+	Paths_FindPath_FullMethodName          = "/weft.v1.Paths/FindPath"
+	Paths_GetTree_FullMethodName           = "/weft.v1.Paths/GetTree"
+	Paths_ExchangeSummaries_FullMethodName = "/weft.v1.Paths/ExchangeSummaries"
 )
 
 // PathsClient is the client API for Paths service.
@@ -33,6 +34,9 @@ type PathsClient interface {
 	FindPath(ctx context.Context, in *FindPathRequest, opts ...grpc.CallOption) (*FindPathResponse, error)
 	// The broadcast tree over all links.
 	GetTree(ctx context.Context, in *GetTreeRequest, opts ...grpc.CallOption) (*Tree, error)
+	// What the paths of a partition tell those of the others of it, and are told of them.
+	// Between the paths of partitions only.
+	ExchangeSummaries(ctx context.Context, in *ExchangeSummariesRequest, opts ...grpc.CallOption) (*ExchangeSummariesResponse, error)
 }
 
 type pathsClient struct {
@@ -63,6 +67,16 @@ func (c *pathsClient) GetTree(ctx context.Context, in *GetTreeRequest, opts ...g
 	return out, nil
 }
 
+func (c *pathsClient) ExchangeSummaries(ctx context.Context, in *ExchangeSummariesRequest, opts ...grpc.CallOption) (*ExchangeSummariesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExchangeSummariesResponse)
+	err := c.cc.Invoke(ctx, Paths_ExchangeSummaries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PathsServer is the server API for Paths service.
 // All implementations must embed UnimplementedPathsServer
 // for forward compatibility.
@@ -73,6 +87,9 @@ type PathsServer interface {
 	FindPath(context.Context, *FindPathRequest) (*FindPathResponse, error)
 	// The broadcast tree over all links.
 	GetTree(context.Context, *GetTreeRequest) (*Tree, error)
+	// What the paths of a partition tell those of the others of it, and are told of them.
+	// Between the paths of partitions only.
+	ExchangeSummaries(context.Context, *ExchangeSummariesRequest) (*ExchangeSummariesResponse, error)
 	mustEmbedUnimplementedPathsServer()
 }
 
@@ -88,6 +105,9 @@ func (UnimplementedPathsServer) FindPath(context.Context, *FindPathRequest) (*Fi
 }
 func (UnimplementedPathsServer) GetTree(context.Context, *GetTreeRequest) (*Tree, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetTree not implemented")
+}
+func (UnimplementedPathsServer) ExchangeSummaries(context.Context, *ExchangeSummariesRequest) (*ExchangeSummariesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExchangeSummaries not implemented")
 }
 func (UnimplementedPathsServer) mustEmbedUnimplementedPathsServer() {}
 func (UnimplementedPathsServer) testEmbeddedByValue()               {}
@@ -146,6 +166,24 @@ func _Paths_GetTree_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Paths_ExchangeSummaries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExchangeSummariesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PathsServer).ExchangeSummaries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Paths_ExchangeSummaries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PathsServer).ExchangeSummaries(ctx, req.(*ExchangeSummariesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Paths_ServiceDesc is the grpc.ServiceDesc for Paths service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -160,6 +198,10 @@ var Paths_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetTree",
 			Handler:    _Paths_GetTree_Handler,
+		},
+		{
+			MethodName: "ExchangeSummaries",
+			Handler:    _Paths_ExchangeSummaries_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

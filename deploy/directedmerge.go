@@ -106,7 +106,7 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 // heeds reports whether what a partition says of a switch counts: it may have
 // heard of those of others, too. What is the same in several answers counts.
 func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, element protoreflect.Value) bool {
-	if f.Kind() != protoreflect.MessageKind || c.direction.Same != "" {
+	if f.Kind() != protoreflect.MessageKind || c.direction.Same != "" || slices.Contains(c.direction.Once, string(f.Name())) {
 		return true
 	}
 	sw := textOf(element.Message(), "dpid")

@@ -8,22 +8,24 @@ import (
 	"weft/plan"
 )
 
-// The keys by which the service that holds the switches' sessions is told, if
-// its configuration has them, which switches are of its partition, and which of
-// others: lists in the notation of a plan's partitions, those of others by name.
+// The keys by which a service is told, if its configuration has them, which
+// partition is its own, which switches are of it, and which of others: lists in
+// the notation of a plan's partitions, those of others by name.
 const (
+	partitionKey = "partition"
 	switchesKey  = "switches"
 	elsewhereKey = "elsewhere"
 )
 
 // addPartition sets the switches of a partition in the configuration of the
-// service that runs the pipeline, be it which it may. What the plan sets there
-// itself counts more, for it is added later.
+// services that hold the switches' sessions, be they which they may, and, where
+// the partitions are parts of one network, of all others that have the keys. What
+// the plan sets there itself counts more, for it is added later.
 func (s *Settings) addPartition(p *plan.Plan, partition string, specs []weft.Spec) error {
 	if partition == "" {
 		return nil
 	}
-	values := map[string]any{}
+	values := map[string]any{partitionKey: partition}
 	elsewhere := map[string][]string{}
 	for _, x := range p.Partitions {
 		var list []string
@@ -41,7 +43,7 @@ func (s *Settings) addPartition(p *plan.Plan, partition string, specs []weft.Spe
 	}
 	values[elsewhereKey] = elsewhere
 	for i := range specs {
-		if !specs[i].Pipeline && specs[i].Beside == nil || specs[i].Config == nil {
+		if !specs[i].Pipeline && specs[i].Beside == nil && !p.OneNetwork(specs) || specs[i].Config == nil {
 			continue
 		}
 		keys, _ := structKeys(reflect.TypeOf(specs[i].Config))

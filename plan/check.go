@@ -105,6 +105,7 @@ func (p *Plan) hosts(service string) []*Worker {
 // scale checks how many of a service there are.
 func (f *fit) scale(s *weft.Spec) {
 	if s.Scale == weft.Any {
+		f.partners(s)
 		return
 	}
 	p := f.plan
@@ -136,6 +137,29 @@ func (f *fit) scale(s *weft.Spec) {
 		if all == nil && first[x.Name] == nil {
 			f.once("absent " + s.Name + " " + x.Name)
 			f.fail("partitions."+x.Name, "partitions.%s: no %s, which each partition needs one of (there is one in %s); add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, p.whereto(x.Name))
+		}
+	}
+}
+
+// partners checks a service whose instances call each other, such as paths: in
+// one network of several partitions each of them has it, or none.
+func (f *fit) partners(s *weft.Spec) {
+	p := f.plan
+	if !p.OneNetwork(f.specs) || !p.RunsPerPartition(s.Name) || !slices.ContainsFunc(s.Calls, func(m weft.Method) bool {
+		return slices.ContainsFunc(s.Serves, func(o weft.Method) bool { return o.MethodName() == m.MethodName() })
+	}) {
+		return
+	}
+	served := map[string]bool{}
+	for _, w := range p.hosts(s.Name) {
+		if w.Partition == "" {
+			f.fail("workers."+w.Name+".services."+s.Name, "workers.%s.services: %s is in a worker for all partitions and in workers of single ones (%s), which would not know of each other; have it in one way only", w.Name, s.Name, orNone(p.hostNames(s.Name, w)))
+		}
+		served[w.Partition] = true
+	}
+	for _, x := range p.Partitions {
+		if !served[x.Name] && !served[""] {
+			f.fail("partitions."+x.Name, "partitions.%s: no %s, though others have it for themselves (%s), and it works with the help of all; add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, p.whereto(x.Name))
 		}
 	}
 }

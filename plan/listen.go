@@ -83,7 +83,12 @@ func (f *fit) listening() {
 			if s == nil {
 				continue
 			}
-			at := f.plan.listens(w, s)
+			at := f.plan.listens(w, s, "listen")
+			f.standbyListens(w, s, at, func(path, text string) {
+				if a, ok := parseAddress(text, w.Machine); ok {
+					take(path, name+" of worker "+w.Name+" (standing by)", a)
+				}
+			})
 			if s.Beside != nil && len(at) == 0 && len(f.plan.Workers) > 1 {
 				f.fail(path+".services."+name, "%s.services: %s takes packets straight from switches, but listens nowhere; set %s.settings.%s.listen, such as [\"tcp:127.0.0.1:6663\"], and have switches connect there, too, or take it out", path, name, path, name)
 			}
@@ -103,9 +108,10 @@ func (f *fit) listening() {
 	}
 }
 
-// listens returns the values of a service's key listen in a worker.
-func (p *Plan) listens(w *Worker, s *weft.Spec) []string {
-	list := defaultListens(s.Config)
+// listens returns the values of a service's key listen, or another such, in a
+// worker.
+func (p *Plan) listens(w *Worker, s *weft.Spec, key string) []string {
+	list := defaultListens(s.Config, key)
 	for _, section := range p.SettingsOf(w.Name) {
 		v, err := section.tree()
 		if section.Service != s.Name || err != nil {
@@ -113,7 +119,7 @@ func (p *Plan) listens(w *Worker, s *weft.Spec) []string {
 		}
 		for _, e := range v.entries {
 			switch {
-			case e.key != "listen":
+			case e.key != key:
 			case e.value.kind == word:
 				list = []string{e.value.text}
 			case e.value.kind == mapping || e.value.kind == null || e.value.kind == plain:
@@ -128,15 +134,15 @@ func (p *Plan) listens(w *Worker, s *weft.Spec) []string {
 	return list
 }
 
-// defaultListens returns what the key listen of a configuration is by default.
-func defaultListens(config weft.Config) []string {
+// defaultListens returns what such a key of a configuration is by default.
+func defaultListens(config weft.Config, wanted string) []string {
 	v := reflect.Indirect(reflect.ValueOf(config))
 	if v.Kind() != reflect.Struct {
 		return nil
 	}
 	for i := range v.NumField() {
 		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		if key != "listen" || !v.Type().Field(i).IsExported() {
+		if key != wanted || !v.Type().Field(i).IsExported() {
 			continue
 		}
 		switch x := v.Field(i).Interface().(type) {

@@ -72,9 +72,9 @@ type MakeOptions struct {
 	// Apart and Together are sets of services or shards no two of which, or all of
 	// which, share a server.
 	Apart, Together [][]string
-	// Shared are services that work for all partitions, though each could have its
-	// own.
-	Shared []string
+	// PerPartition are services that each partition has for itself, besides those
+	// that cannot be otherwise.
+	PerPartition []string
 	// Domains are the power domains of partitions: shards of partitions with
 	// different ones never share a server.
 	Domains map[string]string
@@ -257,107 +257,6 @@ func (m *model) choose(all []weft.Spec) error {
 		}
 	}
 	return nil
-}
-
-// cut takes down the partitions.
-func (m *model) cut() {
-	cut := m.options.Cut
-	if cut == nil || len(cut.Names) < 2 {
-		m.sizes, m.loads = []int{len(m.network.Switches)}, []float64{1}
-		return
-	}
-	m.names = cut.Names
-	total := float64(max(m.network.Load(), 1))
-	for _, part := range cut.Parts {
-		m.sizes = append(m.sizes, part.Switches)
-		m.loads = append(m.loads, float64(part.Load)/total)
-	}
-}
-
-// partitions returns those of the plan.
-func (m *model) partitions() (list []Partition) {
-	for i, name := range m.names {
-		x := Partition{Name: name}
-		for at, s := range m.network.Switches {
-			if m.options.Cut.Of[at] != i {
-				continue
-			}
-			// Switches that there are not are nobody's, so ranges may bridge them.
-			if n := len(x.Switches); n > 0 && at > 0 && m.options.Cut.Of[at-1] == i {
-				x.Switches[n-1].Last = s.DPID
-			} else {
-				x.Switches = append(x.Switches, Range{s.DPID, s.DPID})
-			}
-		}
-		list = append(list, x)
-	}
-	if len(list) > 0 {
-		list[0].Rest = true // each switch is to be in one; new ones come here
-	}
-	return list
-}
-
-// scopes decides which services each partition has for itself, and which work
-// for all. What holds switches and what beats is each partition's own; of the
-// others that may be, as many as the rules of plans allow. If that cannot be,
-// each partition is a network by itself.
-func (m *model) scopes() error {
-	m.per = map[string]bool{}
-	if len(m.names) == 0 {
-		return m.allowed()
-	}
-	for i := range m.specs {
-		s := &m.specs[i]
-		m.per[s.Name] = s.Pipeline || s.Scale == weft.PerPartition && s.Class == weft.RealTime
-	}
-	if err := m.allowed(); err == nil {
-		for i := range m.specs {
-			s := &m.specs[i]
-			if s.Scale != weft.PerPartition || m.per[s.Name] || slices.Contains(m.options.Shared, s.Name) {
-				continue
-			}
-			m.per[s.Name] = true
-			m.per[s.Name] = m.allowed() == nil
-		}
-		return m.allowed()
-	}
-	for i := range m.specs {
-		m.per[m.specs[i].Name] = true
-	}
-	m.notes = append(m.notes, "each partition is a network by itself, with every service for itself: with these services no other way is allowed")
-	if err := m.allowed(); err != nil {
-		return fmt.Errorf("these services cannot run in partitions: %w", err)
-	}
-	return nil
-}
-
-// allowed reports whether the rules of plans allow the scopes.
-func (m *model) allowed() error {
-	skeleton := &Plan{Name: m.options.Name, Transport: defaultTransport, Events: defaultEvents, Balance: defaultBalance, Bus: Bus{Replicas: 1}, Partitions: m.partitions()}
-	for i, name := range append([]string{""}, m.names...) {
-		if services := m.of(name); len(services) > 0 {
-			w := Worker{Name: fmt.Sprintf("w%d", i), Services: services, Replicas: 1, Balance: defaultBalance, Partition: name, Listen: defaultListen}
-			w.Settings = m.settings(&w, Server{}, i-1)
-			skeleton.Workers = append(skeleton.Workers, w)
-		}
-	}
-	err := skeleton.Check(m.specs)
-	if m.partial = err != nil && len(m.options.Services) > 0; m.partial { // left out on purpose
-		skeleton.Partial = true
-		err = skeleton.Check(m.specs)
-	}
-	return err
-}
-
-// of returns the services that a partition has for itself, or those that work
-// for all ("").
-func (m *model) of(partition string) (names []string) {
-	for _, s := range m.specs {
-		if m.per[s.Name] == (partition != "") {
-			names = append(names, s.Name)
-		}
-	}
-	return names
 }
 
 // complete reports what is missing in the profile.

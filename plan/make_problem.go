@@ -48,7 +48,7 @@ func (m *model) capacities() {
 	for i, s := range m.servers {
 		cpu := s.CPU*(1-m.options.Headroom) - m.base[i]
 		memory := float64(s.Memory)*(1-m.options.Headroom) - float64(m.basemem[i])
-		m.instance.Servers[i].CPU, m.instance.Servers[i].Memory = int64(max(cpu, 0)*1000), int64(max(memory, 0))
+		m.instance.Servers[i].CPU, m.instance.Servers[i].Memory = max(int64(cpu*1000), 1), max(int64(memory), 1)
 	}
 }
 

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"slices"
+
+	"weft"
 )
 
 // standbys checks that all services of a worker with a standby can stand ready.
@@ -29,4 +31,28 @@ func (f *fit) standbys() {
 // the same switches of which one is at work at a time.
 func (p *Plan) HasStandby(service string) bool {
 	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.Standby > 0 && slices.Contains(w.Services, service) })
+}
+
+// standbyListen is the key that lists where the standbys of a service listen, one
+// after the other; one for which there is none listens where the first does.
+const standbyListen = "standby_listen"
+
+// standbyListens checks that standbys that are started on the machine of the
+// first have addresses of their own, and takes them.
+func (f *fit) standbyListens(w *Worker, s *weft.Spec, listens []string, take func(path, text string)) {
+	if w.Standby == 0 || !s.Standby {
+		return
+	}
+	path := "workers." + w.Name + ".settings." + s.Name + "." + standbyListen
+	own := f.plan.listens(w, s, standbyListen)
+	for _, text := range own[:min(len(own), w.Standby)] {
+		take(path, text)
+	}
+	fixed := slices.ContainsFunc(listens, func(text string) bool {
+		a, ok := parseAddress(text, w.Machine)
+		return ok && a.fixed()
+	})
+	if w.Machine == "" && fixed && len(own) < w.Standby {
+		f.fail("workers."+w.Name+".standby", "workers.%s.standby: %d, but %s cannot listen twice where the first does: list an address for each in %s (there are %d)", w.Name, w.Standby, s.Name, path, len(own))
+	}
 }

@@ -126,6 +126,9 @@ func (w *Worker) facts(specs []weft.Spec) (facts []string) {
 	if w.Memory > 0 {
 		facts = append(facts, w.Memory.String())
 	}
+	if w.Standby > 0 {
+		facts = append(facts, fmt.Sprintf("%d standby", w.Standby))
+	}
 	if w.Machine != "" {
 		facts = append(facts, "on "+w.Machine)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
 )
 
 // Beats are heartbeats that the switches send: each asks the controller for an
@@ -25,8 +26,10 @@ type Beats struct {
 const maxBeatRate = 10_000
 
 // BeatResult is what became of the heartbeats that were due in the measured
-// time. Each of them has a latency: from when it was due, whether or not the
-// switch could send it then, to its answer, or to the end if there was none.
+// time. Each of them has a latency: from when the switch was to send it, whether
+// or not the controller reads, to when its answer has arrived at the switch's
+// socket, or to the end if there was none. By how much the simulation itself,
+// which has a processor to share among all switches, was late is told apart.
 type BeatResult struct {
 	Due      uint64                  // heartbeats
 	Answered uint64                  // of them
@@ -34,7 +37,7 @@ type BeatResult struct {
 	Wrong    uint64                  // answers to none of them, or not in their order
 	Elapsed  time.Duration           // measured time
 	Latency  *hdrhistogram.Histogram // nanoseconds
-	Behind   *hdrhistogram.Histogram // nanoseconds from when each was due to when the simulation got to sending it: its own share of the latency, at least
+	Behind   *hdrhistogram.Histogram // nanoseconds from when each was due to when the simulation got to it; not part of Latency
 }
 
 // Add adds another result to this one.
@@ -61,11 +64,12 @@ type beating struct {
 
 // beat is the heartbeats of one switch.
 type beat struct {
-	due  int64 // the next to be sent
-	want int64 // the next to be answered, by when it was due
+	due  int64   // the next to be sent
+	want int64   // the next to be answered, by when it was due
+	sent []int64 // when those from want on were sent; each carries that
 }
 
-// beatLen is what a heartbeat carries: when it was due.
+// beatLen is what a heartbeat carries: when it was sent.
 const beatLen = 8
 
 // MeasureBeats has all switches send heartbeats and measures how long the
@@ -114,9 +118,19 @@ func (b *beating) begin() {
 	b.to = b.from + int64(b.conf.Duration)
 	b.deadline = b.to + int64(b.conf.Patience)
 	b.result.Elapsed = b.conf.Duration
+	b.stamp(1)
 	for i, nd := range n.nodes {
 		nd.beat.due = n.now + b.every*int64(i)/int64(len(n.nodes))
-		nd.beat.want = nd.beat.due
+		nd.beat.want, nd.beat.sent = nd.beat.due, nil
+	}
+}
+
+// stamp has the sockets tell, or no longer, when what is read has arrived.
+func (b *beating) stamp(on int) {
+	for _, nd := range b.net.nodes {
+		if nd.fd >= 0 {
+			_ = unix.SetsockoptInt(nd.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, on)
+		}
 	}
 }
 
@@ -125,7 +139,8 @@ func (b *beating) step() {
 	now, open := b.net.now, false
 	for _, nd := range b.net.nodes {
 		for nd.phase == phaseUp && nd.beat.due <= now && nd.beat.due < b.to {
-			payload := binary.BigEndian.AppendUint64(nil, uint64(nd.beat.due))
+			payload := binary.BigEndian.AppendUint64(nil, uint64(now))
+			nd.beat.sent = append(nd.beat.sent, now)
 			nd.queue(nd.version.AppendEchoRequest(nd.pending, nd.newXid(), payload))
 			if nd.beat.due >= b.from {
 				_ = b.result.Behind.RecordValue(max(now-nd.beat.due, 1))
@@ -139,21 +154,22 @@ func (b *beating) step() {
 	}
 }
 
-// answered takes an echo reply.
-func (b *beating) answered(nd *node, payload []byte) {
+// answered takes an echo reply that has arrived at a time.
+func (b *beating) answered(nd *node, payload []byte, at int64) {
 	if len(payload) == 0 {
 		return // to the switch's own question whether the controller is there
 	}
-	if len(payload) != beatLen || int64(binary.BigEndian.Uint64(payload)) != nd.beat.want || nd.beat.want >= nd.beat.due {
+	if len(payload) != beatLen || len(nd.beat.sent) == 0 || int64(binary.BigEndian.Uint64(payload)) != nd.beat.sent[0] {
 		b.result.Wrong++
 		return
 	}
-	due := nd.beat.want
+	due, sent := nd.beat.want, nd.beat.sent[0]
+	nd.beat.sent = nd.beat.sent[1:]
 	nd.beat.want += b.every
 	if due >= b.from && due < b.to {
 		b.result.Due++
 		b.result.Answered++
-		b.record(b.net.now - due)
+		b.record(at - sent)
 	}
 }
 
@@ -168,6 +184,7 @@ func (b *beating) lost(nd *node, before int64) {
 		}
 	}
 	nd.beat.due = max(nd.beat.due, nd.beat.want)
+	nd.beat.sent = nil
 }
 
 func (b *beating) record(ns int64) {
@@ -179,6 +196,7 @@ func (b *beating) finish() {
 	for _, nd := range b.net.nodes {
 		b.lost(nd, b.to)
 	}
+	b.stamp(0)
 	b.net.beats = nil
 	close(b.done)
 }

@@ -36,21 +36,23 @@ const (
 // goroutine, that of Run, owns them all; the other methods hand it work and
 // wait for the result, so they need Run to be running.
 type Network struct {
-	cfg   Config
-	to    unix.Sockaddr
-	nodes []*node
-	epoll int
-	waker waker
-	do    chan func()
-	done  chan struct{} // closed when Run has ended
-	start time.Time
-	now   int64 // nanoseconds since start, of this turn of the loop
-	sweep int64 // when to look after idle things next
-	yield int64 // when to let other goroutines run
-	dirty []*node
-	load  *load
-	beats *beating
-	stats Stats
+	cfg     Config
+	to      unix.Sockaddr
+	nodes   []*node
+	epoll   int
+	waker   waker
+	do      chan func()
+	done    chan struct{} // closed when Run has ended
+	start   time.Time
+	now     int64 // nanoseconds since start, of this turn of the loop
+	stamps  stamped
+	arrived int64 // when what is being read has arrived; now, but more precise while heartbeats are measured
+	sweep   int64 // when to look after idle things next
+	yield   int64 // when to let other goroutines run
+	dirty   []*node
+	load    *load
+	beats   *beating
+	stats   Stats
 
 	copies int    // of frames that the packet-out at work may still lead to
 	in     []byte // what the loop reads into, shared by all switches

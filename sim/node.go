@@ -183,7 +183,17 @@ func (nd *node) newXid() uint32 {
 func (nd *node) read() bool {
 	n := nd.net
 	have := copy(n.in, nd.partial)
-	k, err := readNow(nd.fd, n.in[have:])
+	n.arrived = n.now
+	var k int
+	var err unix.Errno
+	if n.beats != nil {
+		var at int64
+		if k, at, err = n.stamps.read(nd.fd, n.in[have:]); at != 0 {
+			n.arrived = min(n.now, at-n.start.UnixNano()+1)
+		}
+	} else {
+		k, err = readNow(nd.fd, n.in[have:])
+	}
 	switch {
 	case err == unix.EAGAIN || err == unix.EINTR:
 		return true

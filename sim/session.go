@@ -98,7 +98,7 @@ func (nd *node) obey(h openflow.Header, msg []byte) error {
 		nd.queue(v.AppendEchoReply(nd.pending, h.Xid, msg[openflow.HeaderLen:]))
 	case openflow.TypeEchoReply:
 		if nd.net.beats != nil {
-			nd.net.beats.answered(nd, msg[openflow.HeaderLen:])
+			nd.net.beats.answered(nd, msg[openflow.HeaderLen:], nd.net.arrived)
 		}
 	case openflow.TypeError:
 	case openflow.TypeFeaturesRequest:

@@ -30,6 +30,8 @@ func otherValues() map[string]string {
 	return map[string]string{
 		"southbound.listen": "{listen: [\"tcp:127.0.0.1:6654\"]}", "southbound.certificate": tls, "southbound.key": tls, "southbound.authority": tls,
 		"southbound.identities": "{identities: {switch1: [\"1\"]}}", "southbound.switches": "{switches: [\"1-8\"]}", "southbound.elsewhere": "{elsewhere: {west: [\"9\"]}}",
+		"intake.listen": "{listen: [\"tcp:127.0.0.1:6664\"]}", "intake.certificate": tls, "intake.key": tls, "intake.authority": tls,
+		"intake.identities": "{identities: {switch1: [\"1\"]}}", "intake.switches": "{switches: [\"1-8\"]}", "intake.elsewhere": "{elsewhere: {west: [\"9\"]}}",
 		"discovery.key": "{key: \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}", "hosts.gateways": "{gateways: [10.0.0.254]}", "hosts.probe_mac": "{probe_mac: \"02:00:00:00:00:09\"}",
 		"firewall.rules":      "{rules: [{id: web, action: allow}]}",
 		"balancer.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "router.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "nat.mac_prefix": "{mac_prefix: \"06:aa:bb\"}",

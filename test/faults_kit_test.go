@@ -56,6 +56,8 @@ func TestFaults(t *testing.T) {
 		t.Run("clock/"+transport, func(t *testing.T) { t.Parallel(); f.clockOff(t, transport) })
 	}
 	t.Run("intake", func(t *testing.T) { t.Parallel(); f.intakeKilled(t) })
+	t.Run("standby", func(t *testing.T) { t.Parallel(); f.standby(t) })
+	t.Run("moved", func(t *testing.T) { t.Parallel(); f.moved(t) })
 	t.Run("applied", func(t *testing.T) { t.Parallel(); f.applied(t) })
 }
 
@@ -101,6 +103,7 @@ type deployment struct {
 	openflow, north string // addresses
 	plan            string // file
 	flags           []string
+	several         bool               // the plan has several southbounds, and says where each listens
 	namespace       string             // in which it runs; empty is that of the test
 	started         []*testbed.Process // by us: supervisors, workers by hand
 	conn            *grpc.ClientConn
@@ -161,7 +164,12 @@ func (d *deployment) run(name, program string, args ...string) *testbed.Process 
 // supervise starts weft up.
 func (d *deployment) supervise() *testbed.Process {
 	d.t.Helper()
-	args := []string{"up", d.plan, "--data-dir", filepath.Join(d.dir, "data"), "--quiet", "--listen", d.openflow, "--http", d.north}
+	args := []string{"up", d.plan, "--data-dir", filepath.Join(d.dir, "data"), "--quiet"}
+	if d.several {
+		args = append(args, "--set", "gateway.listen="+d.north)
+	} else {
+		args = append(args, "--listen", d.openflow, "--http", d.north)
+	}
 	command := within(d.namespace, slices.Concat([]string{d.weft}, args, d.flags)...)
 	return d.run("supervisor", command[0], command[1:]...)
 }
@@ -195,7 +203,7 @@ func (d *deployment) pids() map[string]int {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		b, err := os.ReadFile(file) // empty of one that has ended
-		if err != nil || !bytes.Contains(b, []byte(d.openflow)) {
+		if err != nil || !bytes.Contains(b, []byte(d.openflow)) && !(d.several && bytes.Contains(b, []byte(d.north))) {
 			continue
 		}
 		args := strings.Split(string(b), "\x00")

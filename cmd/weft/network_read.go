@@ -12,21 +12,23 @@ import (
 	"weft/plan/partition"
 )
 
-// networkGenerators are the networks that are made of a name and numbers.
-var networkGenerators = []networkGenerator{
-	{"hydra", nil, func(networkArgs) (*partition.Graph, error) { return partition.Hydra(), nil }},
-	{"fattree", networkArgs{"k": 4}, func(a networkArgs) (*partition.Graph, error) { return partition.FatTreeOf(int(a["k"])) }},
-	{"fattree", networkArgs{"pods": 4, "core": 4, "agg": 2, "edge": 2}, func(a networkArgs) (*partition.Graph, error) {
-		return partition.FatTree(int(a["pods"]), int(a["core"]), int(a["agg"]), int(a["edge"]))
-	}},
-	{"hub", networkArgs{"hubs": 1, "spokes": 8, "switches": 5}, func(a networkArgs) (*partition.Graph, error) {
-		return partition.HubAndSpoke(int(a["hubs"]), int(a["spokes"]), int(a["switches"]))
-	}},
-	{"ring", networkArgs{"n": 12}, func(a networkArgs) (*partition.Graph, error) { return partition.Ring(int(a["n"])) }},
-	{"grid", networkArgs{"w": 8, "h": 8}, func(a networkArgs) (*partition.Graph, error) { return partition.Grid(int(a["w"]), int(a["h"])) }},
-	{"waxman", networkArgs{"n": 100, "alpha": 0.15, "beta": 0.4, "seed": 1}, func(a networkArgs) (*partition.Graph, error) {
-		return partition.Waxman(int(a["n"]), a["alpha"], a["beta"], uint64(a["seed"]))
-	}},
+// networkGenerators returns the networks that are made of a name and numbers.
+func networkGenerators() []networkGenerator {
+	return []networkGenerator{
+		{"hydra", nil, func(networkArgs) (*partition.Graph, error) { return partition.Hydra(), nil }},
+		{"fattree", networkArgs{"k": 4}, func(a networkArgs) (*partition.Graph, error) { return partition.FatTreeOf(int(a["k"])) }},
+		{"fattree", networkArgs{"pods": 4, "core": 4, "agg": 2, "edge": 2}, func(a networkArgs) (*partition.Graph, error) {
+			return partition.FatTree(int(a["pods"]), int(a["core"]), int(a["agg"]), int(a["edge"]))
+		}},
+		{"hub", networkArgs{"hubs": 1, "spokes": 8, "switches": 5}, func(a networkArgs) (*partition.Graph, error) {
+			return partition.HubAndSpoke(int(a["hubs"]), int(a["spokes"]), int(a["switches"]))
+		}},
+		{"ring", networkArgs{"n": 12}, func(a networkArgs) (*partition.Graph, error) { return partition.Ring(int(a["n"])) }},
+		{"grid", networkArgs{"w": 8, "h": 8}, func(a networkArgs) (*partition.Graph, error) { return partition.Grid(int(a["w"]), int(a["h"])) }},
+		{"waxman", networkArgs{"n": 100, "alpha": 0.15, "beta": 0.4, "seed": 1}, func(a networkArgs) (*partition.Graph, error) {
+			return partition.Waxman(int(a["n"]), a["alpha"], a["beta"], uint64(a["seed"]))
+		}},
+	}
 }
 
 // networkGenerator makes a network.
@@ -54,7 +56,7 @@ func (g networkGenerator) String() string {
 // networkForms are what readNetwork reads, for help texts and messages.
 func networkForms() string {
 	list := []string{"FILE of the lab's format"}
-	for _, g := range networkGenerators {
+	for _, g := range networkGenerators() {
 		list = append(list, g.String())
 	}
 	return strings.Join(append(list, "any generator of weft lab up"), ", ")
@@ -66,7 +68,7 @@ func networkForms() string {
 // 1; a switch's load is not what its hosts make of it.
 func readNetwork(spec string) (*partition.Graph, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
-	named := slices.ContainsFunc(networkGenerators, func(g networkGenerator) bool { return g.name == kind })
+	named := slices.ContainsFunc(networkGenerators(), func(g networkGenerator) bool { return g.name == kind })
 	if named && (rest == "" || strings.Contains(rest, "=")) {
 		g, err := generateNetwork(kind, rest)
 		if err != nil {
@@ -103,7 +105,7 @@ func generateNetwork(kind, rest string) (*partition.Graph, error) {
 		given[key] = x
 	}
 	var forms []string
-	for _, g := range networkGenerators {
+	for _, g := range networkGenerators() {
 		if g.name != kind {
 			continue
 		}

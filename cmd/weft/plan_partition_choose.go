@@ -17,20 +17,29 @@ import (
 type chooseOptions struct {
 	max      int
 	failures int
+	after    string
 	slack    float64
 }
 
 func (c *chooseOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&c.max, "max", 32, "largest number of partitions that auto looks at")
-	f.IntVar(&c.failures, "failures", 30, "links that auto takes down for each number of partitions that it measures; 0 measures nothing and goes by the paper's cost")
+	f.IntVar(&c.failures, "failures", 30, "links that auto takes down for each number of partitions that it measures; 0 measures nothing and goes by the paper's cost alone")
+	f.StringVar(&c.after, "after", afterFailure, "what auto looks at: failure, of a random link, or start, all computed from nothing")
 	f.Float64Var(&c.slack, "slack", 0.05, "auto takes the smallest number that is by this share slower than the best")
 }
+
+// What the time is measured after.
+const (
+	afterFailure = "failure"
+	afterStart   = "start"
+)
 
 // convergence is the choice of a number of partitions.
 type convergence struct {
 	Partitions int                 `json:"partitions"` // the choice
 	Best       int                 `json:"best"`       // with the least time
 	Slack      float64             `json:"slack"`
+	After      string              `json:"after"`
 	Failures   int                 `json:"failures"`
 	Constants  *converge.Constants `json:"constants,omitempty"` // none: nothing was measured
 	Curve      []convergencePoint  `json:"curve"`
@@ -42,7 +51,7 @@ type convergencePoint struct {
 	Partitions int      `json:"partitions"`
 	Borders    int      `json:"borders"`
 	Symmetric  bool     `json:"symmetric"`
-	Cost       float64  `json:"cost"` // paper 001 §3.2, of a link's failure
+	Cost       float64  `json:"cost"` // paper 001 §3.2
 	Predicted  float64  `json:"predicted_ms,omitempty"`
 	Measured   float64  `json:"measured_ms,omitempty"`
 	Fitted     bool     `json:"fitted,omitempty"` // the model was fitted to this measurement
@@ -64,7 +73,10 @@ func choosePartitions(ctx context.Context, g *partition.Graph, o partition.Optio
 	case c.failures < 0 || c.failures > 100_000:
 		return nil, fmt.Errorf("--failures %d: want 0 to 100000", c.failures)
 	}
-	x := &convergence{Slack: c.slack, Failures: c.failures}
+	if c.after != afterFailure && c.after != afterStart {
+		return nil, fmt.Errorf("--after %q: want %s or %s", c.after, afterFailure, afterStart)
+	}
+	x := &convergence{Slack: c.slack, After: c.after, Failures: c.failures}
 	if err := x.cuts(ctx, g, o, c.max, say); err != nil {
 		return nil, err
 	}
@@ -76,19 +88,20 @@ func choosePartitions(ctx context.Context, g *partition.Graph, o partition.Optio
 		}
 		constants, x.Constants = fitted, &fitted
 	}
-	shapes := make([]converge.Shape, len(x.Curve))
+	curve := make([]converge.Point, len(x.Curve))
 	for i := range x.Curve {
 		p := &x.Curve[i]
-		shapes[i] = p.shape
+		curve[i] = converge.Point{Partitions: p.Partitions, Time: constants.Predict(p.shape)}
 		if x.Constants != nil {
-			p.Predicted = constants.Predict(p.shape)
+			p.Predicted = curve[i].Time
 		}
 		if p.Measured > 0 {
 			e := p.Predicted/p.Measured - 1
 			p.Error = &e
+			curve[i].Time = p.Measured // which is better than any prediction
 		}
 	}
-	choice, err := constants.Choose(shapes, c.slack)
+	choice, err := converge.Choose(curve, c.slack)
 	if err != nil {
 		return nil, fmt.Errorf("--slack: %w", err)
 	}
@@ -129,6 +142,9 @@ func (x *convergence) cuts(ctx context.Context, g *partition.Graph, o partition.
 			return err
 		}
 		s := converge.ShapeOf(g, cut).LinkFailures(g, cut)
+		if x.After == afterStart {
+			s.Failures = 1 // all steps of eq. 1
+		}
 		x.Curve = append(x.Curve, convergencePoint{Partitions: p, Borders: len(cut.Borders), Symmetric: cut.Symmetric, Cost: s.Expected().Cost(), shape: s, cut: cut})
 	}
 	if len(x.Curve) == 0 {
@@ -149,11 +165,18 @@ func (x *convergence) measure(ctx context.Context, g *partition.Graph, seed uint
 	var list []converge.Measurement
 	for i, j := range at {
 		p := &x.Curve[j]
-		m, err := hydra.MeasurePartitioned(ctx, g, p.cut, x.Failures, seed)
+		var m *hydra.Partitioned
+		var err error
+		if x.After == afterStart {
+			m, err = hydra.MeasureStart(ctx, g, p.cut)
+		} else {
+			m, err = hydra.MeasureFailures(ctx, g, p.cut, x.Failures, seed)
+		}
 		if err != nil {
 			return converge.Constants{}, err
 		}
-		say("%d partitions: %.3f ms after a failure, mean of %d: inside %.3f, messages %.3f, outside %.3f", p.Partitions, m.Mean, m.Failures, m.Inside, m.Messages, m.Outside)
+		say("%s: %.3f ms after %s: inside %.3f, messages %.3f, outside %.3f", partitionCount(p.Partitions), m.Mean,
+			map[string]string{afterFailure: fmt.Sprintf("a failure, mean of %d", m.Failures), afterStart: "the start"}[x.After], m.Inside, m.Messages, m.Outside)
 		p.Measured = m.Mean
 		if i%2 == 0 || i == n-1 || n < 4 {
 			p.Fitted = true
@@ -161,4 +184,12 @@ func (x *convergence) measure(ctx context.Context, g *partition.Graph, seed uint
 		}
 	}
 	return converge.Calibrate(slices.Clip(list))
+}
+
+// partitionCount is a number of partitions in words.
+func partitionCount(n int) string {
+	if n == 1 {
+		return "1 partition"
+	}
+	return fmt.Sprintf("%d partitions", n)
 }

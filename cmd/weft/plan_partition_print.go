@@ -161,7 +161,7 @@ func (c *convergence) table(t *table) {
 
 // about writes the model, and what was left out.
 func (c *convergence) about(t *table) {
-	t.row("chosen", fmt.Sprintf("%d partitions, the fewest within %g %% of the least time, that of %d", c.Partitions, 100*c.Slack, c.Best))
+	t.row("chosen", fmt.Sprintf("%s, the fewest within %g %% of the least time, that of %d", partitionCount(c.Partitions), 100*c.Slack, c.Best))
 	if x := c.Constants; x != nil {
 		t.row("model", fmt.Sprintf("ms = %.3g intra + %.3g border + %.3g external + %.3g messages", x.Intra, x.Border, x.External, x.Message))
 	}

@@ -25,6 +25,7 @@ func (*listening) Validate() error { return nil }
 func specs() []weft.Spec {
 	return []weft.Spec{
 		{Name: "south", Pipeline: true, Scale: weft.PerPartition, Config: &listening{[]string{"tcp:127.0.0.1:6653"}}},
+		{Name: "intake", Beside: []string{}, Scale: weft.PerPartition, Config: &listening{}},
 		{Name: "route", Scale: weft.Any},
 	}
 }
@@ -46,6 +47,7 @@ workers:
   a: {services: [south], settings: {south: {listen: ["tcp:127.0.0.1:6654", "unix:/run/x", "tcp:[::1]:0"]}}, cpus: "0,2-3", memory: 100MiB}
   b: {services: [south], machine: other, settings: {south: {listen: ["tcp:10.0.0.1:6654"]}}}
   c: {services: [route], replicas: 2}
+  d: {services: [intake], settings: {intake: {listen: ["tcp:127.0.0.1:6663"]}}}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +58,9 @@ workers:
 	}
 	if a.Ports[0].Host != 6654 || a.Ports[1].Host != 6653 || b.Ports[0].Host != 6655 {
 		t.Errorf("ports of the host are %v and %v", a.Ports, b.Ports)
+	}
+	if d := m.Units[3]; len(d.Ports) != 1 || d.Ports[0].Name != "openflow-in" || d.Set[0] != `intake.listen=["tcp:0.0.0.0:6663"]` || !d.Southern {
+		t.Errorf("the intake has the ports %v, and set %v", d.Ports, d.Set)
 	}
 	if a.CPUCount != 3 || a.Variables[0] != (variable{"GOMEMLIMIT", "94371840"}) {
 		t.Errorf("limits are %d processors and %v", a.CPUCount, a.Variables)

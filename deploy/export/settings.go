@@ -115,8 +115,11 @@ func hasKey(config weft.Config, key string) bool {
 // at the ports of the plan.
 func (u *unit) listen(spec *weft.Spec, s settings) error {
 	list, byDefault := s.listens(spec)
-	if len(byDefault) == 0 || len(list) == 1 && list[0] == "" {
+	if len(list) == 0 || len(list) == 1 && list[0] == "" {
 		return nil // it does not listen
+	}
+	if len(byDefault) == 0 { // it does where the plan says so, as an intake
+		byDefault = list
 	}
 	several := strings.HasPrefix(byDefault[0], "tcp:") || strings.HasPrefix(byDefault[0], "unix:")
 	var addresses []string
@@ -135,6 +138,9 @@ func (u *unit) listen(spec *weft.Spec, s settings) error {
 		name := spec.Name
 		if spec.Pipeline {
 			name = openflowPort
+		}
+		if spec.Beside != nil { // switches connect there, too
+			name = openflowPort + "-in"
 		}
 		if len(addresses) > 0 {
 			name += "-" + strconv.Itoa(len(addresses)+1)

@@ -96,11 +96,11 @@ func roundTimes(quick bool) times {
 const nearSaturation = 0.9
 
 func runHeartbeats(ctx context.Context, c *experiments.Context) error {
-	slicings := []slicing{hybrid, topological}
+	slicings := []slicing{hybridSlicing, topologicalSlicing}
 	if c.Quick {
 		slicings = slicings[:1]
 	}
-	c.Progress.Begin("hydra-heartbeat", len(slicings)*len(beatCases(hybrid, c.Quick))*len(orders())*c.Runs, len(c.Data.Rows()))
+	c.Progress.Begin("hydra-heartbeat", len(slicings)*len(beatCases(hybridSlicing, c.Quick))*len(orders())*c.Runs, len(c.Data.Rows()))
 	for _, s := range slicings {
 		if err := heartbeatsOf(ctx, c, s); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
@@ -402,17 +402,17 @@ func bothOrders(cases []beatCase) (list []beatCase) {
 }
 
 func missPaper(b beatCase) string {
-	if b.slicing == hybrid && b.order == prioritised {
+	if b.slicing == hybridSlicing && b.order == prioritised {
 		return "none"
 	}
-	if b.slicing == topological && b.order == inOrder {
+	if b.slicing == topologicalSlicing && b.order == inOrder {
 		return "3 %"
 	}
 	return "-"
 }
 
 func p99Paper(b beatCase) string {
-	if b.slicing == hybrid && b.order == prioritised {
+	if b.slicing == hybridSlicing && b.order == prioritised {
 		return "about 10 ms"
 	}
 	return "-"

@@ -28,8 +28,8 @@ import (
 type slicing string
 
 const (
-	topological slicing = "topological" // all in one process, path computation with the rest
-	hybrid      slicing = "hybrid"      // path computation in another
+	topologicalSlicing slicing = "topological" // all in one process, path computation with the rest
+	hybridSlicing      slicing = "hybrid"      // path computation in another
 )
 
 // sliceConfig is the controller of one of several equal partitions of the
@@ -39,6 +39,7 @@ type sliceConfig struct {
 	partitions int  // of the network
 	rules      int  // of the firewall
 	heartbeats bool // the service heartbeat runs
+	all        bool // and all others
 }
 
 // slice is such a controller at work, with its simulated switches.
@@ -63,7 +64,7 @@ const (
 func (c sliceConfig) plan() *testbed.Plan {
 	here := []string{"southbound", "discovery", "hosts", "firewall", "forwarding", "flowrules"}
 	var elsewhere []string
-	if c.slicing == topological {
+	if c.slicing == topologicalSlicing {
 		here = append(here, "paths")
 	} else {
 		elsewhere = append(elsewhere, "paths")
@@ -72,6 +73,9 @@ func (c sliceConfig) plan() *testbed.Plan {
 		here = append(here, "heartbeat")
 	}
 	elsewhere = append(elsewhere, "stats", "gateway")
+	if c.all {
+		here, elsewhere = append(here, "balancer", "router", "nat", "qos", "tenants"), append(elsewhere, "ryu")
+	}
 	p := &testbed.Plan{
 		Name: fmt.Sprintf("hydra-%s-%d", c.slicing, c.partitions), Transport: "grpc",
 		Workers: []testbed.Worker{

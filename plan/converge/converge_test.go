@@ -157,7 +157,11 @@ func TestCalibrateRefuses(t *testing.T) {
 // with messages; the smallest within the tolerance is taken.
 func TestChoose(t *testing.T) {
 	c := Constants{Intra: 1e-6, External: 1e-7, Message: 0.3}
-	x, err := c.Choose(hydraShapes(), 0)
+	curve, err := c.Curve(hydraShapes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Choose(curve, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,16 +174,26 @@ func TestChoose(t *testing.T) {
 			t.Errorf("the curve %v is no U about %d", x.Curve, x.Best)
 		}
 	}
-	loose, err := c.Choose(hydraShapes(), 1e6)
+	loose, err := Choose(curve, 1e6)
 	if err != nil || loose.Partitions != 1 || loose.Best != x.Best {
 		t.Errorf("with any tolerance %+v, %v: want 1 partition", loose, err)
 	}
+	flat := []Point{{8, 1.01}, {4, 1.04}, {2, 1.2}, {16, 1}, {32, 1}}
+	if x, err := Choose(flat, 0.05); err != nil || x.Partitions != 4 || x.Best != 16 {
+		t.Errorf("a flat curve: %+v, %v: want 4, the best 16", x, err)
+	}
 	for _, bad := range []float64{-1, math.NaN(), math.Inf(1)} {
-		if _, err := c.Choose(hydraShapes(), bad); err == nil {
+		if _, err := Choose(curve, bad); err == nil {
 			t.Errorf("tolerance %v: no error", bad)
 		}
 	}
-	if _, err := c.Choose(nil, 0); err == nil {
-		t.Error("no shapes: no error")
+	if _, err := Choose(nil, 0); err == nil {
+		t.Error("no curve: no error")
+	}
+	if _, err := Choose([]Point{{1, math.NaN()}}, 0); err == nil {
+		t.Error("a time that is none: no error")
+	}
+	if _, err := c.Curve([]Shape{{}}); err == nil {
+		t.Error("a shape of nothing: no error")
 	}
 }

@@ -1,5 +1,7 @@
 package partition
 
+import "slices"
+
 // assignment is who has what: nodes of a problem in partitions.
 type assignment struct {
 	*problem
@@ -8,6 +10,7 @@ type assignment struct {
 	count []int   // by partition: its nodes
 	used  []int32 // by apart set and partition: how many of the set it has
 	cut   int64
+	over  int64 // how much load is above the limit, of all partitions
 
 	conn    []int64 // by partition, while a node is looked at: the weight of its links to it
 	touched []int32 // partitions with some
@@ -29,17 +32,17 @@ func newAssignment(p *problem, part []int32) *assignment {
 			}
 		}
 	}
+	for q := range int32(p.parts) {
+		a.over += a.above(q)
+	}
 	return a
 }
 
-// over is how much load is above the limit, of all partitions.
-func (a *assignment) over() int64 {
-	var sum int64
-	for q, l := range a.loads {
-		sum += max(0, l-a.most(int32(q)))
-	}
-	return sum
-}
+// clone is a copy that may be changed.
+func (a *assignment) clone() *assignment { return newAssignment(a.problem, slices.Clone(a.part)) }
+
+// above is how much load of a partition is above the limit.
+func (a *assignment) above(q int32) int64 { return max(0, a.loads[q]-a.most(q)) }
 
 // look sums up the links of a node by the partitions to which they go, in conn
 // and touched, until forget.
@@ -111,8 +114,10 @@ func (a *assignment) best(v int32, room int64, anywhere bool) (to int32, gain in
 func (a *assignment) move(v, to int32, gain int64) {
 	from := a.part[v]
 	a.part[v] = to
+	a.over -= a.above(from) + a.above(to)
 	a.loads[from] -= a.load[v]
 	a.loads[to] += a.load[v]
+	a.over += a.above(from) + a.above(to)
 	a.count[from]--
 	a.count[to]++
 	for _, s := range a.sets[v] {

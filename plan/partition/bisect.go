@@ -33,7 +33,7 @@ func (p *problem) halve(rng *rand.Rand, nodes []int32, first, parts int, part, p
 	for range bisections {
 		a := sub.grow(rng, sub.fixed)
 		a.refine(rng)
-		if best == nil || a.over() < best.over() || a.over() == best.over() && a.cut < best.cut {
+		if best == nil || a.over < best.over || a.over == best.over && a.cut < best.cut {
 			best = a
 		}
 	}

@@ -103,7 +103,7 @@ func TestInfeasible(t *testing.T) {
 			[]string{"s2 and s4 are to be apart", "s2 – s3 – s4", "allow one of s2, s3, s4 as a border switch"}},
 		"a heavy switch": {heavy, Options{Partitions: 3, Tolerance: 0.05}, "balance", []string{"switch s3 alone makes a load of 100", "tolerance of"}},
 		"heavy together": {g, Options{Partitions: 3, Together: [][]flow.DPID{dpids(1, 2, 3, 4, 5, 6)}}, "balance",
-			[]string{"the 6 switches that have to share a partition, s1, s2, s3, s4 …, alone makes a load of 6", "tolerance of 0.5,"}},
+			[]string{"the 6 switches that have to share a partition, s1, s2, s3, s4 …, alone make a load of 6", "tolerance of 0.5,"}},
 		"no even way":  {loadedWith(t, 3, 3, 3, 2, 2, 2), Options{Partitions: 4}, "balance", []string{"the heaviest of 4 partitions", "tolerance of"}},
 		"no structure": {g, Options{Partitions: 2, Method: ByStructure}, "structure", []string{"no border switches", "method cut"}},
 		"few pods":     {must(t)(FatTreeOf(4)), Options{Partitions: 5, Method: ByStructure}, "structure", []string{"4 parts that are alike, for 5 partitions", "at most 4"}},

@@ -1,6 +1,9 @@
 package partition
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // grow makes a first assignment: partitions grow from seeds that are far from
 // each other, the lightest next, by the node to which it has most links for its
@@ -13,6 +16,10 @@ func (p *problem) grow(rng *rand.Rand, coloured []int32) *assignment {
 	for q := range g.conn {
 		g.conn[q] = make([]int64, n)
 	}
+	g.dist = make([]int32, n)
+	for v := range g.dist {
+		g.dist[v] = beyond
+	}
 	seeded := make([]bool, p.parts)
 	free := n
 	for v, q := range part {
@@ -20,11 +27,14 @@ func (p *problem) grow(rng *rand.Rand, coloured []int32) *assignment {
 			seeded[q] = true
 			free--
 			g.take(int32(v), q)
+			g.spread(int32(v))
 		}
 	}
 	for q := range seeded {
 		if !seeded[q] {
-			g.take(g.far(rng), int32(q))
+			v := g.far(rng)
+			g.take(v, int32(q))
+			g.spread(v)
 			free--
 		}
 	}
@@ -51,6 +61,8 @@ type growth struct {
 	loads []int64
 	conn  [][]int64 // by partition and node: the weight of links between them
 	edge  [][]int32 // by partition: nodes that have a link to it, some of them taken
+	dist  []int32   // by node: links to the nearest that is taken
+	queue []int32   // memory of spread
 }
 
 func (g *growth) take(v, q int32) {
@@ -105,39 +117,43 @@ func (g *growth) nearest(q int32) int32 {
 	return best
 }
 
-// far is a free node as far as there is from those that are taken, any if none
-// is; a node that nothing joins to them is furthest.
-func (g *growth) far(rng *rand.Rand) int32 {
-	seen := make([]bool, g.len())
-	var queue []int32
-	for v, q := range g.part {
-		if q >= 0 {
-			seen[v] = true
-			queue = append(queue, int32(v))
-		}
-	}
-	if len(queue) == 0 { // begin at the rim: furthest from anything
-		v := int32(rng.IntN(g.len()))
-		seen[v] = true
-		queue = append(queue, v)
-	}
-	last := int32(-1)
-	for i := 0; i < len(queue); i++ {
-		if g.part[queue[i]] < 0 {
-			last = queue[i]
-		}
-		to, _ := g.x.of(int(queue[i]))
+// beyond is the distance of nodes from which nothing leads to one that is taken.
+const beyond = 1 << 30
+
+// spread updates distances after a node has been taken.
+func (g *growth) spread(v int32) {
+	g.dist[v] = 0
+	g.queue = append(g.queue[:0], v)
+	for i := 0; i < len(g.queue); i++ {
+		at := g.queue[i]
+		to, _ := g.x.of(int(at))
 		for _, u := range to {
-			if !seen[u] {
-				seen[u] = true
-				queue = append(queue, u)
+			if g.dist[at]+1 < g.dist[u] {
+				g.dist[u] = g.dist[at] + 1
+				g.queue = append(g.queue, u)
 			}
 		}
 	}
-	for _, v := range rng.Perm(g.len()) {
-		if !seen[v] || last < 0 && g.part[v] < 0 {
-			return int32(v)
+}
+
+// far is a free node as far as there is from those that are taken. If none is,
+// it is one as far as there is from any node.
+func (g *growth) far(rng *rand.Rand) int32 {
+	from := rng.IntN(g.len())
+	if !slices.ContainsFunc(g.part, func(q int32) bool { return q >= 0 }) {
+		g.spread(int32(from))
+		defer func() {
+			for i := range g.dist {
+				g.dist[i] = beyond
+			}
+		}()
+	}
+	best := int32(-1)
+	for i := range g.len() {
+		v := int32((from + i) % g.len())
+		if g.part[v] < 0 && (best < 0 || g.dist[v] > g.dist[best]) {
+			best = v
 		}
 	}
-	return last
+	return best
 }

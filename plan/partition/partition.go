@@ -128,7 +128,7 @@ func (s *search) deal(c *structured) (Result, error) {
 		return Result{}, &Infeasible{Constraint: "apart", Why: "the border switches find no partitions in which nothing forbids them", Remedy: "ask for fewer switches apart, or use the method " + ByCut, Search: true}
 	}
 	a := newAssignment(all, part)
-	if a.over() > 0 {
+	if a.over > 0 {
 		return Result{}, s.heavy(a, u)
 	}
 	return s.result(u, a, ByStructure, c.borders), nil
@@ -241,13 +241,13 @@ func (s *search) cut() (Result, error) {
 	}
 	rounds := s.o.Rounds
 	if rounds == 0 {
-		rounds = roundsFor(p.len(), len(p.x.to)/2)
+		rounds = roundsFor(p.len(), len(p.x.to)/2, p.parts)
 	}
 	a, err := p.solve(s.rng(), rounds, shared)
 	if err != nil {
 		return Result{}, err
 	}
-	if a.over() > 0 {
+	if a.over > 0 {
 		return Result{}, s.heavy(a, u)
 	}
 	return s.result(u, a, ByCut, s.d.borders), nil
@@ -300,14 +300,18 @@ func (s *search) heavy(a *assignment, u *units) error {
 				names = append(names, s.g.Switches[i].String())
 			}
 		}
-		who := "switch " + names[0]
+		who, makes := "switch "+names[0], "makes"
 		if len(names) > 1 {
 			who = fmt.Sprintf("the %d switches that have to share a partition, %s", len(names), strings.Join(names[:min(4, len(names))], ", "))
 			if len(names) > 4 {
 				who += " …,"
 			}
+			makes = "make"
+			if s.d.borders != nil {
+				e.Remedy += ", or allow more border switches"
+			}
 		}
-		e.Why = fmt.Sprintf("%s alone makes a load of %d, where the mean of %d partitions is %.6g and the limit %d", who, w, s.d.parts, mean, a.limit)
+		e.Why = fmt.Sprintf("%s alone %s a load of %d, where the mean of %d partitions is %.6g and the limit %d", who, makes, w, s.d.parts, mean, a.limit)
 		e.Search = false
 		break
 	}

@@ -76,7 +76,7 @@ func (a *assignment) pass(rng *rand.Rand, room int64) bool {
 		gain       int64
 	}
 	var steps []step
-	bestOver, bestCut, bestAt := a.over(), a.cut, 0
+	bestOver, bestCut, bestAt := a.over, a.cut, 0
 	firstOver, firstCut := bestOver, bestCut
 	over := bestOver
 	for patience := fruitless(n); len(steps)-bestAt < patience; {
@@ -87,7 +87,7 @@ func (a *assignment) pass(rng *rand.Rand, room int64) bool {
 		steps = append(steps, step{v, a.part[v], gain})
 		a.move(v, to, gain)
 		s.locked[v] = true
-		if over = a.over(); over < bestOver || over == bestOver && a.cut < bestCut {
+		if over = a.over; over < bestOver || over == bestOver && a.cut < bestCut {
 			bestOver, bestCut, bestAt = over, a.cut, len(steps)
 		}
 		neighbours, _ := a.x.of(int(v))
@@ -213,7 +213,7 @@ func (a *assignment) swap(v, u int32) bool {
 	if p == q || a.fixed[u] >= 0 || a.fixed[v] >= 0 {
 		return false
 	}
-	over, cut := a.over(), a.cut
+	over, cut := a.over, a.cut
 	gain := a.gainOf(v, q)
 	a.move(v, q, gain)
 	back := a.gainOf(u, p)
@@ -225,7 +225,7 @@ func (a *assignment) swap(v, u int32) bool {
 			}
 		}
 	}
-	if now := a.over(); now < over || now == over && a.cut < cut {
+	if now := a.over; now < over || now == over && a.cut < cut {
 		return true
 	}
 	a.move(u, q, -back)

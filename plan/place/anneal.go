@@ -30,9 +30,6 @@ func (d *dice) next() uint64 {
 // below is a number from 0 to n-1.
 func (d *dice) below(n int) int { return int((d.next() >> 32) * uint64(n) >> 32) }
 
-// unit is a number above 0, up to 1.
-func (d *dice) unit() float64 { return float64(d.next()>>11+1) / (1 << 53) }
-
 // schedule is how an annealing run cools: from hot to cold, shares of the mean
 // weight of a node.
 type schedule struct {
@@ -48,11 +45,16 @@ const (
 	penaltyCold = 5
 )
 
+const patienceBits = 10
+
 // search is one annealing run and the best placement that it has seen.
 type search struct {
 	*state
 	dice  *dice
 	scale float64 // the mean weight of a node
+	// patience is what a step may cost, in temperatures: exponentially
+	// distributed, as Metropolis has it.
+	patience [1 << patienceBits]float64
 
 	best          []int32
 	bestCost      float64
@@ -63,6 +65,9 @@ func newSearch(p *problem, at []int32, d *dice) *search {
 	s := &search{state: newState(p, at), dice: d, best: append([]int32(nil), at...)}
 	s.bestCost, s.bestViolation = s.cost, s.violation
 	s.scale = p.scale()
+	for i := range s.patience {
+		s.patience[i] = -math.Log((float64(i) + 0.5) / (1 << patienceBits))
+	}
 	return s
 }
 
@@ -155,19 +160,27 @@ func (s *search) step(temperature, penalty float64) {
 	if p.allowed[k] != nil && !p.allowed[k][t] {
 		return
 	}
+	limit := s.patience[s.dice.next()>>(64-patienceBits)] * temperature
+	// At best all violations go: most tries are refused by this alone.
+	room := limit + penalty*max(s.violation, 0)
+	row := s.table[int(k)*p.s:]
 	j := int32(-1)
 	var cost, violation float64
 	if r&2 != 0 && len(s.on[t]) > 0 {
 		j = s.on[t][s.dice.below(len(s.on[t]))]
-		if p.allowed[j] != nil && !p.allowed[j][from] {
+		other := s.table[int(j)*p.s:]
+		if row[t]-row[from]+other[from]-other[t] > room || p.allowed[j] != nil && !p.allowed[j][from] {
 			return
 		}
 		cost, violation = s.swapped(k, j)
 	} else {
+		if row[t]-row[from] > room {
+			return
+		}
 		cost, violation = s.moved(k, t)
 	}
 	if delta := cost + penalty*violation; delta > 0 {
-		if delta > 16*temperature || delta > -math.Log(s.dice.unit())*temperature {
+		if delta > limit {
 			return
 		}
 		s.keep() // before it gets worse

@@ -6,41 +6,82 @@ import (
 	"slices"
 )
 
-// atLeast is what every placement costs at least, without search: what a node's
-// edges cost that do not fit beside it on any server. For each node it is a
-// fractional knapsack of its neighbours; an edge counts half for each end. What
-// moves are unavoidable comes on top.
+// atLeast is what every placement costs at least, without search: what is
+// unavoidable in moves, and the better of two bounds of what edges cost. The
+// first is what does not fit beside each node. The second takes small clusters of
+// nodes, for which all ways to place them are looked at, and the first for the
+// edges between clusters.
 func (p *problem) atLeast() float64 {
+	if p.s < 2 {
+		return p.unavoidable()
+	}
+	of, n := p.clusters()
+	all := p.beside(func(a, b int) bool { return true })
+	between := p.beside(func(a, b int) bool { return of[a] != of[b] })
 	least := p.leastDelay()
+	for _, nodes := range members(of, n) {
+		between += p.inside(nodes, func(a, b int) float64 { return p.between(a, b) * least })
+	}
+	return max(all, between) + p.unavoidable()
+}
+
+// members lists the nodes of each cluster.
+func members(of []int, n int) [][]int {
+	nodes := make([][]int, n)
+	for k, c := range of {
+		nodes[c] = append(nodes[c], k)
+	}
+	return nodes
+}
+
+// unavoidable is what moving costs at least.
+func (p *problem) unavoidable() float64 {
 	var total float64
 	for k := range p.n {
 		cheapest := math.Inf(1)
+		for s := range p.s {
+			if p.fits(k, s) {
+				cheapest = min(cheapest, p.moving(k, s))
+			}
+		}
+		if !math.IsInf(cheapest, 1) {
+			total += cheapest
+		}
+	}
+	return total
+}
+
+// beside is what those edges cost at least that count: for each node, those to
+// what does not fit beside it on any server, a fractional knapsack of its
+// neighbours; an edge counts half for each end.
+func (p *problem) beside(counts func(a, b int) bool) float64 {
+	var total float64
+	for k := range p.n {
 		cpu, memory := int64(-1), int64(-1)
 		for s := range p.s {
 			if p.fits(k, s) {
 				cpu, memory = max(cpu, p.capCPU[s]-p.cpu[k]), max(memory, p.capMemory[s]-p.memory[k])
-				cheapest = min(cheapest, p.moving(k, s))
 			}
 		}
 		if cpu < 0 {
 			continue // it has no place at all
 		}
-		total += cheapest
-		if p.s < 2 {
-			continue
-		}
 		var all float64
-		var beside []int // edges
+		var fit []int // edges
 		for e := p.first[k]; e < p.first[k+1]; e++ {
+			j := int(p.to[e])
+			if !counts(k, j) {
+				continue
+			}
 			all += p.w[e]
-			if j := int(p.to[e]); p.cpu[j] <= cpu && p.memory[j] <= memory && p.clash(k, j) == "" && p.meet(k, j) {
-				beside = append(beside, e)
+			if p.cpu[j] <= cpu && p.memory[j] <= memory && p.clash(k, j) == "" && p.meet(k, j) {
+				fit = append(fit, e)
 			}
 		}
-		most := min(p.knapsack(beside, p.cpu, cpu), p.knapsack(beside, p.memory, memory))
-		total += (all - min(all, most)) * least / 2
+		most := min(p.knapsack(fit, p.cpu, cpu), p.knapsack(fit, p.memory, memory))
+		total += all - min(all, most)
 	}
-	return total
+	return total * p.leastDelay() / 2
 }
 
 // meet reports whether there is a server on which both nodes may run.

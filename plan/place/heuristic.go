@@ -10,7 +10,7 @@ import (
 // How much a search does unless told otherwise.
 const (
 	smallNodes = 150    // up to this many nodes: many short runs without coarsening
-	smallRuns  = 32     // of them
+	smallRuns  = 96     // of them
 	smallSteps = 50_000 // of each; longer ones miss optima (one annealing run is unreliable, restarts are not)
 	largeRuns  = 4
 	rounds     = 6 // of combining what the runs of a large problem have found

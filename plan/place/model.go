@@ -19,6 +19,8 @@ type model struct {
 	unit   float64 // of the cost: what one in the objective is worth
 	// The objective: sum of weight times literal, in units.
 	costLits, costWeights []int
+	clusters              []clusterCost
+	between               clusterCost // what is no cluster's
 }
 
 // modelEdge is a pair of nodes whose distance matters; far[l] is true if it is
@@ -59,6 +61,7 @@ func newModel(p *problem) *model {
 	m.together()
 	m.budgets()
 	m.objective()
+	m.clusterCosts()
 	m.symmetry()
 	return m
 }
@@ -315,10 +318,65 @@ func (m *model) objective() {
 	}
 }
 
-// below is all constraints and that the objective is at most n units.
+// clusterCosts are the parts of the objective that clusters have, and the least
+// that each is.
+func (m *model) clusterCosts() {
+	p := m.p
+	of, n := p.clusters()
+	weight := map[[2]int]float64{}
+	at := map[int]int{} // literal to edge
+	steps := m.steps()
+	for i, e := range m.edges {
+		for l, step := range steps {
+			if w := int(e.w * step / m.unit); w > 0 {
+				at[e.far[l]] = i
+				if l == 0 {
+					weight[[2]int{e.a, e.b}] = float64(w)
+				}
+			}
+		}
+	}
+	m.clusters = make([]clusterCost, n)
+	for c, nodes := range members(of, n) {
+		m.clusters[c].least = int(p.inside(nodes, func(a, b int) float64 { return weight[[2]int{min(a, b), max(a, b)}] }))
+	}
+	for i, lit := range m.costLits {
+		e, there := at[lit]
+		if !there || of[m.edges[e].a] != of[m.edges[e].b] {
+			m.between.add(lit, m.costWeights[i])
+			continue
+		}
+		m.clusters[of[m.edges[e].a]].add(lit, m.costWeights[i])
+	}
+}
+
+// clusterCost is a part of the objective.
+type clusterCost struct {
+	lits, weights []int
+	least         int
+}
+
+func (c *clusterCost) add(lit, weight int) {
+	c.lits, c.weights = append(c.lits, lit), append(c.weights, weight)
+}
+
+// below is all constraints and that the objective is at most n units. Each part
+// of it can be above its least by no more than what is left when all others are
+// at theirs.
 func (m *model) below(n int) []solver.PBConstr {
 	limited := model{}
 	limited.atMost(m.costLits, m.costWeights, n)
+	slack := n - m.between.least
+	for _, c := range m.clusters {
+		slack -= c.least
+	}
+	if slack < 0 {
+		return []solver.PBConstr{solver.PropClause(1), solver.PropClause(-1)}
+	}
+	limited.atMost(m.between.lits, m.between.weights, m.between.least+slack)
+	for _, c := range m.clusters {
+		limited.atMost(c.lits, c.weights, c.least+slack)
+	}
 	var out []solver.PBConstr
 	for _, c := range append(slices.Clone(m.all), limited.all...) { // the solver keeps and reorders what it is given
 		out = append(out, solver.PBConstr{Lits: slices.Clone(c.Lits), Weights: slices.Clone(c.Weights), AtLeast: c.AtLeast})

@@ -235,15 +235,20 @@ func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []*port, sta
 	if err != nil {
 		if ctx.Err() == nil {
 			e.figures.failed.Add(float64(len(ports)))
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.topo.unreached(e.now(), ports)
 		}
 		return
 	}
-	if len(failed) > 0 {
-		e.figures.failed.Add(float64(len(failed)))
-		ports = slices.DeleteFunc(ports, func(p *port) bool { return failed[p.at.Switch] })
-	}
+	unsent := func(p *port) bool { return failed[p.at.Switch] }
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if len(failed) > 0 {
+		e.figures.failed.Add(float64(len(failed)))
+		e.topo.unreached(e.now(), slices.DeleteFunc(slices.Clone(ports), func(p *port) bool { return !unsent(p) }))
+		ports = slices.DeleteFunc(ports, unsent)
+	}
 	e.topo.sent(e.now(), ports, stamp)
 }
 

@@ -211,6 +211,17 @@ func (t *topology) sent(now int64, ports []*port, stamp int64) {
 	}
 }
 
+// unreached takes the news that probes could not be sent to switches that are
+// connected, as far as is known: their southbound is away, and with it what they
+// hear of the probes of others. Their links are left alone as long as that lasts.
+func (t *topology) unreached(now int64, ports []*port) {
+	for _, p := range ports {
+		if p.dp.connected {
+			p.dp.doubt = now + doubtFor
+		}
+	}
+}
+
 // memories returns what is to be saved of the ports of a switch; false if it
 // is to be left as it is, for the switch is away.
 func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool) {

@@ -85,6 +85,10 @@ func (t *topology) judgeLink(now int64, l *link) {
 		t.judgeAt(l, until)
 		return
 	}
+	if end <= now && l.dst.dp.flight.Load() { // its own probes wait for its southbound, which may be away
+		t.judgeAt(l, now+t.patience())
+		return
+	}
 	if end <= now && l.src.unanswered >= 2 {
 		t.detach(now, l, "silent")
 		return
@@ -94,9 +98,11 @@ func (t *topology) judgeLink(now int64, l *link) {
 		return
 	}
 	again := now + t.patience()
-	if p := l.src; p.soon == 0 || p.soon > now {
-		p.soon = now
-		p.dp.next = min(p.dp.next, now)
+	for _, p := range []*port{l.src, l.dst} { // the far end, too, to see whether its southbound is there to hear
+		if p.soon == 0 || p.soon > now {
+			p.soon = now
+			p.dp.next = min(p.dp.next, now)
+		}
 	}
 	if end > now {
 		again = min(again, end)

@@ -109,11 +109,9 @@ func TestDirection(t *testing.T) {
 		g.direct(&api.DirectPacketsRequest{Controller: 7, Run: 2, Revision: 2, Dpids: []string{"1"}, Milliseconds: 60_000}) // overtaken
 		g.wantActions(1, "given back", plain)
 		g.wantActions(2, "kept", there2)
-		for _, s := range g.rules.workers {
-			for k, r := range s.ledger.rules {
-				if r.state != confirmed {
-					t.Errorf("%v is %v", k, r.state)
-				}
+		for _, sw := range []flow.DPID{1, 2} {
+			if s := g.sync(sw); s.State != "in_sync" {
+				t.Errorf("%v", s)
 			}
 		}
 	})

@@ -33,7 +33,9 @@ func apiServices() []*grpc.ServiceDesc {
 // internal are the methods that are between services only. SetStanding
 // replaces all entries of any owner, so no client may call it; Observe makes
 // work for services.
-func internal() []string { return []string{"flowrules.SetStanding", "flowrules.Observe", "flowrules.DirectPackets"} }
+func internal() []string {
+	return []string{"flowrules.SetStanding", "flowrules.Observe", "flowrules.DirectPackets", "paths.ExchangeSummaries"}
+}
 
 // calls are the methods by their full names in gRPC: /weft.v1.Service/Method.
 type calls struct {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,6 +80,8 @@ type peers struct {
 	absent  bool   // the southbound is away
 	address string
 	seen    []flow.PacketIn
+	guards  [][]flow.OpKind // kinds of operations of decisions with meters
+	guard   string          // what their entries do
 }
 
 func (p *peers) eventually(t *testing.T, what string, so func() bool) {
@@ -105,7 +108,7 @@ func (p *peers) last() *api.DirectPacketsRequest {
 	return &api.DirectPacketsRequest{}
 }
 
-func newPeers(t *testing.T, h *wefttest.Harness) *peers {
+func newPeers(t *testing.T, h *wefttest.Harness, config ...string) *peers {
 	p := &peers{}
 	wefttest.Fake(h, api.DirectPackets, func(_ context.Context, req *api.DirectPacketsRequest) (*api.DirectPacketsResponse, error) {
 		p.mu.Lock()
@@ -118,6 +121,13 @@ func newPeers(t *testing.T, h *wefttest.Harness) *peers {
 		defer p.mu.Unlock()
 		if p.absent {
 			return nil, api.Errorf(codes.Unavailable, "the southbound is away")
+		}
+		if len(d.Meters) > 0 && len(d.Flows) > 0 {
+			var kinds []flow.OpKind
+			for _, op := range d.Ops {
+				kinds = append(kinds, op.Kind)
+			}
+			p.guards, p.guard = append(p.guards, kinds), flow.FormatActions(d.Flows[0].Entry.Apply)
 		}
 		for _, o := range d.Outs {
 			p.outs = append(p.outs, o.Data[11])
@@ -139,7 +149,7 @@ func newPeers(t *testing.T, h *wefttest.Harness) *peers {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p.address = filepath.Join(dir, "s")
-	h.Configure("listen: [\"unix:" + p.address + "\"]\nnumber: 9\nlease: 300ms\n")
+	h.Configure("listen: [\"unix:" + p.address + "\"]\nnumber: 9\nlease: 300ms\n" + strings.Join(config, "\n"))
 	h.Start()
 	return p
 }
@@ -288,5 +298,37 @@ func TestSouthboundAway(t *testing.T) {
 		p.mu.Unlock()
 		d.Receive(1, frame(2))
 		p.eventually(t, "the next is sent", func() bool { return slices.Equal(p.outs, []byte{2}) })
+	})
+}
+
+// TestGuards: a port that floods is limited on arrival, and by a meter that the
+// southbound writes; what passes it comes here.
+func TestGuards(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		p := newPeers(t, h, "flood_rate: 100", "flood_floor: 100")
+		d := oftest.NewDevice(oftest.Config{DPID: 1, Nicira: true}, nil)
+		m := attach(t, d)
+		m.add(t, flow.Entry{Goto: flow.TableForward})
+		m.add(t, flow.Entry{Table: flow.TableForward, Apply: []flow.Action{flow.ToController(9, flow.ReasonNoMatch)}})
+		p.dial(t, d)
+		p.eventually(t, "packets are asked for", func() bool { return len(p.last().Dpids) == 1 })
+		for guarded := false; !guarded; time.Sleep(time.Millisecond) {
+			for range 5 {
+				d.Receive(1, frame(1))
+			}
+			p.mu.Lock()
+			guarded = len(p.guards) > 0
+			p.mu.Unlock()
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		kinds := p.guards[0]
+		first := slices.Index(kinds, flow.OpFlow)
+		if first < 2 || kinds[first-1] != flow.OpFence || kinds[first-2] != flow.OpMeter || p.guard != "controller(id=9)" {
+			t.Errorf("the guard is %v, and does %s", kinds, p.guard)
+		}
+		if h.Metric("floods_total") == 0 {
+			t.Error("the flood is not counted")
+		}
 	})
 }

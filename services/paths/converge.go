@@ -35,6 +35,7 @@ const pathsMax = 64
 
 // convergence turns changes of links into new topologies and tells of them.
 type convergence struct {
+	part    *part // nil: the paths of the whole network are computed here
 	publish func(*api.PathsConverged)
 	wake    chan struct{}
 	heard   chan struct{} // closed when what there is has been heard
@@ -150,6 +151,7 @@ func (c *convergence) converge(began time.Time) {
 	old := c.graph.Current()
 	tree := old.Tree()
 	now := c.graph.Snapshot()
+	c.part.converge()
 	gained, lost := c.gained, c.lost
 	c.gained, c.lost, c.since = nil, nil, time.Time{}
 	if now == old && len(lost) == 0 && len(gained) == 0 {
@@ -172,10 +174,12 @@ func (c *convergence) switchChanged(e *api.SwitchChanged) {
 	c.switches, c.last = true, time.Now()
 	if e.Switch.Connected {
 		c.graph.AddSwitch(sw)
+		c.part.addSwitch(sw)
 		c.later()
 		return
 	}
 	c.graph.RemoveSwitch(sw)
+	c.part.removeSwitch(sw)
 	c.losing(time.Now())
 }
 
@@ -186,7 +190,8 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 	c.some, c.last = true, now
 	if !e.Removed && (e.Link.State == "up" || e.Link.State == "one_way") {
 		// The graph itself sees to it that both directions are there.
-		if c.graph.SetLink(Link{Src: src, Dst: dst, Weight: min(e.Link.Weight, MaxWeight)}) {
+		if l := (Link{Src: src, Dst: dst, Weight: min(e.Link.Weight, MaxWeight)}); c.graph.SetLink(l) {
+			c.part.setLink(l, c.graph)
 			c.gained = append(c.gained, e.Link)
 			c.later()
 		}
@@ -196,6 +201,7 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 	if !c.graph.RemoveLink(src, dst) {
 		return
 	}
+	c.part.removeLink(src, dst, c.graph)
 	c.gained = slices.DeleteFunc(c.gained, func(l *api.Link) bool { return l.Src.Flow() == src && l.Dst.Flow() == dst })
 	if !usable { // its other direction has gone before, with which both were lost
 		return
@@ -227,11 +233,11 @@ func (c *convergence) findPath(ctx context.Context, req *api.FindPathRequest) (*
 		return nil, err
 	}
 	src, err := flow.ParseDPID(req.Src)
-	if err == nil && !c.graph.Current().Has(src) {
+	if err == nil && !c.has(src) {
 		return nil, api.Errorf(codes.NotFound, "switch %v is not connected", src)
 	}
 	dst, err2 := flow.ParseDPID(req.Dst)
-	if err2 == nil && !c.graph.Current().Has(dst) {
+	if err2 == nil && !c.has(dst) {
 		return nil, api.Errorf(codes.NotFound, "switch %v is not connected", dst)
 	}
 	if err != nil || err2 != nil {
@@ -249,6 +255,8 @@ func (c *convergence) findPath(ctx context.Context, req *api.FindPathRequest) (*
 		found = t.Disjoint(src, dst, max(1, int(req.Count)))
 	case req.Count > 1:
 		found = t.KShortest(src, dst, int(req.Count))
+	case c.part != nil:
+		return c.findAcross(ctx, req, src, dst)
 	default:
 		if p, ok := t.Path(src, dst, req.Hash); ok {
 			found = []Path{p}
@@ -260,13 +268,18 @@ func (c *convergence) findPath(ctx context.Context, req *api.FindPathRequest) (*
 		if err != nil {
 			return nil, api.Errorf(codes.Internal, "computed path is not one: %w", err)
 		}
-		m := &api.Path{Cost: cost, Hops: make([]*api.Hop, len(p))}
-		for i, h := range p {
-			m.Hops[i] = &api.Hop{Dpid: h.Switch.String(), InPort: uint32(h.In), OutPort: uint32(h.Out)}
-		}
-		resp.Paths = append(resp.Paths, m)
+		resp.Paths = append(resp.Paths, p.message(cost))
 	}
 	return resp, nil
+}
+
+// message is a path as it is told.
+func (p Path) message(cost uint64) *api.Path {
+	m := &api.Path{Cost: cost, Hops: make([]*api.Hop, len(p))}
+	for i, h := range p {
+		m.Hops[i] = &api.Hop{Dpid: h.Switch.String(), InPort: uint32(h.In), OutPort: uint32(h.Out)}
+	}
+	return m
 }
 
 func (c *convergence) getTree(ctx context.Context, _ *api.GetTreeRequest) (*api.Tree, error) {

@@ -311,6 +311,17 @@ func (g *Graph) Snapshot() *Topology {
 	return t
 }
 
+// renew makes the last snapshot another version.
+func (g *Graph) renew() *Topology {
+	old := g.current.Load()
+	t := &Topology{
+		version: old.version + 1, ids: old.ids, index: old.index, order: old.order, adj: old.adj, links: old.links, uniform: old.uniform,
+		rows: old.rows, lastTree: old.knownTree(), scratch: old.scratch,
+	}
+	g.current.Store(t)
+	return t
+}
+
 func (g *Graph) count(w uint32, n int) {
 	if w == 0 {
 		return

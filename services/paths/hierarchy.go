@@ -64,6 +64,7 @@ type island struct {
 	id    flow.DPID
 	own   []int32  // by DPID
 	gates []int32  // by DPID
+	doors []int32  // of gates, in the border
 	inner []int32  // own that are no gates; if all are, all own
 	costs []uint32 // of gates
 }
@@ -222,7 +223,7 @@ func (a *Area) divide() {
 				is.own = append(is.own, slot)
 			}
 			if gate {
-				is.gates = append(is.gates, slot)
+				is.gates, is.doors = append(is.gates, slot), append(is.doors, a.border.door(d))
 			} else {
 				is.inner = append(is.inner, slot)
 			}
@@ -351,7 +352,11 @@ func (a *Area) Learn(s *Summary) (bool, error) {
 	if err := s.Check(); err != nil {
 		return false, err
 	}
-	for _, i := range s.Islands {
+	known := a.border.summaries[s.Partition]
+	for n, i := range s.Islands {
+		if known != nil && n < len(known.Islands) && slices.Equal(i.Switches, known.Islands[n].Switches) {
+			continue
+		}
 		for _, d := range i.Switches {
 			if of := a.config.Of(d); of != s.Partition {
 				return false, fmt.Errorf("summary of %s: switch %v is of partition %q", s.Partition, d, of)

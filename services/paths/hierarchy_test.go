@@ -344,7 +344,7 @@ func TestSummaryCheck(t *testing.T) {
 		a.SetLink(l)
 		a.SetLink(Link{l.Dst, l.Src, 1})
 	}
-	good.Islands[0].Gates = []Gate{{11, 3, []BorderLink{{1, at2(1, 2), 1}}}, {12, 1, nil}}
+	good = &Summary{Partition: "b", Islands: []Island{{[]flow.DPID{11, 12}, []Gate{{11, 3, []BorderLink{{1, at2(1, 2), 1}}}, {12, 1, nil}}}}}
 	octets, _ := proto.Marshal(good.Message())
 	r := rand.New(rand.NewPCG(1, 1))
 	for version := range uint64(3000) {

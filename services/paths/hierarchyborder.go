@@ -1,7 +1,6 @@
 package paths
 
 import (
-	"cmp"
 	"slices"
 
 	"weft/flow"
@@ -15,7 +14,8 @@ type border struct {
 	summaries map[string]*Summary
 	islands   map[flow.DPID]*member
 	home      map[flow.DPID]flow.DPID     // switches of all partitions, and the island that each is in
-	entrances map[flow.DPID][]entrance    // by gate, by island
+	doors     map[flow.DPID]int32         // numbers of gates, never given to another
+	entrances [][]entrance                // by a gate's number
 	ends      map[flow.Location]borderEnd // what the partition of that port says of the link there
 	ports     map[flow.DPID]flow.Port     // number of an island, never given to another
 	touched   map[flow.DPID]struct{}      // islands of which something has changed since settle
@@ -27,12 +27,16 @@ type border struct {
 // member is an island of any partition.
 type member struct {
 	*Island
-	near map[flow.DPID]weights // the islands beside it: the cost of going there and back
+	slot  int32                 // in graph
+	doors []int32               // of Gates
+	near  map[flow.DPID]weights // the islands beside it: the cost of going there and back
 }
 
-// entrance is what it costs to reach an island from a gate of its.
+// entrance is what it costs to reach an island from a gate of its. The island's
+// slot in the graph remains its as long as it is there.
 type entrance struct {
 	island flow.DPID
+	slot   int32
 	cost   uint32
 }
 
@@ -46,7 +50,7 @@ type borderEnd struct {
 func newBorder() *border {
 	b := &border{
 		summaries: map[string]*Summary{}, islands: map[flow.DPID]*member{}, home: map[flow.DPID]flow.DPID{},
-		entrances: map[flow.DPID][]entrance{}, ends: map[flow.Location]borderEnd{}, ports: map[flow.DPID]flow.Port{},
+		doors: map[flow.DPID]int32{}, ends: map[flow.Location]borderEnd{}, ports: map[flow.DPID]flow.Port{},
 		touched: map[flow.DPID]struct{}{}, graph: NewGraph(),
 	}
 	b.top = b.graph.Current()
@@ -105,10 +109,10 @@ func (b *border) drop(i *Island) {
 			delete(b.home, d)
 		}
 	}
-	for k := range i.Gates {
-		b.unset(id, &i.Gates[k])
-	}
 	if m := b.islands[id]; m != nil {
+		for k := range i.Gates {
+			b.unset(id, m.doors[k], &i.Gates[k])
+		}
 		for other := range m.near {
 			b.part(id, other)
 			delete(b.islands[other].near, id)
@@ -124,9 +128,9 @@ func (b *border) gates(was, now *Island) {
 	id := now.ID()
 	m := b.islands[id]
 	if m == nil {
-		m = &member{near: map[flow.DPID]weights{}}
-		b.islands[id] = m
 		b.graph.AddSwitch(id)
+		m = &member{slot: b.graph.slots[id], near: map[flow.DPID]weights{}}
+		b.islands[id] = m
 		if b.ports[id] == 0 {
 			b.ports[id] = flow.Port(len(b.ports) + 1)
 		}
@@ -147,29 +151,43 @@ func (b *border) gates(was, now *Island) {
 		}
 	}
 	x, y := was.Gates, now.Gates
-	for len(x) > 0 || len(y) > 0 {
+	doors := m.doors
+	m.doors = make([]int32, len(y))
+	for k := 0; len(x) > 0 || len(y) > 0; {
 		switch {
 		case len(y) == 0 || len(x) > 0 && x[0].Switch < y[0].Switch:
-			b.unset(id, &x[0])
-			x = x[1:]
+			b.unset(id, doors[0], &x[0])
+			x, doors = x[1:], doors[1:]
+			continue
 		case len(x) == 0 || y[0].Switch < x[0].Switch:
-			b.set(id, &y[0])
-			y = y[1:]
+			m.doors[k] = b.door(y[0].Switch)
+			b.set(id, m.slot, m.doors[k], &y[0])
 		default:
+			m.doors[k] = doors[0]
 			if !x[0].equal(y[0]) {
-				b.unset(id, &x[0])
-				b.set(id, &y[0])
+				b.unset(id, doors[0], &x[0])
+				b.set(id, m.slot, doors[0], &y[0])
 			}
-			x, y = x[1:], y[1:]
+			x, doors = x[1:], doors[1:]
 		}
+		y, k = y[1:], k+1
 	}
 }
 
+// door returns the number of a gate.
+func (b *border) door(d flow.DPID) int32 {
+	n, ok := b.doors[d]
+	if !ok {
+		n = int32(len(b.entrances))
+		b.doors[d] = n
+		b.entrances = append(b.entrances, nil)
+	}
+	return n
+}
+
 // set notes a gate of an island.
-func (b *border) set(id flow.DPID, g *Gate) {
-	list := b.entrances[g.Switch]
-	k, _ := slices.BinarySearchFunc(list, id, func(e entrance, id flow.DPID) int { return cmp.Compare(e.island, id) })
-	b.entrances[g.Switch] = slices.Insert(list, k, entrance{id, g.Cost})
+func (b *border) set(id flow.DPID, slot, door int32, g *Gate) {
+	b.entrances[door] = append(b.entrances[door], entrance{id, slot, g.Cost})
 	for _, l := range g.Links {
 		here := flow.Location{Switch: g.Switch, Port: l.Port}
 		b.ends[here] = borderEnd{id, l.Peer, l.Weight}
@@ -178,11 +196,8 @@ func (b *border) set(id flow.DPID, g *Gate) {
 }
 
 // unset forgets a gate of an island.
-func (b *border) unset(id flow.DPID, g *Gate) {
-	list := slices.DeleteFunc(b.entrances[g.Switch], func(e entrance) bool { return e.island == id })
-	if b.entrances[g.Switch] = list; len(list) == 0 {
-		delete(b.entrances, g.Switch)
-	}
+func (b *border) unset(id flow.DPID, door int32, g *Gate) {
+	b.entrances[door] = slices.DeleteFunc(b.entrances[door], func(e entrance) bool { return e.island == id })
 	for _, l := range g.Links {
 		here := flow.Location{Switch: g.Switch, Port: l.Port}
 		if b.ends[here].island == id {
@@ -212,7 +227,11 @@ func (b *border) across(here flow.Location) (mine, peer borderEnd, ok bool) {
 
 // cost is what it costs to reach an island from a gate of its.
 func (b *border) cost(gate, island flow.DPID) (uint32, bool) {
-	for _, e := range b.entrances[gate] {
+	door, ok := b.doors[gate]
+	if !ok {
+		return Unreachable, false
+	}
+	for _, e := range b.entrances[door] {
 		if e.island == island {
 			return e.cost, true
 		}
@@ -237,44 +256,48 @@ func (b *border) settle() (touched map[flow.DPID]struct{}, reslot bool) {
 
 // join finds the islands beside one, and what it costs to go there.
 func (b *border) join(id flow.DPID, m *member) {
-	near := map[flow.DPID]weights{}
-	better := func(other flow.DPID, there, back uint32) {
-		there, back = min(max(there, 1), MaxWeight), min(max(back, 1), MaxWeight)
-		if w, ok := near[other]; ok {
-			there, back = min(there, w.ab), min(back, w.ba)
+	best := make([]weights, len(b.graph.ids)) // by slot
+	better := func(slot int32, there, back uint32) {
+		w := &best[slot]
+		if there = min(max(there, 1), MaxWeight); w.ab == 0 || there < w.ab {
+			w.ab = there
 		}
-		near[other] = weights{there, back}
+		if back = min(max(back, 1), MaxWeight); w.ba == 0 || back < w.ba {
+			w.ba = back
+		}
 	}
 	for k := range m.Gates {
 		g := &m.Gates[k]
-		for _, e := range b.entrances[g.Switch] {
-			if e.island != id {
-				better(e.island, g.Cost+e.cost, g.Cost+e.cost)
-			}
+		for i := range b.entrances[m.doors[k]] {
+			e := &b.entrances[m.doors[k]][i]
+			better(e.slot, g.Cost+e.cost, g.Cost+e.cost)
 		}
 		for _, l := range g.Links {
 			mine, peer, ok := b.across(flow.Location{Switch: g.Switch, Port: l.Port})
-			if c, known := b.cost(mine.peer.Switch, peer.island); ok && known && peer.island != id {
-				better(peer.island, g.Cost+mine.weight+c, g.Cost+peer.weight+c)
+			if c, known := b.cost(mine.peer.Switch, peer.island); ok && known {
+				better(b.islands[peer.island].slot, g.Cost+mine.weight+c, g.Cost+peer.weight+c)
 			}
 		}
 	}
+	best[m.slot] = weights{}
 	for other := range m.near {
-		if _, ok := near[other]; !ok {
+		if best[b.islands[other].slot] == (weights{}) {
 			b.part(id, other)
 			delete(b.islands[other].near, id)
+			delete(m.near, other)
 		}
 	}
-	for other, w := range near {
-		if was, ok := m.near[other]; ok && was == w {
+	for slot, w := range best {
+		other := b.graph.ids[slot]
+		if w == (weights{}) || m.near[other] == w {
 			continue
 		}
 		x, y := b.between(id, other)
 		b.graph.SetLink(Link{x, y, w.ab})
 		b.graph.SetLink(Link{y, x, w.ba})
+		m.near[other] = w
 		b.islands[other].near[id] = weights{w.ba, w.ab}
 	}
-	m.near = near
 }
 
 // part removes the link between two islands.

@@ -99,7 +99,7 @@ func tight(dist []uint32, changes []change) bool {
 	return false
 }
 
-// seeds lists the gates by which packets leave for island id, by slot, and what
+// seeds lists the gates by which packets leave for island id, by island, and what
 // it costs from there: only exits to islands that are nearer to it count.
 func (a *Area) seeds(id flow.DPID) []seed {
 	b := a.border
@@ -110,11 +110,11 @@ func (a *Area) seeds(id flow.DPID) []seed {
 		if is.id == id || here == Unreachable {
 			continue
 		}
-		for _, slot := range is.gates {
+		for k, slot := range is.gates {
 			gate := a.top.ids[slot]
 			best := uint32(Unreachable)
-			for _, e := range b.entrances[gate] {
-				if left := at(to, b.top.index[e.island]); left < here {
+			for _, e := range b.entrances[is.doors[k]] {
+				if left := at(to, e.slot); left < here {
 					best = min(best, e.cost+left)
 				}
 			}
@@ -126,7 +126,6 @@ func (a *Area) seeds(id flow.DPID) []seed {
 			}
 		}
 	}
-	slices.SortFunc(list, func(x, y seed) int { return cmp.Compare(x.slot, y.slot) })
 	return list
 }
 
@@ -238,3 +237,37 @@ func (a *Area) Step(from, to flow.DPID, hash uint64) (out flow.Port, next flow.L
 	}
 	return out, next, ok
 }
+
+// Walk returns the way of a packet from a switch of the partition towards
+// another, as far as it stays in the partition, and what it costs: to its end,
+// or to the switch and port of another partition where it goes on, the link
+// there included. False if there is no way.
+func (a *Area) Walk(from, to flow.DPID, hash uint64) (p Path, cost uint64, next flow.Location, ok bool) {
+	if slot, here := a.top.index[from]; !here || a.at[slot] < 0 {
+		return nil, 0, next, false
+	}
+	var in flow.Port
+	for here := from; here != to; {
+		out, next, ok := a.Step(here, to, hash)
+		if !ok || len(p) > len(a.top.order) {
+			return nil, 0, next, false
+		}
+		p = append(p, Hop{here, in, out})
+		if w, inside := a.top.edge(a.top.index[here], out); inside {
+			cost += uint64(w.w)
+		} else {
+			for _, l := range a.stubs[here] {
+				if l.Port == out {
+					cost += uint64(l.Weight)
+				}
+			}
+			return p, cost, next, true
+		}
+		here, in = next.Switch, next.Port
+	}
+	return append(p, Hop{to, in, 0}), cost, flow.Location{}, true
+}
+
+// Knows reports whether a switch is there: one of the partition's, or one that
+// another partition has told of.
+func (a *Area) Knows(d flow.DPID) bool { return a.top.Has(d) || a.border.home[d] != 0 }

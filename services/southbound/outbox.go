@@ -43,13 +43,19 @@ type outbox struct {
 	closed  bool
 	room    chan struct{} // closed when the queue has drained; nil if nobody waits
 
-	rest    chan []byte // what the socket did not take, to drain; the right to write goes with it
+	rest    chan remains // what the socket did not take, to drain; the right to write goes with it
 	done    chan struct{}
 	started atomic.Int64 // when the blocking write began, ns; 0 if none
 }
 
+// remains is what is to be written yet.
+type remains struct {
+	b     []byte
+	begun bool // b may begin in the middle of a message
+}
+
 func newOutbox(conn net.Conn, limit int, f *fence) *outbox {
-	return &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, rest: make(chan []byte, 1), done: make(chan struct{})}
+	return &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, rest: make(chan remains, 1), done: make(chan struct{})}
 }
 
 // put queues whole messages and writes what the socket takes; b is the
@@ -108,7 +114,7 @@ func (o *outbox) enqueue(b []byte) error {
 	}
 	begun := slices.Clone(b[done:whole]) // the rest of a message: nothing goes before it
 	o.mu.Unlock()
-	o.rest <- begun
+	o.rest <- remains{begun, true}
 	return nil
 }
 
@@ -177,7 +183,7 @@ func (o *outbox) flush() {
 			n = o.tryWrite(b)
 		}
 		if n < len(b) {
-			o.rest <- b[n:]
+			o.rest <- remains{b[n:], n > 0}
 			return
 		}
 		o.mu.Lock()
@@ -234,13 +240,16 @@ func (o *outbox) tryWrite(b []byte) int {
 // closed and reports the write that failed.
 func (o *outbox) drain() error {
 	for {
-		var b []byte
+		var left remains
 		select {
-		case b = <-o.rest:
+		case left = <-o.rest:
 		case <-o.done:
 			return nil
 		}
-		if !o.fence.open() {
+		b := left.b
+		if !left.begun {
+			b = o.pass(b)
+		} else if !o.fence.open() {
 			return errHalf
 		}
 		o.started.Store(time.Now().UnixNano())

@@ -1,392 +1,18 @@
 package southbound
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"weft/api"
-	"weft/flow"
-	"weft/openflow"
 )
-
-// judge is a switch that implements roles and generation ids, and logs every
-// message that would program it, with the epoch of who sent it.
-type judge struct {
-	t    *testing.T
-	dpid dpid
-
-	mu         sync.Mutex // guards what follows
-	conns      map[*judged]bool
-	generation uint64
-	generated  bool
-	writes     []judgedWrite
-	highest    uint64 // epoch of a write that was taken
-}
-
-// judged is a connection of a controller.
-type judged struct {
-	conn  net.Conn
-	from  string
-	role  openflow.Role
-	epoch uint64 // of its last role request that was granted
-}
-
-type judgedWrite struct {
-	from  string
-	epoch uint64
-	taken bool
-}
-
-// connect keeps a connection to a controller until ctx ends.
-func (j *judge) connect(ctx context.Context, address string) {
-	for ctx.Err() == nil {
-		conn, err := net.Dial("unix", address)
-		if err == nil {
-			c := &judged{conn: conn, from: address, role: openflow.RoleEqual}
-			stop := context.AfterFunc(ctx, func() { conn.Close() })
-			j.mu.Lock()
-			j.conns[c] = true
-			j.mu.Unlock()
-			j.serve(c)
-			stop()
-			conn.Close()
-			j.mu.Lock()
-			delete(j.conns, c)
-			j.mu.Unlock()
-		}
-		pause(ctx, 10*time.Millisecond)
-	}
-}
-
-func (j *judge) serve(c *judged) {
-	send := func(b []byte, err error) {
-		if err != nil {
-			j.t.Error(err)
-		}
-		_, _ = c.conn.Write(b)
-	}
-	send(v13.AppendHello(nil, 1, v13), nil)
-	in := bufio.NewReader(c.conn)
-	for {
-		head, err := in.Peek(openflow.HeaderLen)
-		if err != nil {
-			return
-		}
-		msg := make([]byte, binary.BigEndian.Uint16(head[2:]))
-		if _, err := io.ReadFull(in, msg); err != nil {
-			return
-		}
-		h, err := openflow.ParseHeader(msg)
-		if err != nil {
-			j.t.Errorf("switch %v is sent nonsense: %v", j.dpid, err)
-			return
-		}
-		refuse := func(typ, code uint16) {
-			e := &openflow.Error{Type: typ, Code: code, Xid: h.Xid, Data: msg[:min(len(msg), 64)]}
-			send(v13.AppendError(nil, h.Xid, e), nil)
-		}
-		switch h.Type {
-		case openflow.TypeEchoRequest:
-			send(v13.AppendEchoReply(nil, h.Xid, nil))
-		case openflow.TypeFeaturesRequest:
-			send(v13.AppendFeaturesReply(nil, h.Xid, &openflow.Features{DPID: j.dpid, Tables: 254}))
-		case openflow.TypeBarrierRequest:
-			send(v13.AppendBarrierReply(nil, h.Xid), nil)
-		case openflow.TypeRoleRequest:
-			if reply, ok := j.ask(c, msg); ok {
-				send(reply, nil)
-			} else {
-				refuse(openflow.ErrRoleRequestFailed, openflow.RoleRequestFailedStale)
-			}
-		case openflow.TypeMultipartRequest:
-			var r openflow.MultipartRequest
-			if err := v13.DecodeMultipartRequest(msg, &r); err != nil {
-				j.t.Error(err)
-			}
-			var body []byte
-			if r.Type == openflow.MultipartDesc {
-				body = v13.AppendDesc(nil, &openflow.Desc{})
-			}
-			send(v13.AppendMultipartReply(nil, h.Xid, r.Type, false, body))
-		case openflow.TypeHello, openflow.TypeSetConfig, openflow.TypeSetAsync, openflow.TypeEchoReply:
-		default:
-			if !j.program(c) {
-				refuse(openflow.ErrBadRequest, openflow.BadRequestIsSlave)
-			}
-		}
-	}
-}
-
-// ask deals with a role request (OpenFlow 1.3.5 §6.3.6).
-func (j *judge) ask(c *judged, msg []byte) (reply []byte, ok bool) {
-	role, generation, err := v13.DecodeRoleRequest(msg)
-	if err != nil {
-		j.t.Error(err)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if role == openflow.RoleMaster || role == openflow.RoleSlave {
-		if j.generated && int64(generation-j.generation) < 0 {
-			return nil, false
-		}
-		j.generation, j.generated = generation, true
-		c.epoch = generation
-	}
-	if role == openflow.RoleMaster {
-		for other := range j.conns {
-			if other != c && other.role == openflow.RoleMaster {
-				other.role = openflow.RoleSlave
-			}
-		}
-	}
-	if role != openflow.RoleNoChange {
-		c.role = role
-	}
-	reply, err = v13.AppendRoleReply(nil, binary.BigEndian.Uint32(msg[4:]), c.role, j.generation)
-	return reply, err == nil
-}
-
-// program logs a message that programs the switch; it reports whether the switch
-// takes it. Nothing may be taken from an epoch below one that it has taken
-// something from.
-func (j *judge) program(c *judged) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	taken := c.role != openflow.RoleSlave
-	j.writes = append(j.writes, judgedWrite{c.from, c.epoch, taken})
-	switch {
-	case !taken:
-	case c.role != openflow.RoleMaster:
-		j.t.Errorf("switch %v is programmed by %s, which is %v there", j.dpid, c.from, c.role)
-	case c.epoch < j.highest:
-		j.t.Errorf("switch %v takes a write of epoch %d after one of %d", j.dpid, c.epoch, j.highest)
-	default:
-		j.highest = c.epoch
-	}
-	return taken
-}
-
-// masters is how many connections are master, and from where one of them is.
-func (j *judge) masters() (n int, from string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for c := range j.conns {
-		if c.role == openflow.RoleMaster {
-			n++
-			from = c.from
-		}
-	}
-	return n, from
-}
-
-// sharedLedger is a ledger in memory for several processes.
-type sharedLedger struct {
-	mu  sync.Mutex // guards what follows
-	t   tenure
-	rev uint64
-}
-
-// process is one that may be master, with its way to the store and to the
-// switches in the hands of the test.
-type process struct {
-	name, address string
-	ledger        *sharedLedger
-	cancel        context.CancelFunc
-	ended         chan error
-	hub           *hub
-	mastership    *mastership
-	configure     func(*Config) // nil: as it is
-
-	mu    sync.Mutex    // guards what follows
-	awake chan struct{} // closed when it is; nil while it is
-	cut   bool          // from the store
-	late  time.Duration // answers of the store
-	dead  bool
-}
-
-var errCut = errors.New("the store cannot be reached")
-
-// here returns once the process is awake; it fails if it is dead.
-func (p *process) here() error {
-	for {
-		p.mu.Lock()
-		awake, dead := p.awake, p.dead
-		p.mu.Unlock()
-		switch {
-		case dead:
-			return errClosed
-		case awake == nil:
-			return nil
-		}
-		<-awake
-	}
-}
-
-func (p *process) sleep() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.awake == nil {
-		p.awake = make(chan struct{})
-	}
-}
-
-func (p *process) wakeUp() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.awake != nil {
-		close(p.awake)
-		p.awake = nil
-	}
-}
-
-func (p *process) set(f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f()
-}
-
-func (p *process) trip(ctx context.Context) error {
-	p.mu.Lock()
-	cut, late := p.cut, p.late
-	p.mu.Unlock()
-	if cut {
-		<-ctx.Done()
-		return errCut
-	}
-	if late > 0 && !pause(ctx, late) {
-		return ctx.Err()
-	}
-	return p.here()
-}
-
-func (p *process) read(ctx context.Context) (tenure, uint64, error) {
-	if err := p.trip(ctx); err != nil {
-		return tenure{}, 0, err
-	}
-	p.ledger.mu.Lock()
-	t, rev := p.ledger.t, p.ledger.rev
-	p.ledger.mu.Unlock()
-	return t, rev, p.trip(ctx)
-}
-
-func (p *process) swap(ctx context.Context, t tenure, over uint64) (uint64, bool, error) {
-	if err := p.trip(ctx); err != nil {
-		return 0, false, err
-	}
-	p.ledger.mu.Lock()
-	done := p.ledger.rev == over
-	if done {
-		p.ledger.t, p.ledger.rev = t, over+1
-	}
-	rev := p.ledger.rev
-	p.ledger.mu.Unlock()
-	return rev, done, p.trip(ctx) // an answer that does not come back is of a write that may be done
-}
-
-// sleepingListener and sleepingConn do nothing while their process sleeps, and
-// then go on where they were.
-type sleepingListener struct {
-	net.Listener
-	p *process
-}
-
-func (l sleepingListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return sleepingConn{conn, l.p}, nil
-}
-
-type sleepingConn struct {
-	net.Conn
-	p *process
-}
-
-func (c sleepingConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if e := c.p.here(); e != nil {
-		return 0, e
-	}
-	return n, err
-}
-
-func (c sleepingConn) Write(b []byte) (int, error) {
-	if err := c.p.here(); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(b)
-}
-
-// begin starts the process: it programs all switches as fast as they confirm,
-// whenever it takes itself for their master.
-func (p *process) begin(t *testing.T, place int, switches []dpid) {
-	cfg := *defaults()
-	cfg.Standbys, cfg.Standby, cfg.LeaseTime, cfg.LeaseRenew = 1, place, 240*time.Millisecond, 40*time.Millisecond
-	cfg.EchoInterval, cfg.DeadAfter, cfg.ConfirmTimeout = 300*time.Millisecond, 800*time.Millisecond, 300*time.Millisecond
-	if p.configure != nil {
-		p.configure(&cfg)
-	}
-	log := slog.New(slog.DiscardHandler)
-	m := newMastership(p, cfg.terms(), tenure{Holder: p.name, Run: fmt.Sprintf("%s %d", p.name, rand.Uint64())}, log)
-	h := newHub(cfg, m.fence, log)
-	h.open = func(dpid, func(*flow.Decision)) pipeline { return idle{} }
-	h.switchChanged = func(*api.SwitchChanged) {}
-	h.portChanged = func(*api.PortChanged) {}
-	h.flowRemoved = func(*api.FlowRemoved) {}
-	h.switchError = func(*api.SwitchError) {}
-	h.surpassed = m.surpassed(h)
-	os.Remove(p.address)
-	l, err := net.Listen("unix", p.address)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	p.set(func() {
-		p.hub, p.mastership, p.cancel, p.ended, p.dead, p.cut, p.late = h, m, cancel, make(chan error, 1), false, false, 0
-	})
-	go func() {
-		err := h.run(ctx, m, []listener{{Listener: sleepingListener{l, p}}}, func(context.Context) error { return nil })
-		cancel()
-		p.ended <- err
-	}()
-	go func() {
-		for n := uint16(0); ctx.Err() == nil; n++ {
-			d := &flow.Decision{}
-			for _, sw := range switches {
-				addFlow(d, sw, 1+n%1000)
-			}
-			_, _ = h.apply(ctx, d)
-			pause(ctx, 2*time.Millisecond)
-		}
-	}()
-}
-
-// kill ends the process as kill -9 does: it says nothing to anybody.
-func (p *process) kill() {
-	p.set(func() { p.dead = true })
-	p.wakeUp()
-	p.hub.mu.Lock()
-	for conn := range p.hub.conns {
-		conn.Close()
-	}
-	p.hub.mu.Unlock()
-	p.cancel()
-	<-p.ended
-}
 
 // TestNeverTwoMasters: processes are killed, stopped and woken, cut off from the
 // store, and race for the mastership. No switch ever takes a write of an epoch
@@ -535,6 +161,72 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 	}
 }
 
+// TestStoreAway: a master with a standby that cannot renew its lease stops
+// programming when that ends, though nobody else is master; when it can again, it
+// goes on under the same epoch, and has what the switches have looked at. One
+// without a standby goes on all the time.
+func TestStoreAway(t *testing.T) {
+	for _, standbys := range []int{0, 1} {
+		t.Run(fmt.Sprint(standbys), func(t *testing.T) {
+			t.Parallel()
+			dir, err := os.MkdirTemp("", "sb")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			over, stop := context.WithCancel(context.Background())
+			var connections sync.WaitGroup
+			defer connections.Wait()
+			defer stop()
+			p := &process{name: "only", address: filepath.Join(dir, "only"), ledger: &sharedLedger{}}
+			p.configure = func(c *Config) { c.Standbys = standbys }
+			var told atomic.Int64
+			p.changed = func(e *api.SwitchChanged) { told.Add(1) }
+			p.begin(t, 0, []dpid{1})
+			j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
+			connections.Go(func() { j.connect(over, p.address) })
+			until := func(what string, so func() bool) {
+				t.Helper()
+				for end := time.Now().Add(10 * time.Second); !so(); pause(over, 2*time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatalf("it does not come to be that %s", what)
+					}
+				}
+			}
+			written := func() int {
+				j.mu.Lock()
+				defer j.mu.Unlock()
+				return len(j.writes)
+			}
+			until("the switch is programmed", func() bool { return written() > 5 })
+			epoch := j.highestWrite()
+			p.set(func() { p.cut = true })
+			if standbys == 0 {
+				pause(over, 400*time.Millisecond)
+				n := written()
+				until("the switch is programmed without the store", func() bool { return written() > n+5 })
+			} else {
+				until("the lease ends", func() bool { return !p.mastership.fence.open() })
+				pause(over, 20*time.Millisecond) // what was on its way arrives
+				n := written()
+				pause(over, 200*time.Millisecond)
+				if got := written(); got != n || p.hub.session(1) == nil {
+					t.Errorf("%d writes without a lease, session %v", got-n, p.hub.session(1))
+				}
+				before := told.Load()
+				p.set(func() { p.cut = false })
+				until("the switch is programmed again", func() bool { return written() > n+5 })
+				until("it is told of again", func() bool { return told.Load() > before })
+			}
+			if got := j.highestWrite(); got != epoch {
+				t.Errorf("epoch %d after %d, though nobody else was master", got, epoch)
+			}
+			p.cancel()
+			<-p.ended
+		})
+	}
+}
+
 // TestMove: a plan gives a switch to another partition, whose epochs are lower
 // than those that the switch has seen. The new owner becomes its master over the
 // session that it holds, under a higher one, and the former lets go of it then.
@@ -600,10 +292,4 @@ func TestMove(t *testing.T) {
 		p.cancel()
 		<-p.ended
 	}
-}
-
-func (j *judge) highestWrite() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.highest
 }

@@ -36,7 +36,7 @@ type Scale int
 // The scales.
 const (
 	Single       Scale = iota // one in the whole system
-	PerPartition              // one for each partition of the network
+	PerPartition              // one for each partition of the network, or one for all; what runs the pipeline always for each
 	Any                       // as many as one likes
 )
 

@@ -24,7 +24,7 @@ const (
 // What TakeProfile is asked.
 type TakeProfileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How long to look, in milliseconds: 100 to 20000.
+	// How long to look, in milliseconds: 100 to 15000.
 	Milliseconds uint32 `protobuf:"varint,1,opt,name=milliseconds,proto3" json:"milliseconds,omitempty"`
 	// Do not ask for heaps: they cost a garbage collection.
 	WithoutMemory bool `protobuf:"varint,2,opt,name=without_memory,json=withoutMemory,proto3" json:"without_memory,omitempty"`

@@ -28,8 +28,11 @@ const profileMethod = "deploy.Profile"
 // How long a process may be looked at, and how much longer its answer may take.
 const (
 	profileLeast = 100 * time.Millisecond
-	profileMost  = 20 * time.Second
+	profileMost  = 15 * time.Second
 	profileSlack = 5 * time.Second
+	// profileTries is how often a process is asked whose connection ends before it
+	// has answered: one with much to do may be hung up on.
+	profileTries = 3
 )
 
 // TakeProfile looks at all processes at once and returns what each has found.
@@ -46,7 +49,7 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	n.mu.Lock()
 	peers := maps.Clone(n.peers)
 	n.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, span+profileSlack)
+	ctx, cancel := context.WithTimeout(ctx, profileTries*span+profileSlack)
 	defer cancel()
 	resp := &api.TakeProfileResponse{}
 	var mu sync.Mutex // guards resp
@@ -61,6 +64,10 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 		looking.Go(func() {
 			found := &api.ProcessProfile{Process: process}
 			answer, err := p.request(ctx, profileMethod, request)
+			for try := 1; err != nil && ctx.Err() == nil && try < profileTries; try++ {
+				time.Sleep(profileLeast) // the first request is to end there before the next
+				answer, err = p.request(ctx, profileMethod, request)
+			}
 			switch {
 			case err != nil:
 				found.Error = "it does not answer: " + err.Error()

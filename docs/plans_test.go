@@ -44,7 +44,7 @@ type level struct {
 // described are the keys whose fields' comments do not say enough here.
 var described = map[string]string{
 	"Plan.bus":           "Where state and events of all processes meet: see below.",
-	"Plan.partitions":    "Sets of switches by name, each with a complete set of services of its own: see below.",
+	"Plan.partitions":    "Sets of switches by name, each with a southbound of its own: see below.",
 	"Plan.workers":       "The processes by name: see below.",
 	"Plan.apps":          "Stages that live outside Weft, by name ([apps.md](../apps.md)): see below. Observers need no place in the plan.",
 	"Plan.transport":     "What carries calls and packet-ins between workers that no link is about: grpc, ws, rest or nats.",

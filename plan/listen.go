@@ -3,6 +3,7 @@ package plan
 import (
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 
 	"weft"
@@ -89,7 +90,7 @@ func (f *fit) listening() {
 					take(path, name+" of worker "+w.Name+" (standing by)", a)
 				}
 			})
-			if s.Beside != nil && len(at) == 0 && len(f.plan.Workers) > 1 {
+			if s.Beside != nil && len(at) == 0 && !f.receives(w) {
 				f.fail(path+".services."+name, "%s.services: %s takes packets straight from switches, but listens nowhere; set %s.settings.%s.listen, such as [\"tcp:127.0.0.1:6663\"], and have switches connect there, too, or take it out", path, name, path, name)
 			}
 			for _, text := range at {
@@ -106,6 +107,12 @@ func (f *fit) listening() {
 			}
 		}
 	}
+}
+
+// receives reports whether a worker holds switches' sessions: what is beside
+// them there has nothing to do.
+func (f *fit) receives(w *Worker) bool {
+	return slices.ContainsFunc(w.Services, func(name string) bool { s := specOf(f.specs, name); return s != nil && s.Pipeline })
 }
 
 // listens returns the values of a service's key listen, or another such, in a

@@ -252,7 +252,7 @@ func (m *model) choose(all []weft.Spec) error {
 		}
 	}
 	for _, s := range all {
-		if len(m.options.Services) == 0 || slices.Contains(m.options.Services, s.Name) {
+		if len(m.options.Services) == 0 && s.Beside == nil || slices.Contains(m.options.Services, s.Name) {
 			m.specs = append(m.specs, s)
 		}
 	}

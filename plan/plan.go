@@ -75,8 +75,8 @@ type Plan struct {
 	Partial bool
 	// Bus is where state and events of all processes meet.
 	Bus Bus
-	// Partitions are sets of switches, each with a complete set of services of
-	// its own, in the order of the file; none means that there is one network.
+	// Partitions are sets of switches, each with a southbound of its own, in the
+	// order of the file: networks of their own, or parts of one.
 	Partitions []Partition
 	// Workers are the processes, in the order of the file.
 	Workers []Worker

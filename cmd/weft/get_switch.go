@@ -49,6 +49,15 @@ func (c *controller) switches(only dpidFlag) ([]string, error) {
 	return list, err
 }
 
+// portList is what weft get ports prints.
+type portList struct {
+	Ports      []portRow `json:"ports"`
+	Incomplete []string  `json:"incomplete,omitempty"`
+}
+
+// GetIncomplete says what is missing, and why.
+func (p portList) GetIncomplete() []string { return p.Incomplete }
+
 // portRow is a port with what is behind it.
 type portRow struct {
 	Switch  string `json:"dpid"`
@@ -88,7 +97,7 @@ were forged, old, replayed or not ours.`,
 			at := behind[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()]
 			rows = append(rows, portRow{p.Dpid, p.Port, p.Name, p.Mac, p.Up, p.SpeedKbps, at.GetRole(), at.GetRefused()})
 		}
-		return view{value: map[string]any{"ports": rows}, text: func(t *table) {
+		return view{value: portList{rows, m.Incomplete}, text: func(t *table) {
 			t.row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED")
 			for _, p := range rows {
 				state, speed := "down", ""

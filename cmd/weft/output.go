@@ -31,9 +31,17 @@ func (o *output) flag(cmd *cobra.Command) {
 }
 
 // print writes v, a message of the API or a value with JSON tags, or calls
-// text for people.
+// text for people. What is missing in v, as a partition cannot be reached, it
+// says on stderr.
 func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 	w := cmd.OutOrStdout()
+	if m, ok := v.(interface{ GetIncomplete() []string }); ok {
+		defer func() {
+			for _, why := range m.GetIncomplete() {
+				fmt.Fprintln(cmd.ErrOrStderr(), "weft: the list is incomplete:", why)
+			}
+		}()
+	}
 	if o.format == "table" {
 		t := &table{tabwriter.NewWriter(plainWriter{w}, 0, 8, 2, ' ', 0)}
 		text(t)

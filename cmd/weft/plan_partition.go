@@ -16,7 +16,7 @@ import (
 )
 
 // partitionFormats are the forms in which partitions are printed.
-var partitionFormats = []string{"table", "json", "yaml"}
+var partitionFormats = []string{"table", "json", "yaml", "svg"}
 
 // partitionFlags say how a network is to be cut.
 type partitionFlags struct {
@@ -62,7 +62,7 @@ numbers of partitions; the model of the Hydra paper (section 3.2) is fitted to
 some of them and predicts the rest. Prediction and measurement are printed side
 by side. Each partition is taken to have a processor of its own.
 
-With -o yaml the output is a section to paste into a plan.`,
+With -o yaml the output is a section to paste into a plan, with -o svg a drawing.`,
 		Example: `  weft plan partition --network hydra
   weft plan partition --network fattree:k=4 --partitions 4 -o yaml
   weft plan partition --network site.yaml --partitions 2 --names east,west --fix east=s1 --apart s1,s9
@@ -104,7 +104,7 @@ With -o yaml the output is a section to paste into a plan.`,
 		},
 	}
 	p.flags(cmd.Flags())
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table, json, yaml or svg")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(partitionFormats, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(partition.Methods(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.MarkFlagRequired("network")

@@ -27,7 +27,9 @@ type partitionReport struct {
 	Connected   bool             `json:"connected"`
 	Convergence *convergence     `json:"convergence,omitempty"`
 
-	graph *partition.Graph
+	graph  *partition.Graph
+	of     []int  // by switch: its partition
+	border []bool // by switch
 }
 
 // partitionEntry is one partition.
@@ -46,6 +48,7 @@ type partitionEntry struct {
 func (r *partitionReport) read(cut partition.Result) {
 	r.Switches, r.Links = len(r.graph.Switches), len(r.graph.Links)
 	r.Method, r.Cut, r.CutLinks, r.Balance, r.Symmetric, r.Connected = cut.Method, cut.Cut, cut.CutLinks, cut.Balance, cut.Symmetric, cut.Connected()
+	r.of, r.border = cut.Of, borderOf(cut)
 	r.Borders, r.Shared = shortRanges(r.graph, cut.Borders), cut.Shared
 	for i, p := range cut.Parts {
 		r.Partitions = append(r.Partitions, partitionEntry{
@@ -76,6 +79,14 @@ func shortRanges(g *partition.Graph, list []int) []string {
 func (r *partitionReport) print(cmd *cobra.Command, format string) error {
 	if format == "yaml" {
 		_, err := io.WriteString(cmd.OutOrStdout(), r.section())
+		return err
+	}
+	if format == "svg" {
+		text, err := r.svg()
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(cmd.OutOrStdout(), text)
 		return err
 	}
 	out := output{format: format}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,10 @@ func TestPlanPartition(t *testing.T) {
 			t.Errorf("partition %s: %v in the plan, %v in the report", x.Name, texts, r.Partitions[i].Switches)
 		}
 	}
+	status, out, errs = weftCommand(append(args, "-o", "svg")...)
+	if status != 0 || errs != "" || strings.Count(out, "<line ") != 32 || strings.Count(out, "<text ") != 20+2 || xml.Unmarshal([]byte(out), new(any)) != nil {
+		t.Errorf("status %d, %s%s", status, out, errs)
+	}
 	status, out, errs = weftCommand(args...)
 	if status != 0 || errs != "" || !strings.Contains(out, "border switches  1-4") || !strings.Contains(out, "symmetric        yes") {
 		t.Errorf("status %d, %s%s", status, out, errs)
@@ -124,7 +129,7 @@ func TestPlanPartitionRefuses(t *testing.T) {
 	}{
 		{"give --network", nil},
 		{"want a number, or auto", []string{"--network", "ring:n=6", "--partitions", "two"}},
-		{"allowed: table, json, yaml", []string{"--network", "ring:n=6", "-o", "xml"}},
+		{"allowed: table, json, yaml, svg", []string{"--network", "ring:n=6", "-o", "xml"}},
 		{"13 partitions of 12 switches", []string{"--network", "ring:n=12", "--partitions", "13"}},
 		{"no switch \"s77\"", []string{"--network", "ring:n=6", "--partitions", "2", "--together", "s1,s77"}},
 		{"to be apart", []string{"--network", "ring:n=6", "--partitions", "2", "--together", "s1,s2", "--apart", "1,2"}},
@@ -135,6 +140,7 @@ func TestPlanPartitionRefuses(t *testing.T) {
 		{"--failures -1", []string{"--network", "ring:n=6", "--failures", "-1"}},
 		{"--after \"lunch\"", []string{"--network", "ring:n=6", "--after", "lunch"}},
 		{"--slack", []string{"--network", "ring:n=6", "--slack", "-1", "--failures", "1"}},
+		{"at most 1000", []string{"--network", "hydra", "--partitions", "2", "-o", "svg"}},
 		{"method \"best\"", []string{"--network", "ring:n=6", "--partitions", "2", "--method", "best"}},
 	} {
 		status, out, errs := weftCommand(append([]string{"plan", "partition"}, c.args...)...)

@@ -118,6 +118,8 @@ func TestTrace(t *testing.T) {
 		{name: "no entry", setUp: func(*traceWorld) {}, verdict: "dropped by " + s1 + ": no entry of table 0 matches", steps: 1},
 		{name: "table miss", setUp: func(w *traceWorld) { w.add(s1, "0 0 any controller") },
 			verdict: "sent to the controller by the table miss of " + s1, steps: 1},
+		{name: "table miss to an intake", setUp: func(w *traceWorld) { w.add(s1, "0 0 any controller(reason=no_match,id=1)") },
+			verdict: "sent to the controller(reason=no_match,id=1) by the table miss of " + s1, steps: 1},
 		{name: "trap", setUp: func(w *traceWorld) { w.add(s1, "0 5 eth_type=0x0806 controller") }, packet: tracePacket{arp: true},
 			verdict: "sent to the controller by " + s1, steps: 1},
 		{name: "multiple tables, metadata, action set", setUp: func(w *traceWorld) {

@@ -10,7 +10,7 @@ import "weft/experiments"
 
 // All returns the experiments.
 func All() []experiments.Experiment {
-	return []experiments.Experiment{convergenceTime(), demands(), heartbeats(), placementQuality()}
+	return []experiments.Experiment{convergenceTime(), demands(), heartbeats(), throughput(), placementQuality()}
 }
 
 const paper = "Hydra, functional slicing of SDN controllers (section 5)"

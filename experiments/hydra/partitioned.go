@@ -1,7 +1,6 @@
 package hydra
 
 import (
-	"cmp"
 	"context"
 	"encoding/gob"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weft/flow"
 	"weft/plan/partition"
@@ -32,14 +33,15 @@ type Partitioned struct {
 }
 
 // tries is how often each thing is measured: the least counts, which is that
-// without what else the machine was doing.
+// without what the runtime was doing beside.
 const tries = 3
 
 // MeasureFailures takes down random links of a partitioned network, one after
 // the other, each mended before the next, and measures what each partition has
-// to do. The partitions are worked on one after the other, and the slowest of
-// each step counts: that is what takes so long where each has a processor to
-// itself. The same seed takes down the same links.
+// to do. The partitions are worked on one after the other, their processor time is
+// taken, and the slowest of each step counts: that is what takes so long where
+// each has a processor to itself, whatever else this machine has to do. The same
+// seed takes down the same links.
 func MeasureFailures(ctx context.Context, g *partition.Graph, r partition.Result, failures int, seed uint64) (*Partitioned, error) {
 	links := cables(g)
 	h := linked(g, r, links)
@@ -103,18 +105,30 @@ func newPartitioned(h *paths.Hierarchy, r partition.Result) (*Partitioned, error
 }
 
 // add adds what was measured several times of one of so many things.
-func (p *Partitioned) add(tries []convergeSteps, of int) {
-	s := slices.MinFunc(tries, func(a, b convergeSteps) int { return cmp.Compare(a.inside+a.outside, b.inside+b.outside) })
+func (p *Partitioned) add(list []convergeSteps, of int) {
+	s := list[0]
+	slowest := func(step func(convergeSteps) []float64) (most float64) {
+		for area := range step(s) {
+			least := step(s)[area]
+			for _, x := range list[1:] {
+				least = min(least, step(x)[area])
+			}
+			most = max(most, least)
+		}
+		return most
+	}
+	inside := slowest(func(x convergeSteps) []float64 { return x.inside })
+	outside := slowest(func(x convergeSteps) []float64 { return x.outside })
 	messages := 0.0 // a partition tells all others one by one, or takes in what they tell
 	if s.told > 0 {
 		messages = p.Message * float64(p.Partitions-1)
 	}
-	p.Inside += s.inside / float64(of)
+	p.Inside += inside / float64(of)
 	p.Messages += messages / float64(of)
-	p.Outside += s.outside / float64(of)
+	p.Outside += outside / float64(of)
 	p.Told += float64(s.told) / float64(of)
-	p.Mean += (s.inside + messages + s.outside) / float64(of)
-	p.Max = max(p.Max, s.inside+messages+s.outside)
+	p.Mean += (inside + messages + outside) / float64(of)
+	p.Max = max(p.Max, inside+messages+outside)
 	p.Failures++
 }
 
@@ -149,10 +163,10 @@ func linked(g *partition.Graph, r partition.Result, links []paths.Link) *paths.H
 	return h
 }
 
-// convergeSteps is how long the slowest partition took inside and outside, in
-// ms, and how many told the others.
+// convergeSteps is how long each partition took inside and outside, in ms, and
+// how many told the others.
 type convergeSteps struct {
-	inside, outside float64
+	inside, outside []float64
 	told            int
 }
 
@@ -162,14 +176,14 @@ func converge(h *paths.Hierarchy) (x convergeSteps) {
 	for _, name := range h.Partitions() {
 		var s *paths.Summary
 		var changed bool
-		x.inside = max(x.inside, elapsed(func() { s, changed = h.Area(name).Inside() }))
+		x.inside = append(x.inside, computed(func() { s, changed = h.Area(name).Inside() }))
 		if changed {
 			news = append(news, s)
 		}
 	}
 	for _, name := range h.Partitions() {
 		a := h.Area(name)
-		x.outside = max(x.outside, elapsed(func() {
+		x.outside = append(x.outside, computed(func() {
 			for _, s := range news {
 				_, _ = a.Learn(s) // a summary just made is never wrong
 			}
@@ -178,6 +192,22 @@ func converge(h *paths.Hierarchy) (x convergeSteps) {
 	}
 	x.told = len(news)
 	return x
+}
+
+// computed returns how much time of processors work takes, in ms.
+func computed(work func()) float64 {
+	began := processorTime()
+	work()
+	return float64(processorTime()-began) / 1e6
+}
+
+// processorTime is how much this process has had.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
+		return 0 // which Linux always knows
+	}
+	return time.Duration(t.Nano())
 }
 
 // messageTime is how long a summary takes to another process on this machine, in

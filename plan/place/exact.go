@@ -37,8 +37,9 @@ func (m *model) decide(ctx context.Context, n int, budget *int) (answer, []int32
 	gophersat.Lock()
 	defer gophersat.Unlock()
 	s := solver.New(solver.ParsePBConstrs(m.below(n)))
-	// It cannot be told to stop. But it reports every clause that it learns, and
-	// fails if nobody is there to hear it.
+	// It cannot be told to stop. But it sends every clause that it learns, and
+	// panics if the channel is closed: closing is not synchronised with sending on
+	// purpose (the race detector says so).
 	clauses := make(chan string)
 	s.Certified, s.CertChan = true, clauses
 	done := make(chan solver.Status)
@@ -132,6 +133,9 @@ func (x *prover) decide(ctx context.Context, limit, conflicts int) answer {
 	}
 	if x.tell != nil {
 		x.tell(Progress{Phase: "proof", Done: x.conflicts - x.left, Of: x.conflicts, Cost: x.best.cost, Feasible: x.best.violation <= satisfied})
+	}
+	if ctx.Err() != nil { // meanwhile
+		return unknown
 	}
 	budget := conflicts
 	verdict, at := x.m.decide(ctx, limit, &budget)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -13,7 +14,8 @@ const (
 	smallRuns  = 96     // of them
 	smallSteps = 50_000 // of each; longer ones miss optima (one annealing run is unreliable, restarts are not)
 	largeRuns  = 4
-	rounds     = 6 // of combining what the runs of a large problem have found
+	rounds     = 6  // of combining what the runs have found
+	eliteRuns  = 16 // how many placements of a small problem are combined
 )
 
 // result is what a run has found.
@@ -37,8 +39,8 @@ func bestOf(list []result) result {
 	return best
 }
 
-// heuristic searches: independent runs, then, for large problems, rounds in
-// which any two of them are combined. The number of workers does not change
+// heuristic searches: independent runs, then rounds in which any two placements
+// are combined. The number of workers does not change
 // what is found. It ends early, with an error, only if ctx ends.
 func heuristic(ctx context.Context, p *problem, o Options) (result, error) {
 	small := p.n <= smallNodes
@@ -58,9 +60,16 @@ func heuristic(ctx context.Context, p *problem, o Options) (result, error) {
 		t.workers = runtime.GOMAXPROCS(0)
 	}
 	found := t.all(ctx, "search", runs, func(r int) result {
+		if small && r%8 == 7 {
+			return p.run(ctx, newDice(o.Seed, uint64(r)), 8*steps, r) // some optima want patience
+		}
 		return p.run(ctx, newDice(o.Seed, uint64(r)), steps, r)
 	})
-	for round := 0; round < rounds && !small && runs > 1 && ctx.Err() == nil; round++ {
+	if small {
+		found = elite(found)
+	}
+	for round := 0; round < rounds && len(found) > 1 && ctx.Err() == nil; round++ {
+		runs := len(found)
 		found = t.all(ctx, "combine", runs, func(r int) result {
 			other := (r + 1 + round%(runs-1)) % runs
 			return p.combine(found[r], found[other], newDice(o.Seed, uint64((round+1)*runs+r)), steps/2)
@@ -111,6 +120,7 @@ func (t team) all(ctx context.Context, phase string, runs int, run func(r int) r
 // Schedules of annealing, as shares of the mean weight of a node.
 const (
 	hot, cold   = 0.3, 0.001 // from nothing
+	coldSmall   = 0.003      // of small problems
 	hotFiner    = 0.02       // of what the coarser level has found
 	hotCombined = 0.1        // of two placements overlaid, at the coarsest level
 	hotBelow    = 0.01       // at the finer ones
@@ -133,7 +143,11 @@ func (p *problem) run(ctx context.Context, d *dice, steps, number int) result {
 	}
 	last := len(levels) - 1
 	s := newSearch(levels[last].p, levels[last].p.spread(d), d)
-	s.refine(schedule{steps / (last + 2), hot, cold})
+	c := schedule{steps / (last + 2), hot, cold}
+	if last == 0 {
+		c.cold = coldSmall
+	}
+	s.refine(c)
 	for l := last - 1; l >= 0 && ctx.Err() == nil; l-- {
 		s = newSearch(levels[l].p, project(s.best, levels[l].into), d)
 		s.refine(schedule{steps / (last + 2) * (1 + int(bit(l == 0))), hotFiner, cold})
@@ -156,7 +170,7 @@ func (p *problem) combine(a, b result, d *dice, steps int) result {
 	if b.better(a) {
 		at = b.at
 	}
-	levels := coarsen(p, d, a.at, b.at)
+	levels := p.overlay(d, a, b)
 	last := len(levels) - 1
 	for k, l := range levels[:last] {
 		at = lift(at, l.into, levels[k+1].p.n)
@@ -171,6 +185,35 @@ func (p *problem) combine(a, b result, d *dice, steps int) result {
 		return r
 	}
 	return a
+}
+
+// elite returns the best of what was found, each cost once.
+func elite(found []result) []result {
+	list := slices.Clone(found)
+	slices.SortStableFunc(list, func(a, b result) int { return int(bit(b.better(a)) - bit(a.better(b))) })
+	list = slices.CompactFunc(list, func(a, b result) bool { return !a.better(b) && !b.better(a) })
+	return list[:min(len(list), eliteRuns)]
+}
+
+// overlay coarsens to what two placements have in common: of a large problem
+// stage by stage, of a small one at once, all that is on one server in both.
+func (p *problem) overlay(d *dice, a, b result) []level {
+	if p.n > smallNodes {
+		return coarsen(p, d, a.at, b.at)
+	}
+	if max(a.violation, b.violation) > satisfied {
+		return []level{{p: p}} // what is on one server may not have to be
+	}
+	number := map[[2]int32]int{}
+	into := make([]int, p.n)
+	for k := range into {
+		servers := [2]int32{a.at[k], b.at[k]}
+		if _, there := number[servers]; !there {
+			number[servers] = len(number)
+		}
+		into[k] = number[servers]
+	}
+	return []level{{p, into}, {p: p.contract(into, len(number))}}
 }
 
 // refine anneals, and descends from the best that was seen.

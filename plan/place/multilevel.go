@@ -99,7 +99,7 @@ func (p *problem) contract(into []int, n int) *problem {
 		q.compute[x] = q.compute[x] || p.compute[k]
 		q.sensitive[x] = q.sensitive[x] || p.sensitive[k]
 		q.power[x] = max(q.power[x], p.power[k])
-		q.allowed[x] = p.allowed[k]
+		q.allowed[x] = both(q.allowed[x], p.allowed[k])
 		if p.home != nil {
 			q.home[x] = append(q.home[x], p.home[k]...)
 		}
@@ -122,6 +122,18 @@ func (p *problem) contract(into []int, n int) *problem {
 	}
 	q.contractGraph(p, into)
 	return q
+}
+
+// both are the servers of two lists, of which nil has all.
+func both(a, b []bool) []bool {
+	if a == nil || b == nil {
+		return append(a, b...)
+	}
+	out := make([]bool, len(a))
+	for s := range a {
+		out[s] = a[s] && b[s]
+	}
+	return out
 }
 
 // joined renames the members of sets, none of which are joined with each other.

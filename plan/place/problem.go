@@ -19,9 +19,8 @@ type problem struct {
 	allowed           [][]bool
 	compute           []bool
 	sensitive         []bool
-	power             []int // 0 is none
-	powers            int   // how many there are, none among them
-	move              []float64
+	power             []int   // 0 is none
+	powers            int     // how many there are, none among them
 	home              [][]int // where a node's members are now; nil if none is anywhere
 
 	apart  [][]int // sets of nodes that do not share a server
@@ -99,8 +98,7 @@ func (p *problem) merge() {
 	for i := range root {
 		root[i] = i
 	}
-	var find func(i int) int
-	find = func(i int) int {
+	find := func(i int) int {
 		for root[i] != i {
 			root[i] = root[root[i]]
 			i = root[i]

@@ -142,7 +142,7 @@ func bruteForce(in *Instance) (best float64, any bool) {
 // TestBruteForce: what is proven is true, and what is said not to go does not.
 func TestBruteForce(t *testing.T) {
 	feasible := 0
-	for seed := range uint64(300) {
+	for seed := range uint64(200) {
 		in := random(seed)
 		best, any := bruteForce(in)
 		s, err := Solve(context.Background(), in, Options{Seed: seed, Runs: 2, Steps: 2000})
@@ -164,8 +164,8 @@ func TestBruteForce(t *testing.T) {
 			t.Errorf("seed %d: %v; want a proof and a reason", seed, err)
 		}
 	}
-	if feasible < 100 {
-		t.Errorf("only %d of 300 have a placement", feasible)
+	if feasible < 60 {
+		t.Errorf("only %d of 200 have a placement", feasible)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestSearchAlone(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		in := generate(t, GenerateConfig{Partitions: 4, Services: 5, Servers: 5, Seed: seed})
 		exact := solve(t, in, Options{Seed: 1})
-		alone := solve(t, in, Options{Seed: 1, Runs: 32, Conflicts: -1})
+		alone := solve(t, in, Options{Seed: 1, Runs: 24, Conflicts: -1})
 		if !exact.Proven || alone.Cost != exact.Cost || alone.Proven && alone.Bound != alone.Cost {
 			t.Errorf("seed %d: %g alone, %g, proven %v", seed, alone.Cost, exact.Cost, exact.Proven)
 		}
@@ -326,6 +326,21 @@ func TestStops(t *testing.T) {
 	}})
 	if err != nil || s.Proven {
 		t.Errorf("%v, %+v of a proof that was stopped; want the placement, unproven", err, s)
+	}
+}
+
+// TestBudget: a proof that runs out of conflicts leaves the placement, with a
+// bound, and the solver can be used again.
+func TestBudget(t *testing.T) {
+	if testing.Short() { // the race detector's runs: it cannot be stopped without what that calls a race
+		return
+	}
+	in := generate(t, GenerateConfig{Partitions: 10, Services: 5, Servers: 10, Seed: 1})
+	for range 2 {
+		s := solve(t, in, Options{Conflicts: 500})
+		if s.Proven || s.Bound <= 0 || s.Bound >= s.Cost || s.Gap() <= 0 {
+			t.Errorf("cost %g, bound %g, proven %v; want no proof with 500 conflicts", s.Cost, s.Bound, s.Proven)
+		}
 	}
 }
 

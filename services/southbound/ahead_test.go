@@ -26,8 +26,9 @@ func packetIn(t *testing.T, v openflow.Version, ethType uint16) []byte {
 
 // behindPackets has a switch send a thousand packet-ins, and behind them, in the
 // same batch, an echo request, a port status and an LLDP frame. It returns how many
-// packet-ins were dealt with before each of them.
-func behindPackets(t *testing.T, h *wefttest.Harness, v openflow.Version, config string, patience time.Duration) (echo, port, probe int64) {
+// packet-ins were dealt with before each of them. before is called when the switch
+// is up; a stage waits for patience for what is to be first.
+func behindPackets(t *testing.T, h *wefttest.Harness, v openflow.Version, config string, patience time.Duration, before func()) (echo, port, probe int64) {
 	t.Helper()
 	const many = 1000
 	var dealt, lldp atomic.Int64
@@ -61,6 +62,7 @@ func behindPackets(t *testing.T, h *wefttest.Harness, v openflow.Version, config
 	c.v = v
 	c.join(9)
 	w.up(9)
+	before()
 	one := packetIn(t, v, flow.EthTypeIPv4)
 	c.send(one, nil)
 	<-held
@@ -115,7 +117,7 @@ func TestRealTimeFirst(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, v13} {
 		t.Run(v.String(), func(t *testing.T) {
 			wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-				if echo, port, probe := behindPackets(t, h, v, "", prompt); echo > 1 || port > 1 || probe > 1 {
+				if echo, port, probe := behindPackets(t, h, v, "", prompt, func() {}); echo > 1 || port > 1 || probe > 1 {
 					t.Errorf("%d packet-ins before the echo, %d before the port status, %d before the probe; want only the one that was at work", echo, port, probe)
 				}
 			})
@@ -126,7 +128,7 @@ func TestRealTimeFirst(t *testing.T) {
 // TestInOrder: where that is wanted, all is dealt with as it came.
 func TestInOrder(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		if _, _, probe := behindPackets(t, h, v13, "realtime_first: false", 10*time.Millisecond); probe <= 1000 {
+		if _, _, probe := behindPackets(t, h, v13, "realtime_first: false", 10*time.Millisecond, func() {}); probe <= 1000 {
 			t.Errorf("%d packet-ins before the probe, want all", probe)
 		}
 	})

@@ -35,6 +35,12 @@ func TestLive(t *testing.T) {
 		return w
 	}
 	wefttest.Live(t, Spec(), map[string]func(*testing.T, *wefttest.Harness){
+		"realtime_first": func(t *testing.T, h *wefttest.Harness) {
+			turn := func() { change(t, h, func(c *Config) { c.RealtimeFirst = true }) }
+			if _, _, probe := behindPackets(t, h, v13, "realtime_first: false", prompt, turn); probe > 1 {
+				t.Errorf("%d packet-ins before the probe", probe)
+			}
+		},
 		"handshake_timeout": func(t *testing.T, h *wefttest.Harness) {
 			w := newWorld(t, h, "handshake_timeout: 1h")
 			change(t, h, func(c *Config) { c.HandshakeTimeout = 100 * time.Millisecond })

@@ -20,10 +20,10 @@ const (
 	// moveSettle is how long the new owner waits, so that the processes of the
 	// former have taken over the plan, and carried out what they had begun: what
 	// they decide from then on comes to the new one.
-	moveSettle = 300 * time.Millisecond
+	moveSettle = 500 * time.Millisecond
 	// comingMost is how long what is for a switch that is about to be taken over
 	// waits for that.
-	comingMost = time.Second
+	comingMost = 2 * time.Second
 	// yieldPoll is how often the former owner asks the switch who is master.
 	yieldPoll = 50 * time.Millisecond
 	// yieldLinger is how long it keeps the session then, for decisions about

@@ -1,0 +1,127 @@
+package deploy_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weft"
+	"weft/api"
+	"weft/deploy"
+)
+
+// TestStandbyTakesOver: of a service with a standby both processes run it, and
+// only the one that has called Ready is there for others. When the other does, it
+// counts from then on, though the former goes on; and when the former's process
+// freezes and wakes up, it stays so.
+func TestStandbyTakesOver(t *testing.T) {
+	specs := []weft.Spec{
+		{Name: "hosts", Serves: weft.Methods(api.FindHost), Publishes: weft.Subjects(api.HostChangedEvent), Standby: true, Scale: weft.PerPartition},
+		{Name: "gateway", Calls: weft.Methods(api.FindHost), Subscribes: weft.Subjects(api.HostChangedEvent), Scale: weft.Any},
+	}
+	may := map[string]chan struct{}{"a": make(chan struct{}), "a-standby": make(chan struct{})}
+	var heard atomic.Value
+	heard.Store("")
+	c := newCluster(t, specs, map[string]func(*actor){
+		"hosts": func(p *actor) {
+			weft.Handle(p.env, api.FindHost, func(context.Context, *api.FindHostRequest) (*api.Host, error) {
+				return &api.Host{Mac: p.process}, nil
+			})
+			select {
+			case <-may[p.process]:
+			case <-p.ctx.Done():
+			}
+		},
+		"gateway": func(p *actor) {
+			weft.On(p.env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { heard.Store(e.Host.GetMac()) })
+		},
+	})
+	c.apply("{name: s, events: grpc, workers: {a: {services: [hosts], standby: 1}, b: {services: [gateway]}}}")
+	c.reconcile()
+	c.eventually("both stand by", func() bool {
+		return c.states("a")["hosts"] == deploy.StateStandby && c.states("a-standby")["hosts"] == deploy.StateStandby
+	})
+	asked := func() string {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		h, err := weft.Call(ctx, c.run("gateway").env, api.FindHost, &api.FindHostRequest{Address: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.GetMac()
+	}
+	roles := func() (list []string) {
+		r, err := c.process("b").node.ListWorkers(t.Context(), &api.ListWorkersRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range r.Workers {
+			for _, s := range w.Services {
+				if s.Name == "hosts" {
+					list = append(list, w.Process+" "+s.Role)
+				}
+			}
+		}
+		return list
+	}
+	is := func(want ...string) func() bool { return func() bool { return slices.Equal(roles(), want) } }
+	of := func(process string) *actor {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, a := range c.live["hosts"] {
+			if a.process == process {
+				return a
+			}
+		}
+		t.Fatalf("no hosts in %s", process)
+		return nil
+	}
+	tell := func(process, mac string) {
+		weft.Publish(of(process).env, api.HostChangedEvent, &api.HostChanged{Host: &api.Host{Mac: mac}})
+	}
+
+	close(may["a"])
+	c.eventually("a is master", is("a master", "a-standby standby"))
+	if got := asked(); got != "a" {
+		t.Errorf("%s answers, which stands by", got)
+	}
+	tell("a", "02:00:00:00:00:01")
+	c.eventually("its event is heard", func() bool { return heard.Load() == "02:00:00:00:00:01" })
+
+	close(may["a-standby"])
+	c.eventually("a-standby is master", is("a superseded", "a-standby master"))
+	if got := asked(); got != "a-standby" {
+		t.Errorf("%s answers, whose place has been taken", got)
+	}
+	tell("a", "02:00:00:00:00:02")
+	tell("a-standby", "02:00:00:00:00:03")
+	c.eventually("the new one's event is heard", func() bool { return heard.Load() == "02:00:00:00:00:03" })
+	time.Sleep(50 * time.Millisecond)
+	if got := heard.Load(); got != "02:00:00:00:00:03" {
+		t.Errorf("an event of the former one is heard: %v", got)
+	}
+	c.process("a").gate.freeze()
+	if got := asked(); got != "a-standby" {
+		t.Errorf("%s answers", got)
+	}
+	c.process("a").gate.thaw()
+}
+
+// states returns those of the services of a process.
+func (c *cluster) states(process string) map[string]string {
+	entries, err := c.directory().Entries(context.Background())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m := map[string]string{}
+	for _, e := range entries {
+		if e.Process == process {
+			for _, s := range e.Services {
+				m[s.Name] = s.State
+			}
+		}
+	}
+	return m
+}

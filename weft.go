@@ -16,8 +16,10 @@ import (
 )
 
 // Class says how urgent a service's work is: real-time before latency-sensitive
-// before compute. Within a process it is told to people only: packets run to
-// completion on the goroutine that read them, and the rest is Go's scheduler's.
+// before compute. Of a process it may become the operating system's priority
+// (plan key class). Within a process it is told to people: the southbound deals
+// with real-time messages before packet-ins, packets run to completion on the
+// goroutine that read them, and computation is done in pieces.
 type Class int
 
 // The classes.

@@ -72,6 +72,10 @@ type MakeOptions struct {
 	// Apart and Together are sets of services or shards no two of which, or all of
 	// which, share a server.
 	Apart, Together [][]string
+	// Plain has switches connect without TLS to servers that have an address. Else
+	// they connect on the loopback, until somebody writes where, and certificates,
+	// into the plan.
+	Plain bool
 	// PerPartition are services that each partition has for itself, besides those
 	// that cannot be otherwise.
 	PerPartition []string
@@ -192,6 +196,9 @@ func newModel(all []weft.Spec, network *partition.Graph, profile *Profile, serve
 		return nil, err
 	}
 	m.cut()
+	if !o.Plain && slices.ContainsFunc(servers, func(s Server) bool { return s.Address != "" }) {
+		m.notes = append(m.notes, "southbound listens on the loopback: where switches are to connect, and by which certificates, is to be set in its settings (weft certs controller)")
+	}
 	if err := m.scopes(); err != nil {
 		return nil, err
 	}

@@ -108,14 +108,15 @@ func (m *model) workerName(c cell) string {
 // each partition's switches come to a port of their own, and so do clients where
 // each has a gateway.
 func (m *model) settings(w *Worker, s Server, partition int) (list []Section) {
-	host := cmp.Or(s.Address, "127.0.0.1")
 	partition = max(partition, 0)
 	for _, name := range w.Services {
 		spec := specOf(m.specs, name)
 		switch {
 		case spec == nil || spec.Config == nil:
-		case spec.Pipeline && (partition > 0 || s.Address != ""):
-			list = append(list, Section{Service: name, Text: fmt.Appendf(nil, "listen: [%q]\n", "tcp:"+net.JoinHostPort(host, strconv.Itoa(switchPort+partition)))})
+		case spec.Pipeline && s.Address != "" && m.options.Plain:
+			list = append(list, Section{Service: name, Text: fmt.Appendf(nil, "listen: [%q]\nplain: true\n", "tcp:"+net.JoinHostPort(s.Address, strconv.Itoa(switchPort+partition)))})
+		case spec.Pipeline && partition > 0:
+			list = append(list, Section{Service: name, Text: fmt.Appendf(nil, "listen: [%q]\n", "tcp:"+net.JoinHostPort("127.0.0.1", strconv.Itoa(switchPort+partition)))})
 		case spec.Listens && m.per[name] && name == gatewayName && partition > 0:
 			list = append(list, Section{Service: name, Text: fmt.Appendf(nil, "listen: %q\n", net.JoinHostPort("127.0.0.1", strconv.Itoa(gatewayPort+partition)))})
 		}

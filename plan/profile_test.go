@@ -131,3 +131,22 @@ func TestEachMeasurementTellsOnePart(t *testing.T) {
 		t.Errorf("missing: %s", got)
 	}
 }
+
+func TestBuiltInProfileIsWhole(t *testing.T) {
+	p, err := plan.DefaultProfile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var services []string
+	for _, d := range p.Services {
+		services = append(services, d.Service)
+	}
+	if keys := p.Missing(services, true, true); len(keys) > 0 || len(services) < 16 {
+		t.Errorf("it has %d services, and misses %v", len(services), keys)
+	}
+	for _, name := range plan.Transports() {
+		if !p.DelayOf(name).Local.Known {
+			t.Errorf("the delay of %s is not known", name)
+		}
+	}
+}

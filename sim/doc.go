@@ -38,6 +38,14 @@
 // could send it then, and packets without an answer count with the time that
 // they have waited: nothing is left out because the controller was slow.
 //
+// # Flows and heartbeats
+//
+// A load is of hosts of the same switch, each switch by itself, as cbench has it;
+// or, with Load.Flows, of pairs of hosts of the whole topology, each packet from
+// the switch of its sender. Then the frame may be handed out anywhere: it carries
+// whose it is. Beside a load the switches may ask the controller for echoes at a
+// rate of their own (Beats). Links fail by kind (Topology.PickLinks).
+//
 // The program weft (cmd/weft) and tests may import sim. It imports flow,
 // packet and openflow; no service and no part of the controller.
 package sim

@@ -31,6 +31,7 @@ type makeOptions struct {
 	heartbeat, probe        string
 	replicas, pins, domains []string
 	perPartition            []string
+	plain                   bool
 	apart, together         []string
 	current                 string
 	pause, session, horizon float64
@@ -70,6 +71,7 @@ func (o *makeOptions) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.apart, "apart", nil, "services or shards that share no server, as stats,gateway; may be repeated")
 	f.StringArrayVar(&o.together, "together", nil, "services or shards that share a server; may be repeated")
 	f.StringSliceVar(&o.perPartition, "per-partition", nil, "services that each partition is to have for itself, such as firewall, besides southbound and heartbeat")
+	f.BoolVar(&o.plain, "plain", false, "switches connect without TLS to servers that have an address, for networks that are yours alone")
 	f.StringArrayVar(&o.domains, "power", nil, "power domain of a partition's switches, as p1=A; may be repeated")
 	f.StringVar(&o.current, "current", "", "plan that runs now, made by weft plan make: moves away from it cost")
 	f.Float64Var(&o.pause, "move-pause", move.Pause, "how long, in seconds, a service is away that moves (an assumption)")
@@ -149,7 +151,7 @@ func (o *makeOptions) make(cmd *cobra.Command) (*plan.Made, error) {
 		return nil, err
 	}
 	options := plan.MakeOptions{
-		Name: o.name, Services: o.services, PerPartition: o.perPartition, Seed: o.cut.seed, Runs: o.runs, Steps: o.steps, PacketIns: o.packetIns, Changes: o.changes,
+		Name: o.name, Services: o.services, PerPartition: o.perPartition, Plain: o.plain, Seed: o.cut.seed, Runs: o.runs, Steps: o.steps, PacketIns: o.packetIns, Changes: o.changes,
 		Isolate: o.isolate, Transport: o.transport, Headroom: o.headroom, Move: o.move(),
 		Pins: map[string]string{}, Domains: map[string]string{}, Replicas: map[string]int{},
 	}

@@ -37,7 +37,7 @@ func TestPlansAreMadeExplainedAndCompared(t *testing.T) {
 		t.Errorf("weft check: %s", out)
 	}
 	servers := madeFile(t, dir, "servers.yaml", "servers:\n  a: {cpu: 2, memory: 4GiB, address: 10.0.0.1, domain: A}\n  b: {cpu: 2, memory: 4GiB, address: 10.0.0.2, domain: B}\n  c: {cpu: 2, memory: 4GiB, address: 10.0.0.3, domain: B}\n")
-	two := mustWeft(t, append([]string{"plan", "make", "--servers", servers, "--partitions", "2", "--delay", "300us", "--pin", "gateway=a", "--replicas", "forwarding=2"}, quick...)...)
+	two := mustWeft(t, append([]string{"plan", "make", "--servers", servers, "--partitions", "2", "--delay", "300us", "--pin", "gateway=a", "--replicas", "forwarding=2", "--plain"}, quick...)...)
 	second := madeFile(t, dir, "two.yaml", two)
 	if out := mustWeft(t, "check", second); !strings.Contains(out, "a plan without mistakes") {
 		t.Errorf("weft check: %s", out)
@@ -47,7 +47,7 @@ func TestPlansAreMadeExplainedAndCompared(t *testing.T) {
 			t.Errorf("the plan has no %q:\n%s", want, two)
 		}
 	}
-	if again := mustWeft(t, append([]string{"plan", "make", "--servers", servers, "--partitions", "2", "--delay", "300us", "--pin", "gateway=a", "--replicas", "forwarding=2"}, quick...)...); again != two {
+	if again := mustWeft(t, append([]string{"plan", "make", "--servers", servers, "--partitions", "2", "--delay", "300us", "--pin", "gateway=a", "--replicas", "forwarding=2", "--plain"}, quick...)...); again != two {
 		t.Errorf("made again it is another:\n%s\n%s", two, again)
 	}
 

@@ -118,6 +118,9 @@ func newModel(c Config) (*model, error) {
 		errs = append(errs, fmt.Errorf("plan %q: containers' names want lower-case letters, digits and -, at most %d, a letter first; give the plan such a name", c.Plan.Name, maxLabel))
 	}
 	for i := range c.Plan.Workers {
+		if w := &c.Plan.Workers[i]; w.Standby > 0 {
+			errs = append(errs, fmt.Errorf("workers.%s.standby: %d; containers have no standbys yet, the orchestrator starts again what dies: take standby out", w.Name, w.Standby))
+		}
 		u, err := m.unit(&c.Plan.Workers[i])
 		errs = append(errs, err)
 		m.Units = append(m.Units, u)

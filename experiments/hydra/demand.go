@@ -130,7 +130,7 @@ func demandsOf(ctx context.Context, c *experiments.Context, list []demandCase) (
 	if !wanted {
 		return nil
 	}
-	s, err := sliceConfig{slicing: topologicalSlicing, partitions: list[0].partitions, rules: 50_000, heartbeats: true}.start(ctx)
+	s, err := sliceConfig{slicing: topologicalSlicing, partitions: list[0].partitions, rules: demandRules(list, c.Quick), heartbeats: true, all: true}.start(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,12 @@
 package hydra
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -274,23 +271,4 @@ func (s *slice) close() (err error) {
 	}
 	s.control.Stop()
 	return err
-}
-
-// ticks is how many clock ticks /proc counts in a second.
-const ticks = 100
-
-// used returns the processor time that a process has used.
-func used(pid int) time.Duration {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	// The command's name, in parentheses, may hold spaces: count from its end.
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * time.Second / ticks
 }

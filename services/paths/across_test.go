@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -246,4 +247,44 @@ func TestConfig(t *testing.T) {
 	if err != nil || p.of(2) != "b" || p.of(7) != "b" || p.of(8) != "a" {
 		t.Errorf("%v, %v", p, err)
 	}
+}
+
+// TestTellOthers: partitions that have started learn of each other by themselves,
+// and of what changes; when they end, nothing of theirs goes on.
+func TestTellOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	ids := []flow.DPID{1, 2, 3, 4, 5, 6}
+	p := newPartners(t, r, 2, ids)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, c := range p.list {
+		running.Go(func() { c.tellOthers(ctx) })
+		running.Go(func() { c.gather(ctx) })
+	}
+	for i, d := range ids {
+		p.setSwitch(d, true)
+		if i > 0 {
+			p.setLink(at2(ids[i-1], 1), at2(d, 2), false)
+		}
+	}
+	found := func(n int) bool {
+		for _, pair := range [][2]string{{"1", "6"}, {"6", "1"}} {
+			src, _ := flow.ParseDPID(pair[0])
+			resp, err := p.of(p.list[0].part.of(src)).findPath(ctx, &api.FindPathRequest{Src: pair[0], Dst: pair[1]})
+			if err != nil || len(resp.Paths) != n {
+				return false
+			}
+		}
+		return true
+	}
+	for _, want := range []int{1, 0} {
+		for limit := time.Now().Add(20 * time.Second); !found(want); time.Sleep(time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("not %d paths from end to end after 20 s", want)
+			}
+		}
+		p.setLink(at2(3, 1), at2(4, 2), true)
+	}
+	cancel()
+	running.Wait()
 }

@@ -78,6 +78,7 @@ func (t *Topology) inherit(old *Topology, changes []change) {
 }
 
 // share divides [0, n) into pieces of a size among workers and waits for them.
+// Between pieces others have their turn: Go itself would not see to that for 10 ms.
 func share(workers, n, size int, work func(s *scratch, from, to int), pool *sync.Pool) {
 	var next atomic.Int64
 	run := func() {
@@ -90,6 +91,7 @@ func share(workers, n, size int, work func(s *scratch, from, to int), pool *sync
 				return
 			}
 			work(s, from, min(to, n))
+			runtime.Gosched() // what is more urgent, on as few processors, does not wait for the rest
 		}
 	}
 	var wait sync.WaitGroup

@@ -1,0 +1,83 @@
+package hydra
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"weft/experiments"
+	"weft/sim"
+)
+
+func TestParseBeats(t *testing.T) {
+	before := parseBeats("weft_heartbeat_beats_total 10\nweft_heartbeat_latency_seconds_bucket{le=\"0.01\"} 4\n")
+	after := parseBeats(`# HELP weft_heartbeat_beats_total Beats.
+weft_heartbeat_beats_total{worker="a"} 1010
+weft_heartbeat_missed_total{worker="a"} 20
+weft_heartbeat_latency_seconds_bucket{worker="a",le="0.001"} 500
+weft_heartbeat_latency_seconds_bucket{worker="a",le="0.01"} 974
+weft_heartbeat_latency_seconds_bucket{worker="a",le="+Inf"} 980
+weft_heartbeat_latency_seconds_count{worker="a"} 980
+weft_heartbeat_switches{state="alive"} 3
+`)
+	var c beatCounts
+	c.add(after, before)
+	f := c.figures()
+	if f.due != 1000 || f.missed != 20 || f.over10 != 30 || f.p50 != 1 || f.p95 != 10 || !math.IsInf(f.p99, 1) || !math.IsNaN(f.over100) {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestSwitchFigures(t *testing.T) {
+	r := &sim.BeatResult{Due: 4, Lost: 1, Latency: sim.NewHistogram(), Behind: sim.NewHistogram()}
+	for _, d := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second} {
+		_ = r.Latency.RecordValue(int64(d))
+	}
+	if f := switchFigures(r); f.due != 4 || f.missed != 1 || f.over10 != 3 || f.over100 != 2 || f.max < 1999 || f.max > 2003 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestPlans: the slices are plans of two processes, and what is near packets is
+// in the first.
+func TestPlans(t *testing.T) {
+	for _, c := range append(sliced(), sliceConfig{slicing: hybridSlicing, partitions: 8, heartbeats: true}) {
+		p := c.plan()
+		if len(p.Workers) != 2 || p.Workers[0].Services[0] != "southbound" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if n := len(firewallRules(100)); n != 100 {
+		t.Errorf("%d rules of 100", n)
+	}
+}
+
+// TestSums: the figures of an experiment are summed up whatever was measured.
+func TestSums(t *testing.T) {
+	for _, e := range []experiments.Experiment{heartbeats(), throughput()} {
+		d, err := experiments.OpenData(t.TempDir()+"/data.csv", e.Columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		c := &experiments.Context{Parameters: experiments.Parameters{Runs: 1, Quick: true}, Data: d}
+		if e.Name == "hydra-heartbeat" {
+			row := append(beatCase{topologicalSlicing, 100, bySwitch, prioritised}.key(), "1", "1000", "900", "900", "1", "2", "1000", "0", "1", "0", "0.5", "1", "2", "9", "11", "0.1")
+			if len(row) != len(e.Columns) {
+				t.Fatalf("%d of %d columns", len(row), len(e.Columns))
+			}
+			if err := d.Add(row); err != nil {
+				t.Fatal(err)
+			}
+			err = sumHeartbeats(c, []slicing{topologicalSlicing})
+		} else {
+			if err := d.Add(append(sliced()[0].key(40_000), "1", "39999", "0", "100", "1", "2")); err != nil {
+				t.Fatal(err)
+			}
+			err = sumThroughput(c, injected(true))
+		}
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+	}
+}

@@ -30,6 +30,8 @@ func otherValues() map[string]string {
 	return map[string]string{
 		"southbound.listen": "{listen: [\"tcp:127.0.0.1:6654\"]}", "southbound.certificate": tls, "southbound.key": tls, "southbound.authority": tls,
 		"southbound.identities": "{identities: {switch1: [\"1\"]}}", "southbound.switches": "{switches: [\"1-8\"]}", "southbound.elsewhere": "{elsewhere: {west: [\"9\"]}}",
+		"southbound.standby_listen": "{standby_listen: [\"tcp:127.0.0.1:6655\"]}", "southbound.instance": "{instance: southbound-2}",
+		"paths.partition": "{partition: east}", "paths.switches": "{partition: east, switches: [\"1-8\"]}", "paths.elsewhere": "{partition: east, elsewhere: {west: [\"9\"]}}",
 		"intake.listen": "{listen: [\"tcp:127.0.0.1:6664\"]}", "intake.certificate": tls, "intake.key": tls, "intake.authority": tls,
 		"intake.identities": "{identities: {switch1: [\"1\"]}}", "intake.switches": "{switches: [\"1-8\"]}", "intake.elsewhere": "{elsewhere: {west: [\"9\"]}}",
 		"discovery.key": "{key: \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}", "hosts.gateways": "{gateways: [10.0.0.254]}", "hosts.probe_mac": "{probe_mac: \"02:00:00:00:00:09\"}",

@@ -112,6 +112,9 @@ func vacant(address string) error {
 	return l.Close()
 }
 
+// lockPatience is how long the lock of a directory is waited for.
+const lockPatience = 500 * time.Millisecond
+
 // lockDirectory makes the directory if need be and takes it for this process.
 // The lock goes with the process, however that ends.
 func lockDirectory(dir string) (*os.File, error) {
@@ -125,7 +128,14 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	// A process that is being started has the locks of whoever starts it, until
+	// it executes its program: one that has just been given back may need a moment.
+	for end := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, unusable(err)

@@ -100,7 +100,7 @@ func TestPlanMistakes(t *testing.T) {
 		{"plan show", 2, "want weft plan show PLAN"},
 		{"plan show /", 1, "weft: read the plan: read /: is a directory"},
 		{"plan show " + wrong, 1, "weft: " + wrong + ":2: workers.a.services: paths subscribes to southbound.SwitchChanged, but service southbound is in no worker; add southbound to workers.a.services"},
-		{"plan draw", 2, `weft: unknown command "draw"; allowed: list, put, show`},
+		{"plan draw", 2, `weft: unknown command "draw"; allowed: diff, explain, list, make, partition, put, show`},
 		{"plan list -o text", 2, `weft: output "text"; allowed: table, json, yaml`},
 	} {
 		status, out, errs := weftCommand(strings.Fields(c.line)...)
@@ -124,7 +124,7 @@ func TestCheckPlan(t *testing.T) {
 		{"workers:\n  a: {services: [southbound], replicas: 2}\n  b: {services: [paths]}\nname: x y\n",
 			[]string{":4: name: want"}},
 		{"workers:\n  a: {services: [southbound], replicas: 2}\n  b: {services: [paths]}\nconfig: {paths: {a: 1}, southbound: {rate: 1}}\n",
-			[]string{":2: workers.a.replicas: 2, but southbound is in it, ", ":3: workers.b.services: paths subscribes to discovery.LinkChanged", ":4: config.paths: service paths has nothing to configure", ":4: unknown key southbound.rate; allowed: "}},
+			[]string{":2: workers.a.replicas: 2, but southbound is in it, ", ":3: workers.b.services: paths subscribes to discovery.LinkChanged", ":4: unknown key southbound.rate; allowed: ", ":4: unknown key paths.a; allowed: "}},
 		{"workers: [\n", []string{":1: not well-formed YAML"}},
 		{"workers: {}\nworkers: {}\n", []string{":1: ", ":2: key workers is there twice"}},
 		{"partitions: {a: {switches: [rest]}}\n", []string{": workers: there are none"}},

@@ -123,6 +123,10 @@ func fakeAll(h *wefttest.Harness) *called {
 // fakePlans is a controller that runs by a plan.
 type fakePlans struct{}
 
+func (fakePlans) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
+	return &api.TakeProfileResponse{}, nil
+}
+
 func (fakePlans) ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
 	return &api.ListWorkersResponse{Generation: 3}, nil
 }
@@ -153,7 +157,7 @@ func TestWithoutPlan(t *testing.T) {
 
 // run runs the gateway in all modes on a free port of the loopback.
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
-	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}}),
+	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Pipeline: func() []string { return []string{"hosts"} }, Plans: fakePlans{}, Profiles: fakePlans{}}),
 		func(t *testing.T, h *wefttest.Harness) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

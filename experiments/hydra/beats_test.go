@@ -2,6 +2,7 @@ package hydra
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,13 +40,18 @@ func TestSwitchFigures(t *testing.T) {
 }
 
 // TestPlans: the slices are plans of two processes, and what is near packets is
-// in the first.
+// in the first; or of three, the first with what is real-time.
 func TestPlans(t *testing.T) {
 	for _, c := range append(sliced(), sliceConfig{slicing: hybridSlicing, partitions: 8, heartbeats: true}) {
 		p := c.plan()
 		if len(p.Workers) != 2 || p.Workers[0].Services[0] != "southbound" {
 			t.Errorf("%+v", p)
 		}
+	}
+	p := sliceConfig{slicing: functionalSlicing, partitions: 8, heartbeats: true}.plan()
+	if len(p.Workers) != 3 || !slices.Equal(p.Workers[0].Services, []string{"southbound", "discovery", "heartbeat"}) || p.Workers[0].Nice >= p.Workers[1].Nice ||
+		!slices.Equal(p.Workers[1].Services, []string{"hosts", "firewall", "forwarding", "flowrules"}) || !slices.Contains(p.Workers[2].Services, "paths") {
+		t.Errorf("%+v", p)
 	}
 	if n := len(firewallRules(100)); n != 100 {
 		t.Errorf("%d rules of 100", n)

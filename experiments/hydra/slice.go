@@ -27,6 +27,7 @@ type slicing string
 const (
 	topologicalSlicing slicing = "topological" // all in one process, path computation with the rest
 	hybridSlicing      slicing = "hybrid"      // path computation in another
+	functionalSlicing  slicing = "functional"  // besides, what is real-time in a process that the others give way to
 )
 
 // sliceConfig is the controller of one of several equal partitions of the
@@ -66,7 +67,13 @@ func (c sliceConfig) plan() *testbed.Plan {
 	} else {
 		elsewhere = append(elsewhere, "paths")
 	}
-	if c.heartbeats {
+	var first []string
+	if c.slicing == functionalSlicing {
+		first, here = here[:2:2], here[2:]
+	}
+	if c.heartbeats && first != nil {
+		first = append(first, "heartbeat")
+	} else if c.heartbeats {
 		here = append(here, "heartbeat")
 	}
 	elsewhere = append(elsewhere, "stats", "gateway")
@@ -81,6 +88,10 @@ func (c sliceConfig) plan() *testbed.Plan {
 		},
 		// The load comes from all ports of a switch alike, and is no flood.
 		Config: map[string]map[string]string{"southbound": {"flood_rate": "0"}},
+	}
+	if first != nil {
+		p.Workers[0].Nice = -5
+		p.Workers = append([]testbed.Worker{{Name: "first", Services: first, CPUs: firstCPU(), Nice: -20}}, p.Workers...)
 	}
 	return p
 }

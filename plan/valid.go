@@ -308,7 +308,7 @@ func (j *judge) links() {
 		path := fmt.Sprintf("links[%d]", i)
 		for _, end := range []struct{ key, name string }{{"from", l.From}, {"to", l.To}} {
 			switch {
-			case end.name == "" && p.lines[path+"."+end.key] == 0:
+			case end.name == "" && !p.unread[path+"."+end.key]:
 				j.fail(path, "%s: no %s; name a worker, or * for any", path, end.key)
 			case end.name != "" && end.name != "*" && !slices.Contains(names, end.name):
 				j.fail(path+"."+end.key, "%s.%s: unknown worker %q; allowed: *, %s", path, end.key, end.name, orNone(names))

@@ -132,7 +132,12 @@ func TestCVE_2019_1010250_HostileValues(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		t.Cleanup(cancel)
 		d := oftest.NewDevice(oftest.Config{DPID: 1}, nil)
-		go func() { _ = d.Dial(ctx, "tcp", c.address) }() // it ends with the test
+		go func() { // it ends with the test
+			for ctx.Err() == nil {
+				_ = d.Dial(ctx, "tcp", c.address)
+				time.Sleep(50 * time.Millisecond)
+			}
+		}()
 		eventually(t, 20*time.Second, "the switch is connected", func() bool {
 			list := call(c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches
 			return len(list) == 1 && list[0].Connected

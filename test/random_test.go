@@ -74,9 +74,9 @@ var mishaps = []mishap{
 // back at random. After every step, hosts reach each other just where the
 // surviving graph connects them, and nothing has ever gone round in a loop.
 func TestRandomFaults(t *testing.T) {
-	seed, steps := number(t, seedVariable, 20), number(t, stepsVariable, 200)
+	seed, steps := number(t, seedVariable, 20), number(t, stepsVariable, 120)
 	if os.Getenv(planVariable) == "split" {
-		steps = min(steps, number(t, stepsVariable, 30))
+		steps = min(steps, number(t, stepsVariable, 80))
 	}
 	t.Logf("%s=%d %s=%d", seedVariable, seed, stepsVariable, steps)
 	x := &chaos{t: t, rng: rand.New(rand.NewPCG(seed, 0)), cut: map[int]bool{}, dead: map[string]bool{}, plugs: map[string]bool{}}

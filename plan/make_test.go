@@ -221,7 +221,7 @@ func TestWhatCannotBePlacedSaysWhy(t *testing.T) {
 				list[i].CPU = 0
 			}
 			return list
-		}, "more than any server has"},
+		}, "above 0 and up to 65536"},
 		{"pins that contradict", func(_ *plan.Profile, list []plan.Server, o *plan.MakeOptions) []plan.Server {
 			o.Pins = map[string]string{"southbound": "s1", "southbound/p2": "s2"}
 			return list

@@ -89,8 +89,8 @@ func (j *judge) servers(list []Server) {
 		if slices.ContainsFunc(list[:i], func(o Server) bool { return o.Name == s.Name }) {
 			j.fail(path, "%s: the name is there twice; give each server its own", path)
 		}
-		if !j.plan.unread[path+".cpu"] && !(s.CPU >= 0 && s.CPU <= 65536) {
-			j.fail(path+".cpu", "%s.cpu: want a number of processors up to 65536, not %g", path, s.CPU)
+		if !j.plan.unread[path+".cpu"] && !(s.CPU > 0 && s.CPU <= 65536) {
+			j.fail(path+".cpu", "%s.cpu: want a number of processors above 0 and up to 65536, not %g", path, s.CPU)
 		}
 		if s.Memory > maxMemory {
 			j.fail(path+".memory", "%s.memory: want at most %v, not %v", path, Bytes(maxMemory), s.Memory)

@@ -51,10 +51,11 @@ func (e *InfeasibleError) Error() string {
 		b.WriteString("no placement found that keeps all constraints:")
 	}
 	for k, c := range e.Conflicts {
-		if k > 0 {
-			b.WriteByte('\n')
+		if k == 0 {
+			fmt.Fprintf(&b, " %s", c)
+		} else {
+			fmt.Fprintf(&b, "\n%s", c)
 		}
-		fmt.Fprintf(&b, " %s", c)
 	}
 	return b.String()
 }

@@ -226,7 +226,7 @@ func eventually(t *testing.T, within time.Duration, what string, f func() bool) 
 func settled(c *controller, l *lab.Lab) {
 	c.t.Helper()
 	topo := l.Topology()
-	eventually(c.t, 20*time.Second, "all switches and links discovered", func() bool {
+	eventually(c.t, 40*time.Second, "all switches and links discovered", func() bool {
 		up := 0
 		for _, s := range call(c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches {
 			if s.Connected {
@@ -241,11 +241,11 @@ func settled(c *controller, l *lab.Lab) {
 		}
 		return up == len(topo.Switches) && links == 2*len(topo.Links)
 	})
-	eventually(c.t, 20*time.Second, "broadcast tree in force", func() bool {
+	eventually(c.t, 40*time.Second, "broadcast tree in force", func() bool {
 		f := call(c, api.GetFlooding, &api.GetFloodingRequest{})
 		return f.Committed == f.Wanted && f.Wanted > 0 && len(f.Ports) == 2*(len(topo.Switches)-1)
 	})
-	eventually(c.t, 20*time.Second, "ports of all hosts settled", func() bool {
+	eventually(c.t, 40*time.Second, "ports of all hosts settled", func() bool {
 		edges := 0
 		for _, p := range call(c, api.ListPortRoles, &api.ListPortRolesRequest{}).Ports {
 			if p.Role == "edge" {

@@ -3,7 +3,7 @@
 #              PLAN=split: in the processes of a plan;
 #              FEATURES=all: its parts in turn, or those of a list
 # make test    everything for real, the lab included
-# make check   what make test begins with: generated code, format, linters
+# make check   generated code, format, linters; part of make test
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
@@ -16,7 +16,7 @@ LAB = ./test ./lab ./cmd/weft ./docs
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test test-split soak race fuzz ryu-parity check image generate generated profile
+.PHONY: setup build demo test test-split soak race fuzz ryu-parity check format lint image generate generated profile
 
 setup:
 	.ci/setup
@@ -34,10 +34,10 @@ TEST = go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-m
 
 # The tests of the whole system run over both plans, single and split; those
 # that bring plans of their own need to run only once. They wait more than they
-# work: beside the first, fuzzers take what it leaves.
-test: setup check
-	$(MAKE) --no-print-directory -j 2 -O fuzz test-split
-	$(TEST) ./... -- -timeout 20m -parallel 3
+# work: beside the first, linters and fuzzers take what it leaves.
+test: setup generated format
+	$(MAKE) --no-print-directory -j 3 -O lint fuzz test-split
+	$(TEST) ./... -- -timeout 20m -parallel 4
 
 test-split:
 	WEFT_TEST_PLAN=split $(TEST) ./test -- -timeout 14m -parallel 3 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
@@ -63,10 +63,14 @@ ryu-parity:
 image:
 	deploy/images/build
 
-check: generated
+check: generated format lint
+
+format:
 	@test -z "$$(gofmt -l $(GO_FILES))" || { echo "not gofmt-ed:"; gofmt -l $(GO_FILES); exit 1; }
-	go vet ./...
-	go tool staticcheck ./...
+
+lint:
+	nice -n 19 go vet ./...
+	nice -n 19 go tool staticcheck ./...
 
 # The generated code of api/, from its .proto files, and what the Python package
 # knows of them.

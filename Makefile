@@ -37,7 +37,7 @@ TEST = go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-m
 # work: beside the first, linters and fuzzers take what it leaves.
 test: setup generated format
 	$(MAKE) --no-print-directory -j 3 -O lint fuzz test-split
-	$(TEST) ./... -- -timeout 20m -parallel 4
+	$(TEST) './test ./...' -- -timeout 20m -parallel 4
 
 test-split:
 	WEFT_TEST_PLAN=split $(TEST) ./test -- -timeout 14m -parallel 3 -skip 'TestFaults|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'

@@ -43,26 +43,35 @@ func (s *Settings) addPartition(p *plan.Plan, partition string, specs []weft.Spe
 	}
 	values[elsewhereKey] = elsewhere
 	for i := range specs {
-		if !specs[i].Pipeline && specs[i].Beside == nil && !p.OneNetwork(specs) || specs[i].Config == nil {
+		if !specs[i].Pipeline && specs[i].Beside == nil && !p.OneNetwork(specs) {
 			continue
 		}
-		keys, _ := structKeys(reflect.TypeOf(specs[i].Config))
-		set := map[string]any{}
-		for key, v := range values {
-			if _, ok := keys[key]; ok {
-				set[key] = v
-			}
-		}
-		if len(set) == 0 {
-			continue
-		}
-		text, err := json.Marshal(set) // JSON is YAML
-		if err != nil {
-			return err
-		}
-		if err := s.Add(specs[i].Name, "the plan's partitions", text); err != nil {
+		if err := s.tell(&specs[i], "the plan's partitions", values); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tell sets those of some keys that the configuration of a service has; from is
+// what set them.
+func (s *Settings) tell(spec *weft.Spec, from string, values map[string]any) error {
+	if spec.Config == nil {
+		return nil
+	}
+	keys, _ := structKeys(reflect.TypeOf(spec.Config))
+	set := map[string]any{}
+	for key, v := range values {
+		if _, ok := keys[key]; ok {
+			set[key] = v
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(set) // JSON is YAML
+	if err != nil {
+		return err
+	}
+	return s.Add(spec.Name, from, text)
 }

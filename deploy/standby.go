@@ -2,8 +2,6 @@ package deploy
 
 import (
 	"context"
-	"encoding/json"
-	"reflect"
 
 	"weft"
 	"weft/plan"
@@ -36,24 +34,10 @@ func (s *Settings) addStandby(p *plan.Plan, mine plan.Instance, specs []weft.Spe
 	}
 	values := map[string]any{standbysKey: w.Standby, standbyKey: mine.Standby, instanceKey: mine.Name}
 	for i := range specs {
-		if !specs[i].Standby || specs[i].Config == nil {
+		if !specs[i].Standby {
 			continue
 		}
-		keys, _ := structKeys(reflect.TypeOf(specs[i].Config))
-		set := map[string]any{}
-		for key, v := range values {
-			if _, ok := keys[key]; ok {
-				set[key] = v
-			}
-		}
-		if len(set) == 0 {
-			continue
-		}
-		text, err := json.Marshal(set) // JSON is YAML
-		if err != nil {
-			return err
-		}
-		if err := s.Add(specs[i].Name, "the plan's standby", text); err != nil {
+		if err := s.tell(&specs[i], "the plan's standby", values); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,7 @@
 // Package southbound holds the OpenFlow sessions of the switches: it turns
 // their messages into events and packet-ins, and decisions into messages. It
-// is the only service that imports openflow. Nobody imports it but the list of
-// services.
+// is the only service that imports openflow. It lends its sessions to the intake,
+// which imports it, as the list of services does; nobody else.
 package southbound
 
 import (

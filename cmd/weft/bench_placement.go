@@ -96,6 +96,7 @@ its proof got. The result depends on the flags only, not on the machine.`,
 	f.BoolVar(&c.full, "full", false, "all constraints (default)")
 	f.BoolVar(&c.plain, "plain", false, "capacities only")
 	f.IntVar(&c.edges, "edges", -1, fmt.Sprintf("edges at least, the rest being background traffic between any two shards (default: %d from %d shards on, else 0)", benchPlacementEdges, benchPlacementShards))
+	f.Lookup("edges").DefValue = "0" // shows none: its text says it
 	f.IntVar(&c.generate.Background, "background", 9, "weights of background traffic are 1 to this")
 	f.Float64Var(&c.generate.Slack, "slack", 1.2, "capacity of a server, as a multiple of what each would need if all needed the same")
 	f.IntVar(&c.runs, "runs", 0, "independent searches (default: by the size)")

@@ -60,6 +60,7 @@ func (o *makeOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.services, "services", nil, "services that are to run (default those of the built-in plan single)")
 	f.Float64Var(&o.packetIns, "packet-ins", -1, "packet-ins per second of the whole network (default as many as the profile was measured with)")
 	f.Float64Var(&o.changes, "changes", -1, fmt.Sprintf("changes of the topology per second (default %g)", plan.DefaultChanges))
+	f.Lookup("changes").DefValue, f.Lookup("packet-ins").DefValue = "0", "0" // shows none: their texts say it
 	f.StringVar(&o.isolate, "isolate", "", "how compute-class services are kept from others: server, process or none (default server, with one server process)")
 	f.StringVar(&o.transport, "transport", "", "transport between workers: grpc, ws, rest or nats (default grpc)")
 	f.Float64Var(&o.headroom, "headroom", plan.DefaultHeadroom, "share of every server that is left free")
@@ -243,7 +244,7 @@ func (o *makeOptions) readProfile(cmd *cobra.Command) (*plan.Profile, error) {
 	var err error
 	if o.profile == "" {
 		p, err = plan.DefaultProfile()
-		fmt.Fprintf(cmd.ErrOrStderr(), "no --profile: using the built-in one, measured with %v; weft profile measures your controller\n", p)
+		fmt.Fprintf(cmd.ErrOrStderr(), "no --profile: using the built-in one, measured with %v, what changes of the topology cost scaled from another network; weft profile measures your controller\n", p)
 	} else {
 		p, err = readProfile(o.profile)
 	}

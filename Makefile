@@ -36,7 +36,7 @@ TEST = go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-m
 # that bring plans of their own need to run only once. They wait more than they
 # work: beside the first, linters and fuzzers take what it leaves.
 test: setup generated format
-	$(MAKE) --no-print-directory -j 3 -O lint fuzz test-split
+	$(MAKE) --no-print-directory -j 3 -O lint fuzz test-split FUZZTIME=5s
 	$(TEST) './test ./...' -- -timeout 20m -parallel 4
 
 test-split:
@@ -52,9 +52,11 @@ soak: setup
 race:
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
 
-# Every fuzzer for 20 s.
+# Every fuzzer for FUZZTIME, in make test for 5 s; what it finds is kept as a
+# test. FUZZTIME=5m for an afternoon.
+FUZZTIME = 20s
 fuzz:
-	nice -n 19 .ci/fuzz
+	FUZZTIME=$(FUZZTIME) nice -n 19 .ci/fuzz
 
 ryu-parity:
 	test/testdata/ryu/setup .ryu

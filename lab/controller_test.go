@@ -4,9 +4,10 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
+
+	"weft/internal/freeport"
 )
 
 // startTestController runs the controller that comes with Open vSwitch.
@@ -22,12 +23,12 @@ func startTestController(t testing.TB, method string) *exec.Cmd {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }
 
 // wantAllPing waits until every pair answers, as a controller needs time to

@@ -115,6 +115,25 @@ func TestCVE_2024_28732_MatchLengthZero(t *testing.T)                 { refused(
 func TestCVE_2020_35141_QueueGetConfigReplyLengthZero(t *testing.T)   { refused(t, "CVE-2020-35141") }
 func TestCVE_2017_9214_QueueLongerThanItsReply(t *testing.T)          { refused(t, "CVE-2017-9214") }
 
+// TestPortsOfTwoProtocols: a match has the ports, or the ICMP type and code, of
+// one protocol only; the last one given would stand for all.
+func TestPortsOfTwoProtocols(t *testing.T) {
+	for _, fields := range [][2]flow.Field{
+		{flow.FieldTCPSrc, flow.FieldSCTPSrc}, {flow.FieldUDPDst, flow.FieldTCPDst},
+		{flow.FieldICMPv4Type, flow.FieldICMPv6Type}, {flow.FieldICMPv4Code, flow.FieldICMPv6Code},
+	} {
+		mod := add(flow.Match{Set: fields[0].Bit() | fields[1].Bit()})
+		msg, err := V13.AppendFlowMod(nil, 1, &mod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m *MalformedError
+		if err := V13.DecodeFlowMod(msg, new(flow.Mod)); !errors.As(err, &m) || m.answer != badMatchPrereq {
+			t.Errorf("%v: %v, want a *MalformedError", fields, err)
+		}
+	}
+}
+
 // TestCVE_2020_35139_BundleControlLengthZero: bundles are experimenter
 // messages in OpenFlow 1.3, whose body nobody here walks.
 func TestCVE_2020_35139_BundleControlLengthZero(t *testing.T) {

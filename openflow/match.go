@@ -84,6 +84,9 @@ func decodeMatch(t Type, msg []byte, off int, m *flow.Match, partial *bool) (int
 		if seen.Has(f) {
 			return 0, malformed(t, off, "match field "+f.String()+" given twice", badMatchDup)
 		}
+		if seen&samePlace(f) != 0 {
+			return 0, malformed(t, off, "match field "+f.String()+" beside that of another protocol", badMatchPrereq)
+		}
 		seen |= f.Bit()
 		w := f.Len()
 		if h&oxmHasMask == 0 {
@@ -101,6 +104,22 @@ func decodeMatch(t Type, msg []byte, off int, m *flow.Match, partial *bool) (int
 		off = v + n
 	}
 	return next, nil
+}
+
+// samePlace returns the fields that flow.Key has one place for, if f is one of
+// them: a packet has those of one protocol, and so has a match (§7.2.3.6).
+func samePlace(f flow.Field) flow.FieldSet {
+	switch f {
+	case flow.FieldTCPSrc, flow.FieldUDPSrc, flow.FieldSCTPSrc:
+		return flow.FieldTCPSrc.Bit() | flow.FieldUDPSrc.Bit() | flow.FieldSCTPSrc.Bit()
+	case flow.FieldTCPDst, flow.FieldUDPDst, flow.FieldSCTPDst:
+		return flow.FieldTCPDst.Bit() | flow.FieldUDPDst.Bit() | flow.FieldSCTPDst.Bit()
+	case flow.FieldICMPv4Type, flow.FieldICMPv6Type:
+		return flow.FieldICMPv4Type.Bit() | flow.FieldICMPv6Type.Bit()
+	case flow.FieldICMPv4Code, flow.FieldICMPv6Code:
+		return flow.FieldICMPv4Code.Bit() | flow.FieldICMPv6Code.Bit()
+	}
+	return 0
 }
 
 // matchBounds reads the header of the match at off: where its fields start and

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"weft"
 	"weft/api"
 	"weft/deploy"
+	"weft/internal/freeport"
 	"weft/lab"
 	"weft/services/balancer"
 	"weft/services/discovery"
@@ -152,12 +152,12 @@ func call[Req, Resp any](c *controller, m api.Method[Req, Resp], req *Req) *Resp
 }
 
 func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	t.Helper()
+	address, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 type testWriter struct{ t *testing.T }

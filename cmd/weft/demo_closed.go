@@ -24,6 +24,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"weft/internal/freeport"
 	"weft/lab"
 )
 
@@ -59,7 +60,7 @@ func (d *demo) closed(ctx context.Context) (*closedDemo, error) {
 	}
 	for _, address := range []*string{&c.listen, &c.http} {
 		var err error
-		if *address, err = loopbackPort(); err != nil {
+		if *address, err = freeport.Loopback(); err != nil {
 			return nil, err
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
+	"weft/internal/freeport"
 	"weft/lab"
 )
 
@@ -61,7 +61,7 @@ func (d *demo) chooseFeatures(list string) error {
 	}
 	if d.shows["ryu"] {
 		var err error
-		d.ryu, err = loopbackPort()
+		d.ryu, err = freeport.Loopback()
 		return err
 	}
 	return nil
@@ -75,16 +75,6 @@ func (d *demo) featureSteps() (steps []demoStep) {
 		}
 	}
 	return steps
-}
-
-// loopbackPort returns HOST:PORT of a port of loopback where nobody listens.
-func loopbackPort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // weft runs a command of the program against the demo's controller, says so,

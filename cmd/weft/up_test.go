@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"weft/api"
 	"weft/flow"
+	"weft/internal/freeport"
 	"weft/openflow/oftest"
 	"weft/packet"
 )
@@ -51,12 +51,11 @@ func (s *syncBuffer) String() string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // startUp runs weft up and points the commands to it.

@@ -43,7 +43,7 @@ var table = []row{
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
-	{"lab", []string{"flow", "packet"}, []string{"*"}},
+	{"lab", []string{"flow", "packet", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow"}, []string{"*"}},
 	{"loom", nil, nil},

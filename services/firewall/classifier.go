@@ -49,7 +49,7 @@ type search struct {
 	trace    *words // gathers the bits that the answer depends on, if not nil
 	src, dst chain
 	keys     [batch]uint64 // of pairs to be looked at
-	slots    [batch]slot
+	touched  uint64        // what has been read only to have it near; of no meaning
 }
 
 // begin prepares lookups of a packet.
@@ -73,8 +73,11 @@ func (c *classifier) lookup(s *search) {
 	}
 	switch {
 	case ethType == flow.EthTypeIPv4 && c.v4 != nil:
-		c.v4.src.find4(uint32(w[wordIPv4]>>32), &s.src)
-		c.v4.dst.find4(uint32(w[wordIPv4]), &s.dst)
+		src, dst := uint32(w[wordIPv4]>>32), uint32(w[wordIPv4])
+		a, b := c.v4.src.leaf4(src, &s.src), c.v4.dst.leaf4(dst, &s.dst)
+		i, j := a.interval4(src), b.interval4(dst)
+		s.src.of(a, i)
+		s.dst.of(b, j)
 		if s.trace != nil {
 			src, dst := c.v4.significant(w)
 			s.trace[wordIPv4] |= onesOf(32, src).lo<<32 | onesOf(32, dst).lo
@@ -131,12 +134,12 @@ const batch = 16
 func (s *search) pairs(t *table) {
 	n := 0
 	for i := s.src.n - 1; i >= 0; i-- {
-		a := s.src.at[i]
+		a := &s.src.at[i]
 		if a.with&s.dst.bits == 0 {
 			continue
 		}
 		for j := s.dst.n - 1; j >= 0; j-- {
-			b := s.dst.at[j]
+			b := &s.dst.at[j]
 			s.keys[n&(batch-1)] = pairOf(a.id, b.id)
 			n += int((a.with >> (b.bit & 63)) & (b.with >> (a.bit & 63)) & 1)
 			if n == batch {
@@ -150,15 +153,10 @@ func (s *search) pairs(t *table) {
 
 // probe looks at what a table has under the first n of keys.
 func (s *search) probe(t *table, n int) {
-	for i, key := range s.keys[:n] {
-		h := hashOf(key)
-		x := t.dir[h>>(t.shift&63)]
-		s.slots[i] = x.slots[h&uint64(len(x.slots)-1)]
+	for _, key := range s.keys[:n] {
+		s.touched += t.home(key).key
 	}
-	for i, key := range s.keys[:n] {
-		if s.slots[i] == 0 {
-			continue
-		}
+	for _, key := range s.keys[:n] {
 		if list := t.find(key, s.priority); list != nil {
 			s.run(list)
 		}

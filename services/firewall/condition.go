@@ -107,8 +107,9 @@ type entry struct {
 	priority uint16
 	proto    uint8
 	asks     asks
+	list     uint32 // of the first under a key, in the table that has it
 	cond     *cond
-	key      uint64 // in the table that has it
+	key      uint64 // in the table
 }
 
 // asks is what an entry asks for beside ports.

@@ -12,38 +12,26 @@ type table struct {
 
 // shard is the conditions whose hashes begin with the same bits.
 type shard struct {
-	slots   []slot // open addressing; a power of two, at most half of them taken
-	entries []entry
-	long    []extent // of keys that have too many conditions for a slot
-	best    uint16   // the highest priority
-	depth   uint8    // how many bits are the same
+	slots []entry   // by hash, open addressing: the first of each key; a power of two, at most half of them taken
+	lists [][]entry // of keys that have several
+	best  uint16    // the highest priority
+	depth uint8     // how many bits are the same
 }
 
-// slot leads to the conditions under a key: from its first bits on, 16 bits of
-// the key's hash, the highest priority, and where the conditions are and how
-// many; all ones for that is a place in long. 0 is free.
-type slot uint64
+// What entry.list says of a slot; beyond alone, it is a place in lists.
+const (
+	free  = iota
+	alone // there is one condition under the key
+	listed
+)
 
-// longSlot is how many conditions a slot does not count.
-const longSlot = 1<<16 - 1
-
-// extent is where conditions are.
-type extent struct{ from, n int }
-
-func (x slot) tag() uint64  { return uint64(x) >> 48 }
-func (x slot) best() uint16 { return uint16(x >> 32) }
-
-// entriesAt returns what a slot leads to.
-func (s *shard) entriesAt(x slot) []entry {
-	from, n := int(uint16(x>>16)), int(uint16(x))
-	if n == longSlot {
-		from, n = s.long[from].from, s.long[from].n
+// under returns the conditions under the key of a slot.
+func (s *shard) under(at int) []entry {
+	if n := s.slots[at].list; n >= listed {
+		return s.lists[n-listed]
 	}
-	return s.entries[from : from+n]
+	return s.slots[at : at+1]
 }
-
-// tagOf returns the bits of a hash that slots keep; not those that lead to them.
-func tagOf(h uint64) uint64 { return h >> 20 & 0xffff }
 
 // The limits of shards.
 const (
@@ -58,7 +46,7 @@ type keyed struct {
 }
 
 func newTable() *table {
-	s := &shard{slots: make([]slot, 2)}
+	s := &shard{slots: make([]entry, 2)}
 	return &table{shift: 63, dir: []*shard{s, s}}
 }
 
@@ -69,19 +57,26 @@ func hashOf(key uint64) uint64 { return mix(key, 0x2545f4914f6cdd1d) }
 func (t *table) find(key uint64, least int32) []entry {
 	h := hashOf(key)
 	s := t.dir[h>>(t.shift&63)]
-	mask, tag := uint64(len(s.slots)-1), tagOf(h)
-	for i := h & mask; ; i = (i + 1) & mask {
-		x := s.slots[i]
-		if x == 0 {
+	mask := len(s.slots) - 1
+	for i := int(h) & mask; ; i = (i + 1) & mask {
+		x := &s.slots[i]
+		switch {
+		case x.list == free:
 			return nil
-		}
-		if x.tag() != tag || int32(x.best()) < least {
-			continue
-		}
-		if list := s.entriesAt(x); list[0].key == key { // else it has the same tag
-			return list
+		case x.key != key:
+		case int32(x.priority) < least:
+			return nil
+		default:
+			return s.under(i)
 		}
 	}
+}
+
+// home returns the slot where the search for a key begins.
+func (t *table) home(key uint64) *entry {
+	h := hashOf(key)
+	s := t.dir[h>>(t.shift&63)]
+	return &s.slots[int(h)&(len(s.slots)-1)]
 }
 
 // list returns the conditions under a key. They must not be changed.
@@ -104,8 +99,13 @@ func (t *table) each(f func(*entry)) {
 		if i > 0 && t.dir[i-1] == s {
 			continue
 		}
-		for j := range s.entries {
-			f(&s.entries[j])
+		for j := range s.slots {
+			if s.slots[j].list == free {
+				continue
+			}
+			for k := range s.under(j) {
+				f(&s.under(j)[k])
+			}
 		}
 	}
 }
@@ -125,13 +125,13 @@ func (t *table) changed(lists map[uint64][]entry) *table {
 	}
 	for s, next := range touched {
 		at := hashOf(next[0].key)
-		for _, x := range s.slots {
-			if x == 0 {
+		for i := range s.slots {
+			if s.slots[i].list == free {
 				continue
 			}
-			list := s.entriesAt(x)
-			if _, other := lists[list[0].key]; !other {
-				next = append(next, keyed{list[0].key, list})
+			key := s.slots[i].key
+			if _, other := lists[key]; !other {
+				next = append(next, keyed{key, s.under(i)})
 			}
 		}
 		n.put(next, at, s.depth)
@@ -142,9 +142,9 @@ func (t *table) changed(lists map[uint64][]entry) *table {
 // put makes a shard of what it is to have, or several, if that is too much. at is
 // a hash that the shard has had.
 func (t *table) put(all []keyed, at uint64, depth uint8) {
-	keys, entries := 0, 0
+	keys := 0
 	for _, k := range all {
-		if entries += len(k.list); len(k.list) > 0 {
+		if len(k.list) > 0 {
 			keys++
 		}
 	}
@@ -162,28 +162,23 @@ func (t *table) put(all []keyed, at uint64, depth uint8) {
 		t.put(halves[1], at|bit, depth+1)
 		return
 	}
-	s := &shard{slots: make([]slot, slotsFor(keys)), entries: make([]entry, 0, entries), depth: depth}
-	mask := uint64(len(s.slots) - 1)
+	s := &shard{slots: make([]entry, slotsFor(keys)), depth: depth}
+	mask := len(s.slots) - 1
 	for _, k := range all {
 		if len(k.list) == 0 {
 			continue
 		}
-		h := hashOf(k.key)
-		i := h & mask
-		for s.slots[i] != 0 {
+		i := int(hashOf(k.key)) & mask
+		for s.slots[i].list != free {
 			i = (i + 1) & mask
 		}
-		best, from, n := k.list[0].priority, len(s.entries), len(k.list)
-		if n >= longSlot || from > 1<<16-1 {
-			s.long = append(s.long, extent{from, n})
-			from, n = len(s.long)-1, longSlot
+		x := k.list[0]
+		if x.key, x.list = k.key, alone; len(k.list) > 1 {
+			s.lists = append(s.lists, k.list)
+			x.list = uint32(len(s.lists)-1) + listed
 		}
-		s.slots[i] = slot(tagOf(h)<<48 | uint64(best)<<32 | uint64(from)<<16 | uint64(n))
-		s.entries = append(s.entries, k.list...)
-		for j := len(s.entries) - len(k.list); j < len(s.entries); j++ {
-			s.entries[j].key = k.key
-		}
-		s.best = max(s.best, best)
+		s.slots[i] = x
+		s.best = max(s.best, x.priority)
 	}
 	for 64-t.shift < max(depth, 1) {
 		dir := make([]*shard, 2*len(t.dir))

@@ -31,31 +31,44 @@ func bitOf(id uint32) uint8 { return uint8(id * 0x9e3779b1 >> 26) }
 // octet, or a leaf, if it is few prefixes: then it is intervals of addresses. It
 // is not changed once it is made.
 type part struct {
-	kids  *[256]kid // of a branch
-	steps []step    // of a leaf: its intervals, in order; the first begins at 0
-	nodes []node    // of a leaf all prefixes, of a branch those that end in its octet
-	*members
+	place
+	uses []*use // of a leaf all prefixes, of a branch those that end in its octet
+	size int    // prefixes, those of the kids, too
 }
 
-// members is what lookups of IPv4 do not look at: a part is one line of the
-// processor's cache.
-type members struct {
-	from []address // of a leaf, IPv6: where its intervals begin
-	uses []*use    // the same as nodes
-	size int       // prefixes, those of the kids, too
+// place is a part as lookups see it.
+type place struct {
+	branch *branch // nil: it is a leaf
+	leaf   leaf    // empty if it is none, and there is nothing
 }
 
-// step is an interval of a leaf.
-type step struct {
-	low uint32 // IPv4: where it begins
-	in  int16  // the longest prefix that it is in, a number in nodes; -1 is none
+// branch is the parts with one octet more. What lookups of most addresses look at
+// is one line of the processor's cache.
+type branch struct {
+	has    [4]uint64 // octets that have a part, a bit for each
+	before [4]uint8  // how many of them come before those of each word
+	owns   bool      // there are nodes
+	kids   []place   // of those octets, in order
+	in     [256]int16
+	nodes  []node  // the prefixes that end in the branch's octet
+	parts  []*part // the same as kids
 }
 
-// kid is the addresses of a branch with one next octet.
-type kid struct {
-	part *part  // nil if there is none
-	in   int16  // the longest prefix of the branch's own; -1 is none
-	id   uint32 // its id
+// kid returns where the part of an octet is; -1 if there is none.
+func (b *branch) kid(octet uint8) int {
+	word, bit := b.has[octet>>6], uint64(1)<<(octet&63)
+	if word&bit == 0 {
+		return -1
+	}
+	return int(b.before[octet>>6]) + bits.OnesCount64(word&(bit-1))
+}
+
+// part returns the part of an octet, nil if there is none.
+func (b *branch) part(octet uint8) *part {
+	if i := b.kid(octet); i >= 0 {
+		return b.parts[i]
+	}
+	return nil
 }
 
 // leafMost is how many prefixes a leaf has at most, but for the last octet.
@@ -65,48 +78,88 @@ const leafMost = 64
 type chain struct {
 	n    int
 	bits uint64 // bitOf of each
-	at   [129]*node
+	at   [129]node
 }
 
-func (l *chain) add(nodes []node, i int16) {
-	for ; i >= 0; i = nodes[i].parent {
-		x := &nodes[i]
-		l.at[l.n] = x
-		l.n++
-		l.bits |= 1 << (x.bit & 63)
+func (l *chain) add(x node) {
+	l.at[l.n] = x
+	l.n++
+	l.bits |= 1 << (x.bit & 63)
+}
+
+// own adds the prefixes that end in a branch's octet, from the longest on.
+func (l *chain) own(b *branch, in int16) {
+	for ; in >= 0; in = b.nodes[in].parent {
+		l.add(b.nodes[in])
+	}
+}
+
+// step returns the part of an octet, nil if there is none, and adds the branch's
+// own prefixes that it is in.
+func (b *branch) step(octet uint8, l *chain) *place {
+	if b.owns {
+		l.own(b, b.in[octet])
+	}
+	i := b.kid(octet)
+	if i < 0 {
+		return nil
+	}
+	return &b.kids[i]
+}
+
+// of adds the prefixes that an interval of a leaf is in.
+func (l *chain) of(x leaf, interval int) {
+	if len(x) == 0 {
+		return
+	}
+	for i := x.in(interval); i >= 0; {
+		n := x.node(i)
+		l.add(n)
+		i = n.parent
 	}
 }
 
 // find4 finds the prefixes that an IPv4 address is in.
 func (p *part) find4(a uint32, l *chain) {
-	l.n, l.bits = 0, 0
-	if p == nil {
-		return
-	}
-	for rest := a; p.kids != nil; rest <<= 8 {
-		k := &p.kids[rest>>24]
-		l.add(p.nodes, k.in)
-		if p = k.part; p == nil {
-			return
-		}
-	}
-	l.add(p.nodes, p.steps[p.interval4(a)].in)
+	x := p.leaf4(a, l)
+	l.of(x, x.interval4(a))
 }
 
 // find6 finds the prefixes that an IPv6 address is in.
 func (p *part) find6(a address, l *chain) {
+	x := p.leaf6(a, l)
+	l.of(x, x.interval6(a))
+}
+
+// leaf4 returns the leaf of an IPv4 address; the prefixes of the branches on the
+// way are then in l.
+func (p *part) leaf4(a uint32, l *chain) leaf {
 	l.n, l.bits = 0, 0
 	if p == nil {
-		return
+		return nil
 	}
-	for depth := 0; p.kids != nil; depth++ {
-		k := &p.kids[a.octet(128, depth)]
-		l.add(p.nodes, k.in)
-		if p = k.part; p == nil {
-			return
+	at := &p.place
+	for ; at.branch != nil; a <<= 8 {
+		if at = at.branch.step(uint8(a>>24), l); at == nil {
+			return nil
 		}
 	}
-	l.add(p.nodes, p.steps[p.interval6(a)].in)
+	return at.leaf
+}
+
+// leaf6 is leaf4 for IPv6.
+func (p *part) leaf6(a address, l *chain) leaf {
+	l.n, l.bits = 0, 0
+	if p == nil {
+		return nil
+	}
+	at := &p.place
+	for depth := 0; at.branch != nil; depth++ {
+		if at = at.branch.step(a.octet(128, depth), l); at == nil {
+			return nil
+		}
+	}
+	return at.leaf
 }
 
 // none is the id that no prefix has.
@@ -115,84 +168,45 @@ const none = ^uint32(0)
 // longest4 returns the id of the longest prefix that an IPv4 address is in, which
 // says all others; none if there is none.
 func (p *part) longest4(a uint32) uint32 {
-	id := none
 	if p == nil {
-		return id
+		return none
 	}
-	for rest := a; p.kids != nil; rest <<= 8 {
-		k := &p.kids[rest>>24]
-		if k.id != none {
-			id = k.id
-		}
-		if p = k.part; p == nil {
+	id, at := none, &p.place
+	for rest := a; at.branch != nil; rest <<= 8 {
+		if at = at.branch.longer(uint8(rest>>24), &id); at == nil {
 			return id
 		}
 	}
-	if i := p.steps[p.interval4(a)].in; i >= 0 {
-		id = p.nodes[i].id
-	}
-	return id
+	return at.leaf.longest(at.leaf.interval4(a), id)
 }
 
 // longest6 is longest4 for IPv6.
 func (p *part) longest6(a address) uint32 {
-	id := none
 	if p == nil {
-		return id
+		return none
 	}
-	for depth := 0; p.kids != nil; depth++ {
-		k := &p.kids[a.octet(128, depth)]
-		if k.id != none {
-			id = k.id
-		}
-		if p = k.part; p == nil {
+	id, at := none, &p.place
+	for depth := 0; at.branch != nil; depth++ {
+		if at = at.branch.longer(a.octet(128, depth), &id); at == nil {
 			return id
 		}
 	}
-	if i := p.steps[p.interval6(a)].in; i >= 0 {
-		id = p.nodes[i].id
-	}
-	return id
+	return at.leaf.longest(at.leaf.interval6(a), id)
 }
 
-// interval returns the number of a leaf's interval that an address is in.
-func (p *part) interval(a address, width int) int {
-	if width == 32 {
-		return p.interval4(uint32(a.lo))
-	}
-	return p.interval6(a)
-}
-
-func (p *part) interval4(a uint32) int {
-	i, steps := 0, p.steps
-	for n := len(steps); n > 1; {
-		half := n >> 1
-		if steps[i+half].low <= a {
-			i += half
+// longer returns the part of an octet, nil if there is none, and writes the
+// longest of the branch's own prefixes that it is in to id.
+func (b *branch) longer(octet uint8, id *uint32) *place {
+	if b.owns {
+		if i := b.in[octet]; i >= 0 {
+			*id = b.nodes[i].id
 		}
-		n -= half
 	}
-	return i
-}
-
-func (p *part) interval6(a address) int {
-	i, from := 0, p.from
-	for n := len(from); n > 1; {
-		half := n >> 1
-		if !a.less(from[i+half]) {
-			i += half
-		}
-		n -= half
+	i := b.kid(octet)
+	if i < 0 {
+		return nil
 	}
-	return i
-}
-
-// begins returns where a leaf's interval begins.
-func (p *part) begins(i, width int) address {
-	if width == 32 {
-		return address{lo: uint64(p.steps[i].low)}
-	}
-	return p.from[i]
+	return &b.kids[i]
 }
 
 // significant returns how many of the first bits of a must be kept for all
@@ -200,33 +214,19 @@ func (p *part) begins(i, width int) address {
 func (p *part) significant(a address, width int) int {
 	n := 0
 	for depth := 0; p != nil; depth++ {
-		if p.kids == nil {
-			return max(n, p.within(a, width))
+		if p.branch == nil {
+			return max(n, p.leaf.significant(a, width))
 		}
 		octet := a.octet(width, depth)
-		own := &p.kids[octet]
-		for i := range p.kids {
-			if k := &p.kids[i]; uint8(i) != octet && (k.part != nil || k.in != own.in) {
-				n = max(n, 8*depth+bits.LeadingZeros8(octet^uint8(i))+1)
+		b := p.branch
+		for i := range 256 {
+			if o := uint8(i); o != octet && (b.kid(o) >= 0 || b.in[o] != b.in[octet]) {
+				n = max(n, 8*depth+bits.LeadingZeros8(octet^o)+1)
 			}
 		}
-		p = own.part
+		p = b.part(octet)
 	}
 	return n
-}
-
-// within is significant of a leaf.
-func (p *part) within(a address, width int) int {
-	i := p.interval(a, width)
-	count := len(p.steps)
-	for n := range width {
-		m := onesOf(width, n)
-		all := prefix{address{a.hi & m.hi, a.lo & m.lo}, uint8(n)}
-		if !all.from.less(p.begins(i, width)) && (i+1 == count || all.last(width).less(p.begins(i+1, width))) {
-			return n
-		}
-	}
-	return width
 }
 
 // changed returns the part with what has changed of the prefixes in list, which
@@ -234,16 +234,16 @@ func (p *part) within(a address, width int) int {
 // that are not placed come. It returns nil if none is left.
 func (p *part) changed(list []*use, width, depth int) *part {
 	if p == nil {
-		p = newPart()
+		p = &part{}
 	}
-	if p.kids == nil {
+	if p.branch == nil {
 		all := renewed(p.uses, list)
 		if len(all) <= leafMost || depth == width/8-1 {
 			return newLeaf(all, width)
 		}
-		return newPart().branch(all, width, depth, true)
+		return (&part{}).grown(all, width, depth, true)
 	}
-	q := p.branch(list, width, depth, false)
+	q := p.grown(list, width, depth, false)
 	if q.size > leafMost/2 {
 		return q
 	}
@@ -271,9 +271,9 @@ func renewed(old, list []*use) []*use {
 // all appends the uses of a part to list.
 func (p *part) all(list []*use) []*use {
 	list = append(list, p.uses...)
-	if p.kids != nil {
-		for i := range p.kids {
-			if k := p.kids[i].part; k != nil {
+	if p.branch != nil {
+		for _, k := range p.branch.parts {
+			if k != nil {
 				list = k.all(list)
 			}
 		}
@@ -281,16 +281,15 @@ func (p *part) all(list []*use) []*use {
 	return list
 }
 
-// branch returns a branch with what has changed of list. burst says that it is
+// grown returns a branch with what has changed of list. burst says that it is
 // made of a leaf, whose prefixes list is.
-func (p *part) branch(list []*use, width, depth int, burst bool) *part {
-	q := &part{kids: &[256]kid{}, nodes: p.nodes, members: &members{uses: p.uses, size: p.size}}
-	if p.kids != nil {
-		*q.kids = *p.kids
+func (p *part) grown(list []*use, width, depth int, burst bool) *part {
+	b := &branch{}
+	q := &part{place: place{branch: b}, uses: p.uses, size: p.size}
+	if p.branch != nil {
+		*b = *p.branch
 	} else {
-		for i := range q.kids {
-			q.kids[i].in, q.kids[i].id = -1, none
-		}
+		b.spread(nil, width, depth)
 	}
 	if burst {
 		for _, u := range list {
@@ -308,21 +307,48 @@ func (p *part) branch(list []*use, width, depth int, burst bool) *part {
 	if len(own) > 0 {
 		q.uses = renewed(q.uses, own)
 		q.size += len(q.uses) - len(p.uses)
-		q.spread(width, depth)
+		b.spread(q.uses, width, depth)
 	}
+	all := b.all()
 	for len(rest) > 0 {
 		octet := rest[0].from.octet(width, depth)
 		n := 1
 		for n < len(rest) && rest[n].from.octet(width, depth) == octet {
 			n++
 		}
-		old := q.kids[octet].part
-		part := old.changed(rest[:n], width, depth+1)
-		q.kids[octet].part = part
-		q.size += part.count() - old.count()
+		old := all[octet]
+		all[octet] = old.changed(rest[:n], width, depth+1)
+		q.size += all[octet].count() - old.count()
 		rest = rest[n:]
 	}
+	b.set(&all)
 	return q
+}
+
+// all returns the parts by octet; nil is none.
+func (b *branch) all() (all [256]*part) {
+	n := 0
+	for word, set := range b.has {
+		for ; set != 0; set &= set - 1 {
+			all[64*word+bits.TrailingZeros64(set)] = b.parts[n]
+			n++
+		}
+	}
+	return all
+}
+
+// set makes the parts by octet those of the branch.
+func (b *branch) set(all *[256]*part) {
+	b.has, b.kids, b.parts = [4]uint64{}, make([]place, 0, len(b.parts)+1), make([]*part, 0, len(b.parts)+1)
+	for octet, p := range all {
+		if octet&63 == 0 {
+			b.before[octet>>6] = uint8(len(b.parts))
+		}
+		if p != nil {
+			b.has[octet>>6] |= 1 << (octet & 63)
+			b.kids, b.parts = append(b.kids, p.place), append(b.parts, p)
+		}
+	}
 }
 
 // count returns how many prefixes a part has.
@@ -333,18 +359,18 @@ func (p *part) count() int {
 	return p.size
 }
 
-// spread tells the kids of a branch which of its own prefixes they are in.
-func (p *part) spread(width, depth int) {
-	for i := range p.kids {
-		p.kids[i].in, p.kids[i].id = -1, none
+// spread tells the octets of a branch which of its own prefixes they are in.
+func (b *branch) spread(own []*use, width, depth int) {
+	for i := range b.in {
+		b.in[i] = -1
 	}
-	slices.SortFunc(p.uses, func(a, b *use) int { return cmp.Compare(a.length, b.length) }) // outer ones first
-	p.nodes = make([]node, len(p.uses))
-	for i, u := range p.uses {
+	slices.SortFunc(own, func(a, b *use) int { return cmp.Compare(a.length, b.length) }) // outer ones first
+	b.nodes, b.owns = make([]node, len(own)), len(own) > 0
+	for i, u := range own {
 		first := int(u.from.octet(width, depth))
-		p.nodes[i] = u.node(p.kids[first].in)
+		b.nodes[i] = u.node(b.in[first])
 		for j := range 1 << (8*depth + 8 - int(u.length)) {
-			p.kids[first+j].in, p.kids[first+j].id = int16(i), u.id
+			b.in[first+j] = int16(i)
 		}
 	}
 }
@@ -358,7 +384,7 @@ func newLeaf(list []*use, width int) *part {
 	if len(list) == 0 {
 		return nil
 	}
-	p := &part{nodes: make([]node, len(list)), members: &members{uses: list, size: len(list)}}
+	nodes := make([]node, len(list))
 	from, in := make([]address, 0, 2*len(list)+1), make([]int16, 0, 2*len(list)+1)
 	last := make([]address, len(list))
 	add := func(at address, top int16) {
@@ -372,7 +398,7 @@ func newLeaf(list []*use, width int) *part {
 	top := int16(-1)
 	leave := func() {
 		after, ok := last[top].next(width)
-		if top = p.nodes[top].parent; ok {
+		if top = nodes[top].parent; ok {
 			add(after, top)
 		}
 	}
@@ -380,21 +406,12 @@ func newLeaf(list []*use, width int) *part {
 		for top >= 0 && last[top].less(u.from) {
 			leave()
 		}
-		p.nodes[i], last[i] = u.node(top), u.last(width)
+		nodes[i], last[i] = u.node(top), u.last(width)
 		top = int16(i)
 		add(u.from, top)
 	}
 	for top >= 0 {
 		leave()
 	}
-	if width == 128 {
-		p.from = from
-	}
-	p.steps = make([]step, len(from))
-	for i, a := range from {
-		p.steps[i] = step{uint32(a.lo), in[i]}
-	}
-	return p
+	return &part{place{leaf: makeLeaf(from, in, nodes, width)}, list, len(list)}
 }
-
-func newPart() *part { return &part{members: &members{}} }

@@ -12,7 +12,8 @@ import (
 // vague are names that say nothing of what a package is.
 var vague = []string{"util", "utils", "common", "types", "base", "helper", "helpers", "manager", "misc", "shared"}
 
-// globals checks that nothing happens merely because a package is imported.
+// globals checks that nothing happens merely because a package is imported, and
+// that packages have no state of their own to guard.
 func (c *check) globals() {
 	for i := range c.files {
 		f := &c.files[i]
@@ -20,8 +21,13 @@ func (c *check) globals() {
 			continue
 		}
 		for _, decl := range f.syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				c.fail(f, fn, "has an init function; do this in a constructor that somebody calls")
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil && decl.Name.Name == "init" {
+					c.fail(f, decl, "has an init function; do this in a constructor that somebody calls")
+				}
+			case *ast.GenDecl:
+				c.guards(f, decl)
 			}
 		}
 		for _, spec := range f.syntax.Imports {
@@ -31,6 +37,29 @@ func (c *check) globals() {
 		}
 		if f.lines >= maxLines {
 			c.fail(f, nil, "has %d lines; files stay below %d: move one of its concepts into a file of its own", f.lines, maxLines)
+		}
+	}
+}
+
+// guards checks that no variable of a package is a lock or a counter.
+func (c *check) guards(f *file, decl *ast.GenDecl) {
+	for _, spec := range decl.Specs {
+		v, ok := spec.(*ast.ValueSpec)
+		if !ok || f.test {
+			continue
+		}
+		t, ok := v.Type.(*ast.SelectorExpr)
+		if !ok {
+			continue
+		}
+		of, ok := t.X.(*ast.Ident)
+		if !ok || of.Name != "sync" && of.Name != "atomic" || t.Sel.Name == "Pool" {
+			continue
+		}
+		for _, name := range v.Names {
+			if at := f.dir + "." + name.Name; guarded[at] == "" {
+				c.fail(f, name, "has the variable %s of type %s.%s, so the package has state; let a value that somebody makes own it", name.Name, of.Name, t.Sel.Name)
+			}
 		}
 	}
 }

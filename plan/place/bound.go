@@ -7,22 +7,42 @@ import (
 )
 
 // atLeast is what every placement costs at least, without search: what is
-// unavoidable in moves, and the better of two bounds of what edges cost. The
-// first is what does not fit beside each node. The second takes small clusters of
-// nodes, for which all ways to place them are looked at, and the first for the
+// unavoidable in moves, and the best of some bounds of what edges cost. Of each
+// packing there are two: what does not fit beside each node; and small clusters of
+// nodes, for which all ways to place them are looked at, with the first for the
 // edges between clusters.
 func (p *problem) atLeast() float64 {
 	if p.s < 2 {
 		return p.unavoidable()
 	}
 	of, n := p.clusters()
-	all := p.beside(func(a, b int) bool { return true })
-	between := p.beside(func(a, b int) bool { return of[a] != of[b] })
-	least := p.leastDelay()
-	for _, nodes := range members(of, n) {
-		between += p.inside(nodes, func(a, b int) float64 { return p.between(a, b) * least })
+	nodes, least, best := members(of, n), p.leastDelay(), 0.0
+	for _, r := range p.packings() {
+		all := r.beside(func(a, b int) bool { return true })
+		between := r.beside(func(a, b int) bool { return of[a] != of[b] })
+		for _, list := range nodes {
+			between += r.inside(list, func(a, b int) float64 { return r.between(a, b) * least })
+		}
+		best = max(best, r.routed*least+max(all, between))
 	}
-	return max(all, between) + p.unavoidable()
+	return best + p.unavoidable()
+}
+
+// atLeastBeside is atLeast by eigenvalues, which want a good placement to start
+// from.
+func (p *problem) atLeastBeside(at []int32) float64 {
+	if p.s < 2 || p.n > spectralNodes {
+		return p.unavoidable()
+	}
+	list := []rest{{p, 0}}
+	if p.n <= spectralNodes/2 {
+		list = p.packings()
+	}
+	best := 0.0
+	for _, r := range list {
+		best = max(best, r.routed*p.leastDelay()+r.spectral(at))
+	}
+	return best + p.unavoidable()
 }
 
 // members lists the nodes of each cluster.

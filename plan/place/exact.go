@@ -17,8 +17,11 @@ const (
 	ExactConflicts = 200_000
 )
 
-// gophersat learns in a buffer that all its solvers of a process share, so only
-// one of them may be at work.
+// gophersat guards a variable of that library, bufLits in its learn.go: a buffer in
+// which all its solvers of a process learn, whoever made them, so only one of them
+// may be at work. The other way to learn that it has, by cutting planes, does not
+// use the buffer, but cannot be stopped either, as it says nothing of what it learns. The
+// exception is listed in internal/archtest/table.go.
 var gophersat sync.Mutex
 
 // answer is what the exact solver says.

@@ -21,6 +21,7 @@ type model struct {
 	costLits, costWeights []int
 	clusters              []clusterCost
 	between               clusterCost // what is no cluster's
+	routed                []clusterCost
 }
 
 // modelEdge is a pair of nodes whose distance matters; far[l] is true if it is
@@ -58,10 +59,12 @@ func newModel(p *problem) *model {
 	}
 	m.places()
 	m.distances()
+	m.triangles()
 	m.together()
 	m.budgets()
 	m.objective()
 	m.clusterCosts()
+	m.routes()
 	m.symmetry()
 	return m
 }
@@ -376,6 +379,12 @@ func (m *model) below(n int) []solver.PBConstr {
 	limited.atMost(m.between.lits, m.between.weights, m.between.least+slack)
 	for _, c := range m.clusters {
 		limited.atMost(c.lits, c.weights, c.least+slack)
+	}
+	for _, r := range m.routed {
+		if n < r.least {
+			return []solver.PBConstr{solver.PropClause(1), solver.PropClause(-1)}
+		}
+		limited.atMost(r.lits, r.weights, n-r.least)
 	}
 	var out []solver.PBConstr
 	for _, c := range append(slices.Clone(m.all), limited.all...) { // the solver keeps and reorders what it is given

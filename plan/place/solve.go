@@ -81,6 +81,9 @@ func Solve(ctx context.Context, in *Instance, o Options) (*Solution, error) {
 	if best.violation > satisfied {
 		return nil, explain(ctx, in, p.shards(best.at), proven)
 	}
+	if !proven && ctx.Err() == nil {
+		bound = max(bound, p.atLeastBeside(best.at))
+	}
 	s := &Solution{Server: p.shards(best.at), Proven: proven}
 	cost, broken := Check(in, s.Server)
 	if len(broken) > 0 { // the search and the judge differ: never trust the search

@@ -57,6 +57,7 @@ func TestProvenOptima(t *testing.T) {
 		if !s.Proven || s.Cost != g.cost || s.Bound != g.cost {
 			t.Errorf("%s: cost %g, bound %g, proven %v; want %g, proven", name, s.Cost, s.Bound, s.Proven, g.cost)
 		}
+		boundsHold(t, name, compile(in), s.Cost)
 	}
 }
 
@@ -155,9 +156,7 @@ func TestBruteForce(t *testing.T) {
 			if !s.Proven || s.Cost != best || s.Bound != best {
 				t.Errorf("seed %d: cost %g, bound %g, proven %v; want %g", seed, s.Cost, s.Bound, s.Proven, best)
 			}
-			if p := compile(in); p.atLeast() > best*(1+1e-12) {
-				t.Errorf("seed %d: bound %g of an optimum of %g", seed, p.atLeast(), best)
-			}
+			boundsHold(t, fmt.Sprint("seed ", seed), compile(in), best)
 		case !errors.As(err, &infeasible):
 			t.Errorf("seed %d: %v, %+v; want infeasible", seed, err, s)
 		case !infeasible.Proven || len(infeasible.Conflicts) == 0:

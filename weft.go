@@ -75,7 +75,7 @@ type Spec struct {
 	Doc        string    // one line: what it does
 	Serves     []Method  // methods that it answers
 	Calls      []Method  // methods of others that it calls
-	Subscribes []Subject // events of others that it wants
+	Subscribes []Subject // events of others that it wants; of its own, too, if its instances work as one: those of all partitions of a network then hear what happens in any
 	Optional   []string  // services that it can do without: where they do not run, calls of them fail with Unavailable and their events do not come
 	Publishes  []Subject // events of its own; nobody else publishes them
 	Buckets    []string  // durable state that it writes; nobody else does

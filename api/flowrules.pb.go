@@ -1019,7 +1019,12 @@ type FlowsObserved struct {
 	// As in FlowEntry.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	// All that it has of that owner.
-	Flows         []*FlowEntry `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
+	Flows []*FlowEntry `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
+	// The session in which it has told them: since and address of the switch, as
+	// SwitchChanged has them. That event, of another service, may come later.
+	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// The address.
+	Address       string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,6 +1078,20 @@ func (x *FlowsObserved) GetFlows() []*FlowEntry {
 		return x.Flows
 	}
 	return nil
+}
+
+func (x *FlowsObserved) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *FlowsObserved) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
 }
 
 // FlowFailed: a switch has refused a desired entry.
@@ -1188,11 +1207,13 @@ const file_flowrules_proto_rawDesc = "" +
 	"\fmilliseconds\x18\x06 \x01(\rR\fmilliseconds\"K\n" +
 	"\x15DirectPacketsResponse\x12\x18\n" +
 	"\aunknown\x18\x01 \x01(\bR\aunknown\x12\x18\n" +
-	"\arefused\x18\x02 \x03(\tR\arefused\"c\n" +
+	"\arefused\x18\x02 \x03(\tR\arefused\"\x93\x01\n" +
 	"\rFlowsObserved\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
-	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\"5\n" +
+	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05since\x12\x18\n" +
+	"\aaddress\x18\x05 \x01(\tR\aaddress\"5\n" +
 	"\n" +
 	"FlowFailed\x12'\n" +
 	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\xf3\x03\n" +

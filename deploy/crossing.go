@@ -363,14 +363,24 @@ func undone(p *parcel, list []int) []int {
 }
 
 // targets returns the instances of a stage that serve now, for the packets of a
-// switch: those of its partition, if that has the stage for itself.
+// switch: those of its partition, if that has the stage for itself. If none of
+// them does and all partitions' work as one, those of the others.
 func (c *crossing) targets(v *view, stage string, sw flow.DPID) []*target {
 	partition := ""
 	if v.parts != nil {
 		partition = v.parts.plan.PartitionOf(sw)
 	}
+	list := serving(v.of(stage, partition))
+	if len(list) == 0 && v.parts.worksAsOne(stage) {
+		list = serving(v.routes[stage])
+	}
+	return list
+}
+
+// serving returns those of some instances that serve now.
+func serving(all []*target) []*target {
 	var list []*target
-	for _, t := range v.of(stage, partition) {
+	for _, t := range all {
 		if t.state == StateReady {
 			list = append(list, t)
 		}

@@ -134,7 +134,8 @@ func (s *service) Publish(decl weft.Subject, event any) {
 		return
 	}
 	counted(s.sent.events, decl.SubjectName())
-	if key, retained := decl.KeyOf(event); retained {
+	key, retained := decl.KeyOf(event)
+	if retained {
 		// One after the other, so that whoever comes meanwhile is told each
 		// event once.
 		sub.mu.Lock()
@@ -147,6 +148,9 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	for _, at := range *sub.subscribers.Load() {
 		if at.service == s {
 			continue // a replica hears the others, not itself
+		}
+		if n := s.worker.node; n != nil && retained && n.view.Load().stray(at.service.spec.Name, sub, key, event, s.partition()) {
+			continue
 		}
 		if s.worker.wire != nil {
 			s.publishEncoded(at, event)

@@ -85,6 +85,8 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 	tables, over := n.worker.tables.Load(), n.view.Load().over
 	var last, event any // services that want the same event get the same message
 	var lastData []byte
+	var key string // of the thing that the event is about, if it is retained
+	var retained, noted bool
 	for ; len(r.b) > 0; number++ {
 		kind, subject, service := r.uint8(), r.bytes(), r.bytes()
 		epoch, source, data := r.uint64(), r.uint64(), r.bytes()
@@ -129,14 +131,15 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 				n.log.Error("event dropped: it cannot be decoded", "subject", sub.name, "error", err)
 				continue
 			}
-			last, lastData = sub, data
-			if key, retained := sub.decl.KeyOf(event); retained {
-				if n.view.Load().stray(sub, key, event, partition) {
-					last = nil
-					continue
-				}
-				n.facts.note(sub, key, event, publisher{source, partition})
-			}
+			last, lastData, noted = sub, data, false
+			key, retained = sub.decl.KeyOf(event)
+		}
+		if retained && n.view.Load().stray(s.spec.Name, sub, key, event, partition) {
+			continue
+		}
+		if retained && !noted {
+			noted = true
+			n.facts.note(sub, key, event, publisher{source, partition})
 		}
 		s.inbox.announce()
 		s.enqueue(delivery{at, event})
@@ -172,7 +175,7 @@ func (l *inlets) complete(n *Node, s *service) bool {
 	v := n.view.Load()
 	for _, sub := range s.spec.Subscribes {
 		publisher := publisherOf(sub.SubjectName())
-		for _, t := range v.routes[publisher] {
+		for _, t := range v.speakers(s.spec.Name, publisher) {
 			if t.peer == nil || t.state != StateReady && t.state != StateSyncing || !t.peer.usable() {
 				continue
 			}
@@ -228,7 +231,9 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 		f.known[sub] = m
 	}
 	if sub.decl.GoneBy(event) {
-		delete(m, key)
+		if m[key].source.partition == source.partition || !f.n.view.Load().disowned(sub, key, event, source.partition) { // else it is another's by now
+			delete(m, key)
+		}
 		return
 	}
 	f.count++
@@ -237,7 +242,7 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 
 // published sees whether an entry shows a publisher that has begun anew.
 func (f *facts) published(old, new *Entry) {
-	if mine := f.n.view.Load().mine.Partition; new == nil || mine != "" && new.Partition != "" && new.Partition != mine {
+	if new == nil || !f.n.listening(new.Partition) {
 		return
 	}
 	for _, s := range new.Services {
@@ -298,9 +303,14 @@ func (f *facts) outdate(sub *subject, source publisher, since uint64) {
 // withdraw takes a fact back; it is called with the lock, so that what is told
 // of it meanwhile comes behind.
 func (f *facts) withdraw(sub *subject, key string) {
-	event := sub.decl.WithdrawnBy(f.known[sub][key].event)
+	last := f.known[sub][key]
+	event := sub.decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
+	v := f.n.view.Load()
 	for _, at := range *sub.subscribers.Load() {
+		if !v.parts.hears(at.service.spec.Name, v.mine.Partition, last.source.partition) {
+			continue
+		}
 		at.service.inbox.announce()
 		at.service.inbox.putNow(delivery{at, event})
 	}

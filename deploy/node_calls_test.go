@@ -13,6 +13,8 @@ import (
 
 	"weft"
 	"weft/api"
+	"weft/deploy"
+	"weft/transport"
 )
 
 // callers declares hosts, which serves FindHost, and gateway, which calls it.
@@ -151,6 +153,41 @@ func TestCallWaitsForAServiceThatIsAway(t *testing.T) {
 	c.start("a")
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// lateTransport is one whose first dials take too long, as on a machine where the
+// other process gets no time.
+type lateTransport struct {
+	transport.Transport
+	late *atomic.Int32
+}
+
+func (l lateTransport) Dial(ctx context.Context, address string) (transport.Conn, error) {
+	if l.late.Add(-1) >= 0 {
+		return nil, transport.ErrorOf(context.DeadlineExceeded)
+	}
+	return l.Transport.Dial(ctx, address)
+}
+
+// A call waits for a process that cannot be reached in time, as it does for one
+// that is away.
+func TestCallOfAProcessThatIsReachedLate(t *testing.T) {
+	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
+	c.start("a")
+	var late atomic.Int32
+	late.Store(20)
+	c.start("b", func(config *deploy.NodeConfig) {
+		for name, of := range config.Transports {
+			config.Transports[name] = lateTransport{of, &late}
+		}
+	})
+	if err := find(t.Context(), c.run("gateway"), "m"); err != nil {
+		t.Error(err)
+	}
+	if late.Load() >= 0 {
+		t.Error("the process was reached at once")
 	}
 }
 

@@ -81,14 +81,12 @@ func (n *Node) supply(v *view) {
 	}
 	for process, p := range n.peers {
 		e := p.entry.Load()
+		hears := func(service string) bool { return v.parts.hears(service, e.Partition, v.mine.Partition) }
 		if o := n.outlets[process]; o != nil {
-			o.detach(e)
-		}
-		if v.mine.Partition != "" && e.Partition != "" && e.Partition != v.mine.Partition {
-			continue
+			o.detach(e, hears)
 		}
 		for _, s := range e.Services {
-			if s.State == StateStarting || s.State == StateDraining {
+			if s.State == StateStarting || s.State == StateDraining || !hears(s.Name) {
 				continue
 			}
 			for _, name := range s.Subscribes {
@@ -124,12 +122,13 @@ func (t *tables) source(subject string) uint64 {
 	return 0
 }
 
-// detach forgets the services that no longer run in the other process.
-func (o *outlet) detach(e *Entry) {
+// detach forgets the services that no longer run in the other process, or are not
+// to hear this one any more.
+func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, at := range o.subs {
-		if s := e.service(name); s == nil || s.Epoch != at.epoch || s.State == StateDraining {
+		if s := e.service(name); s == nil || s.Epoch != at.epoch || s.State == StateDraining || !hears(name) {
 			at.gone.Store(true)
 			delete(o.subs, name)
 		}

@@ -28,17 +28,10 @@ func (s *Settings) addPartition(p *plan.Plan, partition string, specs []weft.Spe
 	values := map[string]any{partitionKey: partition}
 	elsewhere := map[string][]string{}
 	for _, x := range p.Partitions {
-		var list []string
-		for _, r := range x.Switches {
-			list = append(list, r.String())
-		}
-		if x.Rest {
-			list = append(list, "rest")
-		}
 		if x.Name == partition {
-			values[switchesKey] = list
+			values[switchesKey] = x.List()
 		} else {
-			elsewhere[x.Name] = list
+			elsewhere[x.Name] = x.List()
 		}
 	}
 	values[elsewhereKey] = elsewhere

@@ -153,6 +153,9 @@ func (p *peer) dial(l *link) {
 		}
 	}
 	if l.err != nil {
+		if transport.ErrorOf(l.err).Code == transport.DeadlineExceeded { // ours, not that of who waits: he tries again
+			l.err = transport.Errorf(transport.Unavailable, "process %s cannot be reached by %s within %v", e.Process, l.transport, dialTimeout)
+		}
 		p.discard(l)
 	}
 }

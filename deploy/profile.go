@@ -63,10 +63,10 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	for process, p := range peers {
 		looking.Go(func() {
 			found := &api.ProcessProfile{Process: process}
-			answer, err := p.request(ctx, profileMethod, request)
+			answer, err := p.profile(ctx, request)
 			for try := 1; err != nil && ctx.Err() == nil && try < profileTries; try++ {
 				time.Sleep(profileLeast) // the first request is to end there before the next
-				answer, err = p.request(ctx, profileMethod, request)
+				answer, err = p.profile(ctx, request)
 			}
 			switch {
 			case err != nil:
@@ -87,6 +87,18 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	}
 	slices.SortFunc(resp.Processes, func(a, b *api.ProcessProfile) int { return cmp.Compare(a.Process, b.Process) })
 	return resp, nil
+}
+
+// profile asks the peer for its profile, over a connection of its own: one with
+// much to do may be hung up on where it is to answer soon.
+func (p *peer) profile(ctx context.Context, request []byte) ([]byte, error) {
+	l := &link{transport: p.transportOf(profileMethod), ready: make(chan struct{})}
+	p.dial(l)
+	if l.err != nil {
+		return nil, l.err
+	}
+	defer l.conn.Close()
+	return l.conn.Call(ctx, profileMethod, request)
 }
 
 // profiled answers another process that asks for the profile of this one.

@@ -34,7 +34,8 @@ func (n *Node) reconcile(ctx context.Context) error {
 	}
 	for _, s := range slices.Backward(n.worker.tables.Load().services) {
 		wanted := slices.Contains(mine.Services, s.spec.Name)
-		if wanted && n.entry.Partition == mine.Partition && n.reconfigure(ctx, s, settings, current) {
+		same := n.entry.Partition == mine.Partition && s.asOne == n.worksAsOne(current, mine, s.spec.Name)
+		if wanted && same && n.reconfigure(ctx, s, settings, current) {
 			continue
 		}
 		if !wanted && !n.succeeded(s, current) && time.Since(since) < successionWait {
@@ -242,7 +243,9 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 	if err != nil {
 		return err
 	}
+	mine, _ := c.instanceOf(n.config.Process)
 	for _, s := range g.services {
+		s.asOne = n.worksAsOne(c, mine, s.spec.Name)
 		n.setState(s, StateStarting)
 	}
 	if err := n.announce(ctx); err != nil {

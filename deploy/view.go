@@ -36,6 +36,7 @@ type parts struct {
 	plan    *plan.Plan
 	own     string                          // the process's own; empty if it works for all
 	methods map[string]api.Direction        // of services that run per partition
+	asOne   map[string]bool                 // services whose instances work as one
 	runs    map[string]map[string]bool      // by partition: the services that it has for itself
 	targets map[string]map[string][]*target // by partition and service
 }
@@ -46,7 +47,7 @@ func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 	if len(c.plan.Partitions) < 2 || mine.Partition != "" && !c.plan.OneNetwork(n.config.Specs) {
 		return nil
 	}
-	p := &parts{plan: c.plan, own: mine.Partition, methods: map[string]api.Direction{}, runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
+	p := &parts{plan: c.plan, own: mine.Partition, methods: map[string]api.Direction{}, asOne: c.plan.AsOne(n.config.Specs), runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
 	for _, x := range c.plan.Partitions {
 		p.runs[x.Name], p.targets[x.Name] = map[string]bool{}, map[string][]*target{}
 	}
@@ -102,7 +103,7 @@ func (n *Node) rebuild() {
 			}
 			t := &target{peer: p, instance: process, partition: e.Partition, epoch: s.Epoch, state: s.State}
 			v.parts.add(s.Name, t)
-			if near {
+			if near || v.parts.worksAsOne(s.Name) {
 				v.routes[s.Name] = append(v.routes[s.Name], t)
 			}
 		}
@@ -117,7 +118,7 @@ func (n *Node) rebuild() {
 	for _, s := range n.worker.tables.Load().services {
 		index, count, counted := 0, 0, false
 		for _, t := range v.routes[s.spec.Name] {
-			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition {
+			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition && !v.parts.worksAsOne(s.spec.Name) {
 				continue
 			}
 			if t.peer == nil {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,7 +68,6 @@ func (r *reader) app(name, path string, v value) {
 			}})
 	}
 	r.plan.Apps = append(r.plan.Apps, a)
-	slices.SortStableFunc(r.plan.Apps, func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // apps checks the apps by themselves.

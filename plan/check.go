@@ -141,11 +141,12 @@ func (f *fit) scale(s *weft.Spec) {
 	}
 }
 
-// partners checks a service whose instances call each other, such as paths: in
-// one network of several partitions each of them has it, or none.
+// partners checks a service whose instances call each other, such as paths, or
+// tell each other what they do, such as forwarding: in one network of several
+// partitions each of them has it, or none.
 func (f *fit) partners(s *weft.Spec) {
 	p := f.plan
-	if !p.OneNetwork(f.specs) || !p.RunsPerPartition(s.Name) || !slices.ContainsFunc(s.Calls, func(m weft.Method) bool {
+	if !p.OneNetwork(f.specs) || !p.RunsPerPartition(s.Name) || !tellsItself(s) && !slices.ContainsFunc(s.Calls, func(m weft.Method) bool {
 		return slices.ContainsFunc(s.Serves, func(o weft.Method) bool { return o.MethodName() == m.MethodName() })
 	}) {
 		return
@@ -153,12 +154,12 @@ func (f *fit) partners(s *weft.Spec) {
 	served := map[string]bool{}
 	for _, w := range p.hosts(s.Name) {
 		if w.Partition == "" {
-			f.fail("workers."+w.Name+".services."+s.Name, "workers.%s.services: %s is in a worker for all partitions and in workers of single ones (%s), which would not know of each other; have it in one way only", w.Name, s.Name, orNone(p.hostNames(s.Name, w)))
+			f.fail("workers."+w.Name+".services."+s.Name, "workers.%s.services: %s is in a worker for all partitions and in workers of single ones (%s), so that two would work for the same switches; have it in one way only", w.Name, s.Name, orNone(p.hostNames(s.Name, w)))
 		}
 		served[w.Partition] = true
 	}
 	for _, x := range p.Partitions {
-		if !served[x.Name] && !served[""] {
+		if !served[x.Name] && !served[""] && f.once("absent "+s.Name+" "+x.Name) {
 			f.fail("partitions."+x.Name, "partitions.%s: no %s, though others have it for themselves (%s), and it works with the help of all; add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, p.whereto(x.Name))
 		}
 	}
@@ -265,7 +266,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 			f.fail(path+"."+s.Name, "%s: %s %s %s, but %s is in workers of other partitions only (%s); add %s to %s, or to a worker of no partition",
 				path, s.Name, does, what, provider.Name, orNone(there), provider.Name, p.whereto(w.Partition))
 		}
-	case does == "calls" && !directed(what): // events of all partitions may come together, but such a call has one server
+	case does == "calls" && !directed(what) && !p.AsOne(f.specs)[provider.Name]: // events of all partitions may come together, but such a call has one server
 		if f.once("which " + s.Name + " " + w.Name) {
 			f.fail(path+"."+s.Name, "%s: %s calls %s, but %s runs per partition (%s), and worker %s is of none, so that nobody knows which of them is meant; put one %s into a worker of each partition",
 				path, s.Name, what, provider.Name, orNone(there), w.Name, s.Name)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weft"
+	"weft/flow"
 	"weft/plan"
 )
 
@@ -29,7 +30,14 @@ func TestMistakes(t *testing.T) {
 		{"right", at("", ""), "no mistake"},
 		{"nothing", "", "p.yaml: want keys with values, not nothing; allowed: " + known},
 		{"a list", "- a\n", "p.yaml:1: want keys with values, not a list; allowed: " + known},
-		{"not YAML", "workers: [\n", "p.yaml:1: not well-formed YAML: sequence end token ']' not found"},
+		{"not YAML", "workers: [\n", "p.yaml:1: not well-formed YAML: want a value; is a bracket not closed?"},
+		{"indentation", "name: x\nworkers:\n  a:\n    services: [x]\n    nice: 1\n   class: latency\n", "p.yaml:6: not well-formed YAML: want another key of this block, or the end of it; look at how far the line is indented"},
+		{"list in a block", "workers:\n  a:\n    nice: 1\n    cpus: 1\n    - b\n", "p.yaml:5: not well-formed YAML: want another key of this block, or the end of it; look at how far the line is indented"},
+		{"key in a list", "name: x\nlinks:\n- a\n- b\nc\n", "p.yaml:5: not well-formed YAML: could not find expected ':'"},
+		{"list without end", "name: x\nlinks: [a,\n b\nc: d\n", "p.yaml:2: not well-formed YAML: the list that begins with [ wants , or ]"},
+		{"text without end", "name: x\nlinks: 'a\nb: c\n", "p.yaml:2: not well-formed YAML: found unexpected end of stream"},
+		{"control character", "name: x\nlinks: [a,\n b]\nbus: \x01\n", "p.yaml:4: not well-formed YAML: control characters are not allowed"},
+		{"unknown alias", "name: x\nbus: *x\n", "p.yaml:2: a plan has no anchors, aliases, merge keys or tags; write the value itself"},
 		{"two documents", "a: 1\n---\nb: 1\n", "p.yaml: 2 YAML documents; put everything into one (take out the lines ---)"},
 		{"not UTF-8", "name: \xff\n", "p.yaml: not text in UTF-8; write it so"},
 		{"too long", strings.Repeat("#", 1<<18+1), "p.yaml: 262145 octets; a plan has at most 262144"},
@@ -95,9 +103,9 @@ func TestMistakes(t *testing.T) {
 		{"partition's key", at("partitions:\n  a: {switches: [rest], switch: 1}\n", ""), "p.yaml:6: unknown key partitions.a.switch; allowed: switches"},
 		{"no switches", at("partitions:\n  a: {switches: []}\n  b: {switches: [rest]}\n", ""), "p.yaml:6: partitions.a: no switches; list some, such as [1-8], or say [rest]"},
 		{"switches", at("partitions:\n  a: {switches: 1-8}\n  b: {switches: [rest]}\n", ""), `p.yaml:6: partitions.a.switches: want a list of switches, such as [1-8, 0000000000000010] or [rest], not "1-8"`},
-		{"switch", at("partitions:\n  a: {switches: [rest, s1]}\n", ""), `p.yaml:6: partitions.a.switches: want a switch or a range of switches in hexadecimal digits, such as 0000000000000010 or 1-8, not "s1"`},
+		{"switch", at("partitions:\n  a: {switches: [rest, s1]}\n", ""), `p.yaml:6: partitions.a.switches: "s1": want a switch or a range of switches in hexadecimal digits, such as 10 or 1-8, or rest`},
 		{"switch a list", at("partitions:\n  a: {switches: [rest, [1]]}\n", ""), "p.yaml:6: partitions.a.switches: want a switch, a range of switches, or rest, not a list"},
-		{"empty range", at("partitions:\n  a: {switches: [rest, 8-1]}\n", ""), "p.yaml:6: partitions.a.switches: range 8-1 is empty: its end is before its beginning; write 1-8"},
+		{"empty range", at("partitions:\n  a: {switches: [rest, 8-1]}\n", ""), `p.yaml:6: partitions.a.switches: "8-1": the range is empty, its end is before its beginning; write 1-8`},
 		{"two rests", at("partitions:\n  a: {switches: [rest]}\n  b: {switches: [rest]}\n", ""), "p.yaml:7: partitions.b.switches: partition a has the rest of the switches already; only one can"},
 		{"overlap", at("partitions:\n  a: {switches: [1-8]}\n  b: {switches: [rest,\n   7-9]}\n", ""), "p.yaml:8: partitions.b.switches: 0000000000000007-0000000000000008 is in partition a already; a switch is in one, and listed once"},
 		{"overlap within", at("partitions:\n  a: {switches: [rest, 1-8, 3]}\n", ""), "p.yaml:6: partitions.a.switches: 0000000000000003 is in partition a already; a switch is in one, and listed once"},
@@ -116,6 +124,17 @@ func TestMistakes(t *testing.T) {
 		{"links", at("links: {from: a}\n", ""), "p.yaml:5: links: want a list, such as [{from: southbound, to: routing, transport: ws}], not keys with values"},
 		{"link's key", at("links:\n- {from: all, to: all, by: ws}\n", ""), "p.yaml:6: unknown key links[0].by; allowed: from, to, transport\np.yaml:6: links[0]: no transport; give one of grpc, ws, rest, nats"},
 		{"link's end", at("links:\n- {to: al, transport: ws}\n", ""), `p.yaml:6: links[0]: no from; name a worker, or * for any` + "\n" + `p.yaml:6: links[0].to: unknown worker "al"; allowed: *, all`},
+		{"link's end a list", at("links:\n- {from: [1], to: all, transport: ws}\n", ""), "p.yaml:6: links[0].from: want text, not a list"},
+		{"link's end nothing", at("links:\n- {from: , to: all, transport: ws}\n", ""), "p.yaml:6: links[0].from: no value; give one, or take the key out"},
+		{"link's end an alias", at("links:\n- {from: all, to: all, transport: &a ws}\n- {from: *a, to: all, transport: ws}\n", ""), "p.yaml:6: a plan has no anchors, aliases, merge keys or tags; write the value itself\np.yaml:7: a plan has no anchors, aliases, merge keys or tags; write the value itself"},
+		{"link a text", at("links: [all]\n", ""), "p.yaml:5: links[0]: want keys with values, not text; allowed: from, to, transport"},
+		{"link's transport nothing", at("links:\n- {from: all, to: all, transport: }\n", ""), "p.yaml:6: links[0].transport: no value; give one, or take the key out"},
+		{"services a list of lists", at("  b: {services: [[x]], settings: {x: {a: 1}}}\n", ""), "p.yaml:5: workers.b.services: want the name of a service, not a list"},
+		{"services nothing", at("  b: {services: }\n", ""), "p.yaml:5: workers.b.services: no value; give one, or take the key out"},
+		{"services tagged", at("  b: {services: [!x a]}\n", ""), "p.yaml:5: a plan has no anchors, aliases, merge keys or tags; write the value itself"},
+		{"bus url a list", at("bus: {url: [a], credentials: x, replicas: 3}\n", ""), "p.yaml:5: bus.url: want text, not a list"},
+		{"workers nothing", "name: x\nworkers:\n", "p.yaml:2: workers: no value; give one, or take the key out"},
+		{"too many links", at("links: ["+strings.Repeat("{},", 4097)+"]\n", ""), "p.yaml:5: links: 4097 of them; at most 4096 are allowed"},
 		{"link's transport", at("links:\n- {from: all, to: all, transport: x}\n", ""), `p.yaml:6: links[0].transport: want one of grpc, ws, rest, nats, not "x"`},
 		{"link in vain", at("links:\n- {from: '*', to: all, transport: ws}\n- {from: all, to: all, transport: grpc}\n", ""), "p.yaml:7: links[1]: links[0] (from * to all) comes first and matches all that this one does; put this one before it, or take one of them out"},
 		{"all at once", at("transport: x\nevents: y\n", "nice: 99\ncpus: a"), `p.yaml:5: workers.all.nice: want -20 (first) to 19 (last), not 99
@@ -201,7 +220,7 @@ func TestCheckWithoutPlaces(t *testing.T) {
 	p := &plan.Plan{Name: "x", Transport: "grpc", Events: "nats", Balance: "flow", Bus: plan.Bus{Replicas: 1}, Workers: []plan.Worker{
 		{Name: "a", Services: []string{"discovery"}, Replicas: 1, Balance: "flow", Listen: ":0"},
 		{Name: "a", Services: []string{"paths", "paths"}, Replicas: 1, Balance: "", Class: "x", Listen: ":0"},
-	}, Partitions: []plan.Partition{{Name: "p", Switches: []plan.Range{{First: 2, Last: 1}}, Rest: true}, {Name: "p", Switches: []plan.Range{{First: 5, Last: 5}}}}}
+	}, Partitions: []plan.Partition{{Name: "p", Switches: []flow.DPIDRange{{First: 2, Last: 1}}, Rest: true}, {Name: "p", Switches: []flow.DPIDRange{{First: 5, Last: 5}}}}}
 	wantText(t, p.Check(specs), strings.Join([]string{
 		"partitions.p.switches: range 0000000000000002-0000000000000001 is empty: its end is before its beginning",
 		"partitions.p: the name is there twice; give each partition its own",

@@ -48,7 +48,7 @@ func ParseConfig(source string, text []byte) (*Document, error) {
 			default:
 				if e.value.kind != null && e.value.kind != mapping {
 					// The text says what it is, for whoever knows the section's keys.
-					d.Sections = append(d.Sections, Section{Service: e.key, Text: []byte(e.value.flow() + "\n"), located: e.value.located()})
+					d.Sections = append(d.Sections, Section{Service: e.key, Text: []byte(e.value.flow() + "\n"), read: &e.value})
 				} else if s := r.section(e.key, e.key, e.value); s != nil {
 					d.Sections = append(d.Sections, *s)
 				}
@@ -148,7 +148,7 @@ func Mask(sections []Section) []Section {
 	for i, s := range sections {
 		list[i] = s
 		if v, err := s.tree(); err == nil {
-			list[i].Text, list[i].located = v.masked().yaml(), nil
+			list[i].Text, list[i].read = v.masked().yaml(), nil
 		}
 	}
 	return list

@@ -150,14 +150,7 @@ func (x *Partition) switches() string {
 	if x == nil {
 		return ""
 	}
-	var parts []string
-	for _, r := range x.Switches {
-		parts = append(parts, r.String())
-	}
-	if x.Rest {
-		parts = append(parts, "rest")
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(x.List(), ", ")
 }
 
 // summary says what a worker is, for its addition or removal.

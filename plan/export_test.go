@@ -17,7 +17,7 @@ func WithoutPlaces(p *Plan) *Plan {
 func withoutPlaces(list []Section) []Section {
 	list = slices.Clone(list)
 	for i := range list {
-		list[i].located = nil
+		list[i].read = nil
 	}
 	return list
 }

@@ -95,10 +95,8 @@ func (p *Plan) PartitionOf(sw flow.DPID) string {
 		if x.Rest {
 			rest = x.Name
 		}
-		for _, r := range x.Switches {
-			if r.First <= sw && sw <= r.Last {
-				return x.Name
-			}
+		if l := (flow.SwitchList{Ranges: x.Switches}); l.Names(sw) {
+			return x.Name
 		}
 	}
 	return rest

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weft"
+	"weft/flow"
 )
 
 // cut takes down the partitions.
@@ -34,7 +35,7 @@ func (m *model) partitions() (list []Partition) {
 			if n := len(x.Switches); n > 0 && at > 0 && m.options.Cut.Of[at-1] == i {
 				x.Switches[n-1].Last = s.DPID
 			} else {
-				x.Switches = append(x.Switches, Range{s.DPID, s.DPID})
+				x.Switches = append(x.Switches, flow.DPIDRange{First: s.DPID, Last: s.DPID})
 			}
 		}
 		list = append(list, x)

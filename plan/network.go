@@ -22,6 +22,30 @@ func (p *Plan) OneNetwork(specs []weft.Spec) bool {
 	})
 }
 
+// AsOne returns the services whose instances work as one, be they of whatever
+// partitions: where the partitions are parts of one network, those that tell each
+// other what they do, as their Specs say by subscribing to their own events. Each
+// instance hears what happens in all partitions, and any can answer for all.
+func (p *Plan) AsOne(specs []weft.Spec) map[string]bool {
+	list := map[string]bool{}
+	if !p.OneNetwork(specs) {
+		return list
+	}
+	for i := range specs {
+		if tellsItself(&specs[i]) {
+			list[specs[i].Name] = true
+		}
+	}
+	return list
+}
+
+// tellsItself reports whether a service subscribes to its own events.
+func tellsItself(s *weft.Spec) bool {
+	return slices.ContainsFunc(s.Subscribes, func(e weft.Subject) bool {
+		return slices.ContainsFunc(s.Publishes, func(o weft.Subject) bool { return o.SubjectName() == e.SubjectName() })
+	})
+}
+
 // RunsPerPartition reports whether any partition has a service for itself.
 func (p *Plan) RunsPerPartition(service string) bool {
 	return slices.ContainsFunc(p.hosts(service), func(w *Worker) bool { return w.Partition != "" })

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"weft/flow"
 )
 
 // Parse reads a plan from YAML; source, the name of the file, is for messages
@@ -96,6 +98,13 @@ func (r *reader) fail(line int, format string, args ...any) {
 	r.mistakes = append(r.mistakes, mistake{line, fmt.Sprintf(format, args...)})
 }
 
+// refuse reports that a key's value is not what it must be; nothing else will be
+// said of it.
+func (r *reader) refuse(path string, line int, format string, args ...any) {
+	r.plan.unread[path] = true
+	r.fail(line, format, args...)
+}
+
 // field is a key that a mapping may have.
 type field struct {
 	key  string
@@ -108,9 +117,13 @@ func (r *reader) keys(path string, v value, fields ...field) {
 	for _, f := range fields {
 		known = append(known, f.key)
 	}
-	if v.kind != mapping {
+	switch v.kind {
+	case mapping:
+	case broken:
 		r.plan.unread[path] = true
-		r.fail(v.line, "%swant keys with values, not %s; allowed: %s", colon(path), v.kind, strings.Join(known, ", "))
+		return
+	default:
+		r.refuse(path, v.line, "%swant keys with values, not %s; allowed: %s", colon(path), v.kind, strings.Join(known, ", "))
 		return
 	}
 	for _, e := range v.entries {
@@ -120,20 +133,22 @@ func (r *reader) keys(path string, v value, fields ...field) {
 			r.fail(e.line, "unknown key %s; allowed: %s", name, strings.Join(known, ", "))
 			continue
 		}
-		if e.value.kind == null {
-			r.fail(e.line, "%s: no value; give one, or take the key out", name)
-			continue
-		}
 		r.plan.lines[name] = e.line
-		fields[i].read(name, e.value)
+		switch e.value.kind {
+		case null:
+			r.refuse(name, e.line, "%s: no value; give one, or take the key out", name)
+		case broken:
+			r.plan.unread[name] = true
+		default:
+			fields[i].read(name, e.value)
+		}
 	}
 }
 
 // named reads a mapping whose keys are names that the plan gives.
 func (r *reader) named(path string, v value, what string, read func(name, path string, v value)) {
 	if v.kind != mapping {
-		r.plan.unread[path] = true
-		r.fail(v.line, "%s: want %s, not %s", path, what, v.kind)
+		r.refuse(path, v.line, "%s: want %s, not %s", path, what, v.kind)
 		return
 	}
 	for _, e := range v.entries {
@@ -145,7 +160,7 @@ func (r *reader) named(path string, v value, what string, read func(name, path s
 func (r *reader) text(to *string) func(string, value) {
 	return func(path string, v value) {
 		if v.kind != word && v.kind != plain {
-			r.fail(v.line, "%s: want text, not %s", path, v.kind)
+			r.refuse(path, v.line, "%s: want text, not %s", path, v.kind)
 			return
 		}
 		*to = v.text
@@ -156,7 +171,7 @@ func (r *reader) text(to *string) func(string, value) {
 func (r *reader) choice(to *string, allowed []string) func(string, value) {
 	return func(path string, v value) {
 		if (v.kind != word && v.kind != plain) || !slices.Contains(allowed, v.text) {
-			r.fail(v.line, "%s: want one of %s, not %s", path, strings.Join(allowed, ", "), v.short())
+			r.refuse(path, v.line, "%s: want one of %s, not %s", path, strings.Join(allowed, ", "), v.short())
 			return
 		}
 		*to = v.text
@@ -167,8 +182,7 @@ func (r *reader) number(to *int) func(string, value) {
 	return func(path string, v value) {
 		n, err := strconv.Atoi(v.text)
 		if v.kind != plain || err != nil {
-			r.fail(v.line, "%s: want a whole number, not %s", path, v.short())
-			r.plan.unread[path] = true
+			r.refuse(path, v.line, "%s: want a whole number, not %s", path, v.short())
 			return
 		}
 		*to = n
@@ -180,8 +194,7 @@ func (r *reader) flag(to *bool) func(string, value) {
 	return func(path string, v value) {
 		b, err := strconv.ParseBool(v.text)
 		if v.kind != plain || err != nil {
-			r.fail(v.line, "%s: want true or false, not %s", path, v.short())
-			r.plan.unread[path] = true
+			r.refuse(path, v.line, "%s: want true or false, not %s", path, v.short())
 			return
 		}
 		*to = b
@@ -192,18 +205,20 @@ func (r *reader) flag(to *bool) func(string, value) {
 func (r *reader) texts(to *[]string, what string) func(string, value) {
 	return func(path string, v value) {
 		if v.kind != list {
-			r.plan.unread[path] = true
-			r.fail(v.line, "%s: want a list of %s, such as [discovery, hosts], not %s", path, what, v.short())
+			r.refuse(path, v.line, "%s: want a list of %s, such as [discovery, hosts], not %s", path, what, v.short())
 			return
 		}
+		there := map[string]bool{}
 		for _, item := range v.items {
 			switch {
-			case item.kind != word:
+			case item.kind == broken:
 				r.plan.unread[path] = true
-				r.fail(item.line, "%s: want the name of a service, not %s", path, item.short())
-			case slices.Contains(*to, item.text):
+			case item.kind != word:
+				r.refuse(path, item.line, "%s: want the name of a service, not %s", path, item.short())
+			case there[item.text]:
 				r.fail(item.line, "%s: %s is listed twice; list it once", path, item.text)
 			default:
+				there[item.text] = true
 				r.plan.lines[join(path, item.text)] = item.line
 				*to = append(*to, item.text)
 			}
@@ -247,6 +262,7 @@ func (r *reader) read(v value) {
 		}},
 		field{"apps", func(path string, v value) {
 			r.named(path, v, "a name for each app", r.app)
+			slices.SortStableFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
 		}},
 		field{"links", r.links},
 		field{"config", r.sections(&p.Config)},
@@ -255,32 +271,29 @@ func (r *reader) read(v value) {
 
 func (r *reader) partition(name, path string, v value) {
 	x := Partition{Name: name}
+	var switches flow.SwitchList
 	r.keys(path, v, field{"switches", func(path string, v value) {
-		before := len(r.mistakes)
-		defer func() { r.plan.unread[path] = len(r.mistakes) > before }()
 		if v.kind != list {
-			r.fail(v.line, "%s: want a list of switches, such as [1-8, 0000000000000010] or [rest], not %s", path, v.short())
+			r.refuse(path, v.line, "%s: want a list of switches, such as [1-8, 0000000000000010] or [rest], not %s", path, v.short())
 			return
 		}
 		for _, item := range v.items {
-			if item.kind == word && item.text == "rest" {
-				x.Rest = true
-				continue
+			switch item.kind {
+			case broken:
+				r.plan.unread[path] = true
+			case word, plain:
+				if err := switches.Add(item.text); err != nil {
+					r.refuse(path, item.line, "%s: %v", path, err)
+				} else if item.text != flow.Rest {
+					r.plan.lines[join(path, switches.Ranges[len(switches.Ranges)-1].String())] = item.line
+				}
+			default:
+				r.refuse(path, item.line, "%s: want a switch, a range of switches, or rest, not %s", path, item.kind)
 			}
-			if item.kind != word && item.kind != plain {
-				r.fail(item.line, "%s: want a switch, a range of switches, or rest, not %s", path, item.kind)
-				continue
-			}
-			s, err := ParseRange(item.text)
-			if err != nil {
-				r.fail(item.line, "%s: %v", path, err)
-				continue
-			}
-			r.plan.lines[join(path, s.String())] = item.line
-			x.Switches = append(x.Switches, s)
 		}
 	}})
-	slices.SortStableFunc(x.Switches, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
+	x.Switches, x.Rest = switches.Ranges, switches.Rest
+	slices.SortStableFunc(x.Switches, func(a, b flow.DPIDRange) int { return cmp.Compare(a.First, b.First) })
 	r.plan.Partitions = append(r.plan.Partitions, x)
 }
 

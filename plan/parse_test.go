@@ -54,8 +54,8 @@ func TestParse(t *testing.T) {
 		Name: "scale", Transport: "ws", Events: "grpc", Balance: "switch", Pipeline: []string{"discovery", "forwarding"},
 		Bus: plan.Bus{URL: "nats://10.0.0.1:4222, tls://10.0.0.2:4222", Credentials: "/etc/weft/bus.creds", Replicas: 3},
 		Partitions: []plan.Partition{
-			{Name: "east", Switches: []plan.Range{{First: 1, Last: 8}, {First: 16, Last: 16}, {First: 32, Last: 32}}},
-			{Name: "west", Switches: []plan.Range{{First: 48, Last: 48}}, Rest: true},
+			{Name: "east", Switches: []flow.DPIDRange{{First: 1, Last: 8}, {First: 16, Last: 16}, {First: 32, Last: 32}}},
+			{Name: "west", Switches: []flow.DPIDRange{{First: 48, Last: 48}}, Rest: true},
 		},
 		Workers: []plan.Worker{
 			{Name: "east", Services: []string{"southbound", "discovery"}, Replicas: 1, Balance: "switch", Partition: "east", Class: "realtime", Nice: -5, CPUs: "0-1,3",
@@ -202,9 +202,9 @@ func randomPlan(r *rand.Rand) *plan.Plan {
 	}
 	if r.IntN(2) == 0 {
 		at := flow.DPID(r.Uint64() >> 1)
-		p.Partitions = []plan.Partition{{Name: "east", Switches: []plan.Range{{First: 0, Last: at}}}, {Name: "west", Rest: true}}
+		p.Partitions = []plan.Partition{{Name: "east", Switches: []flow.DPIDRange{{First: 0, Last: at}}}, {Name: "west", Rest: true}}
 		if r.IntN(2) == 0 {
-			p.Partitions[1] = plan.Partition{Name: "west", Switches: []plan.Range{{First: at + 1, Last: ^flow.DPID(0)}}}
+			p.Partitions[1] = plan.Partition{Name: "west", Switches: []flow.DPIDRange{{First: at + 1, Last: ^flow.DPID(0)}}}
 		}
 	}
 	names := []string{"a", "b2", "c-d", "null", "true", "n"}

@@ -32,7 +32,7 @@ workers:
 		{"in one", base + "  a: {partition: east, services: [paths]}\n  all: {services: [discovery]}\n",
 			"p.yaml:1: partitions.west: no paths, though others have it for themselves (a), and it works with the help of all; add paths to workers.west.services"},
 		{"both ways", base + "  a: {partition: east, services: [paths]}\n  all: {services: [discovery, paths]}\n",
-			"p.yaml:6: workers.all.services: paths is in a worker for all partitions and in workers of single ones (a), which would not know of each other; have it in one way only"},
+			"p.yaml:6: workers.all.services: paths is in a worker for all partitions and in workers of single ones (a), so that two would work for the same switches; have it in one way only"},
 		{"networks by themselves", `partitions: {east: {switches: ["1-8"]}, west: {switches: [rest]}}
 workers:
   east: {partition: east, services: [southbound, discovery, paths]}

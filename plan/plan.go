@@ -108,12 +108,15 @@ type Bus struct {
 // Partition is a set of switches under one mastership.
 type Partition struct {
 	Name     string
-	Switches []Range // disjoint, sorted
-	Rest     bool    // and all switches that are in no other partition
+	Switches []flow.DPIDRange // disjoint, sorted
+	Rest     bool             // and all switches that are in no other partition
 }
 
-// Range is a range of DPIDs, both ends included.
-type Range struct{ First, Last flow.DPID }
+// List returns the partition's switches in the notation of a plan.
+func (x *Partition) List() []string {
+	l := flow.SwitchList{Ranges: x.Switches, Rest: x.Rest}
+	return l.Items()
+}
 
 // Worker is one process, or several alike.
 type Worker struct {

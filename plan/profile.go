@@ -119,7 +119,7 @@ func ParseProfile(source string, text []byte) (*Profile, error) {
 	r.mistakes = mistakes
 	if ok {
 		p.read(r, v)
-		r.mistakes = append(r.mistakes, p.invalid()...)
+		r.mistakes = append(r.mistakes, p.invalid(r.plan.unread)...)
 	}
 	if err := r.plan.report(r.mistakes); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func ParseProfile(source string, text []byte) (*Profile, error) {
 }
 
 // Validate reports figures that cannot be.
-func (p *Profile) Validate() error { return (&Plan{source: p.source}).report(p.invalid()) }
+func (p *Profile) Validate() error { return (&Plan{source: p.source}).report(p.invalid(nil)) }
 
 func (p *Profile) sort() {
 	slices.SortFunc(p.Services, func(a, b Demand) int { return cmp.Compare(a.Service, b.Service) })
@@ -198,8 +198,7 @@ func (r *reader) float(to *float64) func(string, value) {
 	return func(path string, v value) {
 		n, err := strconv.ParseFloat(v.text, 64)
 		if v.kind != plain || err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-			r.fail(v.line, "%s: want a number, not %s", path, v.short())
-			r.plan.unread[path] = true
+			r.refuse(path, v.line, "%s: want a number, not %s", path, v.short())
 			return
 		}
 		*to = n
@@ -248,9 +247,10 @@ func (r *reader) memory(to *Figure) func(string, value) {
 	}
 }
 
-// invalid returns the figures that cannot be.
-func (p *Profile) invalid() []mistake {
-	j := &judge{plan: &Plan{source: p.source, lines: p.lines}}
+// invalid returns the figures that cannot be, but for the keys whose values could
+// not be read.
+func (p *Profile) invalid(unread map[string]bool) []mistake {
+	j := &judge{plan: &Plan{source: p.source, lines: p.lines, unread: unread}}
 	within := func(path string, v, most float64) {
 		if !(v >= 0 && v <= most) {
 			j.fail(path, "%s: want 0 to %g, not %g", path, most, v)
@@ -283,9 +283,12 @@ func (p *Profile) invalid() []mistake {
 	}
 	for i, r := range p.Rates {
 		path := fmt.Sprintf("rates[%d]", i)
-		for _, name := range []string{r.From, r.To} {
-			if !service.MatchString(name) {
-				j.fail(path, "%s: want from and to, names of services, not %q", path, name)
+		if unread[path] {
+			continue
+		}
+		for _, end := range []struct{ key, name string }{{"from", r.From}, {"to", r.To}} {
+			if !service.MatchString(end.name) {
+				j.fail(path+"."+end.key, "%s: want from and to, names of services, not %q", path, end.name)
 			}
 		}
 		within(path+".calls", r.Calls, maxRate)

@@ -10,16 +10,16 @@ type Section struct {
 	Service string
 	Text    []byte // YAML, keys with values; never empty
 
-	located []byte // the same with its values on the lines of the file
+	read *value // what Parse read, with its lines; nil of what it did not
 }
 
 // Located returns the section's text such that its values stand on the lines
 // on which they stood in what Parse read, for messages about them.
 func (s Section) Located() []byte {
-	if s.located == nil {
+	if s.read == nil {
 		return s.Text
 	}
-	return s.located
+	return s.read.located()
 }
 
 // section turns a value into a Section, nil if it sets nothing.
@@ -31,7 +31,7 @@ func (r *reader) section(path, service string, v value) *Section {
 		r.fail(v.line, "%s: want keys with values, those that service %s has, not %s", path, service, v.kind)
 		return nil
 	}
-	return &Section{Service: service, Text: v.yaml(), located: v.located()}
+	return &Section{Service: service, Text: v.yaml(), read: &v}
 }
 
 // tree returns the settings as a value.

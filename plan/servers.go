@@ -58,8 +58,7 @@ func (r *reader) server(name, path string, v value) Server {
 		field{"memory", func(path string, v value) {
 			b, err := ParseBytes(v.text)
 			if err != nil {
-				r.fail(v.line, "%s: want an amount of memory, such as 512MiB or 2GiB, not %s", path, v.short())
-				r.plan.unread[path] = true
+				r.refuse(path, v.line, "%s: want an amount of memory, such as 512MiB or 2GiB, not %s", path, v.short())
 			}
 			s.Memory = b
 		}},
@@ -89,7 +88,7 @@ func (j *judge) servers(list []Server) {
 		if slices.ContainsFunc(list[:i], func(o Server) bool { return o.Name == s.Name }) {
 			j.fail(path, "%s: the name is there twice; give each server its own", path)
 		}
-		if !j.plan.unread[path+".cpu"] && !(s.CPU > 0 && s.CPU <= 65536) {
+		if !(s.CPU > 0 && s.CPU <= 65536) {
 			j.fail(path+".cpu", "%s.cpu: want a number of processors above 0 and up to 65536, not %g", path, s.CPU)
 		}
 		if s.Memory > maxMemory {

@@ -26,6 +26,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 		}
 		return between[key]
 	}
+	asOne := p.AsOne(specs)
 	for i := range p.Workers {
 		w := &p.Workers[i]
 		for _, name := range w.Services {
@@ -33,8 +34,9 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 			if s == nil {
 				continue
 			}
+			everywhere := w.Partition == "" || asOne[name]
 			for _, m := range s.Calls {
-				for _, o := range p.providers(specs, w, directed(m.MethodName()), func(o *weft.Spec) bool {
+				for _, o := range p.providers(specs, w, everywhere && directed(m.MethodName()), func(o *weft.Spec) bool {
 					return slices.ContainsFunc(o.Serves, func(x weft.Method) bool { return x.MethodName() == m.MethodName() })
 				}) {
 					t := at(w.Name, o)
@@ -42,7 +44,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 				}
 			}
 			for _, e := range s.Subscribes {
-				for _, o := range p.providers(specs, w, true, func(o *weft.Spec) bool {
+				for _, o := range p.providers(specs, w, everywhere, func(o *weft.Spec) bool {
 					return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 				}) {
 					t := at(o, w.Name)
@@ -62,15 +64,15 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 	return list
 }
 
-// providers returns the workers other than w that provide something to it. One
-// that works for all partitions hears the events of each, and makes directed
-// calls to each.
+// providers returns the workers other than w that provide something to it: those
+// within its reach, or each that there is, as what works for all partitions, or as
+// one, hears the events of each, and makes directed calls to each.
 func (p *Plan) providers(specs []weft.Spec, w *Worker, each bool, is func(*weft.Spec) bool) (names []string) {
 	for i := range specs {
 		if !is(&specs[i]) {
 			continue
 		}
-		if each && w.Partition == "" {
+		if each {
 			names = p.hostNames(specs[i].Name, nil)
 		} else {
 			for _, r := range p.Running(specs[i].Name, w.Partition) {
@@ -80,7 +82,7 @@ func (p *Plan) providers(specs []weft.Spec, w *Worker, each bool, is func(*weft.
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if slices.Contains(names, w.Name) && !(each && w.Partition == "") { // what is at hand in the process is taken
+	if slices.Contains(names, w.Name) && !each { // what is at hand in the process is taken
 		return nil
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n == w.Name })

@@ -5,8 +5,6 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
-
-	"weft/flow"
 )
 
 // Bytes is an amount of memory in octets.
@@ -44,32 +42,6 @@ func ParseBytes(s string) (Bytes, error) {
 		break
 	}
 	return 0, fmt.Errorf("want an amount of memory, such as 512MiB or 2GiB, not %q", s)
-}
-
-// String returns the range as ParseRange reads it.
-func (r Range) String() string {
-	if r.First == r.Last {
-		return r.First.String()
-	}
-	return r.First.String() + "-" + r.Last.String()
-}
-
-// ParseRange reads one DPID or two with a dash between them, in hexadecimal
-// digits as flow.ParseDPID does: "1-8", "0000000000000010".
-func ParseRange(s string) (Range, error) {
-	from, to, isRange := strings.Cut(s, "-")
-	if !isRange {
-		to = from
-	}
-	first, err := flow.ParseDPID(strings.TrimSpace(from))
-	last, err2 := flow.ParseDPID(strings.TrimSpace(to))
-	switch {
-	case err != nil || err2 != nil:
-		return Range{}, fmt.Errorf("want a switch or a range of switches in hexadecimal digits, such as 0000000000000010 or 1-8, not %q", s)
-	case last < first:
-		return Range{}, fmt.Errorf("range %s is empty: its end is before its beginning; write %s-%s", s, strings.TrimSpace(to), strings.TrimSpace(from))
-	}
-	return Range{first, last}, nil
 }
 
 // parseCPUs checks a list of processors in the form of Linux' cpulists.

@@ -42,8 +42,11 @@ type judge struct {
 }
 
 // fail reports a mistake at the line of a key, or of the closest key above it
-// that the file has.
+// that the file has; none of a key whose value could not be read.
 func (j *judge) fail(path, format string, args ...any) {
+	if j.plan.unread[path] {
+		return
+	}
 	line := 0
 	for at := path; at != "" && line == 0; {
 		line = j.plan.lines[at]
@@ -73,6 +76,16 @@ func (p *Plan) invalid() []mistake {
 	return j.mistakes
 }
 
+// maxItems is how many workers there may be, links, and services of a worker.
+const maxItems = 4096
+
+// few reports a list that is longer than maxItems.
+func (j *judge) few(path string, n int) {
+	if n > maxItems {
+		j.fail(path, "%s: %d of them; at most %d are allowed", path, n, maxItems)
+	}
+}
+
 func (j *judge) choice(path, is string, allowed []string) {
 	if !slices.Contains(allowed, is) {
 		j.fail(path, "%s: want one of %s, not %q", path, strings.Join(allowed, ", "), is)
@@ -89,10 +102,10 @@ func (j *judge) bus() {
 	b := j.plan.Bus
 	if b.Replicas != 1 && b.Replicas != 3 && b.Replicas != 5 {
 		j.fail("bus.replicas", "bus.replicas: want 1, 3 or 5, not %d", b.Replicas)
-	} else if b.Replicas > 1 && b.URL == "" {
+	} else if b.Replicas > 1 && b.URL == "" && !j.plan.unread["bus.url"] {
 		j.fail("bus.replicas", "bus.replicas: %d copies of the state need as many servers, but the embedded one is alone; name a cluster in bus.url, or set bus.replicas to 1", b.Replicas)
 	}
-	if b.Credentials != "" && b.URL == "" {
+	if b.Credentials != "" && b.URL == "" && !j.plan.unread["bus.url"] {
 		j.fail("bus.credentials", "bus.credentials: the embedded server asks for none; name a server in bus.url, or take bus.credentials out")
 	}
 	if b.URL == "" {
@@ -109,7 +122,7 @@ func (j *judge) bus() {
 // partitions checks that every switch is in exactly one.
 func (j *judge) partitions() {
 	type part struct {
-		Range
+		flow.DPIDRange
 		partition string
 	}
 	var all []part
@@ -143,22 +156,22 @@ func (j *judge) partitions() {
 	if len(j.plan.Partitions) == 0 {
 		return
 	}
-	slices.SortStableFunc(all, func(a, b part) int { return compareRanges(a.Range, b.Range) })
+	slices.SortStableFunc(all, func(a, b part) int { return compareRanges(a.DPIDRange, b.DPIDRange) })
 	gap, last, covered := "", flow.DPID(0), false // covered: up to and including last
 	owner := ""
 	for _, r := range all {
 		if covered && r.First <= last {
-			both := Range{r.First, min(last, r.Last)}
+			both := flow.DPIDRange{First: r.First, Last: min(last, r.Last)}
 			j.fail("partitions."+r.partition+".switches."+r.String(), "partitions.%s.switches: %s is in partition %s already; a switch is in one, and listed once", r.partition, both, owner)
 		} else if first := next(last, covered); r.First > first && gap == "" {
-			gap = Range{first, r.First - 1}.String()
+			gap = flow.DPIDRange{First: first, Last: r.First - 1}.String()
 		}
 		if !covered || r.Last > last {
 			last, owner, covered = r.Last, r.partition, true
 		}
 	}
 	if gap == "" && (!covered || last != ^flow.DPID(0)) {
-		gap = Range{next(last, covered), ^flow.DPID(0)}.String()
+		gap = flow.DPIDRange{First: next(last, covered), Last: ^flow.DPID(0)}.String()
 	}
 	switch {
 	case !whole:
@@ -176,7 +189,7 @@ func next(last flow.DPID, covered bool) flow.DPID {
 	return 0
 }
 
-func compareRanges(a, b Range) int {
+func compareRanges(a, b flow.DPIDRange) int {
 	switch {
 	case a.First != b.First && a.First < b.First:
 		return -1
@@ -198,7 +211,8 @@ func (j *judge) label(path, what, name string) {
 
 func (j *judge) workers() {
 	p := j.plan
-	if len(p.Workers) == 0 && !p.unread[""] && !p.unread["workers"] {
+	j.few("workers", len(p.Workers))
+	if len(p.Workers) == 0 && !p.unread[""] {
 		j.fail("workers", "workers: there are none; add one, such as all: {services: [southbound, forwarding]}")
 	}
 	names := map[string]bool{}
@@ -222,13 +236,16 @@ func (j *judge) workers() {
 
 func (j *judge) worker(path string, w *Worker) {
 	j.label(path, "worker", w.Name)
-	if len(w.Services) == 0 && !j.plan.unread[path] && !j.plan.unread[path+".services"] {
+	if len(w.Services) == 0 && !j.plan.unread[path+".services"] {
 		j.fail(path, "%s: no services; list some, such as services: [hosts]", path)
 	}
-	for i, s := range w.Services {
-		if slices.Contains(w.Services[:i], s) {
+	j.few(path+".services", len(w.Services))
+	there := map[string]bool{}
+	for _, s := range w.Services {
+		if there[s] {
 			j.fail(path+".services", "%s.services: %s is listed twice; list it once", path, s)
 		}
+		there[s] = true
 		if !service.MatchString(s) {
 			j.fail(path+".services."+s, "%s.services: %q is no service's name, which is lower-case letters and digits", path, s)
 		}
@@ -292,7 +309,7 @@ func (j *judge) worker(path string, w *Worker) {
 	}
 	for _, s := range w.Settings {
 		j.section(path+".settings."+s.Service, s)
-		if !slices.Contains(w.Services, s.Service) {
+		if !there[s.Service] && !j.plan.unread[path+".services"] {
 			j.fail(path+".settings."+s.Service, "%s.settings: service %s is not in this worker; its services are %s", path, s.Service, orNone(w.Services))
 		}
 	}
@@ -300,28 +317,34 @@ func (j *judge) worker(path string, w *Worker) {
 
 func (j *judge) links() {
 	p := j.plan
+	if j.few("links", len(p.Links)); len(p.Links) > maxItems {
+		return
+	}
 	var names []string
 	for _, w := range p.Workers {
 		names = append(names, w.Name)
 	}
 	for i, l := range p.Links {
 		path := fmt.Sprintf("links[%d]", i)
+		if p.unread[path] {
+			continue
+		}
 		for _, end := range []struct{ key, name string }{{"from", l.From}, {"to", l.To}} {
 			switch {
-			case end.name == "" && !p.unread[path+"."+end.key]:
-				j.fail(path, "%s: no %s; name a worker, or * for any", path, end.key)
+			case end.name == "":
+				j.fail(path+"."+end.key, "%s: no %s; name a worker, or * for any", path, end.key)
 			case end.name != "" && end.name != "*" && !slices.Contains(names, end.name):
 				j.fail(path+"."+end.key, "%s.%s: unknown worker %q; allowed: *, %s", path, end.key, end.name, orNone(names))
 			}
 		}
 		switch {
-		case l.Transport == "" && p.lines[path+".transport"] == 0:
-			j.fail(path, "%s: no transport; give one of %s", path, strings.Join(Transports(), ", "))
+		case l.Transport == "":
+			j.fail(path+".transport", "%s: no transport; give one of %s", path, strings.Join(Transports(), ", "))
 		case l.Transport != "":
 			j.choice(path+".transport", l.Transport, Transports())
 		}
 		for k, before := range p.Links[:i] {
-			if (before.From == "*" || before.From == l.From) && (before.To == "*" || before.To == l.To) {
+			if before.From != "" && before.To != "" && (before.From == "*" || before.From == l.From) && (before.To == "*" || before.To == l.To) {
 				j.fail(path, "%s: links[%d] (from %s to %s) comes first and matches all that this one does; put this one before it, or take one of them out", path, k, before.From, before.To)
 				break
 			}

@@ -99,15 +99,8 @@ func (p *Plan) tree() (value, error) {
 
 	partitions := newBuilder()
 	for _, x := range p.Partitions {
-		var switches []string
-		for _, r := range x.Switches {
-			switches = append(switches, r.String())
-		}
-		if x.Rest {
-			switches = append(switches, "rest")
-		}
 		b := newBuilder()
-		b.add("switches", texts(switches))
+		b.add("switches", texts(x.List()))
 		partitions.add(x.Name, b.value)
 	}
 	root.add("partitions", partitions.value)

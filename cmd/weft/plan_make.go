@@ -244,7 +244,7 @@ func (o *makeOptions) readProfile(cmd *cobra.Command) (*plan.Profile, error) {
 	var err error
 	if o.profile == "" {
 		p, err = plan.DefaultProfile()
-		fmt.Fprintf(cmd.ErrOrStderr(), "no --profile: using the built-in one, measured with %v, what changes of the topology cost scaled from another network; weft profile measures your controller\n", p)
+		fmt.Fprintf(cmd.ErrOrStderr(), "no --profile: using the built-in one, measured with %v; weft profile measures your controller\n", p)
 	} else {
 		p, err = readProfile(o.profile)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"weft/flow"
-	"weft/plan"
 	"weft/plan/partition"
 )
 
@@ -173,10 +172,10 @@ func networkSwitches(g *partition.Graph, words []string) ([]flow.DPID, error) {
 			list = append(list, g.Switches[i].DPID)
 			continue
 		}
-		within, err := plan.ParseRange(word)
+		within, err := flow.ParseDPIDRange(word)
 		for _, s := range g.Switches {
 			match, _ := path.Match(word, s.Name)
-			if match || err == nil && s.DPID >= within.First && s.DPID <= within.Last {
+			if match || err == nil && within.Has(s.DPID) {
 				list = append(list, s.DPID)
 			}
 		}

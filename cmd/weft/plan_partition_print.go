@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/plan"
+	"weft/flow"
 	"weft/plan/partition"
 )
 
@@ -63,7 +63,7 @@ func (r *partitionReport) read(cut partition.Result) {
 func shortRanges(g *partition.Graph, list []int) []string {
 	texts := []string{}
 	for i := 0; i < len(list); {
-		r := plan.Range{First: g.Switches[list[i]].DPID, Last: g.Switches[list[i]].DPID}
+		r := flow.DPIDRange{First: g.Switches[list[i]].DPID, Last: g.Switches[list[i]].DPID}
 		for i++; i < len(list) && g.Switches[list[i]].DPID == r.Last+1; i++ {
 			r.Last++
 		}

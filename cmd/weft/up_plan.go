@@ -385,7 +385,7 @@ func (k *keeper) probe(ctx context.Context, process string) error {
 		k.mu.Unlock()
 	}
 	_, err := p.conn.Call(ctx, deploy.PingMethod, nil)
-	if err != nil {
+	if err != nil && transport.ErrorOf(err).Code != transport.DeadlineExceeded { // one that is late may answer the next
 		k.mu.Lock()
 		if k.probes[process] == p {
 			delete(k.probes, process)

@@ -95,7 +95,7 @@ func (l *ledger) reading() step {
 func (l *ledger) observe(rd *reading, wanted asked) {
 	for _, o := range owners() {
 		if wanted.has(o) {
-			l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o]})
+			l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o], Since: l.began, Address: l.address})
 		}
 	}
 }

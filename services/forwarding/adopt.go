@@ -30,6 +30,7 @@ type adoption struct {
 // told is what is known of a connected switch's telling its entries.
 type told struct {
 	began   time.Time // its session; zero if that has not been told
+	address string    // of that
 	noticed time.Time // here
 	at      time.Time // it told last; zero if never
 }
@@ -73,12 +74,10 @@ func (a *adoption) switchChanged(sw flow.DPID, m *api.Switch, now time.Time) {
 	if err != nil {
 		began = now
 	}
-	t := a.switches[sw]
-	if t != nil && (t.began.IsZero() || t.began.Equal(began)) {
-		t.began = began // the same session, told once more
-		return
+	if t := a.switches[sw]; t != nil && t.began.Equal(began) && t.address == m.Address {
+		return // the same session, told once more
 	}
-	a.switches[sw] = &told{began: began, noticed: now}
+	a.switches[sw] = &told{began: began, address: m.Address, noticed: now}
 }
 
 // expect expects switches to tell their entries that have been asked to.

@@ -35,6 +35,7 @@ type engine struct {
 	hosts    *whereabouts
 	adoption *adoption
 	sharing  *sharing
+	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
 
 	manyOthers int // from where on multicasts are dropped by one entry for all
@@ -70,7 +71,7 @@ func newEngine(cfg Config) (*engine, error) {
 	e := &engine{
 		cfg: cfg, subnets: subnets, now: time.Now, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
 		routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
-		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(),
+		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(), sessions: newSessions(),
 	}
 	e.program.table = e.table
 	e.replicas.set(0, 1)

@@ -25,6 +25,7 @@ type flooding struct {
 	settle time.Duration
 	tree   func(context.Context) (*api.Tree, error)
 	set    func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
+	rest   func(context.Context, time.Duration) // sleeps
 	kick   chan struct{}
 
 	mu        sync.Mutex // guards all below
@@ -61,9 +62,15 @@ const (
 	expectFor = 15 * time.Second
 )
 
+// drainFor is the time between the two steps of a tree if the first has taken out
+// ports that carry frames: those on their way leave the network, and the datapaths
+// of switches that remember what they have done with flows, as Open vSwitch's do,
+// follow their tables, which is some milliseconds after they have confirmed.
+const drainFor = 50 * time.Millisecond
+
 func newFlooding(e *engine, settle time.Duration) *flooding {
 	return &flooding{
-		e: e, settle: settle, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
+		e: e, settle: settle, rest: sleep, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
 		active: true, stop: func() {}, heard: &api.Flooding{},
 	}
 }
@@ -280,10 +287,16 @@ func (f *flooding) commit(ctx context.Context) bool {
 	}
 	f.mu.Unlock()
 
+	carried := false
 	ok := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
+		out := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return slices.Contains(next[sw], p) })
+		carried = carried || f.e.anyUp(sw, out)
 		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !slices.Contains(next[sw], p) })
-		return both, len(both) < len(s.tree)
+		return both, len(out) > 0
 	})
+	if ok && carried {
+		f.rest(ctx, drainFor)
+	}
 	ok = ok && f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) { return next[sw], true })
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,6 +307,16 @@ func (f *flooding) commit(ctx context.Context) bool {
 	}
 	f.e.shareFlooding(f.stateLocked())
 	return ok
+}
+
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // step sets the standing entries of the switches that want, called with mu held,

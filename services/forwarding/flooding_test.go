@@ -188,7 +188,7 @@ func TestFloodingNeverLoops(t *testing.T) {
 		}
 		fn := newFloodNet(t, net.links)
 		f := newFlooding(e, time.Millisecond)
-		f.set = fn.set
+		f.set, f.rest = fn.set, func(context.Context, time.Duration) {}
 		version := uint64(0)
 		var tree []*api.Location
 		f.tree = func(context.Context) (*api.Tree, error) { return &api.Tree{Version: version, Ports: tree}, nil }
@@ -309,5 +309,51 @@ func TestFewStandingEntries(t *testing.T) {
 			t.Errorf("%d edge ports, %d links: %d entries, want at most %d", test.edges, test.links, n, test.most)
 		}
 		e.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(9).String()}})
+	}
+}
+
+// Between the steps of a tree that leaves a link which carries frames there is
+// time for these, and for switches that remember what they do with flows; one
+// that only leaves a link that is down does without.
+func TestTreeIsDrained(t *testing.T) {
+	f, net := floodRig(t)
+	f.tell(nil)
+	var rested []int // writes until then
+	f.rest = func(_ context.Context, d time.Duration) {
+		if d != drainFor {
+			t.Errorf("rests for %v", d)
+		}
+		rested = append(rested, net.writes)
+	}
+	change := func(version uint64, ports ...flow.Location) (writes int) {
+		t.Helper()
+		f.tree = func(context.Context) (*api.Tree, error) {
+			tree := &api.Tree{Version: version}
+			for _, at := range ports {
+				tree.Ports = append(tree.Ports, api.NewLocation(at))
+			}
+			return tree, nil
+		}
+		before := net.writes
+		rested = rested[:0]
+		if !f.commit(t.Context()) {
+			t.Fatalf("tree %d not committed", version)
+		}
+		return net.writes - before
+	}
+	first := []flow.Location{{Switch: 1, Port: 3}, {Switch: 2, Port: 2}}
+	second := []flow.Location{{Switch: 2, Port: 3}, {Switch: 3, Port: 2}}
+	if change(1, first...); len(rested) > 0 {
+		t.Error("rests although nothing was taken out")
+	}
+	before := net.writes
+	if n := change(2, second...); len(rested) != 1 || rested[0] != before+2 || n != 4 {
+		t.Errorf("%d writes, rests after %v, want between those that take out, 2, and those that put in, 2", n, rested)
+	}
+	for _, at := range second {
+		f.e.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port)}})
+	}
+	if change(3, first...); len(rested) > 0 {
+		t.Error("rests although what was taken out was down")
 	}
 }

@@ -65,3 +65,11 @@ func (e *engine) roleChanged(ev *api.PortRoleChanged) {
 	p := e.edge(at.Switch)
 	p.update(func() { p.role[at.Port] = ev.Port.Role })
 }
+
+// anyUp reports whether one of some ports of a switch is up.
+func (e *engine) anyUp(sw flow.DPID, list []flow.Port) bool {
+	p := e.edge(sw)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(list, func(port flow.Port) bool { return p.up[port] })
+}

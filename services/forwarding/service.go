@@ -65,7 +65,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return e.open(sw) })
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.switchChanged(ev); f.switchChanged(ev) })
+	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, ev *api.SwitchChanged) { e.connection(f, ev) })
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, ev *api.PortChanged) { e.portChanged(ev); f.changed() })
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, ev *api.PortRoleChanged) { e.roleChanged(ev); f.changed() })
 	weft.On(env, api.LinkChangedEvent, func(_ context.Context, ev *api.LinkChanged) { e.linkChanged(ev) })
@@ -76,7 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	})
 	weft.On(env, api.HostChangedEvent, func(_ context.Context, ev *api.HostChanged) { e.hostChanged(ev) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { e.observed(ev); f.observed(ev) })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { e.told(f, ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { e.flowRemoved(ev) })
 	weft.On(env, api.SwitchErrorEvent, func(_ context.Context, ev *api.SwitchError) { e.switchError(ev) })
 	weft.On(env, api.RoutesSharedEvent, func(_ context.Context, ev *api.RoutesShared) {

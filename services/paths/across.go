@@ -28,6 +28,8 @@ type part struct {
 	report func(error)
 
 	changed chan struct{} // the summary is another
+	joined  chan struct{} // closed when the others have been asked for the first time
+	join    sync.Once
 }
 
 // exchangeEvery is how often summaries are exchanged although nothing has
@@ -55,7 +57,7 @@ func newPart(c *Config, version uint64) (*part, error) {
 	}
 	return &part{
 		area: NewArea(AreaConfig{Partition: c.Partition, Of: p.of, Version: version}),
-		of:   p.of, changed: make(chan struct{}, 1), report: func(error) {},
+		of:   p.of, changed: make(chan struct{}, 1), joined: make(chan struct{}), report: func(error) {},
 	}, nil
 }
 
@@ -136,9 +138,15 @@ func (c *convergence) findAcross(ctx context.Context, req *api.FindPathRequest, 
 	if !c.part.own(src) { // it has just been moved to another partition
 		return c.part.find(ctx, rest)
 	}
-	c.mu.Lock()
-	p, cost, next, ok := c.part.area.Walk(src, dst, req.Hash)
-	c.mu.Unlock()
+	p, cost, next, ok := c.walk(src, dst, req.Hash)
+	if !ok { // perhaps it has just started, and does not know of the others
+		select {
+		case <-c.part.joined:
+		case <-ctx.Done():
+			return nil, api.Errorf(codes.Unavailable, "paths has just started and does not know the other partitions yet: %w", ctx.Err())
+		}
+		p, cost, next, ok = c.walk(src, dst, req.Hash)
+	}
 	if !ok {
 		return resp, nil
 	}
@@ -174,6 +182,13 @@ func (c *convergence) findAcross(ctx context.Context, req *api.FindPathRequest, 
 	}
 	m.Cost += there.Paths[0].Cost
 	return resp, nil
+}
+
+// walk finds the partition's own part of a path, and where it goes on.
+func (c *convergence) walk(src, dst flow.DPID, hash uint64) (p Path, cost uint64, next flow.Location, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.part.area.Walk(src, dst, hash)
 }
 
 // learn takes in summaries of other partitions, and tells if there is news.
@@ -284,5 +299,6 @@ func (c *convergence) exchangeOnce(ctx context.Context) bool {
 	if ctx.Err() == nil || err == nil {
 		c.part.report(err)
 	}
+	c.part.join.Do(func() { close(c.part.joined) })
 	return err == nil && len(resp.Incomplete) == 0
 }

@@ -36,7 +36,7 @@ func newPartners(t *testing.T, r *rand.Rand, n int, ids []flow.DPID) *partners {
 		name := fmt.Sprint("p", r.IntN(n))
 		lists[name] = append(lists[name], d.String())
 	}
-	lists["p0"] = append(lists["p0"], everyOther)
+	lists["p0"] = append(lists["p0"], flow.Rest)
 	for i := range n {
 		own := fmt.Sprint("p", i)
 		config := Config{Partition: own, Switches: lists[own], Elsewhere: maps.Clone(lists)}
@@ -226,6 +226,45 @@ func TestPartnersApart(t *testing.T) {
 	}
 	if c.exchangeOnce(t.Context()) || told == nil {
 		t.Errorf("failed: told %v", told)
+	}
+}
+
+// TestPartnersStart: paths that have started know of the others when these have
+// been asked; a path that they cannot tell before waits for that.
+func TestPartnersStart(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	ids := []flow.DPID{1, 2, 3, 4, 5, 6}
+	p := newPartners(t, r, 2, ids)
+	for i, d := range ids {
+		p.setSwitch(d, true)
+		if i > 0 {
+			p.setLink(at2(ids[i-1], 1), at2(d, 2), false)
+		}
+	}
+	for _, c := range p.list {
+		c.mu.Lock()
+		c.converge(time.Now())
+		c.mu.Unlock()
+	}
+	of := p.list[0].part.of
+	src := ids[0]
+	dst := ids[slices.IndexFunc(ids, func(d flow.DPID) bool { return of(d) != of(src) })]
+	c, req := p.of(of(src)), &api.FindPathRequest{Src: src.String(), Dst: dst.String()}
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.findPath(short, req); api.KindOf(err) != codes.Unavailable {
+		t.Errorf("before the others have been asked: %v", err)
+	}
+	found := make(chan *api.FindPathResponse)
+	go func() {
+		resp, _ := c.findPath(t.Context(), req)
+		found <- resp
+	}()
+	for _, c := range p.list {
+		c.exchangeOnce(t.Context())
+	}
+	if resp := <-found; len(resp.GetPaths()) != 1 {
+		t.Errorf("the path that has waited: %v", resp)
 	}
 }
 

@@ -4,25 +4,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"weft/flow"
 )
 
-// everyOther stands, in a list of switches, for those in no other list, as in
-// the partitions of a plan.
-const everyOther = "rest"
-
 // partitions is which switches are of which partition.
 type partitions struct {
-	spans []span
-	rest  string // the partition of switches in no span; empty: they are of none
+	lists []switches
+	rest  string // the partition of switches in no list; empty: they are of none
 }
 
-// span is a range of switches, both ends included.
-type span struct {
-	first, last flow.DPID
-	partition   string
+// switches is the list of one partition.
+type switches struct {
+	partition string
+	flow.SwitchList
 }
 
 // partitions reads the lists of the configuration.
@@ -42,34 +37,25 @@ func (c *Config) partitions() (*partitions, error) {
 	return p, nil
 }
 
-func (p *partitions) add(partition, key string, list []string) error {
-	for _, item := range list {
-		if item == everyOther {
-			if p.rest != "" && p.rest != partition {
-				return fmt.Errorf("%s: %s is in the list of %s already; want it in one", key, everyOther, p.rest)
-			}
-			p.rest = partition
-			continue
-		}
-		from, to, isRange := strings.Cut(item, "-")
-		if !isRange {
-			to = from
-		}
-		first, err := flow.ParseDPID(strings.TrimSpace(from))
-		last, err2 := flow.ParseDPID(strings.TrimSpace(to))
-		if err != nil || err2 != nil || last < first {
-			return fmt.Errorf("%s: %q: want a switch or a range of switches in hexadecimal digits, such as 10 or 1-8, or %s", key, item, everyOther)
-		}
-		p.spans = append(p.spans, span{first, last, partition})
+func (p *partitions) add(partition, key string, items []string) error {
+	list, err := flow.ParseSwitchList(items)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", key, err)
+	case list.Rest && p.rest != "" && p.rest != partition:
+		return fmt.Errorf("%s: %s is in the list of %s already; want it in one", key, flow.Rest, p.rest)
+	case list.Rest:
+		p.rest = partition
 	}
+	p.lists = append(p.lists, switches{partition, list})
 	return nil
 }
 
 // of returns the partition of a switch, empty if it is of none.
 func (p *partitions) of(d flow.DPID) string {
-	for _, s := range p.spans {
-		if s.first <= d && d <= s.last {
-			return s.partition
+	for _, l := range p.lists {
+		if l.Names(d) {
+			return l.partition
 		}
 	}
 	return p.rest

@@ -9,45 +9,16 @@ import (
 	"weft/flow"
 )
 
-// everyOther stands, in a list of switches, for those in no other list, as in
-// the partitions of a plan.
-const everyOther = "rest"
-
-// span is a range of DPIDs, both ends included.
-type span struct{ first, last dpid }
-
 // switchList is a list of switches.
 type switchList struct {
-	text  string // as configured
-	spans []span
-	rest  bool
+	text string // as configured
+	flow.SwitchList
 }
 
-// parseList reads a list in the notation of a plan's partitions: DPIDs, ranges
-// of them, or rest.
-func parseList(list []string) (switchList, error) {
-	s := switchList{text: strings.Join(list, ", ")}
-	for _, item := range list {
-		if item == everyOther {
-			s.rest = true
-			continue
-		}
-		from, to, isRange := strings.Cut(item, "-")
-		if !isRange {
-			to = from
-		}
-		first, err := flow.ParseDPID(strings.TrimSpace(from))
-		last, err2 := flow.ParseDPID(strings.TrimSpace(to))
-		if err != nil || err2 != nil || last < first {
-			return s, fmt.Errorf("%q: want a switch or a range of switches in hexadecimal digits, such as 10 or 1-8, or %s", item, everyOther)
-		}
-		s.spans = append(s.spans, span{first, last})
-	}
-	return s, nil
-}
-
-func (s *switchList) has(sw dpid) bool {
-	return slices.ContainsFunc(s.spans, func(r span) bool { return r.first <= sw && sw <= r.last })
+// parseList reads a list in the notation of a plan's partitions.
+func parseList(items []string) (switchList, error) {
+	list, err := flow.ParseSwitchList(items)
+	return switchList{strings.Join(items, ", "), list}, err
 }
 
 // partition is which switches are received, and where the others belong.
@@ -81,12 +52,12 @@ func (c *Config) partition() (p partition, err error) {
 // it is not known.
 func (p *partition) ownerOf(sw dpid) string {
 	for _, n := range p.elsewhere {
-		if n.has(sw) {
+		if n.Names(sw) {
 			return n.name
 		}
 	}
 	for _, n := range p.elsewhere {
-		if n.rest {
+		if n.Rest {
 			return n.name
 		}
 	}
@@ -96,16 +67,16 @@ func (p *partition) ownerOf(sw dpid) string {
 // admits reports whether a switch is to be received; the error says where it
 // belongs and what to do.
 func (p *partition) admits(sw dpid) error {
-	if p.own.has(sw) {
+	if p.own.Names(sw) {
 		return nil
 	}
-	at := slices.IndexFunc(p.elsewhere, func(n neighbour) bool { return n.has(sw) })
+	at := slices.IndexFunc(p.elsewhere, func(n neighbour) bool { return n.Names(sw) })
 	switch {
 	case at >= 0:
-	case p.own.rest || p.own.text == "":
+	case p.own.Rest || p.own.text == "":
 		return nil
 	default:
-		at = slices.IndexFunc(p.elsewhere, func(n neighbour) bool { return n.rest })
+		at = slices.IndexFunc(p.elsewhere, func(n neighbour) bool { return n.Rest })
 	}
 	if at < 0 {
 		return fmt.Errorf("switch %v is none of those received here (%s): point its bridge at another controller (ovs-vsctl set-controller), or add it to southbound.switches", sw, p.own.text)

@@ -120,7 +120,7 @@ func explainTLS(err error) (insecure, string) {
 func (s *secrets) proves(conn *secured, sw dpid) error {
 	leaf := conn.ConnectionState().PeerCertificates[0] // required, and verified
 	has, err := s.switchesOf(leaf)
-	if err == nil && has.has(sw) {
+	if err == nil && has.Names(sw) {
 		return nil
 	}
 	s.refuse[wrongSwitch].Add(1)
@@ -128,7 +128,7 @@ func (s *secrets) proves(conn *secured, sw dpid) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the certificate of %q: %w", name, err)
-	case len(has.spans) == 0:
+	case len(has.Ranges) == 0:
 		return fmt.Errorf("switch %v: the certificate of %q is not that of a switch; issue one with weft certs switch %v, or name it in southbound.identities", sw, name, sw)
 	}
 	return fmt.Errorf("switch %v: the certificate of %q is for switch %s; give every switch its own (weft certs switch %v), and every bridge its own other-config:datapath-id", sw, name, has.text, sw)
@@ -147,13 +147,13 @@ func (s *secrets) switchesOf(leaf *x509.Certificate) (list switchList, err error
 		if err != nil {
 			return list, fmt.Errorf("%s: %w", u, err)
 		}
-		list.spans = append(list.spans, span{sw, sw})
+		list.Ranges = append(list.Ranges, flow.DPIDRange{First: sw, Last: sw})
 		text = append(text, sw.String())
 	}
 	digest := sha256.Sum256(leaf.Raw)
 	for _, name := range []string{leaf.Subject.CommonName, digestPrefix + hex.EncodeToString(digest[:])} {
 		if more, ok := s.names[name]; ok {
-			list.spans = append(list.spans, more.spans...)
+			list.Ranges = append(list.Ranges, more.Ranges...)
 			text = append(text, more.text)
 		}
 	}

@@ -255,7 +255,7 @@ func TestIdentityByDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := newSecrets(nil, names).switchesOf(leaf)
-	if err != nil || !list.has(5) || list.has(6) {
+	if err != nil || !list.Names(5) || list.Names(6) {
 		t.Errorf("%v %v", list, err)
 	}
 }

@@ -191,7 +191,7 @@ func (c *child) watch() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.run.cancel = cancel
-	go c.s.probe(ctx, c.name, c.run.probes)
+	go c.s.probe(ctx, c.name, c.run.identity, c.run.probes)
 }
 
 // judge acts on what the probes say.

@@ -71,6 +71,10 @@ func TestPriorityAndCPUs(t *testing.T) {
 		if got := threadLimits(t, x.PID); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+		nice := strings.Join(strings.Fields(want)[:2], " ")
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", x.PID)); err == nil && len(b) > 0 && !strings.HasSuffix(strings.TrimSpace(string(b)), nice) {
+			t.Errorf("the session of %s: %s, want %s", name, b, nice)
+		}
 	}
 	check("a", fmt.Sprintf("nice -5 policy 0 cpus %d", cpu))
 	check("b", "nice 0 policy 0 cpus "+all)

@@ -61,6 +61,13 @@ func play(role string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("deaf")
 		time.Sleep(time.Minute)
+	case "toil": // works without end, and answers nobody
+		signal.Reset()
+		for n := uint64(1); ; n *= 3 {
+			if n == 0 { // never
+				fmt.Println(n)
+			}
+		}
 	case "crash":
 		fmt.Println("crash")
 		os.Exit(3)

@@ -14,8 +14,10 @@ type verdict struct {
 
 // probe probes a run until ctx ends or it is given up. It reports the first
 // sign of life, and when there has been none for too long. One failure alone
-// never is too long: the supervisor itself may have been held up.
-func (s *Supervisor) probe(ctx context.Context, name string, verdicts chan<- verdict) {
+// never is too long: the supervisor itself may have been held up. Nor is a
+// process given up that has no time to answer: as long as it is busy, that
+// counts as a sign of life, up to BusyTimeout.
+func (s *Supervisor) probe(ctx context.Context, name string, id identity, verdicts chan<- verdict) {
 	report := func(v verdict) {
 		select {
 		case verdicts <- v:
@@ -23,7 +25,8 @@ func (s *Supervisor) probe(ctx context.Context, name string, verdicts chan<- ver
 		}
 	}
 	patience := s.config.StartTimeout
-	var since time.Time // of the first failure in a row
+	var since, worked time.Time // of the first failure in a row, and when it was last seen to be busy
+	var last effort
 	failures, alive := 0, false
 	ticker := time.NewTicker(s.config.ProbeEvery)
 	defer ticker.Stop()
@@ -36,17 +39,29 @@ func (s *Supervisor) probe(ctx context.Context, name string, verdicts chan<- ver
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			failures, patience = 0, s.config.UnresponsiveAfter
+			failures, patience, last = 0, s.config.UnresponsiveAfter, effort{}
 			if !alive {
 				alive = true
 				report(verdict{alive: true})
 			}
 		default:
 			if failures++; failures == 1 {
-				since = begun
+				since, worked = begun, begun
 			}
-			if d := time.Since(since); failures > 1 && d >= patience {
-				report(verdict{why: fmt.Sprintf("no sign of life for %v: %v", d.Round(time.Millisecond), err)})
+			now := time.Now()
+			if e, failed := id.look(now); failed == nil {
+				if failures > 1 && e.busy(last) {
+					worked = now
+				}
+				last = e
+			}
+			silent := now.Sub(since)
+			if failures > 1 && (now.Sub(worked) >= patience || silent >= max(patience, s.config.BusyTimeout)) {
+				how := ""
+				if worked.After(since) {
+					how = fmt.Sprintf(", busy until %v ago", now.Sub(worked).Round(time.Millisecond))
+				}
+				report(verdict{why: fmt.Sprintf("no sign of life for %v%s: %v", silent.Round(time.Millisecond), how, err)})
 				return
 			}
 		}

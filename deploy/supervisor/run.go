@@ -152,6 +152,9 @@ func spawn(p Process, nonce, directory string, g *group, log *os.File) (id ident
 		if process, err = os.StartProcess(p.Path, append([]string{p.Path}, p.Args...), attr); err == nil {
 			id.pid = process.Pid
 			process.Release()
+			for _, u := range p.limits().applySession(id.pid) {
+				un = merge(un, u)
+			}
 		}
 		if attr.Sys.UseCgroupFD {
 			unix.Close(attr.Sys.CgroupFD)

@@ -35,8 +35,13 @@ type Config struct {
 	// ProbeEvery is the time between probes, default 500 ms.
 	ProbeEvery time.Duration
 	// UnresponsiveAfter is how long the probes of a process that once answered
-	// may fail before it is killed and started again; default 3 s.
+	// may fail before it is killed and started again; default 3 s. The time that
+	// it is busy does not count.
 	UnresponsiveAfter time.Duration
+	// BusyTimeout is how long they may fail while it is busy: has a processor, or
+	// waits for one, for half of the time; default 2 min: hundreds of switches that
+	// connect at once may keep a processor busy for that long.
+	BusyTimeout time.Duration
 	// StartTimeout is the same for a process just started or adopted, which has
 	// not yet answered; default 30 s.
 	StartTimeout time.Duration
@@ -69,13 +74,14 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.ProbeEvery = cmp.Or(c.ProbeEvery, 500*time.Millisecond)
 	c.UnresponsiveAfter = cmp.Or(c.UnresponsiveAfter, 3*time.Second)
+	c.BusyTimeout = cmp.Or(c.BusyTimeout, 2*time.Minute)
 	c.StartTimeout = cmp.Or(c.StartTimeout, 30*time.Second)
 	c.BackOffMin = cmp.Or(c.BackOffMin, 100*time.Millisecond)
 	c.BackOffMax = cmp.Or(c.BackOffMax, 10*time.Second)
 	c.StableAfter = cmp.Or(c.StableAfter, 10*time.Second)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 10*time.Second)
 	c.LogSize = cmp.Or(c.LogSize, 16<<20)
-	for _, d := range []time.Duration{c.ProbeEvery, c.UnresponsiveAfter, c.StartTimeout, c.BackOffMin, c.BackOffMax, c.StableAfter, c.StopTimeout, time.Duration(c.LogSize)} {
+	for _, d := range []time.Duration{c.ProbeEvery, c.UnresponsiveAfter, c.BusyTimeout, c.StartTimeout, c.BackOffMin, c.BackOffMax, c.StableAfter, c.StopTimeout, time.Duration(c.LogSize)} {
 		if d < 0 {
 			return c, fmt.Errorf("a negative time or size (%d); leave it 0 for the default", d)
 		}

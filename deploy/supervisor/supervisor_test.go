@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -247,6 +248,47 @@ func TestUnresponsive(t *testing.T) {
 	}(), " ")
 	if !strings.Contains(seen, "starting up unresponsive") || !strings.HasSuffix(seen, "starting up") {
 		t.Errorf("states seen: %s", seen)
+	}
+}
+
+// TestBusyIsNotDead: one that has no time to answer is given longer; it is found
+// as soon as it stops to work, and when it has worked for too long.
+func TestBusyIsNotDead(t *testing.T) {
+	var silent atomic.Bool
+	c := Config{
+		Probe: func(context.Context, string) error {
+			if silent.Load() {
+				return os.ErrDeadlineExceeded
+			}
+			return nil
+		},
+		ProbeEvery: 100 * time.Millisecond, UnresponsiveAfter: 300 * time.Millisecond, BusyTimeout: time.Minute,
+	}
+	s := begin(t, c)
+	set(t, s, actor("a", "toil"), sleeper("idle"))
+	a, idle := until(t, s, "a", "up", isUp), until(t, s, "idle", "up", isUp)
+	silent.Store(true)
+	until(t, s, "idle", "restarted", func(x Status) bool { return x.PID != idle.PID }) // it has nothing to do
+	time.Sleep(700 * time.Millisecond)
+	if x := get(t, s, "a"); x.PID != a.PID || x.Restarts != 0 {
+		t.Fatalf("it was busy, and killed: %+v, last exit %+v", x, x.LastExit)
+	}
+	syscall.Kill(a.PID, syscall.SIGSTOP)
+	x := until(t, s, "a", "restarted", func(x Status) bool { return x.PID != a.PID && x.LastExit != nil })
+	if !strings.Contains(x.LastExit.Text, ", busy until ") {
+		t.Errorf("last exit %+v", x.LastExit)
+	}
+
+	silent.Store(false)
+	c.BusyTimeout = 600 * time.Millisecond
+	s = begin(t, c)
+	set(t, s, actor("a", "toil"))
+	until(t, s, "a", "up", isUp)
+	began := time.Now()
+	silent.Store(true)
+	until(t, s, "a", "restarted", func(x Status) bool { return x.Restarts > 0 })
+	if d := time.Since(began); d < 600*time.Millisecond {
+		t.Errorf("killed after %v, before BusyTimeout", d)
 	}
 }
 

@@ -49,12 +49,24 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	p := sliceConfig{slicing: functionalSlicing, partitions: 8, heartbeats: true}.plan()
-	if len(p.Workers) != 3 || !slices.Equal(p.Workers[0].Services, []string{"southbound", "discovery", "heartbeat"}) || p.Workers[0].Nice >= p.Workers[1].Nice ||
+	if len(p.Workers) != 3 || !slices.Equal(p.Workers[0].Services, []string{"southbound", "discovery", "heartbeat"}) || p.Workers[0].Nice > p.Workers[1].Nice ||
 		!slices.Equal(p.Workers[1].Services, []string{"hosts", "firewall", "forwarding", "flowrules"}) || !slices.Contains(p.Workers[2].Services, "paths") {
 		t.Errorf("%+v", p)
 	}
 	if n := len(firewallRules(100)); n != 100 {
 		t.Errorf("%d rules of 100", n)
+	}
+}
+
+// TestAgree: the saturation counts when it is there twice.
+func TestAgree(t *testing.T) {
+	for _, c := range []struct {
+		a, b float64
+		want bool
+	}{{0, 0, false}, {0, 5, false}, {100, 86, true}, {86, 100, true}, {100, 84, false}} {
+		if agree(c.a, c.b) != c.want {
+			t.Errorf("%v and %v: %v", c.a, c.b, !c.want)
+		}
 	}
 }
 

@@ -30,9 +30,10 @@ the load. Memory, of the whole network: DJ 6.25 GB, RL 3.75 GB, FW 1.25 GB. A co
 of packets, heartbeats and path computation in one process on the first processor, the switches on the second. The controller
 profiles itself (weft profile): each sample of its time is the service's whose code is innermost, the rest is the process's.
 load: packet-ins between hosts of the partition at a rate, of one of 8 partitions. failures: no packet-ins, and a link that fails and
-comes back every second, without rules where that is all; per change of the topology, so that a rate of failures follows. idle: neither.
+comes back ten times a second, without rules where that is all; per change of the topology, so that a rate of failures follows. idle:
+neither. Time is sampled every 10 ms, memory every 512 KiB that are taken: nothing is less than one sample.
 RL is forwarding and paths under load, DJ is paths under failures, idle is all at rest, the process itself included.`,
-		Runs: 3, QuickRuns: 1, Transports: []string{"grpc"},
+		Runs: 2, QuickRuns: 1, Transports: []string{"grpc"},
 		Columns: []string{"kind", "partitions", "rate", "run", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
 		Run:     runDemands,
 	}
@@ -80,7 +81,7 @@ func demandTime(quick bool) time.Duration {
 	if quick {
 		return 2 * time.Second
 	}
-	return 30 * time.Second
+	return 12 * time.Second
 }
 
 func runDemands(ctx context.Context, c *experiments.Context) error {
@@ -98,8 +99,14 @@ func runDemands(ctx context.Context, c *experiments.Context) error {
 	}
 	c.Progress.Begin("hydra-demand", total, taken)
 	for _, list := range all {
-		if err := demandsOf(ctx, c, list); err != nil {
+		err := demandsOf(ctx, c, list)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || slices.ContainsFunc(list, func(d demandCase) bool { return d.kind == underLoad }):
 			return fmt.Errorf("%d partitions: %w", list[0].partitions, err)
+		default: // one processor is too little for so many switches; the others say what they say
+			c.Figure(fmt.Sprintf("not_measured_%d_partitions", list[0].partitions), err.Error())
+			c.Progress.Step(fmt.Sprintf("%d partitions: not measured: %v", list[0].partitions, err))
 		}
 	}
 	return sumDemands(c, all)
@@ -165,12 +172,15 @@ func demandsOf(ctx context.Context, c *experiments.Context, list []demandCase) (
 		}
 	}
 	if idle, busy, failing := taken[atRest], taken[underLoad], taken[withFailing]; idle != nil && busy != nil && failing != nil {
+		busy.Delays = idle.Delays // others wait for the work, too
 		idle.Derive()
 		failing.Derive(idle)
 		busy.Derive(idle, failing)
 		c.Figure("profile", string(busy.YAML(
 			"A measured profile of a controller: what its services take, for weft plan make.",
-			fmt.Sprintf("Measured by: weft experiment run hydra-demand -o json, as profile; %d simulated switches, firewall with %d rules, one link failing every second for per_change.", busy.Switches, demandRules(list, c.Quick)),
+			fmt.Sprintf("Measured by: weft experiment run hydra-demand -o json, as profile; %d simulated switches, firewall with %d rules, a link failing every %v for per_change.", busy.Switches, demandRules(list, c.Quick), failEvery),
+			fmt.Sprintf("0 is no sample of 10 ms in %v: per_packet less than %v, per_change than %v.", demandTime(c.Quick),
+				10*time.Millisecond/time.Duration(max(1, busy.PacketIns*busy.Seconds)), 10*time.Millisecond/time.Duration(max(1, failing.Changes*failing.Seconds))),
 		)))
 	}
 	return nil
@@ -181,33 +191,30 @@ func (d demandCase) sample(ctx context.Context, s *slice, span time.Duration, se
 	during, end := context.WithCancel(ctx)
 	over := make(chan error, 1)
 	answered := 0.0
-	const before, after = time.Second, 2 * time.Second // around what is measured
 	switch d.kind {
 	case underLoad:
 		go func() {
-			r, err := s.net.Measure(during, sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Rate: float64(d.rate), Warm: before, Duration: span + after})
-			if err == nil {
-				answered = r.AnswersPerSecond()
-			}
+			var err error
+			answered, err = s.load(ctx, during, d.rate, seed)
 			over <- err
 		}()
 	case withFailing:
-		go func() { over <- s.fail(during, sim.FailRandom, time.Second, seed) }()
+		go func() { over <- s.fail(during, sim.FailRandom, failEvery, seed) }()
 	default:
 		over <- nil
 	}
 	select {
-	case <-time.After(before):
+	case <-time.After(time.Second): // until what it costs is what it costs always
 	case <-ctx.Done():
 	}
 	p, err = s.profile(ctx, span)
-	if d.kind == withFailing {
-		end()
-	}
+	end()
 	if ended := <-over; err == nil {
 		err = ended
 	}
-	end()
+	if err == nil && p.PacketIns < float64(d.rate)/2 && answered > float64(d.rate)/2 {
+		err = fmt.Errorf("weft profile: %.0f packet-ins a second, of %d: it did not look at the load", p.PacketIns, d.rate)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -225,6 +232,25 @@ func (d demandCase) sample(ctx context.Context, s *slice, span time.Duration, se
 		row(of.Service, of)
 	}
 	return p, rows, nil
+}
+
+// failEvery is the time from one failure of a link to the next. The paper's are
+// rarer; so many are needed for their cost to be seen.
+const failEvery = 100 * time.Millisecond
+
+// load has packet-ins come at a rate until during ends, and returns how many a
+// second were answered.
+func (s *slice) load(ctx, during context.Context, rate int, seed uint64) (answered float64, err error) {
+	const piece = 2 * time.Second
+	for n := 1.0; ; n++ {
+		r, err := s.net.Measure(ctx, sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Rate: float64(rate), Duration: piece})
+		if err != nil {
+			return 0, err
+		}
+		if answered += (r.AnswersPerSecond() - answered) / n; during.Err() != nil {
+			return answered, nil
+		}
+	}
 }
 
 // processRow is the service's name of what no service is charged with.

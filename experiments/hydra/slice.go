@@ -1,12 +1,15 @@
 package hydra
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +30,7 @@ type slicing string
 const (
 	topologicalSlicing slicing = "topological" // all in one process, path computation with the rest
 	hybridSlicing      slicing = "hybrid"      // path computation in another
-	functionalSlicing  slicing = "functional"  // besides, what is real-time in a process that the others give way to
+	functionalSlicing  slicing = "functional"  // besides, what is real-time in a process of its own
 )
 
 // sliceConfig is the controller of one of several equal partitions of the
@@ -84,14 +87,15 @@ func (c sliceConfig) plan() *testbed.Plan {
 		Name: fmt.Sprintf("hydra-%s-%d", c.slicing, c.partitions), Transport: "grpc",
 		Workers: []testbed.Worker{
 			{Name: "partition", Services: here, CPUs: firstCPU(), Nice: -15},
-			{Name: "apart", Services: elsewhere, CPUs: secondCPU(), Nice: -15},
+			{Name: "apart", Services: elsewhere, CPUs: secondCPU(), Nice: -20}, // before the simulated switches, which never rest
 		},
 		// The load comes from all ports of a switch alike, and is no flood.
 		Config: map[string]map[string]string{"southbound": {"flood_rate": "0"}},
 	}
 	if first != nil {
-		p.Workers[0].Nice = -5
-		p.Workers = append([]testbed.Worker{{Name: "first", Services: first, CPUs: firstCPU(), Nice: -20}}, p.Workers...)
+		// Of equal priority: heartbeats alone would keep the processor busy, one by
+		// one, and the stages would starve; so they gather while these work.
+		p.Workers = append([]testbed.Worker{{Name: "first", Services: first, CPUs: firstCPU(), Nice: -15}}, p.Workers...)
 	}
 	return p
 }
@@ -160,48 +164,72 @@ func (s *slice) run(ctx context.Context) error {
 	var set unix.CPUSet
 	set.Set(second)
 	_ = unix.SchedSetaffinity(0, &set)
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), generatorNice)
+	defer raise(generatorNice)()
 	return s.net.Run(ctx)
 }
 
-// settleWait is how long a controller may take to know a network.
-const settleWait = 60 * time.Second
+// generatorNice is the priority of the simulated switches.
+const generatorNice = -15
+
+// ownGroup is how much of a processor the kernel gives the session of this process,
+// beside other sessions: nice counts within one only, where autogroups are on
+// (sched(7)).
+const ownGroup = "/proc/self/autogroup"
+
+// raise gives this session the priority of its most urgent thread; the result
+// gives it back the one that it had. Where that cannot be, nothing is changed.
+func raise(nice int) (back func()) {
+	b, err := os.ReadFile(ownGroup)
+	before := strings.TrimSpace(string(b))
+	before = before[strings.LastIndexByte(before, ' ')+1:]
+	if err != nil || before == "" || os.WriteFile(ownGroup, []byte(strconv.Itoa(nice)), 0) != nil {
+		return func() {}
+	}
+	return func() { _ = os.WriteFile(ownGroup, []byte(before), 0) }
+}
+
+// How long a controller may take to know a network: any, and for each switch.
+const (
+	settleWait      = 60 * time.Second
+	settleForSwitch = 100 * time.Millisecond
+)
 
 // settle waits until the controller knows all links, and lets all hosts speak.
 func (s *slice) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	ctx, cancel := context.WithTimeout(ctx, settleWait+time.Duration(len(s.topo.Switches))*settleForSwitch)
 	defer cancel()
 	if err := s.net.WaitUp(ctx, 300*time.Millisecond); err != nil {
 		return err
 	}
 	links, hosts := 0, 0
 	for {
-		l, err := api.NewDiscoveryClient(s.north).ListLinks(ctx, &api.ListLinksRequest{})
-		if err != nil {
-			return err
-		}
-		links = 0
-		for _, one := range l.Links {
-			if one.State == "up" {
-				links++
+		began := time.Now()
+		l, err := api.NewDiscoveryClient(s.north).ListLinks(ctx, &api.ListLinksRequest{}) // an error is that it has no time to answer
+		if err == nil {
+			links = 0
+			for _, one := range l.Links {
+				if one.State == "up" {
+					links++
+				}
 			}
 		}
 		if links == 2*len(s.topo.Links) {
 			if _, _, err := s.net.Announce(ctx, 16, 50*time.Millisecond); err != nil {
 				return err
 			}
-			h, err := api.NewHostsClient(s.north).ListHosts(ctx, &api.ListHostsRequest{})
-			if err != nil {
-				return err
+			h, failed := api.NewHostsClient(s.north).ListHosts(ctx, &api.ListHostsRequest{})
+			if err = failed; err == nil {
+				hosts = len(h.Hosts)
 			}
-			if hosts = len(h.Hosts); hosts == len(s.topo.Hosts) {
+			if hosts == len(s.topo.Hosts) {
 				return nil
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the controller knows %d of %d directions of links and %d of %d hosts: %w", links, 2*len(s.topo.Links), hosts, len(s.topo.Hosts), ctx.Err())
-		case <-time.After(200 * time.Millisecond):
+			return fmt.Errorf("the controller knows %d of %d directions of links and %d of %d hosts: %w", links, 2*len(s.topo.Links), hosts, len(s.topo.Hosts), cmp.Or(err, ctx.Err()))
+		case <-time.After(min(max(200*time.Millisecond, 4*time.Since(began)), 2*time.Second)): // to ask for all links costs it something, too
 		}
 	}
 }

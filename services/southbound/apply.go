@@ -38,7 +38,8 @@ func (c *batchCounts) op(kind flow.OpKind) {
 
 // emit carries out the decision about a packet of own, on the goroutine that
 // read it: what is for own is gathered until the end of the batch, what is for
-// other switches is sent at once, and so before it.
+// other switches is sent at once, and so before it, unless it is a packet that
+// goes out there and nothing else.
 func (h *hub) emit(own *session, d *flow.Decision) {
 	if h.intake != nil {
 		h.intake.cfg.Carry(own.dpid, d)
@@ -46,6 +47,14 @@ func (h *hub) emit(own *session, d *flow.Decision) {
 	}
 	if d.Fenced() {
 		h.applyLater(d)
+		return
+	}
+	if at, yes := lone(d); yes && at != own.dpid {
+		if target := h.session(at); target != nil {
+			own.holdForeign(target, d)
+		} else {
+			h.total.shed.away.Add(1)
+		}
 		return
 	}
 	ws := own.in.ws

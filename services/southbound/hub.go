@@ -26,8 +26,12 @@ type hub struct {
 	log    *slog.Logger
 	total  totals
 	spaces workspaces
-	rooms  rooms
-	intake *Intake // nil in the southbound
+
+	gathering gathering
+	early     earlySpaces
+	watch     *watch // set before sessions are
+	rooms     rooms
+	intake    *Intake // nil in the southbound
 
 	silent atomic.Bool // the mastership is lost: nothing is published any more
 
@@ -102,6 +106,10 @@ func (h *hub) session(sw dpid) *session { return (*h.up.Load())[sw] }
 
 // serve accepts switches until ctx ends, and then ends all sessions.
 func (h *hub) serve(ctx context.Context, listeners []listener) error {
+	var err error
+	if h.watch, err = newWatch(); err != nil {
+		return err
+	}
 	limit := rate.NewLimiter(rate.Limit(h.cfg.Load().NewSessionsPerSecond), max(1, h.cfg.Load().NewSessionsPerSecond/5))
 	g, ctx := errgroup.WithContext(ctx)
 	var sessions sync.WaitGroup
@@ -137,9 +145,10 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 			}
 		})
 	}
+	g.Go(func() error { return h.watch.run(ctx) })
 	g.Go(func() error { return h.keepAlive(ctx) })
 	g.Go(func() error { return h.rearrange(ctx) })
-	err := g.Wait()
+	err = g.Wait()
 	h.mu.Lock()
 	for _, s := range h.conns {
 		s.end("the controller is stopping")
@@ -169,6 +178,9 @@ func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 		s.conn = s.secured
 	}
 	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.Load().QueueBytes, h.fence)
+	if s.in.raw != nil && s.in.records == nil {
+		s.in.early = newEarly(s, s.in.raw)
+	}
 	s.pipeline, s.admission = idle{}, newAdmission(h.cfg.Load().flood())
 	s.lastRead.Store(time.Now().UnixNano())
 	s.begun = time.Now()
@@ -215,7 +227,7 @@ func (h *hub) hold(s *session) {
 	}
 	h.mu.Unlock()
 	close(s.over)
-	if s.since.IsZero() {
+	if !s.known.Load() {
 		if !s.counted {
 			h.total.refused.handshake.Add(1)
 		}

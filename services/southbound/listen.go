@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"weft/flow"
 	"weft/internal/keypair"
 )
 
@@ -117,9 +118,9 @@ func (c *Config) certified() (map[string]switchList, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("identities: %s: %w", name, err)
-		case list.rest:
-			return nil, fmt.Errorf("identities: %s: %s is not possible: a certificate is for switches by their datapath ids", name, everyOther)
-		case name == "" || len(list.spans) == 0:
+		case list.Rest:
+			return nil, fmt.Errorf("identities: %s: %s is not possible: a certificate is for switches by their datapath ids", name, flow.Rest)
+		case name == "" || len(list.Ranges) == 0:
 			return nil, fmt.Errorf("identities: %q: %q: want the common name of a certificate, or sha256: and its digest, and the switches that it is for", name, c.Identities[name])
 		}
 		names[digestForm(name)] = list

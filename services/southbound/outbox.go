@@ -43,8 +43,12 @@ type outbox struct {
 	closed  bool
 	room    chan struct{} // closed when the queue has drained; nil if nobody waits
 
-	rest    chan remains // what the socket did not take, to drain; the right to write goes with it
-	done    chan struct{}
+	rest chan remains // what the socket did not take, to drain; the right to write goes with it
+	done chan struct{}
+
+	write func(uintptr) bool // what is left of now, of whoever writes
+	now   []byte
+
 	started atomic.Int64 // when the blocking write began, ns; 0 if none
 }
 
@@ -55,7 +59,21 @@ type remains struct {
 }
 
 func newOutbox(conn net.Conn, limit int, f *fence) *outbox {
-	return &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, rest: make(chan remains, 1), done: make(chan struct{})}
+	o := &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, rest: make(chan remains, 1), done: make(chan struct{})}
+	o.write = func(fd uintptr) bool {
+		for len(o.now) > 0 {
+			n, err := writeNow(fd, o.now)
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != 0 || n <= 0 {
+				return true
+			}
+			o.now = o.now[n:]
+		}
+		return true
+	}
+	return o
 }
 
 // put queues whole messages and writes what the socket takes; b is the
@@ -118,6 +136,44 @@ func (o *outbox) enqueue(b []byte) error {
 	return nil
 }
 
+// hold queues whole messages until release, so that what several readers have
+// for a switch is written at once; b is the caller's again afterwards. mine says
+// that nobody else will release what is queued now.
+func (o *outbox) hold(b []byte) (mine bool, err error) {
+	if !o.fence.open() {
+		return false, o.put(b)
+	}
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return false, errClosed
+	}
+	if len(o.queued) > 0 && len(o.queued)+len(b) > o.limit {
+		o.mu.Unlock()
+		return false, errQueueFull
+	}
+	mine = !o.writing && len(o.queued) == 0
+	o.queued = append(o.queued, b...)
+	if !o.writing && len(o.queued) >= heldMost {
+		o.writing = true
+		o.flush()
+		return false, nil
+	}
+	o.mu.Unlock()
+	return mine, nil
+}
+
+// release writes what is held, as far as the socket takes it.
+func (o *outbox) release() {
+	o.mu.Lock()
+	if o.writing || o.closed || len(o.queued) == 0 {
+		o.mu.Unlock() // somebody has written it, or does
+		return
+	}
+	o.writing = true
+	o.flush()
+}
+
 // wholeTo returns where the message ends of which the octet before n is part.
 func wholeTo(b []byte, n int) int {
 	end := 0
@@ -144,6 +200,13 @@ func (o *outbox) putFirst(b []byte) error {
 	}
 	o.urgent = append(o.urgent, b...)
 	return nil
+}
+
+// roomFirst reports whether so many octets would have room before what is queued.
+func (o *outbox) roomFirst(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queued) == 0 && len(o.urgent) == 0 || len(o.urgent)+n <= blockMax
 }
 
 // putWait is put that waits for room, for the goroutine that reads this very
@@ -219,20 +282,10 @@ func (o *outbox) recycle(b []byte) {
 
 // tryWrite returns how much of b the socket took without blocking.
 func (o *outbox) tryWrite(b []byte) int {
-	done := 0
-	_ = o.raw.Write(func(fd uintptr) bool {
-		for done < len(b) {
-			n, err := syscall.Write(int(fd), b[done:])
-			if err == syscall.EINTR {
-				continue
-			}
-			if err != nil || n <= 0 {
-				return true
-			}
-			done += n
-		}
-		return true
-	})
+	o.now = b
+	_ = o.raw.Write(o.write)
+	done := len(b) - len(o.now)
+	o.now = nil
 	return done
 }
 

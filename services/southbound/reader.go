@@ -3,8 +3,10 @@ package southbound
 import (
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
+	"time"
 
 	"weft/flow"
 	"weft/openflow"
@@ -62,6 +64,9 @@ type reader struct {
 	start, end int    // what has been read of ws.buf and not been taken
 	tail       []byte // the beginning of a message, between batches
 	wide       bool   // the last read has filled the room that there was
+	early      *early // what has been read before it was asked for; nil under TLS, and where nobody can
+	ahead      bool   // the last fill was from there
+	full       bool   // and there was more
 }
 
 func newReader(conn net.Conn, spaces *workspaces) *reader {
@@ -211,7 +216,70 @@ func (r *reader) fillSecured() error {
 
 // brimful reports whether the last fill brought as much as one can, so that more
 // is likely to wait.
-func (r *reader) brimful() bool { return r.end >= readMax }
+func (r *reader) brimful() bool { return r.end >= readMax || r.ahead && r.full }
+
+// fillFor is fill. If early is true it takes what has been read early, and has
+// others read from now on while it waits.
+func (r *reader) fillFor(early bool) error {
+	e := r.early
+	if e == nil {
+		return r.fill()
+	}
+	r.release()
+	if early && !e.watched {
+		if err := e.s.hub.watch.add(e); err != nil {
+			return err
+		}
+		e.watched = true
+	}
+	e.mu.Lock()
+	if !early && (!e.on || e.whole == 0) {
+		if e.on {
+			r.tail = append(r.tail, e.end()...)
+		}
+		e.mu.Unlock()
+		r.ahead = false
+		r.endEarly()
+		return r.fill()
+	}
+	if !e.on {
+		e.begin(r.tail)
+		r.tail = r.tail[:0]
+	}
+	for e.whole == 0 {
+		e.left = false
+		if e.fill(time.Now().UnixNano(), true); e.whole > 0 {
+			break
+		}
+		if e.err != nil {
+			e.mu.Unlock()
+			return e.err
+		}
+		again := e.full
+		e.parked = !again
+		e.mu.Unlock()
+		if again {
+			runtime.Gosched() // others have their turn
+		} else {
+			<-e.wake
+		}
+		e.mu.Lock()
+	}
+	defer e.mu.Unlock()
+	r.wide = false
+	r.acquire()
+	r.end, r.ahead, r.full = e.whole, true, e.full
+	e.handOver(r.ws)
+	return nil
+}
+
+// endEarly has nobody else read.
+func (r *reader) endEarly() {
+	if e := r.early; e != nil && e.watched {
+		e.s.hub.watch.remove(e)
+		e.watched = false
+	}
+}
 
 // next returns the next message, waiting for it.
 func (r *reader) next() ([]byte, error) {

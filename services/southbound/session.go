@@ -84,8 +84,10 @@ type session struct {
 
 	taking func(*flow.PacketIn) // of an intake: sets the role of a packet's port; nil if none are for it
 
-	echoes echoes
-	late   late // only of the goroutine that brings decisions of other processes
+	echoes  echoes
+	pulse   pulse
+	holding []*session // for which this batch has had packets held that nobody else sends; of the reading goroutine
+	late    late       // only of the goroutine that brings decisions of other processes
 }
 
 // batchCounts are added to counts once per batch.
@@ -101,6 +103,9 @@ const flushAt = 48 << 10
 func (s *session) end(reason string) {
 	s.lost.CompareAndSwap(nil, &reason)
 	s.conn.Close()
+	if s.in.early != nil {
+		s.in.early.stop()
+	}
 }
 
 // run is the life of a connection: handshake, then messages until it ends.
@@ -111,6 +116,7 @@ func (s *session) run() (err error) {
 			s.hub.log.Error("session ended by a fault of ours", "peer", s.conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
 		err = s.cause(err)
+		release(s.holding) // it has ended in the middle of a batch
 		s.ending.Store(true)
 		s.conn.Close()
 		s.out.close()
@@ -150,9 +156,10 @@ func (s *session) cause(err error) error {
 // receive reads in batches, deals with every message of a batch, and sends
 // what came of it.
 func (s *session) receive() error {
+	defer s.in.endEarly()
 	for left := s.in.ws != nil; ; left = false { // at first what the handshake has left
 		if !left {
-			if err := s.in.fill(); err != nil {
+			if err := s.in.fillFor(s.hub.cfg.Load().RealtimeFirst && s.pulse.beats()); err != nil {
 				if errors.Is(err, io.EOF) {
 					return errors.New("closed by the switch")
 				}
@@ -160,6 +167,7 @@ func (s *session) receive() error {
 			}
 		}
 		now := time.Now().UnixNano()
+		s.hub.watch.tick(now)
 		s.lastRead.Store(now)
 		ws := s.in.ws
 		ws.packet.Switch, ws.packet.Time = s.dpid, now
@@ -171,7 +179,10 @@ func (s *session) receive() error {
 				return err
 			}
 		}
-		for {
+		for k := 1; ; k++ {
+			if k%lookPackets == 0 && s.hub.watch.busy() {
+				s.hub.watch.tick(time.Now().UnixNano())
+			}
 			msg, err := s.in.take()
 			if err != nil {
 				return err
@@ -188,7 +199,9 @@ func (s *session) receive() error {
 				}
 			}
 		}
-		if s.in.partial() {
+		if s.in.ahead {
+			// The beginning of a message is seen where it is read.
+		} else if s.in.partial() {
 			s.partial.CompareAndSwap(0, now)
 		} else {
 			s.partial.Store(0)
@@ -196,6 +209,7 @@ func (s *session) receive() error {
 		if err := s.flush(); err != nil {
 			return err
 		}
+		s.sendHeld(s.in.end, now)
 		if s.in.end >= yieldAt {
 			runtime.Gosched() // a busy switch takes turns with the others
 		}
@@ -244,6 +258,7 @@ func (s *session) message(msg []byte) error {
 	}
 	switch h.Type {
 	case openflow.TypeEchoRequest:
+		s.pulse.beat(s.in.ws.packet.Time)
 		ws := s.in.ws
 		to := &ws.scratch
 		if s.hub.cfg.Load().RealtimeFirst {
@@ -252,14 +267,8 @@ func (s *session) message(msg []byte) error {
 		*to, err = s.version.AppendEchoReply(*to, h.Xid, msg[openflow.HeaderLen:])
 		return err
 	case openflow.TypeEchoReply:
-		if took, ok := s.echoes.answered(h.Xid); ok {
-			s.echo.Store(int64(took))
-			break
-		}
-		if at := s.asked.Swap(0); at != 0 {
-			s.echo.Store(s.in.ws.packet.Time - at)
-			s.doubted.Store(false)
-		}
+		s.pulse.beat(s.in.ws.packet.Time)
+		s.echoReply(h.Xid, s.in.ws.packet.Time)
 	case openflow.TypePortStatus:
 		reason, desc, err := s.version.DecodePortStatus(msg)
 		if err != nil {

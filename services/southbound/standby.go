@@ -102,13 +102,26 @@ func (idle) Flush()                                             {}
 func (idle) Close()                                             {}
 
 // resume tells anew of switches to which something could not be sent while the
-// mastership was in doubt, so that what they have is looked at again.
+// mastership was in doubt, as of sessions that begin, so that what they have is
+// looked at again: a session that is told once more says nothing new.
 func (h *hub) resume() {
 	for _, s := range *h.up.Load() {
 		if s.out.missed.Swap(false) {
+			s.renew(time.Now())
 			h.switchChanged(newSwitchChanged(s))
 		}
 	}
+}
+
+// renew has a session begin now, or as much later as it takes to be told apart:
+// its begin is told by the second.
+func (s *session) renew(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next := s.since.Truncate(time.Second).Add(time.Second); now.Before(next) {
+		now = next
+	}
+	s.since = now
 }
 
 // claim asks the switch to take this process for its master. A switch without

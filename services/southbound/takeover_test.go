@@ -181,7 +181,11 @@ func TestStoreAway(t *testing.T) {
 			p := &process{name: "only", address: filepath.Join(dir, "only"), ledger: &sharedLedger{}}
 			p.configure = func(c *Config) { c.Standbys = standbys }
 			var told atomic.Int64
-			p.changed = func(e *api.SwitchChanged) { told.Add(1) }
+			var begins sync.Map // of the sessions that are told of
+			p.changed = func(e *api.SwitchChanged) {
+				begins.Store(e.Switch.Since, true)
+				told.Add(1)
+			}
 			p.begin(t, 0, []dpid{1})
 			j := &judge{t: t, dpid: 1, conns: map[*judged]bool{}}
 			connections.Go(func() { j.connect(over, p.address) })
@@ -217,6 +221,11 @@ func TestStoreAway(t *testing.T) {
 				p.set(func() { p.cut = false })
 				until("the switch is programmed again", func() bool { return written() > n+5 })
 				until("it is told of again", func() bool { return told.Load() > before })
+				sessions := 0
+				begins.Range(func(any, any) bool { sessions++; return true })
+				if sessions < 2 { // flowrules takes no notice of a session that it knows
+					t.Error("it is told of again as of the session before")
+				}
 			}
 			if got := j.highestWrite(); got != epoch {
 				t.Errorf("epoch %d after %d, though nobody else was master", got, epoch)

@@ -47,6 +47,11 @@ func (l *Lab) Start(ctx context.Context, host string, argv ...string) (*exec.Cmd
 	return cmd, l.StartCmd(host, cmd)
 }
 
+// lastWords is how long after the end of a command its output is waited for. What
+// it has written is there at once; but on a busy machine this process may not be
+// there to read it.
+const lastWords = 10 * time.Second
+
 // Exec runs a command in a host to its end and returns what it wrote to
 // stdout and stderr.
 func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, error) {
@@ -56,7 +61,7 @@ func (l *Lab) Exec(ctx context.Context, host string, argv ...string) (string, er
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = lastWords
 	if err := l.StartCmd(host, cmd); err != nil {
 		return "", err
 	}

@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 
@@ -83,6 +85,11 @@ func bringUp(h *netlink.Handle, w *wire, e *end) error {
 	return nil
 }
 
+// neighbourTries is how many times, a second apart, a host asks for a neighbour
+// before it drops what waits for it. The kernel's three are too few where the
+// switches of a lab share few processors, and may all stand still for a while.
+const neighbourTries = "10"
+
 // dressHost sets a host's interface up with its addresses and routes, in this
 // thread's namespace; what is there already is kept.
 func dressHost(h *netlink.Handle, w *wire, host *Host) error {
@@ -95,6 +102,11 @@ func dressHost(h *netlink.Handle, w *wire, host *Host) error {
 	}
 	if err := bringUp(h, w, &w.B); err != nil {
 		return err
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		if err := sysctl("net/"+family+"/neigh/"+w.B.Iface+"/mcast_solicit", neighbourTries); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("host %s: %w", host.Name, err)
+		}
 	}
 	l, err := h.LinkByName(w.B.Iface)
 	if err != nil {

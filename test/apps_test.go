@@ -52,7 +52,7 @@ func TestApps(t *testing.T) {
 			if b := a.app("blocker"); b.Answered == 0 || b.Timeouts != 0 || b.Skipped == 0 {
 				t.Errorf("the blocker is said to be %+v", b)
 			}
-			eventually(t, 5*time.Second, "the observer has seen it", func() bool { return strings.Contains(watcher.String(), "tcp_dst 23") })
+			eventually(t, 20*time.Second, "the observer has seen it", func() bool { return strings.Contains(watcher.String(), "tcp_dst 23") })
 			a.calls()
 
 			blocker.kill()
@@ -62,7 +62,7 @@ func TestApps(t *testing.T) {
 			blocker = a.python(a.write("gated.py", gatedScript), gate, filepath.Join(sdk, "examples/blocker.py"), a.url)
 			eventually(t, 20*time.Second, "Python ready", func() bool { return strings.Contains(blocker.String(), "ready") })
 			held := a.pinging(l, 15*time.Second)
-			eventually(t, 5*time.Second, "packets held", func() bool { m, err := a.figures(); return err == nil && a.sum(m, "weft_deploy_packets_waiting") > 0 })
+			eventually(t, 20*time.Second, "packets held", func() bool { m, err := a.figures(); return err == nil && a.sum(m, "weft_deploy_packets_waiting") > 0 })
 			time.Sleep(time.Second)
 			a.write("gate", "")
 			if r := <-held; r.Lost() > 0 || r.Max < 1000 {
@@ -261,7 +261,7 @@ func (a *appsTest) app(name string) listedApp {
 
 func (a *appsTest) attached(name, kind, transport, worker string) {
 	a.t.Helper()
-	eventually(a.t, 15*time.Second, "app "+name+" attached to "+worker+" by "+transport, func() bool {
+	eventually(a.t, 20*time.Second, "app "+name+" attached to "+worker+" by "+transport, func() bool {
 		x := a.app(name)
 		return x.State == "attached" && x.Kind == kind && x.Transport == transport && x.Worker == worker
 	})
@@ -289,7 +289,7 @@ func (a *appsTest) apply(text string) {
 // controller.
 func (a *appsTest) expired() {
 	a.t.Helper()
-	eventually(a.t, 15*time.Second, "all routes expired", func() bool {
+	eventually(a.t, 20*time.Second, "all routes expired", func() bool {
 		m, err := api.NewForwardingClient(a.conn).ListRoutes(context.Background(), &api.ListRoutesRequest{})
 		return err == nil && len(m.GetRoutes()) == 0
 	})

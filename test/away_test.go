@@ -49,7 +49,7 @@ func TestSwitchAway(t *testing.T) {
 			} else {
 				vsctl("set-controller", bridge, target+".gone")
 			}
-			eventually(t, 5*time.Second, "the switch away", func() bool { return !switchOf(c, s2).Connected && syncOf(c, s2).State == "away" })
+			eventually(t, 20*time.Second, "the switch away", func() bool { return !switchOf(c, s2).Connected && syncOf(c, s2).State == "away" })
 			added := call(c, api.AddFlows, &api.AddFlowsRequest{NoWait: true, Flows: []*api.FlowEntry{
 				{Dpid: s2, Priority: 20003, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.3"}, Cookie: "b3"},
 			}})
@@ -59,13 +59,13 @@ func TestSwitchAway(t *testing.T) {
 			call(c, api.DeleteFlows, &api.DeleteFlowsRequest{Flows: []*api.FlowEntry{
 				{Dpid: s2, Priority: 20002, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.2"}},
 			}})
-			r, err := l.Ping(context.Background(), "h1", "h3", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+			r, err := l.Ping(context.Background(), "h1", "h3", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond, Timeout: patience})
 			if err != nil || r.Lost() > 0 {
 				t.Errorf("while s2 was away h1 -> h3 lost %d of %d: %v", r.Lost(), r.Sent, err)
 			}
 			vsctl("set-controller", bridge, target)
 			settled(c, l)
-			eventually(t, 10*time.Second, "the switch in sync again", func() bool { return syncOf(c, s2).State == "in_sync" })
+			eventually(t, 20*time.Second, "the switch in sync again", func() bool { return syncOf(c, s2).State == "in_sync" })
 			if present(t, l, "s2", "nw_dst=192.0.2.1") != 1 || present(t, l, "s2", "nw_dst=192.0.2.2") != 0 || present(t, l, "s2", "nw_dst=192.0.2.3") != 1 {
 				t.Error("the operator's entries are not what was asked for")
 			}
@@ -98,10 +98,10 @@ func TestWipedSwitch(t *testing.T) {
 	l := up(t, "ring:4", c)
 	settled(c, l)
 	pingAll(t, l, false)
-	result := stream(l, "h3", "h4", 1000, 5*time.Millisecond)
+	result := steady(l, "h3", "h4", 1000, 5*time.Millisecond)
 	began := time.Now()
 	ofctl(t, l, "s2", "del-flows")
-	eventually(t, 15*time.Second, "the entries put back", func() bool {
+	eventually(t, 20*time.Second, "the entries put back", func() bool {
 		return present(t, l, "s2", "priority=65535") == 2 && present(t, l, "s2", "priority=40000") == 7 && present(t, l, "s2", "priority=0 ") == 5
 	})
 	t.Logf("standing entries put back after %v", time.Since(began))

@@ -66,10 +66,10 @@ func (f *faults) externalRestarted(t *testing.T, transport string) {
 		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 5*time.Second, "routing gone", func() bool { return d.pids()["routing"] != old })
+		eventually(t, 20*time.Second, "routing gone", func() bool { return d.pids()["routing"] != old })
 		o.gone = time.Now()
 	})
-	eventually(t, 10*time.Second, "routing started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
+	eventually(t, 20*time.Second, "routing started again", func() bool { o.pid = d.pids()["routing"]; return o.pid != 0 && o.pid != old })
 	o.to = time.Now()
 	d.again(w, &o, 1)
 	d.allUp()
@@ -124,7 +124,7 @@ func startBus(t *testing.T, namespace, dir, address, certificates string) (*test
 		t.Fatal(err)
 	}
 	var secret []byte
-	eventually(t, 15*time.Second, "NATS started", func() bool {
+	eventually(t, 20*time.Second, "NATS started", func() bool {
 		if err := p.Ended(); err != nil {
 			t.Fatal(p.Failed(err))
 		}

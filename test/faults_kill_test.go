@@ -55,9 +55,9 @@ func (d *deployment) kill(w *watch, process string) outage {
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		d.t.Fatal(err)
 	}
-	eventually(d.t, 10*time.Second, process+" gone", func() bool { return d.pids()[process] != old })
+	eventually(d.t, 20*time.Second, process+" gone", func() bool { return d.pids()[process] != old })
 	o.gone = time.Now()
-	eventually(d.t, 10*time.Second, process+" started again", func() bool { o.pid = d.pids()[process]; return o.pid != 0 && o.pid != old })
+	eventually(d.t, 20*time.Second, process+" started again", func() bool { o.pid = d.pids()[process]; return o.pid != 0 && o.pid != old })
 	var err error
 	if o.to, err = testbed.StartTime(o.pid); err != nil {
 		d.t.Fatal(err)
@@ -73,7 +73,7 @@ func (d *deployment) kill(w *watch, process string) outage {
 func (w *watch) restarts(process string) (n uint32) {
 	w.d.t.Helper()
 	began := time.Now()
-	eventually(w.d.t, 10*time.Second, "an answer of weft get workers", func() bool {
+	eventually(w.d.t, 20*time.Second, "an answer of weft get workers", func() bool {
 		worker := w.last(process, began)
 		n = worker.GetRestarts()
 		return worker != nil

@@ -57,6 +57,7 @@ func TestFaults(t *testing.T) {
 	}
 	t.Run("intake", func(t *testing.T) { t.Parallel(); f.intakeKilled(t) })
 	t.Run("standby", func(t *testing.T) { t.Parallel(); f.standby(t) })
+	t.Run("forwarding", func(t *testing.T) { t.Parallel(); f.forwardingKilled(t) })
 	t.Run("moved", func(t *testing.T) { t.Parallel(); f.moved(t) })
 	t.Run("applied", func(t *testing.T) { t.Parallel(); f.applied(t) })
 }
@@ -178,7 +179,7 @@ func (d *deployment) supervise() *testbed.Process {
 func (d *deployment) bus() (url, secret string) {
 	d.t.Helper()
 	var address []byte
-	eventually(d.t, 15*time.Second, "the supervisor's bus open", func() bool {
+	eventually(d.t, 20*time.Second, "the supervisor's bus open", func() bool {
 		address, _ = os.ReadFile(filepath.Join(d.dir, "data", "bus.address"))
 		secret, err := os.ReadFile(filepath.Join(d.dir, "data", "bus.secret"))
 		return len(address) > 0 && err == nil && len(secret) > 0

@@ -66,7 +66,7 @@ func (d *deployment) load(s *testbed.Source) *load {
 	d.t.Helper()
 	l := &load{d: d, source: s, sent: make(chan error, 1)}
 	var err error
-	eventually(d.t, 10*time.Second, "figures of the controller", func() bool {
+	eventually(d.t, 20*time.Second, "figures of the controller", func() bool {
 		l.before, err = d.figures()
 		return err == nil
 	})
@@ -201,7 +201,7 @@ func (d *deployment) establish(l *lab.Lab) *established {
 	go func() { // streams of a second, one after the other
 		var sum lab.PingResult
 		for ctx.Err() == nil {
-			r, err := l.Ping(context.WithoutCancel(ctx), "h1", "h3", lab.PingOptions{Count: 200, Interval: 5 * time.Millisecond})
+			r, err := l.Ping(context.WithoutCancel(ctx), "h1", "h3", lab.PingOptions{Count: 200, Interval: 5 * time.Millisecond, Timeout: patience})
 			if err != nil {
 				r.Error = err.Error()
 			}
@@ -224,7 +224,8 @@ func (e *established) undisturbed(t *testing.T) {
 	if r := <-e.result; r.Lost() > 0 || r.Error != "" || r.Sent == 0 {
 		t.Errorf("established flow disturbed: %d of %d lost, outage %.0f ms %s", r.Lost(), r.Sent, r.Outage, r.Error)
 	}
-	after, passed := entries(t, e.lab), time.Since(e.began).Seconds()
+	passed := time.Since(e.began).Seconds() // however long it takes to look at them, they are older
+	after := entries(t, e.lab)
 	for entry, age := range e.before {
 		if now, ok := after[entry]; !ok {
 			t.Errorf("gone: %s", entry)

@@ -47,5 +47,5 @@ func TestFiguresGoWithObjects(t *testing.T) {
 	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: name})
 	call(c, api.DeleteTenant, &api.DeleteTenantRequest{Name: name})
 	call(c, api.DeleteFirewallRules, &api.DeleteFirewallRulesRequest{Ids: []string{name}})
-	eventually(t, 10*time.Second, "no figures of what is deleted", func() bool { return len(labelled()) == 0 })
+	eventually(t, 20*time.Second, "no figures of what is deleted", func() bool { return len(labelled()) == 0 })
 }

@@ -28,7 +28,7 @@ func TestFirewallTenant(t *testing.T) {
 	through("red", a1, a2)
 	through("blue", b1, b2)
 	addRules(c, &api.FirewallRule{Id: "red", Priority: 1, Action: "deny", Tenant: "red", Match: map[string]string{"ip_proto": "1"}})
-	eventually(t, 10*time.Second, "red is denied", func() bool { return !reaches(l, a1, a2.ip(), 1) })
+	eventually(t, 20*time.Second, "red is denied", func() bool { return !reaches(l, a1, a2.ip(), 1) })
 	through("blue, with red denied", b1, b2)
 	through("the common network, with red denied", c1, c3)
 
@@ -41,7 +41,7 @@ func TestFirewallTenant(t *testing.T) {
 		t.Fatalf("both networks of red have segment %d", red.Segment)
 	}
 	inForce(c)
-	eventually(t, 10*time.Second, "red is denied in another network", func() bool { return !reaches(l, a1, a2.ip(), 1) })
+	eventually(t, 20*time.Second, "red is denied in another network", func() bool { return !reaches(l, a1, a2.ip(), 1) })
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
 	settled(c, l)

@@ -42,7 +42,7 @@ func TestHeartbeat(t *testing.T) {
 			}
 			pid := vswitchd(t, l.Dir())
 			tell(t, pid, syscall.SIGSTOP)
-			eventually(t, 10*time.Second, "the stopped switches are lost", all("lost"))
+			eventually(t, 20*time.Second, "the stopped switches are lost", all("lost"))
 			tell(t, pid, syscall.SIGCONT)
 			eventually(t, 20*time.Second, "the switches are alive again", all("alive"))
 			if c.metric("weft_heartbeat_missed_total") < 12 {

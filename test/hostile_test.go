@@ -55,11 +55,11 @@ func TestHostileSwitches(t *testing.T) {
 	l := up(t, "ring:3", c)
 	settled(c, l)
 	pingAll(t, l, false)
-	result := stream(l, "h1", "h2", 1300, 5*time.Millisecond)
+	result := steady(l, "h1", "h2", 1300, 5*time.Millisecond)
 	stranger := func(n flow.DPID) (*oftest.Device, string, <-chan error) {
 		d := oftest.NewDevice(oftest.Config{DPID: n}, nil)
 		ended := join(c, d)
-		eventually(t, 5*time.Second, "the fake switch connected", func() bool {
+		eventually(t, 20*time.Second, "the fake switch connected", func() bool {
 			s := switchOf(c, n.String())
 			return s != nil && s.Connected
 		})
@@ -100,7 +100,7 @@ func TestHostileSwitches(t *testing.T) {
 		d.SetLink(2, false)
 		d.SetLink(2, true)
 	}
-	eventually(t, 5*time.Second, "the flood over and the port up", func() bool {
+	eventually(t, 20*time.Second, "the flood over and the port up", func() bool {
 		for _, p := range call(c, api.ListPorts, &api.ListPortsRequest{Dpid: sw}).Ports {
 			if p.Port == 2 && p.Up {
 				return c.metric("weft_southbound_port_events_held_total") > 1000
@@ -148,7 +148,7 @@ func TestHostileLLDP(t *testing.T) {
 	settled(c, l)
 	pingAll(t, l, false)
 	time.Sleep(1200 * time.Millisecond) // so that the hosts' ports are known as such
-	result := stream(l, "h2", "h4", 600, 5*time.Millisecond)
+	result := steady(l, "h2", "h4", 600, 5*time.Millisecond)
 	h1, h3 := attach(t, l, "h1"), attach(t, l, "h3")
 
 	// Relayed: each hears the other's probes.

@@ -273,7 +273,7 @@ func TestDHCP(t *testing.T) {
 	if n := len(got); n > 0 {
 		t.Errorf("%d answers more than there should be", n)
 	}
-	eventually(t, 2*time.Second, "the client known by the address it was given", func() bool {
+	eventually(t, 20*time.Second, "the client known by the address it was given", func() bool {
 		for _, h := range call(c, api.ListHosts, &api.ListHostsRequest{}).Hosts {
 			if h.Mac == clientMAC.String() && len(h.Ipv4) == 1 && h.Ipv4[0] == given.String() {
 				return true

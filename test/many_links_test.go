@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
 	"weft/lab"
 )
 
@@ -32,15 +31,10 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 	l := bring(t, topo, c)
 	settled(c, l)
 	loops := detectLoops(t, l)
-	seen := countCopies(t, l)
-	h := lookup(t, l, "h1")
-	w := attach(t, l, "h1")
-	next := uint32(0)
-	send := func(when string, n uint32, all bool) {
+	b := newBroadcaster(t, l, "h1")
+	send := func(when string, n uint32, p phase) {
 		t.Helper()
-		w.broadcast(flow.MAC(h.MAC), h.IPv4.Addr(), next, next+n, 5*time.Millisecond)
-		seen.check(t, when, "h1", next, next+n, all)
-		next += n
+		b.send(when, n, 5*time.Millisecond, p)
 	}
 	// shaped waits until a switch drops multicasts by one entry for all, or not.
 	shaped := func(sw string, one bool) {
@@ -53,7 +47,7 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 	for _, sw := range topo.Switches {
 		shaped(sw.Name, true)
 	}
-	send("with all links", 60, true)
+	send("with all links", 60, resting)
 
 	cut := func(change func(context.Context, string, string) error) {
 		t.Helper()
@@ -67,21 +61,21 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 		}
 	}
 	cut(l.LinkDown)
-	send("just after half of the links of s1 were cut", 100, false)
+	send("just after half of the links of s1 were cut", 100, changing)
 	shaped("s1", false)
-	send("when half of the links of s1 are cut", 60, true)
+	send("when half of the links of s1 are cut", 60, resting)
 	cut(l.LinkUp)
-	send("just after they were mended", 200, false)
+	send("just after they were mended", 200, changing)
 	shaped("s1", true)
 	settled(c, l)
-	send("when they are mended", 60, true)
+	send("when they are mended", 60, resting)
 
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
-	send("while the controller restarts", 100, false)
+	send("while the controller restarts", 100, kept)
 	settled(c, l)
 	shaped("s1", true)
-	send("after the restart", 60, true)
+	send("after the restart", 60, resting)
 	loops.check(t, "all the time")
 	explain(c)
 }

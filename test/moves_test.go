@@ -30,7 +30,7 @@ func TestHostMoves(t *testing.T) {
 			settled(c, l)
 			h2 := lookup(t, l, "h2")
 			// h4 has not spoken yet: it lends its place.
-			r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 2})
+			r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 2, Timeout: patience})
 			if err != nil || r.Lost() > 0 {
 				t.Fatalf("%v %v", r, err)
 			}
@@ -53,7 +53,7 @@ func TestHostMoves(t *testing.T) {
 			began := time.Now()
 			s4 := dpid(t, l, "s4")
 			speaker := attach(t, l, "h4")
-			eventually(t, 5*time.Second, "the host known at its new place", func() bool {
+			eventually(t, 20*time.Second, "the host known at its new place", func() bool {
 				// It speaks, as a host does that has come up.
 				speaker.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(h2.MAC), SenderIP: h2.IPv4.Addr(), TargetIP: h2.IPv4.Addr()}))
 				time.Sleep(20 * time.Millisecond)
@@ -61,7 +61,7 @@ func TestHostMoves(t *testing.T) {
 			})
 			t.Logf("known at its new place %v after it came up there", time.Since(began))
 			// The routes follow when forwarding has heard of it.
-			eventually(t, 3*time.Second, "no ping lost at the new place", func() bool {
+			eventually(t, 20*time.Second, "no ping lost at the new place", func() bool {
 				again, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
 				if err != nil {
 					t.Fatal(err)
@@ -115,12 +115,12 @@ func TestProactive(t *testing.T) {
 		speak = append(speak, lab.Pair{From: h.Name, To: "h1"})
 	}
 	for _, v6 := range []bool{false, true} {
-		if _, err := l.PingAll(context.Background(), speak, lab.PingOptions{IPv6: v6, Count: 1}); err != nil {
+		if _, err := l.PingAll(context.Background(), speak, lab.PingOptions{IPv6: v6, Count: 1, Timeout: patience}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := len(l.Topology().Hosts)
-	eventually(t, 5*time.Second, "routes between all hosts", func() bool {
+	eventually(t, 20*time.Second, "routes between all hosts", func() bool {
 		return len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes) == n*(n-1)
 	})
 	time.Sleep(300 * time.Millisecond)
@@ -208,7 +208,7 @@ func TestFortySwitches(t *testing.T) {
 	}
 	for _, v6 := range []bool{false, true} {
 		began := time.Now()
-		results, err := l.PingAll(context.Background(), pairs, lab.PingOptions{IPv6: v6, Count: 2})
+		results, err := l.PingAll(context.Background(), pairs, lab.PingOptions{IPv6: v6, Count: 2, Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,7 @@ func partitioned(t *testing.T, partitions map[string]string, beside ...weft.Spec
 		t.Cleanup(func() { conn.Close() })
 		n.SouthboundClient, n.DiscoveryClient, n.HostsClient = api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn)
 		n.ForwardingClient, n.FlowrulesClient, n.GatewayClient = api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewGatewayClient(conn)
-		eventually(t, 10*time.Second, "the network service of "+name+" answers", func() bool {
+		eventually(t, 20*time.Second, "the network service of "+name+" answers", func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := n.ListSwitches(ctx, &api.ListSwitchesRequest{})

@@ -82,7 +82,7 @@ func TestMulti(t *testing.T) {
 	if err := a.LinkDown(ctx, "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, "east has lost a link", func() bool { _, l, _ := east.shows(t); return l == 6 })
+	eventually(t, 20*time.Second, "east has lost a link", func() bool { _, l, _ := east.shows(t); return l == 6 })
 	if _, l, _ := west.shows(t); l != 4 {
 		t.Errorf("west shows %d links after east has lost one", l)
 	}
@@ -105,7 +105,7 @@ func TestMulti(t *testing.T) {
 	if before < 3 {
 		t.Errorf("%v connections of switches of another partition have been refused", before)
 	}
-	eventually(t, 10*time.Second, "the switches try again and are refused again", func() bool { return refused() >= before+3 })
+	eventually(t, 20*time.Second, "the switches try again and are refused again", func() bool { return refused() >= before+3 })
 	if s, _, _ := east.shows(t); len(s) != 4 {
 		t.Errorf("east shows %v with the switches of west's at its door", s)
 	}
@@ -163,7 +163,7 @@ func TestMultiLasts(t *testing.T) {
 		}
 	}
 	for _, n := range m.of {
-		eventually(t, 5*time.Second, n.partition+" sees its link go", func() bool { _, l, _ := n.shows(t); return l == 0 })
+		eventually(t, 20*time.Second, n.partition+" sees its link go", func() bool { _, l, _ := n.shows(t); return l == 0 })
 	}
 	var said []string
 	for len(heard) > 0 {

@@ -242,7 +242,7 @@ func TestNat(t *testing.T) {
 	f.unreached("h6", "http://198.51.100.1:8080/", "http://198.51.100.2:8000/", "http://10.0.0.3:8080/")
 	again := call(c, api.SetNat, &api.SetNatRequest{Gateway: natGateway(f)})
 	if again.State != "up" || again.PacketsOut == 0 {
-		eventually(t, 10*time.Second, "packets counted", func() bool {
+		eventually(t, 20*time.Second, "packets counted", func() bool {
 			return f.natIs("internet", "up").PacketsOut > 0 && f.natIs("internet", "up").PacketsIn > 0
 		})
 	}

@@ -201,7 +201,7 @@ func TestOperatorFlows(t *testing.T) {
 
 	// Somebody deletes one.
 	ofctl(t, l, "s1", "del-flows", "ip,nw_dst=192.0.2.0/24")
-	eventually(t, 5*time.Second, "the deleted entry put back", func() bool { return present(t, l, "s1", "nw_dst=192.0.2.0/24") == 1 })
+	eventually(t, 20*time.Second, "the deleted entry put back", func() bool { return present(t, l, "s1", "nw_dst=192.0.2.0/24") == 1 })
 	if n := c.metric("weft_flowrules_restored"); n != 1 {
 		t.Errorf("%v entries counted as restored, want 1", n)
 	}
@@ -213,7 +213,7 @@ func TestOperatorFlows(t *testing.T) {
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
 	settled(c, l)
-	eventually(t, 5*time.Second, "the operator's entries confirmed after the restart", func() bool {
+	eventually(t, 20*time.Second, "the operator's entries confirmed after the restart", func() bool {
 		w := wanted(c)
 		return len(w) == 5 && w["000000a1"].State == "confirmed" && w["000000a2"].State == "confirmed" && w["000000a3"].State == "confirmed" &&
 			w["000000a4"].State == "confirmed" && w["00000bad"].State == "failed"
@@ -288,7 +288,7 @@ func TestTableFull(t *testing.T) {
 	// Hosts elsewhere notice nothing, and hosts on the full switch are served
 	// by way of the controller.
 	for _, p := range [][2]string{{"h2", "h3"}, {"h3", "h4"}, {"h4", "h2"}, {"h1", "h2"}, {"h1", "h4"}, {"h3", "h1"}} {
-		r, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+		r, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond, Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -316,7 +316,7 @@ func TestTableFull(t *testing.T) {
 	if s := syncOf(c, s1); s.State != "in_sync" {
 		t.Errorf("of the switch after that: %v; want in_sync", s)
 	}
-	r, err := l.Ping(context.Background(), "h1", "h4", lab.PingOptions{Count: 50, Interval: 5 * time.Millisecond})
+	r, err := l.Ping(context.Background(), "h1", "h4", lab.PingOptions{Count: 50, Interval: 5 * time.Millisecond, Timeout: patience})
 	if err != nil || r.Lost() > 0 {
 		t.Errorf("h1 -> h4 after that: %d of %d lost %v", r.Lost(), r.Sent, err)
 	}

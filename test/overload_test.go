@@ -136,7 +136,7 @@ func TestIdenticalPackets(t *testing.T) {
 			l := up(t, "ring:4", c)
 			settled(c, l)
 			for _, p := range [][2]string{{"h1", "h3"}, {"h2", "h4"}} { // so that all are known
-				if _, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 1}); err != nil {
+				if _, err := l.Ping(context.Background(), p[0], p[1], lab.PingOptions{Count: 1, Timeout: patience}); err != nil {
 					t.Fatal(err)
 				}
 			}

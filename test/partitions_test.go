@@ -175,7 +175,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if r := call(h.controller, api.ListFirewallRules, &api.ListFirewallRulesRequest{}); len(r.Rules) != 1 || r.Total != 1 {
 		t.Errorf("rules: %v", r)
 	}
-	eventually(t, 10*time.Second, "the heartbeats of both partitions are told", func() bool {
+	eventually(t, 20*time.Second, "the heartbeats of both partitions are told", func() bool {
 		return len(call(h.controller, api.ListHeartbeats, &api.ListHeartbeatsRequest{}).Switches) == 4
 	})
 
@@ -188,11 +188,11 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if err := l.LinkDown(ctx, a, b); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the route leads another way", func() bool {
+	eventually(t, 20*time.Second, "the route leads another way", func() bool {
 		next, _ := path(h.controller, l, from, to)
 		return strings.Join(next, " ") != strings.Join(names, " ")
 	})
-	eventually(t, 10*time.Second, "all hosts reach each other that way", func() bool { // the switches' caches follow after a moment
+	eventually(t, 20*time.Second, "all hosts reach each other that way", func() bool { // the switches' caches follow after a moment
 		results, err := l.PingAll(ctx, l.AllPairs(false), lab.PingOptions{Count: 1})
 		return err == nil && !slices.ContainsFunc(results, func(r lab.PingResult) bool { return r.Lost() > 0 || r.Error != "" })
 	})
@@ -201,7 +201,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	// asked is answered as far as it can be.
 	before := entries(t, l)
 	h.end("west")
-	flows := stream(l, from, to, 50, 10*time.Millisecond)
+	flows := steady(l, from, to, 50, 10*time.Millisecond)
 	list := call(h.controller, api.ListSwitches, &api.ListSwitchesRequest{})
 	if len(list.Switches) != 2 || len(list.Incomplete) != 1 || !strings.HasPrefix(list.Incomplete[0], "partition west: ") {
 		t.Errorf("without west: %v", list)

@@ -57,18 +57,22 @@ func TestQoSKinds(t *testing.T) {
 		call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: x.policy})
 		policyState(c, "p", "enforced")
 		for _, ipv6 := range []bool{false, true} {
-			got := rate("h1", "h3", ipv6, false)
 			about := x.version == both || ipv6 == (x.version == v6)
+			least := 0.0
+			if !about {
+				least = limit * 3
+			}
+			got := fastest(least, func() float64 { return rate("h1", "h3", ipv6, false) })
 			t.Logf("%s, IPv6 %v: %.1f Mbit/s", x.name, ipv6, got)
 			if about && (got < limit*0.1 || got > limit*2) {
 				t.Errorf("%s, IPv6 %v: %.1f Mbit/s through a limit of %d", x.name, ipv6, got, limit)
 			}
-			if !about && got < limit*3 {
+			if got < least {
 				t.Errorf("%s, IPv6 %v: %.1f Mbit/s, and the policy is not about it", x.name, ipv6, got)
 			}
 		}
 		if x.other != "" {
-			if got := rate(x.other, "h3", !x.udp, x.udp); got < limit*3 {
+			if got := fastest(limit*3, func() float64 { return rate(x.other, "h3", !x.udp, x.udp) }); got < limit*3 {
 				t.Errorf("%s: %s has %.1f Mbit/s, and the policy is not about it", x.name, x.other, got)
 			}
 		}
@@ -82,7 +86,7 @@ func TestQoSKinds(t *testing.T) {
 		}
 	}
 	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "p"})
-	if got := rate("h1", "h3", true, false); got < limit*3 {
+	if got := fastest(limit*3, func() float64 { return rate("h1", "h3", true, false) }); got < limit*3 {
 		t.Errorf("after deletion: %.1f Mbit/s", got)
 	}
 }

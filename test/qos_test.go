@@ -30,11 +30,20 @@ func throughput(t *testing.T, l *lab.Lab, from, to string) float64 {
 	}
 }
 
+// fastest measures until it finds at least so much, or has done so a few times: a
+// busy machine is slow now and then, a limit is always.
+func fastest(least float64, measure func() float64) (best float64) {
+	for try := 0; try == 0 || try < 6 && best < least; try++ {
+		best = max(best, measure())
+	}
+	return best
+}
+
 // policyState waits until a policy is in a state.
 func policyState(c *controller, name, state string) *api.QosPolicyStatus {
 	c.t.Helper()
 	var last *api.QosPolicyStatus
-	eventually(c.t, 15*time.Second, "policy "+name+" is "+state, func() bool {
+	eventually(c.t, 20*time.Second, "policy "+name+" is "+state, func() bool {
 		last = call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: name}).Policies[0]
 		return last.State == state
 	})
@@ -60,7 +69,8 @@ func TestQoSLimit(t *testing.T) {
 	}
 	compare := func(when string) {
 		t.Helper()
-		slow, fast := throughput(t, l, "h1", "h3"), throughput(t, l, "h2", "h3")
+		slow := throughput(t, l, "h1", "h3")
+		fast := fastest(3*slow, func() float64 { return throughput(t, l, "h2", "h3") })
 		t.Logf("%s: limited %.1f Mbit/s, not limited %.1f Mbit/s", when, slow, fast)
 		if slow < limit*0.1 || slow > limit*1.5 {
 			t.Errorf("%s: %.1f Mbit/s through a limit of %d", when, slow, limit)
@@ -102,13 +112,13 @@ func TestQoSLimit(t *testing.T) {
 	}
 	speaker := attach(t, l, "h2")
 	s2 := dpid(t, l, "s2")
-	eventually(t, 15*time.Second, "the limit at the host's new place", func() bool {
+	eventually(t, 20*time.Second, "the limit at the host's new place", func() bool {
 		speaker.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(h1.MAC), SenderIP: h1.IPv4.Addr(), TargetIP: h1.IPv4.Addr()}))
 		time.Sleep(20 * time.Millisecond)
 		st := call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "slow"}).Policies[0]
 		return st.State == "enforced" && len(st.Switches) == 1 && st.Switches[0].Dpid == s2
 	})
-	eventually(t, 10*time.Second, "the host reachable at its new place", func() bool {
+	eventually(t, 20*time.Second, "the host reachable at its new place", func() bool {
 		r, err := l.Ping(context.Background(), "h3", "h1", lab.PingOptions{Count: 2})
 		return err == nil && r.Lost() == 0
 	})
@@ -117,12 +127,12 @@ func TestQoSLimit(t *testing.T) {
 	if slow < limit*0.1 || slow > limit*1.5 {
 		t.Errorf("after the move: %.1f Mbit/s through a limit of %d", slow, limit)
 	}
-	eventually(t, 10*time.Second, "no meter left at the old place", func() bool {
+	eventually(t, 20*time.Second, "no meter left at the old place", func() bool {
 		meters, err := l.OfCtl(context.Background(), "s1", "dump-meters")
 		return err == nil && !strings.Contains(meters, "meter=")
 	})
 	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "slow"})
-	fast := throughput(t, l, "h2", "h3")
+	fast := fastest(3*slow, func() float64 { return throughput(t, l, "h2", "h3") })
 	t.Logf("after deletion: %.1f Mbit/s", fast)
 	if fast < 3*slow {
 		t.Errorf("after deletion: %.1f Mbit/s, and %.1f with the limit", fast, slow)
@@ -153,7 +163,7 @@ func TestQoSMark(t *testing.T) {
 		}
 	})
 	// Open vSwitch forwards what it has cached for up to a second after its entries have changed.
-	eventually(t, 10*time.Second, "all echo requests arrive with the mark", func() bool {
+	eventually(t, 20*time.Second, "all echo requests arrive with the mark", func() bool {
 		marked.Store(0)
 		plain.Store(0)
 		r, err := l.Ping(context.Background(), "h1", "h2", lab.PingOptions{Count: 3})
@@ -173,7 +183,7 @@ func TestQoSOpenFlow10(t *testing.T) {
 	l := bring(t, topo, c)
 	settled(c, l)
 	call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "all", Limit: &api.QosLimit{RatePps: 100_000}}})
-	eventually(t, 15*time.Second, "the policy is in force on s1 and refused on s2", func() bool {
+	eventually(t, 20*time.Second, "the policy is in force on s1 and refused on s2", func() bool {
 		st := call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0]
 		return st.State == "refused" && len(st.Switches) == 2 && st.Switches[0].State == "enforced" &&
 			st.Switches[1].State == "refused" && strings.Contains(st.Switches[1].Reason, "OpenFlow 1.0")
@@ -185,7 +195,7 @@ func TestQoSOpenFlow10(t *testing.T) {
 	}
 	pingAll(t, l, false)
 	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "remark"})
-	eventually(t, 15*time.Second, "s1 enforces again", func() bool {
+	eventually(t, 20*time.Second, "s1 enforces again", func() bool {
 		return call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0].Switches[0].State == "enforced"
 	})
 }
@@ -222,7 +232,7 @@ func TestQoSQueues(t *testing.T) {
 	if r := call(c, api.DeleteQueues, &api.QosDeleteQueuesRequest{Dpid: wanted.Dpid, Port: wanted.Port}); !r.Deleted {
 		t.Error("no queues to delete")
 	}
-	eventually(t, 10*time.Second, "no rows left", func() bool {
+	eventually(t, 20*time.Second, "no rows left", func() bool {
 		rows, err := l.VSCtl(context.Background(), "list", "queue")
 		qos, err2 := l.VSCtl(context.Background(), "list", "qos")
 		return err == nil && err2 == nil && strings.TrimSpace(rows+qos) == ""

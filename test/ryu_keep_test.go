@@ -37,7 +37,7 @@ func TestRyuKeepsOwnEntries(t *testing.T) {
 		return ofOwner(c, sw, "discovery") + ofOwner(c, sw, "forwarding") + ofOwner(c, sw, "routes") + ofOwner(c, sw, "operator")
 	}
 	call(c, api.AddFlows, &api.AddFlowsRequest{Flows: []*api.FlowEntry{{Dpid: sw, Priority: 31000, Match: map[string]string{"eth_type": "0x1234"}, Actions: []string{"output:1"}}}})
-	eventually(t, 10*time.Second, "the operator's entry is there", func() bool { return ofOwner(c, sw, "operator") == 1 })
+	eventually(t, 20*time.Second, "the operator's entry is there", func() bool { return ofOwner(c, sw, "operator") == 1 })
 	before := own()
 
 	for i := range 3 {

@@ -40,7 +40,7 @@ func TestRyuQosTraffic(t *testing.T) {
 		}
 		return false
 	}
-	eventually(t, 10*time.Second, "packets counted by the rule", counted)
+	eventually(t, 20*time.Second, "packets counted by the rule", counted)
 
 	queues := func(method, body, want string) {
 		t.Helper()

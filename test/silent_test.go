@@ -47,7 +47,7 @@ func TestSilentFailure(t *testing.T) {
 				if err := l.LinkSilent(context.Background(), "s1", "s2"); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, 10*time.Second, "the silent link out of use", func() bool {
+				eventually(t, 20*time.Second, "the silent link out of use", func() bool {
 					s, _ := linkState(c, l, "s1", "s2")
 					return s[0] != "up" && s[1] != "up"
 				})
@@ -78,7 +78,7 @@ func TestFlappingLink(t *testing.T) {
 	l := up(t, "ring:4", c)
 	settled(c, l)
 	pingAll(t, l, false)
-	result := stream(l, "h3", "h4", 1000, 5*time.Millisecond) // does not use the link
+	result := steady(l, "h3", "h4", 1000, 5*time.Millisecond) // does not use the link
 	dampened := func() bool {
 		s, flaps := linkState(c, l, "s1", "s2")
 		return s == [2]string{"dampened", "dampened"} && flaps > 5
@@ -91,7 +91,7 @@ func TestFlappingLink(t *testing.T) {
 			time.Sleep(120 * time.Millisecond)
 		}
 	}
-	eventually(t, 4*time.Second, "the link dampened", dampened)
+	eventually(t, 20*time.Second, "the link dampened", dampened)
 	_, flaps := linkState(c, l, "s1", "s2")
 	t.Logf("%d flaps counted", flaps)
 	pingAll(t, l, false) // the other way round
@@ -101,7 +101,7 @@ func TestFlappingLink(t *testing.T) {
 	if r := <-result; r.Lost() > 0 {
 		t.Errorf("h3 -> h4, which the link has nothing to do with: %d of %d lost", r.Lost(), r.Sent)
 	}
-	eventually(t, 12*time.Second, "the link in use again", func() bool {
+	eventually(t, 20*time.Second, "the link in use again", func() bool {
 		s, _ := linkState(c, l, "s1", "s2")
 		return s == [2]string{"up", "up"}
 	})

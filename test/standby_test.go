@@ -193,7 +193,7 @@ config:
 			t.Fatal(err)
 		}
 		process := []string{"west", "east"}[i]
-		eventually(t, 10*time.Second, "the switch with "+process, func() bool {
+		eventually(t, 20*time.Second, "the switch with "+process, func() bool {
 			figures, err := d.figures()
 			return err == nil && figures[`weft_southbound_switches{process="`+process+`"}`] == 3-float64(i)
 		})

@@ -419,7 +419,7 @@ func TestTenantsOpenFlow10(t *testing.T) {
 	h2 := lookup(t, l, "h2")
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: "red"}})
 	call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: "red", Name: "net", Members: []*api.TenantMember{{Dpid: dpid(t, l, "s2"), Port: uint32(h2.Port)}}}})
-	eventually(t, 15*time.Second, "the member at s2 is refused", func() bool {
+	eventually(t, 20*time.Second, "the member at s2 is refused", func() bool {
 		for _, s := range call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{}).Switches {
 			if s.Dpid == dpid(t, l, "s2") {
 				return s.State == "refused" && strings.Contains(s.Reason, "OpenFlow 1.0")

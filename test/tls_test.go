@@ -99,7 +99,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 	for _, s := range call(c, api.ListSwitches, &api.ListSwitchesRequest{}).Switches {
 		since[s.Dpid] = s.Since
 	}
-	result := stream(l, "h1", "h2", 700, 10*time.Millisecond)
+	result := steady(l, "h1", "h2", 700, 10*time.Millisecond)
 
 	other := newPKI(t)
 	stranger := other.ofSwitches("stranger", 1)
@@ -122,7 +122,7 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 		conn.Read(make([]byte, 1)) // TLS 1.3 tells only now
 		conn.Close()
 	}
-	eventually(t, 10*time.Second, "refused without a certificate", func() bool { return refusedFor(c, "no_certificate") == 1 })
+	eventually(t, 20*time.Second, "refused without a certificate", func() bool { return refusedFor(c, "no_certificate") == 1 })
 
 	if done, err := certs.Renew(p.dir, 400*24*time.Hour); err != nil || len(done) != 3 || !done[0].Renewed {
 		t.Fatalf("renew: %v %v", done, err)

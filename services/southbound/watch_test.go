@@ -52,25 +52,32 @@ func appendEcho(t *testing.T, b []byte, n uint32) []byte {
 	return b
 }
 
+// atWork has a switch with heartbeats send a packet-in that is dealt with until
+// goOn is called, and counts those that have been begun.
+func atWork(t *testing.T, h *wefttest.Harness, config string) (w *world, c *wire, begun *atomic.Int64, goOn func()) {
+	hold, held := make(chan struct{}), make(chan struct{}, 1)
+	begun = &atomic.Int64{}
+	h.Stage(func(*flow.PacketIn, *flow.Decision) flow.Verdict {
+		if begun.Add(1) == 1 {
+			held <- struct{}{}
+			<-hold
+		}
+		return flow.Done
+	})
+	w = newWorld(t, h, config)
+	c = w.joined(9)
+	c.pulse()
+	c.send(packetIn(t, v13, flow.EthTypeIPv4), nil)
+	<-held
+	return w, c, begun, func() { close(hold) }
+}
+
 // TestEchoesDoNotWait: echoes are answered while a packet-in is being dealt with,
 // however long that takes and whatever waits behind it.
 func TestEchoesDoNotWait(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		hold, held := make(chan struct{}), make(chan struct{}, 1)
-		var dealt atomic.Int64
-		h.Stage(func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-			if dealt.Add(1) == 1 {
-				held <- struct{}{}
-				<-hold
-			}
-			return flow.Done
-		})
-		w := newWorld(t, h, "")
-		c := w.joined(9)
-		c.pulse()
+		w, c, dealt, goOn := atWork(t, h, "")
 		one := packetIn(t, v13, flow.EthTypeIPv4)
-		c.send(one, nil)
-		<-held
 		const many = 50
 		for n := range uint32(many) {
 			echo := appendEcho(t, one[:len(one):len(one)], n+1)
@@ -81,32 +88,18 @@ func TestEchoesDoNotWait(t *testing.T) {
 		if n := dealt.Load(); n != 1 {
 			t.Errorf("%d packet-ins are dealt with, want that at work", n)
 		}
-		close(hold)
+		goOn()
 		w.eventually("all packet-ins are dealt with", func() bool { return dealt.Load() == many+1 })
 		c.alive()
 	})
 }
 
-// TestReadAheadIsBounded: what is read of a switch while a packet-in of it is
-// being dealt with is bounded, and all of it is dealt with afterwards; echoes
-// behind it are answered then.
-func TestReadAheadIsBounded(t *testing.T) {
+// TestReadAhead: all that a switch sends while a packet-in of it is being dealt
+// with is dealt with afterwards, and echoes behind it are answered then.
+func TestReadAhead(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		hold, held := make(chan struct{}), make(chan struct{}, 1)
-		var dealt atomic.Int64
-		h.Stage(func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-			if dealt.Add(1) == 1 {
-				held <- struct{}{}
-				<-hold
-			}
-			return flow.Done
-		})
-		w := newWorld(t, h, "flood_rate: 0")
-		c := w.joined(9)
-		c.pulse()
+		w, c, dealt, goOn := atWork(t, h, "flood_rate: 0")
 		one := packetIn(t, v13, flow.EthTypeIPv4)
-		c.send(one, nil)
-		<-held
 		many := 20*earlyMost/len(one) + 1
 		var sent sync.WaitGroup
 		sent.Go(func() {
@@ -124,7 +117,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		if n := dealt.Load(); n != 1 {
 			t.Errorf("%d packet-ins are dealt with, want that at work", n)
 		}
-		close(hold)
+		goOn()
 		sent.Wait()
 		c.echoes(0, 1)
 		w.eventually("all packet-ins are dealt with", func() bool { return dealt.Load() == int64(many+1) })
@@ -138,29 +131,46 @@ func (endless) Control(f func(uintptr)) error   { f(0); return nil }
 func (endless) Read(f func(uintptr) bool) error { f(0); return nil }
 func (endless) Write(func(uintptr) bool) error  { return nil }
 
-// TestEchoFloodIsReadInTurns: a switch that sends echoes as fast as they are
-// read keeps nobody else from being looked after.
-func TestEchoFloodIsReadInTurns(t *testing.T) {
-	h := &hub{}
-	h.cfg.Store(&Config{RealtimeFirst: true})
-	e := newEarly(&session{hub: h, version: v13, out: &outbox{}}, endless{})
+// TestReadAheadIsBounded: of a switch that sends without end only so much is
+// read before its goroutine comes; and one whose echoes, which are dealt with at
+// once, do not end keeps nobody else from being looked after.
+func TestReadAheadIsBounded(t *testing.T) {
 	reply, err := v13.AppendEchoReply(nil, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads := 0
-	e.read = func(uintptr) bool {
-		if reads++; reads > turnMost {
-			t.Fatal("one turn does not end")
+	for _, c := range []struct {
+		name      string
+		msg       []byte
+		fill      bool // reads bring as much as there is room for
+		remaining bool // something is left for the goroutine
+	}{
+		{"packet-ins", packetIn(t, v13, flow.EthTypeIPv4), true, true},
+		{"echoes", reply, false, false},
+	} {
+		h := &hub{}
+		h.cfg.Store(&Config{RealtimeFirst: true})
+		e := newEarly(&session{hub: h, version: v13, out: &outbox{}}, endless{})
+		at, reads := 0, 0
+		e.read = func(uintptr) bool {
+			if reads++; reads > turnMost {
+				t.Fatalf("%s: one turn does not end", c.name)
+			}
+			for e.got = 0; e.got < len(e.room); {
+				n := copy(e.room[e.got:], c.msg[at:])
+				e.got, at = e.got+n, (at+n)%len(c.msg)
+				if !c.fill {
+					break
+				}
+			}
+			return true
 		}
-		e.got = copy(e.room, reply)
-		return true
-	}
-	e.begin(nil)
-	e.parked = true
-	e.look(1, unix.EPOLLRDHUP)
-	if !e.full || e.whole != 0 || len(e.wake) != 1 {
-		t.Errorf("full %v, %d octets for the goroutine, %d times woken; want it to go on with the rest", e.full, e.whole, len(e.wake))
+		e.begin(nil)
+		e.parked = true
+		e.look(1, unix.EPOLLRDHUP)
+		if !e.full || e.whole > 0 != c.remaining || len(e.buf) > earlyMost+readMax || len(e.wake) != 1 {
+			t.Errorf("%s: full %v, %d of %d octets for the goroutine, %d times woken; want it to go on with the rest", c.name, e.full, e.whole, len(e.buf), len(e.wake))
+		}
 	}
 }
 

@@ -248,8 +248,10 @@ func (s *stages) punt(in *flow.PacketIn, d *flow.Decision, at flow.Location, fra
 	s.carry(d)
 }
 
-// choose chooses pairs of hosts on different switches, which send.
-func (s *stages) choose(pairs int, seed uint64) error {
+// choose chooses pairs of hosts on different switches, which send, and waits
+// until the packets of all are handed to their hosts: routes follow what is told
+// of links and hosts.
+func (s *stages) choose(ctx context.Context, pairs int, seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(s.topo.Hosts))))
 	s.flows = nil
 	for range pairs {
@@ -269,7 +271,20 @@ func (s *stages) choose(pairs int, seed uint64) error {
 		}
 		s.flows = append(s.flows, f)
 	}
-	return nil
+	for end := time.Now().Add(settleWait); ; {
+		before := s.delivered
+		if err := s.run(pairs); err != nil {
+			return err
+		}
+		switch n := s.delivered - before; {
+		case n == uint64(pairs):
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(end):
+			return fmt.Errorf("of the packets of %d pairs of hosts %d are handed to their host after %v", pairs, n, settleWait)
+		}
+	}
 }
 
 // probe brings the probes of links that are under way where they lead.

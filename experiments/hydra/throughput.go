@@ -104,7 +104,7 @@ func throughputOfStages(ctx context.Context, x *experiments.Context) (err error)
 		if x.Data.Has(key...) {
 			continue
 		}
-		if err := s.choose(flows, x.Seed+uint64(run)); err != nil {
+		if err := s.choose(ctx, flows, x.Seed+uint64(run)); err != nil {
 			return err
 		}
 		if _, _, err := s.measure(ctx, time.Second); err != nil { // the first packets of all pairs

@@ -31,6 +31,7 @@ func TestMistakes(t *testing.T) {
 		{"nothing", "", "p.yaml: want keys with values, not nothing; allowed: " + known},
 		{"a list", "- a\n", "p.yaml:1: want keys with values, not a list; allowed: " + known},
 		{"not YAML", "workers: [\n", "p.yaml:1: not well-formed YAML: want a value; is a bracket not closed?"},
+		{"tab", "name: x\nworkers:\n\ta: {}\n", "p.yaml:3: not well-formed YAML: a value cannot begin with a tab, @, ` or %; indent with spaces, or put the text into quotes"},
 		{"indentation", "name: x\nworkers:\n  a:\n    services: [x]\n    nice: 1\n   class: latency\n", "p.yaml:6: not well-formed YAML: want another key of this block, or the end of it; look at how far the line is indented"},
 		{"list in a block", "workers:\n  a:\n    nice: 1\n    cpus: 1\n    - b\n", "p.yaml:5: not well-formed YAML: want another key of this block, or the end of it; look at how far the line is indented"},
 		{"key in a list", "name: x\nlinks:\n- a\n- b\nc\n", "p.yaml:5: not well-formed YAML: could not find expected ':'"},

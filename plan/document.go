@@ -103,6 +103,9 @@ func malformed(what string, src []byte, err error) mistake {
 	if strings.HasPrefix(problem, "unknown anchor") {
 		return mistake{line, noAnchors(what)}
 	}
+	if problem == "found character that cannot start any token" {
+		problem = "a value cannot begin with a tab, @, ` or %; indent with spaces, or put the text into quotes"
+	}
 	return mistake{line, "not well-formed YAML: " + cmp.Or(clear, problem)}
 }
 

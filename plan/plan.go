@@ -4,7 +4,8 @@
 // declarations, deriving the processes from it, comparing two plans, drawing.
 //
 // It does no input or output. Package deploy runs plans, cmd/weft checks and
-// shows them. It imports the weft root, flow and api, and a YAML parser.
+// shows them. It imports the weft root, flow and api, and two YAML parsers: one
+// reads the text, the other says what a word without quotes is, as deploy has it.
 package plan
 
 import (

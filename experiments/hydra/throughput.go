@@ -107,7 +107,7 @@ func throughputOfStages(ctx context.Context, x *experiments.Context) (err error)
 		if err := s.choose(ctx, flows, x.Seed+uint64(run)); err != nil {
 			return err
 		}
-		if _, _, err := s.measure(ctx, time.Second); err != nil { // the first packets of all pairs
+		if _, _, err := s.measure(ctx, time.Second); err != nil { // to warm up, as the loads over connections do
 			return err
 		}
 		perSecond, toHost, err := s.measure(ctx, throughputSpan(x.Quick))

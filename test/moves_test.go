@@ -134,8 +134,7 @@ func TestProactive(t *testing.T) {
 	if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
-	pingAll(t, l, false)
+	mended(t, l)
 	explain(c)
 }
 

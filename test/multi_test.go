@@ -86,7 +86,7 @@ func TestMulti(t *testing.T) {
 	if _, l, _ := west.shows(t); l != 4 {
 		t.Errorf("west shows %d links after east has lost one", l)
 	}
-	pingAll(t, a, false)
+	mended(t, a)
 
 	// Both gateways tell of all processes.
 	for _, n := range []*network{east, west} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -192,10 +191,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 		next, _ := path(h.controller, l, from, to)
 		return strings.Join(next, " ") != strings.Join(names, " ")
 	})
-	eventually(t, 20*time.Second, "all hosts reach each other that way", func() bool { // the switches' caches follow after a moment
-		results, err := l.PingAll(ctx, l.AllPairs(false), lab.PingOptions{Count: 1})
-		return err == nil && !slices.ContainsFunc(results, func(r lab.PingResult) bool { return r.Lost() > 0 || r.Error != "" })
-	})
+	mended(t, l)
 
 	// Without west's southbound, flows go on, on the switches of both, and what is
 	// asked is answered as far as it can be.

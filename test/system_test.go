@@ -290,6 +290,18 @@ func pingAll(t *testing.T, l *lab.Lab, v6 bool) {
 	}
 }
 
+// mended waits until all pairs reach each other after a failure: routes change
+// some milliseconds after the controller shows what failed, and the switches'
+// caches follow after a moment.
+func mended(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	eventually(t, 20*time.Second, "all hosts reach each other another way", func() bool {
+		results, err := l.PingAll(context.Background(), l.AllPairs(false), lab.PingOptions{Count: 1})
+		return err == nil && !slices.ContainsFunc(results, func(r lab.PingResult) bool { return r.Lost() > 0 || r.Error != "" })
+	})
+	pingAll(t, l, false)
+}
+
 func TestPingAll(t *testing.T) {
 	for _, spec := range []string{"linear:3", "demo"} {
 		for _, m := range modes {

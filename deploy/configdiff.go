@@ -1,13 +1,14 @@
 package deploy
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/goccy/go-yaml"
-
+	"weft/internal/document"
 	"weft/plan"
 )
 
@@ -167,11 +168,54 @@ func shown(path string, v reflect.Value) string {
 		}
 		return plan.Secret
 	}
-	text, err := yaml.MarshalWithOptions(v.Interface(), yaml.Flow(true))
+	text, err := written(v).OneLine()
 	if err != nil {
 		return fmt.Sprint(v.Interface())
 	}
-	return shorten(strings.Join(strings.Fields(string(text)), " "))
+	return shorten(strings.Join(strings.Fields(text), " "))
+}
+
+// written returns a value of a configuration as it is written in a document.
+func written(v reflect.Value) document.Value {
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	keys, isStruct := structKeys(v.Type())
+	switch x := v.Interface().(type) {
+	case encoding.TextMarshaler:
+		if text, err := x.MarshalText(); err == nil {
+			return document.Value{Kind: document.Word, Text: string(text)}
+		}
+	case time.Duration:
+		return document.Value{Kind: document.Word, Text: x.String()}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return document.Value{Kind: document.Null}
+	case reflect.Struct:
+		m := document.Value{Kind: document.Mapping}
+		if isStruct {
+			for _, name := range fieldOrder(keys) {
+				m.Entries = append(m.Entries, document.Entry{Key: name, Value: written(v.FieldByIndex(keys[name].Index))})
+			}
+		}
+		return m
+	case reflect.Map:
+		m := document.Value{Kind: document.Mapping}
+		for it := v.MapRange(); it.Next(); {
+			m.Entries = append(m.Entries, document.Entry{Key: written(it.Key()).Text, Value: written(it.Value())})
+		}
+		return m.Sorted()
+	case reflect.Slice, reflect.Array:
+		l := document.Value{Kind: document.List}
+		for i := range v.Len() {
+			l.Items = append(l.Items, written(v.Index(i)))
+		}
+		return l
+	case reflect.String:
+		return document.Value{Kind: document.Word, Text: v.String()}
+	}
+	return document.Value{Kind: document.Plain, Text: fmt.Sprint(v.Interface())} // a number or a truth value
 }
 
 // shorten cuts a text that is too long to be shown.

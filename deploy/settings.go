@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
 	"weft"
+	"weft/internal/document"
 )
 
 // Settings are changes to the defaults of services' configurations, in the
@@ -29,14 +27,14 @@ type change struct {
 	line   int      // of the section's name; 0 if the source has no lines
 	path   []string // of an option
 	text   string   // the value of an option, not read yet
-	value  ast.Node
+	value  document.Value
 }
 
 // Add sets keys of one service from YAML; source says in errors where that
 // comes from.
 func (s *Settings) Add(service, source string, text []byte) error {
 	value, err := parse(source, text)
-	if err != nil || value == nil {
+	if err != nil || value.Kind == document.Null {
 		return err
 	}
 	s.add(service, change{source: source, line: 1, value: value})
@@ -86,7 +84,7 @@ func (s *Settings) check(specs []weft.Spec) error {
 		i := slices.IndexFunc(specs, func(sp weft.Spec) bool { return sp.Name == name })
 		if i < 0 {
 			c := s.changes[name][0]
-			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(nil), name, orNone(specNames(specs)), meant(name, specNames(specs))))
+			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(0), name, orNone(specNames(specs)), meant(name, specNames(specs))))
 			continue
 		}
 		_, err := s.configure(&specs[i])
@@ -104,7 +102,7 @@ func (s *Settings) configure(spec *weft.Spec) (any, error) {
 	}
 	if spec.Config == nil {
 		if len(changes) > 0 {
-			return nil, fmt.Errorf("%s: service %s has nothing to configure; take its settings out", changes[0].place(nil), spec.Name)
+			return nil, fmt.Errorf("%s: service %s has nothing to configure; take its settings out", changes[0].place(0), spec.Name)
 		}
 		return nil, nil
 	}
@@ -151,49 +149,30 @@ func (c *change) apply(service string, config reflect.Value) error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: want %s, not %q", c.source, name, wanted(at.Type()), c.text)
 		}
-		if c.value = value; value == nil {
+		if c.value = value; value.Kind == document.Null {
 			return fmt.Errorf("%s: %s: no value; want %s", c.source, name, wanted(at.Type()))
 		}
 	}
-	if errs := c.unknown(name, c.value, at.Type()); len(errs) > 0 {
-		return errors.Join(append(errs, c.unreadable(name, c.value, at.Type())...)...)
-	}
-	if err := yaml.NodeToValue(c.value, at.Addr().Interface(), yaml.Strict()); err != nil {
-		if errs := c.unreadable(name, c.value, at.Type()); len(errs) > 0 {
-			return errors.Join(errs...)
-		}
-		return fmt.Errorf("%s: %s: %w", c.place(nil), name, err) // each value by itself is good
-	}
-	return nil
+	return errors.Join(c.read(name, c.value, at)...)
 }
 
-// place says where a node, or the change as a whole, is written.
-func (c *change) place(n ast.Node) string {
-	switch {
-	case c.line == 0:
+// place says where something is written, the change as a whole if its line is 0.
+func (c *change) place(line int) string {
+	if c.line == 0 {
 		return c.source
-	case n == nil || n.GetToken() == nil:
-		return fmt.Sprintf("%s:%d", c.source, c.line)
 	}
-	return fmt.Sprintf("%s:%d", c.source, n.GetToken().Position.Line)
+	return fmt.Sprintf("%s:%d", c.source, cmp.Or(line, c.line))
 }
 
-// parse reads one YAML document; it is nil if there is nothing in it.
-func parse(source string, text []byte) (ast.Node, error) {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		if e := yaml.Error(nil); errors.As(err, &e) {
-			return nil, fmt.Errorf("%s:%d: not well-formed YAML: %s", source, e.GetToken().Position.Line, e.GetMessage())
-		}
-		return nil, fmt.Errorf("%s: not well-formed YAML: %w", source, err)
+// parse reads one YAML document; it is Null if there is nothing in it.
+func parse(source string, text []byte) (document.Value, error) {
+	// What is set comes from files that plan has bounded; with its places kept it is longer.
+	v, mistakes, _ := document.Read(text, document.Limits{What: "configuration", Octets: 4 << 20, Lines: 100_000})
+	var errs []error
+	for _, m := range mistakes {
+		errs = append(errs, m.In(source))
 	}
-	switch {
-	case len(file.Docs) == 0 || len(file.Docs) == 1 && file.Docs[0].Body == nil:
-		return nil, nil
-	case len(file.Docs) > 1:
-		return nil, fmt.Errorf("%s: %d YAML documents; put everything into one (take out the lines ---)", source, len(file.Docs))
-	}
-	return file.Docs[0].Body, nil
+	return v, errors.Join(errs...)
 }
 
 func specNames(specs []weft.Spec) (names []string) {

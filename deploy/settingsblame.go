@@ -7,58 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
+	"weft/internal/document"
 )
-
-// unreadable reports every value in a node that cannot be read as the type of
-// its key, but for those that unknown reports.
-func (c *change) unreadable(name string, n ast.Node, t reflect.Type) (errs []error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	keys, isStruct := structKeys(t)
-	list, isList := behind(n).(*ast.SequenceNode)
-	switch mapping := entries(behind(n)); {
-	case mapping != nil && (isStruct || t.Kind() == reflect.Map):
-		for _, entry := range mapping {
-			inner := t
-			field, ok := keys[keyOf(entry)]
-			switch {
-			case ok:
-				inner = field.Type
-			case isStruct:
-				continue // unknown
-			default:
-				inner = t.Elem()
-			}
-			errs = append(errs, c.unreadable(name+"."+keyOf(entry), entry.Value, inner)...)
-		}
-		if len(errs) > 0 || isStruct {
-			return errs
-		}
-	case isList && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
-		for i, v := range list.Values {
-			errs = append(errs, c.unreadable(fmt.Sprintf("%s[%d]", name, i), v, t.Elem())...)
-		}
-		if len(errs) > 0 {
-			return errs
-		}
-	}
-	if len(c.unknown(name, n, t)) > 0 {
-		return nil
-	}
-	cause := yaml.NodeToValue(n, reflect.New(t).Interface(), yaml.Strict())
-	if cause == nil {
-		return nil
-	}
-	if e := yaml.Error(nil); errors.As(cause, &e) || t == reflect.TypeFor[time.Duration]() {
-		return []error{fmt.Errorf("%s: %s: want %s, not %q", c.place(n), name, wanted(t), n)}
-	}
-	return []error{fmt.Errorf("%s: %s: %w", c.place(n), name, cause)}
-}
 
 // blame adds to the mistakes that Validate found where the keys that they begin
 // with are written, as far as that can be told.
@@ -82,7 +33,7 @@ func blame(service string, changes []change, err error) error {
 			}
 			continue
 		}
-		if at := find(c.value, path); at != nil {
+		if at := find(c.value, path); at > 0 {
 			return fmt.Errorf("%s: service %s: %w", c.place(at), service, err)
 		}
 	}
@@ -104,30 +55,27 @@ func steps(key string) (list []string) {
 	return list
 }
 
-// find returns what stands for a key in a node, or for as much of it as is
-// there; nil if not even its first step is.
-func find(n ast.Node, path []string) (found ast.Node) {
+// find returns the line of what stands for a key in a value, or for as much of it
+// as is there; 0 if not even its first step is.
+func find(v document.Value, path []string) (line int) {
 	for _, step := range path {
-		var at ast.Node
-		for _, entry := range entries(behind(n)) {
-			if keyOf(entry) == step {
-				at, n = entry.Key, entry.Value
+		at := 0
+		for _, e := range v.Entries {
+			if e.Key == step {
+				at, v = e.Line, e.Value
+				break
 			}
 		}
-		if list, ok := behind(n).(*ast.SequenceNode); ok && at == nil {
-			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list.Values) {
-				n = list.Values[i]
-				if at = n; len(entries(behind(n))) > 0 {
-					at = entries(behind(n))[0].Key
-				}
-			}
+		if i, err := strconv.Atoi(step); at == 0 && err == nil && i >= 0 && i < len(v.Items) {
+			v = v.Items[i]
+			at = v.Line
 		}
-		if at == nil {
-			return found
+		if at == 0 {
+			return line
 		}
-		found = at
+		line = at
 	}
-	return found
+	return line
 }
 
 // meantKey is meant for the keys of a structure.

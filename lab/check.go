@@ -27,6 +27,10 @@ var (
 // Problems; nil if it can be brought up.
 func Check(t *Topology) error {
 	c := checker{t: t, nodes: map[string]string{}}
+	if n := len(t.Hosts); n > mostNodes {
+		c.add(t.line, fmt.Sprintf("at most %d", mostNodes), "the topology has %d hosts", n)
+		return c.problems.err()
+	}
 	c.topology()
 	c.switches()
 	c.hosts()

@@ -11,8 +11,12 @@ import (
 // controller; OpenFlow 1.0 and 1.3 and fail mode secure for switches; datapath
 // ids 1, 2, …; ports from 1, those of hosts first; and for the Nth host
 // 02:00:00:00:NN:NN, 10.0.0.N/24 (10.0.0.0/16 if there are more than 254
-// hosts) and fd00::N/64. What is set already is kept and never given twice.
+// hosts) and fd00::N/64. What is set already is kept and never given twice. A
+// topology with more hosts than addresses stays as it is; Check says so.
 func (t *Topology) Complete() {
+	if len(t.Hosts) > mostNodes {
+		return
+	}
 	if len(t.Controllers) == 0 {
 		t.Controllers = []string{DefaultController}
 	}
@@ -108,7 +112,10 @@ func (t *Topology) completePorts() {
 		if *port != 0 {
 			return
 		}
-		for mark(sw, 0); used[sw][next[sw]]; {
+		if mark(sw, 0); len(used[sw]) > maxPort { // Check says so
+			return
+		}
+		for used[sw][next[sw]] {
 			next[sw]++
 		}
 		*port = next[sw]

@@ -54,18 +54,18 @@ func TestControllerThroughTheRelay(t *testing.T) {
 	l := upForTest(t, linear(t, 3, 1), Options{Controllers: []string{"tcp:127.0.0.1:" + port}})
 	wantPing(t, l, "h1", "h3", PingOptions{Timeout: 50 * time.Millisecond}, 0, 0) // secure, no controller yet
 	c := startTestController(t, "ptcp:"+port+":127.0.0.1")
-	wantAllPing(t, l, 8*time.Second)
+	wantAllPing(t, l, 30*time.Second)
 	c.Process.Kill()
 	c.Wait()
 	startTestController(t, "ptcp:"+port+":127.0.0.1")
 	if _, err := l.OfCtl(t.Context(), "s2", "del-flows"); err != nil {
 		t.Fatal(err)
 	}
-	wantAllPing(t, l, 8*time.Second)
+	wantAllPing(t, l, 30*time.Second)
 }
 
 func TestControllerDirect(t *testing.T) {
 	l := upForTest(t, linear(t, 2, 1), Options{Controllers: []string{ControllerDirect}})
 	startTestController(t, "punix:"+l.ControllerSocket())
-	wantAllPing(t, l, 8*time.Second)
+	wantAllPing(t, l, 30*time.Second)
 }

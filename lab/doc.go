@@ -25,5 +25,6 @@
 // Bringing a lab up needs root. Everything that reads, checks, generates or
 // draws a Topology works without.
 //
-// cmd/weft and tests may import it. It imports no other package of Weft.
+// cmd/weft and tests may import it. Of Weft it imports internal/document only, which
+// reads its files.
 package lab

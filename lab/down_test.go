@@ -33,7 +33,7 @@ func TestDownAfterTheKeeperWasKilled(t *testing.T) {
 	if !killed {
 		t.Fatal("found no keeper")
 	}
-	for end := time.Now().Add(5 * time.Second); l.state.health() != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); l.state.health() != "broken: keeper does not run"; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("without its keeper the lab is %q", l.state.health())
 		}

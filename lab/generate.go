@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 )
@@ -36,12 +37,26 @@ func atLeast(what string, n, least int) error {
 	return nil
 }
 
+// mostNodes is how many switches, and hosts, a topology may have: as many as
+// there are addresses for hosts in 10.0.0.0/16.
+const mostNodes = 65534
+
+func atMost(what string, n int) error {
+	if n > mostNodes {
+		return fmt.Errorf("it would have more than %d %s", mostNodes, what)
+	}
+	return nil
+}
+
 // Linear is n switches in a row, hostsPer hosts on each.
 func Linear(n, hostsPer int) (*Topology, error) {
 	if err := atLeast("the number of switches", n, 1); err != nil {
 		return nil, err
 	}
 	if err := atLeast("the number of hosts per switch", hostsPer, 0); err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(atMost("switches", n), atMost("hosts", n*hostsPer)); err != nil {
 		return nil, err
 	}
 	b := newBuilder(fmt.Sprintf("linear-%d", n))
@@ -81,6 +96,17 @@ func Tree(depth, fanout int) (*Topology, error) {
 	if err := atLeast("the fan-out", fanout, 1); err != nil {
 		return nil, err
 	}
+	switches, leaves := 1, 1
+	for range depth - 1 {
+		leaves *= fanout
+		switches += leaves
+		if err := atMost("switches", switches); err != nil {
+			return nil, err
+		}
+	}
+	if err := atMost("hosts", leaves*fanout); err != nil {
+		return nil, err
+	}
 	b := newBuilder(fmt.Sprintf("tree-%d-%d", depth, fanout))
 	level := []string{b.add()}
 	for range depth - 1 {
@@ -108,6 +134,9 @@ func Tree(depth, fanout int) (*Topology, error) {
 func FatTree(k int) (*Topology, error) {
 	if k < 2 || k%2 != 0 {
 		return nil, fmt.Errorf("the k of a fat-tree is %d; allowed: even numbers from 2", k)
+	}
+	if err := atMost("hosts", k*k*k/4); err != nil {
+		return nil, err
 	}
 	b := newBuilder(fmt.Sprintf("fattree-%d", k))
 	half := k / 2
@@ -149,6 +178,9 @@ func Random(n, degree int, seed uint64) (*Topology, error) {
 	}
 	if degree < 1 || degree > n-1 {
 		return nil, fmt.Errorf("the degree is %d; allowed: 1 to %d for %d switches", degree, n-1, n)
+	}
+	if err := cmp.Or(atMost("switches", n), atMost("links", n*degree/2)); err != nil {
+		return nil, err
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	b := newBuilder(fmt.Sprintf("random-%d-%d-%d", n, degree, seed))

@@ -101,11 +101,41 @@ func TestSpecProblems(t *testing.T) {
 		"tree:0,1":          `topology "tree:0,1": the depth is 0; allowed: 1 and more; allowed: tree:DEPTH,FANOUT`,
 		"fattree:3":         `topology "fattree:3": the k of a fat-tree is 3; allowed: even numbers from 2; allowed: fattree:K`,
 		"random:5,5,1":      `topology "random:5,5,1": the degree is 5; allowed: 1 to 4 for 5 switches; allowed: random:N,DEGREE,SEED`,
+		"linear:2,40000":    `topology "linear:2,40000": it would have more than 65534 hosts; allowed: linear:N[,HOSTS]`,
+		"ring:100000":       `topology "ring:100000": it would have more than 65534 switches; allowed: ring:N[,HOSTS]`,
+		"tree:20,20":        `topology "tree:20,20": it would have more than 65534 switches; allowed: tree:DEPTH,FANOUT`,
+		"tree:2,300":        `topology "tree:2,300": it would have more than 65534 hosts; allowed: tree:DEPTH,FANOUT`,
+		"fattree:64":        `topology "fattree:64": it would have more than 65534 hosts; allowed: fattree:K`,
+		"random:9999,999,1": `topology "random:9999,999,1": it would have more than 65534 links; allowed: random:N,DEGREE,SEED`,
 		"graphml:":          `topology "graphml:" names no file; allowed: graphml:FILE`,
 		"graphml:/dev/null": "/dev/null: not GraphML: EOF",
 	} {
 		if _, err := Resolve(spec); err == nil || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", spec, err, want)
+		}
+	}
+}
+
+// TestTooLarge checks that what has more hosts than addresses, or more ports
+// than numbers, is refused, and in little time.
+func TestTooLarge(t *testing.T) {
+	crowd := func(hosts, links int) *Topology {
+		topo := &Topology{Name: "crowd", Switches: []Switch{{Name: "s1"}, {Name: "s2"}}}
+		for i := range hosts {
+			topo.Hosts = append(topo.Hosts, Host{Name: fmt.Sprintf("h%d", i+1), Switch: "s1"})
+		}
+		for range links {
+			topo.Links = append(topo.Links, Link{A: "s1", B: "s2"})
+		}
+		topo.Complete()
+		return topo
+	}
+	for want, topo := range map[string]*Topology{
+		"the topology has 65535 hosts; allowed: at most 65534": crowd(65535, 0),
+		"switch s1 cannot have port 0; allowed: 1 to 65279":    crowd(10, 65270),
+	} {
+		if err := Check(topo); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

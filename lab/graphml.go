@@ -4,11 +4,12 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"weft/internal/document"
 )
 
 type graphML struct {
@@ -41,7 +42,7 @@ type graphMLData struct {
 // longitude of both ends the delay, at 200 km per millisecond (light in
 // fibre), if it is at least 0.1 ms. Loops from a node to itself are left out.
 func LoadGraphML(path string) (*Topology, error) {
-	b, err := os.ReadFile(path)
+	b, err := document.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read GraphML: %w", err)
 	}

@@ -102,6 +102,11 @@ func linear(t testing.TB, n, hosts int) *Topology {
 	return topo
 }
 
+// neighbourPatience is for how long answers are waited for that are to come: what
+// resolves the neighbour may be sent before a busy switch has the port, and is sent
+// anew only after a second.
+const neighbourPatience = 5 * time.Second
+
 // wantPing pings and checks how many answers come.
 func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, most int) PingResult {
 	t.Helper()
@@ -109,9 +114,7 @@ func wantPing(t testing.TB, l *Lab, from, to string, opt PingOptions, least, mos
 		opt.Interval = 10 * time.Millisecond
 	}
 	if opt.Timeout == 0 {
-		// What resolves the neighbour may be sent before a busy switch has the
-		// port, and is sent anew only after a second.
-		opt.Timeout = 5 * time.Second
+		opt.Timeout = neighbourPatience
 	}
 	r, err := l.Ping(t.Context(), from, to, opt)
 	if err != nil {

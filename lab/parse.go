@@ -4,20 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"weft/internal/document"
 )
+
+// limits are those of lab files.
+func limits() document.Limits {
+	return document.Limits{What: "lab file", Octets: 16 << 20, Lines: 1_000_000, Aliases: 100_000}
+}
 
 // Load reads a lab file, completes and checks it. What is wrong with it comes
 // back as Problems, each with file and line. It needs neither root nor tools.
 func Load(path string) (*Topology, error) {
-	b, err := os.ReadFile(path)
+	b, err := document.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read lab file: %w", err)
 	}
@@ -27,38 +29,32 @@ func Load(path string) (*Topology, error) {
 // Parse is Load for text at hand; file names it in messages, and gives the
 // lab its name if the text does not.
 func Parse(file string, text []byte) (*Topology, error) {
-	r := &reader{file: file, anchors: map[string]ast.Node{}}
-	parsed, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		p := Problem{File: file, What: err.Error()}
-		var yerr yaml.Error
-		if errors.As(err, &yerr) {
-			p.What = "not YAML: " + yerr.GetMessage()
-			if tk := yerr.GetToken(); tk != nil {
-				p.Line = tk.Position.Line
-			}
-		}
-		return nil, Problems{p}
+	r := &reader{file: file}
+	docs, mistakes, ok := document.ReadAll(text, limits())
+	for _, m := range mistakes {
+		r.problems = append(r.problems, Problem{File: file, Line: m.Line, What: m.Text})
 	}
-	t := &Topology{file: file, line: 1}
 	switch {
-	case len(parsed.Docs) == 0 || parsed.Docs[0].Body == nil || parsed.Docs[0].Body.Type() == ast.NullType:
+	case !ok:
+		return nil, r.problems
+	case len(docs) > 1:
+		return nil, Problems{{File: file, Line: docs[1].Line, What: "a second YAML document: a lab file holds one"}}
+	case len(docs) == 0 || docs[0].Kind == document.Null:
 		return nil, Problems{{File: file, Line: 1, What: "the file is empty", Allowed: topologyKeys}}
-	case len(parsed.Docs) > 1:
-		return nil, Problems{{File: file, Line: line(parsed.Docs[1].Body), What: "a second YAML document: a lab file holds one"}}
 	}
-	for _, d := range parsed.Docs {
-		ast.Walk(r, d.Body)
-	}
-	r.topology(parsed.Docs[0].Body, t)
+	t := &Topology{file: file, line: docs[0].Line}
+	r.topology(docs[0], t)
 	if err := r.problems.err(); err != nil {
-		return nil, err
+		return nil, r.problems.first()
 	}
 	if t.Name == "" {
 		t.Name = nameFrom(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 	}
 	t.Complete()
 	if err := Check(t); err != nil {
+		if ps := (Problems{}); errors.As(err, &ps) {
+			err = ps.first()
+		}
 		return nil, err
 	}
 	return t, nil
@@ -66,139 +62,95 @@ func Parse(file string, text []byte) (*Topology, error) {
 
 const topologyKeys = "name, controller, switches, hosts, links"
 
-// reader turns YAML nodes into a Topology and collects what is wrong.
+// reader turns values into a Topology and collects what is wrong.
 type reader struct {
 	file     string
 	problems Problems
-	anchors  map[string]ast.Node
 }
 
-// Visit collects anchors, so that aliases can be followed.
-func (r *reader) Visit(n ast.Node) ast.Visitor {
-	if a, ok := n.(*ast.AnchorNode); ok {
-		r.anchors[a.Name.GetToken().Value] = a.Value
-	}
-	return r
-}
-
-func line(n ast.Node) int {
-	if n == nil || n.GetToken() == nil {
-		return 0
-	}
-	return n.GetToken().Position.Line
-}
-
-func (r *reader) add(n ast.Node, allowed, format string, args ...any) {
+func (r *reader) add(line int, allowed, format string, args ...any) {
 	r.problems = append(r.problems, Problem{
-		File: r.file, Line: line(n), What: fmt.Sprintf(format, args...), Allowed: allowed,
+		File: r.file, Line: line, What: fmt.Sprintf(format, args...), Allowed: allowed,
 	})
-}
-
-// plain follows anchors, aliases and tags to the value they stand for.
-func (r *reader) plain(n ast.Node) ast.Node {
-	for range 32 {
-		switch v := n.(type) {
-		case *ast.AnchorNode:
-			n = v.Value
-		case *ast.TagNode:
-			n = v.Value
-		case *ast.AliasNode:
-			n = r.anchors[v.Value.GetToken().Value]
-		default:
-			return n
-		}
-	}
-	return nil
 }
 
 // field is one key a mapping may have and what reads its value.
 type field struct {
 	key  string
-	read func(ast.Node)
+	read func(document.Value)
 }
 
-// mapping reads n, which must be a mapping with no keys but those of fields.
-func (r *reader) mapping(n ast.Node, what string, fields []field) {
+// mapping reads v, which must be a mapping with no keys but those of fields.
+func (r *reader) mapping(v document.Value, what string, fields []field) {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
 		keys[i] = f.key
 	}
 	allowed := strings.Join(keys, ", ")
-	var pairs []*ast.MappingValueNode
-	switch v := r.plain(n).(type) {
-	case *ast.MappingNode:
-		pairs = v.Values
-	case *ast.MappingValueNode:
-		pairs = []*ast.MappingValueNode{v}
+	switch v.Kind {
+	case document.Broken: // and told of
+		return
+	case document.Mapping:
 	default:
-		r.add(n, allowed, "%s is %s, not a mapping of keys to values", what, kind(v))
+		r.add(v.Line, allowed, "%s is %s, not a mapping of keys to values", what, kind(v))
 		return
 	}
-	seen := map[string]bool{}
 next:
-	for _, p := range pairs {
-		key := p.Key.GetToken().Value
-		if seen[key] {
-			r.add(p.Key, "", "%s has the key %q twice", what, key)
-			continue
-		}
-		seen[key] = true
+	for _, e := range v.Entries {
 		for _, f := range fields {
-			if f.key == key {
-				f.read(p.Value)
+			if f.key == e.Key {
+				f.read(e.Value)
 				continue next
 			}
 		}
-		r.add(p.Key, allowed, "unknown key %q in %s", key, what)
+		r.add(e.Line, allowed, "unknown key %q in %s", e.Key, what)
 	}
 }
 
-// kind says in words what a node is.
-func kind(n ast.Node) string {
-	switch n.(type) {
-	case nil, *ast.NullNode:
+// kind says in words what a value is.
+func kind(v document.Value) string {
+	switch v.Kind {
+	case document.Null:
 		return "empty"
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case document.Mapping:
 		return "a mapping"
-	case *ast.SequenceNode:
+	case document.List:
 		return "a list"
-	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+	case document.Plain:
+		if strings.EqualFold(v.Text, "true") || strings.EqualFold(v.Text, "false") {
+			return "a truth value"
+		}
 		return "a number"
-	case *ast.BoolNode:
-		return "a truth value"
 	}
 	return "a text"
 }
 
-// list reads every element of n, which must be a list.
-func (r *reader) list(what string, read func(ast.Node)) func(ast.Node) {
-	return func(n ast.Node) {
-		switch v := r.plain(n).(type) {
-		case *ast.SequenceNode:
-			for _, e := range v.Values {
+// list reads every element of a value, which must be a list.
+func (r *reader) list(what string, read func(document.Value)) func(document.Value) {
+	return func(v document.Value) {
+		switch v.Kind {
+		case document.List:
+			for _, e := range v.Items {
 				read(e)
 			}
-		case nil, *ast.NullNode:
+		case document.Null, document.Broken:
 		default:
-			r.add(n, "", "%s is %s: write a list", what, kind(v))
+			r.add(v.Line, "", "%s is %s: write a list", what, kind(v))
 		}
 	}
 }
 
-// scalar reads n, which must be a single value, by its text.
-func (r *reader) scalar(key string, set func(string) error) func(ast.Node) {
-	return func(n ast.Node) {
-		switch v := r.plain(n).(type) {
-		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode, nil:
-			r.add(n, "", "%s is %s: write a single value", key, kind(v))
+// scalar reads a value, which must be a single one, by its text.
+func (r *reader) scalar(key string, set func(string) error) func(document.Value) {
+	return func(v document.Value) {
+		switch v.Kind {
+		case document.Plain, document.Word:
+			if err := set(v.Text); err != nil {
+				r.add(v.Line, "", "%s: %v", key, err)
+			}
+		case document.Broken:
 		default:
-			text := v.GetToken().Value
-			if l, ok := v.(*ast.LiteralNode); ok {
-				text = l.Value.Value
-			}
-			if err := set(text); err != nil {
-				r.add(n, "", "%s: %v", key, err)
-			}
+			r.add(v.Line, "", "%s is %s: write a single value", key, kind(v))
 		}
 	}
 }
@@ -218,11 +170,10 @@ func (r *reader) number(key string, least, most uint64, set func(uint64)) field 
 	})}
 }
 
-func (r *reader) topology(n ast.Node, t *Topology) {
-	t.line = line(n)
-	r.mapping(n, "the lab", []field{
+func (r *reader) topology(v document.Value, t *Topology) {
+	r.mapping(v, "the lab", []field{
 		r.text("name", &t.Name),
-		{"controller", func(n ast.Node) {
+		{"controller", func(v document.Value) {
 			one := r.scalar("controller", func(s string) error {
 				t.Controllers = append(t.Controllers, s)
 				if err := checkController(s); err != nil {
@@ -230,21 +181,21 @@ func (r *reader) topology(n ast.Node, t *Topology) {
 				}
 				return nil
 			})
-			if _, ok := r.plain(n).(*ast.SequenceNode); ok {
-				r.list("controller", one)(n)
+			if v.Kind == document.List {
+				r.list("controller", one)(v)
 				return
 			}
-			one(n)
+			one(v)
 		}},
-		{"switches", r.list("switches", func(n ast.Node) { t.Switches = append(t.Switches, r.oneSwitch(n)) })},
-		{"hosts", r.list("hosts", func(n ast.Node) { t.Hosts = append(t.Hosts, r.host(n)) })},
-		{"links", r.list("links", func(n ast.Node) { t.Links = append(t.Links, r.link(n)) })},
+		{"switches", r.list("switches", func(v document.Value) { t.Switches = append(t.Switches, r.oneSwitch(v)) })},
+		{"hosts", r.list("hosts", func(v document.Value) { t.Hosts = append(t.Hosts, r.host(v)) })},
+		{"links", r.list("links", func(v document.Value) { t.Links = append(t.Links, r.link(v)) })},
 	})
 }
 
-func (r *reader) oneSwitch(n ast.Node) Switch {
-	s := Switch{line: line(n)}
-	r.mapping(n, "a switch", []field{
+func (r *reader) oneSwitch(v document.Value) Switch {
+	s := Switch{line: v.Line}
+	r.mapping(v, "a switch", []field{
 		r.text("name", &s.Name),
 		{"dpid", r.scalar("dpid", func(v string) (err error) { s.DPID, err = ParseDPID(v); return err })},
 		{"protocols", r.list("protocols", r.scalar("protocols", func(v string) error { s.Protocols = append(s.Protocols, v); return nil }))},
@@ -263,9 +214,9 @@ func (r *reader) shape(s *Shape) []field {
 	}
 }
 
-func (r *reader) host(n ast.Node) Host {
-	h := Host{line: line(n)}
-	r.mapping(n, "a host", append([]field{
+func (r *reader) host(v document.Value) Host {
+	h := Host{line: v.Line}
+	r.mapping(v, "a host", append([]field{
 		r.text("name", &h.Name),
 		r.text("switch", &h.Switch),
 		r.number("port", 1, maxPort, func(v uint64) { h.Port = uint16(v) }),
@@ -290,9 +241,9 @@ func parsePrefix(s string, none netip.Prefix, example string) (netip.Prefix, err
 	return p, nil
 }
 
-func (r *reader) link(n ast.Node) Link {
-	l := Link{line: line(n)}
-	r.mapping(n, "a link", append([]field{
+func (r *reader) link(v document.Value) Link {
+	l := Link{line: v.Line}
+	r.mapping(v, "a link", append([]field{
 		r.text("a", &l.A),
 		r.text("b", &l.B),
 		r.number("a_port", 1, maxPort, func(v uint64) { l.APort = uint16(v) }),

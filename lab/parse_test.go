@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"weft/internal/document"
 )
 
 const fullFile = `
@@ -68,7 +68,11 @@ func TestYAMLRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asYAML, err := yaml.JSONToYAML(asJSON)
+	v, err := document.FromJSON(asJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asYAML, err := v.Readable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +112,8 @@ func TestParseProblems(t *testing.T) {
 		"unknown host key": {
 			two + "hosts:\n- {name: h1, switch: s1, ip: 10.0.0.1}",
 			`f:3: unknown key "ip" in a host; allowed: name, switch, port, mac, ipv4, ipv6, gateway4, gateway6, vlan, rate, delay, jitter, loss, mtu`},
-		"key twice":          {"name: a\nname: b\n", `f:2: not YAML: mapping key "name" already defined at [1:1]`},
-		"syntax":             {"switches: [\n", "f:1: not YAML: sequence end token ']' not found"},
+		"key twice":          {"name: a\nname: b\n", "f:2: key name is there twice, first on line 1; keep one of them"},
+		"syntax":             {"switches: [\n", "f:1: not well-formed YAML: want a value; is a bracket not closed?"},
 		"empty":              {"# nothing\n", "f:1: the file is empty; allowed: name, controller, switches, hosts, links"},
 		"two documents":      {two + "---\nname: x\n", "f:3: a second YAML document: a lab file holds one"},
 		"not a mapping":      {"- s1\n", "f:1: the lab is a list, not a mapping of keys to values; allowed: name, controller, switches, hosts, links"},

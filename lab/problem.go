@@ -42,6 +42,19 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// maxProblems is how many problems of a file are told; nobody reads more.
+const maxProblems = 100
+
+// first returns the first problems of a file, and how many there are besides.
+func (ps Problems) first() Problems {
+	more := len(ps) - maxProblems
+	if more <= 0 {
+		return ps
+	}
+	next := ps[maxProblems]
+	return append(ps[:maxProblems:maxProblems], Problem{File: next.File, Line: next.Line, What: fmt.Sprintf("and %d more problems from here on", more)})
+}
+
 // err returns the problems as an error, nil if there are none.
 func (ps Problems) err() error {
 	if len(ps) == 0 {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"weft"
+
+	"weft/internal/document"
 )
 
 // What becomes of packets for an app that is not attached, or does not answer.
@@ -51,15 +53,15 @@ func (p *Plan) App(name string) *App {
 }
 
 // app reads one app; nothing behind its name is all defaults.
-func (r *reader) app(name, path string, v value) {
+func (r *reader) app(name, path string, v document.Value) {
 	a := App{Name: name}
-	if v.kind != null {
+	if v.Kind != document.Null {
 		r.keys(path, v,
 			field{"absent", r.choice(&a.Absent, Absents())},
-			field{"timeout", func(path string, v value) {
-				d, err := time.ParseDuration(v.text)
-				if (v.kind != word && v.kind != plain) || err != nil {
-					r.fail(v.line, "%s: want a time, such as 500ms or 1s, not %s", path, v.short())
+			field{"timeout", func(path string, v document.Value) {
+				d, err := time.ParseDuration(v.Text)
+				if (v.Kind != document.Word && v.Kind != document.Plain) || err != nil {
+					r.fail(v.Line, "%s: want a time, such as 500ms or 1s, not %s", path, v.Short())
 					return
 				}
 				if a.Timeout = d; d == 0 {

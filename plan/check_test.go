@@ -40,7 +40,7 @@ func TestMistakes(t *testing.T) {
 		{"control character", "name: x\nlinks: [a,\n b]\nbus: \x01\n", "p.yaml:4: not well-formed YAML: control characters are not allowed"},
 		{"unknown alias", "name: x\nbus: *x\n", "p.yaml:2: a plan has no anchors, aliases, merge keys or tags; write the value itself"},
 		{"two documents", "a: 1\n---\nb: 1\n", "p.yaml: 2 YAML documents; put everything into one (take out the lines ---)"},
-		{"not UTF-8", "name: \xff\n", "p.yaml: not text in UTF-8; write it so"},
+		{"not UTF-8", "name: \xff\n", "p.yaml:1: not text in UTF-8; write it so"},
 		{"too long", strings.Repeat("#", 1<<18+1), "p.yaml: 262145 octets; a plan has at most 262144"},
 		{"too many lines", strings.Repeat("\n", 10001), "p.yaml: 10001 lines; a plan has at most 10000"},
 		{"too many dashes", "links:\n" + strings.Repeat("- ", 200), "p.yaml:2: nested too deeply; at most 32 levels are allowed"},

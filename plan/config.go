@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	"weft/internal/document"
 )
 
 // Document is a configuration by itself: what weft up --config reads, weft
@@ -31,25 +33,25 @@ const (
 func ParseConfig(source string, text []byte) (*Document, error) {
 	d := &Document{lines: map[string]int{}}
 	r := &reader{plan: &Plan{source: source, lines: d.lines, unread: map[string]bool{}}}
-	v, mistakes, ok := documentOf("configuration", text)
+	v, mistakes, ok := document.Read(text, limits("configuration"))
 	r.mistakes = mistakes
 	switch {
-	case !ok || v.kind == null:
-	case v.kind != mapping:
-		r.fail(v.line, "want keys with values: services, pipeline, or the name of a service")
+	case !ok || v.Kind == document.Null:
+	case v.Kind != document.Mapping:
+		r.fail(v.Line, "want keys with values: services, pipeline, or the name of a service")
 	default:
-		for _, e := range v.entries {
-			d.lines[e.key] = e.line
-			switch e.key {
+		for _, e := range v.Entries {
+			d.lines[e.Key] = e.Line
+			switch e.Key {
 			case servicesKey:
-				d.Services = e.value.flow()
+				d.Services = e.Value.Flow()
 			case pipelineKey:
-				d.Pipeline = e.value.flow()
+				d.Pipeline = e.Value.Flow()
 			default:
-				if e.value.kind != null && e.value.kind != mapping {
+				if e.Value.Kind != document.Null && e.Value.Kind != document.Mapping {
 					// The text says what it is, for whoever knows the section's keys.
-					d.Sections = append(d.Sections, Section{Service: e.key, Text: []byte(e.value.flow() + "\n"), read: &e.value})
-				} else if s := r.section(e.key, e.key, e.value); s != nil {
+					d.Sections = append(d.Sections, Section{Service: e.Key, Text: []byte(e.Value.Flow() + "\n"), read: &e.Value})
+				} else if s := r.section(e.Key, e.Key, e.Value); s != nil {
 					d.Sections = append(d.Sections, *s)
 				}
 			}
@@ -89,7 +91,7 @@ func Hash(sections []Section) string {
 			h.Write(s.Text) // of no use to anybody
 			continue
 		}
-		h.Write([]byte(s.Service + ": " + v.sorted().flow() + "\n"))
+		h.Write([]byte(s.Service + ": " + v.Sorted().Flow() + "\n"))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
@@ -105,22 +107,7 @@ func ConfigYAML(sections []Section) ([]byte, error) {
 		}
 		b.add(s.Service, v)
 	}
-	return b.yaml(), nil
-}
-
-// sorted returns a value with the keys of all its mappings in order.
-func (v value) sorted() value {
-	c := v
-	c.items, c.entries = nil, nil
-	for _, i := range v.items {
-		c.items = append(c.items, i.sorted())
-	}
-	for _, e := range v.entries {
-		e.value = e.value.sorted()
-		c.entries = append(c.entries, e)
-	}
-	slices.SortFunc(c.entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
-	return c
+	return b.YAML(), nil
 }
 
 // Secret is what stands for a secret where configurations are shown.
@@ -148,25 +135,25 @@ func Mask(sections []Section) []Section {
 	for i, s := range sections {
 		list[i] = s
 		if v, err := s.tree(); err == nil {
-			list[i].Text, list[i].read = v.masked().yaml(), nil
+			list[i].Text, list[i].read = masked(v).YAML(), nil
 		}
 	}
 	return list
 }
 
-func (v value) masked() value {
+func masked(v document.Value) document.Value {
 	c := v
-	c.entries = slices.Clone(v.entries)
-	for i := range c.entries {
-		if e := &c.entries[i]; isSecret(e.key) && e.value.kind != mapping {
-			e.value = value{kind: word, text: Secret}
+	c.Entries = slices.Clone(v.Entries)
+	for i := range c.Entries {
+		if e := &c.Entries[i]; isSecret(e.Key) && e.Value.Kind != document.Mapping {
+			e.Value = document.Value{Kind: document.Word, Text: Secret}
 		} else {
-			e.value = e.value.masked()
+			e.Value = masked(e.Value)
 		}
 	}
-	c.items = slices.Clone(v.items)
-	for i := range c.items {
-		c.items[i] = c.items[i].masked()
+	c.Items = slices.Clone(v.Items)
+	for i := range c.Items {
+		c.Items[i] = masked(c.Items[i])
 	}
 	return c
 }
@@ -174,15 +161,15 @@ func (v value) masked() value {
 // Masked returns the keys of sections whose value is Secret: somebody has
 // applied what was shown.
 func Masked(sections []Section) (keys []string) {
-	var walk func(path string, v value)
-	walk = func(path string, v value) {
-		if v.kind == word && v.text == Secret {
+	var walk func(path string, v document.Value)
+	walk = func(path string, v document.Value) {
+		if v.Kind == document.Word && v.Text == Secret {
 			keys = append(keys, path)
 		}
-		for _, e := range v.entries {
-			walk(path+"."+e.key, e.value)
+		for _, e := range v.Entries {
+			walk(path+"."+e.Key, e.Value)
 		}
-		for _, i := range v.items {
+		for _, i := range v.Items {
 			walk(path, i)
 		}
 	}
@@ -202,11 +189,11 @@ func (s Section) Sets(key string) bool {
 		return false
 	}
 	for _, name := range strings.Split(key, ".") {
-		i := slices.IndexFunc(v.entries, func(e entry) bool { return e.key == name })
+		i := slices.IndexFunc(v.Entries, func(e document.Entry) bool { return e.Key == name })
 		if i < 0 {
 			return false
 		}
-		v = v.entries[i].value
+		v = v.Entries[i].Value
 	}
 	return true
 }

@@ -323,7 +323,7 @@ func (d *differ) settings(worker string, old, new []Section) {
 			return ""
 		}
 		if v, err := list[i].tree(); err == nil {
-			return v.flow()
+			return v.Flow()
 		}
 		return strings.TrimSpace(string(list[i].Text))
 	}

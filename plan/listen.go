@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"weft"
+
+	"weft/internal/document"
 )
 
 // address is where something listens.
@@ -124,16 +126,16 @@ func (p *Plan) listens(w *Worker, s *weft.Spec, key string) []string {
 		if section.Service != s.Name || err != nil {
 			continue
 		}
-		for _, e := range v.entries {
+		for _, e := range v.Entries {
 			switch {
-			case e.key != key:
-			case e.value.kind == word:
-				list = []string{e.value.text}
-			case e.value.kind == mapping || e.value.kind == null || e.value.kind == plain:
+			case e.Key != key:
+			case e.Value.Kind == document.Word:
+				list = []string{e.Value.Text}
+			case e.Value.Kind == document.Mapping || e.Value.Kind == document.Null || e.Value.Kind == document.Plain:
 			default:
 				list = nil
-				for _, item := range e.value.items {
-					list = append(list, item.text)
+				for _, item := range e.Value.Items {
+					list = append(list, item.Text)
 				}
 			}
 		}

@@ -10,7 +10,13 @@ import (
 	"strings"
 
 	"weft/flow"
+	"weft/internal/document"
 )
+
+// limits are those of texts that come from outside.
+func limits(what string) document.Limits {
+	return document.Limits{What: what, Octets: 256 << 10, Lines: 10_000}
+}
 
 // Parse reads a plan from YAML; source, the name of the file, is for messages
 // and for the plan's name if it has none. All mistakes that can be found
@@ -18,7 +24,7 @@ import (
 // FILE:LINE: what is wrong and what is allowed.
 func Parse(source string, text []byte) (*Plan, error) {
 	r := &reader{plan: &Plan{source: source, lines: map[string]int{}, unread: map[string]bool{}}}
-	v, mistakes, ok := document(text)
+	v, mistakes, ok := document.Read(text, limits("plan"))
 	r.mistakes = mistakes
 	if ok {
 		r.read(v)
@@ -39,21 +45,21 @@ func Parse(source string, text []byte) (*Plan, error) {
 const maxMistakes = 100
 
 // report turns mistakes into an error, sorted by line.
-func (p *Plan) report(mistakes []mistake) error {
-	slices.SortStableFunc(mistakes, func(a, b mistake) int { return cmp.Compare(a.line, b.line) })
+func (p *Plan) report(mistakes []document.Mistake) error {
+	slices.SortStableFunc(mistakes, func(a, b document.Mistake) int { return cmp.Compare(a.Line, b.Line) })
 	var errs []error
 	mistakes = slices.Compact(mistakes)
 	if more := len(mistakes) - maxMistakes; more > 0 {
-		mistakes = append(mistakes[:maxMistakes:maxMistakes], mistake{mistakes[maxMistakes].line, fmt.Sprintf("and %d more mistakes from here on", more)})
+		mistakes = append(mistakes[:maxMistakes:maxMistakes], document.Mistake{Line: mistakes[maxMistakes].Line, Text: fmt.Sprintf("and %d more mistakes from here on", more)})
 	}
 	for _, m := range mistakes {
 		switch {
-		case m.line > 0:
-			errs = append(errs, fmt.Errorf("%s:%d: %s", p.source, m.line, m.text))
+		case m.Line > 0:
+			errs = append(errs, fmt.Errorf("%s:%d: %s", p.source, m.Line, m.Text))
 		case p.source != "":
-			errs = append(errs, fmt.Errorf("%s: %s", p.source, m.text))
+			errs = append(errs, fmt.Errorf("%s: %s", p.source, m.Text))
 		default:
-			errs = append(errs, errors.New(m.text))
+			errs = append(errs, errors.New(m.Text))
 		}
 	}
 	return errors.Join(errs...)
@@ -91,11 +97,11 @@ func (p *Plan) defaults() {
 // reader turns values into a plan.
 type reader struct {
 	plan     *Plan
-	mistakes []mistake
+	mistakes []document.Mistake
 }
 
 func (r *reader) fail(line int, format string, args ...any) {
-	r.mistakes = append(r.mistakes, mistake{line, fmt.Sprintf(format, args...)})
+	r.mistakes = append(r.mistakes, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 // refuse reports that a key's value is not what it must be; nothing else will be
@@ -108,81 +114,81 @@ func (r *reader) refuse(path string, line int, format string, args ...any) {
 // field is a key that a mapping may have.
 type field struct {
 	key  string
-	read func(path string, v value)
+	read func(path string, v document.Value)
 }
 
 // keys reads a mapping with fixed keys. A key without a value is left out.
-func (r *reader) keys(path string, v value, fields ...field) {
+func (r *reader) keys(path string, v document.Value, fields ...field) {
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.key)
 	}
-	switch v.kind {
-	case mapping:
-	case broken:
+	switch v.Kind {
+	case document.Mapping:
+	case document.Broken:
 		r.plan.unread[path] = true
 		return
 	default:
-		r.refuse(path, v.line, "%swant keys with values, not %s; allowed: %s", colon(path), v.kind, strings.Join(known, ", "))
+		r.refuse(path, v.Line, "%swant keys with values, not %s; allowed: %s", colon(path), v.Kind, strings.Join(known, ", "))
 		return
 	}
-	for _, e := range v.entries {
-		name := join(path, e.key)
-		i := slices.Index(known, e.key)
+	for _, e := range v.Entries {
+		name := join(path, e.Key)
+		i := slices.Index(known, e.Key)
 		if i < 0 {
-			r.fail(e.line, "unknown key %s; allowed: %s", name, strings.Join(known, ", "))
+			r.fail(e.Line, "unknown key %s; allowed: %s", name, strings.Join(known, ", "))
 			continue
 		}
-		r.plan.lines[name] = e.line
-		switch e.value.kind {
-		case null:
-			r.refuse(name, e.line, "%s: no value; give one, or take the key out", name)
-		case broken:
+		r.plan.lines[name] = e.Line
+		switch e.Value.Kind {
+		case document.Null:
+			r.refuse(name, e.Line, "%s: no value; give one, or take the key out", name)
+		case document.Broken:
 			r.plan.unread[name] = true
 		default:
-			fields[i].read(name, e.value)
+			fields[i].read(name, e.Value)
 		}
 	}
 }
 
 // named reads a mapping whose keys are names that the plan gives.
-func (r *reader) named(path string, v value, what string, read func(name, path string, v value)) {
-	if v.kind != mapping {
-		r.refuse(path, v.line, "%s: want %s, not %s", path, what, v.kind)
+func (r *reader) named(path string, v document.Value, what string, read func(name, path string, v document.Value)) {
+	if v.Kind != document.Mapping {
+		r.refuse(path, v.Line, "%s: want %s, not %s", path, what, v.Kind)
 		return
 	}
-	for _, e := range v.entries {
-		r.plan.lines[join(path, e.key)] = e.line
-		read(e.key, join(path, e.key), e.value)
+	for _, e := range v.Entries {
+		r.plan.lines[join(path, e.Key)] = e.Line
+		read(e.Key, join(path, e.Key), e.Value)
 	}
 }
 
-func (r *reader) text(to *string) func(string, value) {
-	return func(path string, v value) {
-		if v.kind != word && v.kind != plain {
-			r.refuse(path, v.line, "%s: want text, not %s", path, v.kind)
+func (r *reader) text(to *string) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if v.Kind != document.Word && v.Kind != document.Plain {
+			r.refuse(path, v.Line, "%s: want text, not %s", path, v.Kind)
 			return
 		}
-		*to = v.text
+		*to = v.Text
 	}
 }
 
 // choice reads one of a few words.
-func (r *reader) choice(to *string, allowed []string) func(string, value) {
-	return func(path string, v value) {
-		if (v.kind != word && v.kind != plain) || !slices.Contains(allowed, v.text) {
-			r.refuse(path, v.line, "%s: want one of %s, not %s", path, strings.Join(allowed, ", "), v.short())
+func (r *reader) choice(to *string, allowed []string) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if (v.Kind != document.Word && v.Kind != document.Plain) || !slices.Contains(allowed, v.Text) {
+			r.refuse(path, v.Line, "%s: want one of %s, not %s", path, strings.Join(allowed, ", "), v.Short())
 			return
 		}
-		*to = v.text
+		*to = v.Text
 	}
 }
 
-func (r *reader) number(to *int) func(string, value) {
-	return func(path string, v value) {
-		n, err := strconv.Atoi(v.text)
-		if v.kind != plain || err != nil {
-			r.refuse(path, v.line, "%s: want a whole number, not %s", path, v.short())
+func (r *reader) number(to *int) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		n, err := strconv.Atoi(v.Text)
+		if v.Kind != document.Plain || err != nil {
+			r.refuse(path, v.Line, "%s: want a whole number, not %s", path, v.Short())
 			return
 		}
 		*to = n
@@ -190,11 +196,11 @@ func (r *reader) number(to *int) func(string, value) {
 }
 
 // flag reads true or false.
-func (r *reader) flag(to *bool) func(string, value) {
-	return func(path string, v value) {
-		b, err := strconv.ParseBool(v.text)
-		if v.kind != plain || err != nil {
-			r.refuse(path, v.line, "%s: want true or false, not %s", path, v.short())
+func (r *reader) flag(to *bool) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		b, err := strconv.ParseBool(v.Text)
+		if v.Kind != document.Plain || err != nil {
+			r.refuse(path, v.Line, "%s: want true or false, not %s", path, v.Short())
 			return
 		}
 		*to = b
@@ -202,34 +208,34 @@ func (r *reader) flag(to *bool) func(string, value) {
 }
 
 // texts reads a list of texts; an item is known as path.text afterwards.
-func (r *reader) texts(to *[]string, what string) func(string, value) {
-	return func(path string, v value) {
-		if v.kind != list {
-			r.refuse(path, v.line, "%s: want a list of %s, such as [discovery, hosts], not %s", path, what, v.short())
+func (r *reader) texts(to *[]string, what string) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if v.Kind != document.List {
+			r.refuse(path, v.Line, "%s: want a list of %s, such as [discovery, hosts], not %s", path, what, v.Short())
 			return
 		}
 		there := map[string]bool{}
-		for _, item := range v.items {
+		for _, item := range v.Items {
 			switch {
-			case item.kind == broken:
+			case item.Kind == document.Broken:
 				r.plan.unread[path] = true
-			case item.kind != word:
-				r.refuse(path, item.line, "%s: want the name of a service, not %s", path, item.short())
-			case there[item.text]:
-				r.fail(item.line, "%s: %s is listed twice; list it once", path, item.text)
+			case item.Kind != document.Word:
+				r.refuse(path, item.Line, "%s: want the name of a service, not %s", path, item.Short())
+			case there[item.Text]:
+				r.fail(item.Line, "%s: %s is listed twice; list it once", path, item.Text)
 			default:
-				there[item.text] = true
-				r.plan.lines[join(path, item.text)] = item.line
-				*to = append(*to, item.text)
+				there[item.Text] = true
+				r.plan.lines[join(path, item.Text)] = item.Line
+				*to = append(*to, item.Text)
 			}
 		}
 	}
 }
 
 // sections reads the settings of services.
-func (r *reader) sections(to *[]Section) func(string, value) {
-	return func(path string, v value) {
-		r.named(path, v, "a section for each service", func(name, path string, v value) {
+func (r *reader) sections(to *[]Section) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		r.named(path, v, "a section for each service", func(name, path string, v document.Value) {
 			if s := r.section(path, name, v); s != nil {
 				*to = append(*to, *s)
 			}
@@ -239,7 +245,7 @@ func (r *reader) sections(to *[]Section) func(string, value) {
 }
 
 // read reads the whole plan.
-func (r *reader) read(v value) {
+func (r *reader) read(v document.Value) {
 	p := r.plan
 	r.keys("", v,
 		field{"name", r.text(&p.Name)},
@@ -248,19 +254,19 @@ func (r *reader) read(v value) {
 		field{"balance", r.choice(&p.Balance, Balances())},
 		field{"pipeline", r.texts(&p.Pipeline, "stages")},
 		field{"partial", r.flag(&p.Partial)},
-		field{"bus", func(path string, v value) {
+		field{"bus", func(path string, v document.Value) {
 			r.keys(path, v,
 				field{"url", r.text(&p.Bus.URL)},
 				field{"credentials", r.text(&p.Bus.Credentials)},
 				field{"replicas", r.number(&p.Bus.Replicas)})
 		}},
-		field{"partitions", func(path string, v value) {
+		field{"partitions", func(path string, v document.Value) {
 			r.named(path, v, "a name for each partition with its switches below", r.partition)
 		}},
-		field{"workers", func(path string, v value) {
+		field{"workers", func(path string, v document.Value) {
 			r.named(path, v, "a name for each worker with its services below", r.worker)
 		}},
-		field{"apps", func(path string, v value) {
+		field{"apps", func(path string, v document.Value) {
 			r.named(path, v, "a name for each app", r.app)
 			slices.SortStableFunc(p.Apps, func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
 		}},
@@ -269,26 +275,26 @@ func (r *reader) read(v value) {
 	)
 }
 
-func (r *reader) partition(name, path string, v value) {
+func (r *reader) partition(name, path string, v document.Value) {
 	x := Partition{Name: name}
 	var switches flow.SwitchList
-	r.keys(path, v, field{"switches", func(path string, v value) {
-		if v.kind != list {
-			r.refuse(path, v.line, "%s: want a list of switches, such as [1-8, 0000000000000010] or [rest], not %s", path, v.short())
+	r.keys(path, v, field{"switches", func(path string, v document.Value) {
+		if v.Kind != document.List {
+			r.refuse(path, v.Line, "%s: want a list of switches, such as [1-8, 0000000000000010] or [rest], not %s", path, v.Short())
 			return
 		}
-		for _, item := range v.items {
-			switch item.kind {
-			case broken:
+		for _, item := range v.Items {
+			switch item.Kind {
+			case document.Broken:
 				r.plan.unread[path] = true
-			case word, plain:
-				if err := switches.Add(item.text); err != nil {
-					r.refuse(path, item.line, "%s: %v", path, err)
-				} else if item.text != flow.Rest {
-					r.plan.lines[join(path, switches.Ranges[len(switches.Ranges)-1].String())] = item.line
+			case document.Word, document.Plain:
+				if err := switches.Add(item.Text); err != nil {
+					r.refuse(path, item.Line, "%s: %v", path, err)
+				} else if item.Text != flow.Rest {
+					r.plan.lines[join(path, switches.Ranges[len(switches.Ranges)-1].String())] = item.Line
 				}
 			default:
-				r.refuse(path, item.line, "%s: want a switch, a range of switches, or rest, not %s", path, item.kind)
+				r.refuse(path, item.Line, "%s: want a switch, a range of switches, or rest, not %s", path, item.Kind)
 			}
 		}
 	}})
@@ -297,7 +303,7 @@ func (r *reader) partition(name, path string, v value) {
 	r.plan.Partitions = append(r.plan.Partitions, x)
 }
 
-func (r *reader) worker(name, path string, v value) {
+func (r *reader) worker(name, path string, v document.Value) {
 	w := Worker{Name: name}
 	r.keys(path, v,
 		field{"services", r.texts(&w.Services, "services")},
@@ -308,17 +314,17 @@ func (r *reader) worker(name, path string, v value) {
 		field{"class", r.choice(&w.Class, classes())},
 		field{"nice", r.number(&w.Nice)},
 		field{"cpus", r.text(&w.CPUs)},
-		field{"memory", func(path string, v value) {
-			b, err := ParseBytes(v.text)
+		field{"memory", func(path string, v document.Value) {
+			b, err := ParseBytes(v.Text)
 			if err != nil {
-				r.fail(v.line, "%s: want an amount of memory, such as 512MiB or 2GiB, not %s", path, v.short())
+				r.fail(v.Line, "%s: want an amount of memory, such as 512MiB or 2GiB, not %s", path, v.Short())
 			}
 			w.Memory = b
 		}},
 		field{"listen", r.text(&w.Listen)},
-		field{"env", func(path string, v value) {
+		field{"env", func(path string, v document.Value) {
 			w.Env = map[string]string{}
-			r.named(path, v, "names of variables with their values", func(name, path string, v value) {
+			r.named(path, v, "names of variables with their values", func(name, path string, v document.Value) {
 				var s string
 				r.text(&s)(path, v)
 				w.Env[name] = s
@@ -333,29 +339,21 @@ func (r *reader) worker(name, path string, v value) {
 	r.plan.Workers = append(r.plan.Workers, w)
 }
 
-func (r *reader) links(path string, v value) {
-	if v.kind != list {
-		r.fail(v.line, "%s: want a list, such as [{from: southbound, to: routing, transport: ws}], not %s", path, v.short())
+func (r *reader) links(path string, v document.Value) {
+	if v.Kind != document.List {
+		r.fail(v.Line, "%s: want a list, such as [{from: southbound, to: routing, transport: ws}], not %s", path, v.Short())
 		return
 	}
-	for i, item := range v.items {
+	for i, item := range v.Items {
 		var l Link
 		path := fmt.Sprintf("links[%d]", i)
-		r.plan.lines[path] = item.line
+		r.plan.lines[path] = item.Line
 		r.keys(path, item,
 			field{"from", r.text(&l.From)},
 			field{"to", r.text(&l.To)},
 			field{"transport", r.choice(&l.Transport, Transports())})
 		r.plan.Links = append(r.plan.Links, l)
 	}
-}
-
-// short describes a value in a message.
-func (v value) short() string {
-	if v.kind == word || v.kind == plain {
-		return strconv.Quote(v.text)
-	}
-	return v.kind.String()
 }
 
 func join(path, key string) string {

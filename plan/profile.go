@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"weft/internal/document"
 )
 
 // Figure is a number that has been measured, or has not.
@@ -115,7 +117,7 @@ const (
 func ParseProfile(source string, text []byte) (*Profile, error) {
 	p := &Profile{source: source, lines: map[string]int{}}
 	r := &reader{plan: &Plan{source: source, lines: p.lines, unread: map[string]bool{}}}
-	v, mistakes, ok := documentOf("profile", text)
+	v, mistakes, ok := document.Read(text, limits("profile"))
 	r.mistakes = mistakes
 	if ok {
 		p.read(r, v)
@@ -137,24 +139,24 @@ func (p *Profile) sort() {
 	slices.SortFunc(p.Delays, func(a, b Delay) int { return cmp.Compare(a.Transport, b.Transport) })
 }
 
-func (p *Profile) read(r *reader, v value) {
+func (p *Profile) read(r *reader, v document.Value) {
 	r.keys("", v,
-		field{"measured", func(path string, v value) {
+		field{"measured", func(path string, v document.Value) {
 			r.keys(path, v,
 				field{"seconds", r.float(&p.Seconds)},
 				field{"switches", r.number(&p.Switches)},
 				field{"packet_ins", r.float(&p.PacketIns)},
 				field{"changes", r.float(&p.Changes)})
 		}},
-		field{"process", func(path string, v value) { p.Process = r.demand("", path, v) }},
-		field{"services", func(path string, v value) {
-			r.named(path, v, "a name for each service with its figures below", func(name, path string, v value) {
+		field{"process", func(path string, v document.Value) { p.Process = r.demand("", path, v) }},
+		field{"services", func(path string, v document.Value) {
+			r.named(path, v, "a name for each service with its figures below", func(name, path string, v document.Value) {
 				p.Services = append(p.Services, r.demand(name, path, v))
 			})
 		}},
-		field{"rates", func(path string, v value) { p.rates(r, path, v) }},
-		field{"delays", func(path string, v value) {
-			r.named(path, v, "transports with their delays below", func(name, path string, v value) {
+		field{"rates", func(path string, v document.Value) { p.rates(r, path, v) }},
+		field{"delays", func(path string, v document.Value) {
+			r.named(path, v, "transports with their delays below", func(name, path string, v document.Value) {
 				d := Delay{Transport: name}
 				r.keys(path, v, field{"local", r.span(&d.Local)}, field{"remote", r.span(&d.Remote)})
 				p.Delays = append(p.Delays, d)
@@ -163,15 +165,15 @@ func (p *Profile) read(r *reader, v value) {
 	)
 }
 
-func (p *Profile) rates(r *reader, path string, v value) {
-	if v.kind != list {
-		r.fail(v.line, "%s: want a list, such as [{from: forwarding, to: paths, calls: 120, events: 0}], not %s", path, v.short())
+func (p *Profile) rates(r *reader, path string, v document.Value) {
+	if v.Kind != document.List {
+		r.fail(v.Line, "%s: want a list, such as [{from: forwarding, to: paths, calls: 120, events: 0}], not %s", path, v.Short())
 		return
 	}
-	for i, item := range v.items {
+	for i, item := range v.Items {
 		var one Rate
 		path := fmt.Sprintf("rates[%d]", i)
-		r.plan.lines[path] = item.line
+		r.plan.lines[path] = item.Line
 		r.keys(path, item,
 			field{"from", r.text(&one.From)},
 			field{"to", r.text(&one.To)},
@@ -181,7 +183,7 @@ func (p *Profile) rates(r *reader, path string, v value) {
 	}
 }
 
-func (r *reader) demand(name, path string, v value) Demand {
+func (r *reader) demand(name, path string, v document.Value) Demand {
 	d := Demand{Service: name}
 	r.keys(path, v,
 		field{"cpu", r.figure(&d.CPU)},
@@ -194,11 +196,11 @@ func (r *reader) demand(name, path string, v value) Demand {
 }
 
 // float reads a number that is none of YAML's special ones.
-func (r *reader) float(to *float64) func(string, value) {
-	return func(path string, v value) {
-		n, err := strconv.ParseFloat(v.text, 64)
-		if v.kind != plain || err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-			r.refuse(path, v.line, "%s: want a number, not %s", path, v.short())
+func (r *reader) float(to *float64) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		n, err := strconv.ParseFloat(v.Text, 64)
+		if v.Kind != document.Plain || err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			r.refuse(path, v.Line, "%s: want a number, not %s", path, v.Short())
 			return
 		}
 		*to = n
@@ -206,9 +208,9 @@ func (r *reader) float(to *float64) func(string, value) {
 }
 
 // figure reads a number, or the word missing.
-func (r *reader) figure(to *Figure) func(string, value) {
-	return func(path string, v value) {
-		if v.text == missing {
+func (r *reader) figure(to *Figure) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if v.Text == missing {
 			return
 		}
 		before := len(r.mistakes)
@@ -218,14 +220,14 @@ func (r *reader) figure(to *Figure) func(string, value) {
 }
 
 // span reads a time as seconds, or the word missing.
-func (r *reader) span(to *Figure) func(string, value) {
-	return func(path string, v value) {
-		if v.text == missing {
+func (r *reader) span(to *Figure) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if v.Text == missing {
 			return
 		}
-		d, err := time.ParseDuration(v.text)
+		d, err := time.ParseDuration(v.Text)
 		if err != nil {
-			r.fail(v.line, "%s: want a time such as 12.5us, or %s, not %s", path, missing, v.short())
+			r.fail(v.Line, "%s: want a time such as 12.5us, or %s, not %s", path, missing, v.Short())
 			return
 		}
 		*to = Measured(d.Seconds())
@@ -233,14 +235,14 @@ func (r *reader) span(to *Figure) func(string, value) {
 }
 
 // memory reads an amount of memory, or the word missing.
-func (r *reader) memory(to *Figure) func(string, value) {
-	return func(path string, v value) {
-		if v.text == missing {
+func (r *reader) memory(to *Figure) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if v.Text == missing {
 			return
 		}
-		b, err := ParseBytes(v.text)
+		b, err := ParseBytes(v.Text)
 		if err != nil {
-			r.fail(v.line, "%s: want an amount of memory, such as 512KiB, or %s, not %s", path, missing, v.short())
+			r.fail(v.Line, "%s: want an amount of memory, such as 512KiB, or %s, not %s", path, missing, v.Short())
 			return
 		}
 		*to = Measured(float64(b))
@@ -249,7 +251,7 @@ func (r *reader) memory(to *Figure) func(string, value) {
 
 // invalid returns the figures that cannot be, but for the keys whose values could
 // not be read.
-func (p *Profile) invalid(unread map[string]bool) []mistake {
+func (p *Profile) invalid(unread map[string]bool) []document.Mistake {
 	j := &judge{plan: &Plan{source: p.source, lines: p.lines, unread: unread}}
 	within := func(path string, v, most float64) {
 		if !(v >= 0 && v <= most) {
@@ -318,19 +320,19 @@ func (p *Profile) YAML(about ...string) []byte {
 		b.WriteString("services:\n")
 	}
 	for _, d := range p.Services {
-		fmt.Fprintf(&b, "  %s: %s\n", quoted(d.Service), d.flow())
+		fmt.Fprintf(&b, "  %s: %s\n", document.Quoted(d.Service), d.flow())
 	}
 	if len(p.Rates) > 0 {
 		b.WriteString("rates:\n")
 	}
 	for _, r := range p.Rates {
-		fmt.Fprintf(&b, "  - {from: %s, to: %s, calls: %s, events: %s}\n", quoted(r.From), quoted(r.To), number(r.Calls), number(r.Events))
+		fmt.Fprintf(&b, "  - {from: %s, to: %s, calls: %s, events: %s}\n", document.Quoted(r.From), document.Quoted(r.To), number(r.Calls), number(r.Events))
 	}
 	if len(p.Delays) > 0 {
 		b.WriteString("delays:\n")
 	}
 	for _, d := range p.Delays {
-		fmt.Fprintf(&b, "  %s: {local: %s, remote: %s}\n", quoted(d.Transport), span(d.Local), span(d.Remote))
+		fmt.Fprintf(&b, "  %s: {local: %s, remote: %s}\n", document.Quoted(d.Transport), span(d.Local), span(d.Remote))
 	}
 	return []byte(b.String())
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"weft/internal/document"
 )
 
 // Server is a machine, or a share of one, on which workers may run.
@@ -33,11 +35,11 @@ const maxServers = 1024
 func ParseServers(source string, text []byte) ([]Server, error) {
 	var list []Server
 	r := &reader{plan: &Plan{source: source, lines: map[string]int{}, unread: map[string]bool{}}}
-	v, mistakes, ok := documentOf("list of servers", text)
+	v, mistakes, ok := document.Read(text, limits("list of servers"))
 	r.mistakes = mistakes
 	if ok {
-		r.keys("", v, field{"servers", func(path string, v value) {
-			r.named(path, v, "a name for each server with its keys below", func(name, path string, v value) {
+		r.keys("", v, field{"servers", func(path string, v document.Value) {
+			r.named(path, v, "a name for each server with its keys below", func(name, path string, v document.Value) {
 				list = append(list, r.server(name, path, v))
 			})
 		}})
@@ -51,14 +53,14 @@ func ParseServers(source string, text []byte) ([]Server, error) {
 	return list, nil
 }
 
-func (r *reader) server(name, path string, v value) Server {
+func (r *reader) server(name, path string, v document.Value) Server {
 	s := Server{Name: name}
 	r.keys(path, v,
 		field{"cpu", r.float(&s.CPU)},
-		field{"memory", func(path string, v value) {
-			b, err := ParseBytes(v.text)
+		field{"memory", func(path string, v document.Value) {
+			b, err := ParseBytes(v.Text)
 			if err != nil {
-				r.refuse(path, v.line, "%s: want an amount of memory, such as 512MiB or 2GiB, not %s", path, v.short())
+				r.refuse(path, v.Line, "%s: want an amount of memory, such as 512MiB or 2GiB, not %s", path, v.Short())
 			}
 			s.Memory = b
 		}},

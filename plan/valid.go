@@ -11,6 +11,7 @@ import (
 
 	"weft"
 	"weft/flow"
+	"weft/internal/document"
 )
 
 // The bounds of values.
@@ -38,7 +39,7 @@ func classes() []string {
 // judge collects what is wrong with a plan.
 type judge struct {
 	plan     *Plan
-	mistakes []mistake
+	mistakes []document.Mistake
 }
 
 // fail reports a mistake at the line of a key, or of the closest key above it
@@ -53,11 +54,11 @@ func (j *judge) fail(path, format string, args ...any) {
 		i := strings.LastIndex(at, ".")
 		at = at[:max(i, 0)]
 	}
-	j.mistakes = append(j.mistakes, mistake{line, fmt.Sprintf(format, args...)})
+	j.mistakes = append(j.mistakes, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 // invalid returns what is wrong with a plan whatever the services are.
-func (p *Plan) invalid() []mistake {
+func (p *Plan) invalid() []document.Mistake {
 	j := &judge{plan: p}
 	if p.Name != "" && (len(p.Name) > maxName || notName.MatchString(p.Name)) {
 		j.fail("name", "name: want up to %d letters, digits, dots, dashes and underscores, not %q", maxName, p.Name)

@@ -5,7 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+
+	"weft/internal/document"
 )
 
 // YAML returns the plan as Parse reads it: keys in a fixed order, defaults of
@@ -15,7 +16,7 @@ func (p *Plan) YAML() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.yaml(), nil
+	return v.YAML(), nil
 }
 
 // MarshalJSON returns what YAML does, as JSON.
@@ -24,9 +25,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b strings.Builder
-	v.json(&b)
-	return []byte(b.String()), nil
+	return v.JSON(), nil
 }
 
 // Equal reports whether two plans say the same, wherever they were written.
@@ -37,49 +36,49 @@ func (p *Plan) Equal(other *Plan) bool {
 }
 
 // builder puts a mapping together; what has no value is left out.
-type builder struct{ value }
+type builder struct{ document.Value }
 
-func newBuilder() *builder { return &builder{value{kind: mapping}} }
+func newBuilder() *builder { return &builder{document.Value{Kind: document.Mapping}} }
 
-func (b *builder) add(key string, v value) {
-	if (v.kind == mapping && len(v.entries) == 0) || (v.kind == list && len(v.items) == 0) {
+func (b *builder) add(key string, v document.Value) {
+	if (v.Kind == document.Mapping && len(v.Entries) == 0) || (v.Kind == document.List && len(v.Items) == 0) {
 		return
 	}
-	b.entries = append(b.entries, entry{key: key, value: v})
+	b.Entries = append(b.Entries, document.Entry{Key: key, Value: v})
 }
 
 func (b *builder) text(key, s string) {
 	if s != "" {
-		b.add(key, value{kind: word, text: s})
+		b.add(key, document.Value{Kind: document.Word, Text: s})
 	}
 }
 
 // number adds a number unless it is the default.
 func (b *builder) number(key string, n, standard int) {
 	if n != standard {
-		b.add(key, value{kind: plain, text: strconv.Itoa(n)})
+		b.add(key, document.Value{Kind: document.Plain, Text: strconv.Itoa(n)})
 	}
 }
 
-func texts(items []string) value {
-	v := value{kind: list}
+func texts(items []string) document.Value {
+	v := document.Value{Kind: document.List}
 	for _, s := range items {
-		v.items = append(v.items, value{kind: word, text: s})
+		v.Items = append(v.Items, document.Value{Kind: document.Word, Text: s})
 	}
 	return v
 }
 
 // tree returns the plan as a value.
-func (p *Plan) tree() (value, error) {
+func (p *Plan) tree() (document.Value, error) {
 	var errs []error
-	sections := func(list []Section) value {
+	sections := func(list []Section) document.Value {
 		b := newBuilder()
 		for _, s := range list {
 			v, err := s.tree()
 			errs = append(errs, err)
 			b.add(s.Service, v)
 		}
-		return b.value
+		return b.Value
 	}
 	root := newBuilder()
 	root.text("name", p.Name)
@@ -87,7 +86,7 @@ func (p *Plan) tree() (value, error) {
 	root.text("events", p.Events)
 	root.text("balance", p.Balance)
 	if p.Partial {
-		root.add("partial", value{kind: plain, text: "true"})
+		root.add("partial", document.Value{Kind: document.Plain, Text: "true"})
 	}
 	root.add("pipeline", texts(p.Pipeline))
 
@@ -95,15 +94,15 @@ func (p *Plan) tree() (value, error) {
 	bus.text("url", p.Bus.URL)
 	bus.text("credentials", p.Bus.Credentials)
 	bus.number("replicas", p.Bus.Replicas, 1)
-	root.add("bus", bus.value)
+	root.add("bus", bus.Value)
 
 	partitions := newBuilder()
 	for _, x := range p.Partitions {
 		b := newBuilder()
 		b.add("switches", texts(x.List()))
-		partitions.add(x.Name, b.value)
+		partitions.add(x.Name, b.Value)
 	}
-	root.add("partitions", partitions.value)
+	root.add("partitions", partitions.Value)
 
 	workers := newBuilder()
 	for i := range p.Workers {
@@ -127,33 +126,33 @@ func (p *Plan) tree() (value, error) {
 		}
 		env := newBuilder()
 		for _, name := range slices.Sorted(maps.Keys(w.Env)) {
-			env.add(name, value{kind: word, text: w.Env[name]})
+			env.add(name, document.Value{Kind: document.Word, Text: w.Env[name]})
 		}
-		b.add("env", env.value)
+		b.add("env", env.Value)
 		b.text("machine", w.Machine)
 		b.add("settings", sections(w.Settings))
-		workers.add(w.Name, b.value)
+		workers.add(w.Name, b.Value)
 	}
-	root.add("workers", workers.value)
+	root.add("workers", workers.Value)
 
 	apps := newBuilder()
 	for _, a := range p.Apps {
 		b := newBuilder()
 		b.text("absent", a.Absent)
 		b.text("timeout", a.Timeout.String())
-		apps.add(a.Name, b.value)
+		apps.add(a.Name, b.Value)
 	}
-	root.add("apps", apps.value)
+	root.add("apps", apps.Value)
 
-	links := value{kind: list}
+	links := document.Value{Kind: document.List}
 	for _, l := range p.Links {
 		b := newBuilder()
 		b.text("from", l.From)
 		b.text("to", l.To)
 		b.text("transport", l.Transport)
-		links.items = append(links.items, b.value)
+		links.Items = append(links.Items, b.Value)
 	}
 	root.add("links", links)
 	root.add("config", sections(p.Config))
-	return root.value, errors.Join(errs...)
+	return root.Value, errors.Join(errs...)
 }

@@ -2,19 +2,17 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/cobra"
 
 	"weft"
 	"weft/deploy"
+	"weft/internal/document"
 	"weft/lab"
 	"weft/plan"
 	"weft/services"
@@ -93,7 +91,7 @@ func (p problem) in(file string) string {
 
 // checkFile checks one file; the error is of reading it.
 func checkFile(path string) (checkResult, error) {
-	text, err := os.ReadFile(path)
+	text, err := document.ReadFile(path)
 	if err != nil {
 		return checkResult{}, fmt.Errorf("check: %w", err)
 	}
@@ -157,11 +155,25 @@ var workersKey = regexp.MustCompile(`(?m)^["']?(workers|partitions)["']?\s*:`)
 
 // isPlan reports whether a file is a plan: it has workers or partitions.
 func isPlan(text []byte) bool {
-	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
-	if err != nil || len(file.Docs) == 0 || file.Docs[0].Body == nil {
+	v, ok := looked(text)
+	if !ok {
 		return workersKey.Match(text)
 	}
-	return slices.ContainsFunc(mapping(file.Docs[0].Body), func(p pair) bool { return p.key == "workers" || p.key == "partitions" })
+	_, workers := v.Get("workers")
+	_, partitions := v.Get("partitions")
+	return workers || partitions
+}
+
+// looked reads a file to see what it is, whatever is wrong in it; false if it is
+// not well-formed or has nothing in it.
+func looked(text []byte) (document.Value, bool) {
+	limits := fileLimits("file")
+	limits.Aliases = 1000 // as in topologies
+	docs, _, ok := document.ReadAll(text, limits)
+	if !ok || len(docs) == 0 || docs[0].Kind == document.Null {
+		return document.Value{}, false
+	}
+	return docs[0], true
 }
 
 // topologyKey are the beginnings of lines that only a topology has, for files
@@ -172,16 +184,16 @@ var topologyKey = regexp.MustCompile(`(?m)^["']?(switches|links|name|controller)
 // name or a controller, or its hosts are a list; in a configuration they are
 // the section of a service.
 func isTopology(text []byte) bool {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil || len(file.Docs) == 0 || file.Docs[0].Body == nil {
+	v, ok := looked(text)
+	if !ok {
 		return topologyKey.Match(text)
 	}
-	for _, p := range mapping(file.Docs[0].Body) {
-		switch p.key {
+	for _, e := range v.Entries {
+		switch e.Key {
 		case "switches", "links", "name", "controller":
 			return true
 		case "hosts":
-			if _, ok := p.value.(*ast.SequenceNode); ok {
+			if e.Value.Kind == document.List {
 				return true
 			}
 		}

@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"weft/api"
+	"weft/internal/document"
 )
 
 func configCommand() *cobra.Command {
@@ -191,7 +191,7 @@ func readConfig(path string) (string, error) {
 		}
 		return "", errors.Join(append(errs, mistakes(len(errs)))...)
 	}
-	text, err := os.ReadFile(path)
+	text, err := document.ReadFile(path)
 	return string(text), err
 }
 

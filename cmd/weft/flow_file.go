@@ -4,17 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"weft/api"
+	"weft/internal/document"
 )
 
 // readFlowFile reads flow entries from a file; its errors name the lines.
@@ -23,122 +20,106 @@ func readFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
 	var err error
 	if path == "-" {
 		path = "standard input"
-		text, err = io.ReadAll(stdin)
+		text, err = document.ReadFrom(stdin, path)
 	} else {
-		text, err = os.ReadFile(path)
+		text, err = document.ReadFile(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read flow entries: %w", err)
 	}
-	r := &flowReader{path: path}
-	flows := r.read(text)
+	docs, mistakes, _ := document.ReadAll(text, fileLimits("file of flow entries"))
+	r := &flowReader{path: path, errs: errorsIn(path, mistakes)}
+	var flows []*api.FlowEntry
+	for _, v := range docs {
+		if v.Kind != document.Null {
+			flows = append(flows, r.list(v)...)
+		}
+	}
 	if len(r.errs) == 0 && len(flows) == 0 {
 		return nil, fmt.Errorf("%s: %w", path, errNoFlows)
 	}
-	return flows, errors.Join(r.errs...)
+	return flows, joined(r.errs)
 }
 
-// flowReader turns YAML, of which JSON is a part, into flow entries.
+// fileLimits are those of files with what is to be sent to a controller, which
+// messages call what.
+func fileLimits(what string) document.Limits {
+	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 16 << 20, Lines: 1_000_000}
+}
+
+// errorsIn returns mistakes as errors of a file.
+func errorsIn(path string, mistakes []document.Mistake) (errs []error) {
+	for _, m := range mistakes {
+		errs = append(errs, m.In(path))
+	}
+	return errs
+}
+
+// maxErrors is how many mistakes of a file are told; nobody reads more.
+const maxErrors = 100
+
+// joined is errors.Join for the mistakes of a file.
+func joined(errs []error) error {
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more mistakes", more))
+	}
+	return errors.Join(errs...)
+}
+
+// flowReader turns values into flow entries.
 type flowReader struct {
 	path string
 	errs []error
 }
 
-func (r *flowReader) wrong(n ast.Node, format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.path, n.GetToken().Position.Line, fmt.Sprintf(format, args...)))
-}
-
-func (r *flowReader) read(text []byte) (flows []*api.FlowEntry) {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		err = fmt.Errorf("%s: not well-formed YAML or JSON: %w", r.path, err)
-		if e := yaml.Error(nil); errors.As(err, &e) && e.GetToken() != nil {
-			err = fmt.Errorf("%s:%d: not well-formed YAML or JSON: %s", r.path, e.GetToken().Position.Line, e.GetMessage())
-		}
-		r.errs = append(r.errs, err)
-		return nil
-	}
-	for _, d := range file.Docs {
-		if d.Body != nil {
-			flows = append(flows, r.list(d.Body)...)
-		}
-	}
-	return flows
+func (r *flowReader) wrong(line int, format string, args ...any) {
+	r.errs = append(r.errs, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)}.In(r.path))
 }
 
 // list reads a list of entries, a mapping with one under flows, or one entry.
-func (r *flowReader) list(n ast.Node) (flows []*api.FlowEntry) {
-	if list, ok := n.(*ast.SequenceNode); ok {
-		for _, v := range list.Values {
-			flows = append(flows, r.list(v)...)
+func (r *flowReader) list(v document.Value) (flows []*api.FlowEntry) {
+	switch v.Kind {
+	case document.List:
+		for _, item := range v.Items {
+			flows = append(flows, r.list(item)...)
 		}
 		return flows
-	}
-	keys := mapping(n)
-	if keys == nil {
-		r.wrong(n, "want a flow entry: keys with values, such as dpid, priority, match, actions")
+	case document.Broken: // and told of
 		return nil
 	}
-	for _, k := range keys {
-		if k.key == "flows" || k.key == "flow" { // as weft get flows prints them
-			return r.list(k.value)
+	if len(v.Entries) == 0 {
+		r.wrong(v.Line, "want a flow entry: keys with values, such as dpid, priority, match, actions")
+		return nil
+	}
+	for _, key := range []string{"flows", "flow"} { // as weft get flows prints them
+		if list, ok := v.Get(key); ok {
+			return r.list(list)
 		}
 	}
-	if f := r.entry(n, keys); f != nil {
+	if f := r.entry(v); f != nil {
 		return []*api.FlowEntry{f}
 	}
 	return nil
 }
 
-// pair is one key with its value.
-type pair struct {
-	key   string
-	node  ast.Node // of the key
-	value ast.Node
-}
-
-// mapping returns the pairs of a mapping, nil if it is none.
-func mapping(n ast.Node) (pairs []pair) {
-	var list []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		list = n.Values
-	case *ast.MappingValueNode:
-		list = []*ast.MappingValueNode{n}
-	}
-	for _, v := range list {
-		pairs = append(pairs, pair{v.Key.GetToken().Value, v.Key, v.Value})
-	}
-	return pairs
-}
-
-// scalar returns the text of a value as it is written, false if it is a list or
-// a mapping.
-func scalar(n ast.Node) (string, bool) {
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode:
-		return "", false
-	}
-	return n.GetToken().Value, true
-}
-
 // entry reads one entry and checks it.
-func (r *flowReader) entry(n ast.Node, keys []pair) *api.FlowEntry {
+func (r *flowReader) entry(v document.Value) *api.FlowEntry {
 	f := &api.FlowEntry{Priority: defaultPriority}
 	fields := f.ProtoReflect().Descriptor().Fields()
 	before := len(r.errs)
-	for _, k := range keys {
-		d := fields.ByName(protoreflect.Name(k.key))
+	for _, e := range v.Entries {
+		d := fields.ByName(protoreflect.Name(e.Key))
 		switch {
 		case d == nil:
 			var allowed []string
 			for i := range fields.Len() {
 				allowed = append(allowed, string(fields.Get(i).Name()))
 			}
-			r.wrong(k.node, "unknown key %q; allowed: %s", k.key, strings.Join(allowed, ", "))
+			r.wrong(e.Line, "unknown key %q; allowed: %s", e.Key, strings.Join(allowed, ", "))
+		case e.Value.Kind == document.Broken: // and told of
 		default:
-			if want := setField(f, d, k.value); want != "" {
-				r.wrong(k.value, "%s: want %s", k.key, want)
+			if want := setField(f, d, e.Value); want != "" {
+				r.wrong(e.Value.Line, "%s: want %s", e.Key, want)
 			}
 		}
 	}
@@ -147,7 +128,7 @@ func (r *flowReader) entry(n ast.Node, keys []pair) *api.FlowEntry {
 	}
 	f.Owner, f.Cookie, f.Packets, f.Bytes, f.Duration = "", "", 0, 0, 0 // for the controller to say
 	if _, _, err := f.Entry(); err != nil {
-		r.wrong(n, "%v", err)
+		r.wrong(v.Line, "%v", err)
 		return nil
 	}
 	return f
@@ -155,40 +136,36 @@ func (r *flowReader) entry(n ast.Node, keys []pair) *api.FlowEntry {
 
 // setField sets a field of a message to a value; it returns what is wanted
 // instead if that cannot be.
-func setField(m proto.Message, d protoreflect.FieldDescriptor, n ast.Node) string {
+func setField(m proto.Message, d protoreflect.FieldDescriptor, v document.Value) string {
 	to := m.ProtoReflect()
 	switch {
 	case d.IsMap():
-		pairs := mapping(n)
-		if pairs == nil && !empty(n) {
+		if v.Kind != document.Mapping {
 			return "keys with values, such as {in_port: 1, eth_type: 0x0800}"
 		}
-		for _, p := range pairs {
-			text, ok := scalar(p.value)
-			if !ok {
-				return fmt.Sprintf("one value for %s", p.key)
+		for _, e := range v.Entries {
+			if !e.Value.Scalar() {
+				return fmt.Sprintf("one value for %s", e.Key)
 			}
-			to.Mutable(d).Map().Set(protoreflect.ValueOfString(p.key).MapKey(), protoreflect.ValueOfString(text))
+			to.Mutable(d).Map().Set(protoreflect.ValueOfString(e.Key).MapKey(), protoreflect.ValueOfString(e.Value.Text))
 		}
 		return ""
 	case d.IsList():
-		list, ok := n.(*ast.SequenceNode)
-		if !ok {
+		if v.Kind != document.List {
 			return "a list, such as [output:2]"
 		}
-		for _, v := range list.Values {
-			text, ok := scalar(v)
-			if !ok {
+		for _, item := range v.Items {
+			if !item.Scalar() {
 				return "a list of texts; put quotes around one with a colon and a blank"
 			}
-			to.Mutable(d).List().Append(protoreflect.ValueOfString(text))
+			to.Mutable(d).List().Append(protoreflect.ValueOfString(item.Text))
 		}
 		return ""
 	}
-	text, ok := scalar(n)
-	if !ok {
+	if !v.Scalar() {
 		return "one value"
 	}
+	text := v.Text
 	switch d.Kind() {
 	case protoreflect.BoolKind:
 		b, err := strconv.ParseBool(text)
@@ -218,10 +195,4 @@ func setField(m proto.Message, d protoreflect.FieldDescriptor, n ast.Node) strin
 		to.Set(d, protoreflect.ValueOfString(text))
 	}
 	return ""
-}
-
-// empty reports whether a node is {}.
-func empty(n ast.Node) bool {
-	m, ok := n.(*ast.MappingNode)
-	return ok && len(m.Values) == 0
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"weft/internal/document"
 )
 
 // output is how a command prints data: -o.
@@ -49,7 +50,7 @@ func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 	}
 	b, err := toJSON(v)
 	if err == nil && o.format == "yaml" {
-		b, err = yaml.JSONToYAML(b)
+		b, err = asYAML(b)
 	}
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
@@ -58,22 +59,27 @@ func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 	return err
 }
 
+// asYAML returns JSON as YAML.
+func asYAML(text []byte) ([]byte, error) {
+	v, err := document.FromJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	return v.Readable()
+}
+
 // toJSON writes a message as the controller's HTTP interface does, any other
 // value by its tags; indented, with a newline at the end.
 func toJSON(v any) ([]byte, error) {
 	if m, ok := v.(proto.Message); ok {
 		v = message{m}
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return nil, err
-	}
-	b.WriteByte('\n')
-	return b.Bytes(), nil
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it is for people, and no part of a web page
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 // message is a message of the API as part of a value with JSON tags.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -31,9 +30,9 @@ const (
 // readMade reads a plan and its head. Flags that were given to cmd, and are
 // those of weft plan make, count instead of what the head says.
 func readMade(cmd *cobra.Command, path string) (*madePlan, error) {
-	text, err := os.ReadFile(path)
+	path, text, err := planText(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the plan: %w", err)
+		return nil, err
 	}
 	m := &madePlan{path: path, where: map[string]string{}}
 	if m.plan, err = plan.Parse(path, text); err != nil {

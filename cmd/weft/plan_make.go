@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"weft/internal/document"
 	"weft/plan"
 	"weft/plan/partition"
 )
@@ -275,7 +276,7 @@ func (o *makeOptions) readServers() ([]plan.Server, error) {
 		}
 		return plan.LocalServers(n, float64(runtime.NumCPU()), memory)
 	}
-	text, err := os.ReadFile(o.servers)
+	text, err := document.ReadFile(o.servers)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
 	}
@@ -384,12 +385,12 @@ func madeSummary(made *plan.Made) (lines []string) {
 	if s.Proven {
 		gap = "the least that there is, proven"
 	}
-	lines = append(lines, fmt.Sprintf("%d shards in %d processes on %d servers; crossing servers costs %.6g us of latency a second, %s", len(made.Shards), len(made.Plan.Instances()), len(made.Servers), s.Cost, gap))
+	lines = append(lines, fmt.Sprintf("%s in %s on %s; crossing servers costs %.6g us of latency a second, %s", number(made.Shards, "shard", "shards"), number(made.Plan.Instances(), "process", "processes"), number(made.Servers, "server", "servers"), s.Cost, gap))
 	if within := made.Within(); within > 0 {
 		lines = append(lines, fmt.Sprintf("crossing from process to process on one server: %.6g us a second, not part of that", within))
 	}
 	for _, l := range made.Loads() {
-		lines = append(lines, fmt.Sprintf("%s: %.2f of %.2f processors, %.0f of %.0f MiB, %d shards, %d processes", l.Server, l.CPU, l.CPUMost, float64(l.Memory)/(1<<20), float64(l.MemMost)/(1<<20), l.Shards, l.Processes))
+		lines = append(lines, fmt.Sprintf("%s: %.2f of %.2f processors, %.0f of %.0f MiB, %s, %s", l.Server, l.CPU, l.CPUMost, float64(l.Memory)/(1<<20), float64(l.MemMost)/(1<<20), several(uint32(l.Shards), "shard", "shards"), several(uint32(l.Processes), "process", "processes")))
 	}
 	return append(lines, made.Notes...)
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"weft/deploy/plans"
+	"weft/internal/document"
 	"weft/plan"
 )
 
@@ -21,19 +21,25 @@ func (e *unknownPlan) Error() string {
 
 // readPlan reads a plan by its name if it is built in, else from a file.
 func readPlan(name string) (*plan.Plan, error) {
-	if slices.Contains(plans.Names(), name) {
-		text, err := plans.Read(name)
-		if err != nil {
-			return nil, err
-		}
-		return plan.Parse(name+".yaml", text)
+	file, text, err := planText(name)
+	if err != nil {
+		return nil, err
 	}
-	text, err := os.ReadFile(name)
+	return plan.Parse(file, text)
+}
+
+// planText returns a plan as it is written, and the name of its file.
+func planText(name string) (file string, text []byte, err error) {
+	if slices.Contains(plans.Names(), name) {
+		text, err = plans.Read(name)
+		return name + ".yaml", text, err
+	}
+	text, err = document.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &unknownPlan{name}
+		return "", nil, &unknownPlan{name}
 	case err != nil:
-		return nil, fmt.Errorf("read the plan: %w", err)
+		return "", nil, fmt.Errorf("read the plan: %w", err)
 	}
-	return plan.Parse(name, text)
+	return name, text, nil
 }

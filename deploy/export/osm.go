@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goccy/go-yaml"
+	"weft/internal/document"
 )
 
 // Pack says whether packages are written as archives instead of folders.
@@ -14,9 +14,33 @@ type Pack bool
 // OSM's descriptors follow ETSI GS NFV-SOL 006 (VNFD and NSD) with OSM's own
 // parts for functions in containers: kdu, k8s-cluster, kdu-resource-profile.
 // Keys stand in the order of what they describe.
-type node = yaml.MapSlice
+type node []document.Entry
 
-func pair(key string, value any) yaml.MapItem { return yaml.MapItem{Key: key, Value: value} }
+func pair(key string, value any) document.Entry {
+	return document.Entry{Key: key, Value: written(value)}
+}
+
+// written returns what descriptors are made of as it is written.
+func written(value any) document.Value {
+	list := document.Value{Kind: document.List}
+	switch x := value.(type) {
+	case node:
+		return document.Value{Kind: document.Mapping, Entries: x}
+	case string:
+		return document.Value{Kind: document.Word, Text: x}
+	case []node:
+		for _, n := range x {
+			list.Items = append(list.Items, written(n))
+		}
+		return list
+	case []string:
+		for _, s := range x {
+			list.Items = append(list.Items, written(s))
+		}
+		return list
+	}
+	return document.Value{Kind: document.Plain, Text: fmt.Sprint(value)} // a number or a truth value
+}
 
 const (
 	provider    = "Weft"
@@ -84,7 +108,7 @@ func (m *model) function(u *unit) (osmPackage, error) {
 	if err != nil {
 		return osmPackage{}, err
 	}
-	text, err := yaml.MarshalWithOptions(m.vnfd(u), yaml.IndentSequence(true))
+	text, err := written(m.vnfd(u)).Readable()
 	if err != nil {
 		return osmPackage{}, fmt.Errorf("descriptor of %s: %w", name, err)
 	}
@@ -176,7 +200,7 @@ func (m *model) service(s networkService) (osmPackage, error) {
 			}}),
 		})
 	}
-	text, err := yaml.MarshalWithOptions(node{pair("nsd", node{pair("nsd", []node{{
+	text, err := written(node{pair("nsd", node{pair("nsd", []node{{
 		pair("id", s.name+"_ns"),
 		pair("name", s.name),
 		pair("designer", provider),
@@ -185,7 +209,7 @@ func (m *model) service(s networkService) (osmPackage, error) {
 		pair("vnfd-id", functions),
 		pair("virtual-link-desc", []node{{pair("id", network), pair("mgmt-network", true)}}),
 		pair("df", []node{{pair("id", flavour), pair("vnf-profile", profiles)}}),
-	}})})}, yaml.IndentSequence(true))
+	}})})}).Readable()
 	if err != nil {
 		return osmPackage{}, fmt.Errorf("descriptor of %s: %w", s.name, err)
 	}
@@ -214,7 +238,7 @@ func parameters(s networkService, bus string, several bool) ([]File, error) {
 				pair("additionalParamsForKdu", []node{{pair("kdu_name", u.Name), pair("additionalParams", values)}}),
 			})
 		}
-		text, err := yaml.MarshalWithOptions(node{pair("additionalParamsForVnf", members)}, yaml.IndentSequence(true))
+		text, err := written(node{pair("additionalParamsForVnf", members)}).Readable()
 		if err != nil {
 			return nil, fmt.Errorf("parameters of %s: %w", s.name, err)
 		}

@@ -12,9 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"weft"
+	"weft/internal/document"
 	"weft/plan"
 )
 
@@ -28,19 +27,19 @@ const openflowPort = "openflow"
 // settings are the keys that a plan sets of one service in one worker.
 type settings struct {
 	service string
-	keys    map[string]any
+	keys    map[string]document.Value
 }
 
 // settingsOf reads what the plan sets, the worker's own last.
 func settingsOf(p *plan.Plan, worker string, s *weft.Spec) (settings, error) {
-	all := settings{s.Name, map[string]any{}}
+	all := settings{s.Name, map[string]document.Value{}}
 	for _, section := range p.SettingsOf(worker) {
 		if section.Service != s.Name {
 			continue
 		}
-		var keys map[string]any
-		if err := yaml.Unmarshal(section.Text, &keys); err != nil {
-			return all, fmt.Errorf("settings of %s: %w", s.Name, err)
+		keys, err := section.Keys()
+		if err != nil {
+			return all, err
 		}
 		maps.Copy(all.keys, keys)
 	}
@@ -50,12 +49,12 @@ func settingsOf(p *plan.Plan, worker string, s *weft.Spec) (settings, error) {
 // secret reports a secret among the settings: files of an export are passed
 // on and checked in.
 func (s settings) secret() error {
-	if token, has := s.keys["token"]; has && token != "" {
+	if token, has := s.keys["token"]; has && token.Flow() != `""` {
 		return fmt.Errorf("%s.token is a secret, and would be readable in what is exported; take it out of the plan: containers get a token of their own from a file or Secret", s.service)
 	}
 	for key, value := range s.keys {
 		// Of certificates' keys the settings have the files.
-		if text := fmt.Sprint(value); plan.IsSecret(key) && text != "" && !strings.ContainsAny(text, "/.") {
+		if text := value.Flow(); plan.IsSecret(key) && text != `""` && !strings.ContainsAny(text, "/.") {
 			return fmt.Errorf("%s.%s is a secret, and would be readable in what is exported; take it out of the plan", s.service, key)
 		}
 	}
@@ -65,12 +64,12 @@ func (s settings) secret() error {
 // listens returns the addresses under the key listen, as set or by default.
 func (s settings) listens(spec *weft.Spec) (list []string, byDefault []string) {
 	byDefault = defaultListens(spec.Config)
-	switch v := s.keys["listen"].(type) {
-	case string:
-		return []string{v}, byDefault
-	case []any:
-		for _, item := range v {
-			list = append(list, fmt.Sprint(item))
+	switch v := s.keys["listen"]; v.Kind {
+	case document.Word:
+		return []string{v.Text}, byDefault
+	case document.List:
+		for _, item := range v.Items {
+			list = append(list, item.Text)
 		}
 		return list, byDefault
 	}

@@ -35,18 +35,19 @@ var table = []row{
 	{"transport/*", []string{"transport", "transport/*"}, []string{"*"}},
 	{"bus", []string{".", "api", "transport"}, []string{nats, codes}},
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
-	{"plan", []string{".", "api", "flow", "plan/*"}, []string{"gonum.org/", "github.com/goccy/go-yaml", "go.yaml.in/yaml"}},
+	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
-	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside"}, []string{
-		"github.com/goccy/go-yaml", "github.com/prometheus/", "google.golang.org/protobuf/", codes,
+	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside", "internal/document"}, []string{
+		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/plans", []string{"plan"}, nil},
-	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy"}, []string{"*"}},
+	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy", "internal/document"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
-	{"lab", []string{"flow", "packet", "internal/freeport"}, []string{"*"}},
+	{"lab", []string{"flow", "packet", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow"}, []string{"*"}},
 	{"loom", nil, nil},
+	{"internal/document", nil, []string{yaml}},
 	{"internal/*", nil, nil},
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},
 	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
@@ -57,6 +58,7 @@ var table = []row{
 
 const (
 	nats          = "github.com/nats-io/"
+	yaml          = "go.yaml.in/yaml/"
 	metricsClient = "github.com/prometheus/client_golang/"
 )
 
@@ -75,6 +77,7 @@ var keepers = []struct {
 	instead string
 }{
 	{nats, []string{"bus"}, "keep state and events through weft.State and weft.Publish"},
+	{yaml, []string{"internal/document"}, "read and write YAML by internal/document, whose time grows with the text"},
 	{"github.com/vishvananda/", []string{"lab", "cmd/weft"}, "let package lab touch links and namespaces"},
 }
 

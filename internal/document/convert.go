@@ -1,0 +1,101 @@
+package document
+
+import (
+	"cmp"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// converter turns nodes into values and collects what is wrong with them.
+type converter struct {
+	limits   Limits
+	aliased  int // values that aliases stand for
+	inAlias  int // aliases that stand around the node
+	deep     int // the first line on which values are nested too deeply
+	mistakes []Mistake
+}
+
+func (c *converter) fail(line int, format string, args ...any) {
+	m := Mistake{line, fmt.Sprintf(format, args...)}
+	if n := len(c.mistakes); n == 0 || c.mistakes[n-1] != m { // aliases may say it again
+		c.mistakes = append(c.mistakes, m)
+	}
+}
+
+func (c *converter) value(n *yaml.Node, depth int) Value {
+	v := Value{Kind: Broken, Line: n.Line}
+	if c.inAlias > 0 {
+		c.aliased++
+	}
+	switch {
+	case depth > maxDepth:
+		c.deep = cmp.Or(c.deep, v.Line)
+	case c.limits.Aliases == 0 && (n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0):
+		c.fail(v.Line, "%s", c.limits.noAnchors())
+	case n.Kind == yaml.AliasNode:
+		return c.alias(n, depth)
+	case n.Kind == yaml.MappingNode:
+		v.Kind, v.Entries = Mapping, c.entries(n.Content, depth)
+	case n.Kind == yaml.SequenceNode:
+		v.Kind = List
+		for _, item := range n.Content {
+			v.Items = append(v.Items, c.value(item, depth+1))
+		}
+	default:
+		v.Kind, v.Text = scalar(n)
+	}
+	return v
+}
+
+// alias returns a copy of what an alias stands for, on the alias's line. Aliases
+// of aliases multiply, so what they all stand for is counted.
+func (c *converter) alias(n *yaml.Node, depth int) Value {
+	if c.aliased > c.limits.Aliases {
+		return Value{Kind: Broken, Line: n.Line} // which is reported
+	}
+	c.inAlias++
+	v := c.value(n.Alias, depth+1) // an alias within its own value ends by its depth
+	if c.inAlias--; c.inAlias == 0 && c.aliased > c.limits.Aliases {
+		c.fail(n.Line, "aliases stand for more than %d values; write the values themselves", c.limits.Aliases)
+	}
+	v.Line = n.Line
+	return v
+}
+
+// scalar reads a value that is neither list nor mapping.
+func scalar(n *yaml.Node) (Kind, string) {
+	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		return Word, n.Value
+	}
+	switch n.Tag {
+	case "!!null":
+		return Null, ""
+	case "!!int", "!!float", "!!bool":
+		return Plain, n.Value
+	}
+	return Word, n.Value
+}
+
+// entries reads keys and values, which take turns.
+func (c *converter) entries(nodes []*yaml.Node, depth int) (entries []Entry) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(nodes); i += 2 {
+		key := nodes[i]
+		if key.Kind != yaml.ScalarNode || key.Anchor != "" || key.Style&yaml.TaggedStyle != 0 || key.Tag == "!!merge" {
+			c.fail(key.Line, "%s", c.limits.noSuchKey())
+			continue
+		}
+		e := Entry{Key: key.Value, Line: key.Line}
+		if first, ok := seen[e.Key]; ok {
+			c.fail(e.Line, "key %s is there twice, first on line %d; keep one of them", e.Key, first)
+			continue
+		}
+		seen[e.Key] = e.Line
+		if e.Value = c.value(nodes[i+1], depth+1); e.Value.Kind == Null {
+			e.Value.Line = e.Line
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}

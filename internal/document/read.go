@@ -1,0 +1,100 @@
+package document
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits say what a text may have.
+type Limits struct {
+	What   string // the text is, as messages call it, such as plan
+	Syntax string // as messages call it; YAML if empty
+	Octets int    // at most
+	Lines  int    // at most
+	// Aliases is how many values all aliases may stand for. With 0 there may be
+	// neither anchors nor aliases nor tags, else tags are passed over.
+	Aliases int
+}
+
+// maxDepth is how deep values may stand within values.
+const maxDepth = 32
+
+// Read reads a text of one document, Null if there is nothing in it. What is wrong
+// with it comes back as mistakes, some of them with a value in which something is
+// Broken; a mistake that leaves nothing to look at comes alone, with false.
+func Read(src []byte, l Limits) (Value, []Mistake, bool) {
+	list, mistakes, ok := ReadAll(src, l)
+	switch {
+	case !ok:
+		return Value{}, mistakes, false
+	case len(list) > 1:
+		return Value{}, []Mistake{{0, fmt.Sprintf("%d YAML documents; put everything into one (take out the lines ---)", len(list))}}, false
+	case len(list) == 0:
+		return Value{Kind: Null}, nil, true
+	}
+	return list[0], mistakes, true
+}
+
+// ReadAll is Read for a text of any number of documents.
+func ReadAll(src []byte, l Limits) ([]Value, []Mistake, bool) {
+	alone := func(line int, format string, args ...any) ([]Value, []Mistake, bool) {
+		return nil, []Mistake{{line, fmt.Sprintf(format, args...)}}, false
+	}
+	if len(src) > l.Octets {
+		return alone(0, "%d octets; a %s has at most %d", len(src), l.What, l.Octets)
+	}
+	if n := bytes.Count(src, []byte("\n")); n > l.Lines {
+		return alone(0, "%d lines; a %s has at most %d", n, l.What, l.Lines)
+	}
+	if !utf8.Valid(src) {
+		return alone(invalidLine(src), "not text in UTF-8; write it so")
+	}
+	nodes, err := parse(src)
+	if err != nil {
+		return nil, []Mistake{l.malformed(src, err)}, false
+	}
+	c := &converter{limits: l}
+	var list []Value
+	for _, n := range nodes {
+		list = append(list, c.value(n, 0))
+	}
+	if c.deep > 0 {
+		return alone(c.deep, "%s", deep)
+	}
+	return list, c.mistakes, true
+}
+
+// invalidLine returns the first line that is not UTF-8.
+func invalidLine(src []byte) int {
+	n := 0
+	for line := range bytes.Lines(src) {
+		if n++; !utf8.Valid(line) {
+			break
+		}
+	}
+	return n
+}
+
+// parse returns what the documents of a text have. Its time grows with the text's
+// length.
+func parse(src []byte) (list []*yaml.Node, err error) {
+	d := yaml.NewDecoder(bytes.NewReader(src))
+	for {
+		var doc yaml.Node
+		switch err := d.Decode(&doc); {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return nil, err
+		case len(doc.Content) == 0:
+			list = append(list, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: max(doc.Line, 1)})
+		default:
+			list = append(list, doc.Content[0])
+		}
+	}
+}

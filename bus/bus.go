@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -61,6 +62,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// connectTries is how often a server is tried until it is given up.
+const connectTries = 4
+
 func (s *Store) open(ctx context.Context) (err error) {
 	s.peers = newPeers(s)
 	if s.config.Directory != "" {
@@ -68,7 +72,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.conn, err = nats.Connect(s.config.URL, s.options()...); err != nil {
+	if s.conn, err = s.connect(ctx); err != nil {
 		return fmt.Errorf("connect to the store at %s: %w; %s", s.where(), err, remedy(err))
 	}
 	if s.js, err = jetstream.New(s.conn); err != nil {
@@ -78,6 +82,26 @@ func (s *Store) open(ctx context.Context) (err error) {
 		_, err := s.js.AccountInfo(ctx)
 		return err
 	})
+}
+
+// connect connects for the first time. A server that refuses, hangs up or does
+// not answer may only be starting, or be busy: it is tried a few times.
+func (s *Store) connect(ctx context.Context) (conn *nats.Conn, err error) {
+	for n := 0; n < connectTries; n++ {
+		if n > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(maxPause):
+			}
+		}
+		conn, err = nats.Connect(s.config.URL, s.options()...)
+		var late net.Error
+		if !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, io.EOF) && !(errors.As(err, &late) && late.Timeout()) {
+			break
+		}
+	}
+	return conn, err
 }
 
 // options are those of the connection.

@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,6 +231,32 @@ func TestUnreachableCluster(t *testing.T) {
 	}
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("noticed after %v", took)
+	}
+}
+
+// A server that hangs up is tried a few times more: it may only be starting.
+func TestServerThatHangsUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var tried atomic.Int32
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			tried.Add(1)
+			c.Close()
+		}
+	}()
+	if _, err := bus.Open(t.Context(), bus.Config{URL: "nats://" + l.Addr().String()}); err == nil || !strings.Contains(err.Error(), "check that NATS runs there") {
+		t.Errorf("got %v", err)
+	}
+	if n := tried.Load(); n != 4 {
+		t.Errorf("tried %d times, want 4", n)
 	}
 }
 

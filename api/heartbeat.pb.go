@@ -401,10 +401,16 @@ func (x *EchoSwitchesRequest) GetDeadlineUs() uint64 {
 // What has come of one echo.
 type SwitchEcho struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Round trip; meaningful if there is no error.
+	// Round trip, from when the echo was sent to when its answer was read off the
+	// connection; meaningful if there is no error.
 	RttUs uint64 `protobuf:"varint,1,opt,name=rtt_us,json=rttUs,proto3" json:"rtt_us,omitempty"`
 	// Why there is no answer; empty if there is one.
-	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	// How long the southbound had had the call when it sent the echo.
+	AskedUs uint64 `protobuf:"varint,3,opt,name=asked_us,json=askedUs,proto3" json:"asked_us,omitempty"`
+	// How long the southbound has had the call altogether: until all had answered or
+	// the deadline was over, and it got to that.
+	CallUs        uint64 `protobuf:"varint,4,opt,name=call_us,json=callUs,proto3" json:"call_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +457,20 @@ func (x *SwitchEcho) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *SwitchEcho) GetAskedUs() uint64 {
+	if x != nil {
+		return x.AskedUs
+	}
+	return 0
+}
+
+func (x *SwitchEcho) GetCallUs() uint64 {
+	if x != nil {
+		return x.CallUs
+	}
+	return 0
 }
 
 // The answer of EchoSwitches.
@@ -534,11 +554,13 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\x13EchoSwitchesRequest\x12\x14\n" +
 	"\x05dpids\x18\x01 \x03(\tR\x05dpids\x12\x1f\n" +
 	"\vdeadline_us\x18\x02 \x01(\x04R\n" +
-	"deadlineUs\"9\n" +
+	"deadlineUs\"m\n" +
 	"\n" +
 	"SwitchEcho\x12\x15\n" +
 	"\x06rtt_us\x18\x01 \x01(\x04R\x05rttUs\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"C\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x19\n" +
+	"\basked_us\x18\x03 \x01(\x04R\aaskedUs\x12\x17\n" +
+	"\acall_us\x18\x04 \x01(\x04R\x06callUs\"C\n" +
 	"\x14EchoSwitchesResponse\x12+\n" +
 	"\x06echoes\x18\x01 \x03(\v2\x13.weft.v1.SwitchEchoR\x06echoes2^\n" +
 	"\tHeartbeat\x12Q\n" +

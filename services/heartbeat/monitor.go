@@ -50,8 +50,9 @@ const (
 )
 
 // askingMost is how many calls of a slot may be under way: that of a switch which
-// does not answer lasts until the next is due, and a little longer.
-const askingMost = 3
+// does not answer lasts until the deadline and, where the process is busy, until the
+// grace is over.
+func (c *Config) askingMost() int { return 2 + int((c.deadline()+grace-1)/c.interval()) }
 
 func newMonitor(cfg Config, log *slog.Logger) *monitor {
 	m := &monitor{
@@ -171,11 +172,13 @@ func (m *monitor) run(ctx context.Context) {
 		slots := len(m.slots)
 		m.mu.Unlock()
 		if over := time.Since(due) - interval; over > 0 { // the process did not run meanwhile
-			rounds := 1 + int(over/interval)
-			for i := range slots {
-				m.skip(i, uint64(rounds), "the controller did not run in time")
+			beats := overdue(turn, slots, over, interval)
+			for i, n := range beats {
+				if n > 0 {
+					m.skip(i, uint64(n), "the controller did not run in time")
+				}
+				turn += n
 			}
-			turn += rounds * slots
 			continue
 		}
 		m.beat(ctx, turn%slots, due, &asking)
@@ -194,6 +197,21 @@ func (m *monitor) next(turn int) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// overdue returns how many beats of each slot can no more be answered in time if
+// that of a turn, and no other before it, is over it by so much: it, and those of the
+// turns after it that are over it, too. Those of later turns can.
+func overdue(turn, slots int, over, interval time.Duration) []int {
+	beats := make([]int, slots)
+	for i := range beats {
+		beats[i] = int(over / interval)
+	}
+	tick := interval / time.Duration(slots)
+	for i := range min(slots, 1+int(over%interval/tick)) {
+		beats[(turn+i)%slots]++
+	}
+	return beats
 }
 
 // skip counts beats of a slot that were due and not asked.
@@ -216,7 +234,7 @@ func (m *monitor) beat(ctx context.Context, at int, due time.Time, asking *sync.
 		return
 	}
 	s := &m.slots[at]
-	if s.asking >= askingMost {
+	if s.asking >= m.cfg.Load().askingMost() {
 		m.mu.Unlock()
 		m.skip(at, 1, "the beats before are still waiting")
 		return
@@ -266,22 +284,19 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 		m.settle(members, due, 1, func(int) (time.Duration, string) { return 0, err.Error() })
 		return
 	}
-	// The way to the southbound and back is what the call took longer than the
-	// slowest answer.
-	slowest := time.Duration(0)
+	// The way to the southbound and back is what the call took longer than it was
+	// there. How long it was there after an answer had come counts for nothing: others
+	// were waited for, or the process was busy.
+	there := time.Duration(0)
 	for _, e := range echoes {
-		if e.GetError() != "" {
-			slowest = left
-			break
-		}
-		slowest = max(slowest, time.Duration(e.GetRttUs())*time.Microsecond)
+		there = max(there, micro(e.GetCallUs()))
 	}
-	way := max(0, took-slowest)
+	way := max(0, took-there)
 	m.settle(members, due, 1, func(i int) (time.Duration, string) {
 		if text := echoes[i].GetError(); text != "" {
 			return 0, text
 		}
-		total := waited + way + time.Duration(echoes[i].GetRttUs())*time.Microsecond
+		total := waited + way + micro(echoes[i].GetAskedUs()+echoes[i].GetRttUs())
 		if total > m.cfg.Load().deadline() {
 			return 0, "answered after " + total.Round(time.Microsecond).String()
 		}

@@ -47,15 +47,18 @@ func newBench(t *testing.T, cfg Config) *bench {
 	b.monitor.ask = func(_ context.Context, dpids []string, deadline time.Duration) ([]*api.SwitchEcho, error) {
 		b.mu.Lock()
 		b.calls = append(b.calls, call{time.Now(), dpids})
-		after, fail := b.after, b.fail
+		after, there, fail := b.after, 500*time.Microsecond, b.fail
 		var list []*api.SwitchEcho
 		for _, d := range dpids {
 			e := b.answer(d, b.asked[d])
 			if e.Error != "" {
-				after = deadline + time.Millisecond
+				after, there = deadline+time.Millisecond, deadline
 			}
 			list = append(list, e)
 			b.asked[d]++
+		}
+		for _, e := range list {
+			e.CallUs = max(e.CallUs, micros(there))
 		}
 		b.mu.Unlock()
 		time.Sleep(after)
@@ -203,11 +206,49 @@ func TestSouthboundAway(t *testing.T) {
 			if s := b.of(3); s.State != "lost" || s.Missed < 15 {
 				t.Errorf("hung %v: %v", hung, s)
 			}
-			if hung && len(b.calls) > 5*askingMost {
+			if most := 5 * b.cfg.Load().askingMost(); hung && len(b.calls) > most {
 				t.Errorf("%d calls wait", len(b.calls))
 			}
 		})
 	}
+}
+
+// TestOverdue: of beats that were due while the process did not run only those are
+// missed that can no more be answered in time.
+func TestOverdue(t *testing.T) {
+	const interval = 10 * time.Millisecond
+	for _, c := range []struct {
+		turn, slots int
+		over        time.Duration
+		want        []int
+	}{
+		{0, 2, 1, []int{1, 0}},
+		{1, 2, 4999 * time.Microsecond, []int{0, 1}},
+		{1, 2, 5 * time.Millisecond, []int{1, 1}},
+		{4, 2, 31 * time.Millisecond, []int{4, 3}},
+		{7, 3, 9999999, []int{1, 1, 1}}, // 10 ms are not three times a whole number of ns
+		{2, 4, 15 * time.Millisecond, []int{2, 1, 2, 2}},
+		{0, 1, time.Hour, []int{360_001}},
+	} {
+		if got := overdue(c.turn, c.slots, c.over, interval); !slices.Equal(got, c.want) {
+			t.Errorf("turn %d of %d slots, over by %v: %v are missed, want %v", c.turn, c.slots, c.over, got, c.want)
+		}
+	}
+}
+
+// TestHeldCalls: calls that return long after their answers have come keep no beats
+// from being asked.
+func TestHeldCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{Rate: 100, LostAfter: 3})
+		b.after = 90 * time.Millisecond
+		b.answer = func(string, int) *api.SwitchEcho { return &api.SwitchEcho{RttUs: 1000, CallUs: 90_000} }
+		b.connect(2)
+		b.during(time.Second)
+		if s := b.of(1); s.Missed != 0 || s.Beats < 85 {
+			t.Errorf("%v", s)
+		}
+	})
 }
 
 // TestTooLate: an answer that was there within the deadline but whose call came
@@ -220,6 +261,35 @@ func TestTooLate(t *testing.T) {
 		b.during(time.Second)
 		if s := b.of(1); s.State != "lost" || s.Missed != s.Beats {
 			t.Errorf("%v", s)
+		}
+	})
+}
+
+// TestArrival: what counts is when an answer was read, however long the call went on
+// afterwards, for others or for want of the processor's time.
+func TestArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Config{Rate: 10, Deadline: 20 * time.Millisecond, LostAfter: 3})
+		b.after = 30 * time.Millisecond // one of it on the way
+		b.answer = func(d string, _ int) *api.SwitchEcho {
+			rtt := uint64(2000)
+			if d == flow.DPID(2).String() {
+				rtt = 18_001
+			}
+			return &api.SwitchEcho{AskedUs: 1000, RttUs: rtt, CallUs: 29_000}
+		}
+		b.connect(2)
+		b.slots = make([]slot, 1) // both by one call
+		for _, r := range b.switches {
+			r.slot = 0
+			b.slots[0].members = append(b.slots[0].members, r)
+		}
+		b.during(time.Second)
+		if s := b.of(1); s.State != "alive" || s.Missed != 0 || s.LastUs != 4000 {
+			t.Errorf("answered after 4 ms: %v", s)
+		}
+		if s := b.of(2); s.State != "lost" || s.Missed != s.Beats {
+			t.Errorf("answered after 20.001 ms: %v", s)
 		}
 	})
 }

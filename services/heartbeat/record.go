@@ -87,3 +87,5 @@ func (r *record) describe() *api.SwitchHeartbeat {
 }
 
 func micros(d time.Duration) uint64 { return uint64(max(0, d.Microseconds())) }
+
+func micro(us uint64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -109,7 +109,7 @@ func (e *early) stop() {
 // might: its end may have been told of with the rest.
 func (e *early) fill(now int64, toEnd bool) {
 	first := e.s.hub.cfg.Load().RealtimeFirst
-	reads := 0
+	reads, finished := 0, false
 	for e.full = false; e.err == nil; reads++ {
 		if len(e.buf) >= earlyMost && e.whole > 0 || e.broken || reads >= turnMost {
 			e.full = true
@@ -138,16 +138,12 @@ func (e *early) fill(now int64, toEnd bool) {
 		e.s.lastRead.Store(now)
 		n := e.got
 		e.buf = e.buf[:len(e.buf)+n]
-		e.scan(now, first)
+		finished = e.scan(now, first) || finished
 		if n < len(e.room) && !toEnd {
 			break // what comes from now on is told of
 		}
 	}
-	if e.whole < len(e.buf) && !e.broken {
-		e.s.partial.CompareAndSwap(0, now)
-	} else {
-		e.s.partial.Store(0)
-	}
+	e.s.unfinished(e.whole < len(e.buf) && !e.full, finished, now) // where it is full, the switch waits for us
 	e.shrink()
 }
 
@@ -216,8 +212,9 @@ func (e *early) shrink() {
 // scan looks at the messages that are whole now. Echoes are dealt with if first
 // says so, and become hellos, which say nothing, or disappear where nothing
 // comes behind them. Where one is left to the goroutine, because the switch takes
-// no answers, so are those behind it: they are answered in their order.
-func (e *early) scan(now int64, first bool) {
+// no answers, so are those behind it: they are answered in their order. It reports
+// whether there has been any.
+func (e *early) scan(now int64, first bool) (any bool) {
 	s := e.s
 	if !first || !s.out.roomFirst(len(e.buf)-e.whole) {
 		e.left = true
@@ -236,6 +233,7 @@ func (e *early) scan(now int64, first bool) {
 			break
 		}
 		msg := rest[:n:n]
+		any = true
 		if !e.left && msg[0] == byte(s.version) && (msg[1] == byte(openflow.TypeEchoRequest) || msg[1] == byte(openflow.TypeEchoReply)) && e.echo(msg, now) {
 			if n == len(rest) {
 				e.buf = e.buf[:e.whole]
@@ -251,6 +249,7 @@ func (e *early) scan(now int64, first bool) {
 		}
 		e.answer = e.answer[:0]
 	}
+	return any
 }
 
 // echo deals with an echo; false if that is for the goroutine.
@@ -259,7 +258,7 @@ func (e *early) echo(msg []byte, now int64) bool {
 	s.pulse.beat(now)
 	xid := binary.BigEndian.Uint32(msg[4:])
 	if msg[1] == byte(openflow.TypeEchoReply) {
-		s.echoReply(xid, now)
+		s.echoReply(xid, time.Now().UnixNano()) // to have looked at others before may have taken long
 		return true
 	}
 	b, err := s.version.AppendEchoReply(e.answer, xid, msg[openflow.HeaderLen:])
@@ -294,14 +293,15 @@ func (p *pulse) beats() bool {
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// echoReply takes the answer to an echo request of ours.
-func (s *session) echoReply(xid uint32, now int64) {
-	if took, ok := s.echoes.answered(xid); ok {
+// echoReply takes the answer to an echo request of ours, which has been read at a
+// time.
+func (s *session) echoReply(xid uint32, read int64) {
+	if took, ok := s.echoes.answered(xid, time.Duration(max(0, time.Now().UnixNano()-read))); ok {
 		s.echo.Store(int64(took))
 		return
 	}
 	if at := s.asked.Swap(0); at != 0 {
-		s.echo.Store(now - at)
+		s.echo.Store(read - at)
 		s.doubted.Store(false)
 	}
 }

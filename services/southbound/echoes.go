@@ -48,15 +48,16 @@ func (e *echoes) add(one echo) error {
 	return nil
 }
 
-// answered takes the reply to a request and returns how long it took, false if
-// the request was none of these.
-func (e *echoes) answered(xid uint32) (time.Duration, bool) {
+// answered takes the reply to a request, which was read an age ago, and returns
+// how long it took to come, false if the request was none of these. What it has
+// waited for since is not the switch's doing.
+func (e *echoes) answered(xid uint32, age time.Duration) (time.Duration, bool) {
 	one, found := e.take(xid)
 	if !found {
 		return 0, false
 	}
-	took := time.Since(one.sent)
-	one.round.answered(one.at, took)
+	took := max(0, time.Since(one.sent)-age)
+	one.round.answered(one, took)
 	return took, true
 }
 
@@ -86,6 +87,8 @@ func (e *echoes) close() {
 
 // echoRound is one call: an echo to each of many switches.
 type echoRound struct {
+	began time.Time
+
 	mu   sync.Mutex // guards what follows
 	resp *api.EchoSwitchesResponse
 	left int
@@ -93,8 +96,8 @@ type echoRound struct {
 	done chan struct{} // closed when all have answered
 }
 
-func (r *echoRound) answered(at int, took time.Duration) {
-	r.set(at, &api.SwitchEcho{RttUs: uint64(max(1, took.Microseconds()))})
+func (r *echoRound) answered(one echo, took time.Duration) {
+	r.set(one.at, &api.SwitchEcho{RttUs: uint64(max(1, took.Microseconds())), AskedUs: uint64(one.sent.Sub(r.began).Microseconds())})
 }
 
 func (r *echoRound) failed(at int, text string) { r.set(at, &api.SwitchEcho{Error: text}) }
@@ -111,15 +114,19 @@ func (r *echoRound) set(at int, e *api.SwitchEcho) {
 	}
 }
 
-// end returns the response; who has not answered by now has not in time.
+// end returns the response, with how long all of it has taken; who has not answered
+// by now has not in time.
 func (r *echoRound) end(why string) *api.EchoSwitchesResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
+	took := uint64(time.Since(r.began).Microseconds())
 	for i, e := range r.resp.Echoes {
 		if e == nil {
-			r.resp.Echoes[i] = &api.SwitchEcho{Error: why}
+			e = &api.SwitchEcho{Error: why}
+			r.resp.Echoes[i] = e
 		}
+		e.CallUs = took
 	}
 	return r.resp
 }
@@ -133,7 +140,7 @@ func (h *hub) echoSwitches(ctx context.Context, req *api.EchoSwitchesRequest) (*
 		return nil, api.Errorf(codes.InvalidArgument, "deadline_us: %d: want 1 to %d", req.GetDeadlineUs(), echoDeadlineMax.Microseconds())
 	}
 	n := len(req.GetDpids())
-	r := &echoRound{resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, n)}, left: n, done: make(chan struct{})}
+	r := &echoRound{began: time.Now(), resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, n)}, left: n, done: make(chan struct{})}
 	if n == 0 {
 		return r.resp, nil
 	}

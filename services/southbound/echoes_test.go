@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"weft/api"
@@ -35,6 +36,8 @@ func TestEchoSwitches(t *testing.T) {
 		}
 		if e := resp.Echoes; len(e) != 4 || e[0].RttUs == 0 || e[1].RttUs == 0 || e[0].Error != "" || e[2].Error == "" || e[3].Error == "" {
 			t.Errorf("%v", e)
+		} else if e[0].CallUs+1 < e[0].AskedUs+e[0].RttUs || e[0].CallUs != e[2].CallUs {
+			t.Errorf("the call took %d and %d us, its first answer was there after %d", e[0].CallUs, e[2].CallUs, e[0].AskedUs+e[0].RttUs)
 		}
 		if e := ask(50_000, "9", "1").Echoes; !strings.Contains(e[0].Error, "50ms") || e[1].Error != "" {
 			t.Errorf("%v", e)
@@ -47,6 +50,33 @@ func TestEchoSwitches(t *testing.T) {
 		}
 		if w.info(1).EchoUs == 0 {
 			t.Error("the switch's last echo is not known")
+		}
+	})
+}
+
+// TestEchoIsTimedWhereItIsRead: how long an answer that has been read waits for
+// what was read before it, and for the call to go on, is not its round trip.
+func TestEchoIsTimedWhereItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{}
+		r := &echoRound{began: time.Now(), resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, 2)}, left: 2, done: make(chan struct{})}
+		time.Sleep(2 * time.Millisecond)
+		for i := range 2 {
+			if err := s.echoes.add(echo{uint32(i), time.Now(), r, i}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Millisecond)
+		read := time.Now().UnixNano()
+		time.Sleep(40 * time.Millisecond)
+		s.echoReply(0, read)
+		time.Sleep(5 * time.Millisecond)
+		e := r.end("no answer").Echoes
+		if e[0].AskedUs != 2000 || e[0].RttUs != 3000 || e[0].CallUs != 50_000 || e[0].Error != "" || s.echo.Load() != int64(3*time.Millisecond) {
+			t.Errorf("%v", e[0])
+		}
+		if e[1].Error != "no answer" || e[1].CallUs != 50_000 {
+			t.Errorf("%v", e[1])
 		}
 	})
 }

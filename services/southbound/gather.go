@@ -76,6 +76,12 @@ func (s *session) sendHeld(octets int, now int64) {
 	s.holding = s.holding[:0]
 }
 
+// letGo sends what the batch has had held so far.
+func (s *session) letGo() {
+	release(s.holding)
+	s.holding = s.holding[:0]
+}
+
 // release sends what is held for switches, and forgets them.
 func release(list []*session) {
 	for _, s := range list {

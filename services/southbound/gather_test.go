@@ -2,6 +2,7 @@ package southbound
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"log/slog"
@@ -37,7 +38,7 @@ func gatheringHub(t *testing.T, n int) (sessions []*session, ends []net.Conn) {
 		drained := make(chan struct{})
 		go func() {
 			defer close(drained)
-			_ = s.out.drain() // the test closes what it writes to
+			s.write()
 		}()
 		t.Cleanup(func() {
 			s.conn.Close()
@@ -140,7 +141,14 @@ func TestHeldGoesBeforeWhatFollows(t *testing.T) {
 		t.Errorf("mine %v, %v", mine, err)
 	}
 	o.release()
-	want := bytes.Join([][]byte{say("a"), say("b"), say("c"), say("d")}, nil)
+	if mine, err := o.hold(say("long")); !mine || err != nil {
+		t.Errorf("mine %v, %v", mine, err)
+	}
+	o.limit = 16
+	if err := o.put(say("more")); err != nil { // the switch takes it: what is held waits for nobody
+		t.Error(err)
+	}
+	want := bytes.Join([][]byte{say("a"), say("b"), say("c"), say("d"), say("long"), say("more")}, nil)
 	got := make([]byte, len(want))
 	_ = theirs.SetReadDeadline(time.Now().Add(5 * time.Second))
 	if _, err := io.ReadFull(theirs, got); err != nil || !bytes.Equal(got, want) {
@@ -190,4 +198,83 @@ func TestGatheringIsSentInTime(t *testing.T) {
 		t.Errorf("%d were gathered, want 2, once", len(list))
 	}
 	g.giveBack(list)
+}
+
+// TestHeldDoesNotWaitForSlowReader: a packet for another switch goes out though
+// the switch that it came from does not read what it is sent.
+func TestHeldDoesNotWaitForSlowReader(t *testing.T) {
+	sessions, ends := gatheringHub(t, 2)
+	slow := sessions[0]
+	cfg := *slow.hub.cfg.Load()
+	cfg.RealtimeFirst = false // answers to echoes wait behind all else
+	slow.hub.cfg.Store(&cfg)
+	echo := make([]byte, 60<<10)
+	binary.BigEndian.PutUint32(echo, uint32(v13)<<24|uint32(openflow.TypeEchoRequest)<<16|uint32(len(echo)))
+	for slow.out.put(echo) != errQueueFull {
+	}
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer slow.out.close()
+	defer ends[0].Close()
+	work.Go(func() { _ = slow.receive() }) // until its end is closed
+	if _, err := ends[0].Write(append(numbered(t, nil, 0, 0, 1), echo...)); err != nil {
+		t.Fatal(err)
+	}
+	_ = ends[1].SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := ends[1].Read(make([]byte, 4096)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEndWhileWaitingForRoom: a session that waits for its switch to read ends
+// when its connection does.
+func TestEndWhileWaitingForRoom(t *testing.T) {
+	sessions, _ := gatheringHub(t, 1)
+	s := sessions[0]
+	msg := make([]byte, 60<<10)
+	binary.BigEndian.PutUint32(msg, uint32(v13)<<24|uint32(openflow.TypeEchoRequest)<<16|uint32(len(msg)))
+	for s.out.put(msg) != errQueueFull {
+	}
+	ended := make(chan error)
+	go func() { ended <- s.out.putWait(msg) }()
+	time.Sleep(10 * time.Millisecond) // either is right: it waits, or is about to
+	s.end("the switch does not read")
+	select {
+	case err := <-ended:
+		if err != errClosed {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits on")
+	}
+}
+
+// TestHeldGoesOutThoughItsHolderIsHeldUp: what is held for a switch goes out
+// although whoever holds it does not get to that.
+func TestHeldGoesOutThoughItsHolderIsHeldUp(t *testing.T) {
+	sessions, ends := gatheringHub(t, 1)
+	if mine, err := sessions[0].out.hold(numbered(t, nil, 0, 0, 1)); !mine || err != nil {
+		t.Fatal(mine, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	work.Go(func() { _ = sessions[0].hub.keepAlive(ctx) }) // until ctx ends
+	_ = ends[0].SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := ends[0].Read(make([]byte, 4096)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLateForgetsItsTarget: the session of a switch to which nothing could be said
+// is not kept for the next decision, when it may be over.
+func TestLateForgetsItsTarget(t *testing.T) {
+	sessions, _ := gatheringHub(t, 2)
+	var d flow.Decision
+	d.PacketOut(2, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Data: make([]byte, 1<<16)}) // longer than a message
+	sessions[0].later(&d)
+	if sessions[0].late.target != nil {
+		t.Error("it is kept")
+	}
 }

@@ -312,6 +312,7 @@ func (h *hub) leave(s *session, cause error) {
 	}
 	h.mu.Lock()
 	h.record(s.dpid).last = last
+	delete(h.conns, s.conn) // when it is told, there is room for another
 	up := maps.Clone(*h.up.Load())
 	delete(up, s.dpid)
 	h.up.Store(&up)
@@ -327,7 +328,8 @@ func (h *hub) leave(s *session, cause error) {
 const doubt = 2 * time.Second
 
 // keepAlive asks silent switches for a sign of life and ends the sessions of
-// those that give none, do not read, or do not finish a message.
+// those that give none, do not read, or do not finish a message. What is held
+// for longer than it is to be goes out.
 func (h *hub) keepAlive(ctx context.Context) error {
 	for {
 		cfg := h.cfg.Load()
@@ -337,6 +339,7 @@ func (h *hub) keepAlive(ctx context.Context) error {
 		now := time.Now()
 		for _, s := range h.all() {
 			s.releaseHeld(now)
+			s.out.release() // whoever holds packets for it may itself be held up
 			silent := now.Sub(time.Unix(0, s.lastRead.Load()))
 			partial, asked := s.partial.Load(), s.asked.Load()
 			switch {

@@ -91,11 +91,10 @@ func (s *session) sendLate() {
 }
 
 func (s *session) sendForeignLate() {
-	if len(s.late.foreign) == 0 {
-		return
-	}
-	if err := s.late.target.out.put(s.late.foreign); err != nil {
-		s.late.target.shed(err)
+	if len(s.late.foreign) > 0 {
+		if err := s.late.target.out.put(s.late.foreign); err != nil {
+			s.late.target.shed(err)
+		}
 	}
 	s.late.foreign, s.late.target = s.late.foreign[:0], nil
 }

@@ -99,7 +99,7 @@ func (o *outbox) enqueue(b []byte) error {
 		o.mu.Unlock()
 		return errClosed
 	}
-	if len(o.queued) > 0 && len(o.queued)+len(b) > o.limit {
+	if o.writing && len(o.queued) > 0 && len(o.queued)+len(b) > o.limit {
 		o.mu.Unlock()
 		return errQueueFull
 	}
@@ -218,7 +218,7 @@ func (o *outbox) putWait(b []byte) error {
 			return err
 		}
 		o.mu.Lock()
-		if o.closed || len(o.queued) == 0 || len(o.queued)+len(b) <= o.limit {
+		if o.closed || !o.writing || len(o.queued) == 0 || len(o.queued)+len(b) <= o.limit {
 			o.mu.Unlock()
 			continue
 		}

@@ -116,18 +116,14 @@ func (s *session) run() (err error) {
 			s.hub.log.Error("session ended by a fault of ours", "peer", s.conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
 		err = s.cause(err)
-		release(s.holding) // it has ended in the middle of a batch
+		s.letGo() // it has ended in the middle of a batch
 		s.ending.Store(true)
 		s.conn.Close()
 		s.out.close()
 		s.waits.close()
 		s.echoes.close()
 	}()
-	go func() {
-		if err := s.out.drain(); err != nil {
-			s.end("write: " + err.Error())
-		}
-	}()
+	go s.write()
 	if err := s.handshake(); err != nil {
 		return err
 	}
@@ -142,6 +138,15 @@ func (s *session) run() (err error) {
 		}
 	}()
 	return s.receive()
+}
+
+// write writes what the socket does not take at once, until the session ends. If
+// that fails, who waits for room in the queue waits no more.
+func (s *session) write() {
+	if err := s.out.drain(); err != nil {
+		s.end("write: " + err.Error())
+		s.out.close()
+	}
 }
 
 // cause returns why the session ends: our reason if we have ended it, else what
@@ -179,8 +184,9 @@ func (s *session) receive() error {
 				return err
 			}
 		}
-		for k := 1; ; k++ {
-			if k%lookPackets == 0 && s.hub.watch.busy() {
+		finished := 0
+		for ; ; finished++ {
+			if finished%lookPackets == lookPackets-1 && s.hub.watch.busy() {
 				s.hub.watch.tick(time.Now().UnixNano())
 			}
 			msg, err := s.in.take()
@@ -199,12 +205,8 @@ func (s *session) receive() error {
 				}
 			}
 		}
-		if s.in.ahead {
-			// The beginning of a message is seen where it is read.
-		} else if s.in.partial() {
-			s.partial.CompareAndSwap(0, now)
-		} else {
-			s.partial.Store(0)
+		if !s.in.ahead { // else it is seen where it is read
+			s.unfinished(s.in.partial(), finished > 0, now)
 		}
 		if err := s.flush(); err != nil {
 			return err
@@ -213,6 +215,19 @@ func (s *session) receive() error {
 		if s.in.end >= yieldAt {
 			runtime.Gosched() // a busy switch takes turns with the others
 		}
+	}
+}
+
+// unfinished takes down whether the beginning of a message waits for its end:
+// since now, if messages before it have been finished.
+func (s *session) unfinished(is, finished bool, now int64) {
+	switch {
+	case !is:
+		s.partial.Store(0)
+	case finished:
+		s.partial.Store(now)
+	default:
+		s.partial.CompareAndSwap(0, now)
 	}
 }
 
@@ -230,7 +245,11 @@ func (s *session) flush() error {
 	if len(ws.scratch) == 0 {
 		return nil
 	}
-	err := s.out.putWait(ws.scratch)
+	err := s.out.put(ws.scratch)
+	if err == errQueueFull {
+		s.letGo() // other switches do not wait for this one
+		err = s.out.putWait(ws.scratch)
+	}
 	ws.scratch = ws.scratch[:0]
 	if err == errFenced {
 		s.shed(err)

@@ -3,6 +3,7 @@ package southbound
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,9 @@ func newWatch() (*watch, error) {
 func (w *watch) add(e *early) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return net.ErrClosed
+	}
 	for w.next++; w.members[w.next] != nil; w.next++ {
 	}
 	id := w.next
@@ -76,6 +80,9 @@ func (w *watch) add(e *early) error {
 func (w *watch) remove(e *early) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
 	delete(w.members, e.id)
 	w.some.Store(len(w.members) > 0)
 	_ = e.raw.Control(func(fd uintptr) { _ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) })

@@ -230,3 +230,30 @@ func TestReadInPieces(t *testing.T) {
 		}
 	})
 }
+
+// TestWatchThatIsOver: nobody is looked after by a watch that has ended, nor, by
+// mistake, by one that has its file descriptor since.
+func TestWatchThatIsOver(t *testing.T) {
+	over, err := newWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	over.close()
+	other, err := newWatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	ours, _ := socketPair(t)
+	e := newEarly(nil, rawConn(ours))
+	if err := over.add(e); err == nil {
+		t.Error("it takes a connection")
+	}
+	if err := other.add(e); err != nil {
+		t.Fatal(err)
+	}
+	over.remove(e)
+	if err := other.add(e); err != unix.EEXIST {
+		t.Errorf("%v: the other does not look after it any more", err)
+	}
+}

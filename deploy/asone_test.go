@@ -249,6 +249,7 @@ func TestAsOneOfPlan(t *testing.T) {
 	}
 	tell()
 	x.hears(x.forwarding, "e", "1 up", "20 up")
+	x.hears(x.forwarding, "wf", "1 up", "20 up") // before it is forgotten
 	x.forwarding.forget()
 	x.apply(strings.NewReplacer("{services: [southbound], partition", "{services: [southbound, discovery], partition", "forwarding], partition: east", "forwarding, discovery], partition: east",
 		", a: {services: [discovery]}, g: {services: [gateway]}", "").Replace(asOnePlan))

@@ -247,7 +247,7 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	closed := false
 	end := func() {
 		if last != nil && !closed {
-			last.later(nil)
+			last.hand(nil)
 		}
 	}
 	var carried, held, lost int
@@ -277,7 +277,7 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 			continue
 		}
 		r.walk.abroad(d)
-		r.walk.later(d)
+		r.walk.hand(d)
 	}
 	end()
 	l.crossing.carried.Add(float64(carried))

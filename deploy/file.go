@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"weft"
+	"weft/internal/document"
 	"weft/plan"
 )
 
@@ -52,29 +51,24 @@ func LoadConfig(path string) (*File, error) {
 		return nil, err
 	}
 	body, err := parse(path, text)
-	if err != nil || body == nil {
-		return f, err
-	}
-	list := entries(behind(body))
-	if list == nil {
-		return nil, fmt.Errorf("%s:%d: want keys with values: services, pipeline, or the name of a service", path, body.GetToken().Position.Line)
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
-	for _, entry := range list {
-		line := entry.Key.GetToken().Position.Line
-		f.lines[keyOf(entry)] = line
-		switch key := keyOf(entry); key {
+	for _, e := range body.Entries {
+		f.lines[e.Key] = e.Line
+		switch e.Key {
 		case "services":
-			f.Services, err = f.names(key, entry.Value)
+			f.Services, err = f.names(e.Key, e.Value)
 			if err == nil && len(f.Services) == 0 {
-				err = fmt.Errorf("%s:%d: services: the list is empty; leave the key out to run all", path, line)
+				err = fmt.Errorf("%s:%d: services: the list is empty; leave the key out to run all", path, e.Line)
 			}
 		case "pipeline":
-			f.Pipeline, err = f.names(key, entry.Value)
+			f.Pipeline, err = f.names(e.Key, e.Value)
 		default:
 			err = nil
-			if _, empty := behind(entry.Value).(*ast.NullNode); !empty {
-				f.Settings.add(key, change{source: path, line: line, value: entry.Value})
+			if e.Value.Kind != document.Null {
+				f.Settings.add(e.Key, change{source: path, line: e.Line, value: e.Value})
 			}
 		}
 		errs = append(errs, err)
@@ -86,23 +80,20 @@ func LoadConfig(path string) (*File, error) {
 }
 
 // names reads a list of services' names.
-func (f *File) names(key string, n ast.Node) (names []string, err error) {
-	list, ok := behind(n).(*ast.SequenceNode)
-	if !ok {
-		return nil, fmt.Errorf("%s:%d: %s: want a list of services, such as [discovery, hosts]", f.Path, n.GetToken().Position.Line, key)
+func (f *File) names(key string, v document.Value) (names []string, err error) {
+	if v.Kind != document.List {
+		return nil, fmt.Errorf("%s:%d: %s: want a list of services, such as [discovery, hosts]", f.Path, v.Line, key)
 	}
 	var errs []error
-	for _, v := range list.Values {
-		name, ok := behind(v).(*ast.StringNode)
-		line := v.GetToken().Position.Line
+	for _, item := range v.Items {
 		switch {
-		case !ok:
-			errs = append(errs, fmt.Errorf("%s:%d: %s: want the name of a service, not %s", f.Path, line, key, v))
-		case slices.Contains(names, name.Value):
-			errs = append(errs, fmt.Errorf("%s:%d: %s: %s is listed twice; list it once", f.Path, line, key, name.Value))
+		case item.Kind != document.Word:
+			errs = append(errs, fmt.Errorf("%s:%d: %s: want the name of a service, not %s", f.Path, item.Line, key, item.Short()))
+		case slices.Contains(names, item.Text):
+			errs = append(errs, fmt.Errorf("%s:%d: %s: %s is listed twice; list it once", f.Path, item.Line, key, item.Text))
 		default:
-			names = append(names, name.Value)
-			f.lines[key+"."+name.Value] = line
+			names = append(names, item.Text)
+			f.lines[key+"."+item.Text] = item.Line
 		}
 	}
 	return names, errors.Join(errs...)

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
 )
 
 // structKeys returns the fields of a configuration structure by key; false if
@@ -48,92 +45,11 @@ func structKeys(t reflect.Type) (map[string]reflect.StructField, bool) {
 // readsItself reports whether values of the type have a way of their own of
 // being read, so that their fields are no keys.
 func readsItself(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	for _, unmarshaler := range []reflect.Type{
-		reflect.TypeFor[encoding.TextUnmarshaler](), reflect.TypeFor[yaml.BytesUnmarshaler](), reflect.TypeFor[yaml.InterfaceUnmarshaler](),
-	} {
-		if p.Implements(unmarshaler) {
-			return true
-		}
-	}
-	return false
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 func allowed(keys map[string]reflect.StructField) string {
 	return orNone(slices.Sorted(maps.Keys(keys)))
-}
-
-// unknown reports the keys in a node that a type has no place for, and
-// mappings and lists where it wants others.
-func (c *change) unknown(name string, n ast.Node, t reflect.Type) (errs []error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	n = behind(n)
-	switch n := n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		keys, isStruct := structKeys(t)
-		for _, entry := range entries(n) {
-			key := keyOf(entry)
-			switch field, ok := keys[key]; {
-			case ok:
-				errs = append(errs, c.unknown(name+"."+key, entry.Value, field.Type)...)
-			case isStruct:
-				errs = append(errs, fmt.Errorf("%s: unknown key %s.%s; allowed: %s%s", c.place(entry.Key), name, key, allowed(keys), meantKey(key, keys)))
-			case t.Kind() == reflect.Map:
-				errs = append(errs, c.unknown(name+"."+key, entry.Value, t.Elem())...)
-			}
-		}
-		if !isStruct && t.Kind() != reflect.Map && t.Kind() != reflect.Interface && !readsItself(t) {
-			errs = append(errs, fmt.Errorf("%s: %s: want %s, not keys with values", c.place(n), name, wanted(t)))
-		}
-	case *ast.SequenceNode:
-		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
-			if t.Kind() != reflect.Interface && !readsItself(t) {
-				errs = append(errs, fmt.Errorf("%s: %s: want %s, not a list", c.place(n), name, wanted(t)))
-			}
-			return errs
-		}
-		for i, v := range n.Values {
-			errs = append(errs, c.unknown(fmt.Sprintf("%s[%d]", name, i), v, t.Elem())...)
-		}
-	case *ast.NullNode:
-		errs = append(errs, fmt.Errorf("%s: %s: no value; give one, or take the key out", c.place(n), name))
-	default:
-		if keys, ok := structKeys(t); ok {
-			errs = append(errs, fmt.Errorf("%s: %s: want keys with values; allowed: %s", c.place(n), name, allowed(keys)))
-		}
-	}
-	return errs
-}
-
-// behind returns what an anchor or a tag stands before.
-func behind(n ast.Node) ast.Node {
-	for {
-		switch at := n.(type) {
-		case *ast.AnchorNode:
-			n = at.Value
-		case *ast.TagNode:
-			n = at.Value
-		default:
-			return n
-		}
-	}
-}
-
-// entries returns the entries of a mapping; a mapping of one has its own type.
-func entries(n ast.Node) []*ast.MappingValueNode {
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		return n.Values
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{n}
-	}
-	return nil
-}
-
-func keyOf(entry *ast.MappingValueNode) string {
-	return strings.TrimSpace(entry.Key.GetToken().Value)
 }
 
 // wanted describes the values of a type as somebody would write them.

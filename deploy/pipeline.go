@@ -3,6 +3,7 @@ package deploy
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ type walk struct {
 	sw      flow.DPID
 	session uint64
 	later   weft.Later
+	handing sync.Mutex // held while later is called: packets and probes come back in lanes of their own
 	closed  atomic.Bool
 
 	version uint64 // of the worker's pipeline when it was opened
@@ -202,6 +204,13 @@ func (w *walk) Flush() {
 // Away returns how many packets of the session are on their way through stages in
 // other processes.
 func (w *walk) Away() int64 { return w.away.Load() }
+
+// hand hands a decision to the session, or nil behind a series.
+func (w *walk) hand(d *flow.Decision) {
+	w.handing.Lock()
+	defer w.handing.Unlock()
+	w.later(d)
+}
 
 // Close ends the session.
 func (w *walk) Close() {

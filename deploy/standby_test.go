@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"weft"
 	"weft/api"
 	"weft/deploy"
@@ -54,6 +56,9 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 	roles := func() (list []string) {
 		r, err := c.process("b").node.ListWorkers(t.Context(), &api.ListWorkersRequest{})
+		if api.KindOf(err) == codes.Unavailable {
+			return nil // it has not seen the plan yet
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -214,7 +214,12 @@ func (c *child) over(e ending) <-chan time.Time {
 	ran := time.Since(c.run.begun)
 	c.died = true
 	c.finish(&e)
-	c.s.log.Warn("a process has ended", "process", c.name, "pid", e.PID, "reason", e.Text, "after", ran.Round(time.Millisecond))
+	about := []any{"process", c.name, "pid", e.PID, "reason", e.Text, "after", ran.Round(time.Millisecond)}
+	if e.Code > 0 {
+		file := c.s.logFile(c.name)
+		about = append(about, "last_words", file.lastLine(), "log", file.path)
+	}
+	c.s.log.Warn("a process has ended", about...)
 	if c.wanted == nil {
 		c.s.change(c, func(s *Status, _ *record) { s.State = Stopped })
 		return nil

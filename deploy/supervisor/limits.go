@@ -74,10 +74,12 @@ func permission(err error) string {
 // found in another round.
 func (l limits) applyAll(id identity) (un []Unapplied, err error) {
 	done := map[int]bool{}
-	un = l.applySession(id.pid)
-	for range 10 {
+	for round := range 10 {
 		if s, err := readStat(id.pid); err != nil || s.started != id.started {
 			return nil, fmt.Errorf("process %d has ended", id.pid)
+		}
+		if round == 0 {
+			un = l.applySession(id.pid)
 		}
 		ids, err := threads(id.pid)
 		if err != nil {

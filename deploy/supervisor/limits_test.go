@@ -297,6 +297,15 @@ func TestLogRotation(t *testing.T) {
 		t.Error("the emptied file has a hole: it was not appended to")
 	}
 
+	// What was printed last.
+	last := logFile{path: filepath.Join(t.TempDir(), "last.log")}
+	for text, want := range map[string]string{"": "", "one\n": "one", "one\ntwo\n": "two", strings.Repeat("ü", 300): strings.Repeat("ü", 250), "bad \xff end": "bad  end"} {
+		os.WriteFile(last.path, []byte(text), 0o600)
+		if got := last.lastLine(); got != want {
+			t.Errorf("the last line of %q is %q", text, got)
+		}
+	}
+
 	// One that grew while no supervisor ran.
 	l := logFile{filepath.Join(t.TempDir(), "x.log"), 10}
 	os.WriteFile(l.path, []byte(strings.Repeat("a", 30)+strings.Repeat("b", 20)), 0o600)
@@ -322,5 +331,34 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	for _, p := range list {
 		until(t, s, p.Name, "restarted", func(x Status) bool { return x.Restarts == 1 && isUp(x) })
+	}
+}
+
+// TestLimitsOfAnother: a process that has the pid of one that has ended keeps its
+// own limits.
+func TestLimitsOfAnother(t *testing.T) {
+	other := exec.Command("sleep", "60")
+	other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	}()
+	pid := other.Process.Pid
+	session := func() string {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid)) // there may be none
+		return string(b)
+	}
+	before, threads := session(), threadLimits(t, pid)
+	if _, err := (limits{Nice: 5}).applyAll(identity{pid: pid, started: 1}); err == nil {
+		t.Error("limits are applied to another process")
+	}
+	if after := session(); after != before {
+		t.Errorf("its session was %q and is %q", before, after)
+	}
+	if after := threadLimits(t, pid); after != threads {
+		t.Errorf("it had %s and has %s", threads, after)
 	}
 }

@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // logFile is what a process prints. It is written by the process itself, so
@@ -23,6 +25,26 @@ func (l logFile) open() (*os.File, error) {
 		return nil, err
 	}
 	return os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// lastLine returns the end of what was printed last, at most 500 octets of it,
+// or nothing if it cannot be read.
+func (l logFile) lastLine() string {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	tail := make([]byte, min(end, 500))
+	if _, err := f.ReadAt(tail, end-int64(len(tail))); err != nil {
+		return ""
+	}
+	tail = bytes.TrimSpace(tail)
+	return strings.ToValidUTF8(string(tail[bytes.LastIndexByte(tail, '\n')+1:]), "")
 }
 
 // rotate copies a file that is full to NAME.log.1 and empties it: the process

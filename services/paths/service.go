@@ -59,6 +59,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.GetTree, c.getTree)
 	weft.Handle(env, api.ExchangeSummaries, c.exchangeSummaries)
 	env.Metric.CounterFunc("convergences_total", "New topologies that paths were computed for.", func() float64 { return float64(c.count()) })
+	env.Metric.Gauge("links", "Links that paths lead over, each direction.", func() float64 { return float64(c.graph.Current().links) })
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}

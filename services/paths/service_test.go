@@ -85,6 +85,9 @@ func TestRestart(t *testing.T) {
 			if n := h.Metric("convergences_total"); n != 2 {
 				t.Errorf("run %d: %v convergences counted", run, n)
 			}
+			if n := h.Metric("links"); n != 4 {
+				t.Errorf("run %d: paths lead over %v links, want 4", run, n)
+			}
 			h.Restart()
 		}
 	})

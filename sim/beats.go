@@ -38,6 +38,7 @@ type BeatResult struct {
 	Elapsed  time.Duration           // measured time
 	Latency  *hdrhistogram.Histogram // nanoseconds
 	Behind   *hdrhistogram.Histogram // nanoseconds from when each was due to when the simulation got to it; not part of Latency
+	Asked    *hdrhistogram.Histogram // nanoseconds from when an echo request of the controller's was at the switch's socket to when the simulation answered it
 }
 
 // Add adds another result to this one.
@@ -49,6 +50,7 @@ func (r *BeatResult) Add(o *BeatResult) {
 	r.Elapsed += o.Elapsed
 	r.Latency.Merge(o.Latency)
 	r.Behind.Merge(o.Behind)
+	r.Asked.Merge(o.Asked)
 }
 
 // beating is heartbeats at work; the loop owns it.
@@ -86,7 +88,7 @@ func (n *Network) MeasureBeats(ctx context.Context, conf Beats) (*BeatResult, er
 		conf.Patience = DefaultPatience
 	}
 	b := &beating{net: n, conf: conf, every: int64(1e9 / conf.Rate), done: make(chan struct{})}
-	b.result.Latency, b.result.Behind = NewHistogram(), NewHistogram()
+	b.result.Latency, b.result.Behind, b.result.Asked = NewHistogram(), NewHistogram(), NewHistogram()
 	busy := false
 	err := n.call(ctx, func() {
 		if busy = n.beats != nil; !busy {
@@ -170,6 +172,14 @@ func (b *beating) answered(nd *node, payload []byte, at int64) {
 		b.result.Due++
 		b.result.Answered++
 		b.record(at - sent)
+	}
+}
+
+// asked takes an echo request of the controller's that arrived at a time and is
+// answered now.
+func (b *beating) asked(at int64) {
+	if now := b.net.clock(); now >= b.from && now < b.to {
+		_ = b.result.Asked.RecordValue(max(now-at, 1))
 	}
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"weft/openflow"
@@ -69,6 +70,22 @@ func TestBeatsNotAnswered(t *testing.T) {
 	if got := time.Duration(r.Latency.Max()); got < 190*time.Millisecond {
 		t.Errorf("the first that was not answered waited for %v, want 190 ms", got)
 	}
+}
+
+// TestAsked: how late the simulation is to answer is told of what it answers in the
+// measured time.
+func TestAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &beating{net: &Network{start: time.Now()}, from: int64(10 * time.Millisecond), to: int64(20 * time.Millisecond)}
+		b.result.Asked = NewHistogram()
+		for range 3 {
+			time.Sleep(8 * time.Millisecond)
+			b.asked(b.net.clock() - int64(2*time.Millisecond))
+		}
+		if n, max := b.result.Asked.TotalCount(), time.Duration(b.result.Asked.Max()); n != 1 || max.Round(100*time.Microsecond) != 2*time.Millisecond {
+			t.Errorf("%d answers, after %v at most; want one, after 2 ms", n, max)
+		}
+	})
 }
 
 // TestImpossibleBeats: what makes no sense is said.

@@ -96,6 +96,9 @@ func (nd *node) obey(h openflow.Header, msg []byte) error {
 	switch h.Type {
 	case openflow.TypeEchoRequest:
 		nd.queue(v.AppendEchoReply(nd.pending, h.Xid, msg[openflow.HeaderLen:]))
+		if nd.net.beats != nil {
+			nd.net.beats.asked(nd.net.arrived)
+		}
 	case openflow.TypeEchoReply:
 		if nd.net.beats != nil {
 			nd.net.beats.answered(nd, msg[openflow.HeaderLen:], nd.net.arrived)

@@ -8,6 +8,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"weft/sim"
 )
 
 // beatCounts are what the service heartbeat has counted: beats, those missed,
@@ -92,3 +97,48 @@ func (c *beatCounts) figures() beatFigures {
 	f.p50, f.p95, f.p99, f.p999 = at(.5), at(.95), at(.99), at(.999)
 	return f
 }
+
+// beatFigures is what became of the heartbeats of a round. What is not known is
+// NaN.
+type beatFigures struct {
+	due, missed, over10, over100 float64
+	p50, p95, p99, p999, max     float64 // ms
+	behind                       float64 // ms, 99.9th percentile: how late the switches themselves were
+}
+
+func (f beatFigures) cells() (list []string) {
+	for _, v := range []float64{f.due, f.missed, f.over10, f.over100, f.p50, f.p95, f.p99, f.p999, f.max, f.behind} {
+		list = append(list, number(v))
+	}
+	return list
+}
+
+// switchFigures are those of heartbeats that switches have sent.
+func switchFigures(r *sim.BeatResult) beatFigures {
+	at := func(q float64) float64 { return float64(r.Latency.ValueAtQuantile(q)) / 1e6 }
+	return beatFigures{
+		due: float64(r.Due), missed: float64(r.Lost), over10: float64(over(r.Latency, 10*time.Millisecond)), over100: float64(over(r.Latency, 100*time.Millisecond)),
+		p50: at(50), p95: at(95), p99: at(99), p999: at(99.9), max: float64(r.Latency.Max()) / 1e6, behind: float64(r.Behind.ValueAtQuantile(99.9)) / 1e6,
+	}
+}
+
+// over returns how many values of a histogram are above a time.
+func over(h *hdrhistogram.Histogram, limit time.Duration) (n int64) {
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(limit) {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
+// number writes a figure for a sample; nothing if there is none.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
+
+// ms writes nanoseconds as milliseconds.
+func ms(ns int64) string { return number(float64(ns) / 1e6) }

@@ -30,7 +30,7 @@ weft_heartbeat_switches{state="alive"} 3
 }
 
 func TestSwitchFigures(t *testing.T) {
-	r := &sim.BeatResult{Due: 4, Lost: 1, Latency: sim.NewHistogram(), Behind: sim.NewHistogram()}
+	r := &sim.BeatResult{Due: 4, Lost: 1, Latency: sim.NewHistogram(), Behind: sim.NewHistogram(), Asked: sim.NewHistogram()}
 	for _, d := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second} {
 		_ = r.Latency.RecordValue(int64(d))
 	}
@@ -80,14 +80,15 @@ func TestSums(t *testing.T) {
 		defer d.Close()
 		c := &experiments.Context{Parameters: experiments.Parameters{Runs: 1, Quick: true}, Data: d}
 		if e.Name == "hydra-heartbeat" {
-			row := append(beatCase{topologicalSlicing, 100, bySwitch, prioritised}.key(), "1", "1000", "900", "900", "1", "2", "1000", "0", "1", "0", "0.5", "1", "2", "9", "11", "0.1")
+			b := beatCase{slicing: topologicalSlicing, rate: 100, asked: bySwitch}
+			row := append(b.in(prioritised).key(), "1", "1000", "900", "900", "1", "2", "1000", "0", "1", "0", "0.5", "1", "2", "9", "11", "0.1")
 			if len(row) != len(e.Columns) {
 				t.Fatalf("%d of %d columns", len(row), len(e.Columns))
 			}
 			if err := d.Add(row); err != nil {
 				t.Fatal(err)
 			}
-			err = sumHeartbeats(c, []slicing{topologicalSlicing})
+			err = sumHeartbeats(c, []beatCase{b})
 		} else {
 			if err := d.Add(append(sliced()[0].key(40_000), "1", "39999", "0", "100", "1", "2")); err != nil {
 				t.Fatal(err)

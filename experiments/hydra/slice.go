@@ -195,12 +195,15 @@ const (
 	settleForSwitch = 100 * time.Millisecond
 )
 
+// errUnsettled is why a controller cannot be measured.
+var errUnsettled = errors.New("the controller does not get to know its network")
+
 // settle waits until the controller knows all links, and lets all hosts speak.
 func (s *slice) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWait+time.Duration(len(s.topo.Switches))*settleForSwitch)
 	defer cancel()
 	if err := s.net.WaitUp(ctx, 300*time.Millisecond); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errUnsettled, err)
 	}
 	links, hosts := 0, 0
 	for {
@@ -228,7 +231,7 @@ func (s *slice) settle(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the controller knows %d of %d directions of links and %d of %d hosts: %w", links, 2*len(s.topo.Links), hosts, len(s.topo.Hosts), cmp.Or(err, ctx.Err()))
+			return fmt.Errorf("%w: %d of %d directions of links and %d of %d hosts: %w", errUnsettled, links, 2*len(s.topo.Links), hosts, len(s.topo.Hosts), cmp.Or(err, ctx.Err()))
 		case <-time.After(min(max(200*time.Millisecond, 4*time.Since(began)), 2*time.Second)): // to ask for all links costs it something, too
 		}
 	}

@@ -1,0 +1,207 @@
+package hydra
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"weft/api"
+	"weft/sim"
+)
+
+// times are how long the parts of a round take. The orders take turns of length
+// measure.
+type times struct {
+	saturation, warm, measure time.Duration
+	turns, lower              int // how often it is measured near saturation, and at lower loads
+}
+
+func roundTimes(quick bool) times {
+	if quick {
+		return times{time.Second, 300 * time.Millisecond, 700 * time.Millisecond, 4, 1}
+	}
+	return times{3 * time.Second, 500 * time.Millisecond, 2 * time.Second, 10, 2}
+}
+
+// Load of both experiments: pairs of hosts that send, and packet-ins that a
+// switch has outstanding when saturation is looked for.
+const (
+	flows          = 1000
+	saturateWindow = 16
+)
+
+// settings has the controller do what the case wants.
+func (b beatCase) settings(ctx context.Context, s *slice) error {
+	rate := b.rate
+	if b.asked == bySwitch {
+		rate = 1
+	}
+	text := fmt.Sprintf("southbound:\n  flood_rate: 0\n  realtime_first: %v\nheartbeat:\n  rate: %d\n  lost_after: 1000\n", b.order == prioritised, rate)
+	_, err := api.NewGatewayClient(s.north).ApplyConfig(ctx, &api.ApplyConfigRequest{Text: text, Source: "hydra-heartbeat", LimitMs: 20_000})
+	return err
+}
+
+// The saturation is measured until two in a row agree to saturationAgrees, but no
+// more often than saturationTries: the first packets of a controller have to wait
+// for their routes.
+const (
+	saturationTries  = 12
+	saturationAgrees = 0.15
+)
+
+// errUnsteady is why a case cannot be measured.
+var errUnsteady = errors.New("the saturation is not steady")
+
+// saturation finds the packet-ins per second that the controller answers when
+// there are always more, the heartbeats included.
+func (b beatCase) saturation(ctx context.Context, s *slice, t times, seed uint64) (float64, error) {
+	found := []float64{0}
+	for len(found) <= saturationTries {
+		o := outcome{}
+		if err := b.beside(ctx, s, sim.Load{Flows: flows, Seed: seed, Window: saturateWindow, Warm: t.warm, Duration: t.saturation}, &o); err != nil {
+			return 0, err
+		}
+		rate, last := o.answersPerSecond(), found[len(found)-1]
+		if agree(rate, last) {
+			return (rate + last) / 2, nil
+		}
+		found = append(found, rate)
+	}
+	return 0, fmt.Errorf("%w: of %.0f packet-ins per second no two in a row agree to %.0f %%; is the machine busy with else?", errUnsteady, found[1:], 100*saturationAgrees)
+}
+
+// agree reports whether two measurements of the saturation do.
+func agree(a, b float64) bool {
+	return min(a, b) > 0 && math.Abs(a-b) <= saturationAgrees*max(a, b)
+}
+
+// beats takes one sample of all that a round yields: it finds the saturation, then
+// the orders take turns near it, and then less is offered.
+func (s *slice) beats(ctx context.Context, b beatCase, quick bool, seed uint64) (list []beatSample, err error) {
+	defer func() { err = s.failed(err) }()
+	failing, mend := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() { failed <- s.fail(failing, sim.FailRandom, time.Second, seed) }()
+	defer func() {
+		mend()
+		if end := <-failed; err == nil {
+			err = end
+		}
+	}()
+	t := roundTimes(quick)
+	if err := b.in(prioritised).settings(ctx, s); err != nil {
+		return nil, err
+	}
+	saturation, err := b.saturation(ctx, s, t, seed)
+	if err != nil {
+		return nil, err
+	}
+	load := sim.Load{Flows: flows, Seed: seed, Window: sim.MaxWindow, Warm: t.warm, Duration: t.measure}
+	take := func(turns int, cases ...beatCase) error {
+		all := make([]outcome, len(cases))
+		for range turns {
+			for i, one := range cases {
+				if err := one.settings(ctx, s); err != nil {
+					return err
+				}
+				load.Rate = one.offered(saturation)
+				if err := one.beside(ctx, s, load, &all[i]); err != nil {
+					return err
+				}
+			}
+		}
+		for i, one := range cases {
+			o := &all[i]
+			list = append(list, beatSample{one, append([]string{
+				number(saturation), number(one.offered(saturation)), number(o.answersPerSecond()), ms(o.packets.ValueAtPercentile(50)), ms(o.packets.ValueAtPercentile(99)),
+			}, o.figures().cells()...)})
+		}
+		return nil
+	}
+	if err := take(t.turns, bothOrders([]beatCase{b})...); err != nil {
+		return nil, err
+	}
+	return list, take(t.lower, b.lower(quick)...)
+}
+
+// offered is how many packet-ins come per second.
+func (b beatCase) offered(saturation float64) float64 {
+	return saturation * float64(cmp.Or(b.load, nearSaturation)) / 100
+}
+
+// outcome is what loads, and heartbeats beside them, have come to.
+type outcome struct {
+	answered   uint64
+	elapsed    time.Duration
+	packets    *hdrhistogram.Histogram
+	switches   *sim.BeatResult // heartbeats that switches have sent
+	controller *beatCounts     // that the controller has; nil if it does not ask
+}
+
+func (o *outcome) answersPerSecond() float64 { return float64(o.answered) / o.elapsed.Seconds() }
+
+func (o *outcome) figures() beatFigures {
+	if o.controller == nil {
+		return switchFigures(o.switches)
+	}
+	f := o.controller.figures()
+	f.behind = float64(o.switches.Asked.ValueAtQuantile(99.9)) / 1e6
+	return f
+}
+
+// beside runs a load with heartbeats beside it and adds to the outcome. Where the
+// controller asks, the switches do so once a second, as anywhere.
+func (b beatCase) beside(ctx context.Context, s *slice, load sim.Load, o *outcome) error {
+	if o.packets == nil {
+		o.packets = sim.NewHistogram()
+	}
+	var before beatCounts
+	rate := float64(b.rate)
+	if b.asked == byController {
+		var err error
+		if before, err = s.controllerBeats(ctx); err != nil {
+			return err
+		}
+		rate = 1
+	}
+	beats := make(chan error, 1)
+	go func() {
+		r, err := s.net.MeasureBeats(ctx, sim.Beats{Rate: rate, Warm: load.Warm, Duration: load.Duration})
+		if err == nil && o.switches == nil {
+			o.switches = r
+		} else if err == nil {
+			o.switches.Add(r)
+		}
+		beats <- err
+	}()
+	err := o.load(ctx, s, load)
+	if end := <-beats; err == nil {
+		err = end
+	}
+	if err != nil || b.asked == bySwitch {
+		return err
+	}
+	after, err := s.controllerBeats(ctx)
+	if o.controller == nil {
+		o.controller = &beatCounts{}
+	}
+	o.controller.add(after, before)
+	return err
+}
+
+// load runs a load.
+func (o *outcome) load(ctx context.Context, s *slice, load sim.Load) error {
+	r, err := s.net.Measure(ctx, load)
+	if err != nil {
+		return err
+	}
+	o.answered += r.Answered
+	o.elapsed += r.Elapsed
+	o.packets.Merge(r.Latency)
+	return nil
+}

@@ -38,18 +38,23 @@ func TestApps(t *testing.T) {
 			a.attached("watcher", "observer", c.transport, c.watched)
 			l := a.network("linear:2")
 
-			a.expired()
-			if out := a.connect(l, 24); !strings.Contains(out, "refused") {
+			a.expired(l)
+			if out := a.connect(l, 24, patience); !strings.Contains(out, "refused") {
 				t.Errorf("port 24 was not reached: %q", out)
 			}
-			a.expired()
-			if out := a.connect(l, 23); strings.Contains(out, "refused") {
+			a.expired(l)
+			if out := a.connect(l, 23, 2*time.Second); strings.Contains(out, "refused") {
 				t.Errorf("port 23 was reached: %q", out)
 			}
-			if present(t, l, "s1", "tp_dst=23") == 0 && present(t, l, "s2", "tp_dst=23") == 0 {
-				t.Error("the app's flow entry is on no switch")
-			}
-			if b := a.app("blocker"); b.Answered == 0 || b.Timeouts != 0 || b.Skipped == 0 {
+			eventually(t, 20*time.Second, "the app's flow entry is on a switch", func() bool {
+				return present(t, l, "s1", "tp_dst=23") > 0 || present(t, l, "s2", "tp_dst=23") > 0
+			})
+			var b listedApp
+			eventually(t, 20*time.Second, "the blocker's figures", func() bool { // a busy worker may not tell them at once
+				b = a.app("blocker")
+				return b.Answered > 0 && b.Skipped > 0
+			})
+			if b.Timeouts != 0 {
 				t.Errorf("the blocker is said to be %+v", b)
 			}
 			eventually(t, 20*time.Second, "the observer has seen it", func() bool { return strings.Contains(watcher.String(), "tcp_dst 23") })
@@ -57,15 +62,15 @@ func TestApps(t *testing.T) {
 
 			blocker.kill()
 			a.absent("blocker", c.transport == "rest")
-			a.expired()
+			a.expired(l)
 			gate := filepath.Join(a.dir, "gate")
 			blocker = a.python(a.write("gated.py", gatedScript), gate, filepath.Join(sdk, "examples/blocker.py"), a.url)
 			eventually(t, 20*time.Second, "Python ready", func() bool { return strings.Contains(blocker.String(), "ready") })
 			held := a.pinging(l, 15*time.Second)
-			eventually(t, 20*time.Second, "packets held", func() bool { m, err := a.figures(); return err == nil && a.sum(m, "weft_deploy_packets_waiting") > 0 })
+			eventually(t, 20*time.Second, "packets held", func() bool { return a.sum("weft_deploy_packets_waiting") > 0 })
 			time.Sleep(time.Second)
 			a.write("gate", "")
-			if r := <-held; r.Lost() > 0 || r.Max < 1000 {
+			if r := <-held; r.Lost() > 0 || r.Max < 500 { // what was seen to wait may be another packet than ours, and ours a little younger
 				t.Errorf("held while the app was absent: %d of %d lost, after %v ms; want them later, and none lost", r.Lost(), r.Sent, r.Max)
 			}
 			a.attached("blocker", "stage", c.transport, c.worker)
@@ -73,24 +78,18 @@ func TestApps(t *testing.T) {
 			a.apply(appsPlan("skip", a.address("southbound")))
 			blocker.kill()
 			a.absent("blocker", c.transport == "rest")
-			a.expired()
-			if r := <-a.pinging(l, time.Second); r.Lost() > 0 {
+			a.expired(l)
+			if r := <-a.pinging(l, patience); r.Lost() > 0 {
 				t.Errorf("skipped while the app was absent: %d of %d lost", r.Lost(), r.Sent)
 			}
-			m, err := a.figures()
-			if err != nil || a.sum(m, "weft_deploy_app_skipped_total") == 0 {
-				t.Errorf("nothing is said to have been skipped (%v)", err)
-			}
+			a.counted("weft_deploy_app_skipped_total")
 
 			a.apply(appsPlan("drop", a.address("southbound")))
-			a.expired()
+			a.expired(l)
 			if r := <-a.pinging(l, time.Second); r.Lost() != r.Sent {
 				t.Errorf("to be dropped while the app was absent: %d of %d lost", r.Lost(), r.Sent)
 			}
-			m, err = a.figures()
-			if err != nil || a.sum(m, `reason="app_absent"`) == 0 {
-				t.Errorf("nothing is said to have been dropped (%v)", err)
-			}
+			a.counted(`reason="app_absent"`)
 		})
 	}
 }
@@ -101,7 +100,7 @@ func appsPlan(absent, listen string) string {
 	return fmt.Sprintf(`name: apps
 pipeline: [discovery, hosts, blocker, forwarding]
 apps:
-  blocker: {absent: %s, timeout: 2s}
+  blocker: {absent: %s, timeout: 10s}
 workers:
   southbound: {services: [southbound, discovery, hosts], listen: %q}
   routing: {services: [paths, forwarding]}
@@ -261,7 +260,7 @@ func (a *appsTest) app(name string) listedApp {
 
 func (a *appsTest) attached(name, kind, transport, worker string) {
 	a.t.Helper()
-	eventually(a.t, 20*time.Second, "app "+name+" attached to "+worker+" by "+transport, func() bool {
+	eventually(a.t, 40*time.Second, "app "+name+" attached to "+worker+" by "+transport, func() bool {
 		x := a.app(name)
 		return x.State == "attached" && x.Kind == kind && x.Transport == transport && x.Worker == worker
 	})
@@ -271,7 +270,7 @@ func (a *appsTest) absent(name string, rest bool) {
 	a.t.Helper()
 	within := 10 * time.Second
 	if rest {
-		within = 20 * time.Second // until its lease ends, if nothing is sent to it
+		within = 25 * time.Second // until its lease ends, if nothing is sent to it
 	}
 	eventually(a.t, within, "app "+name+" absent", func() bool { return a.app(name).State == "absent" })
 }
@@ -285,25 +284,25 @@ func (a *appsTest) apply(text string) {
 	a.allUp()
 }
 
-// expired waits until no route is programmed: the next packet comes to the
-// controller.
-func (a *appsTest) expired() {
+// expired waits until no route is programmed, on any switch: the next packet
+// comes to the controller.
+func (a *appsTest) expired(l *lab.Lab) {
 	a.t.Helper()
 	eventually(a.t, 20*time.Second, "all routes expired", func() bool {
 		m, err := api.NewForwardingClient(a.conn).ListRoutes(context.Background(), &api.ListRoutesRequest{})
-		return err == nil && len(m.GetRoutes()) == 0
+		return err == nil && len(m.GetRoutes()) == 0 && present(a.t, l, "s1", "idle_timeout=2,")+present(a.t, l, "s2", "idle_timeout=2,") == 0
 	})
 }
 
 // connect has h1 connect to a port of h2 on which nobody listens, and returns
-// what became of it within two seconds.
-func (a *appsTest) connect(l *lab.Lab, port int) string {
+// what became of it within a time.
+func (a *appsTest) connect(l *lab.Lab, port int, within time.Duration) string {
 	a.t.Helper()
 	h2, err := l.Host("h2")
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	out, err := l.Exec(context.Background(), "h1", "timeout", "2", "bash", "-c", fmt.Sprintf("echo > /dev/tcp/%s/%d", h2.IPv4.Addr(), port))
+	out, err := l.Exec(context.Background(), "h1", "timeout", fmt.Sprint(within.Seconds()), "bash", "-c", fmt.Sprintf("echo > /dev/tcp/%s/%d", h2.IPv4.Addr(), port))
 	if err == nil {
 		a.t.Errorf("somebody listens at port %d of h2", port)
 	}
@@ -323,8 +322,19 @@ func (a *appsTest) pinging(l *lab.Lab, timeout time.Duration) <-chan lab.PingRes
 	return result
 }
 
-// sum adds up the figures in whose names there is a text.
-func (a *appsTest) sum(figures map[string]float64, text string) (sum float64) {
+// counted waits until a figure in whose name there is a text says that
+// something has been.
+func (a *appsTest) counted(text string) {
+	a.t.Helper()
+	eventually(a.t, 20*time.Second, "something counted as "+text, func() bool { return a.sum(text) > 0 })
+}
+
+// sum adds up the figures in whose names there is a text, 0 if nobody tells them.
+func (a *appsTest) sum(text string) (sum float64) {
+	figures, err := a.figures()
+	if err != nil {
+		return 0
+	}
 	for name, v := range figures {
 		if strings.Contains(name, text) {
 			sum += v
@@ -340,7 +350,7 @@ func (a *appsTest) calls() {
 	s := a.python(a.write("calls.py", callsScript), a.url)
 	select {
 	case <-s.ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(40 * time.Second):
 		a.t.Fatal("the call does not return")
 	}
 	var m struct{ Hosts []struct{ MAC string } }

@@ -93,7 +93,11 @@ func TestConfigKeys(t *testing.T) {
 		return "southbound: {" + listen + "}\n" + text
 	}
 	c := startConfigured(t, wefttest.NewStore(), address, with("", ""), balancer.Spec(), nat.Spec(), qos.Spec(), tenants.Spec(), heartbeat.Spec())
-	epochs := c.epochs()
+	var epochs map[string]uint64
+	eventually(t, 20*time.Second, "all services that run have told of themselves", func() bool {
+		epochs = c.epochs()
+		return !slices.ContainsFunc(c.known, func(s weft.Spec) bool { return epochs[s.Name] == 0 })
+	})
 	for round := 0; ; round++ {
 		// One key of every service at a time.
 		text, names := "", []string{}

@@ -52,6 +52,7 @@ func startConfigured(t *testing.T, store deploy.Store, address, given string, mo
 		return !slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Name == service })
 	})
 	specs = append(specs, asks)
+	c.known = specs
 	workers, names := "", []string{"all"}
 	for _, s := range specs {
 		workers += s.Name + ", "
@@ -192,7 +193,7 @@ func TestConfigChangesUnderTraffic(t *testing.T) {
 	var answered atomic.Int64
 	pinged := make(chan lab.PingResult, 1)
 	go func() {
-		r, err := l.Ping(pinging, "h1", "h3", lab.PingOptions{Count: -1, Interval: 10 * time.Millisecond, Timeout: 3 * time.Second,
+		r, err := l.Ping(pinging, "h1", "h3", lab.PingOptions{Count: -1, Interval: 10 * time.Millisecond, Timeout: patience,
 			Reply: func(string, string, int, time.Duration) { answered.Add(1) }})
 		if err != nil {
 			r.Error = err.Error()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,6 +74,43 @@ func streamed(l *lab.Lab, from, to string, opt lab.PingOptions) <-chan lab.PingR
 	return result
 }
 
+// streaming pings until it is ended.
+type streaming struct {
+	t       *testing.T
+	cancel  context.CancelFunc
+	answers atomic.Int64
+	result  chan lab.PingResult
+}
+
+// endless begins to ping.
+func endless(t *testing.T, l *lab.Lab, from, to string, interval time.Duration) *streaming {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &streaming{t: t, cancel: cancel, result: make(chan lab.PingResult, 1)}
+	t.Cleanup(cancel)
+	go func() {
+		r, err := l.Ping(ctx, from, to, lab.PingOptions{Count: -1, Interval: interval,
+			Reply: func(string, string, int, time.Duration) { s.answers.Add(1) }})
+		if err != nil {
+			r.Error = err.Error()
+		}
+		s.result <- r
+	}()
+	return s
+}
+
+// flows waits until so many more are answered.
+func (s *streaming) flows(more int64) {
+	s.t.Helper()
+	more += s.answers.Load()
+	eventually(s.t, 20*time.Second, "the stream flows", func() bool { return s.answers.Load() >= more })
+}
+
+// end ends it.
+func (s *streaming) end() lab.PingResult {
+	s.cancel()
+	return <-s.result
+}
+
 func TestLinkFailure(t *testing.T) {
 	for _, v := range []struct {
 		name string
@@ -80,9 +118,10 @@ func TestLinkFailure(t *testing.T) {
 		cut  func(*lab.Lab, context.Context, string, string) error
 		most time.Duration // outage that is never to be exceeded, generously
 	}{
-		{"carrier", nil, (*lab.Lab).LinkDown, time.Second},
-		{"carrier with failover groups", []string{"forwarding.fast_failover=true"}, (*lab.Lab).LinkDown, time.Second},
-		{"silent", nil, (*lab.Lab).LinkSilent, 3500 * time.Millisecond},
+		// Before a silent link would be found, which takes up to 3 s.
+		{"carrier", nil, (*lab.Lab).LinkDown, 2 * time.Second},
+		{"carrier with failover groups", []string{"forwarding.fast_failover=true"}, (*lab.Lab).LinkDown, 2 * time.Second},
+		{"silent", nil, (*lab.Lab).LinkSilent, 6 * time.Second},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			c := start(t, options{set: v.set})
@@ -90,17 +129,18 @@ func TestLinkFailure(t *testing.T) {
 			settled(c, l)
 			pingAll(t, l, false)
 			from, to, names := distant(c, l)
-			result := stream(l, from, to, 1500, 3*time.Millisecond)
-			time.Sleep(500 * time.Millisecond)
+			s := endless(t, l, from, to, 3*time.Millisecond)
+			s.flows(100)
 			if err := v.cut(l, context.Background(), names[0], names[1]); err != nil {
 				t.Fatal(err)
 			}
-			r := <-result
+			mended(t, l)
+			s.flows(100)
+			r := s.end()
 			t.Logf("%s-%s cut under %s -> %s: %d of %d lost, outage %.0f ms", names[0], names[1], from, to, r.Lost(), r.Sent, r.Outage)
 			if r.Error != "" || r.Outage > float64(v.most.Milliseconds()) {
 				t.Errorf("outage %.0f ms, want at most %v; %s", r.Outage, v.most, r.Error)
 			}
-			pingAll(t, l, false)
 			if err := l.LinkUp(context.Background(), names[0], names[1]); err != nil {
 				t.Fatal(err)
 			}

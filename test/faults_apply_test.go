@@ -36,10 +36,9 @@ func (f *faults) applied(t *testing.T) {
 			t.Fatalf("a switch has lost its connection: %v", err)
 		}
 	}
-	m := d.allUp()
-	if pids := d.pids(); len(m.Workers) != 1 || len(pids) != 1 {
-		t.Errorf("%d workers and processes %v at the end, want one", len(m.Workers), pids)
-	}
+	eventually(t, 20*time.Second, "one worker and one process at the end", func() bool { // the others are ending
+		return len(d.allUp().Workers) == 1 && len(d.pids()) == 1
+	})
 	pingAll(t, l, false)
 	e.undisturbed(t)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -118,6 +119,7 @@ func startBus(t *testing.T, namespace, dir, address, certificates string) (*test
 	if err != nil {
 		t.Fatal(err)
 	}
+	os.Remove(filepath.Join(dir, busListens))
 	command := within(namespace, self, "-test.run=^TestBusProcess$", "--", dir, address, certificates)
 	p, err := testbed.StartProcess("bus", -1, command[0], command[1:]...)
 	if err != nil {
@@ -128,10 +130,27 @@ func startBus(t *testing.T, namespace, dir, address, certificates string) (*test
 		if err := p.Ended(); err != nil {
 			t.Fatal(p.Failed(err))
 		}
+		if _, err := os.Stat(filepath.Join(dir, busListens)); err != nil {
+			return false
+		}
 		secret, _ = os.ReadFile(filepath.Join(dir, "token"))
-		return len(secret) > 0
+		return len(secret) > 0 && listens(namespace, address)
 	})
 	return p, strings.TrimSpace(string(secret))
+}
+
+// busListens is the file by which the process of startBus says that NATS listens.
+const busListens = "listens"
+
+// listens reports whether somebody accepts connections at an address.
+func listens(namespace, address string) bool {
+	return inside(namespace, func() error {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}) == nil
 }
 
 // within returns a command that runs in a namespace if one is named.
@@ -159,6 +178,9 @@ func TestBusProcess(t *testing.T) {
 	}
 	store, err := bus.Open(ctx, c)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Directory, busListens), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	<-ctx.Done()

@@ -9,8 +9,9 @@ import (
 )
 
 // mostRecovery is how long after a restart an answer may be late. The goal is a
-// second; a machine with other things to do gets more.
-const mostRecovery = 5 * time.Second
+// second; a machine with other things to do gets more, but less than what waits
+// for somebody who is away is given.
+const mostRecovery = 8 * time.Second
 
 // passers are the workers other than the one that holds the switches'
 // connections, in the order in which they suffer.

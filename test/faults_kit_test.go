@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -325,6 +326,34 @@ func (d *deployment) figures() (map[string]float64, error) {
 	return list, nil
 }
 
+// allFigures is figures of all processes that run: those of one that takes longer
+// than a second to tell them are missing from what the controller says, so it is
+// asked again.
+func (d *deployment) allFigures() (list map[string]float64) {
+	d.t.Helper()
+	eventually(d.t, 30*time.Second, "figures of all processes", func() bool {
+		var err error
+		if list, err = d.figures(); err != nil {
+			return false
+		}
+		told := map[string]bool{}
+		for key := range list {
+			if m := processOf.FindStringSubmatch(key); m != nil {
+				told[m[1]] = true
+			}
+		}
+		for process := range d.pids() {
+			if !told[process] {
+				return false
+			}
+		}
+		return true
+	})
+	return list
+}
+
+var processOf = regexp.MustCompile(`process="([^"]*)"`)
+
 var figure = regexp.MustCompile(`(?m)^([a-z]\S*(?:\{.*\})?) (\S+)$`)
 
 // network brings real switches up for the controller, and waits until it knows
@@ -359,8 +388,17 @@ func (d *deployment) quiet(spec string, addresses ...string) *lab.Lab {
 			d.t.Error(err)
 		}
 	})
+	d.whole(l)
+	return l
+}
+
+// whole waits until the controller knows all links and hosts' ports of a network,
+// and floods in all of it.
+func (d *deployment) whole(l *lab.Lab) {
+	d.t.Helper()
+	topo := l.Topology()
 	links, roles, flooding := api.NewDiscoveryClient(d.conn), api.NewDiscoveryClient(d.conn), api.NewForwardingClient(d.conn)
-	eventually(d.t, 20*time.Second, "the network known", func() bool {
+	eventually(d.t, 40*time.Second, "the network known", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		up, edges := 0, 0
@@ -378,7 +416,32 @@ func (d *deployment) quiet(spec string, addresses ...string) *lab.Lab {
 		}
 		tree, err3 := flooding.GetFlooding(ctx, &api.GetFloodingRequest{})
 		return errors.Join(err, err2, err3) == nil && up == 2*len(topo.Links) && edges >= len(topo.Hosts) &&
-			tree.Committed == tree.Wanted && len(tree.Ports) >= 2*(len(topo.Switches)-1)
+			tree.Committed == tree.Wanted && len(tree.Ports) >= 2*(len(topo.Switches)-1) && d.pathsLead(2*len(topo.Links))
 	})
-	return l
+	// What was the tree before paths had all links is none that lasts.
+	trees := api.NewPathsClient(d.conn)
+	eventually(d.t, 40*time.Second, "the broadcast tree in force", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		want, err := trees.GetTree(ctx, &api.GetTreeRequest{})
+		have, err2 := flooding.GetFlooding(ctx, &api.GetFloodingRequest{})
+		return errors.Join(err, err2) == nil && have.Committed == have.Wanted && maps.Equal(portsOf(want.Ports), portsOf(have.Ports))
+	})
+}
+
+// pathsLead reports whether paths lead over so many links, of which discovery
+// tells before paths has them. Builds that do not tell are taken to.
+func (d *deployment) pathsLead(links int) bool {
+	figures, err := d.figures()
+	if err != nil {
+		return false
+	}
+	told, sum := false, 0.0
+	for key, v := range figures {
+		if strings.HasPrefix(key, "weft_paths_links") {
+			told = true
+			sum += v
+		}
+	}
+	return !told || sum >= float64(links)
 }

@@ -64,12 +64,7 @@ func (d *deployment) connect() *testbed.Source {
 // load begins to send, over a source that is connected.
 func (d *deployment) load(s *testbed.Source) *load {
 	d.t.Helper()
-	l := &load{d: d, source: s, sent: make(chan error, 1)}
-	var err error
-	eventually(d.t, 20*time.Second, "figures of the controller", func() bool {
-		l.before, err = d.figures()
-		return err == nil
-	})
+	l := &load{d: d, source: s, sent: make(chan error, 1), before: d.allFigures()}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	d.t.Cleanup(cancel)
@@ -112,11 +107,7 @@ func (l *load) account() (a account, err error) {
 			a.answered++
 		}
 	}
-	after, err := l.d.figures()
-	if err != nil {
-		return a, err
-	}
-	a.shed, a.reasons = shed(l.before, after)
+	a.shed, a.reasons = shed(l.before, l.d.allFigures())
 	a.shed = min(a.shed, len(a.messages)-a.answered) // others than ours may have been shed, too
 	a.lost = len(a.messages) - a.answered - a.shed
 	l.source.Forget()
@@ -193,6 +184,8 @@ type established struct {
 // establish begins the stream.
 func (d *deployment) establish(l *lab.Lab) *established {
 	d.t.Helper()
+	d.whole(l) // a controller that got no time may have lost links meanwhile, and found them again
+	pingAll(d.t, l, false)
 	time.Sleep(time.Second) // so that the age of an entry tells
 	e := &established{d: d, lab: l, result: make(chan lab.PingResult, 1), before: entries(d.t, l), began: time.Now()}
 	ctx, cancel := context.WithCancel(context.Background())

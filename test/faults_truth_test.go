@@ -132,6 +132,9 @@ func (w *watch) judge(s sighting, north, process string, pid int) string {
 	if s.err != nil {
 		return s.err.Error()
 	}
+	// Who is not heard for two seconds is unresponsive; where an answer takes as
+	// long as that, the machine may have kept anybody from running.
+	unsure = unsure || s.told.Sub(s.asked) > 2*time.Second
 	worker := s.workers[process]
 	switch {
 	case worker == nil:

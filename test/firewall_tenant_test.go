@@ -17,7 +17,7 @@ func TestFirewallTenant(t *testing.T) {
 	l := tenantsLab(t, c)
 	red, _ := virtualNetworks(c, l)
 	settled(c, l)
-	inForce(c)
+	inForce(c, 4)
 	for _, g := range []guest{a1, a2, b1, b2, c1, c3} {
 		readdress(t, l, g)
 	}
@@ -40,12 +40,12 @@ func TestFirewallTenant(t *testing.T) {
 	if more.Segment == red.Segment {
 		t.Fatalf("both networks of red have segment %d", red.Segment)
 	}
-	inForce(c)
+	inForce(c, 4)
 	eventually(t, 20*time.Second, "red is denied in another network", func() bool { return !reaches(l, a1, a2.ip(), 1) })
 	c.stop()
 	c = start(t, options{store: c.store, address: c.address})
 	settled(c, l)
-	inForce(c)
+	inForce(c, 4)
 	if reaches(l, a1, a2.ip(), 2) {
 		t.Error("red is not denied after a restart")
 	}

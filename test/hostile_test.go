@@ -65,9 +65,9 @@ func TestHostileSwitches(t *testing.T) {
 		})
 		return d, n.String(), ended
 	}
-	gone := func(what, sw string, within time.Duration) {
+	gone := func(what, sw string) {
 		t.Helper()
-		eventually(t, within, what+" disconnected", func() bool { return !switchOf(c, sw).Connected })
+		eventually(t, 20*time.Second, what+" disconnected", func() bool { return !switchOf(c, sw).Connected })
 		t.Logf("%s: %s", what, switchOf(c, sw).Reason)
 	}
 
@@ -77,7 +77,7 @@ func TestHostileSwitches(t *testing.T) {
 	for range 5 {
 		select {
 		case <-join(c, oftest.NewDevice(oftest.Config{DPID: 1}, nil)):
-		case <-time.After(3 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Fatal("a connection with an identity in use is left open")
 		}
 	}
@@ -91,7 +91,7 @@ func TestHostileSwitches(t *testing.T) {
 	// A malformed message in the middle of a session (CVE-2024-34489 and others).
 	d, sw, ended := stranger(0x91)
 	d.Say([]byte{4, 20, 0, 3, 0, 0, 0, 0, 4, 10, 0, 8})
-	gone("the malformed message", sw, time.Second)
+	gone("the malformed message", sw)
 	<-ended
 
 	// CVE-2017-1000361: a flood of port status.
@@ -120,7 +120,7 @@ func TestHostileSwitches(t *testing.T) {
 		}
 		call(c, api.AddFlows, req)
 	}
-	gone("the switch that stopped reading", sw, 5*time.Second)
+	gone("the switch that stopped reading", sw)
 
 	r := <-result
 	if r.Lost() > 0 || r.Error != "" {
@@ -147,7 +147,7 @@ func TestHostileLLDP(t *testing.T) {
 	l := up(t, "ring:4", c)
 	settled(c, l)
 	pingAll(t, l, false)
-	time.Sleep(1200 * time.Millisecond) // so that the hosts' ports are known as such
+	time.Sleep(1200 * time.Millisecond) // so that the hosts' ports are locked
 	result := steady(l, "h2", "h4", 600, 5*time.Millisecond)
 	h1, h3 := attach(t, l, "h1"), attach(t, l, "h3")
 
@@ -185,19 +185,14 @@ func TestHostileLLDP(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	time.Sleep(2 * time.Second)
-	if len(relayed) < 2 {
-		t.Errorf("%d probes relayed: the attack has not taken place", len(relayed))
+	time.Sleep(2 * time.Second) // for what the attack may do
+	eventually(t, 20*time.Second, "probes relayed: the attack has taken place", func() bool { return len(relayed) >= 2 })
+	for _, why := range []string{"foreign", "forged", "malformed", "host_port"} {
+		eventually(t, 20*time.Second, "frames refused as "+why, func() bool { return c.metric("weft_discovery_refused_total", "reason", why) > 0 })
+		t.Logf("refused as %s: %v", why, c.metric("weft_discovery_refused_total", "reason", why))
 	}
 	if up, all := linksUp(c); up != 8 || all != 8 {
 		t.Errorf("%d links, %d up; want the 8 that there are", all, up)
-	}
-	for _, why := range []string{"foreign", "forged", "malformed", "host_port"} {
-		n := c.metric("weft_discovery_refused_total", "reason", why)
-		t.Logf("refused as %s: %v", why, n)
-		if n == 0 {
-			t.Errorf("nothing counted as %s", why)
-		}
 	}
 	for _, p := range call(c, api.ListPortRoles, &api.ListPortRolesRequest{}).Ports {
 		if h := lookup(t, l, "h1"); p.At.Dpid == dpid(t, l, "s1") && p.At.Port == uint32(h.Port) && (p.Role != "edge" || p.Refused == 0) {
@@ -230,7 +225,7 @@ func TestSpoofers(t *testing.T) {
 	pingAll(t, l, false)
 	pingAll(t, l, true)
 	victim := lookup(t, l, "h3")
-	result := stream(l, "h1", "h3", 700, 5*time.Millisecond)
+	result := steady(l, "h1", "h3", 700, 5*time.Millisecond)
 	h2 := attach(t, l, "h2")
 	for range 50 {
 		for _, src := range []flow.MAC{mac(t, l, "h2"), flow.MAC(victim.MAC)} { // with its own address, and with the victim's
@@ -269,7 +264,7 @@ func TestPacketInFlood(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	established := stream(l, "h2", "h3", 800, 5*time.Millisecond)
+	established := steady(l, "h2", "h3", 800, 5*time.Millisecond)
 	h1 := attach(t, l, "h1")
 	sent := 0
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -287,7 +282,7 @@ func TestPacketInFlood(t *testing.T) {
 		}
 	}
 	// While it lasts, and has not been worked off: hosts that have not talked yet.
-	fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond})
+	fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,17 +45,18 @@ func TestOldSwitches(t *testing.T) {
 			}
 			pingAll(t, l, false)
 			pingAll(t, l, true)
-			result := stream(l, "h1", "h2", 400, 5*time.Millisecond)
-			time.Sleep(500 * time.Millisecond)
+			s := endless(t, l, "h1", "h2", 5*time.Millisecond)
+			s.flows(50)
 			if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
 				t.Fatal(err)
 			}
-			r := <-result
+			mended(t, l)
+			s.flows(50)
+			r := s.end()
 			t.Logf("s1-s2 cut under h1 -> h2: %d of %d lost, outage %.0f ms", r.Lost(), r.Sent, r.Outage)
 			if r.Error != "" {
 				t.Error(r.Error)
 			}
-			mended(t, l)
 			explain(c)
 		})
 	}
@@ -176,7 +177,7 @@ func TestSubnets(t *testing.T) {
 					if a.Name == b.Name {
 						continue
 					}
-					r, err := l.Ping(context.Background(), a.Name, b.Name, lab.PingOptions{IPv6: v6, Count: 1, Timeout: 3 * time.Second})
+					r, err := l.Ping(context.Background(), a.Name, b.Name, lab.PingOptions{IPv6: v6, Count: 1, Timeout: patience})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -187,14 +188,14 @@ func TestSubnets(t *testing.T) {
 			}
 		}
 	}
-	for _, gw := range [][]string{{"ping", "-c1", "-W2", "10.1.1.1"}, {"ping", "-c1", "-W2", "fd01:1::1"}} {
+	for _, gw := range [][]string{{"ping", "-c1", "-W10", "10.1.1.1"}, {"ping", "-c1", "-W10", "fd01:1::1"}} {
 		if out, err := l.Exec(context.Background(), "n1-1", gw...); err != nil {
 			t.Errorf("the gateway does not answer: %v %s", err, out)
 		}
 	}
-	// A link of the routed path is cut.
-	result := stream(l, "n1-1", "n2-1", 400, 5*time.Millisecond)
-	time.Sleep(500 * time.Millisecond)
+	// A link of the routed path is cut, and then another.
+	s := endless(t, l, "n1-1", "n2-1", 5*time.Millisecond)
+	s.flows(50)
 	if err := l.LinkDown(context.Background(), "s1", "s2"); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,14 @@ func TestSubnets(t *testing.T) {
 	if err := l.LinkDown(context.Background(), "s1", "s4"); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-result; r.Error != "" || r.Outage > 1500 {
+	eventually(t, 20*time.Second, "the routed path leads another way", func() bool {
+		r, err := l.Ping(context.Background(), "n1-1", "n2-1", lab.PingOptions{Count: 20, Interval: 20 * time.Millisecond})
+		return err == nil && r.Lost() == 0
+	})
+	s.flows(50)
+	r := s.end()
+	t.Logf("%d of %d lost on the routed path, outage %.0f ms", r.Lost(), r.Sent, r.Outage)
+	if r.Error != "" || r.Outage > 2500 { // before a silent link would be found, which takes up to 3 s
 		t.Errorf("outage of the routed path %.0f ms; %s", r.Outage, r.Error)
 	}
 	explain(c)
@@ -259,7 +267,7 @@ func TestDHCP(t *testing.T) {
 			if is != want {
 				t.Fatalf("DHCP message of type %d, want %d", is, want)
 			}
-		case <-time.After(3 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("no answer to DHCP message of type %d", kind)
 		}
 	}

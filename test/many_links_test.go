@@ -3,9 +3,11 @@ package test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"weft/api"
 	"weft/lab"
 )
 
@@ -49,6 +51,23 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 	}
 	send("with all links", 60, resting)
 
+	// flooded waits until the tree in force spans all switches over none of the
+	// links between s1 and s2, which are cut.
+	flooded := func() {
+		t.Helper()
+		between := map[string]bool{}
+		for _, k := range topo.Links {
+			if k.A == "s1" && k.B == "s2" {
+				between[fmt.Sprint(dpid(t, l, k.A), k.APort)], between[fmt.Sprint(dpid(t, l, k.B), k.BPort)] = true, true
+			}
+		}
+		eventually(t, 20*time.Second, "the tree without the links that are cut", func() bool {
+			f := call(c, api.GetFlooding, &api.GetFloodingRequest{})
+			cut := slices.ContainsFunc(f.Ports, func(at *api.Location) bool { return between[fmt.Sprint(at.Dpid, at.Port)] })
+			return f.Committed == f.Wanted && len(f.Ports) == 2*(len(topo.Switches)-1) && !cut
+		})
+	}
+
 	cut := func(change func(context.Context, string, string) error) {
 		t.Helper()
 		for i := range topo.Links {
@@ -63,6 +82,7 @@ func TestBroadcastsOverManyLinks(t *testing.T) {
 	cut(l.LinkDown)
 	send("just after half of the links of s1 were cut", 100, changing)
 	shaped("s1", false)
+	flooded()
 	send("when half of the links of s1 are cut", 60, resting)
 	cut(l.LinkUp)
 	send("just after they were mended", 200, changing)

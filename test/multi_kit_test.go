@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -166,7 +167,7 @@ func island(t *testing.T, spec string, first flow.DPID, at ...*network) *lab.Lab
 // that are up and hosts.
 func (n *network) shows(t *testing.T) (switches []string, links int, hosts []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // a busy machine may be slow to answer
 	defer cancel()
 	s, err := n.ListSwitches(ctx, &api.ListSwitchesRequest{})
 	if err != nil {
@@ -199,16 +200,14 @@ func (n *network) shows(t *testing.T) (switches []string, links int, hosts []str
 // ready waits until a network service knows its lab and floods in it.
 func (n *network) ready(t *testing.T, switches, links, edges int) {
 	t.Helper()
-	eventually(t, 20*time.Second, fmt.Sprintf("%s knows %d switches and %d links", n.partition, switches, links), func() bool {
+	eventually(t, 40*time.Second, fmt.Sprintf("%s knows %d switches and %d links", n.partition, switches, links), func() bool {
 		s, l, _ := n.shows(t)
 		ctx := context.Background()
 		f, err := n.GetFlooding(ctx, &api.GetFloodingRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		roles, err := n.ListPortRoles(ctx, &api.ListPortRolesRequest{})
-		if err != nil {
-			t.Fatal(err)
+		roles, err2 := n.ListPortRoles(ctx, &api.ListPortRolesRequest{})
+		if err := errors.Join(err, err2); err != nil {
+			t.Log(err)
+			return false
 		}
 		at := 0
 		for _, p := range roles.Ports {
@@ -216,6 +215,6 @@ func (n *network) ready(t *testing.T, switches, links, edges int) {
 				at++
 			}
 		}
-		return len(s) == switches && l == 2*links && f.Committed == f.Wanted && f.Wanted > 0 && at >= edges
+		return len(s) == switches && l == 2*links && f.Committed == f.Wanted && f.Wanted > 0 && len(f.Ports) >= 2*(switches-1) && at >= edges
 	})
 }

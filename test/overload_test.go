@@ -16,16 +16,16 @@ import (
 	"weft/packet"
 )
 
-// flooding has a host send new flows as fast as it can, to and from made-up
+// flooding has a host send 10,000 new flows a second, to and from made-up
 // addresses, until the function that it returns is called, which tells how many
-// frames it sent.
+// frames it sent. On a busy machine it catches up for as much as a tenth of a second.
 func flooding(t *testing.T, l *lab.Lab, host string, arp bool) (stop func() int64) {
 	w := attach(t, l, host)
 	var ended atomic.Bool
 	var sent atomic.Int64
 	var running sync.WaitGroup
 	running.Go(func() {
-		rng := rand.New(rand.NewPCG(1, 7))
+		rng, due := rand.New(rand.NewPCG(1, 7)), time.Now()
 		for !ended.Load() {
 			src := flow.MACFrom(0x02<<40 | rng.Uint64()&0xffffffffff)
 			ip := netip.AddrFrom4([4]byte{10, 7, byte(rng.Uint32()), byte(rng.Uint32())})
@@ -35,8 +35,12 @@ func flooding(t *testing.T, l *lab.Lab, host string, arp bool) (stop func() int6
 				dst := flow.MACFrom(0x02<<40 | rng.Uint64()&0xffffffffff)
 				w.send(packet.AppendUDP(nil, packet.Ether{Src: src, Dst: dst}, packet.IP{Src: ip, Dst: ip.Next()}, uint16(rng.Uint32()), 2, nil))
 			}
-			if sent.Add(1)%20 == 0 {
-				time.Sleep(time.Millisecond)
+			sent.Add(1)
+			due = due.Add(time.Second / 10_000)
+			if early := time.Until(due); early > time.Millisecond {
+				time.Sleep(early)
+			} else if early < -100*time.Millisecond {
+				due = time.Now()
 			}
 		}
 	})
@@ -64,17 +68,21 @@ func TestOverload(t *testing.T) {
 				established := stream(l, "h2", "h3", 1200, 5*time.Millisecond)
 				own := stream(l, "h1", "h2", 1200, 5*time.Millisecond) // of the host that floods, established
 				stop := flooding(t, l, "h1", kind == "arp")
+				var limit *api.PortLimit
 				eventually(t, 20*time.Second, "the port is limited by a meter in the switch", func() bool {
 					list := call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits
-					return len(list) == 1 && list[0].Where == "switch" && list[0].Dpid == dpid(t, l, "s1") && list[0].Port == uint32(lookup(t, l, "h1").Port)
+					if len(list) != 1 || list[0].Where != "switch" || list[0].Dpid != dpid(t, l, "s1") || list[0].Port != uint32(lookup(t, l, "h1").Port) {
+						return false
+					}
+					limit = list[0]
+					return true
 				})
-				limit := call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits[0]
 				t.Logf("limited: %v", limit)
 				if want := map[string]string{"data": "unicast", "arp": "neighbours"}[kind]; limit.Class != want {
 					t.Errorf("class %s, want %s", limit.Class, want)
 				}
 				// Hosts that have not talked yet: asking for each other, and answered.
-				fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond})
+				fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,10 +90,11 @@ func TestOverload(t *testing.T) {
 				began := time.Now()
 				time.Sleep(2 * time.Second)
 				rate := (c.metric("weft_southbound_packet_ins_total") - ins) / time.Since(began).Seconds()
-				out, err := l.OfCtl(context.Background(), "s1", "dump-flows", "cookie=0x57450b0000000000/0xffffff0000000000")
-				if err != nil || !strings.Contains(out, "meter:") || !strings.Contains(out, "hard_timeout=10") {
-					t.Errorf("the switch has no guard: %v\n%s", err, out)
-				}
+				eventually(t, 20*time.Second, "a guard in the switch", func() bool {
+					out, err := l.OfCtl(context.Background(), "s1", "dump-flows", "cookie=0x57450b0000000000/0xffffff0000000000")
+					return err == nil && strings.Contains(out, "meter:") && strings.Contains(out, "hard_timeout=10")
+				})
+				eventually(t, 20*time.Second, "what is shed is counted", func() bool { return c.metric("weft_southbound_shed_total", "reason", "port") > 0 })
 				frames := stop()
 				e, o := <-established, <-own
 				t.Logf("%d frames sent; %.0f packet-ins per second under the meter; established lost %d of %d, that of the flooding host %d of %d; new lost %d of %d, worst %v ms",
@@ -109,9 +118,6 @@ func TestOverload(t *testing.T) {
 					if k.Flaps > 0 {
 						t.Errorf("link %v-%v went down %d times", k.Src, k.Dst, k.Flaps)
 					}
-				}
-				if c.metric("weft_southbound_shed_total", "reason", "port") == 0 {
-					t.Error("what was shed is not counted")
 				}
 				eventually(t, 20*time.Second, "the limit is over", func() bool {
 					return len(call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits) == 0

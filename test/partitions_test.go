@@ -95,8 +95,8 @@ func hydra(t *testing.T) *halved {
 	})
 	select {
 	case h.env = <-got:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the plan is not up after 20 s")
+	case <-time.After(40 * time.Second):
+		t.Fatal("the plan is not up after 40 s")
 	}
 	return h
 }
@@ -151,6 +151,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if len(names) != 3 || half[names[0]] == half[names[2]] {
 		t.Fatalf("the route from %s to %s leads over %v", from, to, names)
 	}
+	programmed(h.controller, l)
 	for _, hop := range hops {
 		if r := call(h.controller, api.ReadFlows, &api.ReadFlowsRequest{Dpid: hop.Dpid, Owner: "routes"}); len(r.Flows) < 2 {
 			t.Errorf("switch %s has %d entries of routes", hop.Dpid, len(r.Flows))
@@ -192,6 +193,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 		return strings.Join(next, " ") != strings.Join(names, " ")
 	})
 	mended(t, l)
+	programmed(h.controller, l)
 
 	// Without west's southbound, flows go on, on the switches of both, and what is
 	// asked is answered as far as it can be.

@@ -39,6 +39,19 @@ func fastest(least float64, measure func() float64) (best float64) {
 	return best
 }
 
+// between measures until what it finds is in bounds, or it has done so a few times:
+// a busy machine is slow now and then, and Open vSwitch forwards by what it has
+// cached for up to a second after its entries have changed. What is not limited is
+// beyond the bounds always.
+func between(least, most float64, measure func() float64) (got float64) {
+	for range 4 {
+		if got = measure(); got >= least && got <= most {
+			break
+		}
+	}
+	return got
+}
+
 // policyState waits until a policy is in a state.
 func policyState(c *controller, name, state string) *api.QosPolicyStatus {
 	c.t.Helper()
@@ -69,7 +82,7 @@ func TestQoSLimit(t *testing.T) {
 	}
 	compare := func(when string) {
 		t.Helper()
-		slow := throughput(t, l, "h1", "h3")
+		slow := between(limit*0.1, limit*1.5, func() float64 { return throughput(t, l, "h1", "h3") })
 		fast := fastest(3*slow, func() float64 { return throughput(t, l, "h2", "h3") })
 		t.Logf("%s: limited %.1f Mbit/s, not limited %.1f Mbit/s", when, slow, fast)
 		if slow < limit*0.1 || slow > limit*1.5 {
@@ -80,10 +93,10 @@ func TestQoSLimit(t *testing.T) {
 		}
 	}
 	compare("at first")
-	st = policyState(c, "slow", "enforced")
-	if s := st.Switches[0]; !s.Counted || s.Packets == 0 || s.BeyondPackets == 0 {
-		t.Errorf("counters: %v", s)
-	}
+	eventually(t, 20*time.Second, "packets counted, and those beyond the limit", func() bool {
+		s := policyState(c, "slow", "enforced").Switches[0]
+		return s.Counted && s.Packets > 0 && s.BeyondPackets > 0
+	})
 
 	c.stop()
 	meters, err := l.OfCtl(context.Background(), "s1", "dump-meters")
@@ -122,7 +135,7 @@ func TestQoSLimit(t *testing.T) {
 		r, err := l.Ping(context.Background(), "h3", "h1", lab.PingOptions{Count: 2})
 		return err == nil && r.Lost() == 0
 	})
-	slow := throughput(t, l, "h2", "h3")
+	slow := between(limit*0.1, limit*1.5, func() float64 { return throughput(t, l, "h2", "h3") })
 	t.Logf("after the move: limited %.1f Mbit/s", slow)
 	if slow < limit*0.1 || slow > limit*1.5 {
 		t.Errorf("after the move: %.1f Mbit/s through a limit of %d", slow, limit)

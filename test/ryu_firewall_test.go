@@ -40,6 +40,7 @@ func ryuCompare(t *testing.T, name, ready string, apps []string, services ...str
 	c, address := startREST(t, options{only: services})
 	up(t, ryuSpec, c)
 	knowsSwitches(t, address, 2)
+	ryuListens(t, address, ready, 2)
 	for i := range requests {
 		a, _ := requests[i].ask(t, address)
 		ryuJudge(t, &requests[i], a, want[i])

@@ -62,9 +62,10 @@ func TestRyuQosTraffic(t *testing.T) {
 	const two = `{"0":{"config":{"max-rate":"500000"}},"1":{"config":{"min-rate":"800000"}}}`
 	queues("POST", `{"port_name": "`+port+`", "type": "linux-htb", "max_rate": "1000000", "queues": [{"max_rate": "500000"}, {"min_rate": "800000"}]}`, `{"details":`+two+`,"result":"success"}`)
 	queues("GET", "", `{"details":{"`+port+`":`+two+`},"result":"success"}`)
-	if a, _ := ryuCall(t, address, "GET", "/qos/queue/status/"+sw, ""); !strings.Contains(jsonText(a.Body), `"queue_id":1`) {
-		t.Errorf("the switch has no queue 1: %s", jsonText(a.Body))
-	}
+	eventually(t, 20*time.Second, "the switch tells of queue 1", func() bool {
+		a, _ := ryuCall(t, address, "GET", "/qos/queue/status/"+sw, "")
+		return strings.Contains(jsonText(a.Body), `"queue_id":1`)
+	})
 	queues("DELETE", "", `"success"`)
 	queues("GET", "", `{"details":"Queue is not exists.","result":"failure"}`)
 	ryuSay(t, address, "DELETE", "/qos/rules/"+sw, `{"qos_id": "all"}`)

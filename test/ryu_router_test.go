@@ -88,7 +88,7 @@ func TestRyuRouter(t *testing.T) {
 			continue
 		}
 		var a ryuAnswer
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			if r.method == "PING" {
 				a = ryuPing(t, l, r)
 			} else {

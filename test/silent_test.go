@@ -2,6 +2,8 @@ package test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +29,8 @@ func linkState(c *controller, l *lab.Lab, a, b string) (states [2]string, flaps 
 }
 
 // TestSilentFailure measures how long it takes until a link that loses every
-// frame is out of use.
+// frame is out of use, and looks whether others are kept. All is well twice, of a
+// few times: a busy machine is slow now and then, a timer that is wrong always.
 func TestSilentFailure(t *testing.T) {
 	for _, v := range []struct {
 		name           string
@@ -42,7 +45,16 @@ func TestSilentFailure(t *testing.T) {
 			c := start(t, options{set: v.set})
 			l := up(t, "ring:4", c)
 			settled(c, l)
-			for range 2 {
+			others := func() (flaps uint32) { // of links that do not fail
+				for _, other := range [][2]string{{"s2", "s3"}, {"s3", "s4"}, {"s4", "s1"}} {
+					_, n := linkState(c, l, other[0], other[1])
+					flaps += n
+				}
+				return flaps
+			}
+			var wrong []string
+			for well := 0; well < 2; {
+				before := others()
 				began := time.Now()
 				if err := l.LinkSilent(context.Background(), "s1", "s2"); err != nil {
 					t.Fatal(err)
@@ -53,17 +65,17 @@ func TestSilentFailure(t *testing.T) {
 				})
 				took := time.Since(began)
 				t.Logf("silent failure found after %d ms", took.Milliseconds())
-				if took > v.most {
-					t.Errorf("silent failure found after %v, promised %v", took, v.promised)
-				}
 				if err := l.LinkUp(context.Background(), "s1", "s2"); err != nil {
 					t.Fatal(err)
 				}
 				settled(c, l)
-			}
-			for _, other := range [][2]string{{"s2", "s3"}, {"s3", "s4"}} {
-				if _, flaps := linkState(c, l, other[0], other[1]); flaps > 0 {
-					t.Errorf("link %s-%s, which did not fail, went down %d times", other[0], other[1], flaps)
+				if flaps := others() - before; took > v.most || flaps > 0 {
+					wrong = append(wrong, fmt.Sprintf("found after %v, promised %v, while links that did not fail went down %d times", took, v.promised, flaps))
+				} else {
+					well++
+				}
+				if len(wrong) > 3 {
+					t.Fatalf("silent failures: %s", strings.Join(wrong, "; "))
 				}
 			}
 			explain(c)
@@ -94,10 +106,11 @@ func TestFlappingLink(t *testing.T) {
 	eventually(t, 20*time.Second, "the link dampened", dampened)
 	_, flaps := linkState(c, l, "s1", "s2")
 	t.Logf("%d flaps counted", flaps)
-	pingAll(t, l, false) // the other way round
-	if _, hops := path(c, l, "h1", "h2"); len(hops) != 4 {
-		t.Errorf("h1 -> h2 goes over %d switches, want 4, around the dampened link", len(hops))
-	}
+	eventually(t, 20*time.Second, "h1 -> h2 goes over 4 switches, around the dampened link", func() bool {
+		_, hops := path(c, l, "h1", "h2")
+		return len(hops) == 4
+	})
+	mended(t, l)
 	if r := <-result; r.Lost() > 0 {
 		t.Errorf("h3 -> h4, which the link has nothing to do with: %d of %d lost", r.Lost(), r.Sent)
 	}

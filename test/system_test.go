@@ -230,8 +230,8 @@ func eventually(t *testing.T, within time.Duration, what string, f func() bool) 
 	}
 }
 
-// settled waits until all switches and links of the lab are known and the
-// broadcast tree is in force.
+// settled waits until all switches and links of the lab are known, paths lead
+// over them, and the broadcast tree is in force.
 func settled(c *controller, l *lab.Lab) {
 	c.t.Helper()
 	topo := l.Topology()
@@ -250,16 +250,13 @@ func settled(c *controller, l *lab.Lab) {
 		}
 		return up == len(topo.Switches) && links == 2*len(topo.Links)
 	})
-	ports := func(list []*api.Location) map[flow.Location]bool {
-		set := map[flow.Location]bool{}
-		for _, at := range list {
-			set[at.Flow()] = true
-		}
-		return set
-	}
+	// Discovery tells of a link before paths, which gathers what comes, has it.
+	eventually(c.t, 40*time.Second, "paths computed over all links", func() bool {
+		return c.metric("weft_paths_links") >= float64(2*len(topo.Links))
+	})
 	eventually(c.t, 40*time.Second, "broadcast tree in force", func() bool {
 		f, tree := call(c, api.GetFlooding, &api.GetFloodingRequest{}), call(c, api.GetTree, &api.GetTreeRequest{})
-		return f.Committed == f.Wanted && f.Wanted > 0 && len(f.Ports) == 2*(len(topo.Switches)-1) && maps.Equal(ports(f.Ports), ports(tree.Ports))
+		return f.Committed == f.Wanted && f.Wanted > 0 && len(f.Ports) == 2*(len(topo.Switches)-1) && maps.Equal(portsOf(f.Ports), portsOf(tree.Ports))
 	})
 	eventually(c.t, 40*time.Second, "ports of all hosts settled", func() bool {
 		edges := 0
@@ -270,6 +267,15 @@ func settled(c *controller, l *lab.Lab) {
 		}
 		return edges >= len(topo.Hosts)
 	})
+}
+
+// portsOf returns a list of ports as a set.
+func portsOf(list []*api.Location) map[flow.Location]bool {
+	set := map[flow.Location]bool{}
+	for _, at := range list {
+		set[at.Flow()] = true
+	}
+	return set
 }
 
 // patience is how long an answer is waited for that is to come: with the switches
@@ -300,6 +306,35 @@ func mended(t *testing.T, l *lab.Lab) {
 		return err == nil && !slices.ContainsFunc(results, func(r lab.PingResult) bool { return r.Lost() > 0 || r.Error != "" })
 	})
 	pingAll(t, l, false)
+}
+
+// programmed waits until the switches have just the entries of the routes that
+// the controller lists, and no longer those of former ones.
+func programmed(c *controller, l *lab.Lab) {
+	c.t.Helper()
+	var last string
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Log(last)
+		}
+	})
+	eventually(c.t, 20*time.Second, "the entries of all routes on the switches, and no others", func() bool {
+		hops := map[string]int{}
+		for _, r := range call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes {
+			for _, h := range r.Hops {
+				hops[h.Dpid]++
+			}
+		}
+		for _, s := range l.Topology().Switches {
+			sw := s.DPID.String()
+			if n := len(call(c, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw, Owner: "routes"}).Flows); n != hops[sw] {
+				last = fmt.Sprintf("switch %s has %d entries of routes, which cross it %d times", s.Name, n, hops[sw])
+				return false
+			}
+		}
+		last = ""
+		return true
+	})
 }
 
 func TestPingAll(t *testing.T) {

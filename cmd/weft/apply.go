@@ -23,9 +23,9 @@ func applyCommand() *cobra.Command {
 		Short: "Move a running controller to another plan",
 		Long: `Move a running controller to another plan, a built-in one by its name or a file,
 while it works: services move, replicas come and go, transports are exchanged.
-Packets and calls for a service that is on its way wait for it; none is lost. The process
-that holds the switches' connections keeps them, whatever its name in the new
-plan.`,
+Packets and calls for a service that is on its way wait for it; none is lost.
+The process that holds the switches' connections keeps them, whatever its name
+in the new plan.`,
 		Example: `  weft apply split --dry-run
   weft apply split
   weft apply scale`,
@@ -37,6 +37,9 @@ plan.`,
 			}
 			if err := fits(p); err != nil {
 				return err // here, for the lines are those of the file
+			}
+			if !p.Has("gateway") {
+				return fmt.Errorf("plan %s has no gateway: nobody could talk to the controller any more, not even to apply the next plan; add gateway to the services of a worker", p.Name)
 			}
 			text, err := p.YAML()
 			if err != nil {
@@ -95,7 +98,7 @@ func awaitPlan(ctx context.Context, c *controller, generation uint64, patience t
 		}
 		switch {
 		case len(late) == 0 && m.Generation >= generation:
-			fmt.Fprintf(progress, "plan %s is carried out, %d processes, %v\n", m.Plan, len(m.Workers), time.Since(began).Round(time.Millisecond))
+			fmt.Fprintf(progress, "plan %s is carried out, %s, %v\n", m.Plan, number(m.Workers, "process", "processes"), time.Since(began).Round(time.Millisecond))
 			return nil
 		case time.Since(began) > patience:
 			return errors.New("the plan is in force but not carried out yet: waiting for " + strings.Join(late, ", ") + "; see weft get workers")

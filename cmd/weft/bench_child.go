@@ -169,16 +169,24 @@ func (c *benchChild) accepts(ctx context.Context, address string) error {
 	}
 }
 
+// over says whether the child has ended.
+func (c *benchChild) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // failed returns err with what the child said last.
 func (c *benchChild) failed(err error) error {
 	if c == nil || err == nil {
 		return err
 	}
 	state := "it runs"
-	select {
-	case <-c.ended:
+	if c.over() {
 		state = fmt.Sprintf("it ended: %v", c.err)
-	default:
 	}
 	if said := c.output.String(); said != "" {
 		return fmt.Errorf("%s: %w (%s); it said:\n%s", c.name, err, state, said)

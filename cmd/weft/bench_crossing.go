@@ -32,9 +32,10 @@ func benchCrossingCommand() *cobra.Command {
 		Short: "Measure what a crossing between two processes adds to the latency of packet-ins, by transport",
 		Long: `Measure what it adds to the latency of a packet-in that southbound and forwarding
 (learning mode) are two processes and not one, over each transport; the services
-that no packet-in meets are in a third. One switch has one packet-in outstanding. The controllers are all up at the same time and
-take turns, round by round; added is the median over the rounds of the
-difference to one process in the same round.`,
+that no packet-in meets are in a third. One switch has one packet-in
+outstanding. The controllers are all up at the same time and take turns, round by
+round; added is the median over the rounds of the difference to one process in
+the same round.`,
 		Example: `  weft bench crossing
   weft bench crossing --transport grpc --transport rest --rounds 20
   weft bench crossing -o json`,

@@ -163,7 +163,7 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 			}
 			rtt, err := row.run()
 			switch {
-			case errors.Is(err, errNoAnswer):
+			case errors.Is(err, errNoAnswer) && !row.b.child.over():
 				row.Lost++
 			case err != nil:
 				return row.b.child.failed(err)
@@ -174,7 +174,20 @@ func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Wri
 		}
 	}
 	r.sum()
-	return r.write(out, c.output)
+	if err := r.write(out, c.output); err != nil {
+		return err
+	}
+	return r.unmeasured()
+}
+
+// unmeasured says which controllers answered no first packet at all.
+func (r *benchFirst) unmeasured() (err error) {
+	for _, row := range r.Rows {
+		if len(row.Runs) == 0 {
+			err = errors.Join(err, fmt.Errorf("not measured: %s over %d switches, none of %d first packets was answered", row.Controller, row.Switches, row.Lost))
+		}
+	}
+	return err
 }
 
 // start brings the row of switches up and waits until a first packet gets through.

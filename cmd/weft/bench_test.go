@@ -78,7 +78,7 @@ func TestBenchReportsAgainstController(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "latency.svg")
 	for _, v := range []string{"1.0", "1.3"} {
 		out, err := benchExecute(t, "throughput", "--controller", ln.Addr().String(), "--openflow", v, "--floor=false", "--switches", "2",
-			"--hosts", "10", "--rounds", "2", "--duration", "50ms", "--warmup", "0s", "-o", "json", "--plot", plot)
+			"--hosts", "10", "--rounds", "2", "--duration", "150ms", "--warmup", "0s", "-o", "json", "--plot", plot)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,8 +28,8 @@ this machine only.
 
 The directory has ca.crt, ca.key, and NAME.crt and NAME.key for each of them. A
 machine needs ca.crt and the two files of what runs there; keep ca.key where you
-issue certificates. Connections made after a file
-is replaced have the new certificate: no restart is needed.`,
+issue certificates. Connections made after a file is replaced have the new
+certificate: no restart is needed.`,
 		Example: `  weft certs init --dir certs
   weft certs plan split --dir certs
   weft certs show certs/southbound.crt`,

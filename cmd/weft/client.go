@@ -123,6 +123,12 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 			if token != "" {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 			}
+			if terminal(os.Stderr) && method != api.Gateway_TakeProfile_FullMethodName { // which says itself how far it is
+				patience := time.AfterFunc(2*time.Second, func() {
+					fmt.Fprintf(cmd.ErrOrStderr(), "waiting for the controller's answer, at most %v (--timeout)\n", r.timeout)
+				})
+				defer patience.Stop()
+			}
 			err := invoke(ctx, method, req, reply, cc, opts...)
 			if cause := unreachable.Load(); cause != nil && status.Code(err) == codes.Unavailable {
 				return absent(u, *cause)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 )
 
@@ -133,7 +132,7 @@ func printEvent(w io.Writer, format string, text []byte) error {
 		_, err := fmt.Fprintf(plainWriter{w}, "%s\n", text)
 		return err
 	case "yaml":
-		b, err := yaml.JSONToYAML(text)
+		b, err := asYAML(text)
 		if err == nil {
 			_, err = fmt.Fprintf(plainWriter{w}, "---\n%s", b)
 		}

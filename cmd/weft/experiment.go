@@ -102,8 +102,8 @@ An experiment that was interrupted goes on where it stopped when the same
 command is run again; samples taken with other parameters, or by another build,
 are not mixed with it: give another --dir then, or discard them with --fresh.
 
-Those of the MSN paper need root and Open vSwitch. Exit status 1 if an experiment failed, not if a
-figure misses its bound: the table says so.`,
+Those of the MSN paper need root and Open vSwitch. Exit status 1 if an
+experiment failed, not if a figure misses its bound: the table says so.`,
 		Example: `  weft experiment run msn-first-packet msn-resilience msn-scaling
   weft experiment run msn-first-packet --transport grpc --transport rest --runs 10
   weft experiment run msn-resilience --transport nats --quick -o json`,

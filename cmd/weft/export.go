@@ -147,7 +147,8 @@ func exportHelm() *cobra.Command {
 of the plan, a StatefulSet for those with replicas and those that hold the
 sessions of a partition's switches; Services, NetworkPolicies,
 PodDisruptionBudgets, and autoscaling (off by default) between one instance and
-as many as the plan has. NATS is outside, at --bus. Certificates come by Secrets, made by hand or by cert-manager.`,
+as many as the plan has. NATS is outside, at --bus. Certificates come by
+Secrets, made by hand or by cert-manager.`,
 		example: `  weft export helm split --dir chart
   weft export helm scale --dir chart --image registry.example.org/weft:1.0 --bus tls://nats.example.org:4222`,
 		next: func(e *exported, f *exportFlags) []string {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 
 	"weft/deploy/export"
 	"weft/deploy/plans"

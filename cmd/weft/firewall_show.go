@@ -2,17 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"weft/api"
 )
@@ -158,74 +152,4 @@ func firewallCheckCommand(r *remote) *cobra.Command {
 	cmd.Flags().StringArrayVar(&packet, "packet", nil, "its header fields, as field=value,...; may be repeated")
 	out.flag(cmd)
 	return cmd
-}
-
-// readFirewallFile reads rules from a file; its errors name the lines.
-func readFirewallFile(path string, stdin io.Reader) ([]*api.FirewallRule, error) {
-	var text []byte
-	var err error
-	if path == "-" {
-		path = "standard input"
-		text, err = io.ReadAll(stdin)
-	} else {
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read rules: %w", err)
-	}
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return nil, fmt.Errorf("%s: not well-formed YAML or JSON: %w", path, err)
-	}
-	var rules []*api.FirewallRule
-	for _, d := range file.Docs {
-		if d.Body == nil {
-			continue
-		}
-		list, err := firewallRules(path, d.Body)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, list...)
-	}
-	if len(rules) == 0 {
-		return nil, fmt.Errorf("%s: no rules in it; want a list of rules, or rules: with such a list", path)
-	}
-	return rules, nil
-}
-
-// firewallRules reads a list of rules, or a mapping with one under rules.
-func firewallRules(path string, n ast.Node) (rules []*api.FirewallRule, err error) {
-	wrong := func(n ast.Node, format string, args ...any) error {
-		return fmt.Errorf("%s:%d: %s", path, n.GetToken().Position.Line, fmt.Sprintf(format, args...))
-	}
-	list, ok := n.(*ast.SequenceNode)
-	if !ok {
-		for _, p := range mapping(n) {
-			if p.key == "rules" {
-				return firewallRules(path, p.value)
-			}
-		}
-		return nil, wrong(n, "want a list of rules, each with keys such as id, priority, action, match")
-	}
-	for _, v := range list.Values {
-		rule := &api.FirewallRule{Priority: defaultPriority}
-		fields := rule.ProtoReflect().Descriptor().Fields()
-		keys := mapping(v)
-		if keys == nil {
-			return nil, wrong(v, "want a rule: keys with values, such as id, priority, action, match")
-		}
-		for _, k := range keys {
-			d := fields.ByName(protoreflect.Name(k.key))
-			if d == nil {
-				return nil, wrong(k.node, "unknown key %q; allowed: id, priority, action, dpid, tenant, vlan, match, comment", k.key)
-			}
-			if want := setField(rule, d, k.value); want != "" {
-				return nil, wrong(k.value, "%s: want %s", k.key, want)
-			}
-		}
-		rule.Number, rule.Packets, rule.Bytes = 0, 0, 0 // for the controller to say
-		rules = append(rules, rule)
-	}
-	return rules, nil
 }

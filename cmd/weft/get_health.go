@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
@@ -33,9 +35,10 @@ func getHealth(r *remote) *cobra.Command {
 	return getter(r, &cobra.Command{
 		Use:   "health",
 		Short: "Look at everything that can be wrong, and say how to mend it",
-		Long: `Look at the controller's processes, the switches, the entries that they should
-have, links, the broadcast tree and heartbeats, and say what is wrong and how to
-mend it. Exit status 1 if anything fails; a warning is no failure.`,
+		Long: `Look at the controller's processes, the store of what it keeps (with the role
+admin), the switches, the entries that they should have, links, the broadcast
+tree and heartbeats, and say what is wrong and how to mend it. Exit status 1 if
+anything fails; a warning is no failure.`,
 		Example: `  weft get health
   weft get health -o json`,
 	}, func(c *controller, _ []string) (view, error) {
@@ -67,7 +70,7 @@ type healthCheck struct {
 
 func healthChecks() []healthCheck {
 	return []healthCheck{
-		{"processes", healthOfProcesses}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
+		{"processes", healthOfProcesses}, {"store", healthOfStore}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
 		{"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
 	}
 }
@@ -82,6 +85,8 @@ func (c *controller) health() (list []healthResult, err error) {
 		remote := (*remoteError)(nil)
 		switch {
 		case err == nil:
+		case errors.Is(err, errNotAsked):
+			continue
 		case errors.As(err, &remote) && (remote.kind == codes.Unavailable || remote.kind == codes.Unimplemented):
 			h = healthResult{State: healthWarning, Detail: "not known: " + err.Error()}
 		default:
@@ -126,6 +131,31 @@ func healthOfProcesses(c *controller) (healthResult, error) {
 		return healthResult{State: healthWarning, Detail: some(moving), Remedy: "wait a moment and look again"}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, all services ready", len(m.GetWorkers()))}, err
+}
+
+// errNotAsked is the error of a look that is none of the client's business.
+var errNotAsked = errors.New("not asked")
+
+// healthOfStore asks for something that is kept in the store and nowhere else:
+// the history of the configuration, which is for administrators.
+func healthOfStore(c *controller) (healthResult, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+	defer cancel()
+	_, err := c.ListConfigs(ctx, &api.ListConfigsRequest{})
+	remote := (*remoteError)(nil)
+	switch {
+	case err == nil:
+		return healthResult{State: healthOK, Detail: "it answers"}, nil
+	case errors.As(err, &remote) && (remote.kind == codes.PermissionDenied || remote.kind == codes.FailedPrecondition):
+		return healthResult{}, errNotAsked
+	case ctx.Err() != nil && c.ctx.Err() == nil, errors.As(err, &remote) && remote.kind == codes.DeadlineExceeded:
+		return healthResult{
+			State:  healthFailing,
+			Detail: "it does not answer: the network goes on, but nothing can be changed, and plans cannot be applied",
+			Remedy: "the bus is that of weft up PLAN: is it running? start it again, its processes are adopted. With an external NATS, look there",
+		}, nil
+	}
+	return healthResult{}, err
 }
 
 func healthOfSwitches(c *controller) (healthResult, error) {

@@ -14,10 +14,13 @@ func getWorkers(r *remote) *cobra.Command {
 		Use:   "workers",
 		Short: "List the controller's processes",
 		Long: `List the processes of the controller, each asked for a sign of life at this
-moment: up, starting, draining (it finishes what it has begun), unresponsive,
-down, or backing-off (it keeps dying). SERVICES that are not ready carry their
-state, those with a standby in the plan whether they are master or stand by; apps that are attached to a worker are listed behind them. RESTARTS and LAST EXIT are the supervisor's; a worker that somebody runs
-by hand has none.`,
+moment: up, moving (it has not carried out the plan in force yet), starting,
+draining (it finishes what it has begun), unresponsive, down, or backing-off (it
+keeps dying). In parentheses stands the process, if its name is another.
+SERVICES that are not ready carry their state, those with a standby in the plan
+whether they are master or stand by; apps that are attached to a worker are
+listed behind them. RESTARTS and LAST EXIT are the supervisor's; a worker that
+somebody runs by hand has none.`,
 		Example: `  weft get workers
   weft get workers -o json`,
 	}, func(c *controller, _ []string) (view, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -149,7 +148,7 @@ Works on labs half made, too, and on those whose maker was killed.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
-				return errors.New("name the one lab to take down, or all of them by --all")
+				return wrongly(cmd, "name the one lab to take down, or all of them by --all")
 			}
 			if err := labCheckOutput(output); err != nil {
 				return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -54,7 +53,7 @@ host, or SWITCH:PORT where two switches have several links):
 			return labPrintLinks(cmd.OutOrStdout(), output, links, links)
 		}
 		if len(args) != 3 {
-			return errors.New("name the two ends of the link and what to do: up, down, silent or set")
+			return wrongly(cmd, "name the two ends of the link and what to do: up, down, silent or set")
 		}
 		ctx, stop := labSignals(cmd.Context())
 		defer stop()
@@ -69,7 +68,7 @@ host, or SWITCH:PORT where two switches have several links):
 			},
 		}[args[2]]
 		if change == nil {
-			return fmt.Errorf("unknown action %q; allowed: up, down, silent, set", args[2])
+			return wrongly(cmd, "unknown action %q; allowed: up, down, silent, set", args[2])
 		}
 		if err := change(ctx, args[0], args[1]); err != nil {
 			return err

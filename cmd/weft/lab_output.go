@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os/signal"
@@ -12,7 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 )
 
@@ -52,13 +50,12 @@ func labPrint(w io.Writer, output string, v any, table func(*labTable)) error {
 		table(t)
 		return t.Flush()
 	}
-	b, err := json.MarshalIndent(v, "", "  ")
+	b, err := toJSON(v)
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
-	b = append(b, '\n')
 	if output == "yaml" {
-		if b, err = yaml.JSONToYAML(b); err != nil {
+		if b, err = asYAML(b); err != nil {
 			return fmt.Errorf("encode the output: %w", err)
 		}
 	}

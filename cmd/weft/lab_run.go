@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,8 @@ func labExecCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec HOST -- COMMAND [ARG...]",
 		Short: "Run a command in a host",
-		Long:  "Run a command in a host's network namespace, on this terminal; its exit status becomes weft's.",
+		Long: `Run a command in a host's network namespace, on this terminal; its exit status
+becomes weft's.`,
 		Example: `  weft lab exec h1 -- ip addr
   weft lab exec h2 --name dc -- tcpdump -ni eth0 arp`,
 		Args: cobra.MinimumNArgs(2),
@@ -53,7 +55,7 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 				return err
 			}
 			if all == (len(args) == 2) || len(args) == 1 {
-				return errors.New("name two hosts, or every pair by --all")
+				return wrongly(cmd, "name two hosts, or every pair by --all")
 			}
 			l, err := labNamed(name)
 			if err != nil {
@@ -75,7 +77,7 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 				} else {
 					pairs = append(pairs, lab.Pair{From: args[0], To: args[1]})
 				}
-				progress.doing(fmt.Sprintf("pinging %d pairs over IPv%d", len(pairs), map[bool]int{false: 4, true: 6}[v6]))
+				progress.doing(fmt.Sprintf("pinging %s over IPv%d", number(pairs, "pair", "pairs"), map[bool]int{false: 4, true: 6}[v6]))
 				rs, err := l.PingAll(ctx, pairs, opt)
 				results = append(results, rs...)
 				if err != nil && ctx.Err() == nil {
@@ -112,7 +114,7 @@ func labPingTable(w *labTable, results []lab.PingResult) {
 			ip = "6"
 		}
 		if r.Lost() > 0 {
-			note = fmt.Sprintf("%d lost %s", r.Lost(), r.Error)
+			note = strings.TrimSpace(fmt.Sprintf("%d lost %s", r.Lost(), r.Error))
 		}
 		w.row(r.From, r.To, ip, r.Sent, r.Received, r.Min, r.Avg, r.Max, r.Outage, note)
 		sent, received = sent+r.Sent, received+r.Received
@@ -128,7 +130,8 @@ func labIperfCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "iperf A B",
 		Short: "Measure the throughput from one host to another",
-		Long:  "Measure the throughput from host A to host B with iperf3 (Debian package iperf3): TCP with CUBIC, or UDP.",
+		Long: `Measure the throughput from host A to host B with iperf3 (Debian package
+iperf3): TCP with CUBIC, or UDP.`,
 		Example: `  weft lab iperf h1 h2
   weft lab iperf h1 h2 --udp 50mbit -t 10s -o json`,
 		Args: cobra.ExactArgs(2),

@@ -143,7 +143,7 @@ func TestLabCommands(t *testing.T) {
 	if out := run(0, "list", "-o", "yaml"); !strings.Contains(out, "name: "+name) {
 		t.Errorf("list:\n%s", out)
 	}
-	if out := run(0, "ping", "--all", "-4", "-6", "-i", "10ms", "--name", name); !strings.Contains(out, "4 pairs, 12 packets sent, 12 received, 0 lost") {
+	if out := run(0, "ping", "--all", "-4", "-6", "-i", "10ms", "-W", "10s", "--name", name); !strings.Contains(out, "4 pairs, 12 packets sent, 12 received, 0 lost") {
 		t.Errorf("ping:\n%s", out)
 	}
 	if out := run(0, "exec", "h1", "--name", name, "--", "cat", "/proc/net/if_inet6"); !strings.Contains(out, "fd000000000000000000000000000001") {
@@ -160,11 +160,11 @@ func TestLabCommands(t *testing.T) {
 		t.Errorf("link set:\n%s", out)
 	}
 	var pings []lab.PingResult
-	if err := json.Unmarshal([]byte(run(0, "ping", "h1", "h2", "-o", "json", "--name", name)), &pings); err != nil || pings[0].Min < 10 {
+	if err := json.Unmarshal([]byte(run(0, "ping", "h1", "h2", "-W", "10s", "-o", "json", "--name", name)), &pings); err != nil || pings[0].Min < 10 {
 		t.Errorf("ping over 5 ms: %+v, %v", pings, err)
 	}
 	run(0, "iperf", "h1", "h2", "-t", "1s", "--name", name)
-	run(1, "link", "s1", "s2", "cut", "--name", name)
+	run(2, "link", "s1", "s2", "cut", "--name", name)
 	run(0, "down", name)
 	if lab.Exists(name) {
 		t.Error("down leaves something")

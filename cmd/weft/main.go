@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if text := err.Error(); !errors.As(err, &usage) && (strings.HasPrefix(text, "required flag") || strings.HasPrefix(text, "unknown command")) {
 		err = &usageError{inWords(cmd, nil, err), cmd.CommandPath()}
 	}
-	for line := range strings.Lines(err.Error()) {
+	said := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	for line := range strings.Lines(said) {
 		fmt.Fprintf(stderr, "weft: %s\n", plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}
 	if errors.As(err, &usage) || errors.As(err, &unknown) {
@@ -55,6 +57,7 @@ of real switches to try it in.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 "))
 	root.SetVersionTemplate("weft {{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},

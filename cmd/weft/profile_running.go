@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"weft/api"
+	"weft/internal/document"
 	"weft/plan"
 )
 
@@ -158,11 +158,11 @@ func (o *profileOptions) print(cmd *cobra.Command, p *plan.Profile, about []stri
 	text := p.YAML(about...)
 	switch o.format {
 	case "json":
-		b, err := yaml.YAMLToJSON(text)
-		if err != nil {
-			return fmt.Errorf("encode the output: %w", err)
+		v, mistakes, _ := document.Read(text, fileLimits("profile"))
+		if len(mistakes) > 0 {
+			return fmt.Errorf("encode the output: %w", mistakes[0].In("profile"))
 		}
-		text = append(b, '\n')
+		text = append(v.JSON(), '\n')
 	case "table":
 		return (&output{format: "table"}).print(cmd, nil, func(t *table) { profileTable(t, p) })
 	}

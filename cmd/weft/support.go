@@ -16,15 +16,24 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"weft/api"
 )
 
 // supportMost bounds one document of a bundle, in octets.
 const supportMost = 64 << 20
+
+// How many documents of a bundle are waited for at a time, and for how long
+// each.
+const (
+	supportAtOnce   = 8
+	supportPatience = 10 * time.Second
+)
 
 func supportCommand() *cobra.Command {
 	var r remote
@@ -43,12 +52,21 @@ are in it: look at it before you hand it on.`,
   weft support --out report.tar.gz --switches 8`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := r.support(cmd, switches)
+			if out == "" {
+				out = "weft-support-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
+			}
+			_, absent := os.Stat(out)
+			f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE, 0o600) // what cannot be written is said now
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				out = "weft-support-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
+			f.Close()
+			b, err := r.support(cmd, switches)
+			if err != nil {
+				if absent != nil {
+					os.Remove(out)
+				}
+				return err
 			}
 			if err := os.WriteFile(out, b.Bytes(), 0o600); err != nil {
 				return err
@@ -134,26 +152,48 @@ func (r *remote) support(cmd *cobra.Command, switches int) (*bundle, error) {
 			}
 		}
 	}
-	for i, p := range paths {
-		if terminal(os.Stderr) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "\r%d of %d documents", i+1, len(paths))
-		}
-		name := strings.TrimPrefix(p, "/v1/") + ".json"
-		if p == "/metrics" {
-			name = "metrics.txt"
-		}
-		text, err := r.fetch(c.ctx, p)
-		if err == nil {
-			text = redact(text)
-		}
-		if err := b.add(strings.TrimPrefix(path.Clean(name), "/"), text, err); err != nil {
-			return nil, err
-		}
+	if err := r.documents(cmd, b, paths); err != nil {
+		return nil, err
 	}
+	return b, b.close()
+}
+
+// documents adds what is at paths, several at a time: some may wait for what
+// is not well, and the others are what tells why.
+func (r *remote) documents(cmd *cobra.Command, b *bundle, paths []string) error {
+	parent := cmd.Context()
+	if parent == nil {
+		parent = context.Background()
+	}
+	var mu sync.Mutex // guards b and done
+	done := 0
+	var g errgroup.Group
+	g.SetLimit(supportAtOnce)
+	for _, p := range paths {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(parent, min(r.timeout, supportPatience))
+			defer cancel()
+			name := strings.TrimPrefix(p, "/v1/") + ".json"
+			if p == "/metrics" {
+				name = "metrics.txt"
+			}
+			text, err := r.fetch(ctx, p)
+			if err == nil {
+				text = redact(text)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; terminal(os.Stderr) {
+				fmt.Fprintf(cmd.ErrOrStderr(), "\r%d of %d documents", done, len(paths))
+			}
+			return b.add(strings.TrimPrefix(path.Clean(name), "/"), text, err)
+		})
+	}
+	err := g.Wait()
 	if terminal(os.Stderr) {
 		fmt.Fprintln(cmd.ErrOrStderr())
 	}
-	return b, b.close()
+	return err
 }
 
 // listPaths returns the paths of all lists of the northbound: what can be read

@@ -83,26 +83,30 @@ func (p *process) ends(signal os.Signal) {
 	}
 }
 
-// workers returns the pids of the processes that are up, by name.
-func workers(t *testing.T, flags string) map[string]int {
+// workers waits until all processes are up and have carried out the plan, and
+// returns their pids, by name.
+func workers(t *testing.T, flags string) (pids map[string]int) {
 	t.Helper()
-	var m struct {
-		Workers []struct {
-			Process, State string
-			Pid            int
-			Current        bool
+	eventually(t, "all workers are up and current", func() bool {
+		var m struct {
+			Workers []struct {
+				Process, State string
+				Pid            int
+				Current        bool
+			}
 		}
-	}
-	if err := json.Unmarshal([]byte(must(t, "get workers -o json"+flags)), &m); err != nil {
-		t.Fatal(err)
-	}
-	pids := map[string]int{}
-	for _, w := range m.Workers {
-		if w.State != "up" || !w.Current {
-			t.Errorf("worker %v", w)
+		if err := json.Unmarshal([]byte(must(t, "get workers -o json"+flags)), &m); err != nil {
+			t.Fatal(err)
 		}
-		pids[w.Process] = w.Pid
-	}
+		pids = map[string]int{}
+		for _, w := range m.Workers {
+			if w.State != "up" || !w.Current {
+				return false
+			}
+			pids[w.Process] = w.Pid
+		}
+		return true
+	})
 	return pids
 }
 
@@ -229,11 +233,26 @@ func TestWorkerWithoutBus(t *testing.T) {
 		"worker --process a --bus nats://127.0.0.1:1 --bus-token-file /nowhere": {1, "secret of the bus: open /nowhere"},
 		"worker --process a --bus nats://127.0.0.1:1 --certs /nowhere":          {1, "/nowhere"},
 		"worker --process a --bus nats://127.0.0.1:1 --log-level loud":          {2, "allowed: debug, info, warn, error"},
-		"worker extra --process a --bus nats://127.0.0.1:1":                     {2, "unknown command \"extra\""},
+		"worker extra --process a --bus nats://127.0.0.1:1":                     {2, "nothing after it but flags"},
 	} {
 		status, out, errs := weftCommand(strings.Split(line, " ")...)
 		if status != want.status || out != "" || !strings.Contains(errs, want.text) || !strings.HasPrefix(errs, "weft: ") {
 			t.Errorf("weft %s: status %d, %s%s; want %d and %q", line, status, out, errs, want.status, want.text)
+		}
+	}
+}
+
+// TestApplyWithoutGateway checks that a plan after which nobody could talk to
+// the controller is refused before anybody is asked.
+func TestApplyWithoutGateway(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mute.yaml")
+	if err := os.WriteFile(file, []byte("name: mute\nworkers:\n  a: {services: [southbound, forwarding, paths, discovery, hosts, flowrules]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{{"apply", file}, {"apply", file, "--dry-run"}} {
+		status, out, errs := weftCommand(append(line, "--server", "http://127.0.0.1:1")...)
+		if status != 1 || out != "" || !strings.HasPrefix(errs, "weft: plan mute has no gateway") {
+			t.Errorf("weft %s: status %d, %s%s", strings.Join(line, " "), status, out, errs)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 var (
 	argCount  = regexp.MustCompile(`^(?:accepts|requires) .*arg\(s\)`)
+	noWords   = regexp.MustCompile(`^unknown command ".*" for `)
 	badNumber = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: strconv\.Parse(Int|Uint|Float|Bool): parsing ".*": (.*)$`)
 	badTime   = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: time: (?:invalid duration|missing unit in duration|unknown unit)`)
 	notGiven  = regexp.MustCompile(`^required flag\(s\) (.*) not set$`)
@@ -32,7 +33,9 @@ func inWords(cmd *cobra.Command, args []string, err error) error {
 		if len(args) == 0 {
 			return fmt.Errorf("something is missing: want %s", usage)
 		}
-		return fmt.Errorf("%d words, %s: want %s", len(args), strings.Join(args, " "), usage)
+		return fmt.Errorf("%s, %s: want %s", number(args, "word", "words"), strings.Join(args, " "), usage)
+	case noWords.MatchString(text) && !cmd.HasSubCommands():
+		return fmt.Errorf("%s: want %s, and nothing after it but flags", strings.Join(args, " "), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 	case badTime.MatchString(text):
 		m := badTime.FindStringSubmatch(text)
 		return fmt.Errorf("%s %s: want a duration, such as 500ms, 30s or 24h", flagName(m[2]), unquoted(m[1]))
@@ -75,6 +78,11 @@ func several(n uint32, one, more string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
+}
+
+// number writes how many things a list has.
+func number[T any](list []T, one, more string) string {
+	return several(uint32(len(list)), one, more)
 }
 
 // unanswered says that a call has found no answer in time. Only the client's

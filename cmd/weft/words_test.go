@@ -14,13 +14,13 @@ import (
 func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"trace":                             "something is missing: want weft trace A B",
-		"trace 10.0.0.1":                    "1 words, 10.0.0.1: want weft trace A B",
+		"trace 10.0.0.1":                    "1 word, 10.0.0.1: want weft trace A B",
 		"qos add x --rate -5":               `--rate "-5": want a whole number, not below 0`,
 		"qos add x --rate 9999999999999999": `--rate "9999999999999999": want a smaller number`,
 		"get audit --since never":           `--since "never": want a duration, such as 500ms, 30s or 24h`,
 		"token create --name ci":            "give --role",
 		"nosuch":                            `unknown command "nosuch"`,
-		"get switches more":                 `unknown command "more"`,
+		"get switches more":                 "more: want weft get switches, and nothing after it but flags",
 		"get nosuch":                        `unknown command "nosuch"; allowed: apps,`,
 	} {
 		var out, errs strings.Builder

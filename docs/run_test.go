@@ -124,7 +124,7 @@ func newGuide(t *testing.T) *guide {
 		}
 	})
 	must("weft lab up linear:3,2 --name " + g.ns)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		out, err := g.sh("weft get links")
 		if err == nil && strings.Count(out, " up ") == 4 {
 			break
@@ -133,7 +133,7 @@ func newGuide(t *testing.T) *guide {
 			t.Fatalf("the lab is not discovered: %v\n%s", err, out)
 		}
 	}
-	must("weft lab ping --all --name " + g.ns)
+	must("weft lab ping --all -W 10s --name " + g.ns)
 	return g
 }
 

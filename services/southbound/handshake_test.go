@@ -214,6 +214,7 @@ func TestCVE_2014_2304(t *testing.T) {
 				t.Errorf("switch %v is known, which never was one", sw)
 			}
 		}
+		w.eventually("the three connections have ended", func() bool { return w.h.Metric("connections_refused_total", "reason", "handshake") == 3 })
 		c := w.joined(52) // an identity that was claimed is free again
 		c.conn.Close()
 		w.down(52)

@@ -12,13 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"weft/api"
+	"weft/internal/cputime"
 	"weft/transport"
 )
 
@@ -122,7 +122,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 		p.Error = "its time is being looked at by somebody else already (weft up --cpu-profile, or another weft profile): " + err.Error()
 		return p
 	}
-	began, used := time.Now(), processorTime()
+	began, used := time.Now(), cputime.Used()
 	before := n.sentSoFar()
 	p.Delays = n.crossingDelays(ctx)
 	rest := time.NewTimer(time.Duration(r.Milliseconds)*time.Millisecond - time.Since(began))
@@ -132,7 +132,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	case <-ctx.Done():
 	}
 	pprof.StopCPUProfile()
-	p.Seconds, p.CpuSeconds = time.Since(began).Seconds(), (processorTime() - used).Seconds()
+	p.Seconds, p.CpuSeconds = time.Since(began).Seconds(), (cputime.Used() - used).Seconds()
 	p.Cpu = cpu.Bytes()
 	for _, t := range n.sentSoFar() {
 		key := trafficKey{t.From, t.To, t.Name, t.Kind}
@@ -156,15 +156,6 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	}
 	p.Heap = heap.Bytes()
 	return p
-}
-
-// processorTime returns the time of processors that this process has used.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // resident returns the resident set of this process in octets, 0 if the system

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"weft/internal/cputime"
 )
 
 // A text that nests or repeats as much as it can is refused in a time of a
@@ -35,24 +35,13 @@ func TestHostileFiles(t *testing.T) {
 	}
 	texts = append(texts, bomb, "switches: [&a {"+wide.String()+"}"+strings.Repeat(",*a", 2000)+"]")
 	for _, text := range texts {
-		start := spent(t)
+		start := cputime.Used()
 		_, err := Parse("f", []byte(text))
-		if took := spent(t) - start; took > 5*time.Second {
+		if took := cputime.Used() - start; took > 5*time.Second {
 			t.Errorf("%.40q…: %v", text, took)
 		}
 		if err == nil || strings.Count(err.Error(), "\n") > maxProblems || !strings.HasPrefix(err.Error(), "f:") {
 			t.Errorf("%.40q…: %.300v", text, err)
 		}
 	}
-}
-
-// spent is the processor time that this process has had: other than time, it does
-// not depend on what else the machine does.
-func spent(t *testing.T) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

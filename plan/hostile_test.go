@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"weft/internal/cputime"
 	"weft/plan"
 )
 
@@ -42,26 +41,15 @@ func TestHostileTexts(t *testing.T) {
 	many("s%d: {},", "config: {", "}")
 	many("s%d: {a: 1},", strings.Repeat("\n", 9000)+"config: {", "}")
 	for _, text := range texts {
-		start := spent(t)
+		start := cputime.Used()
 		_, err := plan.Parse("p.yaml", []byte(text))
-		if took := spent(t) - start; took > 5*time.Second {
+		if took := cputime.Used() - start; took > 5*time.Second {
 			t.Errorf("%.40q…: %v", text, took)
 		}
 		if err == nil || strings.Count(err.Error(), "\n") > 101 {
 			t.Errorf("%.40q…: %.300v", text, err)
 		}
 	}
-}
-
-// spent is the processor time that this process has had: other than time, it does
-// not depend on what else the machine does.
-func spent(t *testing.T) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkParse reads a plan of a thousand workers.

@@ -235,12 +235,3 @@ func (c *benchChild) memory(which string) int64 {
 	}
 	return 0
 }
-
-// benchOwnCPU returns the processor time that this process has used.
-func benchOwnCPU() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}

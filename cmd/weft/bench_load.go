@@ -12,6 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"weft/experiments/testbed"
+	"weft/internal/cputime"
 	"weft/sim"
 )
 
@@ -239,7 +240,7 @@ func (c *benchConfig) load() sim.Load {
 
 // measure runs one round.
 func (s *benchSubject) measure(ctx context.Context, c benchConfig) error {
-	began, cpu, own := time.Now(), s.child.cpu(), benchOwnCPU()
+	began, cpu, own := time.Now(), s.child.cpu(), cputime.Used()
 	r, err := s.net.Measure(ctx, c.load())
 	if err != nil {
 		return err
@@ -257,7 +258,7 @@ func (s *benchSubject) measure(ctx context.Context, c benchConfig) error {
 		P50US:        float64(r.Latency.ValueAtPercentile(50)) / 1e3,
 		P99US:        float64(r.Latency.ValueAtPercentile(99)) / 1e3,
 		CPU:          100 * float64(s.child.cpu()-cpu) / float64(wall),
-		GeneratorCPU: 100 * float64(benchOwnCPU()-own) / float64(wall),
+		GeneratorCPU: 100 * float64(cputime.Used()-own) / float64(wall),
 		Counts:       r.Counts,
 	})
 	s.latency.Merge(r.Latency)

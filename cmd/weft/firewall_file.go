@@ -12,19 +12,11 @@ import (
 
 // readFirewallFile reads rules from a file; its errors name the lines.
 func readFirewallFile(path string, stdin io.Reader) ([]*api.FirewallRule, error) {
-	var text []byte
-	var err error
-	if path == "-" {
-		path = "standard input"
-		text, err = document.ReadFrom(stdin, path)
-	} else {
-		text, err = document.ReadFile(path)
-	}
+	path, docs, errs, err := readDocuments(path, stdin, "file of rules")
 	if err != nil {
 		return nil, fmt.Errorf("read rules: %w", err)
 	}
-	docs, mistakes, _ := document.ReadAll(text, fileLimits("file of rules"))
-	r := &ruleReader{path: path, errs: errorsIn(path, mistakes)}
+	r := &ruleReader{path: path, errs: errs}
 	for _, v := range docs {
 		if v.Kind != document.Null {
 			r.list(v)

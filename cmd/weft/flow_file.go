@@ -16,19 +16,11 @@ import (
 
 // readFlowFile reads flow entries from a file; its errors name the lines.
 func readFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
-	var text []byte
-	var err error
-	if path == "-" {
-		path = "standard input"
-		text, err = document.ReadFrom(stdin, path)
-	} else {
-		text, err = document.ReadFile(path)
-	}
+	path, docs, errs, err := readDocuments(path, stdin, "file of flow entries")
 	if err != nil {
 		return nil, fmt.Errorf("read flow entries: %w", err)
 	}
-	docs, mistakes, _ := document.ReadAll(text, fileLimits("file of flow entries"))
-	r := &flowReader{path: path, errs: errorsIn(path, mistakes)}
+	r := &flowReader{path: path, errs: errs}
 	var flows []*api.FlowEntry
 	for _, v := range docs {
 		if v.Kind != document.Null {
@@ -47,12 +39,24 @@ func fileLimits(what string) document.Limits {
 	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 16 << 20, Lines: 1_000_000}
 }
 
-// errorsIn returns mistakes as errors of a file.
-func errorsIn(path string, mistakes []document.Mistake) (errs []error) {
-	for _, m := range mistakes {
-		errs = append(errs, m.In(path))
+// readDocuments reads a file, or standard input if its path is "-", that messages
+// call what. It returns how errors are to call it, and what is wrong with it.
+func readDocuments(path string, stdin io.Reader, what string) (name string, docs []document.Value, errs []error, err error) {
+	var text []byte
+	if name = path; path == "-" {
+		name = "standard input"
+		text, err = document.ReadFrom(stdin, name)
+	} else {
+		text, err = document.ReadFile(path)
 	}
-	return errs
+	if err != nil {
+		return name, nil, nil, err
+	}
+	docs, mistakes, _ := document.ReadAll(text, fileLimits(what))
+	for _, m := range mistakes {
+		errs = append(errs, m.In(name))
+	}
+	return name, docs, errs, nil
 }
 
 // maxErrors is how many mistakes of a file are told; nobody reads more.

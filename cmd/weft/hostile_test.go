@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"weft/internal/cputime"
 )
 
 // Files of entries and of rules that nest or repeat as much as they can are refused
@@ -28,9 +28,9 @@ func TestHostileFiles(t *testing.T) {
 			"rules": func() error { _, err := readFirewallFile(path, nil); return err },
 			"check": func() error { _, err := checkFile(path); return err },
 		} {
-			start := spent(t)
+			start := cputime.Used()
 			err := read()
-			if took := spent(t) - start; took > 5*time.Second {
+			if took := cputime.Used() - start; took > 5*time.Second {
 				t.Errorf("%s: %.40q…: %v", name, text, took)
 			}
 			if name != "check" && (err == nil || strings.Count(err.Error(), "\n") > maxErrors || !strings.HasPrefix(err.Error(), path)) {
@@ -50,15 +50,4 @@ func TestFilesOfSeveralDocuments(t *testing.T) {
 	if err != nil || len(rules) != 2 {
 		t.Errorf("%d rules, %v", len(rules), err)
 	}
-}
-
-// spent is the processor time that this process has had: other than time, it does
-// not depend on what else the machine does.
-func spent(t *testing.T) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -11,7 +11,7 @@ import (
 func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 	switch {
 	case dir == f.dir: // a test of the package from outside
-	case f.test && slices.Contains(generators, dir):
+	case f.test && slices.Contains(helpers, dir):
 	case slices.Contains(suites, dir):
 		if !f.test && !strings.HasPrefix(path.Base(f.dir), "oftest") {
 			c.fail(f, spec, "imports %s, which is made for tests; import it in _test.go files only", dir)

@@ -37,7 +37,7 @@ var table = []row{
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
-	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside", "internal/document"}, []string{
+	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside", "internal/cputime", "internal/document"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/plans", []string{"plan"}, nil},
@@ -65,9 +65,9 @@ const (
 // suites are the packages made for tests; any test may import them.
 var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest"}
 
-// generators are packages that make input; any test may import them, and what
-// their users' rows allow.
-var generators = []string{"sim/classbench"}
+// helpers are packages that make input or measure; any test may import them, and
+// else those whose rows allow it.
+var helpers = []string{"sim/classbench", "internal/cputime"}
 
 // keepers are libraries with few importers; the reason goes into the message.
 // cmd/weft touches links to measure when one went down (weft bench reroute).

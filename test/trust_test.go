@@ -1,0 +1,20 @@
+package test
+
+import "testing"
+
+// TestTrust checks what the controller promises when a disk, a server, a switch,
+// a client or a host does not behave. Every subtest is a class of faults that
+// was once found by attacking a running controller.
+func TestTrust(t *testing.T) {
+	f := &faults{dir: t.TempDir()}
+	f.weft = f.build(t, "weft", ".")
+	for _, s := range []struct {
+		name string
+		run  func(*testing.T, *faults)
+	}{} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.run(t, f)
+		})
+	}
+}

@@ -23,10 +23,15 @@ func Down(ctx context.Context, name string) error {
 	if err := newBelongs(name).end(ctx); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)
 	}
+	home, err := findHome()
+	if err != nil {
+		return fmt.Errorf("take lab %s down: %w", name, err)
+	}
+	defer home.close()
 	var g errgroup.Group
 	g.SetLimit(4)
 	for _, ns := range labNetns(name) {
-		g.Go(func() error { return deleteNetns(ns) })
+		g.Go(func() error { return home.deleteNetns(ns) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("take lab %s down: %w", name, err)

@@ -176,3 +176,45 @@ func BenchmarkUpDown100Switches200Hosts(b *testing.B) {
 	b.ReportMetric(up.Seconds()/float64(b.N), "s-up")
 	b.ReportMetric(down.Seconds()/float64(b.N), "s-down")
 }
+
+// A lab made below `ip netns exec`, which has mounts of its own, is a lab for
+// everybody, and leaves nothing.
+func TestUpAmongOtherMounts(t *testing.T) {
+	for _, v := range []struct {
+		name string
+		wrap []string
+		up   bool
+	}{
+		{"copies", []string{"unshare", "--mount", "--propagation", "slave"}, true},
+		{"private", []string{"unshare", "--mount"}, false},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			name := fmt.Sprintf("t%d-mounts-%s", os.Getpid(), v.name)
+			t.Cleanup(func() {
+				if err := Down(context.Background(), name); err != nil {
+					t.Error(err)
+				}
+				wantNothing(t, name)
+			})
+			cmd := exec.CommandContext(t.Context(), v.wrap[0], append(v.wrap[1:], os.Args[0], "-test.run=^TestMakerToBeKilled$")...)
+			cmd.Env = append(os.Environ(), "WEFT_TEST_MAKER="+name)
+			out, err := cmd.CombinedOutput()
+			if !v.up {
+				if err == nil || !strings.Contains(string(out), "mount namespace of its own") {
+					t.Errorf("got %v:\n%s", err, out)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			l, err := Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := l.Exec(t.Context(), "h1", "ip", "-br", "addr", "show", "eth0"); err != nil || !strings.Contains(out, "10.0.0.1/24") {
+				t.Errorf("h1: %v: %s", err, out)
+			}
+		})
+	}
+}

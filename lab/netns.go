@@ -20,20 +20,25 @@ func netnsPath(name string) string { return filepath.Join(netnsDir, name) }
 
 // prepareNetnsDir makes netnsDir a shared mount point as ip-netns(8) does, so
 // that a namespace deleted here is gone in every mount namespace.
-func prepareNetnsDir() error {
-	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
-		return fmt.Errorf("make %s: %w", netnsDir, err)
+func (h home) prepareNetnsDir() error {
+	if err := h.checkMounts(); err != nil {
+		return err
 	}
-	err := unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
-	if errors.Is(err, unix.EINVAL) { // not a mount point yet
-		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
-			err = unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	return h.do(func() error {
+		if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+			return fmt.Errorf("make %s: %w", netnsDir, err)
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("make %s a shared mount: %w", netnsDir, err)
-	}
-	return nil
+		err := unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+		if errors.Is(err, unix.EINVAL) { // not a mount point yet
+			if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+				err = unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("make %s a shared mount: %w", netnsDir, err)
+		}
+		return nil
+	})
 }
 
 // onThread runs fn on a thread of its own whose namespace fn may change; the
@@ -75,36 +80,62 @@ func inNetns(name string, fn func() error) error {
 }
 
 // createNetns makes the named namespace and runs fn in it.
-func createNetns(name string, fn func() error) error {
+func (h home) createNetns(name string, fn func() error) error {
 	return onThread(func() error {
-		path := netnsPath(name)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
-		if err != nil {
-			return fmt.Errorf("create network namespace %s: %w", name, err)
-		}
-		f.Close()
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("create network namespace %s: %w", name, err)
 		}
-		if err := unix.Mount("/proc/thread-self/ns/net", path, "none", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("name network namespace %s: %w", name, err)
+		ns, err := netns.Get()
+		if err != nil {
+			return fmt.Errorf("create network namespace %s: %w", name, err)
+		}
+		defer ns.Close()
+		if err := h.nameNetns(name, ns); err != nil {
+			return err
 		}
 		return fn()
 	})
 }
 
-// deleteNetns removes a named namespace; that it is not there is no error.
-func deleteNetns(name string) error {
+// nameNetns gives a namespace its name, which must be new.
+func (h home) nameNetns(name string, ns netns.NsHandle) error {
 	path := netnsPath(name)
-	for { // more than one mount may lie on it
-		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
-			break
+	err := h.do(func() error {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
+		if err != nil {
+			return err
 		}
+		f.Close()
+		return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", ns), path, "none", unix.MS_BIND, "")
+	})
+	if err != nil {
+		return fmt.Errorf("name network namespace %s: %w", name, err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("delete network namespace %s: %w", name, err)
+	var made unix.Stat_t
+	if err := unix.Fstat(int(ns), &made); err != nil {
+		return fmt.Errorf("name network namespace %s: %w", name, err)
+	}
+	if in, ok := inodeOf(path); !ok || in != (inode{made.Dev, made.Ino}) {
+		return errHiddenMounts
 	}
 	return nil
+}
+
+// deleteNetns removes a named namespace; that it is not there is no error.
+func (h home) deleteNetns(name string) error {
+	path := netnsPath(name)
+	unmount := func() {
+		for unix.Unmount(path, unix.MNT_DETACH) == nil { // more than one mount may lie on it
+		}
+	}
+	unmount()
+	return h.do(func() error {
+		unmount()
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("delete network namespace %s: %w", name, err)
+		}
+		return nil
+	})
 }
 
 // withLinks runs fn in the named namespace with a netlink handle on it.

@@ -115,14 +115,19 @@ func (s *state) claim() error {
 }
 
 func (s *state) build(ctx context.Context, opt Options) error {
-	if err := prepareNetnsDir(); err != nil {
+	home, err := findHome()
+	if err != nil {
+		return err
+	}
+	defer home.close()
+	if err := home.prepareNetnsDir(); err != nil {
 		return err
 	}
 	if err := raiseNeighbourLimits(len(s.Topology.Hosts)); err != nil {
 		return err
 	}
 	opt.Progress(fmt.Sprintf("making %d hosts and %d links", len(s.Topology.Hosts), len(s.Wires)))
-	if err := createNetns(switchNetns(s.Name), prepareSwitchNetns); err != nil {
+	if err := home.createNetns(switchNetns(s.Name), prepareSwitchNetns); err != nil {
 		return err
 	}
 	if s.secure() {
@@ -132,7 +137,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.ovs().startDatabase(gctx) })
-	g.Go(func() error { return s.buildHosts(gctx) })
+	g.Go(func() error { return s.buildHosts(gctx, home) })
 	g.Go(func() error { return s.buildSwitchLinks(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
@@ -160,7 +165,7 @@ func (s *state) build(ctx context.Context, opt Options) error {
 
 // buildHosts makes every host's namespace and, unless it hangs on a cable,
 // its link and addresses.
-func (s *state) buildHosts(ctx context.Context) error {
+func (s *state) buildHosts(ctx context.Context, home home) error {
 	ns, err := os.Open(netnsPath(switchNetns(s.Name)))
 	if err != nil {
 		return err
@@ -174,7 +179,7 @@ func (s *state) buildHosts(ctx context.Context) error {
 		}
 		host, w := &s.Topology.Hosts[i], &s.Wires[i]
 		g.Go(func() error {
-			return createNetns(w.B.Netns, func() error {
+			return home.createNetns(w.B.Netns, func() error {
 				return withHandle(func(h *netlink.Handle) error {
 					if err := prepareHostNetns(h); err != nil {
 						return err

@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The names of network namespaces are mounts. A process may run among mounts
+// of its own (ip-netns(8) exec makes such a mount namespace, and so does
+// systemd for some services): what it mounts there, nobody else sees. The lab
+// therefore mounts in its home, the mount namespace that its user works in.
+
+// home is a mount namespace in which labs keep the names of their namespaces.
+type home struct {
+	file *os.File // nil: that of this process
+}
+
+// findHome returns the mount namespace of the outermost ancestor of this
+// process that has the same /run. Close it after use.
+func findHome() (home, error) {
+	here, _ := inodeOf("/proc/self/ns/mnt")
+	run, _ := inodeOf("/run")
+	outermost := ""
+	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		if other, ok := inodeOf(filepath.Join(dir, "root/run")); !ok || other != run {
+			break
+		}
+		outermost = filepath.Join(dir, "ns/mnt")
+	}
+	if in, ok := inodeOf(outermost); !ok || in == here {
+		return home{}, nil
+	}
+	f, err := os.Open(outermost)
+	if err != nil {
+		return home{}, fmt.Errorf("open the mount namespace of the calling shell: %w", err)
+	}
+	return home{f}, nil
+}
+
+func (h home) close() {
+	if h.file != nil {
+		h.file.Close()
+	}
+}
+
+// do runs fn among the mounts of the home.
+func (h home) do(fn func() error) error {
+	if h.file == nil {
+		return fn()
+	}
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good: this thread ends with the goroutine
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			err = unix.Setns(int(h.file.Fd()), unix.CLONE_NEWNS)
+		}
+		if err != nil {
+			done <- fmt.Errorf("enter the mount namespace of the calling shell: %w", err)
+			return
+		}
+		done <- fn()
+	}()
+	return <-done
+}
+
+// parentOf returns the parent of a process, 0 if there is none to be seen.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	return parent
+}
+
+// errHiddenMounts says that the names of a lab's namespaces would be seen by
+// this process only, or not even by it.
+var errHiddenMounts = errors.New("this process has a mount namespace of its own, in which no other process would see the lab: " +
+	"run weft lab outside it; to reach a controller in network namespace NS, use `nsenter --net=/run/netns/NS weft lab up …` instead of `ip netns exec`")
+
+// checkMounts refuses to mount where nobody else would see it: this process
+// has copies of another namespace's mounts, and no ancestor that has them.
+func (h home) checkMounts() error {
+	if h.file != nil {
+		return nil
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("read this process's mounts: %w", err)
+	}
+	defer f.Close()
+	deepest, slave := "", false
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// ID PARENT DEV ROOT POINT OPTIONS [OPTIONAL…] - TYPE SOURCE OPTIONS, proc(5)
+		before, _, _ := strings.Cut(lines.Text(), " - ")
+		fields := strings.Fields(before)
+		if len(fields) < 6 {
+			continue
+		}
+		point := fields[4]
+		if inside(netnsDir, point) && len(point) >= len(deepest) {
+			deepest = point
+			slave = strings.Contains(strings.Join(fields[6:], " "), "master:")
+		}
+	}
+	if slave {
+		return errHiddenMounts
+	}
+	return nil
+}
+
+// inside reports whether a path is a directory or below it.
+func inside(path, dir string) bool {
+	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
+}

@@ -82,7 +82,7 @@ func TestMakerToBeKilled(t *testing.T) {
 	}
 	topo := linear(t, 10, 2)
 	topo.Links[0].Delay = Delay(time.Millisecond)
-	if _, err := Up(t.Context(), topo, Options{Name: name, KeeperCommand: keeperOfTest(t)}); err != nil {
+	if _, err := Up(t.Context(), topo, Options{Name: name, Temporary: os.Getenv("WEFT_TEST_LASTING") == "no", KeeperCommand: keeperOfTest(t)}); err != nil {
 		t.Fatal(err)
 	}
 }

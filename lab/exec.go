@@ -30,6 +30,7 @@ func (l *Lab) StartCmd(host string, cmd *exec.Cmd) error {
 	if _, err := l.Host(host); err != nil {
 		return err
 	}
+	cmd.Env = marked(cmd.Environ(), l.state.Name)
 	if err := inNetns(l.HostNetns(host), cmd.Start); err != nil {
 		return fmt.Errorf("host %s: start %s: %w", host, cmd.Args[0], err)
 	}
@@ -95,6 +96,6 @@ func (l *Lab) Become(host string, argv ...string) error {
 		return fmt.Errorf("enter host %s: %w", host, err)
 	}
 	ns.Close()
-	env := append(os.Environ(), "WEFT_LAB="+l.state.Name, "WEFT_LAB_HOST="+host)
+	env := marked(append(os.Environ(), "WEFT_LAB="+l.state.Name, "WEFT_LAB_HOST="+host), l.state.Name)
 	return fmt.Errorf("host %s: run %s: %w", host, path, syscall.Exec(path, argv, env))
 }

@@ -25,6 +25,7 @@ func upForTest(t testing.TB, topo *Topology, opt Options) *Lab {
 	opt.Name = fmt.Sprintf("t%d-%s", os.Getpid(), nameFrom(filepath.Base(t.Name())))
 	opt.Name = opt.Name[:min(len(opt.Name), 32)]
 	opt.KeeperCommand = keeperOfTest(t)
+	opt.Temporary = true
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, log := range []string{"keeper.log", "ovs-vswitchd.log"} {

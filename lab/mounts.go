@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -72,23 +71,6 @@ func (h home) do(fn func() error) error {
 		done <- fn()
 	}()
 	return <-done
-}
-
-// parentOf returns the parent of a process, 0 if there is none to be seen.
-func parentOf(pid int) int {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return 0
-	}
-	return parent
 }
 
 // errHiddenMounts says that the names of a lab's namespaces would be seen by

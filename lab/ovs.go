@@ -29,7 +29,7 @@ func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = "/"
 	cmd.WaitDelay = lastWords
-	cmd.Env = append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir)
+	cmd.Env = marked(append(os.Environ(), "OVS_RUNDIR="+o.dir, "OVS_DBDIR="+o.dir, "OVS_LOGDIR="+o.dir, "OVS_SYSCONFDIR="+o.dir), filepath.Base(o.dir))
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,16 +29,43 @@ func inodeOf(path string) (inode, bool) {
 	return inode{st.Dev, st.Ino}, true
 }
 
+// labEnv is the environment variable by which what a lab starts, its keeper
+// apart, is known as the lab's; its value is the lab's directory.
+const labEnv = "WEFT_LAB_DIR"
+
+// marked returns an environment with the mark of a lab.
+func marked(env []string, lab string) []string {
+	return append(env[:len(env):len(env)], labEnv+"="+dirOf(lab))
+}
+
+// marksOf returns the directories of the labs that a process says it belongs to:
+// the lab that started it, and the lab of which it is the keeper.
+func marksOf(pid int) (started, kept string) {
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return "", ""
+	}
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		if dir, ok := bytes.CutPrefix(v, []byte(labEnv+"=")); ok {
+			started = string(dir)
+		}
+		if dir, ok := bytes.CutPrefix(v, []byte(keeperEnv+"=")); ok {
+			kept = string(dir)
+		}
+	}
+	return started, kept
+}
+
 // belongs says whether a process is one of the lab's: it is in one of its
-// namespaces, or it is its keeper. Nothing else is asked, so that processes
+// namespaces, or bears its mark. Nothing else is asked, so that processes
 // are found whatever became of those that started them.
 type belongs struct {
 	spaces map[inode]bool
-	marker []byte
+	dir    string
 }
 
 func newBelongs(lab string) belongs {
-	b := belongs{spaces: map[inode]bool{}, marker: []byte(keeperEnv + "=" + dirOf(lab))}
+	b := belongs{spaces: map[inode]bool{}, dir: dirOf(lab)}
 	home, _ := inodeOf("/proc/self/ns/net")
 	for _, ns := range labNetns(lab) {
 		if in, ok := inodeOf(netnsPath(ns)); ok && in != home {
@@ -48,35 +76,32 @@ func newBelongs(lab string) belongs {
 }
 
 func (b belongs) has(pid int) bool {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	if in, ok := inodeOf(filepath.Join(proc, "ns/net")); ok && b.spaces[in] {
+	if in, ok := inodeOf(filepath.Join("/proc", strconv.Itoa(pid), "ns/net")); ok && b.spaces[in] {
 		return true
 	}
-	env, err := os.ReadFile(filepath.Join(proc, "environ"))
-	if err != nil {
-		return false
-	}
-	for _, v := range bytes.Split(env, []byte{0}) {
-		if bytes.Equal(v, b.marker) {
-			return true
-		}
-	}
-	return false
+	started, kept := marksOf(pid)
+	return started == b.dir || kept == b.dir
 }
 
-// processes lists every process of the lab but this one.
-func (b belongs) processes() ([]int, error) {
+// allProcesses lists every process of this machine but this one.
+func allProcesses() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var pids []int
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() && b.has(pid) {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
+}
+
+// processes lists every process of the lab but this one.
+func (b belongs) processes() ([]int, error) {
+	pids, err := allProcesses()
+	return slices.DeleteFunc(pids, func(pid int) bool { return !b.has(pid) }), err
 }
 
 // end ends every process of the lab: SIGTERM, and SIGKILL after a second. It

@@ -29,6 +29,9 @@ type Options struct {
 	// KeeperCommand runs Keeper; the lab's name is appended. In a test it is
 	// os.Args[0], and TestMain begins with RunKeeperIfAsked.
 	KeeperCommand []string
+	// Temporary says that the lab is to last as long as this process: once that
+	// has ended, nobody owns the lab, and Prune takes it down.
+	Temporary bool
 	// Progress, if not nil, is told what is being done, from one goroutine.
 	Progress func(doing string)
 }
@@ -63,7 +66,7 @@ func Up(ctx context.Context, topo *Topology, opt Options) (*Lab, error) {
 	if err := s.checkTLS(); err != nil {
 		return nil, err
 	}
-	s.Created = time.Now()
+	s.Created, s.Maker, s.Temporary = time.Now(), self(), opt.Temporary
 	tools := []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "prlimit"}
 	if slices.ContainsFunc(s.Wires, func(w wire) bool { return w.lossy() }) {
 		tools = append(tools, "nft")
@@ -265,15 +268,19 @@ func finishHost(w *wire, host *Host) error {
 }
 
 // labNetns lists the existing namespaces of a lab, by their names.
-func labNetns(lab string) []string {
+func labNetns(lab string) []string { return allNetns()[lab] }
+
+// allNetns lists the existing namespaces of each lab, by their names.
+func allNetns() map[string][]string {
 	entries, err := os.ReadDir(netnsDir)
 	if err != nil {
 		return nil
 	}
-	var names []string
+	names := map[string][]string{}
 	for _, e := range entries {
-		if n := e.Name(); n == switchNetns(lab) || strings.HasPrefix(n, hostNetns(lab, "")) {
-			names = append(names, n)
+		if rest, ok := strings.CutPrefix(e.Name(), switchNetns("")); ok {
+			lab, _, _ := strings.Cut(rest, ".")
+			names[lab] = append(names[lab], e.Name())
 		}
 	}
 	return names

@@ -378,7 +378,7 @@ func (d *deployment) quiet(spec string, addresses ...string) *lab.Lab {
 		d.t.Fatal(err)
 	}
 	l, err := lab.Up(context.Background(), topo, lab.Options{
-		Name: fmt.Sprintf("f%d", time.Now().UnixNano()%1e9), Controllers: controllers, KeeperCommand: []string{os.Args[0]},
+		Name: fmt.Sprintf("f%d", time.Now().UnixNano()%1e9), Temporary: true, Controllers: controllers, KeeperCommand: []string{os.Args[0]},
 	})
 	if err != nil {
 		d.t.Fatal(err)

@@ -151,7 +151,7 @@ func island(t *testing.T, spec string, first flow.DPID, at ...*network) *lab.Lab
 		controllers = append(controllers, "tcp:"+n.openflow)
 	}
 	name := fmt.Sprintf("m%d%d", first, time.Now().UnixNano()%1e7)
-	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Controllers: controllers, KeeperCommand: []string{os.Args[0]}})
+	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Temporary: true, Controllers: controllers, KeeperCommand: []string{os.Args[0]}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,8 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	}
 	ctx := context.Background()
 	l, err := lab.Up(ctx, topo, lab.Options{
-		Name: fmt.Sprintf("p%d", time.Now().UnixNano()%1e9), KeeperCommand: []string{os.Args[0]},
+		Temporary: true,
+		Name:      fmt.Sprintf("p%d", time.Now().UnixNano()%1e9), KeeperCommand: []string{os.Args[0]},
 		Controllers: []string{"tcp:" + h.addresses["east"], "tcp:" + h.addresses["west"]}, // each refuses the switches of the other
 	})
 	if err != nil {

@@ -190,7 +190,7 @@ func up(t *testing.T, spec string, c *controller) *lab.Lab {
 func bring(t *testing.T, topo *lab.Topology, c *controller) *lab.Lab {
 	t.Helper()
 	name := strings.ToLower(fmt.Sprintf("t%d", time.Now().UnixNano()%1e9))
-	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}})
+	l, err := lab.Up(context.Background(), topo, lab.Options{Name: name, Temporary: true, Controllers: []string{"tcp:" + c.address}, KeeperCommand: []string{os.Args[0]}})
 	if err != nil {
 		t.Fatal(err)
 	}

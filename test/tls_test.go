@@ -65,7 +65,8 @@ func upTLS(t *testing.T, spec string, c *controller, files *lab.TLS) *lab.Lab {
 		t.Fatal(err)
 	}
 	l, err := lab.Up(context.Background(), topo, lab.Options{
-		Name: fmt.Sprintf("t%d", time.Now().UnixNano()%1e9), Controllers: []string{"ssl:" + c.address}, TLS: files, KeeperCommand: []string{os.Args[0]},
+		Temporary: true,
+		Name:      fmt.Sprintf("t%d", time.Now().UnixNano()%1e9), Controllers: []string{"ssl:" + c.address}, TLS: files, KeeperCommand: []string{os.Args[0]},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +144,8 @@ func TestCVE_2018_1000155_OpenVSwitchOverTLS(t *testing.T) {
 	}
 	topo.Switches[0].DPID = 4
 	late, err := lab.Up(context.Background(), topo, lab.Options{
-		Name: fmt.Sprintf("t%d", time.Now().UnixNano()%1e9), Controllers: []string{"ssl:" + c.address}, TLS: fourth, KeeperCommand: []string{os.Args[0]},
+		Temporary: true,
+		Name:      fmt.Sprintf("t%d", time.Now().UnixNano()%1e9), Controllers: []string{"ssl:" + c.address}, TLS: fourth, KeeperCommand: []string{os.Args[0]},
 	})
 	if err != nil {
 		t.Fatal(err)

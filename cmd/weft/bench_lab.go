@@ -67,6 +67,7 @@ func (b *benchLab) up(ctx context.Context, topo *lab.Topology, controller string
 		return err
 	}
 	b.lab, err = lab.Up(ctx, topo, lab.Options{
+		Temporary:     true,
 		Name:          fmt.Sprintf("bench-%d-%d", os.Getpid(), benchLabs.Add(1)),
 		Controllers:   []string{controller},
 		KeeperCommand: []string{self, "lab", "keeper"},

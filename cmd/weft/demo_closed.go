@@ -91,7 +91,8 @@ func (d *demo) closed(ctx context.Context) (*closedDemo, error) {
 		return nil, err
 	}
 	c.lab, err = lab.Up(ctx, topo, lab.Options{
-		Name: demoClosedLab, Controllers: []string{"ssl:" + c.listen}, KeeperCommand: []string{exe, "lab", "keeper"},
+		Temporary: true,
+		Name:      demoClosedLab, Controllers: []string{"ssl:" + c.listen}, KeeperCommand: []string{exe, "lab", "keeper"},
 		TLS: &lab.TLS{Certificate: filepath.Join(c.pki, "ring.crt"), Key: filepath.Join(c.pki, "ring.key"), Authority: authority},
 	})
 	if err != nil {

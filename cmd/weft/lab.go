@@ -27,7 +27,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab exec h1 -- tcpdump -ni eth0
   weft lab down ring-10`,
 	}
-	cmd.AddCommand(labUpCommand(), labDownCommand(), labListCommand(), labExecCommand(), labPingCommand(),
+	cmd.AddCommand(labUpCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labExecCommand(), labPingCommand(),
 		labIperfCommand(), labLinkCommand(), labGraphCommand(), labKeeperCommand())
 	return cmd
 }

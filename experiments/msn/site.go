@@ -60,7 +60,8 @@ func open(ctx context.Context, label string, plan *testbed.Plan, topo *lab.Topol
 		controllers = append(controllers, "tcp:"+address)
 	}
 	s.lab, err = lab.Up(ctx, topo, lab.Options{
-		Name: fmt.Sprintf("exp-%d-%s", os.Getpid(), label), Controllers: controllers, KeeperCommand: []string{self, "lab", "keeper"},
+		Temporary: true,
+		Name:      fmt.Sprintf("exp-%d-%s", os.Getpid(), label), Controllers: controllers, KeeperCommand: []string{self, "lab", "keeper"},
 	})
 	if err != nil {
 		return s, err

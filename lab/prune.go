@@ -1,0 +1,120 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Orphan is what is left of a lab that nobody owns any more.
+type Orphan struct {
+	Lab        string   `json:"lab"`
+	Why        string   `json:"why"`
+	Processes  []int    `json:"processes"`
+	Namespaces []string `json:"namespaces"`
+}
+
+// claimTime is how long a lab that is being made may take to say who makes it.
+const claimTime = time.Minute
+
+// Orphans lists the labs that nobody owns: those half made whose maker has
+// ended, temporary ones whose maker has ended, and processes and namespaces of
+// labs that have no directory any more.
+func Orphans() ([]Orphan, error) {
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	spaces := allNetns()
+	processes, err := markedProcesses()
+	if err != nil {
+		return nil, err
+	}
+	names, err := labNames()
+	if err != nil {
+		return nil, err
+	}
+	for name := range spaces {
+		names = append(names, name)
+	}
+	for name := range processes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	orphans := []Orphan{}
+	for _, name := range slices.Compact(names) {
+		if why := orphaned(name, processes[name]); why != "" && labName.MatchString(name) {
+			all, err := newBelongs(name).processes()
+			if err != nil {
+				return nil, err
+			}
+			orphans = append(orphans, Orphan{Lab: name, Why: why, Processes: all, Namespaces: spaces[name]})
+		}
+	}
+	return orphans, nil
+}
+
+// orphaned says why nobody owns a lab; empty if somebody does.
+func orphaned(name string, marked []int) string {
+	s, err := loadState(name)
+	switch {
+	case err == nil && s.Maker.PID == 0, err == nil && s.Maker.runs():
+		return ""
+	case err == nil && !s.Ready:
+		return fmt.Sprintf("it is half made, and its maker, process %d, has ended", s.Maker.PID)
+	case err == nil && s.Temporary:
+		return fmt.Sprintf("it was to last as long as process %d, which has ended", s.Maker.PID)
+	case err == nil:
+		return ""
+	case errors.Is(err, errNoLab):
+		if about, err := os.Stat(dirOf(name)); err == nil {
+			if time.Since(about.ModTime()) < claimTime {
+				return ""
+			}
+			return "its directory says nothing of it"
+		}
+		// A process that has another root directory may have its lab there.
+		for _, pid := range marked {
+			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid), "root", dirOf(name))); err == nil {
+				return ""
+			}
+		}
+		return "its directory is gone"
+	}
+	return "" // its state cannot be read: Down says so, and takes it down
+}
+
+// markedProcesses lists the processes that bear the mark of a lab, by its name.
+func markedProcesses() (map[string][]int, error) {
+	pids, err := allProcesses()
+	if err != nil {
+		return nil, err
+	}
+	of := map[string][]int{}
+	for _, pid := range pids {
+		started, kept := marksOf(pid)
+		for _, dir := range []string{started, kept} {
+			if name := filepath.Base(dir); dir == dirOf(name) {
+				of[name] = append(of[name], pid)
+			}
+		}
+	}
+	return of, nil
+}
+
+// Prune takes down what Orphans lists, and returns it.
+func Prune(ctx context.Context) ([]Orphan, error) {
+	orphans, err := Orphans()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, o := range orphans {
+		errs = append(errs, Down(ctx, o.Lab))
+	}
+	return orphans, errors.Join(errs...)
+}

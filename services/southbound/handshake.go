@@ -23,7 +23,7 @@ func (s *session) handshake() error {
 	}
 	if !s.secrets.plain() {
 		if err := s.secrets.handshake(s.secured); err != nil {
-			s.counted = true
+			s.counted.Store(true)
 			return err
 		}
 	}
@@ -37,14 +37,17 @@ func (s *session) handshake() error {
 		if err := s.enroll(); err != nil {
 			return err
 		}
-		return s.conn.SetDeadline(time.Time{})
-	}
-	if s.version == openflow.V13 {
-		if err := s.takeRole(); err != nil {
+	} else {
+		if s.version == openflow.V13 {
+			if err := s.takeRole(); err != nil {
+				return err
+			}
+		}
+		if err := s.configure(); err != nil {
 			return err
 		}
 	}
-	if err := s.configure(); err != nil {
+	if err := s.hub.claim(s); err != nil {
 		return err
 	}
 	return s.conn.SetDeadline(time.Time{})
@@ -123,8 +126,8 @@ func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 	}
 }
 
-// identify learns who the switch is, refuses one that its certificate does not
-// name or that is of another partition, and claims the identity.
+// identify learns who the switch is, and refuses one that its certificate does
+// not name, that is of another partition, or that is connected already.
 func (s *session) identify() error {
 	xid := s.xid.Add(1)
 	if err := s.out.put(s.version.AppendFeaturesRequest(nil, xid)); err != nil {
@@ -142,17 +145,17 @@ func (s *session) identify() error {
 	}
 	if !s.secrets.plain() {
 		if err := s.secrets.proves(s.secured, s.feature.DPID); err != nil {
-			s.counted = true
+			s.counted.Store(true)
 			return err
 		}
 	}
 	if err := s.hub.mine.Load().admits(s.feature.DPID); err != nil && !s.hub.cfg.Load().HoldOthers {
 		s.hub.total.refused.elsewhere.Add(1)
-		s.counted = true
+		s.counted.Store(true)
 		return err
 	}
 	s.dpid = s.feature.DPID
-	return s.hub.claim(s)
+	return s.hub.vacant(s)
 }
 
 // configure says what the switch is to send on its own, and reads what it is.

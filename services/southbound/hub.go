@@ -48,8 +48,8 @@ type hub struct {
 
 	up atomic.Pointer[map[dpid]*session] // sessions by switch; replaced, never written to
 
-	mu       sync.Mutex // guards all below, and who replaces up
-	claimed  map[dpid]*session
+	mu       sync.Mutex        // guards all below, and who replaces up
+	claimed  map[dpid]*session // those whose handshake is over
 	records  map[dpid]*record
 	conns    map[net.Conn]*session
 	standing map[*session]bool // those that stand by
@@ -228,44 +228,11 @@ func (h *hub) hold(s *session) {
 	h.mu.Unlock()
 	close(s.over)
 	if !s.known.Load() {
-		if !s.counted {
+		if !s.counted.Load() {
 			h.total.refused.handshake.Add(1)
 		}
 		h.log.Warn("connection ended before it was a switch", "peer", s.conn.RemoteAddr(), "reason", err)
 	}
-}
-
-// claim reserves the identity of a switch for a session. A second one is
-// refused while the first lasts; so that a switch that has lost its
-// connection unnoticed is not kept out for long, the first is asked for a sign
-// of life at once. A first that is being wound up is waited for.
-func (h *hub) claim(s *session) error {
-	h.mu.Lock()
-	first := h.claimed[s.dpid]
-	for first != nil && first.ending.Load() {
-		h.mu.Unlock()
-		select {
-		case <-first.over:
-		case <-time.After(h.cfg.Load().HandshakeTimeout):
-			return fmt.Errorf("datapath id %v: the connection that had it does not end", s.dpid)
-		}
-		h.mu.Lock()
-		first = h.claimed[s.dpid]
-	}
-	if first == nil {
-		h.claimed[s.dpid] = s
-		h.mu.Unlock()
-		return nil
-	}
-	h.record(s.dpid).duplicates++
-	h.mu.Unlock()
-	h.total.refused.duplicate.Add(1)
-	s.counted = true
-	first.doubted.Store(true)
-	if first.asked.Load() == 0 {
-		first.askEcho(time.Now())
-	}
-	return fmt.Errorf("datapath id %v is in use by %v: a second connection with it is refused; give every bridge its own other-config:datapath-id", s.dpid, first.conn.RemoteAddr())
 }
 
 // record returns what is remembered of a switch; it is called with the lock.
@@ -322,10 +289,6 @@ func (h *hub) leave(s *session, cause error) {
 	h.log.Info("switch down", "dpid", s.dpid, "reason", last.Reason)
 	h.switchChanged(&api.SwitchChanged{Switch: last})
 }
-
-// doubt is how long a switch may take to answer an echo while another
-// connection claims its identity.
-const doubt = 2 * time.Second
 
 // keepAlive asks silent switches for a sign of life and ends the sessions of
 // those that give none, do not read, or do not finish a message. What is held

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weft/api"
+	"weft/openflow"
 	"weft/openflow/oftest"
 	"weft/wefttest"
 )
@@ -42,42 +43,80 @@ func TestCVE_2024_29461_DuplicateRefused(t *testing.T) {
 	})
 }
 
-// TestDuplicateDuringHandshake: an identity is taken as soon as it is claimed.
-func TestDuplicateDuringHandshake(t *testing.T) {
+// TestStalledHandshakeHoldsNothing has connections stall at every step of the
+// handshake with the identity of a switch: it is let in at once, and they are
+// refused.
+func TestStalledHandshakeHoldsNothing(t *testing.T) {
 	inAllModes(t, "", func(t *testing.T, w *world) {
-		slow := w.wire()
-		slow.send(v13.AppendHello(nil, 1), nil)
-		slow.want(0)
-		slow.answer(1, slow.want(5))
-		role := slow.want(24)
-		second := oftest.NewDevice(oftest.Config{DPID: 1}, nil)
-		select {
-		case <-w.dial(second):
-		case <-time.After(time.Second):
-			t.Fatal("the second connection is open after a second")
-		}
-		for msg := role; !slow.answer(1, msg); {
-			var err error
-			if msg, err = slow.read(time.Second); err != nil {
-				t.Fatal(err)
+		stall := func(at openflow.Type, nth int) *wire {
+			c := w.wire()
+			c.send(v13.AppendHello(nil, 1), nil)
+			for {
+				msg, err := c.read(5 * time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if h, _ := openflow.ParseHeader(msg); h.Type == at {
+					if nth--; nth < 0 {
+						return c
+					}
+				}
+				c.answer(1, msg)
 			}
 		}
-		w.up(1)
-		// Whoever fails in the handshake leaves the identity free.
-		slow.conn.Close()
-		w.down(1)
-		half := w.wire()
-		half.send(v13.AppendHello(nil, 1), nil)
-		half.want(0)
-		half.answer(1, half.want(5))
-		half.want(24)
-		half.conn.Close()
-		w.eventually("the switch is let in", func() bool {
-			w.dial(oftest.NewDevice(oftest.Config{DPID: 1}, nil))
-			time.Sleep(20 * time.Millisecond)
-			s := w.info(1)
-			return s != nil && s.Connected
+		var stalled []*wire
+		for range 3 {
+			stalled = append(stalled, stall(openflow.TypeRoleRequest, 0), stall(openflow.TypeMultipartRequest, 0), stall(openflow.TypeMultipartRequest, 1))
+		}
+		if w.info(1) != nil {
+			t.Error("the switch is known, which has not come yet")
+		}
+		first := w.device(oftest.Config{DPID: 1})
+		for _, c := range stalled {
+			c.closed(prompt)
+		}
+		w.works(1)
+		late := w.wire()
+		late.send(v13.AppendHello(nil, 1), nil)
+		late.want(openflow.TypeHello)
+		late.answer(1, late.want(openflow.TypeFeaturesRequest))
+		if msg, err := late.read(prompt); err == nil {
+			t.Errorf("%x is asked of a second connection", msg)
+		}
+		w.works(1)
+		if s := w.info(1); s.Duplicates != 10 || first.Connections() != 1 {
+			t.Errorf("%d duplicates, %d connections; want 10 and 1", s.Duplicates, first.Connections())
+		}
+		w.eventually("10 connections are counted, each once", func() bool {
+			return w.h.Metric("connections_refused_total", "reason", "duplicate") == 10 && w.h.Metric("connections_refused_total", "reason", "handshake") == 0
 		})
+	})
+}
+
+// TestRoleIsConfirmed: of two connections of one switch that have both been
+// granted the role of master, the first to finish asks for it again, because the
+// switch has taken it from the first when it granted it to the second.
+func TestRoleIsConfirmed(t *testing.T) {
+	inAllModes(t, "", func(t *testing.T, w *world) {
+		begin := func() (*wire, []byte) {
+			c := w.wire()
+			c.send(v13.AppendHello(nil, 1), nil)
+			c.want(openflow.TypeHello)
+			c.answer(1, c.want(openflow.TypeFeaturesRequest))
+			c.answer(1, c.want(openflow.TypeRoleRequest))
+			c.want(openflow.TypeSetConfig)
+			c.want(openflow.TypeSetAsync)
+			return c, c.want(openflow.TypeMultipartRequest)
+		}
+		first, desc := begin()
+		second, _ := begin()
+		first.answer(1, desc)
+		first.answer(1, first.want(openflow.TypeMultipartRequest))
+		if role, _, err := v13.DecodeRoleRequest(first.want(openflow.TypeRoleRequest)); err != nil || role != openflow.RoleMaster {
+			t.Errorf("role %v is asked for, %v", role, err)
+		}
+		w.up(1)
+		second.closed(prompt)
 	})
 }
 

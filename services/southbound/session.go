@@ -30,23 +30,24 @@ type pipeline interface {
 // session is the connection of one switch. One goroutine reads it and runs the
 // pipeline for its packets; any goroutine may send.
 type session struct {
-	hub     *hub
-	conn    net.Conn
-	secrets *secrets // nil, as the next: without TLS
-	secured *secured
-	begun   time.Time
-	known   atomic.Bool // it has become a switch
-	in      *reader
-	out     *outbox
-	waits   waits
-	xid     atomic.Uint32
-	version openflow.Version
-	dpid    dpid
-	role    openflow.Role
-	feature openflow.Features
-	desc    openflow.Desc
-	since   time.Time
-	counted bool // among the connections that were refused for a reason
+	hub        *hub
+	conn       net.Conn
+	secrets    *secrets // nil, as the next: without TLS
+	secured    *secured
+	begun      time.Time
+	known      atomic.Bool // it has become a switch
+	in         *reader
+	out        *outbox
+	waits      waits
+	xid        atomic.Uint32
+	version    openflow.Version
+	dpid       dpid
+	role       openflow.Role
+	feature    openflow.Features
+	desc       openflow.Desc
+	since      time.Time
+	counted    atomic.Bool // among the connections that were refused for a reason
+	identified bool        // dpid is known; guarded by the hub's lock
 
 	mastered bool          // the handshake has made this process master
 	claiming atomic.Uint32 // xid of the request that is to make it so later

@@ -1,0 +1,105 @@
+package southbound
+
+import (
+	"fmt"
+	"time"
+
+	"weft/openflow"
+)
+
+// An identity belongs to the first connection that finishes its handshake with
+// it: whoever stalls holds none, however many do. While that connection lasts,
+// others with the same identity are refused.
+
+// doubt is how long a switch may take to answer an echo while another
+// connection claims its identity.
+const doubt = 2 * time.Second
+
+// vacant returns an error if another connection has the identity of a session.
+// It claims nothing: when the handshake is over, another may have it.
+func (h *hub) vacant(s *session) error { return h.unlessTaken(s, func() {}) }
+
+// claim gives a session whose handshake is over its identity. It ends the
+// sessions that are still at their handshake with it.
+func (h *hub) claim(s *session) error {
+	var others []*session
+	err := h.unlessTaken(s, func() {
+		h.claimed[s.dpid] = s
+		for _, o := range h.conns {
+			if o != s && o.identified && o.dpid == s.dpid && !o.ending.Load() {
+				others = append(others, o)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		h.duplicate(o)
+		o.end(inUse(s).Error())
+	}
+	if len(others) > 0 {
+		s.confirmRole()
+	}
+	return nil
+}
+
+// unlessTaken runs take, with the lock, if no other connection has the identity
+// of a session. One that is being wound up is waited for. So that a switch that
+// has lost its connection unnoticed is not kept out for long, a connection that
+// has the identity is asked for a sign of life at once.
+func (h *hub) unlessTaken(s *session, take func()) error {
+	h.mu.Lock()
+	first := h.claimed[s.dpid]
+	for first != nil && first.ending.Load() {
+		h.mu.Unlock()
+		select {
+		case <-first.over:
+		case <-time.After(h.cfg.Load().HandshakeTimeout):
+			return fmt.Errorf("datapath id %v: the connection that had it does not end", s.dpid)
+		}
+		h.mu.Lock()
+		first = h.claimed[s.dpid]
+	}
+	if first == nil {
+		s.identified = true
+		take()
+		h.mu.Unlock()
+		return nil
+	}
+	h.mu.Unlock()
+	h.duplicate(s)
+	first.doubted.Store(true)
+	if first.asked.Load() == 0 {
+		first.askEcho(time.Now())
+	}
+	return inUse(first)
+}
+
+// duplicate counts a session that is refused because another has its identity.
+func (h *hub) duplicate(s *session) {
+	if s.counted.Swap(true) {
+		return
+	}
+	h.mu.Lock()
+	h.record(s.dpid).duplicates++
+	h.mu.Unlock()
+	h.total.refused.duplicate.Add(1)
+}
+
+func inUse(first *session) error {
+	return fmt.Errorf("datapath id %v is in use by %v: a second connection with it is refused; give every bridge its own other-config:datapath-id", first.dpid, first.conn.RemoteAddr())
+}
+
+// confirmRole asks a switch again for the role of master: a second connection of
+// the same switch may have got it meanwhile, and this one lost it by that
+// (OpenFlow 1.3.5 §6.3.6).
+func (s *session) confirmRole() {
+	epoch, master := s.hub.mandate(s.dpid)
+	if s.role != openflow.RoleMaster || !master {
+		return
+	}
+	if msg, err := s.version.AppendRoleRequest(nil, s.xid.Add(1), openflow.RoleMaster, epoch); err == nil {
+		_ = s.out.put(msg)
+	}
+}

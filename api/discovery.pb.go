@@ -28,7 +28,8 @@ type Link struct {
 	Src *Location `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
 	// The port that they come in by.
 	Dst *Location `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
-	// up, one_way (the other direction is not seen) or dampened (flaps too often; not used).
+	// up, one_way (the other direction is not seen; not used) or dampened (flaps too often; used
+	// only where there is no other way).
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	// Cost of the link for paths.
 	Weight uint32 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`

@@ -83,7 +83,8 @@ func TestSilentFailure(t *testing.T) {
 	}
 }
 
-// TestFlappingLink has a link flap: it is taken out of use, and others are not.
+// TestFlappingLink has a link flap: paths lead around it, and others are not
+// disturbed.
 func TestFlappingLink(t *testing.T) {
 	t.Parallel()
 	c := start(t, options{set: []string{"discovery.flap.hold=4s", "discovery.flap.max_hold=8s"}})

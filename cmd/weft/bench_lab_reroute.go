@@ -109,7 +109,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 	if err := benchNeedLab(); err != nil {
 		return err
 	}
-	more := []string{"--set", "discovery.flap.downs=1000", "--set", fmt.Sprintf("forwarding.fast_failover=%v", c.failover)}
+	more := []string{"--set", "discovery.flap.downs=0", "--set", fmt.Sprintf("forwarding.fast_failover=%v", c.failover)}
 	for _, s := range c.set {
 		more = append(more, "--set", s)
 	}

@@ -205,12 +205,15 @@ func healthOfEntries(c *controller) (healthResult, error) {
 
 func healthOfLinks(c *controller) (healthResult, error) {
 	m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
-	var down, oneWay []string
+	var down, oneWay, flapping []string
 	up := map[string]bool{}
 	for _, l := range m.GetLinks() {
-		if l.State == "up" {
+		switch l.State {
+		case "up":
 			up[place(l.Src)+" "+place(l.Dst)] = true
-		} else {
+		case "dampened":
+			flapping = append(flapping, fmt.Sprintf("%s to %s (%d times)", place(l.Src), place(l.Dst), l.Flaps))
+		default:
 			down = append(down, fmt.Sprintf("%s to %s (%s)", place(l.Src), place(l.Dst), l.State))
 		}
 	}
@@ -224,6 +227,8 @@ func healthOfLinks(c *controller) (healthResult, error) {
 		return healthResult{State: healthWarning, Detail: "carry frames one way only: " + some(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
 	case len(down) > 0:
 		return healthResult{State: healthWarning, Detail: fmt.Sprintf("%d not up: %s", len(down), some(down)), Remedy: "weft get links"}, err
+	case len(flapping) > 0:
+		return healthResult{State: healthWarning, Detail: "go down too often and are the last choice: " + some(flapping), Remedy: "check the cable and both ports; flap.downs of discovery says how often is too often"}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d up, each direction counted", len(m.GetLinks()))}, err
 }

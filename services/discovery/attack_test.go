@@ -416,7 +416,7 @@ func TestConfigErrors(t *testing.T) {
 		"liveness.interval is 1ms":  func(c *Config) { c.Liveness.Interval = time.Millisecond },
 		"liveness.timeout is 250ms": func(c *Config) { c.Liveness.Interval = time.Second },
 		"rate is 0":                 func(c *Config) { c.Rate = 0 },
-		"flap.downs is 0":           func(c *Config) { c.Flap.Downs = 0 },
+		"flap.downs is -1":          func(c *Config) { c.Flap.Downs = -1 },
 		"flap.max_hold is 1s":       func(c *Config) { c.Flap.MaxHold = time.Second },
 	} {
 		c := DefaultConfig()

@@ -51,9 +51,11 @@ type Liveness struct {
 	Timeout  time.Duration `yaml:"timeout"`
 }
 
-// Flap takes links out of use that go down too often: more than Downs times
-// within Window. They are held for Hold, doubled each time it happens again,
-// up to MaxHold; the doubling is forgotten after MaxHold without.
+// Flap dampens links that go down too often: more than Downs times within
+// Window. Paths and the broadcast tree use such a link only where there is no
+// other way, until it has been up for Hold, doubled each time it happens again,
+// up to MaxHold; the doubling is forgotten after MaxHold without. A Downs of 0
+// turns damping off.
 type Flap struct {
 	Downs   int           `yaml:"downs"`
 	Window  time.Duration `yaml:"window"`
@@ -113,8 +115,8 @@ func (c *Config) Validate() error {
 	if c.Rate < 10 || c.Rate > 100_000 {
 		return fmt.Errorf("rate is %d: want 10 to 100000 frames per second", c.Rate)
 	}
-	if c.Flap.Downs < 1 || c.Flap.Downs > 1000 {
-		return fmt.Errorf("flap.downs is %d: want 1 to 1000", c.Flap.Downs)
+	if c.Flap.Downs < 0 || c.Flap.Downs > 1000 {
+		return fmt.Errorf("flap.downs is %d: want 0 (off) to 1000", c.Flap.Downs)
 	}
 	if c.Key != "" {
 		if k, err := hex.DecodeString(c.Key); err != nil || len(k) != keySize {

@@ -135,10 +135,24 @@ func (e *engine) publishAll(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			e.publish(ev)
+			if ev.damped != nil {
+				e.logDamping(ev.damped)
+			} else {
+				e.publish(ev)
+			}
 			events[i] = event{}
 		}
 	}
+}
+
+// logDamping logs that a link is dampened, or no longer.
+func (e *engine) logDamping(d *damping) {
+	if d.hold == 0 {
+		e.log.Info("link is no longer dampened", "from", d.pair.a, "to", d.pair.b)
+		return
+	}
+	e.log.Warn("link goes down too often and is dampened: it is used only where there is no other way",
+		"from", d.pair.a, "to", d.pair.b, "until_up_for", time.Duration(d.hold))
 }
 
 // slot is the shortest time between two looks at the schedules.

@@ -14,9 +14,10 @@ func newPair(a, b flow.Location) pair {
 	return pair{a, b}
 }
 
-// flaps is the anti-flap memory of a pair of ports. A link that goes down more
-// than Downs times in Window is dampened: held out of use until it has been
-// quiet for the hold time, which doubles with each time that it happens.
+// flaps is the flap damping of a pair of ports. A link that goes down more
+// than Downs times in Window is dampened: it is the last choice of paths and of
+// the broadcast tree until it has been up for the hold time, which doubles each
+// time that it happens. It stays usable, because it may be the only way.
 type flaps struct {
 	pair  pair
 	downs []int64 // times of the last ones, oldest first
@@ -25,10 +26,13 @@ type flaps struct {
 	last  int64   // length of the last hold
 	quiet int64   // since when it is not dampened
 	mute  int64   // when probes, and not port status, have last shown that it was down; 0: never
-	cause string  // of the last down while dampened
 	links [2]*link
 	total [2]uint32 // times that each direction has gone down
 }
+
+// dampenedCost is added to the weight of a dampened link: no path crosses it
+// if another one costs less than that.
+const dampenedCost = 50_000
 
 // pairOf returns the memory of a pair of ports.
 func (t *topology) pairOf(a, b *port) *flaps {
@@ -49,10 +53,9 @@ func (f *flaps) side(src flow.Location) int {
 	return 1
 }
 
-func (f *flaps) parked(src *port) *link { return f.links[f.side(src.at)] }
-func (f *flaps) hold(l *link)           { f.links[f.side(l.src.at)] = l }
-func (f *flaps) release(l *link)        { f.links[f.side(l.src.at)] = nil }
-func (f *flaps) count(l *link) uint32   { return f.total[f.side(l.src.at)] }
+func (f *flaps) hold(l *link)         { f.links[f.side(l.src.at)] = l }
+func (f *flaps) release(l *link)      { f.links[f.side(l.src.at)] = nil }
+func (f *flaps) count(l *link) uint32 { return f.total[f.side(l.src.at)] }
 
 // down counts a direction's going down; both directions going down together
 // are one time.
@@ -63,6 +66,9 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	}
 	f.alive = false
 	c := t.cfg.Flap
+	if c.Downs == 0 {
+		return
+	}
 	if f.until > now { // not quiet: the hold begins anew
 		f.until = now + f.last
 		t.due(f.until)
@@ -84,9 +90,15 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	f.downs = f.downs[:0]
 	t.held[f] = struct{}{}
 	t.due(f.until)
+	t.events = append(t.events, event{damped: &damping{pair: f.pair, hold: f.last}})
+	f.refresh(t, now, "dampened")
+}
+
+// refresh brings both directions up to date.
+func (f *flaps) refresh(t *topology, now int64, cause string) {
 	for _, l := range f.links {
 		if l != nil {
-			l.set(t, now, dampened, "dampened")
+			l.refresh(t, now, cause)
 		}
 	}
 }
@@ -100,19 +112,14 @@ func (t *topology) thaw(now int64) {
 		}
 		delete(t.held, f)
 		f.until, f.quiet = 0, now
-		for _, l := range f.links {
-			switch {
-			case l == nil:
-			case l.attached:
-				l.refresh(t, now, "released")
-			default:
-				t.remove(l, f.cause)
-			}
-		}
-		for _, at := range [...]flow.Location{f.pair.a, f.pair.b} {
-			if p := t.at(at); p != nil {
-				t.settle(now, p)
-			}
-		}
+		t.events = append(t.events, event{damped: &damping{pair: f.pair}})
+		f.refresh(t, now, "released")
 	}
+}
+
+// A damping says that a link is dampened for a time, in nanoseconds, from its
+// last going down on, or, with 0, no longer.
+type damping struct {
+	pair pair
+	hold int64
 }

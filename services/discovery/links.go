@@ -21,14 +21,12 @@ const (
 // String returns the state as api.Link has it.
 func (s linkState) String() string { return [...]string{"one_way", "up", "dampened"}[s] }
 
-// A link is a link in one direction. It is attached, that is the out of its
-// source port and the in of its destination port, while its probes arrive; a
-// dampened one is kept, and reported, while they do not.
+// A link is a link in one direction, while its probes arrive: the out of its
+// source port and the in of its destination port.
 type link struct {
 	src, dst *port
 	flaps    *flaps
 	state    linkState
-	attached bool
 	heard    int64 // when its last probe arrived
 	since    int64 // of the state
 	latency  int64 // smoothed, nanoseconds
@@ -112,15 +110,11 @@ func (t *topology) locked(now int64, p *port) bool {
 // attach makes a link of two ports.
 func (t *topology) attach(now int64, from, to *port, latency int64) {
 	l := t.join(now, from, to, latency)
-	f := l.flaps
 	if to.out == nil { // answer at once, rather than in the next round
 		to.burst(now)
 		to.dp.next = now
 	}
-	state := l.wanted(f, now)
-	if l.state != state || state != dampened {
-		l.set(t, now, state, "probe")
-	}
+	l.set(t, now, l.wanted(now), "probe")
 	if back := to.out; back != nil && back.dst == from {
 		back.refresh(t, now, "probe")
 	}
@@ -128,20 +122,15 @@ func (t *topology) attach(now int64, from, to *port, latency int64) {
 	t.settle(now, to)
 }
 
-// join makes a link of two ports, or attaches the one that is kept, without
-// saying so.
+// join makes a link of two ports, without an event.
 func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	f := t.pairOf(from, to)
-	l := f.parked(from)
-	if l == nil {
-		l = &link{src: from, dst: to, flaps: f, since: now, state: oneWay, index: len(t.links)}
-		t.links = append(t.links, l)
-		f.hold(l)
-	}
-	l.attached, l.heard, l.latency = true, now, latency
+	l := &link{src: from, dst: to, flaps: f, heard: now, since: now, latency: latency, state: oneWay, index: len(t.links)}
+	t.links = append(t.links, l)
+	f.hold(l)
 	from.out, to.in = l, l
 	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
-		p.flaps, p.edge, p.hosts, p.blocked, p.presumed, p.was = f, false, 0, 0, 0, far
+		p.edge, p.hosts, p.blocked, p.presumed, p.was = false, 0, 0, 0, far
 		t.known[p.at] = far
 		t.dirty[p.at.Switch] = struct{}{}
 	}
@@ -151,22 +140,31 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	return l
 }
 
-// wanted returns the state that an attached link ought to have.
-func (l *link) wanted(f *flaps, now int64) linkState {
+// wanted returns the state that a link ought to have.
+func (l *link) wanted(now int64) linkState {
 	switch back := l.dst.out; {
-	case f.until > now:
+	case back == nil || back.dst != l.src:
+		return oneWay
+	case l.flaps.until > now:
 		return dampened
-	case back != nil && back.dst == l.src:
-		return up
 	}
-	return oneWay
+	return up
 }
 
-// refresh brings the state of an attached link up to date.
+// refresh brings state and weight of a link up to date.
 func (l *link) refresh(t *topology, now int64, cause string) {
-	if s := l.wanted(l.flaps, now); s != l.state {
+	if s := l.wanted(now); s != l.state || l.cost(t, now) != l.weight {
 		l.set(t, now, s, cause)
 	}
+}
+
+// cost returns the weight that a link ought to have.
+func (l *link) cost(t *topology, now int64) uint32 {
+	w := weight(t.cfg, l.src.speed, l.dst.speed)
+	if l.flaps.until > now {
+		w = min(w, maxWeight-dampenedCost) + dampenedCost
+	}
+	return w
 }
 
 // set sets state and weight, which is an event.
@@ -174,7 +172,7 @@ func (l *link) set(t *topology, now int64, s linkState, cause string) {
 	if l.state != s {
 		l.state, l.since = s, now
 	}
-	l.weight = weight(t.cfg, l.src.speed, l.dst.speed)
+	l.weight = l.cost(t, now)
 	t.dirty[l.src.at.Switch] = struct{}{}
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Cause: cause}})
 }
@@ -190,7 +188,7 @@ func (t *topology) unlink(now int64, p *port, cause string) {
 
 // detach takes down a link, and has the other direction know.
 func (t *topology) detach(now int64, l *link, cause string) {
-	l.attached, t.moved = false, true
+	t.moved = true
 	l.src.out, l.dst.in = nil, nil
 	l.flaps.down(t, now, l)
 	for _, p := range []*port{l.src, l.dst} {
@@ -198,11 +196,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 			p.silent = now
 		}
 	}
-	if l.flaps.until > now && l.state == dampened {
-		l.flaps.cause = cause // stays listed until it is released
-	} else {
-		t.remove(l, cause)
-	}
+	t.remove(l, cause)
 	if back := l.dst.out; back != nil && back.dst == l.src && l.src.alive() && l.dst.alive() {
 		back.refresh(t, now, cause) // else it goes down next
 	}
@@ -239,6 +233,9 @@ func (l *link) message() *api.Link {
 	}
 }
 
+// maxWeight is the largest weight that paths takes.
+const maxWeight = 1<<16 - 1
+
 // weight returns the cost of a link by the slower of its ports; a speed that
 // is not known counts as 10 Gb/s.
 func weight(cfg *Config, a, b uint32) uint32 {
@@ -252,7 +249,7 @@ func weight(cfg *Config, a, b uint32) uint32 {
 	if b == 0 {
 		b = usual
 	}
-	return max(cfg.ReferenceKbps/min(a, b), 1)
+	return min(max(cfg.ReferenceKbps/min(a, b), 1), maxWeight)
 }
 
 func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }

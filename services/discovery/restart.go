@@ -123,7 +123,7 @@ func (t *topology) revive(now int64, p, q *port) {
 		links = append(links, l)
 	}
 	for _, l := range links {
-		if l.state = l.wanted(f, now); l.since == 0 {
+		if l.state = l.wanted(now); l.since == 0 {
 			l.since = now
 		}
 		l.set(t, now, l.state, "restart")

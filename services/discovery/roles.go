@@ -41,8 +41,6 @@ func (t *topology) settle(now int64, p *port) {
 func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
 	dp := p.dp
 	switch {
-	case dp.connected && p.flaps != nil && p.flaps.until > now:
-		return flow.RoleBlocked, p.flaps.until
 	case !p.up || !dp.connected:
 		return flow.RoleUnsettled, 0
 	case p.blocked > now:

@@ -41,10 +41,11 @@ type topology struct {
 	dirty    map[flow.DPID]struct{} // whose memories are to be saved
 }
 
-// An event is a change to be published: one of the two is set.
+// An event is a change to be published or logged: one of the fields is set.
 type event struct {
-	link *api.LinkChanged
-	role *api.PortRoleChanged
+	link   *api.LinkChanged
+	role   *api.PortRoleChanged
+	damped *damping
 }
 
 // A datapath is a switch.
@@ -81,7 +82,6 @@ type port struct {
 	saved    bool          // that hosts are there is saved
 	blocked  int64         // out of use until then: two switches or itself are heard on it
 	out, in  *link
-	flaps    *flaps // of the last link
 	newest   int64  // time of its newest probe that has arrived
 	speed    uint32 // kilobits per second
 	view     *portView
@@ -284,8 +284,8 @@ func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
 	}
 	p.speed = kbps
 	for _, l := range []*link{p.out, p.in} {
-		if l != nil && l.weight != weight(t.cfg, l.src.speed, l.dst.speed) {
-			l.set(t, now, l.state, "port_status")
+		if l != nil {
+			l.refresh(t, now, "port_status")
 		}
 	}
 }
@@ -317,7 +317,7 @@ func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 // forget clears what a port has been.
 func (t *topology) forget(p *port) {
 	t.part(p)
-	p.hosts, p.flaps = 0, nil
+	p.hosts = 0
 	p.view.host.Store(false)
 }
 

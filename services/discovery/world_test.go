@@ -307,49 +307,90 @@ func TestMovedEndGoesDownFirst(t *testing.T) {
 	}
 }
 
-func TestFlappingLinkIsDampened(t *testing.T) {
-	w := newWorld(t, nil)
-	w.cable(at(1, 1), at(2, 1))
-	w.switches(1, 1, 2)
-	w.run(time.Second)
-	flap := func(n int) {
-		for range n {
-			w.port(at(1, 1), false)
-			w.run(20 * time.Millisecond)
-			w.port(at(1, 1), true)
-			w.run(20 * time.Millisecond)
+// flap takes a port down and up n times.
+func (w *world) flap(l flow.Location, n int) {
+	for range n {
+		w.port(l, false)
+		w.run(20 * time.Millisecond)
+		w.port(l, true)
+		w.run(20 * time.Millisecond)
+	}
+}
+
+func (w *world) weight(a, b flow.Location) uint32 {
+	for _, l := range w.topo.listLinks() {
+		if l.Src.Flow() == a && l.Dst.Flow() == b {
+			return l.Weight
 		}
 	}
-	flap(5)
-	w.want(at(1, 1), at(2, 1), "up")
-	flap(1)
-	w.want(at(1, 1), at(2, 1), "dampened")
-	w.want(at(2, 1), at(1, 1), "dampened")
-	w.wantRole(at(1, 1), flow.RoleBlocked)
+	return 0
+}
+
+// TestFlappingLinkIsDampened: a link that flaps costs more and stays usable.
+func TestFlappingLinkIsDampened(t *testing.T) {
+	w := newWorld(t, nil)
+	a, b := at(1, 1), at(2, 1)
+	w.cable(a, b)
+	w.switches(1, 1, 2)
+	w.run(time.Second)
+	w.flap(a, 5)
+	w.want(a, b, "up")
 	w.linkEvents()
-	n := len(w.events)
-	flap(500)
-	if got := len(w.events) - n; got != 0 {
-		t.Errorf("%d events for 500 flaps of a dampened link", got)
+	w.events = nil
+	w.flap(a, 1)
+	for _, d := range [][2]flow.Location{{a, b}, {b, a}} {
+		w.want(d[0], d[1], "dampened")
+		if got := w.weight(d[0], d[1]); got != 10+dampenedCost {
+			t.Errorf("weight of a dampened link %d, want %d", got, 10+dampenedCost)
+		}
 	}
+	w.wantRole(a, flow.RoleLink)
+	told := 0
+	for _, e := range w.events {
+		if e.damped != nil && e.damped.hold == int64(10*time.Second) {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times of the damping, want 1", told)
+	}
+	w.flap(a, 500)
+	w.want(a, b, "dampened") // 20 ms after it has come up
 	w.run(9 * time.Second)
-	w.want(at(1, 1), at(2, 1), "dampened")
+	w.want(a, b, "dampened")
+	w.linkEvents()
 	w.run(2 * time.Second)
-	w.want(at(1, 1), at(2, 1), "up")
-	w.wantRole(at(1, 1), flow.RoleLink)
+	w.want(a, b, "up")
+	if got := w.weight(a, b); got != 10 {
+		t.Errorf("weight of a released link %d, want 10", got)
+	}
 	if log := w.linkEvents(); len(log) != 2 || log[0][len(log[0])-8:] != "released" {
 		t.Errorf("events %q", log)
 	}
-	flap(6) // again: twice as long
+	w.flap(a, 6) // again: twice as long
 	w.run(15 * time.Second)
-	w.want(at(1, 1), at(2, 1), "dampened")
+	w.want(a, b, "dampened")
 	w.run(6 * time.Second)
-	w.want(at(1, 1), at(2, 1), "up")
-	flap(6) // and it is down when the hold is over
-	w.port(at(1, 1), false)
+	w.want(a, b, "up")
+	w.flap(a, 6) // and it is down when the hold is over
+	w.port(a, false)
+	w.want(a, b, "")
 	w.run(41 * time.Second)
-	w.want(at(1, 1), at(2, 1), "")
-	w.wantRole(at(1, 1), flow.RoleUnsettled)
+	w.port(a, true)
+	w.run(20 * time.Millisecond)
+	w.want(a, b, "up")
+}
+
+func TestDampingTurnedOff(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Flap.Downs = 0 })
+	w.cable(at(1, 1), at(2, 1))
+	w.switches(1, 1, 2)
+	w.run(time.Second)
+	w.flap(at(1, 1), 50)
+	w.want(at(1, 1), at(2, 1), "up")
+	if got := w.weight(at(1, 1), at(2, 1)); got != 10 {
+		t.Errorf("weight %d, want 10", got)
+	}
 }
 
 func TestRestartKnowsLinkPorts(t *testing.T) {

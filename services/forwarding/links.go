@@ -14,9 +14,9 @@ import (
 // has just been started and has never known of it; so routes are judged by the
 // links that they need, whoever says that he has converged.
 type linkView struct {
-	mu   sync.Mutex // guards all below
-	up   map[flow.Location]flow.Location
-	lost map[flow.Location]time.Time // ports of links that are down, since when
+	mu   sync.Mutex                      // guards all below
+	up   map[flow.Location]flow.Location // usable
+	lost map[flow.Location]time.Time     // ports of links that are down, since when
 }
 
 // lostFor is how long routes are looked through for a lost link: by then
@@ -32,7 +32,7 @@ func (v *linkView) changed(ev *api.LinkChanged, now time.Time) {
 	src, dst := ev.Link.Src.Flow(), ev.Link.Dst.Flow()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !ev.Removed && ev.Link.State == "up" {
+	if !ev.Removed && ev.Link.Usable() {
 		v.up[src] = dst
 		delete(v.lost, src)
 		return

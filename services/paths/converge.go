@@ -188,7 +188,7 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.some, c.last = true, now
-	if !e.Removed && (e.Link.State == "up" || e.Link.State == "one_way") {
+	if !e.Removed && (e.Link.Usable() || e.Link.State == "one_way") {
 		// The graph itself sees to it that both directions are there.
 		if l := (Link{Src: src, Dst: dst, Weight: min(e.Link.Weight, MaxWeight)}); c.graph.SetLink(l) {
 			c.part.setLink(l, c.graph)

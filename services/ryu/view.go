@@ -101,7 +101,7 @@ func (v *view) portChanged(e *api.PortChanged) {
 
 func (v *view) linkChanged(e *api.LinkChanged) {
 	l := link{e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()}
-	up := !e.Removed && e.GetLink().GetState() == "up"
+	up := !e.Removed && e.GetLink().Usable()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if up == v.links[l] {

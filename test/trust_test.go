@@ -11,7 +11,9 @@ func TestTrust(t *testing.T) {
 	for _, s := range []struct {
 		name string
 		run  func(*testing.T, *faults)
-	}{} {
+	}{
+		{"13-damping", trustDamping},
+	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			s.run(t, f)

@@ -5,13 +5,13 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"weft/flow"
 	"weft/internal/keypair"
+	"weft/internal/localsocket"
 )
 
 // listener is where switches connect.
@@ -40,13 +40,11 @@ func listen(addresses []string, s *secrets) (listeners []listener, err error) {
 			network, own.secrets = "tcp", s
 		}
 		if network == "unix" {
-			if c, err := net.Dial(network, address); err == nil {
-				c.Close()
-				return listeners, fmt.Errorf("listen on %s: another process already does", a)
-			}
-			os.Remove(address)
+			own.Listener, err = localsocket.Listen(address)
+		} else {
+			own.Listener, err = net.Listen(network, address)
 		}
-		if own.Listener, err = net.Listen(network, address); err != nil {
+		if err != nil {
 			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with the key listen", err)
 		}
 		listeners = append(listeners, own)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"weft/internal/localsocket"
 	"weft/transport"
 )
 
@@ -98,21 +99,9 @@ func open(address string, secure bool) (net.Listener, error) {
 		}
 		return lc.Listen(context.Background(), network, where)
 	}
-	l, err := lc.Listen(context.Background(), network, where)
-	if where[0] == '@' { // abstract: there is no file (unix(7))
+	l, err := localsocket.Listen(where)
+	if err != nil || where[0] == '@' { // abstract: there is no file (unix(7))
 		return l, err
-	}
-	if err != nil {
-		if c, e := net.Dial(network, where); e == nil {
-			_ = c.Close() // somebody listens
-			return nil, err
-		}
-		if st, e := os.Lstat(where); e != nil || st.Mode()&os.ModeSocket == 0 || os.Remove(where) != nil {
-			return nil, err
-		}
-		if l, err = lc.Listen(context.Background(), network, where); err != nil {
-			return nil, err
-		}
 	}
 	if err := os.Chmod(where, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())

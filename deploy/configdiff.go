@@ -17,6 +17,8 @@ type keyChange struct {
 	path     string // of the key among the keys of its type, as rules.action
 	key      string // with the element of a list or map, as rules[web].action
 	old, new string // as YAML on one line; empty if there is none
+
+	before, after reflect.Value // not valid if there is none
 }
 
 // shownMost is the longest value that is shown of a change, in octets.
@@ -36,7 +38,7 @@ func changesOf(old, new any) []keyChange {
 type configDiffer struct{ changes []keyChange }
 
 func (d *configDiffer) add(path, key string, old, new reflect.Value) {
-	c := keyChange{path: path, key: key, old: shown(path, old), new: shown(path, new)}
+	c := keyChange{path: path, key: key, old: shown(path, old), new: shown(path, new), before: old, after: new}
 	d.changes = append(d.changes, c)
 }
 

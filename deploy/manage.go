@@ -203,6 +203,9 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	}
 	resp := &api.ApplyPlanResponse{}
 	if old != nil {
+		if err := startOnly(old.plan, p, n.config.Specs, n.config.Settings...); err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		}
 		resp.Generation = old.Generation
 		for _, c := range plan.Diff(old.plan, p) {
 			resp.Changes = append(resp.Changes, c.String())

@@ -67,7 +67,10 @@ func rows(t *testing.T, b *strings.Builder, comments map[string]string, v reflec
 			last = about
 		}
 		change := "restart"
-		if live(prefix + key) {
+		switch {
+		case f.Tag.Get("start") == "true":
+			change = "start"
+		case live(prefix + key):
 			change = "live"
 		}
 		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", prefix, key, inYAML(v.Field(i)), change, strings.ReplaceAll(about, "|", `\|`))

@@ -46,7 +46,8 @@ func otherValues() map[string]string {
 }
 
 // TestConfigKeys: for every key of every service the dry run says whether a
-// running service takes it over or is started again for it, and a running
+// running service takes it over, is started again for it, or nobody may change
+// it, and a running
 // controller does as the dry run says: what is live restarts nothing. That it
 // takes effect then is the services' own TestLive.
 func TestConfigKeys(t *testing.T) {
@@ -60,6 +61,12 @@ func TestConfigKeys(t *testing.T) {
 			text, change := changed(t, before, specs, spec, key)
 			if change == nil {
 				t.Errorf("%s: no other value is known that is right; add one to otherValues", name)
+				continue
+			}
+			if startTag(spec, key) == "true" {
+				if change.Effect != deploy.EffectStart {
+					t.Errorf("%s: decided at start; the dry run says %s", name, change.Effect)
+				}
 				continue
 			}
 			declared := slices.ContainsFunc(spec.Live, func(l string) bool { return l == "*" || l == key || strings.HasPrefix(key, l+".") })
@@ -77,7 +84,7 @@ func TestConfigKeys(t *testing.T) {
 	for _, service := range []string{"balancer", "qos", "tenants", "heartbeat"} {
 		i := slices.IndexFunc(specs, func(s weft.Spec) bool { return s.Name == service })
 		for _, key := range wefttest.Keys(specs[i].Config) {
-			if live[service+"."+key] == "" {
+			if live[service+"."+key] == "" && startTag(specs[i], key) == "" {
 				t.Errorf("%s.%s is not live", service, key)
 			}
 		}
@@ -138,6 +145,16 @@ func TestConfigKeys(t *testing.T) {
 	epochs = c.epochs()
 	c.mustApply(text)
 	eventually(t, 20*time.Second, "nat is started again", func() bool { return fmt.Sprint(c.restarted(epochs)) == "[nat]" })
+}
+
+// startTag returns the tag start of a key, which says that it is decided at start.
+func startTag(spec weft.Spec, key string) string {
+	for f := range reflect.TypeOf(spec.Config).Elem().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name == key {
+			return f.Tag.Get("start")
+		}
+	}
+	return ""
 }
 
 // onePlan is a plan of one worker with all services.

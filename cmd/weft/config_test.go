@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -78,8 +79,14 @@ func TestConfigOfOneProcess(t *testing.T) {
 	if out := must(t, "config apply "+gateway); !strings.Contains(out, "configuration 3 is in force") || !strings.Contains(out, "its clients connect anew") {
 		t.Error(out)
 	}
-	// One whose service cannot start.
-	refused(t, 1, "the former one is back in force", "config", "apply", writeFile(t, "token.yaml", "gateway: {token_file: /nowhere}\n"))
+	// One that names a file, and one whose service cannot start.
+	refused(t, 1, "gateway.token_file: it names programs or files, so it is decided at start", "config", "apply", writeFile(t, "token.yaml", "gateway: {token_file: /nowhere}\n"))
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	refused(t, 1, "the former one is back in force", "config", "apply", writeFile(t, "taken.yaml", "ryu: {listen: "+taken.Addr().String()+"}\n"))
 	if out := must(t, "config show"); !strings.Contains(out, "max_event_clients: 7") {
 		t.Error(out)
 	}

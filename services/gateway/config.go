@@ -15,19 +15,19 @@ const minToken = 16
 type Config struct {
 	// Listen is HOST:PORT of the one port for everything. An address other
 	// than loopback needs a token.
-	Listen string `yaml:"listen"`
+	Listen string `yaml:"listen" start:"file"`
 	// Certificate is the file of the server's certificate (PEM; weft certs
 	// controller): with it the port speaks TLS. It is read again when it
 	// changes, as is Key; connections go on.
-	Certificate string `yaml:"certificate"`
+	Certificate string `yaml:"certificate" start:"true"`
 	// Key is the file of the certificate's key; its mode must be 0600 or less.
-	Key string `yaml:"key"`
+	Key string `yaml:"key" start:"true"`
 	// Token is a token with the role admin, besides those that clients have
 	// made (weft token); if it is set, everybody must present one.
 	Token string `yaml:"token"`
 	// TokenFile holds the token instead; its mode must be 0600 or less. It is
 	// read again when it changes.
-	TokenFile string `yaml:"token_file"`
+	TokenFile string `yaml:"token_file" start:"true"`
 	// OpenLoopback lets in whoever reaches a loopback address without a token,
 	// as admin, unless Token or TokenFile is set.
 	OpenLoopback bool `yaml:"open_loopback"`

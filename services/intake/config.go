@@ -12,7 +12,7 @@ type Config struct {
 	// Listen lists where switches connect, with a connection beside that to the
 	// southbound: tls:HOST:PORT, tcp:HOST:PORT or unix:PATH. None is that no
 	// switch does.
-	Listen []string `yaml:"listen"`
+	Listen []string `yaml:"listen" start:"file"`
 	// Number is that of the connections (Open vSwitch's controller id), which
 	// entries name that send packets here: 1 to 65535. Each intake of a switch
 	// has another.
@@ -22,9 +22,9 @@ type Config struct {
 	Lease time.Duration `yaml:"lease"`
 	// Plain, and what follows down to Elsewhere, are as those of the southbound.
 	Plain       bool                `yaml:"plain"`
-	Certificate string              `yaml:"certificate"`
-	Key         string              `yaml:"key"`
-	Authority   string              `yaml:"authority"`
+	Certificate string              `yaml:"certificate" start:"true"`
+	Key         string              `yaml:"key" start:"true"`
+	Authority   string              `yaml:"authority" start:"true"`
 	Identities  map[string][]string `yaml:"identities"`
 	Switches    []string            `yaml:"switches"`
 	Elsewhere   map[string][]string `yaml:"elsewhere"`

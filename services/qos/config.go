@@ -22,13 +22,13 @@ type Config struct {
 	// are made: tcp:HOST:PORT, ssl:HOST:PORT or unix:PATH, in which {address} is
 	// the address that the switch connects from, and {dpid} its datapath identifier.
 	// Empty: queues are refused.
-	OVSDB string `yaml:"ovsdb"`
+	OVSDB string `yaml:"ovsdb" start:"true"`
 	// OVSDBSwitches are the databases of single switches, by datapath identifier.
-	OVSDBSwitches map[string]string `yaml:"ovsdb_switches"`
+	OVSDBSwitches map[string]string `yaml:"ovsdb_switches" start:"true"`
 	// VSCtl is the program that changes databases.
-	VSCtl string `yaml:"vsctl"`
+	VSCtl string `yaml:"vsctl" start:"true"`
 	// VSCtlOptions are given to it before all else, such as --private-key=FILE.
-	VSCtlOptions []string `yaml:"vsctl_options"`
+	VSCtlOptions []string `yaml:"vsctl_options" start:"true"`
 	// VSCtlTimeout is how long one run of it may take.
 	VSCtlTimeout time.Duration `yaml:"vsctl_timeout"`
 }

@@ -11,7 +11,7 @@ import (
 // Config is how Ryu's REST is offered.
 type Config struct {
 	// Listen is HOST:PORT, such as 127.0.0.1:8080; empty is off.
-	Listen string `yaml:"listen"`
+	Listen string `yaml:"listen" start:"file"`
 	// Exposed allows an address other than loopback. Ryu's REST asks nobody
 	// who they are: whoever reaches it controls the network.
 	Exposed bool `yaml:"exposed"`

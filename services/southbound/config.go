@@ -9,19 +9,19 @@ import (
 type Config struct {
 	// Listen lists where switches connect: tls:HOST:PORT, tcp:HOST:PORT or
 	// unix:PATH. With tls, switches must show a certificate that names them.
-	Listen []string `yaml:"listen"`
+	Listen []string `yaml:"listen" start:"file"`
 	// Plain lets tcp be used at addresses other than loopback: whoever reaches
 	// them can pose as a switch.
 	Plain bool `yaml:"plain"`
 	// Certificate is the file of the certificate that switches are shown (PEM;
 	// weft certs controller). It is read again when it changes, as are Key and
 	// Authority; sessions go on.
-	Certificate string `yaml:"certificate"`
+	Certificate string `yaml:"certificate" start:"true"`
 	// Key is the file of the certificate's key; its mode must be 0600 or less.
-	Key string `yaml:"key"`
+	Key string `yaml:"key" start:"true"`
 	// Authority is the file of the authority that switches' certificates must
 	// be of; several while one replaces another.
-	Authority string `yaml:"authority"`
+	Authority string `yaml:"authority" start:"true"`
 	// Identities lists the switches that a certificate is for, by its common
 	// name or by sha256: and its digest, besides those that its own URIs
 	// weft://switch/DPID name.
@@ -37,7 +37,7 @@ type Config struct {
 	// StandbyListen lists where the standbys of a plan have switches connect: the
 	// first standby at the first address, and so on. One for which there is none
 	// uses Listen, which fits where it is on another machine.
-	StandbyListen []string `yaml:"standby_listen"`
+	StandbyListen []string `yaml:"standby_listen" start:"file"`
 	// Standbys is how many processes stand by for this one; with none the
 	// mastership does not end by itself. A plan with a standby sets it.
 	Standbys int `yaml:"standbys"`

@@ -1,0 +1,155 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"weft"
+	"weft/plan"
+)
+
+// Keys of configurations that name a program, a file or a directory carry the
+// tag start:"true"; those that name addresses, of which some may be files,
+// start:"file". They are decided at start, by a file, a plan or --set: whoever
+// sets them through the northbound would choose what the controller's user
+// runs, reads and removes.
+
+// EffectStart is that of a change that needs another start of the controller.
+const EffectStart = "start"
+
+// startTag returns what the tag start of a key says, empty if neither the key
+// nor one above it has it.
+func startTag(t reflect.Type, path string) string {
+	for name := range strings.SplitSeq(path, ".") {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		keys, ok := structKeys(t)
+		if !ok {
+			return ""
+		}
+		f, ok := keys[name]
+		if !ok {
+			return ""
+		}
+		if tag := f.Tag.Get("start"); tag != "" {
+			return tag
+		}
+		t = f.Type
+	}
+	return ""
+}
+
+// decidedAtStart reports whether nobody may make a change while the controller
+// runs.
+func decidedAtStart(config any, c *keyChange) bool {
+	switch startTag(reflect.TypeOf(config), c.path) {
+	case "":
+		return false
+	case "file":
+		return !slices.Equal(filesIn(c.before), filesIn(c.after))
+	}
+	return true
+}
+
+// filesIn returns the addresses in a value that name files, sorted.
+func filesIn(v reflect.Value) (list []string) {
+	if !v.IsValid() {
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if strings.HasPrefix(v.String(), "unix:") {
+			list = append(list, v.String())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			list = append(list, filesIn(v.Index(i))...)
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			list = append(list, filesIn(it.Value())...)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// startOnly reports what a plan that comes through the northbound says of
+// programs, files and the bus other than the plan in force.
+func startOnly(old, next *plan.Plan, specs []weft.Spec, overrides ...Override) error {
+	var errs []error
+	if old.Bus != next.Bus {
+		errs = append(errs, errors.New("bus: where state is kept is decided at start; leave it as it is, or start the controller again with weft up PLAN"))
+	}
+	env := map[string]bool{}
+	for _, w := range old.Workers {
+		for name, value := range w.Env {
+			env[name+"="+value] = true
+		}
+	}
+	for _, w := range next.Workers {
+		for _, name := range slices.Sorted(maps.Keys(w.Env)) {
+			if !env[name+"="+w.Env[name]] {
+				errs = append(errs, fmt.Errorf("workers.%s.env.%s: the environment of processes is decided at start, as it chooses which programs they run; take it out, or start the controller again with weft up PLAN", w.Name, name))
+			}
+		}
+		for i := range specs {
+			if spec := &specs[i]; spec.Config != nil && slices.Contains(w.Services, spec.Name) {
+				errs = append(errs, startOnlyIn(old, next, w.Name, spec, overrides))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startOnlyIn compares a service in a worker with those of its name in the plan
+// in force, or with its defaults if there are none.
+func startOnlyIn(old, next *plan.Plan, worker string, spec *weft.Spec, overrides []Override) error {
+	after, err := EffectiveIn(next, worker, spec, overrides...)
+	if err != nil {
+		return err
+	}
+	beforeIn := []string{""} // of no worker are the defaults
+	for _, w := range old.Workers {
+		if slices.Contains(w.Services, spec.Name) {
+			beforeIn = append(beforeIn, w.Name)
+		}
+	}
+	if len(beforeIn) > 1 {
+		beforeIn = beforeIn[1:]
+	}
+	var refused error
+	for _, name := range beforeIn {
+		before, err := EffectiveIn(old, name, spec, overrides...)
+		if err != nil {
+			return err
+		}
+		if refused = refusedChanges(spec.Name, before, after); refused == nil {
+			return nil
+		}
+	}
+	return refused
+}
+
+func refusedChanges(service string, before, after any) error {
+	var errs []error
+	for _, c := range changesOf(before, after) {
+		if decidedAtStart(before, &c) {
+			errs = append(errs, startError(service+"."+c.key, c.old))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startError says that a key is decided at start; value is what it is.
+func startError(key, value string) error {
+	if value == "" {
+		value = "as by default"
+	}
+	return fmt.Errorf("%s: it names programs or files, so it is decided at start, and stays %s; leave it so here, or start the controller again with another, by --set or in the file of weft up", key, value)
+}

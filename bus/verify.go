@@ -1,0 +1,117 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// holding is what a bucket holds: the last entry of each key, markers of deleted
+// ones included, and the highest revisions of those and that it has given.
+type holding struct {
+	last    map[string]entry // values are digests
+	seen    uint64
+	reached uint64
+}
+
+// live returns the keys that are there, as a manifest lists them.
+func (h holding) live() map[string]content {
+	live := map[string]content{}
+	for key, e := range h.last {
+		if e.value != nil {
+			live[key] = content{e.revision, string(e.value)}
+		}
+	}
+	return live
+}
+
+// hold reads a bucket and returns the feed, which goes on with what changes.
+func (b *bucket) hold(ctx context.Context) (*feed, holding, error) {
+	h := holding{last: map[string]entry{}}
+	f, err := b.open(ctx)
+	if err != nil {
+		return nil, h, err
+	}
+	for {
+		all, err := f.all(ctx)
+		if err == nil && all {
+			break
+		}
+		var e entry
+		if err == nil {
+			e, err = f.next(ctx)
+		}
+		if err != nil {
+			f.close()
+			return nil, h, err
+		}
+		if e.value != nil {
+			e.value = []byte(digestOf(e.value))
+		}
+		h.last[e.key] = e
+		h.seen = max(h.seen, e.revision)
+	}
+	info, err := b.stream.Info(ctx)
+	if err != nil {
+		f.close()
+		return nil, h, err
+	}
+	h.reached = max(h.seen, info.State.LastSeq)
+	return f, h, nil
+}
+
+// namesMost is how many keys the reason of a damage names.
+const namesMost = 3
+
+// compare says how a bucket is less than its manifest lists, nothing if it is
+// not. A crash may have cut off the last lines of a manifest, so a bucket may
+// hold more than it lists, and may have deleted keys since whose markers have
+// expired by now; each of those has used a revision that nothing holds.
+func compare(r record, h holding, now time.Time) (reason string, lost int) {
+	var missing, older, other, revived []string
+	for key, c := range r.live {
+		e, there := h.last[key]
+		switch {
+		case !there:
+			missing = append(missing, key)
+		case e.revision < c.revision:
+			older = append(older, key)
+		case e.revision == c.revision && (e.value == nil || string(e.value) != c.digest):
+			other = append(other, key)
+		}
+	}
+	unseen := uint64(0)
+	for key, e := range h.last {
+		if e.revision > r.last {
+			unseen++
+		} else if _, listed := r.live[key]; !listed && e.value != nil {
+			revived = append(revived, key)
+		}
+	}
+	if n := uint64(len(missing)); n > 0 && h.reached >= r.last+unseen+n && now.Sub(r.written) > markerLife {
+		missing = nil // deleted since
+	}
+	var faults []string
+	for _, f := range []struct {
+		keys []string
+		what string
+	}{
+		{missing, "are missing"}, {older, "are older than they were"}, {other, "hold another value"}, {revived, "had been deleted, or come from elsewhere"},
+	} {
+		if len(f.keys) > 0 {
+			slices.Sort(f.keys)
+			faults = append(faults, fmt.Sprintf("%d of %d keys %s (%s)", len(f.keys), len(r.live), f.what, some(f.keys)))
+		}
+	}
+	return strings.Join(faults, ", "), len(missing) + len(older) + len(other)
+}
+
+// some names the first of many keys.
+func some(keys []string) string {
+	if len(keys) > namesMost {
+		return strings.Join(keys[:namesMost], ", ") + ", …"
+	}
+	return strings.Join(keys, ", ")
+}

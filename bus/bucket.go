@@ -178,6 +178,14 @@ func (b *bucket) Put(ctx context.Context, key string, value []byte) (revision ui
 	if err := usable(ctx, key); err != nil {
 		return 0, err
 	}
+	if err := b.writable("put", key); err != nil {
+		return 0, err
+	}
+	return b.put(ctx, key, value)
+}
+
+// put is Put, damaged or not.
+func (b *bucket) put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	m := b.message(key, value)
 	err = b.retry(ctx, "put", key, func(ctx context.Context) (err error) {
 		revision, err = b.write(ctx, m)
@@ -188,6 +196,9 @@ func (b *bucket) Put(ctx context.Context, key string, value []byte) (revision ui
 
 func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
 	if err := usable(ctx, key); err != nil {
+		return 0, err
+	}
+	if err := b.writable("update", key); err != nil {
 		return 0, err
 	}
 	m := b.message(key, value)
@@ -225,6 +236,9 @@ func (b *bucket) update(ctx context.Context, m *nats.Msg, revision uint64) (uint
 func (b *bucket) Delete(ctx context.Context, key string) error {
 	_, revision, err := b.Get(ctx, key)
 	if err != nil || revision == 0 {
+		return err
+	}
+	if err := b.writable("delete", key); err != nil {
 		return err
 	}
 	m := b.message(key, nil)

@@ -37,6 +37,7 @@ type Store struct {
 	js     jetstream.JetStream
 	link   *link
 	peers  *peers // behind Transport
+	health *health
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
@@ -55,7 +56,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{config: c, token: c.Token, buckets: map[string]*bucket{}, link: newLink()}
+	s := &Store{config: c, token: c.Token, buckets: map[string]*bucket{}, link: newLink(), health: newHealth()}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -78,10 +79,14 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if s.js, err = jetstream.New(s.conn); err != nil {
 		return fmt.Errorf("open the store at %s: %w", s.where(), err)
 	}
-	return s.retry(ctx, "open the store", func(ctx context.Context) error {
+	err = s.retry(ctx, "open the store", func(ctx context.Context) error {
 		_, err := s.js.AccountInfo(ctx)
 		return err
 	})
+	if err == nil {
+		err = s.heed(ctx)
+	}
+	return err
 }
 
 // connect connects for the first time. A server that refuses, hangs up or does

@@ -1,0 +1,236 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+)
+
+// stateBucket tells every process what is known of the buckets: a key for each
+// that is damaged, and what they are asked of whoever keeps the manifests.
+const stateBucket = "bus.state"
+
+// The keys of stateBucket, before the name of a bucket; and those that stand
+// for themselves.
+const (
+	damagePrefix = "damage/"
+	acceptPrefix = "accept/"
+	reportPrefix = "report/"
+	spanKey      = "span"
+)
+
+// Damage is what is wrong with a bucket: it holds less than it did, or nobody
+// can tell.
+type Damage struct {
+	Bucket string    `json:"bucket"`
+	Reason string    `json:"reason"`
+	Lost   int       `json:"lost"` // keys
+	Found  time.Time `json:"found"`
+	// Writable says that the bucket can be written to all the same: what it holds
+	// is learnt again.
+	Writable bool `json:"writable,omitempty"`
+}
+
+// Span is the time of which a store can know: from its first start to its last
+// sign of life before it was opened, and since then. Times are zero if unknown.
+type Span struct {
+	Born   time.Time `json:"born"`
+	Alive  time.Time `json:"alive"`
+	Opened time.Time `json:"opened"`
+}
+
+// health is what a process knows of the damage of its store.
+type health struct {
+	mu      sync.Mutex // guards what follows
+	damages map[string]Damage
+	span    Span
+	changed chan struct{} // closed and replaced when damages change
+}
+
+func newHealth() *health { return &health{damages: map[string]Damage{}, changed: make(chan struct{})} }
+
+// set records the damage of a bucket, nil if it has none.
+func (h *health) set(bucket string, d *Damage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d == nil {
+		delete(h.damages, bucket)
+	} else {
+		h.damages[bucket] = *d
+	}
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+func (h *health) of(bucket string) (Damage, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d, damaged := h.damages[bucket]
+	return d, damaged
+}
+
+// told takes a key of stateBucket.
+func (h *health) told(key string, value []byte) {
+	bucket, damage := strings.CutPrefix(key, damagePrefix)
+	switch {
+	case damage && value == nil:
+		h.set(bucket, nil)
+	case damage:
+		var d Damage
+		if json.Unmarshal(value, &d) == nil {
+			h.set(bucket, &d)
+		}
+	case key == spanKey:
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		_ = json.Unmarshal(value, &h.span) // what cannot be read is unknown
+	}
+}
+
+// Damages returns what is wrong with the buckets of the store, by their names.
+func (s *Store) Damages() []Damage {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	var list []Damage
+	for _, d := range s.health.damages {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b Damage) int { return strings.Compare(a.Bucket, b.Bucket) })
+	return list
+}
+
+// Span returns of which time the store can know.
+func (s *Store) Span() Span {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return s.health.span
+}
+
+// DamageChanged returns a channel that is closed when Damages change next.
+func (s *Store) DamageChanged() <-chan struct{} {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return s.health.changed
+}
+
+// Damage says what is wrong with the bucket, nothing if it is whole.
+func (b *bucket) Damage() string {
+	d, _ := b.store.health.of(b.name)
+	return d.Reason
+}
+
+// Report marks the bucket as damaged, until it is repaired.
+func (b *bucket) Report(ctx context.Context, reason string) error {
+	if b.Damage() != "" {
+		return nil
+	}
+	state, err := b.store.state(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = state.Put(ctx, reportPrefix+b.name, []byte(reason))
+	return err
+}
+
+// writable refuses a change of a bucket that is read-only.
+func (b *bucket) writable(op, key string) error {
+	if d, damaged := b.store.health.of(b.name); damaged && !d.Writable {
+		return api.Errorf(codes.FailedPrecondition, "%s %s in bucket %s: it is read-only since it is damaged: %s; run weft store repair", op, key, b.name, d.Reason)
+	}
+	return nil
+}
+
+// state opens stateBucket.
+func (s *Store) state(ctx context.Context) (*bucket, error) {
+	b, err := s.Bucket(ctx, stateBucket)
+	if err != nil {
+		return nil, err
+	}
+	return b.(*bucket), nil
+}
+
+// heed follows what is told of the buckets, and returns when what is known now
+// has been told.
+func (s *Store) heed(ctx context.Context) error {
+	state, err := s.state(ctx)
+	if err != nil {
+		return err
+	}
+	known := make(chan error, 1)
+	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.tended.Go(func() {
+		defer cancel()
+		err := state.Watch(following, func(key string, value []byte, _ uint64) {
+			if key == "" {
+				known <- nil
+				return
+			}
+			s.health.told(key, value)
+		})
+		select {
+		case known <- err:
+		default: // it has been told
+		}
+	})
+	select {
+	case err := <-known:
+		return err
+	case <-ctx.Done():
+		cancel()
+		return ctx.Err()
+	}
+}
+
+// Fill puts a value under a key that a damaged bucket does not hold; one that
+// it holds stays as it is. It reports whether it did.
+func (s *Store) Fill(ctx context.Context, bucketName, key string, value []byte) (bool, error) {
+	opened, err := s.Bucket(ctx, bucketName)
+	if err != nil {
+		return false, err
+	}
+	b := opened.(*bucket)
+	if _, damaged := s.health.of(bucketName); !damaged {
+		return false, api.Errorf(codes.FailedPrecondition, "bucket %s is not damaged", bucketName)
+	}
+	if _, revision, err := b.Get(ctx, key); err != nil || revision > 0 {
+		return false, err
+	}
+	_, err = b.put(ctx, key, value)
+	return err == nil, err
+}
+
+// Accept takes what a damaged bucket holds now for all of it. It waits until
+// the process that keeps the manifests has recorded that.
+func (s *Store) Accept(ctx context.Context, bucketName string) error {
+	if _, damaged := s.health.of(bucketName); !damaged {
+		return nil
+	}
+	state, err := s.state(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := state.Put(ctx, acceptPrefix+bucketName, []byte("now")); err != nil {
+		return err
+	}
+	for {
+		changed := s.DamageChanged()
+		if _, damaged := s.health.of(bucketName); !damaged {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.link.closed:
+			return errClosed
+		case <-ctx.Done():
+			return fmt.Errorf("bucket %s: %w; does weft up, which keeps its manifest, run?", bucketName, ctx.Err())
+		}
+	}
+}

@@ -48,6 +48,12 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	}
 	b.prefix = "$KV." + legal(name) + "."
 	s.buckets[name] = b
+	if s.recorder != nil {
+		select {
+		case s.recorder.news <- struct{}{}:
+		default:
+		}
+	}
 	return b, nil
 }
 

@@ -27,17 +27,18 @@ import (
 // its server: operations wait until it is back, at most as long as their
 // context lasts, and without a deadline for Patience.
 type Store struct {
-	config Config
-	token  string         // "" if the server wants none
-	server *server.Server // nil if elsewhere
-	lock   *os.File       // of the directory; nil if elsewhere
-	disk   disk           // of the server
-	tended sync.WaitGroup // ends when nobody looks after the disk
-	conn   *nats.Conn
-	js     jetstream.JetStream
-	link   *link
-	peers  *peers // behind Transport
-	health *health
+	config   Config
+	token    string         // "" if the server wants none
+	server   *server.Server // nil if elsewhere
+	lock     *os.File       // of the directory; nil if elsewhere
+	disk     disk           // of the server
+	tended   sync.WaitGroup // ends when nobody looks after the disk
+	conn     *nats.Conn
+	js       jetstream.JetStream
+	link     *link
+	peers    *peers // behind Transport
+	health   *health
+	recorder *recorder // nil if another process keeps the manifests
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
@@ -85,6 +86,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	})
 	if err == nil {
 		err = s.heed(ctx)
+	}
+	if dir := s.config.manifests(); err == nil && dir != "" {
+		err = s.record(ctx, dir)
 	}
 	return err
 }
@@ -162,6 +166,10 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) close() error {
+	if s.recorder != nil {
+		s.recorder.settle()
+		s.recorder.stop()
+	}
 	if s.conn != nil {
 		s.peers.close()
 		s.conn.Close()

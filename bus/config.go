@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 )
 
@@ -35,6 +36,14 @@ type Config struct {
 	// Replicas is how many servers of an external cluster keep each bucket:
 	// 1, 3 or 5; 0 is 1 for buckets that are made and leaves others alone.
 	Replicas int
+	// Manifests is the directory in which this process keeps, for each bucket, a
+	// manifest of what it holds, with which it is compared when the store is
+	// opened. "" is a folder of Directory, and nowhere with URL: then another
+	// process keeps them.
+	Manifests string
+	// Rebuilt says of a bucket that what it holds is learnt again, so that it can
+	// be written to although it is damaged; nil for none.
+	Rebuilt func(bucket string) bool
 	// Log gets what the embedded server says, at debug; nil for nowhere.
 	Log *slog.Logger
 }
@@ -62,6 +71,15 @@ func (c Config) Validate() error {
 	}
 	_, _, err := c.listen()
 	return err
+}
+
+// manifests returns the directory of the manifests, "" if another process keeps
+// them.
+func (c Config) manifests() string {
+	if c.Manifests == "" && c.Directory != "" {
+		return filepath.Join(c.Directory, "manifests")
+	}
+	return c.Manifests
 }
 
 // listen takes Listen apart.

@@ -100,5 +100,8 @@ func (s *Store) readAnew(dir string) error {
 	if err := s.server.ShutdownJetStream(); err != nil {
 		return fmt.Errorf("end JetStream in %s: %w", dir, err)
 	}
+	if err := forgetIndexes(dir); err != nil {
+		return err
+	}
 	return s.server.EnableJetStream(&server.JetStreamConfig{StoreDir: dir, MaxStore: diskMost})
 }

@@ -55,6 +55,9 @@ func (s *Store) serve(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := forgetIndexes(dir); err != nil {
+		return fmt.Errorf("data directory %s: %w", dir, err)
+	}
 	if s.server, err = server.NewServer(options); err != nil {
 		return fmt.Errorf("data directory %s: %w", dir, err)
 	}
@@ -79,6 +82,17 @@ func (s *Store) serve(ctx context.Context) (err error) {
 	}
 	s.tended.Go(func() { s.tend(dir) })
 	return nil
+}
+
+// forgetIndexes removes the server's own summaries of what its files hold: with
+// one, it does not look at the files, and what is damaged there it keeps for
+// there, and silent. Without, it reads and checks them all.
+func forgetIndexes(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "msgs", "index.db"))
+	for _, file := range files {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
 }
 
 // listen sets the options by which other processes reach the server.

@@ -1,0 +1,459 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// recordEvery is how often manifests are synced and new buckets looked for.
+	recordEvery = time.Second
+	// aliveEvery is how often the recorder gives a sign of life.
+	aliveEvery = 3 * time.Second
+	// recordedKey says, in stateBucket, that the buckets have manifests.
+	recordedKey = "recorded"
+)
+
+// recorder keeps the manifests of all buckets of a store, in the one process
+// that holds the store. When the store is opened it compares each bucket with
+// its manifest; then it follows what is written.
+type recorder struct {
+	store *Store
+	dir   string
+	diary diary
+	news  chan struct{} // holds one: there may be another bucket
+	stop  context.CancelFunc
+
+	mu        sync.Mutex // guards what follows
+	manifests map[string]*manifest
+	known     map[string]bool
+}
+
+// diary is what the recorder keeps of the store as a whole.
+type diary struct {
+	Born    time.Time `json:"born"`  // zero: unknown, of a former version
+	Alive   time.Time `json:"alive"` // last sign of life
+	Buckets []string  `json:"buckets"`
+}
+
+func (r *recorder) diaryFile() string { return filepath.Join(r.dir, "store.json") }
+
+func (r *recorder) path(bucket string) string { return filepath.Join(r.dir, bucket+".manifest") }
+
+// record starts to keep manifests: it compares all buckets first.
+func (s *Store) record(ctx context.Context, dir string) error {
+	r := &recorder{store: s, dir: dir, news: make(chan struct{}, 1), manifests: map[string]*manifest{}, known: map[string]bool{}}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("manifests of the store: %w", err)
+	}
+	now := time.Now()
+	names, err := r.buckets(ctx)
+	if err != nil {
+		return err
+	}
+	state, err := s.state(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(r.diaryFile())
+	first := errors.Is(err, os.ErrNotExist)
+	if err == nil {
+		err = json.Unmarshal(data, &r.diary)
+	}
+	if err != nil && !first {
+		s.config.Log.Warn("what the store was is not known", "file", r.diaryFile(), "error", err)
+		r.diary = diary{}
+	}
+	span := Span{Born: r.diary.Born, Alive: r.diary.Alive, Opened: now}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.manifest")) // the pattern is right
+	first = first && len(files) == 0
+	if first && len(names) == 0 {
+		r.diary.Born, span.Born = now, now
+	}
+	_, recorded, err := state.Get(ctx, recordedKey)
+	if err != nil {
+		return err
+	}
+	listed := map[string]bool{}
+	for _, name := range r.diary.Buckets {
+		listed[name] = true
+	}
+	for _, file := range files {
+		listed[strings.TrimSuffix(filepath.Base(file), ".manifest")] = true
+	}
+	if first && recorded > 0 && s.server != nil { // they have been removed
+		for _, name := range names {
+			listed[name] = true
+		}
+	}
+	for name := range listed {
+		if !slices.Contains(names, name) && bucketName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	for _, name := range names {
+		if err := r.check(ctx, life, state, name, listed[name]); err != nil {
+			stop()
+			return err
+		}
+	}
+	text, err := json.Marshal(span)
+	if err == nil {
+		_, err = state.Put(ctx, spanKey, text)
+	}
+	if err == nil {
+		err = r.sign(now)
+	}
+	if err == nil && recorded == 0 {
+		_, err = state.Put(ctx, recordedKey, []byte("1"))
+	}
+	if err != nil {
+		stop()
+		return err
+	}
+	s.recorder = r
+	s.tended.Go(func() { r.run(life, state) })
+	return nil
+}
+
+// buckets returns the names of the buckets that there are and have manifests.
+func (r *recorder) buckets(ctx context.Context) (names []string, err error) {
+	err = r.store.retry(ctx, "list the buckets", func(ctx context.Context) error {
+		names = nil
+		list := r.store.js.ListStreams(ctx)
+		for info := range list.Info() {
+			if name := info.Config.Description; info.Config.Name == "KV_"+legal(name) && !strings.HasPrefix(name, "bus.") {
+				names = append(names, name)
+			}
+		}
+		if err := list.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
+			return err
+		}
+		return nil
+	})
+	return names, err
+}
+
+// check compares a bucket with its manifest, and goes on with the manifest if
+// the bucket is whole. expected says that it must have one.
+func (r *recorder) check(ctx, life context.Context, state *bucket, name string, expected bool) error {
+	opened, err := r.store.Bucket(ctx, name)
+	if err != nil {
+		return err
+	}
+	b := opened.(*bucket)
+	rec, err := readManifest(r.path(name), name)
+	if err != nil {
+		return fmt.Errorf("manifest of bucket %s: %w", name, err)
+	}
+	var f *feed
+	var h holding
+	err = r.store.retry(ctx, "read bucket "+name, func(context.Context) error {
+		f, h, err = b.hold(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	damage := Damage{Bucket: name, Found: time.Now(), Writable: r.store.config.Rebuilt != nil && r.store.config.Rebuilt(name)}
+	switch {
+	case rec.missing && expected && h.reached > 0:
+		damage.Reason = fmt.Sprintf("its manifest %s is missing, so nobody can tell whether it is whole", r.path(name))
+	case rec.missing:
+		// A new bucket, or one of a version without manifests.
+	case rec.fault != "":
+		damage.Reason = rec.fault
+	case len(rec.reports) > 0:
+		damage.Reason = rec.reports[0]
+	default:
+		damage.Reason, damage.Lost = compare(rec, h, time.Now())
+	}
+	r.mu.Lock()
+	r.known[name] = true
+	r.mu.Unlock()
+	if damage.Reason != "" {
+		f.close()
+		r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", name, "damage", damage.Reason, "read_only", !damage.Writable, "remedy", "weft store repair")
+		return r.declare(ctx, state, damage)
+	}
+	if _, told := r.store.health.of(name); told {
+		if err := state.Delete(ctx, damagePrefix+name); err != nil {
+			f.close()
+			return err
+		}
+	}
+	var m *manifest
+	if rec.missing || rec.lines > 2*len(rec.live)+4096 {
+		m, err = writeManifest(r.path(name), name, h.live(), h.seen)
+	} else if m, err = openManifest(r.path(name), name, rec); err == nil {
+		err = m.catchUp(h)
+	}
+	if err != nil {
+		f.close()
+		return fmt.Errorf("manifest of bucket %s: %w", name, err)
+	}
+	r.mu.Lock()
+	r.manifests[name] = m
+	r.mu.Unlock()
+	r.store.tended.Go(func() { r.follow(life, b, f, m) })
+	return nil
+}
+
+// declare tells everybody of the damage of a bucket.
+func (r *recorder) declare(ctx context.Context, state *bucket, d Damage) error {
+	r.store.health.set(d.Bucket, &d)
+	text, err := json.Marshal(d)
+	if err == nil {
+		_, err = state.Put(ctx, damagePrefix+d.Bucket, text)
+	}
+	return err
+}
+
+// follow writes down what is written to a bucket, until it is found damaged.
+func (r *recorder) follow(ctx context.Context, b *bucket, f *feed, m *manifest) {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		err := r.feed(ctx, b, f, m)
+		f.close()
+		if ctx.Err() != nil || r.current(b.name) != m {
+			return
+		}
+		if !passing(err) && !b.store.disk.troubled() {
+			b.store.config.Log.Error("the manifest of a bucket is not kept any more", "bucket", b.name, "error", err)
+			return
+		}
+		for {
+			if b.store.pause(ctx, pause) != nil {
+				return
+			}
+			if f, err = b.open(ctx); err == nil {
+				break
+			}
+		}
+	}
+}
+
+// feed writes down entries until there is an error.
+func (r *recorder) feed(ctx context.Context, b *bucket, f *feed, m *manifest) error {
+	for {
+		e, err := f.next(ctx)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		if r.manifests[b.name] != m {
+			r.mu.Unlock()
+			return context.Canceled
+		}
+		err = m.add(e)
+		full := m.lines > m.compact
+		r.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("manifest of bucket %s: %w", b.name, err)
+		}
+		if full {
+			if err := r.shrink(b.name, m); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// shrink writes a manifest anew that has many lines about what is no more.
+func (r *recorder) shrink(bucket string, m *manifest) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec, err := readManifest(m.path, bucket)
+	if err != nil {
+		return err
+	}
+	if rec.fault != "" {
+		return errors.New(rec.fault)
+	}
+	next, err := writeManifest(m.path, bucket, rec.live, m.last)
+	if err != nil {
+		return err
+	}
+	old := m.file
+	*m = *next
+	return old.Close()
+}
+
+func (r *recorder) current(bucket string) *manifest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.manifests[bucket]
+}
+
+// run looks after the manifests until ctx ends.
+func (r *recorder) run(ctx context.Context, state *bucket) {
+	tick := time.NewTicker(recordEvery)
+	defer tick.Stop()
+	asked := make(chan [2]string, 64)
+	r.store.tended.Go(func() {
+		err := state.Watch(ctx, func(key string, value []byte, _ uint64) {
+			if value != nil && (strings.HasPrefix(key, acceptPrefix) || strings.HasPrefix(key, reportPrefix)) {
+				select {
+				case asked <- [2]string{key, string(value)}:
+				case <-ctx.Done():
+				}
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			r.store.config.Log.Error("damage can be neither reported nor accepted any more", "error", err)
+		}
+	})
+	signed := time.Now()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			r.end()
+			return
+		case a := <-asked:
+			err = r.answer(ctx, state, a[0], a[1])
+		case <-r.news:
+			err = r.discover(ctx, state)
+		case now := <-tick.C:
+			if err = r.sync(); err == nil && now.Sub(signed) >= aliveEvery {
+				signed = now
+				err = errors.Join(r.discover(ctx, state), r.sign(now))
+			}
+		}
+		if err != nil && ctx.Err() == nil && !r.store.disk.troubled() {
+			r.store.config.Log.Warn("manifests are not up to date", "error", err)
+		}
+	}
+}
+
+// answer does what a process has asked for.
+func (r *recorder) answer(ctx context.Context, state *bucket, key, value string) (err error) {
+	if name, report := strings.CutPrefix(key, reportPrefix); report {
+		r.mu.Lock()
+		if m := r.manifests[name]; m != nil {
+			err = errors.Join(m.report(value), m.close())
+			delete(r.manifests, name)
+		}
+		r.mu.Unlock()
+		if err == nil {
+			r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", name, "damage", value, "remedy", "weft store repair")
+			err = r.declare(ctx, state, Damage{Bucket: name, Reason: value, Found: time.Now()})
+		}
+	} else if name, accept := strings.CutPrefix(key, acceptPrefix); accept {
+		err = r.accept(ctx, state, name)
+	}
+	return errors.Join(err, state.Delete(ctx, key))
+}
+
+// accept takes what a bucket holds for all of it.
+func (r *recorder) accept(ctx context.Context, state *bucket, name string) error {
+	d, damaged := r.store.health.of(name)
+	if !damaged {
+		return nil
+	}
+	if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := r.check(ctx, ctx, state, name, false); err != nil {
+		return err
+	}
+	r.store.health.set(name, nil)
+	r.store.config.Log.Warn("bucket is taken for whole as it is", "bucket", name, "damage", d.Reason)
+	return nil
+}
+
+// discover begins the manifests of buckets that are new.
+func (r *recorder) discover(ctx context.Context, state *bucket) error {
+	names, err := r.buckets(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		r.mu.Lock()
+		known := r.known[name]
+		r.mu.Unlock()
+		if !known {
+			errs = append(errs, r.check(ctx, ctx, state, name, false))
+		}
+	}
+	return errors.Join(append(errs, r.sign(time.Now()))...)
+}
+
+// settlePatience bounds how long a store that is closed waits for its manifests.
+const settlePatience = time.Second
+
+// settle waits until the manifests have what has been written to the buckets.
+func (r *recorder) settle() {
+	ctx, cancel := context.WithTimeout(context.Background(), settlePatience)
+	defer cancel()
+	for list := r.store.js.ListStreams(ctx); ; list = r.store.js.ListStreams(ctx) {
+		behind := false
+		for info := range list.Info() {
+			r.mu.Lock()
+			m := r.manifests[info.Config.Description]
+			behind = behind || m != nil && m.last < info.State.LastSeq
+			r.mu.Unlock()
+		}
+		if !behind || ctx.Err() != nil {
+			return
+		}
+		time.Sleep(minPause)
+	}
+}
+
+// sign writes the diary.
+func (r *recorder) sign(now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.diary.Alive = now
+	r.diary.Buckets = r.diary.Buckets[:0]
+	for name := range r.known {
+		r.diary.Buckets = append(r.diary.Buckets, name)
+	}
+	slices.Sort(r.diary.Buckets)
+	text, err := json.Marshal(&r.diary)
+	if err == nil {
+		err = os.WriteFile(r.diaryFile()+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(r.diaryFile()+".new", r.diaryFile())
+	}
+	return err
+}
+
+// sync makes durable what has been written.
+func (r *recorder) sync() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, m := range r.manifests {
+		errs = append(errs, m.sync())
+	}
+	return errors.Join(errs...)
+}
+
+// end closes all manifests.
+func (r *recorder) end() {
+	errs := []error{r.sign(time.Now())}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, m := range r.manifests {
+		errs = append(errs, m.close())
+		delete(r.manifests, name)
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.store.config.Log.Warn("manifests are not up to date", "error", err)
+	}
+}

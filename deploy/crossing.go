@@ -288,16 +288,33 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 // pass has the stages that a parcel has before it deal with its packets. What
 // is not done afterwards has been held for too long.
 func (c *crossing) pass(ctx context.Context, p *parcel) {
-	c.apart(p, p.all(nil), func(list []int, sw flow.DPID) { c.passShare(ctx, p, list, sw) })
+	for left := p.all(nil); ; left = p.left(p.all(nil)) {
+		v := c.node.view.Load()
+		var replanned atomic.Bool
+		apart(v.parts, p, left, func(list []int, sw flow.DPID) {
+			if !c.passShare(ctx, v.wiring(), p, list, sw) {
+				replanned.Store(true)
+			}
+		})
+		if !replanned.Load() {
+			return
+		}
+	}
+}
+
+// left returns those of some packets that are not done and have not been held for
+// too long.
+func (p *parcel) left(list []int) []int {
+	now := time.Now().UnixNano()
+	return slices.DeleteFunc(undone(p, list), func(i int) bool { return now-p.records[i].since > int64(holdMax) })
 }
 
 // apart calls f for the packets of each partition, with a switch of it: at once
 // if there are several.
-func (c *crossing) apart(p *parcel, list []int, f func(list []int, sw flow.DPID)) {
+func apart(parts *parts, p *parcel, list []int, f func(list []int, sw flow.DPID)) {
 	if len(list) == 0 {
 		return
 	}
-	parts := c.node.view.Load().parts
 	if parts == nil {
 		f(list, 0)
 		return
@@ -318,18 +335,22 @@ func (c *crossing) apart(p *parcel, list []int, f func(list []int, sw flow.DPID)
 	all.Wait()
 }
 
-// passShare is pass for packets of one partition, of which sw is a switch.
-func (c *crossing) passShare(ctx context.Context, p *parcel, left []int, sw flow.DPID) {
+// passShare is pass for packets of one partition, of which sw is a switch. It
+// returns false if that may have changed, as there is a plan of another wiring.
+func (c *crossing) passShare(ctx context.Context, wiring uint64, p *parcel, left []int, sw flow.DPID) bool {
 	sent := false
 	for len(left) > 0 && ctx.Err() == nil {
 		v := c.node.view.Load()
+		if v.wiring() != wiring {
+			return false
+		}
 		targets := c.targets(v, p.rest[0], sw)
 		if len(targets) == 0 {
 			if policy := c.policy(v, p.rest[0]); policy != plan.AbsentHold {
 				if err := c.without(ctx, p, left, policy); err != nil {
 					c.node.log.Error("packet-ins cannot be passed on", "error", err)
 				}
-				return
+				return true
 			}
 		}
 		if len(targets) > 0 {
@@ -339,18 +360,18 @@ func (c *crossing) passShare(ctx context.Context, p *parcel, left []int, sw flow
 			c.scatter(ctx, v, p, left, targets)
 			sent = true
 			if left = undone(p, left); len(left) == 0 {
-				return
+				return true
 			}
 			if n := len(c.targets(v, p.rest[0], sw)); n > 0 && n < len(targets) {
 				continue // one has turned out to be gone: the others are asked at once
 			}
 		}
 		if c.node.pause(ctx, v, time.Now().Add(time.Hour)) != nil {
-			return
+			return true
 		}
-		now := time.Now().UnixNano()
-		left = slices.DeleteFunc(left, func(i int) bool { return now-p.records[i].since > int64(holdMax) })
+		left = p.left(left)
 	}
+	return true
 }
 
 // switchOf returns the switch of a packet.
@@ -391,7 +412,7 @@ func serving(all []*target) []*target {
 // scatter shares packets out among instances and waits for all answers.
 func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, targets []*target) {
 	if len(targets) == 1 {
-		c.send(ctx, p, list, targets[0])
+		c.send(ctx, v, p, list, targets[0])
 		return
 	}
 	shares := make([][]int, len(targets))
@@ -418,7 +439,7 @@ func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, 
 	var sent sync.WaitGroup
 	for at, share := range shares {
 		if len(share) > 0 {
-			sent.Go(func() { c.send(ctx, p, share, targets[at]) })
+			sent.Go(func() { c.send(ctx, v, p, share, targets[at]) })
 		}
 	}
 	sent.Wait()
@@ -439,8 +460,8 @@ func leastBusy(targets []*target) int {
 }
 
 // send sends packets to one instance and takes down its answer.
-func (c *crossing) send(ctx context.Context, p *parcel, list []int, t *target) {
-	request := p.request(list)
+func (c *crossing) send(ctx context.Context, v *view, p *parcel, list []int, t *target) {
+	request, stamp := p.request(list), v.stamp(t, nil)
 	var answer []byte
 	var err error
 	if tracer := c.node.worker.tracer; tracer != nil {
@@ -448,9 +469,9 @@ func (c *crossing) send(ctx context.Context, p *parcel, list []int, t *target) {
 		defer func() { tellCrossing(tracer, p, list, began) }()
 	}
 	if t.peer == nil {
-		answer, err = c.packets(ctx, request)
+		answer, err = c.packets(ctx, stamp, request)
 	} else {
-		answer, err = t.peer.request(ctx, packetsMethod, request)
+		answer, err = t.peer.send(ctx, packetsMethod, stamp, request)
 	}
 	if err == nil {
 		err = p.answered(answer, list)

@@ -39,21 +39,44 @@ func (n *Node) directed(m weft.Method) (*view, api.Direction, bool) {
 	return v, d, ok
 }
 
+// errReplanned says that a call was directed by a plan that is not in force any
+// more.
+var errReplanned = api.Errorf(codes.Aborted, "another plan has come into force meanwhile")
+
 // direct makes a directed call for a service of this process, or (from is nil)
-// for somebody outside.
+// for somebody outside. It is made anew if another plan comes into force.
 func (n *Node) direct(ctx context.Context, from *service, v *view, dir api.Direction, m weft.Method, req any) (any, error) {
-	c := directedCall{n: n, from: from, parts: v.parts, method: m, direction: dir}
+	for {
+		c := directedCall{n: n, from: from, view: v, parts: v.parts, method: m, direction: dir}
+		resp, err := c.make(ctx, req)
+		if !errors.Is(err, errReplanned) {
+			return resp, err
+		}
+		var ok bool
+		if v, dir, ok = n.directed(m); ok {
+			continue
+		}
+		if from == nil {
+			return n.call(ctx, nil, m, req)
+		}
+		return from.callHere(ctx, m, req)
+	}
+}
+
+// make makes the call by the view that it has.
+func (c directedCall) make(ctx context.Context, req any) (any, error) {
+	dir := c.direction
 	if d, ok := req.(*flow.Decision); ok {
 		return c.decide(ctx, d)
 	}
 	msg := req.(proto.Message)
 	if dir.List != "" {
-		if shares := divide(msg, dir.List, v.parts.partition); len(shares) > 0 {
+		if shares := divide(msg, dir.List, c.parts.partition); len(shares) > 0 {
 			return c.shared(ctx, shares)
 		}
 	}
 	if sw := textIn(msg, dir.Switch); sw != "" {
-		return c.one(ctx, v.parts.partition(sw), req)
+		return c.one(ctx, c.parts.partition(sw), req)
 	}
 	return c.all(ctx, msg)
 }
@@ -72,7 +95,8 @@ func (p *parts) partition(sw string) string {
 type directedCall struct {
 	n         *Node
 	from      *service // nil: somebody outside
-	parts     *parts
+	view      *view    // by which it is directed
+	parts     *parts   // of the view
 	method    weft.Method
 	direction api.Direction
 }
@@ -84,6 +108,7 @@ func (c *directedCall) one(ctx context.Context, partition string, req any) (any,
 
 // put puts a request to whom it may go to: to this process by pointer.
 func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
+	within.directed = c.view
 	if c.from != nil && within.partition == c.parts.own && c.n.worker.tables.Load().methods[c.method.MethodName()] != nil {
 		return c.from.callHere(ctx, c.method, req)
 	}
@@ -206,7 +231,8 @@ func (c *directedCall) failed(answers []answer) error {
 type reach struct {
 	partition string // empty: whoever is within reach
 	patience  time.Duration
-	present   bool // if there are none now, they are not waited for
+	present   bool  // if there are none now, they are not waited for
+	directed  *view // by which the partition was chosen; nil if none was
 }
 
 // instances returns those of a service that are within reach now.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -80,6 +81,7 @@ func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error
 func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.ApplyResult) {
 	part := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
 	away := map[string]error{}
+segments:
 	for start := 0; start < len(d.Ops); {
 		runs, end := c.parts.segment(d, start)
 		for _, r := range runs {
@@ -90,6 +92,12 @@ func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.
 			sub := *part
 			sub.Ops = d.Ops[r.start:r.end:r.end]
 			resp, err := c.put(ctx, &sub, reach{partition: r.partition, patience: partPatience, present: true})
+			if errors.Is(err, errReplanned) {
+				if v, _, ok := c.n.directed(c.method); ok {
+					c.view, c.parts, start = v, v.parts, r.start
+					continue segments
+				}
+			}
 			if err != nil {
 				away[r.partition] = err
 				result.Failures = append(result.Failures, failures(d, r.start, r.end, err.Error())...)
@@ -147,7 +155,7 @@ func (w *walk) abroad(d *flow.Decision) {
 	}) {
 		return
 	}
-	c := directedCall{n: n, from: w.owner, parts: v.parts, method: api.Send}
+	c := directedCall{n: n, from: w.owner, view: v, parts: v.parts, method: api.Send}
 	if d.Fenced() {
 		if _, err := c.decide(w.owner.ctx, d); err != nil {
 			w.owner.log.Error("decision for switches of several partitions cannot be carried out", "error", err)

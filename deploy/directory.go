@@ -31,6 +31,7 @@ type Entry struct {
 	Version     string            // of the binary
 	Started     time.Time         // when it began
 	Addresses   map[string]string // where it listens, by transport
+	Stamps      bool              // requests to it bear stamps; false of an earlier build
 	Generation  uint64            // of the plan that it has carried out
 	Services    []ServiceState
 	Apps        []AppState     // that are attached to it
@@ -67,6 +68,7 @@ func (e *Entry) service(name string) *ServiceState {
 type Current struct {
 	Generation uint64            // counts the plans
 	Plan       string            // YAML
+	Wiring     uint64            // generation of the last plan that has changed which services work together, and for which switches
 	Processes  map[string]string // the process that is each instance; one not named here is the process of its own name
 	Trial      bool              // its configuration is on trial: who cannot do with it says so, and goes on
 	plan       *plan.Plan
@@ -136,6 +138,9 @@ func decodeCurrent(data []byte) (*Current, error) {
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("the plan in force cannot be read: %w", err)
 	}
+	if c.Wiring == 0 { // an earlier build has applied it
+		c.Wiring = c.Generation
+	}
 	p, err := plan.Parse("the plan in force", []byte(c.Plan))
 	c.plan = p
 	return c, err
@@ -177,6 +182,7 @@ func (d *Directory) Take(ctx context.Context, p *plan.Plan, specs []weft.Spec) e
 	}
 	if old != nil {
 		next.Generation = old.Generation + 1
+		next.Wiring = next.Generation
 	}
 	return d.Put(ctx, next, revision)
 }

@@ -29,7 +29,8 @@ type inlet struct {
 	next uint64          // number of the event expected
 	anew map[told]uint64 // what is being told anew, since which fact
 	used time.Time
-	// partition is that of the process; empty if it works for all, or is not known.
+	// partition is that of a process of an earlier build, which does not say it
+	// with its events; empty if it works for all, or is not known.
 	partition string
 
 	toldMu sync.Mutex
@@ -66,7 +67,8 @@ func (l *inlets) of(incarnation uint64) *inlet {
 var errMalformed = errors.New("malformed batch")
 
 // take takes a batch of events: it is acknowledged when all are in the inboxes.
-func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error) {
+// One of a process that goes by another plan is not taken.
+func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	r := cursor{b: batch}
 	incarnation, number := r.uint64(), r.uint64()
 	if r.err != nil {
@@ -75,14 +77,14 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	tables, v := n.worker.tables.Load(), n.view.Load()
+	if !v.agrees(s) {
+		return []byte{answerNotHere}, nil
+	}
 	if in.next == 0 {
 		in.next = number
 	}
-	if known, ok := n.partitionOf(incarnation); ok {
-		in.partition = known
-	}
-	partition := in.partition
-	tables, over := n.worker.tables.Load(), n.view.Load().over
+	partition := in.partitionOf(n, incarnation, s)
 	var last, event any // services that want the same event get the same message
 	var lastData []byte
 	var key string // of the thing that the event is about, if it is retained
@@ -97,13 +99,16 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 			continue // it has come before
 		}
 		in.next = number + 1
-		if over[runOf{publisherOf(string(subject)), partition, source}] {
+		if v.over[runOf{publisherOf(string(subject)), partition, source}] {
 			continue // another run has taken its place: what it says is late
 		}
 		sub := tables.subjects[string(subject)]
 		s := tables.service(string(service))
 		if sub == nil || s == nil || s.epoch.Load() != epoch {
 			continue // nobody wants it any more, or this build does not know it
+		}
+		if !v.knows(partition) || !v.parts.hears(s.spec.Name, v.mine.Partition, partition) {
+			continue // it was queued under an earlier plan
 		}
 		if kind == outAnew {
 			in.anew[told{s.spec.Name, epoch, sub.name}] = n.facts.now()
@@ -134,7 +139,7 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 			last, lastData, noted = sub, data, false
 			key, retained = sub.decl.KeyOf(event)
 		}
-		if retained && n.view.Load().stray(s.spec.Name, sub, key, event, partition) {
+		if retained && v.stray(s.spec.Name, sub, key, event, partition) {
 			continue
 		}
 		if retained && !noted {
@@ -145,6 +150,17 @@ func (l *inlets) take(ctx context.Context, n *Node, batch []byte) ([]byte, error
 		s.enqueue(delivery{at, event})
 	}
 	return []byte{answerOK}, nil
+}
+
+// partitionOf returns the partition of the services whose events a batch has.
+func (in *inlet) partitionOf(n *Node, incarnation uint64, s *stamp) string {
+	if s != nil {
+		return s.partition
+	}
+	if known, ok := n.partitionOf(incarnation); ok {
+		in.partition = known
+	}
+	return in.partition
 }
 
 // await waits, for a starting service, until all publishers that run have told
@@ -199,7 +215,8 @@ type facts struct {
 
 	mu    sync.Mutex
 	known map[*subject]map[string]noted
-	count uint64 // of notes
+	count uint64           // of notes
+	swept map[runOf]uint64 // epoch of the last run that was swept for, by service and partition
 }
 
 type noted struct {
@@ -238,6 +255,11 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	}
 	f.count++
 	m[key] = noted{event, source, f.count}
+	of := runOf{service: publisherOf(sub.name), partition: source.partition}
+	if epoch := f.swept[of]; source.epoch < epoch { // it has come late
+		delete(f.swept, of)
+		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.service, publisher{epoch, of.partition}) })
+	}
 }
 
 // published sees whether an entry shows a publisher that has begun anew.
@@ -266,6 +288,11 @@ func (f *facts) sweep(service string, run publisher) {
 	current := f.n.view.Load().current
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.swept == nil {
+		f.swept = map[runOf]uint64{}
+	}
+	of := runOf{service: service, partition: run.partition}
+	f.swept[of] = max(f.swept[of], run.epoch)
 	for sub, m := range f.known {
 		if publisherOf(sub.name) != service {
 			continue

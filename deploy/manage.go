@@ -288,11 +288,15 @@ func Succeed(old *Current, p *plan.Plan, specs []weft.Spec) (*Current, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &Current{Generation: 1, Plan: string(text), Processes: map[string]string{}, plan: p}
+	next := &Current{Generation: 1, Wiring: 1, Plan: string(text), Processes: map[string]string{}, plan: p}
 	if old == nil {
 		return next, nil
 	}
 	next.Generation = old.Generation + 1
+	next.Wiring = next.Generation
+	if sameWiring(old.plan, p) {
+		next.Wiring = old.Wiring
+	}
 	holds := func(i plan.Instance) bool {
 		return slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Pipeline && slices.Contains(i.Services, s.Name) })
 	}

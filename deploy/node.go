@@ -193,7 +193,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	n.machine, _ = os.Hostname() // without one, nobody is taken to be on the same machine
 	n.entry = Entry{
 		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.machine, Version: n.config.Version,
-		Started: n.now(), Addresses: addresses,
+		Started: n.now(), Addresses: addresses, Stamps: true,
 	}
 	if err := n.announce(ctx); err != nil {
 		return err

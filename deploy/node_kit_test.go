@@ -312,8 +312,10 @@ func (c *cluster) bury(name string) {
 type gate struct {
 	listener io.Closer
 	dead     atomic.Bool
-	cut      atomic.Pointer[func() bool] // reports whether an answer gets lost
-	lag      atomic.Int64                // bound of the delay, in ns, with which it learns of changes
+	cut      atomic.Pointer[func() bool]   // reports whether an answer gets lost
+	lag      atomic.Int64                  // bound of the delay, in ns, with which it learns of changes
+	deaf     atomic.Bool                   // nothing that others send arrives
+	plans    atomic.Pointer[chan struct{}] // it learns of no plan before this is closed
 
 	mu   sync.Mutex
 	open chan struct{} // closed if open
@@ -371,6 +373,9 @@ func (h gatedHandler) Call(ctx context.Context, method string, req []byte) ([]by
 	if err := h.gate.pass(ctx); err != nil {
 		return nil, err
 	}
+	if h.gate.deaf.Load() {
+		return nil, transport.Errorf(transport.Unavailable, "deaf")
+	}
 	resp, err := h.Handler.Call(ctx, method, req)
 	if gone := h.gate.pass(ctx); gone != nil {
 		return nil, gone
@@ -420,12 +425,13 @@ type gatedStore struct {
 
 func (s gatedStore) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	b, err := s.Store.Bucket(ctx, name)
-	return gatedBucket{b, s.gate}, err
+	return gatedBucket{b, s.gate, name}, err
 }
 
 type gatedBucket struct {
 	weft.Bucket
 	gate *gate
+	name string
 }
 
 func (b gatedBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
@@ -446,6 +452,12 @@ func (b gatedBucket) Watch(ctx context.Context, f func(string, []byte, uint64)) 
 	return b.Bucket.Watch(ctx, func(key string, value []byte, revision uint64) {
 		if lag := b.gate.lag.Load(); lag > 0 {
 			time.Sleep(time.Duration(rand.Int64N(lag)))
+		}
+		if plans := b.gate.plans.Load(); plans != nil && b.name == "deploy.plan" {
+			select {
+			case <-*plans:
+			case <-ctx.Done():
+			}
 		}
 		if b.gate.pass(ctx) == nil {
 			f(key, value, revision)

@@ -139,7 +139,10 @@ func (t *tap) send(ctx context.Context, request []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tapTimeout)
 	defer cancel()
-	_, err := t.peer.request(ctx, observeMethod, request)
+	answer, err := t.peer.send(ctx, observeMethod, &stamp{wiring: t.node.view.Load().wiring()}, request)
+	if err == nil && (len(answer) == 0 || answer[0] != answerOK) {
+		err = errNotHere
+	}
 	return err
 }
 

@@ -45,7 +45,7 @@ type outEvent struct {
 	subject string
 	service string
 	epoch   uint64 // of the service
-	source  uint64 // epoch of the publisher
+	source  publisher
 	data    []byte
 }
 
@@ -107,19 +107,18 @@ func (n *Node) supply(v *view) {
 }
 
 // publishes reports whether a service that runs here publishes a subject.
-func (t *tables) publishes(subject string) bool { return t.source(subject) != 0 }
+func (t *tables) publishes(subject string) bool { return t.source(subject).epoch != 0 }
 
-// source returns the epoch of the service here that publishes a subject, 0 if
-// there is none.
-func (t *tables) source(subject string) uint64 {
+// source returns the run here that publishes a subject, none if its epoch is 0.
+func (t *tables) source(subject string) publisher {
 	for _, s := range t.services {
 		for _, p := range s.spec.Publishes {
 			if p.SubjectName() == subject {
-				return s.epoch.Load()
+				return s.publisher()
 			}
 		}
 	}
-	return 0
+	return publisher{}
 }
 
 // detach forgets the services that no longer run in the other process, or are not
@@ -136,7 +135,7 @@ func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 }
 
 // attach subscribes a service in the other process to a subject, unless it is.
-func (o *outlet) attach(sub *subject, s ServiceState, source uint64) {
+func (o *outlet) attach(sub *subject, s ServiceState, source publisher) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	o.mu.Lock()
@@ -160,7 +159,7 @@ func (o *outlet) attach(sub *subject, s ServiceState, source uint64) {
 
 // tell queues all that is retained of a subject, and says that this was all; it
 // is called with the subject's lock.
-func (o *outlet) tell(sub *subject, at *outSub, source uint64) {
+func (o *outlet) tell(sub *subject, at *outSub, source publisher) {
 	for _, event := range sub.facts() {
 		if data, err := weft.Encode(nil, event); err == nil {
 			o.put(outEvent{outHappened, sub.name, at.service, at.epoch, source, data}, true)
@@ -174,7 +173,7 @@ func (o *outlet) tell(sub *subject, at *outSub, source uint64) {
 func (n *Node) publish(s *service, sub *subject, event any) {
 	key, retained := sub.decl.KeyOf(event)
 	if retained {
-		n.facts.note(sub, key, event, publisher{s.epoch.Load(), s.partition()})
+		n.facts.note(sub, key, event, s.publisher())
 	} else {
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
@@ -191,7 +190,7 @@ func (n *Node) publish(s *service, sub *subject, event any) {
 				return
 			}
 		}
-		r.outlet.put(outEvent{outHappened, sub.name, r.sub.service, r.sub.epoch, s.epoch.Load(), data}, false)
+		r.outlet.put(outEvent{outHappened, sub.name, r.sub.service, r.sub.epoch, s.publisher(), data}, false)
 	}
 }
 
@@ -241,11 +240,11 @@ func (o *outlet) run() {
 		}
 		for {
 			o.retell()
-			batch, first, n := o.batch()
+			batch, stamp, first, n := o.batch()
 			if n == 0 {
 				break
 			}
-			answer, err := o.peer.request(ctx, eventsMethod, batch)
+			answer, err := o.peer.send(ctx, eventsMethod, stamp, batch)
 			if err != nil || len(answer) == 0 || answer[0] != answerOK {
 				select {
 				case <-time.After(pause):
@@ -307,28 +306,30 @@ func (o *outlet) wakeUp() {
 	}
 }
 
-// batch encodes the first events of the queue; first is the number of the first.
-func (o *outlet) batch() (data []byte, first uint64, n int) {
+// batch encodes the first events of the queue, as far as their publishers are of
+// one partition; first is the number of the first.
+func (o *outlet) batch() (data []byte, s *stamp, first uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
-		return nil, 0, 0
+		return nil, nil, 0, 0
 	}
+	s = &stamp{wiring: o.node.view.Load().wiring(), partition: o.queue[0].source.partition}
 	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
 	for _, e := range o.queue {
-		if n > 0 && len(data)+len(e.data) > batchBytes {
+		if n > 0 && len(data)+len(e.data) > batchBytes || e.source.partition != s.partition {
 			break
 		}
 		data = append(data, e.kind)
 		data = appendBytes(data, []byte(e.subject))
 		data = appendBytes(data, []byte(e.service))
 		data = binary.LittleEndian.AppendUint64(data, e.epoch)
-		data = binary.LittleEndian.AppendUint64(data, e.source)
+		data = binary.LittleEndian.AppendUint64(data, e.source.epoch)
 		data = appendBytes(data, e.data)
 		n++
 	}
-	return data, o.number, n
+	return data, s, o.number, n
 }
 
 // done takes acknowledged events off the queue, unless it was dropped meanwhile.

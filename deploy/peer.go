@@ -199,9 +199,14 @@ func (p *peer) release(l *link) {
 	}
 }
 
-// request makes one request. Its errors are those of the connection: what the
-// other side has to say is in the answer.
+// request makes one request that is answered whatever the plan.
 func (p *peer) request(ctx context.Context, method string, req []byte) ([]byte, error) {
+	return p.send(ctx, method, nil, req)
+}
+
+// send makes one request, which bears a stamp unless that is nil. Its errors are
+// those of the connection: what the other side has to say is in the answer.
+func (p *peer) send(ctx context.Context, method string, s *stamp, req []byte) ([]byte, error) {
 	wanted, began := p.transportOf(method), time.Now()
 	l, err := p.acquire(ctx, wanted)
 	if err != nil {
@@ -213,8 +218,12 @@ func (p *peer) request(ctx context.Context, method string, req []byte) ([]byte, 
 		}
 		return nil, err
 	}
+	name := method
+	if s != nil && p.entry.Load().Stamps {
+		name = s.on(method)
+	}
 	p.begin()
-	resp, err := l.conn.Call(ctx, method, req)
+	resp, err := l.conn.Call(ctx, name, req)
 	p.end()
 	if err == nil {
 		p.failed.Store(0)

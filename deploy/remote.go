@@ -56,6 +56,9 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 	var last error
 	for {
 		v := n.view.Load()
+		if within.directed != nil && v.wiring() != within.directed.wiring() {
+			return nil, errReplanned
+		}
 		if v.current != nil && !v.current.plan.Has(owner) {
 			if n.config.Alone {
 				return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", caller, name, owner)
@@ -76,7 +79,7 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 			t = nil
 		}
 		if t != nil {
-			answer, err := t.peer.request(ctx, wire, data)
+			answer, err := t.peer.send(ctx, wire, v.stamp(t, from), data)
 			if err == nil {
 				resp, here, err := readAnswer(m, answer)
 				if here {
@@ -190,9 +193,16 @@ func readAnswer(m weft.Method, answer []byte) (resp any, here bool, err error) {
 }
 
 // Call answers a request of another process (transport.Handler).
-func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error) {
+	method, stamp, err := readStamp(name)
+	if err != nil {
+		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "%q is no name of a method", name)
+	}
 	if n.config.Allow != nil && ctx.Value(fromBusKey{}) == nil && !n.config.Allow(transport.Peer(ctx), method) {
 		return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "the certificate of the caller does not allow it %s", method)
+	}
+	if !n.view.Load().agrees(stamp) {
+		return []byte{answerNotHere}, nil
 	}
 	switch method {
 	case PingMethod:
@@ -202,9 +212,9 @@ func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case eventsMethod:
-		return n.inlets.take(ctx, n, req)
+		return n.inlets.take(n, stamp, req)
 	case packetsMethod:
-		return n.crossing.packets(ctx, req)
+		return n.crossing.packets(ctx, stamp, req)
 	case observeMethod:
 		return n.observed(ctx, req)
 	case outsideMethod:
@@ -217,7 +227,7 @@ func (n *Node) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	if m == nil {
 		return []byte{answerNotHere}, nil
 	}
-	if m.server.standing.Load() {
+	if m.server.standing.Load() || !stamp.meant(m.server) {
 		return []byte{answerNotHere}, nil
 	}
 	select {

@@ -181,6 +181,9 @@ func (s *service) unkept() (errs []error) {
 // if it works for all.
 func (s *service) partition() string { return strings.TrimSuffix(s.prefix, ".") }
 
+// publisher returns the run that the service's events are of.
+func (s *service) publisher() publisher { return publisher{s.epoch.Load(), s.partition()} }
+
 // Bucket opens durable state.
 func (s *service) Bucket(name string) (weft.Bucket, error) {
 	b, err := s.worker.config.Store.Bucket(s.ctx, s.prefix+name)

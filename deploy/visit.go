@@ -66,7 +66,7 @@ var workbenches = sync.Pool{New: func() any { return &workbench{} }}
 
 // packets answers a batch of packet-ins of another process: it runs all
 // consecutive stages that are here and passes the rest on.
-func (c *crossing) packets(ctx context.Context, request []byte) ([]byte, error) {
+func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([]byte, error) {
 	r := cursor{b: request}
 	process, rest := r.uint64(), r.strings()
 	if r.err != nil {
@@ -81,7 +81,7 @@ func (c *crossing) packets(ctx context.Context, request []byte) ([]byte, error) 
 		}
 		s.busy.Add(1) // before looking, so that it does not stop meanwhile
 		defer s.busy.Add(-1)
-		if !s.serving.Load() {
+		if !s.serving.Load() || len(here) == 0 && !stamp.meant(s) {
 			break
 		}
 		here = append(here, s)

@@ -45,7 +45,14 @@ const window = int64(100 * time.Millisecond)
 // Numbers of windows.
 const (
 	windowsToFlood = 2  // above the threshold before a port is limited
-	windowsToCalm  = 20 // below the limit before it is no longer
+	windowsToCalm  = 20 // below the limit, or with nobody waiting, before it is no longer
+)
+
+// A port that is limited again within againWithin of the end of a limit is
+// limited twice as long as the last time, up to 1<<againMost times.
+const (
+	againWithin = int64(30 * time.Second)
+	againMost   = 4
 )
 
 // admission decides which packet-ins of one switch are dealt with. As long as
@@ -62,6 +69,9 @@ type admission struct {
 	from    int64   // when the window began
 	limited int     // ports that are limited
 	talkers int     // ports that have sent anything but probes
+	talking int     // ports that have in this window
+	rate    float64 // packet-ins per second of the last window, without probes
+	probing [2]probing
 	senders *senders
 	rates   []float64 // room for those of a window
 	shed    [reasonCount][classCount]uint64
@@ -84,6 +94,8 @@ type portSlot struct {
 	seen  [classCount]uint32
 	hot   uint8 // windows in a row above the threshold
 	talks bool  // it has sent anything but probes
+	again uint8 // times that it has been limited again soon after a limit had ended
+	ended int64 // when its last limit ended
 	probe gauge
 	limit *portLimit // nil unless it is limited
 }
@@ -277,11 +289,10 @@ func (a *admission) lift(list []change) []change {
 // due reports whether the window is over.
 func (a *admission) due(now int64) bool { return now-a.from >= window }
 
-// roll ends a window and begins the next: it looks which ports have sent far
-// more than the others, and which of those limited have calmed down. behind
-// says that packet-ins wait to be dealt with: then ports are limited sooner. The
-// changes are appended to list.
-func (a *admission) roll(now int64, behind bool, list []change) []change {
+// roll ends a window and begins the next: it limits the ports that have sent far
+// more than others and make them wait, and ends the limits of those that have
+// calmed down or make nobody wait any more. The changes are appended to list.
+func (a *admission) roll(now int64, by pressure, list []change) []change {
 	elapsed := float64(now-a.from) / 1e9
 	first := a.from == 0
 	a.from = now
@@ -292,29 +303,19 @@ func (a *admission) roll(now int64, behind bool, list []change) []change {
 		return a.next(list)
 	}
 	threshold := a.rule.rate
-	if behind {
+	if by.full {
 		threshold = a.rule.floor
 	}
-	most := 0.0
-	a.rates = a.rates[:0]
-	for _, i := range a.touched {
-		p := &a.table[i]
-		r := p.offered() / elapsed
-		if r > 0 && !p.talks {
-			p.talks = true
-			a.talkers++
-		}
-		most = max(most, r)
-		a.rates = append(a.rates, r)
-	}
-	if most < threshold && a.limited == 0 {
+	if most := a.measure(now, elapsed); most < threshold && a.limited == 0 {
 		for _, i := range a.touched {
 			a.table[i].hot = 0
 		}
 		return a.next(list)
 	}
 	fair := a.rule.factor * a.reference()
-	limit := max(a.rule.floor, fair)
+	if a.talking < 2 {
+		fair = a.rule.factor * by.elsewhere
+	}
 	for _, i := range a.touched {
 		p := &a.table[i]
 		rate := p.offered() / elapsed
@@ -322,47 +323,82 @@ func (a *admission) roll(now int64, behind bool, list []change) []change {
 			l.offered = rate
 			continue
 		}
-		if rate < threshold || rate <= fair {
+		if rate < threshold || rate <= fair || !a.contended(now, p, by) {
 			p.hot = 0
 			continue
 		}
-		if p.hot++; p.hot < windowsToFlood {
-			continue
+		if p.hot++; p.hot >= windowsToFlood {
+			list = append(list, a.begin(now, p, rate))
 		}
-		p.hot = 0
-		p.limit = &portLimit{port: p.port, offered: rate, since: now, class: p.busiest()}
-		a.limited++
-		if a.senders == nil {
-			a.senders = &senders{}
-		}
-		list = append(list, change{limit: p.limit})
 	}
 	for i := range a.table {
-		p := &a.table[i]
-		l := p.limit
-		if l == nil {
-			continue
-		}
-		l.rate, l.gap = limit, int64(1e9/limit)
-		if p.epoch != a.epoch {
-			l.offered = 0
-		}
-		l.count()
-		if l.offered > limit {
-			l.calm = 0
-			continue
-		}
-		// A long time without a packet is many windows.
-		if l.calm += max(1, int(elapsed*1e9)/int(window)); l.calm >= windowsToCalm {
-			p.limit = nil
-			a.limited--
-			list = append(list, change{limit: l, ended: true})
+		if p := &a.table[i]; p.limit != nil {
+			list = a.review(now, p, max(a.rule.floor, fair), by, elapsed, list)
 		}
 	}
 	if a.limited == 0 {
 		a.senders = nil
 	}
 	return a.next(list)
+}
+
+// measure counts the ports that have sent anything but probes in the window, and
+// notes who has sent probes. It returns the highest rate of a port.
+func (a *admission) measure(now int64, elapsed float64) (most float64) {
+	a.rates, a.talking, a.rate = a.rates[:0], 0, 0
+	for _, i := range a.touched {
+		p := &a.table[i]
+		r := p.offered() / elapsed
+		if r > 0 {
+			a.talking++
+			if !p.talks {
+				p.talks = true
+				a.talkers++
+			}
+		}
+		if p.seen[classProbes] > 0 {
+			a.probed(now, p.port)
+		}
+		most, a.rate = max(most, r), a.rate+r
+		a.rates = append(a.rates, r)
+	}
+	return most
+}
+
+// begin limits a port that has sent at a rate.
+func (a *admission) begin(now int64, p *portSlot, rate float64) change {
+	if p.again = min(p.again+1, againMost); p.ended == 0 || now-p.ended > againWithin {
+		p.again = 0
+	}
+	p.hot = 0
+	p.limit = &portLimit{port: p.port, offered: rate, since: now, class: p.busiest()}
+	a.limited++
+	if a.senders == nil {
+		a.senders = &senders{}
+	}
+	return change{limit: p.limit}
+}
+
+// review settles the window of a limited port, and ends its limit if the port
+// has kept to it, or has made nobody wait, for long enough.
+func (a *admission) review(now int64, p *portSlot, limit float64, by pressure, elapsed float64, list []change) []change {
+	l := p.limit
+	l.rate, l.gap = limit, int64(1e9/limit)
+	if p.epoch != a.epoch {
+		l.offered = 0
+	}
+	l.count()
+	if l.offered > limit && a.contended(now, p, by) {
+		l.calm = 0
+		return list
+	}
+	// A long time without a packet is many windows.
+	if l.calm += max(1, int(elapsed*1e9)/int(window)); l.calm < windowsToCalm<<p.again {
+		return list
+	}
+	p.limit, p.ended = nil, now
+	a.limited--
+	return append(list, change{limit: l, ended: true})
 }
 
 func (a *admission) next(list []change) []change {

@@ -46,12 +46,12 @@ type load struct {
 }
 
 // run offers loads for a time, interleaved, in steps of a millisecond.
-func (t *trial) run(d time.Duration, behind bool, loads ...load) {
+func (t *trial) run(d time.Duration, by pressure, loads ...load) {
 	owed := make([]float64, len(loads))
 	var in flow.PacketIn
 	for end := t.now + int64(d); t.now < end; t.now += int64(time.Millisecond) {
 		if t.a.due(t.now) {
-			t.changes = t.a.roll(t.now, behind, t.changes)
+			t.changes = t.a.roll(t.now, by, t.changes)
 		}
 		for more := true; more; {
 			more = false
@@ -133,7 +133,7 @@ func TestSharedLoadIsNoFlood(t *testing.T) {
 		for i := range c.quiet {
 			loads = append(loads, load{flow.Port(1000 + i), 1, classNeighbours, 1})
 		}
-		tr.run(1200*time.Millisecond, false, loads...)
+		tr.run(1200*time.Millisecond, pressure{}, loads...)
 		if len(tr.changes) > 0 {
 			t.Errorf("%+v: port %d is limited", c, tr.changes[0].limit.port)
 		}
@@ -147,13 +147,13 @@ func TestFlood(t *testing.T) {
 	tr := newTrial(nil)
 	flood := load{1, 100_000, classUnicast, 0}
 	others := []load{{2, 200, classUnicast, 50}, {3, 250, classNeighbours, 50}, {4, 240, classUnicast, 50}, {5, 40, classProbes, 1}}
-	tr.run(500*time.Millisecond, false, append(others, flood)...)
+	tr.run(500*time.Millisecond, pressure{}, append(others, flood)...)
 	if len(tr.changes) != 1 || tr.changes[0].limit.port != 1 || tr.changes[0].ended {
 		t.Fatalf("changes %+v, want port 1 limited", tr.changes)
 	}
-	tr.run(time.Second, false, append(others, flood)...)
+	tr.run(time.Second, pressure{}, append(others, flood)...)
 	tr.reset()
-	tr.run(10*time.Second, false, append(others, flood)...)
+	tr.run(10*time.Second, pressure{}, append(others, flood)...)
 	tr.whole(t, 2, 3, 4, 5)
 	if n := tr.admitted[1]; n < 9_000 || n > 11_000 {
 		t.Errorf("%d of the flood admitted within 10 s, want about 10000", n)
@@ -169,7 +169,7 @@ func TestFlood(t *testing.T) {
 			t.Errorf("%v of the flooding port are shed", c)
 		}
 	}
-	tr.run(3*time.Second, false, append(others, load{1, 100, classUnicast, 10})...)
+	tr.run(3*time.Second, pressure{}, append(others, load{1, 100, classUnicast, 10})...)
 	if len(tr.changes) != 2 || !tr.changes[1].ended || tr.a.limited != 0 || tr.a.senders != nil {
 		t.Errorf("the limit is not over: %+v", tr.changes)
 	}
@@ -189,7 +189,7 @@ func TestSeveralFloods(t *testing.T) {
 		}
 		loads = append(loads, l)
 	}
-	tr.run(2*time.Second, false, loads...)
+	tr.run(2*time.Second, pressure{}, loads...)
 	if tr.a.limited != 3 {
 		t.Errorf("%d ports limited, want the 3 that flood", tr.a.limited)
 	}
@@ -203,24 +203,25 @@ func TestOneAddress(t *testing.T) {
 	frame := tr.frames[classUnicast]
 	pass := map[bool]int{}
 	var in flow.PacketIn
-	send := func(mac flow.MAC) {
+	send := func(port flow.Port, mac flow.MAC) {
 		copy(frame[6:], mac[:])
-		in = flow.PacketIn{Time: tr.now, Data: frame, Key: flow.Key{InPort: 1}}
+		in = flow.PacketIn{Time: tr.now, Data: frame, Key: flow.Key{InPort: port}}
 		packet.ParseEthernet(frame, &in.Key)
-		if tr.a.admit(&in) == admitted {
+		if tr.a.admit(&in) == admitted && port == 1 {
 			pass[mac == flow.MAC{2, 9}]++
 		}
 	}
 	for range 5000 {
 		tr.now += int64(time.Millisecond)
 		if tr.a.due(tr.now) {
-			tr.changes = tr.a.roll(tr.now, false, tr.changes)
+			tr.changes = tr.a.roll(tr.now, pressure{}, tr.changes)
 		}
 		for range 50 {
-			send(flow.MAC{2, 1})
+			send(1, flow.MAC{2, 1})
 		}
 		if tr.now%int64(10*time.Millisecond) == 0 {
-			send(flow.MAC{2, 9})
+			send(1, flow.MAC{2, 9})
+			send(2, flow.MAC{2, 8})
 		}
 	}
 	if pass[true] != 500 {
@@ -235,13 +236,13 @@ func TestOneAddress(t *testing.T) {
 // none even then.
 func TestBehind(t *testing.T) {
 	tr := newTrial(nil)
-	tr.run(time.Second, true, load{1, 4000, classMulticast, 0}, load{2, 100, classUnicast, 3})
+	tr.run(time.Second, pressure{full: true}, load{1, 4000, classMulticast, 0}, load{2, 100, classUnicast, 3})
 	if tr.a.limited != 1 || tr.a.limits()[0].class != classMulticast {
 		t.Errorf("%d limited", tr.a.limited)
 	}
 	tr.whole(t, 2)
 	tr = newTrial(nil)
-	tr.run(time.Second, true, load{1, 20_000, classUnicast, 0}, load{2, 15_000, classUnicast, 3}, load{3, 25_000, classUnicast, 3})
+	tr.run(time.Second, pressure{full: true}, load{1, 20_000, classUnicast, 0}, load{2, 15_000, classUnicast, 3}, load{3, 25_000, classUnicast, 3})
 	if tr.a.limited != 0 {
 		t.Errorf("%d limited of a shared load", tr.a.limited)
 	}
@@ -251,7 +252,7 @@ func TestBehind(t *testing.T) {
 // TestProbesBounded: a flood of LLDP costs the port that sends it only.
 func TestProbesBounded(t *testing.T) {
 	tr := newTrial(nil)
-	tr.run(2*time.Second, false, load{1, 50_000, classProbes, 0}, load{2, 40, classProbes, 1}, load{1, 100, classUnicast, 3})
+	tr.run(2*time.Second, pressure{}, load{1, 50_000, classProbes, 0}, load{2, 40, classProbes, 1}, load{1, 100, classUnicast, 3})
 	if n := tr.a.shed[overPort][classProbes]; n < 90_000 || tr.a.limited != 0 {
 		t.Errorf("%d shed", n)
 	}
@@ -277,9 +278,9 @@ func TestFairness(t *testing.T) {
 			}
 			loads = append(loads, l)
 		}
-		tr.run(time.Second, behind, loads...)
+		tr.run(time.Second, pressure{full: behind}, loads...)
 		tr.reset()
-		tr.run(2*time.Second, behind, loads...)
+		tr.run(2*time.Second, pressure{full: behind}, loads...)
 		limit := map[flow.Port]float64{}
 		for _, l := range tr.a.limits() {
 			limit[l.port] = l.rate
@@ -327,7 +328,7 @@ func TestPortTable(t *testing.T) {
 // TestAdmissionAllocatesNothing, also while ports are limited.
 func TestAdmissionAllocatesNothing(t *testing.T) {
 	tr := newTrial(nil)
-	tr.run(time.Second, false, load{1, 50_000, classUnicast, 0}, load{2, 100, classUnicast, 1})
+	tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 100, classUnicast, 1})
 	if tr.a.limited != 1 {
 		t.Fatal("not limited")
 	}
@@ -337,7 +338,7 @@ func TestAdmissionAllocatesNothing(t *testing.T) {
 	if got := testing.AllocsPerRun(10_000, func() {
 		tr.now += 1e5
 		if tr.a.due(tr.now) {
-			tr.changes = tr.a.roll(tr.now, false, tr.changes[:0])
+			tr.changes = tr.a.roll(tr.now, pressure{}, tr.changes[:0])
 		}
 		n++
 		in.Time, in.Parsed = tr.now, false
@@ -357,7 +358,7 @@ func BenchmarkAdmit(b *testing.B) {
 		b.Run(fmt.Sprintf("flood=%v", flood), func(b *testing.B) {
 			tr := newTrial(nil)
 			if flood {
-				tr.run(time.Second, false, load{1, 50_000, classUnicast, 0})
+				tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 100, classUnicast, 1})
 			}
 			in := flow.PacketIn{Data: tr.frames[classUnicast], Time: tr.now}
 			packet.ParseEthernet(in.Data, &in.Key)

@@ -297,11 +297,19 @@ func (p *pulse) beats() bool {
 // time.
 func (s *session) echoReply(xid uint32, read int64) {
 	if took, ok := s.echoes.answered(xid, time.Duration(max(0, time.Now().UnixNano()-read))); ok {
-		s.echo.Store(int64(took))
+		s.roundTrip(int64(took))
 		return
 	}
 	if at := s.asked.Swap(0); at != 0 {
-		s.echo.Store(read - at)
+		s.roundTrip(read - at)
 		s.doubted.Store(false)
+	}
+}
+
+// roundTrip notes how long an answer has taken to come, in nanoseconds.
+func (s *session) roundTrip(took int64) {
+	s.echo.Store(took)
+	if f := s.fastest.Load(); f == 0 || took < f {
+		s.fastest.Store(max(took, 1))
 	}
 }

@@ -74,6 +74,16 @@ func (e *echoes) take(xid uint32) (echo, bool) {
 	return one, true
 }
 
+// oldest returns when the oldest request that waits was sent, ns; 0 if none does.
+func (e *echoes) oldest() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.list) == 0 {
+		return 0
+	}
+	return e.list[0].sent.UnixNano()
+}
+
 // close ends all requests, and refuses others.
 func (e *echoes) close() {
 	e.mu.Lock()

@@ -12,7 +12,8 @@ import (
 func (s *session) roll(now int64, behind bool) {
 	s.admission.rule = s.hub.cfg.Load().flood()
 	before := s.admission.limited
-	changes := s.admission.roll(now, behind, nil)
+	by := pressure{full: behind || s.queueFull(now), elsewhere: s.hub.sending.add(now, &s.sent, s.admission.rate)}
+	changes := s.admission.roll(now, by, nil)
 	for _, c := range changes {
 		if c.ended {
 			s.unguard(c.limit)

@@ -13,21 +13,28 @@ import (
 )
 
 // flooder is a switch that the test plays, with a flood at port 1 and little at
-// port 2; what the controller sends is kept.
+// port 2, of frames of another type; what the controller sends is kept.
 type flooder struct {
 	*wire
 	sent    [3]atomic.Int64 // by port
 	stop    atomic.Bool
 	quiet   atomic.Bool // port 1 sends nothing
 	table   uint8
-	refuses bool // meters
+	other   uint16 // type of the frames at port 2
+	refuses bool   // meters
 	meters  chan flow.MeterMod
 	flows   chan flow.Mod
 	ended   chan bool
 }
 
 func flood(t *testing.T, w *world, table uint8, refuses bool) *flooder {
-	f := &flooder{wire: w.joined(9), table: table, refuses: refuses, meters: make(chan flow.MeterMod, 100), flows: make(chan flow.Mod, 1000), ended: make(chan bool, 2)}
+	return floodWith(t, w, &flooder{table: table, other: 0x801, refuses: refuses})
+}
+
+// floodWith begins the flood of a flooder that has no connection yet.
+func floodWith(t *testing.T, w *world, f *flooder) *flooder {
+	f.wire = w.joined(9)
+	f.meters, f.flows, f.ended = make(chan flow.MeterMod, 100), make(chan flow.Mod, 1000), make(chan bool, 2)
 	go f.send()
 	go f.receive()
 	t.Cleanup(func() {
@@ -55,6 +62,9 @@ func (f *flooder) send() {
 			n++
 			frame := make([]byte, 60)
 			frame[0], frame[6], frame[12], frame[13] = 2, 2, 8, 1
+			if port == 2 {
+				binary.BigEndian.PutUint16(frame[12:], f.other)
+			}
 			binary.BigEndian.PutUint32(frame[8:], uint32(n))
 			in := flow.PacketIn{BufferID: flow.BufferNone, TotalLen: 60, Data: frame, Table: f.table, Key: flow.Key{InPort: port}}
 			b, _ = v13.AppendPacketIn(b, 0, &in)

@@ -27,6 +27,7 @@ type hub struct {
 	total  totals
 	spaces workspaces
 
+	sending   sending
 	gathering gathering
 	early     earlySpaces
 	watch     *watch // set before sessions are

@@ -68,6 +68,7 @@ type session struct {
 	doubted  atomic.Bool  // another connection has claimed the identity
 	partial  atomic.Int64 // since when a message is incomplete, ns
 	echo     atomic.Int64 // last round trip, ns
+	fastest  atomic.Int64 // the shortest of all, ns; 0 before the first
 	count    counts
 	lost     atomic.Pointer[string] // why the session is being ended, if not by the peer
 	ending   atomic.Bool            // it is being wound up; then over is closed soon
@@ -79,6 +80,7 @@ type session struct {
 	batch     batchCounts
 	admission admission
 	backlog   backlog
+	sent      sent
 	guarding  guarding
 	xidNext   uint32
 	xidsLeft  uint32

@@ -1,0 +1,122 @@
+package southbound
+
+import (
+	"sync"
+	"time"
+
+	"weft/flow"
+)
+
+// pressure is what the packet-ins of a switch compete with beside each other.
+type pressure struct {
+	full      bool    // they wait to be dealt with, or in the switch
+	elsewhere float64 // packet-ins per second of another switch that sends any, on average; 0 if none does
+}
+
+// probing is a port that has sent probes.
+type probing struct {
+	port flow.Port
+	at   int64 // the last, ns
+}
+
+// probingFor is for how long a port that has sent a probe counts as one that
+// sends some: a switch whose queue is full drops probes, too.
+const probingFor = int64(time.Minute)
+
+// probed notes that a port has sent a probe. The last two such ports are kept:
+// one of them is another than any given port.
+func (a *admission) probed(now int64, port flow.Port) {
+	p := &a.probing
+	if p[0].port != port {
+		p[0], p[1] = probing{port: port}, p[0]
+	}
+	p[0].at = now
+}
+
+// contended reports whether a port that sends much makes others wait: other
+// ports of its switch send, too; or the processor or the switch's queue is full,
+// and there are probes of other ports, or other switches, to suffer from that.
+func (a *admission) contended(now int64, p *portSlot, by pressure) bool {
+	others := a.talking
+	if p.epoch == a.epoch && p.offered() > 0 {
+		others--
+	}
+	if others > 0 {
+		return true
+	}
+	if !by.full {
+		return false
+	}
+	for _, other := range a.probing {
+		if other.port != p.port && other.at != 0 && now-other.at < probingFor {
+			return true
+		}
+	}
+	return by.elsewhere > 0
+}
+
+// sending is what all switches send, window by window.
+type sending struct {
+	mu        sync.Mutex // guards what follows
+	from      int64      // when the window began
+	number    uint64     // of the window
+	now, last sum        // of this window, and of the one before
+}
+
+// sum is rates added up: packet-ins per second, of n switches.
+type sum struct {
+	rate float64
+	n    int
+}
+
+// sent is what one switch has added to sending last.
+type sent struct {
+	window uint64
+	rate   float64
+}
+
+// add takes the packet-ins per second that a switch has sent in a window of its
+// own, and returns what another switch that sends any has sent on average.
+func (x *sending) add(now int64, own *sent, rate float64) (elsewhere float64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if passed := now - x.from; passed >= window {
+		x.last, x.now = x.now, sum{}
+		if passed >= 3*window {
+			x.last = sum{}
+		}
+		x.from = now
+		x.number++
+	}
+	others := x.last
+	if own.rate > 0 && own.window+1 == x.number {
+		others.rate -= own.rate
+		others.n--
+	}
+	if rate > 0 && (own.rate == 0 || own.window != x.number) {
+		x.now.rate += rate
+		x.now.n++
+		*own = sent{x.number, rate}
+	}
+	if others.n < 1 {
+		return 0
+	}
+	return max(others.rate, 0) / float64(others.n)
+}
+
+// slowEcho is how long the answer to an echo takes, at least, if the queue of a
+// switch is full; and slowFactor how many times the fastest that it has given.
+const (
+	slowEcho   = 100 * time.Millisecond
+	slowFactor = 4
+)
+
+// queueFull reports whether an answer of the switch takes so long to come that
+// the queue in front of it must be full.
+func (s *session) queueFull(now int64) bool {
+	since := s.echoes.oldest()
+	if at := s.asked.Load(); at != 0 && (since == 0 || at < since) {
+		since = at
+	}
+	return since != 0 && now-since > max(int64(slowEcho), slowFactor*s.fastest.Load())
+}

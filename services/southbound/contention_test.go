@@ -1,0 +1,117 @@
+package southbound
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+	"weft/wefttest"
+)
+
+// TestLonePort: a port that sends alone is limited only if the processor or the
+// queue of its switch is full, and somebody else suffers from that.
+func TestLonePort(t *testing.T) {
+	probes := load{2, 2, classProbes, 1}
+	for _, c := range []struct {
+		name    string
+		by      pressure
+		others  []load
+		limited bool
+	}{
+		{"idle controller", pressure{}, nil, false},
+		{"idle controller, other switches send", pressure{elsewhere: 10}, nil, false},
+		{"idle controller, probes at another port", pressure{}, []load{probes}, false},
+		{"full, nobody else", pressure{full: true}, nil, false},
+		{"full, probes at the same port", pressure{full: true}, []load{{1, 2, classProbes, 1}}, false},
+		{"full, probes at another port", pressure{full: true}, []load{probes}, true},
+		{"full, other switches send little", pressure{full: true, elsewhere: 10}, nil, true},
+		{"full, other switches send as much", pressure{full: true, elsewhere: 40_000}, []load{probes}, false},
+	} {
+		tr := newTrial(nil)
+		loads := append([]load{{1, 100_000, classUnicast, 0}}, c.others...)
+		tr.run(1500*time.Millisecond, c.by, loads...)
+		if limited := tr.a.limited == 1; limited != c.limited {
+			t.Errorf("%s: limited %v, want %v", c.name, limited, c.limited)
+		} else if !limited {
+			tr.whole(t, 1)
+		}
+	}
+}
+
+// TestLimitEndsWithContention: a flood goes on when nobody waits any more, and a
+// port that is limited time and again is limited for longer each time.
+func TestLimitEndsWithContention(t *testing.T) {
+	tr := newTrial(nil)
+	flood, other := load{1, 20_000, classUnicast, 0}, load{2, 100, classUnicast, 3}
+	for round, lasts := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
+		tr.run(500*time.Millisecond, pressure{}, flood, other)
+		if tr.a.limited != 1 {
+			t.Fatalf("round %d: not limited while another port sends", round)
+		}
+		tr.run(lasts-300*time.Millisecond, pressure{}, flood)
+		if tr.a.limited != 1 {
+			t.Errorf("round %d: the limit ended before %v were over", round, lasts)
+		}
+		tr.run(600*time.Millisecond, pressure{}, flood)
+		if tr.a.limited != 0 {
+			t.Fatalf("round %d: limited %v after the other port has gone quiet", round, lasts)
+		}
+		tr.reset()
+		tr.run(time.Second, pressure{}, flood)
+		tr.whole(t, 1)
+	}
+}
+
+// TestOnePacketStartsNoLimit: a single packet of another port does not limit a
+// busy uplink.
+func TestOnePacketStartsNoLimit(t *testing.T) {
+	tr := newTrial(nil)
+	for range 5 {
+		tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 1.001, classNeighbours, 1})
+	}
+	tr.whole(t, 1, 2)
+}
+
+// TestSending: what other switches send on average is known, and what a switch
+// sends itself is not part of it.
+func TestSending(t *testing.T) {
+	var x sending
+	var a, b, c sent
+	now := int64(time.Hour)
+	for range 5 {
+		if got := x.add(now, &a, 0); got != 0 {
+			t.Errorf("%v elsewhere, want 0: nobody sends", got)
+		}
+		now += window
+	}
+	for range 10 {
+		gotA, gotB, gotC := x.add(now, &a, 90_000), x.add(now+1, &b, 10), x.add(now+2, &c, 30)
+		now += window
+		if now > int64(time.Hour)+8*window && (gotA != 20 || gotB != 45_015 || gotC != 45_005) {
+			t.Errorf("%v, %v, %v elsewhere, want 20, 45015, 45005", gotA, gotB, gotC)
+		}
+	}
+	if got := x.add(now+10*window, &b, 0); got != 0 {
+		t.Errorf("%v elsewhere after a second of silence, want 0", got)
+	}
+}
+
+// TestLoneFloodPasses: all packets of the only port that sends reach the stages,
+// beside links whose probes arrive.
+func TestLoneFloodPasses(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		var seen atomic.Int64
+		h.Stage(func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
+			seen.Add(1)
+			return flow.Done
+		})
+		w := newWorld(t, h, "")
+		f := floodWith(t, w, &flooder{table: flow.TableForward, other: flow.EthTypeLLDP})
+		w.eventually("20,000 packets are seen", func() bool { return seen.Load() > 20_000 })
+		f.stop.Store(true)
+		w.eventually("all are", func() bool { return seen.Load() == f.sent[1].Load()+f.sent[2].Load() })
+		wefttest.None(h, api.FloodChangedEvent, 10*time.Millisecond)
+	})
+}

@@ -16,11 +16,15 @@ import (
 	"weft/packet"
 )
 
-// flooding has a host send 5,000 new flows a second, to and from made-up
-// addresses, until the function that it returns is called, which tells how many
-// frames it sent. With twice as many Open vSwitch's own slow path, beside much
-// else on two processors, drops the probes of links, too. On a busy machine it catches up for as much as a tenth of a second.
-func flooding(t *testing.T, l *lab.Lab, host string, arp bool) (stop func() int64) {
+// floodRate is how many new flows a second a host floods with. With twice as many
+// Open vSwitch's own slow path, beside much else on two processors, drops the
+// probes of links, too.
+const floodRate = 5_000
+
+// flooding has a host send new flows, so many a second, to and from made-up
+// addresses, until the function that it returns is called, which returns how many
+// frames it sent. On a busy machine it catches up for as much as a tenth of a second.
+func flooding(t *testing.T, l *lab.Lab, host string, perSecond int, arp bool) (stop func() int64) {
 	w := attach(t, l, host)
 	var ended atomic.Bool
 	var sent atomic.Int64
@@ -37,7 +41,7 @@ func flooding(t *testing.T, l *lab.Lab, host string, arp bool) (stop func() int6
 				w.send(packet.AppendUDP(nil, packet.Ether{Src: src, Dst: dst}, packet.IP{Src: ip, Dst: ip.Next()}, uint16(rng.Uint32()), 2, nil))
 			}
 			sent.Add(1)
-			due = due.Add(time.Second / 5_000)
+			due = due.Add(time.Second / time.Duration(perSecond))
 			if early := time.Until(due); early > time.Millisecond {
 				time.Sleep(early)
 			} else if early < -100*time.Millisecond {
@@ -54,8 +58,9 @@ func flooding(t *testing.T, l *lab.Lab, host string, arp bool) (stop func() int6
 	return stop
 }
 
-// TestOverload has a host flood its switch with new flows, of data and of ARP:
-// its port is limited, by a meter in the switch; all links stay up, established
+// TestOverload has a host flood its switch with new flows, of data and of ARP,
+// while another host of that switch sends some, too: the port of the first is
+// limited, by a meter in the switch; all links stay up, established
 // traffic of others and first packets of new pairs pass, and when it is over the
 // switch is as it was.
 func TestOverload(t *testing.T) {
@@ -63,12 +68,13 @@ func TestOverload(t *testing.T) {
 		for _, m := range modes {
 			t.Run(kind+"/"+m.name, func(t *testing.T) {
 				c := start(t, options{split: m.split, set: []string{"southbound.flood_rate=1500", "southbound.flood_floor=300"}})
-				l := up(t, "ring:4", c)
+				l := up(t, "ring:4,2", c)
 				settled(c, l)
 				pingAll(t, l, false)
-				established := stream(l, "h2", "h3", 1200, 5*time.Millisecond)
-				own := stream(l, "h1", "h2", 1200, 5*time.Millisecond) // of the host that floods, established
-				stop := flooding(t, l, "h1", kind == "arp")
+				established := stream(l, "h3", "h5", 1200, 5*time.Millisecond)
+				own := stream(l, "h1", "h3", 1200, 5*time.Millisecond) // of the host that floods, established
+				flooding(t, l, "h2", floodRate/100, false)
+				stop := flooding(t, l, "h1", floodRate, kind == "arp")
 				var limit *api.PortLimit
 				eventually(t, 20*time.Second, "the port is limited by a meter in the switch", func() bool {
 					list := call(c, api.ListLimits, &api.ListLimitsRequest{}).Limits
@@ -83,7 +89,7 @@ func TestOverload(t *testing.T) {
 					t.Errorf("class %s, want %s", limit.Class, want)
 				}
 				// Hosts that have not talked yet: asking for each other, and answered.
-				fresh, err := l.Ping(context.Background(), "h4", "h2", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
+				fresh, err := l.Ping(context.Background(), "h7", "h3", lab.PingOptions{IPv6: true, Count: 20, Interval: 50 * time.Millisecond, Timeout: patience})
 				if err != nil {
 					t.Fatal(err)
 				}

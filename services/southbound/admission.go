@@ -45,6 +45,7 @@ const window = int64(100 * time.Millisecond)
 // Numbers of windows.
 const (
 	windowsToFlood = 2  // above the threshold before a port is limited
+	windowsAlone   = 10 // the same for a port that sends alone: other switches may only be starting
 	windowsToCalm  = 20 // below the limit, or with nobody waiting, before it is no longer
 )
 
@@ -327,7 +328,7 @@ func (a *admission) roll(now int64, by pressure, list []change) []change {
 			p.hot = 0
 			continue
 		}
-		if p.hot++; p.hot >= windowsToFlood {
+		if p.hot++; p.hot >= windowsAlone || p.hot >= windowsToFlood && a.talking > 1 {
 			list = append(list, a.begin(now, p, rate))
 		}
 	}

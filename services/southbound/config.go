@@ -79,12 +79,14 @@ type Config struct {
 	// port; of a faster flood only the latest state is.
 	PortEventsPerSecond int `yaml:"port_events_per_second"`
 	// FloodRate is how many packet-ins a second of one port may be a flood, if
-	// they are also FloodFactor times those of other busy ports. 0 turns the
-	// limits off.
+	// they are also FloodFactor times those of other busy ports, and others
+	// wait: other ports of the switch send packet-ins; or the processor or the
+	// switch's queue is full, and there are probes of other ports, or other
+	// switches. 0 turns the limits off.
 	FloodRate int `yaml:"flood_rate"`
-	// FloodFactor is how many times what busy ports of its switch send a port
-	// sends before it may be limited. A load that more than a quarter of the
-	// ports share is no flood.
+	// FloodFactor is how many times what busy ports of its switch send, or,
+	// for a port that sends alone, other switches, a port sends before it may be
+	// limited. A load that more than a quarter of the ports share is no flood.
 	FloodFactor int `yaml:"flood_factor"`
 	// FloodFloor is how many packet-ins a second of each class every port may
 	// send, whatever others do; and, while the switch's packet-ins wait to be

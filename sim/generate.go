@@ -5,14 +5,24 @@ import (
 	"math/rand/v2"
 )
 
-// Isolated returns n switches without links, each with its own hosts: the
-// network of cbench.
+// Isolated returns n switches without links, each with its own hosts. With one
+// port all packets come from it, as cbench's do: they are for a silent host at a
+// second port.
 func Isolated(n, hosts, ports int) (*Topology, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("%d isolated switches: want at least 1", n)
 	}
 	t := newTopology("isolated", n)
-	return t, t.AttachHosts(hosts, ports)
+	if err := t.AttachHosts(hosts, ports); err != nil || ports > 1 {
+		return t, err
+	}
+	if len(t.Hosts)+n >= maxHosts {
+		return t, fmt.Errorf("%d hosts: the address plan holds %d; use fewer hosts or switches", len(t.Hosts)+n, maxHosts-1)
+	}
+	for sw := range t.Switches {
+		t.newHost(t.newPort(sw)).Silent = true
+	}
+	return t, nil
 }
 
 // Linear returns n switches in a row.

@@ -37,9 +37,9 @@ func (g *generator) begin(nd *node, l *load) {
 
 // choose chooses the next packet's hosts: a flow of the switch if the load is of
 // flows, else two of its hosts.
-func (g *generator) choose(hosts []endpoint) (src, dst *endpoint) {
+func (g *generator) choose(nd *node) (src, dst *endpoint) {
 	if len(g.flows) == 0 {
-		return g.pair(hosts)
+		return g.pair(nd.hosts, nd.loud)
 	}
 	g.rand ^= g.rand << 13
 	g.rand ^= g.rand >> 7
@@ -48,14 +48,18 @@ func (g *generator) choose(hosts []endpoint) (src, dst *endpoint) {
 	return f.src, f.dst
 }
 
-// pair chooses two hosts on different ports.
-func (g *generator) pair(hosts []endpoint) (src, dst *endpoint) {
+// pair chooses two hosts on different ports, the first of those that are loud and,
+// where some are silent, the second of these.
+func (g *generator) pair(hosts []endpoint, loud int) (src, dst *endpoint) {
 	g.rand ^= g.rand << 13
 	g.rand ^= g.rand >> 7
 	g.rand ^= g.rand << 17
-	n := uint64(len(hosts))
-	s := g.rand & 0xffffffff * n >> 32
-	d := g.rand >> 32 * n >> 32
+	n, first := uint64(len(hosts)), uint64(loud)
+	if loud == len(hosts) {
+		first = 0
+	}
+	s := g.rand & 0xffffffff * uint64(loud) >> 32
+	d := first + g.rand>>32*(n-first)>>32
 	src = &hosts[s]
 	for hosts[d].at == src.at {
 		if d++; d == n {
@@ -92,7 +96,7 @@ func (l *load) feed(nd *node) {
 			g.due += g.every
 		}
 		b := buf[i*lay.size : (i+1)*lay.size]
-		src, dst := g.choose(nd.hosts)
+		src, dst := g.choose(nd)
 		s := t.free[len(t.free)-1]
 		t.free = t.free[:len(t.free)-1]
 		id := t.issue(s, dst.at, sent)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -130,8 +131,8 @@ func (l Load) check(n *Network) error {
 		return nil
 	}
 	for _, nd := range n.nodes {
-		if len(nd.hosts) < 2 || nd.hosts[0].at == nd.hosts[1].at {
-			return fmt.Errorf("load: switch %v needs at least two hosts on two ports", nd.dpid)
+		if nd.loud < 1 || !slices.ContainsFunc(nd.hosts, func(e endpoint) bool { return e.at != nd.hosts[0].at }) {
+			return fmt.Errorf("load: switch %v needs at least two hosts on two ports, one of which sends", nd.dpid)
 		}
 	}
 	return nil

@@ -106,9 +106,17 @@ func New(cfg Config) (*Network, error) {
 		n.nodes[l.A.Switch].ports[l.A.Port-1].wire(l.B, i)
 		n.nodes[l.B.Switch].ports[l.B.Port-1].wire(l.A, i)
 	}
-	for _, h := range cfg.Topology.Hosts {
-		nd := n.nodes[h.At.Switch]
-		nd.hosts = append(nd.hosts, newEndpoint(h))
+	for _, silent := range []bool{false, true} {
+		for _, h := range cfg.Topology.Hosts {
+			if nd := n.nodes[h.At.Switch]; h.Silent == silent {
+				nd.hosts = append(nd.hosts, newEndpoint(h))
+			}
+		}
+		for _, nd := range n.nodes {
+			if !silent {
+				nd.loud = len(nd.hosts)
+			}
+		}
 	}
 	if n.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("simulated network: epoll: %w", err)

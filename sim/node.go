@@ -28,7 +28,8 @@ type node struct {
 	index int
 	dpid  flow.DPID
 	ports []port
-	hosts []endpoint
+	hosts []endpoint // those that are silent last
+	loud  int        // how many are not
 	table table
 
 	fd      int

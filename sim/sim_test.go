@@ -71,6 +71,28 @@ func isolated(t testing.TB, n, hosts, ports int) *Topology {
 	return topo
 }
 
+// TestOnePortSends: with one port all packets come from it, and are for the silent
+// host at the other.
+func TestOnePortSends(t *testing.T) {
+	n := start(t, Config{Topology: isolated(t, 2, 8, 1), Version: openflow.V10, Address: startFloor(t)})
+	ctx := within(t, 30*time.Second)
+	if err := n.WaitUp(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if hosts, answered, err := n.Announce(ctx, 8, time.Second); err != nil || hosts != 18 || answered != 18 {
+		t.Fatalf("Announce: %d of %d answered, %v; want 18 of 18", answered, hosts, err)
+	}
+	if r, err := n.Measure(ctx, Load{Window: 64, Duration: 50 * time.Millisecond}); err != nil || r.Answered == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	nd := n.nodes[1]
+	for range 1000 {
+		if src, dst := nd.gen.choose(nd); src.at&0xffff != 1 || dst.at&0xffff != 2 {
+			t.Fatalf("a packet from port %d to port %d, want from 1 to 2", src.at&0xffff, dst.at&0xffff)
+		}
+	}
+}
+
 func TestFloorAnswersEverything(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, openflow.V13} {
 		t.Run(v.String(), func(t *testing.T) {

@@ -36,9 +36,10 @@ const (
 
 // Host is attached to a port, which it may share with other hosts.
 type Host struct {
-	At  End
-	MAC flow.MAC
-	IP  [4]byte
+	At     End
+	MAC    flow.MAC
+	IP     [4]byte
+	Silent bool // it announces itself and sends nothing else; others send to it only
 }
 
 // Topology is a network to simulate.
@@ -101,15 +102,21 @@ func (t *Topology) attach(hosts, ports int, to func(Switch) bool) error {
 		first := t.Switches[sw].Ports + 1
 		t.Switches[sw].Ports += ports
 		for h := range hosts {
-			id := len(t.Hosts) + 1
-			t.Hosts = append(t.Hosts, Host{
-				At:  End{sw, flow.Port(first + h%ports)},
-				MAC: flow.MACFrom(0x02_00_0a_000000 | uint64(id)),
-				IP:  [4]byte{10, byte(id >> 16), byte(id >> 8), byte(id)},
-			})
+			t.newHost(End{sw, flow.Port(first + h%ports)})
 		}
 	}
 	return nil
+}
+
+// newHost adds a host with the next address.
+func (t *Topology) newHost(at End) *Host {
+	id := len(t.Hosts) + 1
+	t.Hosts = append(t.Hosts, Host{
+		At:  at,
+		MAC: flow.MACFrom(0x02_00_0a_000000 | uint64(id)),
+		IP:  [4]byte{10, byte(id >> 16), byte(id >> 8), byte(id)},
+	})
+	return &t.Hosts[id-1]
 }
 
 // maxPorts is the highest port number that OpenFlow 1.0 has.

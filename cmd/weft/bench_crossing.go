@@ -136,7 +136,7 @@ func benchRunCrossing(ctx context.Context, c benchCrossingConfig, out, progress 
 		subjects = append(subjects, s)
 	}
 	for _, s := range subjects {
-		if _, err := s.connect(ctx, load); err != nil {
+		if _, _, err := s.connect(ctx, load); err != nil {
 			return s.failed(err)
 		}
 		fmt.Fprintf(progress, "%s: connected, every host has spoken once\n", s.name)

@@ -80,12 +80,12 @@ func benchRunLoad(ctx context.Context, c benchConfig, out, progress io.Writer) e
 		subjects = append(subjects, without)
 	}
 	for _, s := range subjects {
-		answered, err := s.connect(ctx, c)
+		hosts, answered, err := s.connect(ctx, c)
 		if err != nil {
 			return s.failed(err)
 		}
 		fmt.Fprintf(progress, "%s: %d switches connected, every host has spoken once, %d of %d answered\n",
-			s.name, c.switches, answered, c.switches*c.hosts)
+			s.name, c.switches, answered, hosts)
 	}
 	for r := range c.rounds {
 		for _, s := range subjects {
@@ -205,32 +205,32 @@ func (s *benchSubject) run(ctx context.Context, cfg sim.Config) error {
 }
 
 // connect connects the switches, lets every host speak once and runs the load
-// for the warm-up. It returns how many hosts were answered.
-func (s *benchSubject) connect(ctx context.Context, c benchConfig) (answered int, err error) {
+// for the warm-up. It returns how many hosts there are, and how many were answered.
+func (s *benchSubject) connect(ctx context.Context, c benchConfig) (hosts, answered int, err error) {
 	topo, err := sim.Isolated(c.switches, c.hosts, c.ports)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := s.run(ctx, sim.Config{Topology: topo, Version: c.version}); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	up, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	if err := s.net.WaitUp(up, 300*time.Millisecond); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	if _, answered, err = s.net.Announce(ctx, min(c.window, 64), time.Second); err != nil {
-		return 0, err
+	if hosts, answered, err = s.net.Announce(ctx, min(c.window, 64), time.Second); err != nil {
+		return 0, 0, err
 	}
 	if c.warmup > 0 {
 		load := c.load()
 		load.Duration = c.warmup
 		if _, err := s.net.Measure(ctx, load); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	s.latency = sim.NewHistogram()
-	return answered, nil
+	return hosts, answered, nil
 }
 
 // load returns the load of one round.

@@ -39,7 +39,7 @@ func TestBenchRefusesWrongFlags(t *testing.T) {
 		{"throughput --window 5000", "--window 5000: want 1 to 4096"},
 		{"throughput --rate -5", "--rate -5: want"},
 		{"throughput --hosts 1", "--hosts 1: want at least 2"},
-		{"throughput --host-ports 1", "--host-ports 1: want at least 2"},
+		{"throughput --host-ports 0", "--host-ports 0: want at least 1"},
 		{"throughput --rounds 0", "--rounds 0: want at least 1"},
 		{"throughput --duration 0s", "--duration 0s: want at least 10ms"},
 		{"throughput -o yaml", `--output "yaml": want table or json`},

@@ -84,7 +84,7 @@ func (s *Settings) check(specs []weft.Spec) error {
 		i := slices.IndexFunc(specs, func(sp weft.Spec) bool { return sp.Name == name })
 		if i < 0 {
 			c := s.changes[name][0]
-			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(0), name, orNone(specNames(specs)), meant(name, specNames(specs))))
+			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(0), name, orNone(specNames(specs)), document.Meant(name, specNames(specs))))
 			continue
 		}
 		_, err := s.configure(&specs[i])
@@ -111,11 +111,9 @@ func (s *Settings) configure(spec *weft.Spec) (any, error) {
 	for _, c := range changes {
 		errs = append(errs, c.apply(spec.Name, config))
 	}
+	errs = append(errs, validate(spec, changes, config)...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
-	}
-	if err := config.Interface().(weft.Config).Validate(); err != nil {
-		return nil, blame(spec.Name, changes, err)
 	}
 	return config.Interface(), nil
 }

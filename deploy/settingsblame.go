@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"weft"
 	"weft/internal/document"
 )
 
@@ -21,8 +22,7 @@ func blame(service string, changes []change, err error) error {
 		}
 		return errors.Join(errs...)
 	}
-	key, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), service+": "), " ")
-	path := steps(strings.TrimSuffix(key, ":"))
+	path := keyOf(service, err)
 	if len(path) == 0 {
 		return fmt.Errorf("service %s: %w", service, err)
 	}
@@ -38,6 +38,64 @@ func blame(service string, changes []change, err error) error {
 		}
 	}
 	return fmt.Errorf("service %s: %w", service, err)
+}
+
+// maxInvalid is how many mistakes are looked for in the configuration of a service.
+const maxInvalid = 100
+
+// validate returns everything that a service finds wrong with a configuration,
+// one mistake after the other: it gives the key of each its default, so that
+// the next one is found. The configuration is of no use if there are any.
+func validate(spec *weft.Spec, changes []change, config reflect.Value) (errs []error) {
+	for range maxInvalid {
+		err := config.Interface().(weft.Config).Validate()
+		if err == nil {
+			break
+		}
+		errs = append(errs, blame(spec.Name, changes, err))
+		if !restore(spec, config, err) {
+			break
+		}
+	}
+	return errs
+}
+
+// restore gives the keys that errors begin with their defaults, and reports
+// whether that changed any.
+func restore(spec *weft.Spec, config reflect.Value, err error) (changed bool) {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range all.Unwrap() {
+			changed = restore(spec, config, e) || changed
+		}
+		return changed
+	}
+	to, from := config.Elem(), deepCopy(reflect.ValueOf(spec.Config)).Elem()
+	known := false
+	for _, step := range keyOf(spec.Name, err) {
+		for to.Kind() == reflect.Pointer && !to.IsNil() && !from.IsNil() {
+			to, from = to.Elem(), from.Elem()
+		}
+		if to.Kind() == reflect.Pointer {
+			break
+		}
+		keys, _ := structKeys(to.Type())
+		field, ok := keys[step]
+		if !ok {
+			break
+		}
+		to, from, known = to.FieldByIndex(field.Index), from.FieldByIndex(field.Index), true
+	}
+	if !known || reflect.DeepEqual(to.Interface(), from.Interface()) {
+		return false
+	}
+	to.Set(from)
+	return true
+}
+
+// keyOf returns the key that a mistake of Validate begins with, taken apart.
+func keyOf(service string, err error) []string {
+	key, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), service+": "), " ")
+	return steps(strings.TrimSuffix(key, ":"))
 }
 
 // steps takes a key such as rules[3].action or ports[one] apart.
@@ -78,62 +136,11 @@ func find(v document.Value, path []string) (line int) {
 	return line
 }
 
-// meantKey is meant for the keys of a structure.
+// meantKey is document.Meant for the keys of a structure.
 func meantKey(key string, keys map[string]reflect.StructField) string {
 	var names []string
 	for name := range keys {
 		names = append(names, name)
 	}
-	return meant(key, names)
-}
-
-// meant asks whether the nearest of some names is meant by one that is unknown;
-// empty if none is near.
-func meant(name string, names []string) string {
-	slices.Sort(names)
-	best, least := "", max(1, len(name)/3)+1
-	for _, n := range names {
-		d := distance(name, n)
-		if len(name) > 2 && (strings.HasPrefix(n, name) || strings.HasPrefix(name, n) || strings.HasSuffix(n, "_"+name)) {
-			d = min(d, 1)
-		}
-		if d < least {
-			best, least = n, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
-}
-
-// distanceMost is the longest name that is compared.
-const distanceMost = 64
-
-// distance returns how many letters are to be inserted, deleted, replaced or
-// swapped with their neighbour to make one name of the other (optimal string
-// alignment).
-func distance(a, b string) int {
-	if len(a) > distanceMost || len(b) > distanceMost {
-		return distanceMost
-	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return document.Meant(key, names)
 }

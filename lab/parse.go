@@ -44,18 +44,23 @@ func Parse(file string, text []byte) (*Topology, error) {
 	}
 	t := &Topology{file: file, line: docs[0].Line}
 	r.topology(docs[0], t)
-	if err := r.problems.err(); err != nil {
-		return nil, r.problems.first()
-	}
 	if t.Name == "" {
 		t.Name = nameFrom(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 	}
 	t.Complete()
-	if err := Check(t); err != nil {
-		if ps := (Problems{}); errors.As(err, &ps) {
-			err = ps.first()
+	unread := map[int]bool{}
+	for _, p := range r.problems {
+		unread[p.Line] = true
+	}
+	if more := (Problems{}); len(mistakes) == 0 && errors.As(Check(t), &more) {
+		for _, p := range more {
+			if !unread[p.Line] { // else it may be due to what was not read there
+				r.problems = append(r.problems, p)
+			}
 		}
-		return nil, err
+	}
+	if err := r.problems.err(); err != nil {
+		return nil, r.problems.first()
 	}
 	return t, nil
 }
@@ -103,7 +108,7 @@ next:
 				continue next
 			}
 		}
-		r.add(e.Line, allowed, "unknown key %q in %s", e.Key, what)
+		r.add(e.Line, allowed+document.Meant(e.Key, keys), "unknown key %q in %s", e.Key, what)
 	}
 }
 

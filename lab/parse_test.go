@@ -102,7 +102,7 @@ func TestParseProblems(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"unknown key": {
 			"switches:\n  - name: s1\n    dipd: 7\n",
-			`f:3: unknown key "dipd" in a switch; allowed: name, dpid, protocols, fail_mode`},
+			`f:3: unknown key "dipd" in a switch; allowed: name, dpid, protocols, fail_mode; did you mean dpid?`},
 		"unknown top key": {
 			two + "nodes: []\n",
 			`f:2: unknown key "nodes" in the lab; allowed: name, controller, switches, hosts, links`},

@@ -6,6 +6,7 @@ import (
 
 	"weft"
 	"weft/api"
+	"weft/internal/document"
 )
 
 // Check reports everything that is wrong with the plan for the given services,
@@ -62,7 +63,7 @@ func (f *fit) known() {
 		for _, s := range w.Services {
 			if service.MatchString(s) && !slices.Contains(names, s) {
 				path := "workers." + w.Name + ".services"
-				f.fail(path+"."+s, "%s: unknown service %q; allowed: %s", path, s, orNone(names))
+				f.fail(path+"."+s, "%s: unknown service %q; allowed: %s%s", path, s, orNone(names), document.Meant(s, names))
 			}
 		}
 	}
@@ -77,7 +78,7 @@ func (f *fit) known() {
 		switch path := "config." + s.Service; {
 		case !service.MatchString(s.Service):
 		case !slices.Contains(names, s.Service):
-			f.fail(path, "%s: unknown service %q; allowed: %s", path, s.Service, orNone(names))
+			f.fail(path, "%s: unknown service %q; allowed: %s%s", path, s.Service, orNone(names), document.Meant(s.Service, names))
 		case !f.plan.Has(s.Service):
 			f.fail(path, "%s: service %s is in no worker; add it to one, or take its settings out", path, s.Service)
 		}

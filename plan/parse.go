@@ -21,21 +21,22 @@ func limits(what string) document.Limits {
 // Parse reads a plan from YAML; source, the name of the file, is for messages
 // and for the plan's name if it has none. All mistakes that can be found
 // without knowing the services are reported, each on a line of its own as
-// FILE:LINE: what is wrong and what is allowed.
+// FILE:LINE: what is wrong and what is allowed. With mistakes, the plan is
+// returned as far as it was read, for Check to find more; it is nil if the text
+// is not YAML.
 func Parse(source string, text []byte) (*Plan, error) {
 	r := &reader{plan: &Plan{source: source, lines: map[string]int{}, unread: map[string]bool{}}}
 	v, mistakes, ok := document.Read(text, limits("plan"))
 	r.mistakes = mistakes
-	if ok {
-		r.read(v)
-	}
 	p := r.plan
-	if ok {
-		p.defaults()
-		r.mistakes = append(r.mistakes, p.invalid()...)
+	if !ok {
+		return nil, p.report(r.mistakes)
 	}
+	r.read(v)
+	p.defaults()
+	r.mistakes = append(r.mistakes, p.invalid()...)
 	if err := p.report(r.mistakes); err != nil {
-		return nil, err
+		return p, err
 	}
 	p.unread = nil
 	return p, nil
@@ -136,7 +137,7 @@ func (r *reader) keys(path string, v document.Value, fields ...field) {
 		name := join(path, e.Key)
 		i := slices.Index(known, e.Key)
 		if i < 0 {
-			r.fail(e.Line, "unknown key %s; allowed: %s", name, strings.Join(known, ", "))
+			r.fail(e.Line, "unknown key %s; allowed: %s%s", name, strings.Join(known, ", "), document.Meant(e.Key, known))
 			continue
 		}
 		r.plan.lines[name] = e.Line
@@ -177,7 +178,7 @@ func (r *reader) text(to *string) func(string, document.Value) {
 func (r *reader) choice(to *string, allowed []string) func(string, document.Value) {
 	return func(path string, v document.Value) {
 		if (v.Kind != document.Word && v.Kind != document.Plain) || !slices.Contains(allowed, v.Text) {
-			r.refuse(path, v.Line, "%s: want one of %s, not %s", path, strings.Join(allowed, ", "), v.Short())
+			r.refuse(path, v.Line, "%s: want one of %s, not %s%s", path, strings.Join(allowed, ", "), v.Short(), document.Meant(v.Text, allowed))
 			return
 		}
 		*to = v.Text

@@ -285,7 +285,7 @@ func (j *judge) worker(path string, w *Worker) {
 		for _, x := range j.plan.Partitions {
 			names = append(names, x.Name)
 		}
-		j.fail(path+".partition", "%s.partition: unknown partition %q; allowed: %s", path, w.Partition, orNone(names))
+		j.fail(path+".partition", "%s.partition: unknown partition %q; allowed: %s%s", path, w.Partition, orNone(names), document.Meant(w.Partition, names))
 	}
 	if w.Machine != "" && (len(w.Machine) > 253 || strings.ContainsAny(w.Machine, " \t\n/")) {
 		j.fail(path+".machine", "%s.machine: want the name of a machine, not %q", path, w.Machine)
@@ -335,7 +335,7 @@ func (j *judge) links() {
 			case end.name == "":
 				j.fail(path+"."+end.key, "%s: no %s; name a worker, or * for any", path, end.key)
 			case end.name != "" && end.name != "*" && !slices.Contains(names, end.name):
-				j.fail(path+"."+end.key, "%s.%s: unknown worker %q; allowed: *, %s", path, end.key, end.name, orNone(names))
+				j.fail(path+"."+end.key, "%s.%s: unknown worker %q; allowed: *, %s%s", path, end.key, end.name, orNone(names), document.Meant(end.name, names))
 			}
 		}
 		switch {

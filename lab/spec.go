@@ -3,13 +3,14 @@ package lab
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 )
 
 // SpecForms says what Resolve understands, for help texts.
-const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, msn-fig8, msn-fig13, graphml:FILE"
+const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, msn-fig8, msn-fig13, graphml:FILE, gml:FILE"
 
 // Resolve returns the topology named by a spec: one of SpecForms.
 func Resolve(spec string) (*Topology, error) {
@@ -25,9 +26,12 @@ func Resolve(spec string) (*Topology, error) {
 		return generated(spec, rest, 1, 1, func(a []int) (*Topology, error) { return FatTree(a[0]) })
 	case "random":
 		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Random(a[0], a[1], uint64(a[2])) })
-	case "graphml":
+	case "graphml", "gml":
 		if rest == "" {
-			return nil, fmt.Errorf("topology %q names no file; allowed: graphml:FILE", spec)
+			return nil, fmt.Errorf("topology %q names no file; allowed: %s:FILE", spec, kind)
+		}
+		if kind == "gml" {
+			return LoadGML(rest)
 		}
 		return LoadGraphML(rest)
 	}
@@ -42,7 +46,30 @@ func Resolve(spec string) (*Topology, error) {
 	if _, err := os.Stat(spec); err != nil {
 		return nil, fmt.Errorf("topology %q is neither a file nor a known form; allowed: %s", spec, SpecForms)
 	}
-	return Load(spec)
+	return LoadFile(spec)
+}
+
+// IsForm reports whether a spec is one of SpecForms but a file's name.
+func IsForm(spec string) bool {
+	kind, _, _ := strings.Cut(spec, ":")
+	for _, f := range strings.Split(SpecForms, ", ") {
+		if name, _, ok := strings.Cut(f, ":"); f == spec || ok && name == kind && strings.Contains(spec, ":") {
+			return true
+		}
+	}
+	return false
+}
+
+// LoadFile reads a topology from a file: GraphML or GML if its name ends so,
+// else a lab file.
+func LoadFile(path string) (*Topology, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".graphml":
+		return LoadGraphML(path)
+	case ".gml":
+		return LoadGML(path)
+	}
+	return Load(path)
 }
 
 // generated parses least to most comma-separated numbers and passes most of

@@ -16,6 +16,8 @@ type Topology struct {
 	Hosts       []Host   `json:"hosts"`
 	Links       []Link   `json:"links"`
 
+	selfLoops []string // switches that had a link to themselves, which was left out
+
 	file string // where it was read from, for messages
 	line int
 }

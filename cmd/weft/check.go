@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +27,9 @@ type checkResult struct {
 	Kind     string    `json:"kind"` // configuration, plan or topology
 	OK       bool      `json:"ok"`
 	Problems []problem `json:"problems"`
+	Remarks  []string  `json:"remarks,omitempty"` // what is odd about a topology
+
+	size string // of a topology, in words
 }
 
 // problem is one mistake in a file.
@@ -36,23 +41,27 @@ type problem struct {
 func checkCommand() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use:   "check FILE...",
+		Use:   "check FILE|TOPOLOGY...",
 		Short: "Check a configuration, a plan or a topology, without starting anything",
 		Long: `Check files without starting anything: configurations of the controller, as for
 weft up --config, plans (those with workers), and topologies, as for weft lab
-up. Which of them a file is, its keys say. Every mistake is reported as
-FILE:LINE: what is wrong, and what is allowed.`,
+up, which may also be given as there: ring:10, graphml:FILE. Which of them a
+file is, its keys say. All mistakes are reported as FILE:LINE: what is wrong,
+what is allowed, and what may have been meant. Of a topology it is said what is
+odd: parts that no link joins, parallel links, links from a node to itself.`,
 		Example: `  weft check weft.yaml
   weft check plan.yaml
-  weft check triangle.yaml topology.graphml -o json`,
+  weft check fattree:4 triangle.yaml topology.graphml zoo.gml -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			results := []checkResult{}
 			wrong := 0
+			var unread []error
 			for _, path := range args {
 				r, err := checkFile(path)
 				if err != nil {
-					return err
+					unread = append(unread, err)
+					continue
 				}
 				wrong += len(r.Problems)
 				results = append(results, r)
@@ -60,22 +69,17 @@ FILE:LINE: what is wrong, and what is allowed.`,
 			err := out.print(cmd, results, func(t *table) {
 				for _, r := range results {
 					if r.OK {
-						fmt.Fprintf(t, "%s: a %s without mistakes\n", r.File, r.Kind)
+						fmt.Fprintf(t, "%s: a %s without mistakes%s\n", r.File, r.Kind, r.size)
+					}
+					for _, remark := range r.Remarks {
+						fmt.Fprintf(t, "%s: odd: %s\n", r.File, remark)
 					}
 					for _, p := range r.Problems {
 						fmt.Fprintln(t, p.in(r.File))
 					}
 				}
 			})
-			switch {
-			case err != nil:
-				return err
-			case wrong == 1:
-				return fmt.Errorf("1 mistake")
-			case wrong > 1:
-				return fmt.Errorf("%d mistakes", wrong)
-			}
-			return nil
+			return errors.Join(append(unread, err, mistakes(wrong))...)
 		},
 	}
 	out.flag(cmd)
@@ -89,25 +93,36 @@ func (p problem) in(file string) string {
 	return fmt.Sprintf("%s:%d: %s", file, p.Line, p.Message)
 }
 
-// checkFile checks one file; the error is of reading it.
+// checkFile checks one file, or a topology that needs none; the error is of
+// reading it.
 func checkFile(path string) (checkResult, error) {
-	text, err := document.ReadFile(path)
-	if err != nil {
-		return checkResult{}, fmt.Errorf("check: %w", err)
-	}
 	r := checkResult{File: path, Kind: "configuration", Problems: []problem{}}
+	var topo *lab.Topology
+	text, err := document.ReadFile(path)
 	switch {
-	case strings.EqualFold(filepath.Ext(path), ".graphml"):
+	case err != nil && errors.Is(err, fs.ErrNotExist) && lab.IsForm(path):
 		r.Kind = "topology"
-		_, err = lab.LoadGraphML(path)
+		topo, err = lab.Resolve(path)
+	case err != nil:
+		return checkResult{}, fmt.Errorf("check: %w", err)
+	case isEmpty(text):
+		r.Kind = "file"
+		err = errors.New("the file is empty: a configuration has sections of services, a plan has workers, a topology has switches")
+	case strings.EqualFold(filepath.Ext(path), ".graphml"), strings.EqualFold(filepath.Ext(path), ".gml"):
+		r.Kind = "topology"
+		topo, err = lab.LoadFile(path)
 	case isPlan(text):
 		r.Kind = "plan"
 		err = checkPlan(path, text)
 	case isTopology(text):
 		r.Kind = "topology"
-		_, err = lab.Parse(path, text)
+		topo, err = lab.Parse(path, text)
 	default:
 		err = deploy.Check(path, allSpecs())
+	}
+	if err == nil && topo != nil {
+		r.Remarks = lab.Remarks(topo)
+		r.size = fmt.Sprintf(": %d switches, %d links, %d hosts", len(topo.Switches), len(topo.Links), len(topo.Hosts))
 	}
 	r.OK = err == nil
 	if err != nil {
@@ -124,10 +139,10 @@ func allSpecs() []weft.Spec { return services.All(gateway.Process{}) }
 // services included.
 func checkPlan(path string, text []byte) error {
 	p, err := plan.Parse(path, text)
-	if err != nil {
+	if p == nil {
 		return err
 	}
-	return fits(p)
+	return errors.Join(err, fits(p))
 }
 
 // fits reports what is wrong with a plan for the services of this build.
@@ -145,7 +160,9 @@ func problemsOf(path string, err error) (list []problem) {
 				}
 			}
 		}
-		list = append(list, p)
+		if !slices.Contains(list, p) { // reading and checking find some alike
+			list = append(list, p)
+		}
 	}
 	return list
 }
@@ -162,6 +179,13 @@ func isPlan(text []byte) bool {
 	_, workers := v.Get("workers")
 	_, partitions := v.Get("partitions")
 	return workers || partitions
+}
+
+// isEmpty reports whether a file says nothing: it has white space and comments
+// at most.
+func isEmpty(text []byte) bool {
+	docs, _, ok := document.ReadAll(text, fileLimits("file"))
+	return ok && !slices.ContainsFunc(docs, func(v document.Value) bool { return v.Kind != document.Null })
 }
 
 // looked reads a file to see what it is, whatever is wrong in it; false if it is

@@ -25,7 +25,9 @@ func TestCheck(t *testing.T) {
 		want       []string // beginnings of lines without the file's name; none: right
 	}{
 		{"weft.yaml", "southbound:\n  listen: [tcp:0.0.0.0:6653]\n  plain: true\nforwarding: {mode: proactive}\nhosts:\n  limit: 5\n", "configuration", nil},
-		{"empty.yaml", "", "configuration", nil},
+		{"empty.yaml", "", "file", []string{": the file is empty: a configuration has"}},
+		{"empty.yaml", "# nothing\n---\n", "file", []string{": the file is empty"}},
+		{"weft.yaml", "{}\n", "configuration", nil},
 		{"weft.yaml", "southbound:\n  lisen: []\n", "configuration", []string{":2: unknown key southbound.lisen; allowed: "}},
 		{"weft.yaml", "\nsouthbound:\n  echo_interval: soon\n", "configuration", []string{":3: southbound.echo_interval: want a duration"}},
 		{"weft.yaml", "forwarding:\n  mode: magic\n", "configuration", []string{":2: service forwarding: mode: \"magic\": want"}},
@@ -46,7 +48,7 @@ func TestCheck(t *testing.T) {
 		path := writeFile(t, c.name, c.text)
 		status, out, errs := weftCommand("check", path)
 		if c.want == nil {
-			if status != 0 || out != path+": a "+c.kind+" without mistakes\n" {
+			if status != 0 || !strings.HasPrefix(out, path+": a "+c.kind+" without mistakes") {
 				t.Errorf("%q: status %d, %s%s", c.text, status, out, errs)
 			}
 			continue
@@ -70,6 +72,56 @@ func TestCheck(t *testing.T) {
 	}
 	if status, _, errs := weftCommand("check", "/nowhere"); status != 1 || !strings.Contains(errs, "no such file") {
 		t.Errorf("no file: status %d, %s", status, errs)
+	}
+}
+
+// All mistakes of a file are reported at once, whichever step finds them.
+func TestCheckTellsAll(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"weft.yaml", "forwarding:\n  mod: reactive\n  mode: fast\n  max_routes: 0\nhosts:\n  port_limit: x\n  age: 1ns\n", []string{
+			":2: unknown key forwarding.mod;", "did you mean mode?", `:3: service forwarding: mode: "fast"`, ":4: service forwarding: max_routes: 0",
+			":6: hosts.port_limit: want a whole number", ":7: service hosts: age is 1ns",
+		}},
+		{"plan.yaml", "name: p\ntransprt: grpc\nworkers:\n  a:\n    services: [southbound, discvery]\n    replicas: x\nconfig:\n  southbound: {echo_intervall: 1s}\n", []string{
+			":2: unknown key transprt;", "did you mean transport?", `unknown service "discvery";`, "did you mean discovery?",
+			":6: workers.a.replicas: want a whole number", "did you mean echo_interval?",
+		}},
+		{"lab.yaml", "switches:\n  - {name: s1, fail_mod: x}\n  - {name: s2, dpid: 0}\nlinks:\n  - {a: s1, b: s9}\n", []string{
+			":2: unknown key \"fail_mod\"", "did you mean fail_mode?", ":3: ", ":5: the link s1 to s9 ends at the unknown switch",
+		}},
+	} {
+		path := writeFile(t, c.name, c.text)
+		_, out, _ := weftCommand("check", path)
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is not in\n%s", c.name, want, out)
+			}
+		}
+	}
+}
+
+// A topology may be named as for weft lab up; what is odd about it is said, and
+// is no mistake.
+func TestCheckTopologies(t *testing.T) {
+	apart := writeFile(t, "lab.yaml", "switches: [{name: s1}, {name: s2}, {name: s3}]\nlinks: [{a: s1, b: s2}, {a: s2, b: s1}]\n")
+	gml := writeFile(t, "zoo.gml", "graph [ node [ id 1 ] edge [ source 1 target 1 ] ]")
+	status, out, errs := weftCommand("check", "ring:4", "demo", apart, gml, "gml:"+gml)
+	if status != 0 {
+		t.Fatalf("status %d, %s%s", status, out, errs)
+	}
+	for _, want := range []string{
+		"ring:4: a topology without mistakes: 4 switches, 4 links, 4 hosts\n", "demo: a topology without",
+		apart + ": odd: the network is in 2 parts", apart + ": odd: 2 parallel links join s1 and s2", gml + ": odd: a link from n1 to itself was left out",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if status, out, errs := weftCommand("check", "/nowhere", "ring:3"); status != 1 || !strings.Contains(out, "ring:3: a topology") || !strings.Contains(errs, "/nowhere") {
+		t.Errorf("status %d, %s%s", status, out, errs)
 	}
 }
 

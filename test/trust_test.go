@@ -13,6 +13,7 @@ func TestTrust(t *testing.T) {
 		run  func(*testing.T, *faults)
 	}{
 		{"13-damping", trustDamping},
+		{"14-lab", trustLab},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

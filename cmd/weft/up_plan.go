@@ -263,6 +263,7 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 			k.log.Error("the bus can no longer be watched; the processes go on as they are", "error", err)
 		}
 	})
+	first := !slices.ContainsFunc(k.keeper.Status(), func(s supervisor.Status) bool { return s.PID != 0 })
 	changes := k.keeper.Watch(watchCtx)
 	told := map[string]string{}
 	var applied uint64
@@ -278,7 +279,7 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 		}
 		if ready != nil && k.complete() {
 			ready()
-			ready = nil
+			ready, first = nil, false
 		}
 		select {
 		case <-ctx.Done():
@@ -286,8 +287,28 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 		case <-k.wake:
 		case list := <-changes:
 			k.tell(ctx, list, told)
+			if err := k.failed(list); first && err != nil {
+				return errors.Join(k.keeper.Close(), err)
+			}
 		}
 	}
+}
+
+// failed returns why a process cannot carry out the plan: it keeps ending by
+// itself before it has; nil if there is none. A controller that is only now being
+// started ends with that, as one without a plan does.
+func (k *keeper) failed(list []supervisor.Status) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range list {
+		if s.State != supervisor.BackingOff || s.LastExit == nil || s.LastExit.LastWords == "" {
+			continue
+		}
+		if e := k.entries[s.Name]; e == nil || e.PID != s.LastExit.PID || e.Generation == 0 {
+			return errors.New(strings.TrimPrefix(s.LastExit.LastWords, "weft: "))
+		}
+	}
+	return nil
 }
 
 func (k *keeper) poke() {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +209,33 @@ func TestUpPlan(t *testing.T) {
 }
 
 // A controller without a plan says so.
+// TestUpPlanPortInUse: weft up of a plan ends as weft up does if it cannot listen,
+// with the same message, and leaves no process behind.
+func TestUpPlanPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const want = "weft: service southbound: listen for switches: listen tcp %[1]s: bind: address already in use; is another controller running? choose another address with the key listen\n"
+	for _, args := range [][]string{{"up"}, {"up", "split"}} {
+		dir := t.TempDir()
+		p := startWeft(t, append(args, "--listen", l.Addr().String(), "--http", freeAddress(t), "--data-dir", dir, "--quiet")...)
+		select {
+		case <-p.ended:
+		case <-time.After(60 * time.Second):
+			t.Fatalf("weft %v does not end", args)
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.HasSuffix(p.log.String(), fmt.Sprintf(want, l.Addr())) {
+			t.Errorf("weft %v: status %d, %q", args, code, p.log.String())
+		}
+		pids, err := exec.Command("pgrep", "-f", dir).Output()
+		if err == nil {
+			t.Errorf("weft %v has left processes %s", args, pids)
+		}
+	}
+}
+
 func TestWithoutPlan(t *testing.T) {
 	startUp(t, upOptions{})
 	if out := must(t, "get workers"); !regexp.MustCompile(`(?m)^\(controller\) +up +` + fmt.Sprint(os.Getpid()) + ` `).MatchString(out) {

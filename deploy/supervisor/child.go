@@ -213,11 +213,14 @@ func (c *child) judge(v verdict) {
 func (c *child) over(e ending) <-chan time.Time {
 	ran := time.Since(c.run.begun)
 	c.died = true
+	file := c.s.logFile(c.name)
+	if e.Code > 0 {
+		e.LastWords = file.lastLine()
+	}
 	c.finish(&e)
 	about := []any{"process", c.name, "pid", e.PID, "reason", e.Text, "after", ran.Round(time.Millisecond)}
 	if e.Code > 0 {
-		file := c.s.logFile(c.name)
-		about = append(about, "last_words", file.lastLine(), "log", file.path)
+		about = append(about, "last_words", e.LastWords, "log", file.path)
 	}
 	c.s.log.Warn("a process has ended", about...)
 	if c.wanted == nil {

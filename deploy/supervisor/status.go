@@ -49,6 +49,7 @@ type Exit struct {
 	// OutOfMemory: the kernel killed it because it was at its memory limit.
 	OutOfMemory bool
 	Text        string // all of that, and why, in words
+	LastWords   string // the last line that it printed, if its status is above 0
 }
 
 // Status returns what is known of all processes, by name.

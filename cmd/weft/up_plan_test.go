@@ -12,6 +12,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"weft/bus"
+	"weft/deploy"
+	"weft/plan"
 )
 
 // asWeft is the environment's variable with which the test's binary is weft, so
@@ -268,6 +272,51 @@ func TestWorkerWithoutBus(t *testing.T) {
 			t.Errorf("weft %s: status %d, %s%s; want %d and %q", line, status, out, errs, want.status, want.text)
 		}
 	}
+}
+
+// TestWorkerBesideTheFirstUp: a worker that is started before there is a bus, a
+// bucket or a plan waits for them, and says of what if it waits in vain.
+func TestWorkerBesideTheFirstUp(t *testing.T) {
+	dir, config := t.TempDir(), bus.Config{Directory: t.TempDir(), Listen: freeAddress(t)}
+	open := func() *bus.Store {
+		t.Helper()
+		store, err := bus.Open(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return store
+	}
+	store := open()
+	worker := []string{"worker", "--process", "routing", "--bus", store.URL(), "--bus-token-file", writeFile(t, "secret", store.Access().Token), "--data-dir", dir, "--log-level", "warn"}
+	if status, _, errs := weftCommand(append(worker, "--wait", "1s")...); status != 1 || !strings.Contains(errs, "there is no plan on the bus yet") {
+		t.Errorf("a worker without a plan ends with %d, %s", status, errs)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	late := startWeft(t, worker...)
+	store = open()
+	p, err := plan.Parse("p", []byte("name: p\nworkers:\n  a: {services: [southbound, discovery, hosts, flowrules, stats, gateway]}\n  routing: {services: [paths, forwarding]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, err := deploy.OpenDirectory(t.Context(), store)
+	if err == nil {
+		err = directory.Take(t.Context(), p, allSpecs())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the worker has joined", func() bool {
+		select {
+		case <-late.ended:
+			t.Fatalf("the worker has ended: %s", late.log.String())
+		default:
+		}
+		entries, err := directory.Entries(t.Context())
+		return err == nil && len(entries) == 1 && entries[0].Process == "routing"
+	})
 }
 
 // TestApplyWithoutGateway checks that a plan after which nobody could talk to

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"weft/api"
 	"weft/bus"
@@ -87,7 +88,7 @@ plan is applied, services come and go while it runs. Without certificates
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE when the process stops")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory in which the gateway, if it comes to run here, keeps its audit log (default /var/lib/weft as root, else ~/.local/state/weft)")
 	o.trace.flags(f)
-	f.DurationVar(&o.patience, "wait", 30*time.Second, "how long to wait for the bus and for a plan")
+	f.DurationVar(&o.patience, "wait", 5*time.Minute, "how long to wait for the bus, and then for a plan")
 	cmd.MarkFlagRequired("process")
 	cmd.MarkFlagRequired("bus")
 	cmd.MarkFlagDirname("certs")
@@ -135,17 +136,25 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 		return err
 	}
 	defer store.Close()
-	listen, err := o.listenAddress(ctx, store)
-	if err != nil {
-		return err
+	joining, cancel := context.WithTimeout(ctx, o.patience)
+	defer cancel()
+	listen := o.listen
+	if listen == "" {
+		err := keepTrying(joining, notThere, func() (err error) { listen, err = o.plannedAddress(joining, store); return err })
+		if err != nil {
+			return err
+		}
 	}
 	tracer, end, err := o.trace.open(ctx, o.process)
 	if err != nil {
 		return err
 	}
 	defer end()
-	node, err := o.join(ctx, log, store, identity, tracer, listen)
-	if err != nil {
+	var node *deploy.Node
+	if err := keepTrying(joining, notThere, func() (err error) {
+		node, err = o.join(joining, log, store, identity, tracer, listen)
+		return err
+	}); err != nil {
 		return err
 	}
 	return errors.Join(node.Run(ctx), store.Close())
@@ -153,45 +162,56 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 
 // openStore opens the store, trying again until ctx ends: the bus may be
 // starting.
-func openStore(ctx context.Context, c bus.Config) (*bus.Store, error) {
-	for {
-		store, err := bus.Open(ctx, c)
-		if err == nil {
-			return store, nil
+func openStore(ctx context.Context, c bus.Config) (store *bus.Store, err error) {
+	err = keepTrying(ctx, func(error) bool { return true }, func() (err error) { store, err = bus.Open(ctx, c); return err })
+	return store, err
+}
+
+// keepTrying does something until it succeeds, fails for a reason that does not pass,
+// or ctx ends. Its error is then the last that says more than that it took too
+// long.
+func keepTrying(ctx context.Context, passing func(error) bool, try func() error) error {
+	var why error
+	for began := time.Now(); ; {
+		err := try()
+		if err == nil || !passing(err) {
+			return err
+		}
+		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
+			why = err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return fmt.Errorf("%w (waited %v)", why, time.Since(began).Round(100*time.Millisecond))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// listenAddress returns where to listen: as told, or as the plan says.
-func (o *workerOptions) listenAddress(ctx context.Context, store *bus.Store) (string, error) {
-	if o.listen != "" {
-		return o.listen, nil
-	}
+// notThere reports whether an error says that the bus, or the plan, is not there
+// yet.
+func notThere(err error) bool {
+	kind := api.KindOf(err)
+	return errors.Is(err, errNoPlan) || errors.Is(err, context.DeadlineExceeded) || kind == codes.Unavailable || kind == codes.DeadlineExceeded
+}
+
+// errNoPlan says that nobody has brought a plan into force.
+var errNoPlan = errors.New("there is no plan on the bus yet; start one with weft up PLAN")
+
+// plannedAddress returns where the plan in force has the process listen.
+func (o *workerOptions) plannedAddress(ctx context.Context, store *bus.Store) (string, error) {
 	directory, err := deploy.OpenDirectory(ctx, store)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.patience)
-	defer cancel()
-	for {
-		current, _, err := directory.Current(ctx)
-		if err != nil {
-			return "", err
-		}
-		if current != nil {
-			return current.ListenOf(o.process), nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("there is no plan on the bus yet (waited %v); start one with weft up PLAN", o.patience)
-		case <-time.After(100 * time.Millisecond):
-		}
+	current, _, err := directory.Current(ctx)
+	if err != nil {
+		return "", err
 	}
+	if current == nil {
+		return "", errNoPlan
+	}
+	return current.ListenOf(o.process), nil
 }
 
 // join makes the node of a process.

@@ -264,16 +264,10 @@ func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if c.changes, err = Difference(old.plan, c.plan, running, n.config.Settings...); err != nil {
+	if err := startOnly(old.plan, c.plan, running, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	var errs []error
-	for _, x := range c.changes {
-		if x.Effect == EffectStart {
-			errs = append(errs, startError(x.Section+"."+x.Key, x.Old))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	if c.changes, err = Difference(old.plan, c.plan, running, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return c, nil

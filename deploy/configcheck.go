@@ -73,7 +73,7 @@ func Difference(old, new *plan.Plan, specs []weft.Spec, overrides ...Override) (
 			if err != nil {
 				return nil, err
 			}
-			each = append(each, changesIn(spec, w.Name, after, changesOf(before, after)))
+			each = append(each, changesIn(spec, w.Name, changesOf(before, after)))
 		}
 		if len(each) > 0 && !slices.ContainsFunc(each, func(x []*api.ConfigChange) bool { return !sameChanges(x, each[0]) }) {
 			for _, c := range each[0] {
@@ -86,17 +86,13 @@ func Difference(old, new *plan.Plan, specs []weft.Spec, overrides ...Override) (
 	return list, nil
 }
 
-func changesIn(spec *weft.Spec, worker string, config any, changes []keyChange) (list []*api.ConfigChange) {
+func changesIn(spec *weft.Spec, worker string, changes []keyChange) (list []*api.ConfigChange) {
 	effect := EffectRestart
 	if takenLive(spec, changes) {
 		effect = EffectLive
 	}
 	for _, c := range changes {
-		change := &api.ConfigChange{Section: spec.Name, Key: c.key, Old: c.old, New: c.new, Effect: effect, Worker: worker}
-		if decidedAtStart(config, &c) {
-			change.Effect = EffectStart
-		}
-		list = append(list, change)
+		list = append(list, &api.ConfigChange{Section: spec.Name, Key: c.key, Old: c.old, New: c.new, Effect: effect, Worker: worker})
 	}
 	return list
 }

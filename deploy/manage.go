@@ -265,6 +265,15 @@ func CheckPlan(p *plan.Plan, specs []weft.Spec, overrides ...Override) error {
 // EffectiveIn returns the configuration with which a service runs in a worker of
 // a plan, nil if it has none.
 func EffectiveIn(p *plan.Plan, worker string, spec *weft.Spec, overrides ...Override) (any, error) {
+	s, err := settingsIn(p, worker, overrides...)
+	if err != nil {
+		return nil, err
+	}
+	return s.configure(spec)
+}
+
+// settingsIn returns the settings of the services of a worker.
+func settingsIn(p *plan.Plan, worker string, overrides ...Override) (*Settings, error) {
 	s := &Settings{}
 	var errs []error
 	for _, section := range p.SettingsOf(worker) {
@@ -273,10 +282,7 @@ func EffectiveIn(p *plan.Plan, worker string, spec *weft.Spec, overrides ...Over
 	for _, o := range overrides {
 		errs = append(errs, s.Set(string(o)))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return s.configure(spec)
+	return s, errors.Join(errs...)
 }
 
 // Succeed returns what follows the plan in force (nil if none is): p, carried

@@ -96,10 +96,28 @@ func (s *Settings) check(specs []weft.Spec) error {
 // configure returns a copy of the service's configuration with its changes
 // made and validated.
 func (s *Settings) configure(spec *weft.Spec) (any, error) {
-	var changes []change
-	if s != nil {
-		changes = s.changes[spec.Name]
+	config, err := s.changed(spec)
+	if config == nil {
+		return nil, err
 	}
+	if err := errors.Join(append([]error{err}, validate(spec, s.of(spec), reflect.ValueOf(config))...)...); err != nil {
+		return nil, err
+	}
+	return config, nil
+}
+
+// of returns the changes to a service's configuration.
+func (s *Settings) of(spec *weft.Spec) []change {
+	if s == nil {
+		return nil
+	}
+	return s.changes[spec.Name]
+}
+
+// changed returns a copy of the service's configuration with its changes made
+// as far as they can be, nil if it has none.
+func (s *Settings) changed(spec *weft.Spec) (weft.Config, error) {
+	changes := s.of(spec)
 	if spec.Config == nil {
 		if len(changes) > 0 {
 			return nil, fmt.Errorf("%s: service %s has nothing to configure; take its settings out", changes[0].place(0), spec.Name)
@@ -111,11 +129,7 @@ func (s *Settings) configure(spec *weft.Spec) (any, error) {
 	for _, c := range changes {
 		errs = append(errs, c.apply(spec.Name, config))
 	}
-	errs = append(errs, validate(spec, changes, config)...)
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return config.Interface(), nil
+	return config.Interface().(weft.Config), errors.Join(errs...)
 }
 
 // apply makes the change in a configuration.

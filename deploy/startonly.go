@@ -18,9 +18,6 @@ import (
 // sets them through the northbound would choose what the controller's user
 // runs, reads and removes.
 
-// EffectStart is that of a change that needs another start of the controller.
-const EffectStart = "start"
-
 // startTag returns what the tag start of a key says, empty if neither the key
 // nor one above it has it.
 func startTag(t reflect.Type, path string) string {
@@ -107,43 +104,53 @@ func startOnly(old, next *plan.Plan, specs []weft.Spec, overrides ...Override) e
 	return errors.Join(errs...)
 }
 
-// startOnlyIn compares a service in a worker with those of its name in the plan
-// in force, or with its defaults if there are none.
+// startOnlyIn compares what a plan says of a service in a worker with what the
+// plan in force says, in any worker, or the defaults if it has none: overrides
+// count there, but not for the new plan, which may outlast them.
 func startOnlyIn(old, next *plan.Plan, worker string, spec *weft.Spec, overrides []Override) error {
-	after, err := EffectiveIn(next, worker, spec, overrides...)
+	after, err := configIn(next, worker, spec)
 	if err != nil {
 		return err
 	}
-	beforeIn := []string{""} // of no worker are the defaults
+	var beforeIn []string
 	for _, w := range old.Workers {
 		if slices.Contains(w.Services, spec.Name) {
 			beforeIn = append(beforeIn, w.Name)
 		}
 	}
-	if len(beforeIn) > 1 {
-		beforeIn = beforeIn[1:]
+	if len(beforeIn) == 0 {
+		beforeIn = []string{""} // that of no worker is the defaults
 	}
-	var refused error
-	for _, name := range beforeIn {
-		before, err := EffectiveIn(old, name, spec, overrides...)
-		if err != nil {
-			return err
-		}
-		if refused = refusedChanges(spec.Name, before, after); refused == nil {
-			return nil
+	refused := map[string]string{} // keys that are as in no worker, with their values
+	for i, name := range beforeIn {
+		for k, set := range [][]Override{nil, overrides} {
+			before, err := configIn(old, name, spec, set...)
+			if err != nil {
+				return err
+			}
+			now := map[string]string{}
+			for _, c := range changesOf(before, after) {
+				if _, also := refused[c.key]; decidedAtStart(before, &c) && (also || i+k == 0) {
+					now[c.key] = c.old
+				}
+			}
+			refused = now
 		}
 	}
-	return refused
-}
-
-func refusedChanges(service string, before, after any) error {
 	var errs []error
-	for _, c := range changesOf(before, after) {
-		if decidedAtStart(before, &c) {
-			errs = append(errs, startError(service+"."+c.key, c.old))
-		}
+	for _, key := range slices.Sorted(maps.Keys(refused)) {
+		errs = append(errs, startError(spec.Name+"."+key, refused[key]))
 	}
 	return errors.Join(errs...)
+}
+
+// configIn returns the configuration of a service in a worker, not validated.
+func configIn(p *plan.Plan, worker string, spec *weft.Spec, overrides ...Override) (weft.Config, error) {
+	s, err := settingsIn(p, worker, overrides...)
+	if err != nil {
+		return nil, err
+	}
+	return s.changed(spec)
 }
 
 // startError says that a key is decided at start; value is what it is.

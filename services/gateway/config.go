@@ -2,10 +2,14 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
+
+	"weft/internal/localsocket"
 )
 
 // minToken is the shortest token that is not guessed by trying.
@@ -28,9 +32,13 @@ type Config struct {
 	// TokenFile holds the token instead; its mode must be 0600 or less. It is
 	// read again when it changes.
 	TokenFile string `yaml:"token_file" start:"true"`
-	// OpenLoopback lets in whoever reaches a loopback address without a token,
-	// as admin, unless Token or TokenFile is set.
+	// OpenLoopback lets in users of this machine without a token, unless Token or
+	// TokenFile is set: root and the user who runs the controller as admin, others
+	// to read.
 	OpenLoopback bool `yaml:"open_loopback"`
+	// Users are others of this machine, by name or number, and their roles when
+	// they come without a token: read, operate or admin.
+	Users map[string]string `yaml:"users"`
 	// WrongTokensPerMinute bounds the wrong tokens that are looked at of one
 	// address in a minute.
 	WrongTokensPerMinute int `yaml:"wrong_tokens_per_minute"`
@@ -87,6 +95,11 @@ func (c *Config) Validate() error {
 	case (c.Certificate == "") != (c.Key == ""):
 		return fmt.Errorf("certificate: it needs key, and key needs certificate: set both (weft certs controller), or none")
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
+		if _, err := parseRole(c.Users[name]); err != nil || name == "" {
+			return fmt.Errorf("users: %s: %q: want a user and its role: %s", name, c.Users[name], strings.Join(roleNames[roleRead:], ", "))
+		}
+	}
 	if c.CallTimeout < 100*time.Millisecond {
 		return fmt.Errorf("call_timeout: %v: want at least 100ms", c.CallTimeout)
 	}
@@ -105,6 +118,23 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// userRoles returns the roles of users by their numbers.
+func (c *Config) userRoles() (map[int]role, error) {
+	roles := map[int]role{}
+	for name, text := range c.Users {
+		uid, err := localsocket.UserID(name)
+		if err != nil {
+			return nil, fmt.Errorf("gateway.users: %w", err)
+		}
+		r, err := parseRole(text)
+		if err != nil {
+			return nil, fmt.Errorf("gateway.users: %w", err)
+		}
+		roles[uid] = max(roles[uid], r)
+	}
+	return roles, nil
 }
 
 // private reports whether the configuration has a token.

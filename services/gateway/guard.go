@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"weft/internal/localsocket"
 )
 
 // The names that the audit log and messages have for those without a token that
@@ -20,6 +22,7 @@ const (
 	nameConfigured = "configured"
 	nameNobody     = "nobody" // who looks at what is open to all
 	nameRyu        = "ryu"    // who comes by Ryu's REST
+	userPrefix     = "user "  // other users of this machine, by their numbers
 )
 
 // madePrefix is what tokens of weft token begin with.
@@ -28,15 +31,19 @@ const madePrefix = "weft_"
 // guard decides which requests are let in, and as whom.
 //
 // With a token, those that present it. Without one, if that is allowed at all,
-// on loopback, those that a browser could not have been made to send by a
-// foreign page: the Host must name this machine (against DNS rebinding), and
-// an Origin must be this very server (against cross-site requests).
+// on loopback, those of users of this machine: root, who runs the controller and
+// whoever the configuration names may do more than read. The kernel says whose a
+// connection is; what a proxy passes on has no user. A browser could not have
+// been made to send them by a foreign page: the Host must name this machine
+// (against DNS rebinding), and an Origin must be this very server (against
+// cross-site requests).
 type guard struct {
 	tokens   *tokens
 	ledger   *ledger
 	throttle *throttle
-	open     bool   // who has no token is let in
-	listen   string // the host that the configuration names
+	open     bool         // who has no token is let in
+	users    map[int]role // of this machine, besides root and who runs the controller
+	listen   string       // the host that the configuration names
 	count    func(refusal)
 }
 
@@ -50,11 +57,12 @@ const (
 	refusedOrigin refusal = "origin"
 	refusedSize   refusal = "size"
 	refusedRole   refusal = "role"
+	refusedUser   refusal = "user"
 	refusedMany   refusal = "too_many_connections"
 )
 
 func refusals() []refusal {
-	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedMany}
+	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedUser, refusedMany}
 }
 
 // denied is a request that is not let in.
@@ -110,8 +118,30 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host, r.TLS != nil) {
 		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedOrigin, text: fmt.Sprintf("requests from pages of %s are refused: set gateway.token to let them in with it", origin)}
 	}
-	return caller{name: nameLoopback, role: roleAdmin}, nil
+	return g.local(r)
 }
+
+// local returns which user of this machine makes a request.
+func (g *guard) local(r *http.Request) (caller, *denied) {
+	fail := func(form string, args ...any) (caller, *denied) {
+		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedUser, text: fmt.Sprintf(form, args...) + ": send a token (weft token create)"}
+	}
+	if header := localsocket.Proxied(r.Header); header != "" {
+		return fail("%s says that this request comes through a proxy, so whose it is cannot be told", header)
+	}
+	from, _ := r.Context().Value(fromKey{}).(net.Addr)
+	uid, err := localsocket.UserAt(from)
+	if err != nil {
+		return fail("whose connection this is cannot be told (%v)", err)
+	}
+	if localsocket.Own(uid) {
+		return caller{name: nameLoopback, role: roleAdmin, local: true}, nil
+	}
+	return caller{name: userPrefix + strconv.Itoa(uid), role: max(roleRead, g.users[uid]), local: true}, nil
+}
+
+// fromKey is the context's key for the address that a connection comes from.
+type fromKey struct{}
 
 // identify returns whose a token is.
 func (g *guard) identify(from, token string) (caller, *denied) {
@@ -134,10 +164,10 @@ func (g *guard) identify(from, token string) (caller, *denied) {
 
 // holds reports whether a caller may still do what it could when it was let in.
 func (g *guard) holds(c caller) bool {
-	switch c.name {
-	case nameLoopback:
+	switch {
+	case c.local:
 		return true
-	case nameConfigured:
+	case c.name == nameConfigured:
 		return g.tokens.asked()
 	}
 	return c.token != nil && g.ledger.holds(c.token)

@@ -152,8 +152,9 @@ func rightOf(table map[string]right, method string) right {
 
 // caller is who makes a request.
 type caller struct {
-	name  string // of the token; configured, or loopback for none
+	name  string // of the token; configured, or for none loopback or user and its number
 	role  role
+	local bool   // a user of this machine, without a token
 	from  string // address and port
 	token *issued
 }
@@ -171,6 +172,9 @@ func callerOf(ctx context.Context) caller {
 func (c caller) may(method string, needs role) error {
 	if c.role >= needs {
 		return nil
+	}
+	if c.local {
+		return status.Errorf(codes.PermissionDenied, "%s needs the role %s, and %s of this machine has %s: be root or the user who runs the controller, have it name you in gateway.users, or use a token (weft token create --role %s)", method, needs, c.name, c.role, needs)
 	}
 	return status.Errorf(codes.PermissionDenied, "%s needs the role %s, and the token %s has %s: use another, or have one made (weft token create --role %s)", method, needs, c.name, c.role, needs)
 }

@@ -20,6 +20,7 @@ import (
 
 	"weft/api"
 	"weft/internal/keypair"
+	"weft/internal/localsocket"
 )
 
 // stopTimeout is how long calls under way may take when the gateway stops.
@@ -170,7 +171,7 @@ func (s *server) listen() (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("gateway.listen: %w", err)
 	}
-	return newFair(netutil.LimitListener(l, s.config.MaxConnections), s.config.MaxConnectionsPerAddress, func() { s.refused(refusedMany) }), nil
+	return newFair(netutil.LimitListener(localsocket.Peers(l), s.config.MaxConnections), s.config.MaxConnectionsPerAddress, func() { s.refused(refusedMany) }), nil
 }
 
 // serve answers requests until ctx ends; calls under way are finished.
@@ -189,6 +190,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		// Longer than any call: when one of these is over, net/http cancels it.
 		ReadTimeout: s.config.CallTimeout + 30*time.Second, WriteTimeout: s.config.CallTimeout + 30*time.Second,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, fromKey{}, c.RemoteAddr())
+		},
 	}
 	done := make(chan error, 1)
 	if s.pair != nil {

@@ -58,10 +58,14 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	users, err := c.userRoles()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &testServer{got: make(chan any, 10), shelf: &memory{}}
 	g := &guard{
 		tokens: tokens, ledger: newLedger(s.shelf, time.Now, func(string, error) {}), throttle: newThrottle(c.WrongTokensPerMinute, time.Now),
-		open: c.OpenLoopback, listen: hostname(c.Listen), count: func(refusal) { s.refuse.Add(1) },
+		open: c.OpenLoopback, users: users, listen: hostname(c.Listen), count: func(refusal) { s.refuse.Add(1) },
 	}
 	s.server = &server{
 		config: *c, guard: g, log: slog.New(slog.DiscardHandler),

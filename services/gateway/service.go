@@ -103,6 +103,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err != nil {
 		return err
 	}
+	users, err := cfg.userRoles()
+	if err != nil {
+		return err
+	}
 	ledger, err := openLedger(ctx, env)
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	refused := func(r refusal) { f.refused[r].Add(1) }
 	g := &guard{
 		tokens: tokens, ledger: ledger, throttle: newThrottle(cfg.WrongTokensPerMinute, time.Now),
-		open: cfg.OpenLoopback, listen: hostname(cfg.Listen), count: refused,
+		open: cfg.OpenLoopback, users: users, listen: hostname(cfg.Listen), count: refused,
 	}
 	s := &server{
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,

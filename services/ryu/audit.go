@@ -14,8 +14,8 @@ import (
 	"weft/internal/auditlog"
 )
 
-// auditWho is what the audit log calls who comes by Ryu's REST: it asks nobody
-// who they are.
+// auditWho is what the audit log calls who comes by Ryu's REST, with the number
+// of the user if it is another of this machine's.
 const auditWho = "ryu"
 
 // What the audit log of this service keeps.
@@ -33,10 +33,10 @@ type change struct {
 }
 
 // begin takes down a request.
-func begin(r *http.Request) *change {
+func begin(r *http.Request, who string) *change {
 	now := time.Now()
 	return &change{begun: now, line: auditlog.Record{
-		Time: now.UTC(), Who: auditWho, Role: "operate", From: r.RemoteAddr, Method: "ryu." + r.Method + " " + clip(r.URL.Path),
+		Time: now.UTC(), Who: who, Role: "operate", From: r.RemoteAddr, Method: "ryu." + r.Method + " " + clip(r.URL.Path),
 	}}
 }
 
@@ -66,6 +66,8 @@ func kindOf(err error) codes.Code {
 	switch f.status {
 	case http.StatusBadRequest:
 		return codes.InvalidArgument
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
 	case http.StatusForbidden:
 		return codes.PermissionDenied
 	case http.StatusNotFound:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,9 +13,17 @@ import (
 type Config struct {
 	// Listen is HOST:PORT, such as 127.0.0.1:8080; empty is off.
 	Listen string `yaml:"listen" start:"file"`
-	// Exposed allows an address other than loopback. Ryu's REST asks nobody
-	// who they are: whoever reaches it controls the network.
+	// Exposed allows an address other than loopback, and lets everybody who
+	// reaches it control the network, other users of this machine included:
+	// Ryu's REST asks nobody who they are.
 	Exposed bool `yaml:"exposed"`
+	// Users are those of this machine, by name or number, who may change
+	// something, besides root and the user who runs the controller; others only
+	// read.
+	Users []string `yaml:"users"`
+	// TokenFile holds a token; who sends it as Authorization: Bearer TOKEN may
+	// change something, too. Its mode must be 0600 or less.
+	TokenFile string `yaml:"token_file" start:"true"`
 	// ReportRefusals answers 400 where a switch refuses a command. Ryu does not
 	// wait for the switch and answers 200; so does Weft, with a header
 	// Weft-Refused, as long as this is off.
@@ -45,6 +54,9 @@ func (c *Config) Validate() error {
 		if !c.Exposed && !loopback(host) {
 			return fmt.Errorf("listen: %s is not a loopback address, and Ryu's REST knows no passwords: listen on 127.0.0.1, or set exposed: true if all who reach it may control the network", c.Listen)
 		}
+	}
+	if slices.Contains(c.Users, "") {
+		return fmt.Errorf("users: want names or numbers of users, not an empty text")
 	}
 	if c.CallTimeout < 100*time.Millisecond {
 		return fmt.Errorf("call_timeout: %v: want at least 100ms", c.CallTimeout)

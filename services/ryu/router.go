@@ -37,6 +37,10 @@ func (s *server) router() http.Handler {
 		}
 		parts := strings.Split(r.URL.EscapedPath(), "/")
 		if r.URL.Path == eventsPath {
+			if _, err := s.owners.check(r, false); err != nil {
+				s.fail(w, r, err)
+				return
+			}
 			s.stream.ServeHTTP(w, r)
 			return
 		}

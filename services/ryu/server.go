@@ -19,6 +19,7 @@ import (
 	"weft/api"
 	"weft/flow"
 	"weft/internal/auditlog"
+	"weft/internal/localsocket"
 )
 
 const (
@@ -37,6 +38,7 @@ type southbound interface {
 // server answers Ryu's requests.
 type server struct {
 	config   Config
+	owners   *owners
 	net      southbound
 	view     *view
 	stream   *stream
@@ -119,7 +121,7 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w; choose another address with ryu.listen", err)
 	}
-	return netutil.LimitListener(l, s.config.MaxConnections), nil
+	return netutil.LimitListener(localsocket.Peers(l), s.config.MaxConnections), nil
 }
 
 // serve answers requests until ctx ends.
@@ -128,6 +130,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		Handler: s.router(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: s.config.CallTimeout + 30*time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, fromKey{}, c.RemoteAddr())
+		},
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
@@ -150,12 +155,18 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 func (s *server) answer(w http.ResponseWriter, r *http.Request, x *route, args map[string]string) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
 	defer cancel()
-	taken := begin(r)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	who, err := s.owners.check(r, x.changes())
+	taken := begin(r, who)
+	var body []byte
+	tooLarge := error(nil)
+	if err == nil {
+		body, tooLarge = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	}
 	var v any
-	if err != nil {
+	if tooLarge != nil {
 		err = &failure{413, fmt.Sprintf("body: want at most %d octets", maxBody)}
-	} else {
+	}
+	if err == nil {
 		v, err = x.handler(ctx, &request{path: r.URL.Path, args: args, body: body, header: w.Header()})
 	}
 	if x.changes() {

@@ -50,6 +50,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if cfg.Listen == "" {
 		return weft.Serve(ctx, env)
 	}
+	owners, err := newOwners(cfg)
+	if err != nil {
+		return err
+	}
 	bucket, err := weft.State(env, "conf")
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err != nil {
 		return err
 	}
-	s := &server{config: *cfg, net: network{env}, view: v, stream: stream, conf: conf, firewall: firewall, log: env.Log}
+	s := &server{config: *cfg, owners: owners, net: network{env}, view: v, stream: stream, conf: conf, firewall: firewall, log: env.Log}
 	s.queue, s.qos.last = network{env}, map[flow.DPID]map[uint16]uint32{}
 	s.gateways = &gateways{service: network{env}}
 	firewall.filter, firewall.tell = network{env}, s.unconfirmed

@@ -1,0 +1,90 @@
+package ryu
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"weft/internal/localsocket"
+)
+
+// minToken is the shortest token that is not guessed by trying.
+const minToken = 16
+
+// owners are who may change something by Ryu's REST.
+type owners struct {
+	exposed bool
+	users   map[int]bool // of this machine, besides root and who runs the controller
+	token   string       // empty: none
+}
+
+// fromKey is the context's key for the address that a connection comes from.
+type fromKey struct{}
+
+// newOwners returns those of a configuration.
+func newOwners(c *Config) (*owners, error) {
+	o := &owners{exposed: c.Exposed, users: map[int]bool{}}
+	for _, name := range c.Users {
+		uid, err := localsocket.UserID(name)
+		if err != nil {
+			return nil, fmt.Errorf("ryu.users: %w", err)
+		}
+		o.users[uid] = true
+	}
+	if c.TokenFile == "" {
+		return o, nil
+	}
+	info, err := os.Stat(c.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("ryu.token_file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("ryu.token_file %s: its mode is %04o, so others on this machine can read it; run chmod 600 %s", c.TokenFile, info.Mode().Perm(), c.TokenFile)
+	}
+	text, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("ryu.token_file: %w", err)
+	}
+	if o.token = strings.TrimSpace(string(text)); len(o.token) < minToken || strings.ContainsAny(o.token, " \t\r\n") {
+		return nil, fmt.Errorf("ryu.token_file %s: want one line of at least %d characters, such as that of `openssl rand -hex 16`", c.TokenFile, minToken)
+	}
+	return o, nil
+}
+
+// check returns who makes a request, and why it may not be made. Who is not
+// known, because a proxy passes it on or the kernel does not say, may do
+// nothing; other users of this machine may read.
+func (o *owners) check(r *http.Request, changes bool) (who string, err error) {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if o.token != "" && strings.EqualFold(kind, "bearer") {
+		a, b := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(o.token))
+		if subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
+			return auditWho, nil
+		}
+		return auditWho, &failure{401, "the token is not that of ryu.token_file"}
+	}
+	if o.exposed {
+		return auditWho, nil
+	}
+	if header := localsocket.Proxied(r.Header); header != "" {
+		return auditWho, &failure{401, fmt.Sprintf("%s says that this request comes through a proxy, so whose it is cannot be told: send the token of ryu.token_file", header)}
+	}
+	from, _ := r.Context().Value(fromKey{}).(net.Addr)
+	uid, err := localsocket.UserAt(from)
+	switch {
+	case err != nil:
+		return auditWho, &failure{401, fmt.Sprintf("whose connection this is cannot be told (%v): send the token of ryu.token_file", err)}
+	case localsocket.Own(uid):
+		return auditWho, nil
+	}
+	who = auditWho + " user " + strconv.Itoa(uid)
+	if changes && !o.users[uid] {
+		return who, &failure{403, fmt.Sprintf("user %d of this machine may only read: be root or the user who runs the controller, have it name you in ryu.users, or send the token of ryu.token_file", uid)}
+	}
+	return who, nil
+}

@@ -12,6 +12,7 @@ func TestTrust(t *testing.T) {
 		name string
 		run  func(*testing.T, *faults)
 	}{
+		{"9-root", trustRoot},
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},
 	} {

@@ -91,10 +91,26 @@ func OnReplicas(env *Env, h func(index, count int)) { env.runtime.OnReplicas(h) 
 func State(env *Env, name string) (Bucket, error) {
 	for _, b := range env.spec.Buckets {
 		if b == name {
-			return env.runtime.Bucket(env.spec.Name + "." + name)
+			bucket, err := env.runtime.Bucket(env.spec.Name + "." + name)
+			if err == nil {
+				env.buckets = append(env.buckets, bucket)
+			}
+			return bucket, err
 		}
 	}
 	return nil, api.Errorf(codes.Internal, "%s opens bucket %s, which its Spec does not list in Buckets", env.spec.Name, name)
+}
+
+// Damage says how the service's durable state, as far as it is open, is less
+// than it was, nothing if it is whole: then nothing may be deleted from switches
+// because the state does not say that it is wanted.
+func Damage(env *Env) string {
+	for _, b := range env.buckets {
+		if d, ok := b.(Damageable); ok && d.Damage() != "" {
+			return d.Damage()
+		}
+	}
+	return ""
 }
 
 // Specs returns the declarations of all services of the system.

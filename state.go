@@ -13,6 +13,19 @@ var ErrRevision = errors.New("the key has changed since it was read")
 // share: for times that are kept, or told to others, whose own clocks may differ.
 func Now(env *Env) time.Time { return env.runtime.Now() }
 
+// Damageable is a Bucket that knows whether it holds all that it should.
+type Damageable interface {
+	// Damage says what is wrong, nothing if the bucket is whole. One that is not
+	// is read-only, unless what it holds is learnt again, until it is repaired.
+	Damage() string
+	// Report marks the bucket as damaged, for a reason that only the service that
+	// owns it can know.
+	Report(ctx context.Context, reason string) error
+	// Recorded returns the time of which the store can know: from born to alive,
+	// and since opened. Times are zero if they are not known.
+	Recorded() (born, alive, opened time.Time)
+}
+
 // Bucket is durable key-value state with one writer. A change is on disk
 // before the call returns. Keys are letters, digits and any of "-/_=.".
 type Bucket interface {

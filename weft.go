@@ -79,6 +79,7 @@ type Spec struct {
 	Optional   []string  // services that it can do without: where they do not run, calls of them fail with Unavailable and their events do not come
 	Publishes  []Subject // events of its own; nobody else publishes them
 	Buckets    []string  // durable state that it writes; nobody else does
+	Rebuilt    []string  // those of Buckets whose content it learns again: they can be written to even if they are damaged
 	Stage      bool      // it is a stage of the packet-in pipeline
 	Pipeline   bool      // it runs the pipeline; the southbound only. The keys switches and elsewhere of its Config are set to its partition's switches and those of others
 	Beside     []string  // it opens the pipeline, too, beside the service that runs it, for packets that come to it another way; without these stages, whose part it does itself. Its Config is set as that of Pipeline
@@ -162,6 +163,7 @@ type Env struct {
 
 	spec    *Spec
 	runtime Runtime
+	buckets []Bucket // that are open
 	errs    []error
 }
 

@@ -127,6 +127,12 @@ func (b *bucket) Damage() string {
 	return d.Reason
 }
 
+// Recorded returns the Span of the store.
+func (b *bucket) Recorded() (born, alive, opened time.Time) {
+	s := b.store.Span()
+	return s.Born, s.Alive, s.Opened
+}
+
 // Report marks the bucket as damaged, until it is repaired.
 func (b *bucket) Report(ctx context.Context, reason string) error {
 	if b.Damage() != "" {

@@ -34,6 +34,7 @@ func Spec() weft.Spec {
 		Optional:   []string{"intake"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
 		Buckets:    []string{"keys", "ports"},
+		Rebuilt:    []string{"ports", "keys"},
 		Stage:      true,
 		Class:      weft.RealTime,
 		Scale:      weft.Single,

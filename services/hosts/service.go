@@ -27,6 +27,7 @@ func Spec() weft.Spec {
 		Optional:   []string{"tenants"},
 		Publishes:  weft.Subjects(api.HostChangedEvent),
 		Buckets:    []string{"hosts"},
+		Rebuilt:    []string{"hosts"},
 		Stage:      true,
 		Class:      weft.Latency,
 		Scale:      weft.Single,

@@ -30,6 +30,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.ReadFlows),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowsObservedEvent, api.HostChangedEvent),
 		Buckets:    []string{"gateways", "hosts"},
+		Rebuilt:    []string{"hosts"},
 		Stage:      true,
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,

@@ -31,6 +31,7 @@ func Spec() weft.Spec {
 		Optional: []string{"tenants"},
 		Live:     []string{"*"},
 		Buckets:  []string{"routers", "neighbours"},
+		Rebuilt:  []string{"neighbours"},
 		Stage:    true,
 		Class:    weft.Latency,
 		Scale:    weft.PerPartition,

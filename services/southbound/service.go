@@ -27,6 +27,7 @@ func Spec() weft.Spec {
 			api.ReadMultipart, api.ModifyPort, api.SendExperimenter),
 		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.FloodChangedEvent),
 		Buckets:   []string{"mastership"},
+		Rebuilt:   []string{"mastership"},
 		Pipeline:  true,
 		Standby:   true,
 		Class:     weft.RealTime,

@@ -202,7 +202,7 @@ func (k *Standing) declare(ctx context.Context, info *api.Switch) error {
 	if req == nil {
 		req = &api.SetStandingRequest{}
 	}
-	req.Dpid, req.Owner = info.Dpid, k.owner
+	req.Dpid, req.Owner, req.Keep = info.Dpid, k.owner, Damage(k.env) != ""
 	resp, err := Call(ctx, k.env, api.SetStanding, req)
 	if err != nil {
 		return err

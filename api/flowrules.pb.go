@@ -624,7 +624,10 @@ type SetStandingRequest struct {
 	// With numbers that belong to the owner (package flow, GroupOwner and MeterOwner).
 	Groups []*Group `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
 	// As groups.
-	Meters        []*Meter `protobuf:"bytes,5,rep,name=meters,proto3" json:"meters,omitempty"`
+	Meters []*Meter `protobuf:"bytes,5,rep,name=meters,proto3" json:"meters,omitempty"`
+	// What the switch had before and is not in this set stays: the owner's state is damaged,
+	// so that it cannot tell what is wanted.
+	Keep          bool `protobuf:"varint,6,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -692,6 +695,13 @@ func (x *SetStandingRequest) GetMeters() []*Meter {
 		return x.Meters
 	}
 	return nil
+}
+
+func (x *SetStandingRequest) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
 }
 
 // The answer of SetStanding.
@@ -1180,13 +1190,14 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05since\x18\n" +
 	" \x01(\tR\x05since\"=\n" +
 	"\x10ListSyncResponse\x12)\n" +
-	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"\xb8\x01\n" +
+	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"\xcc\x01\n" +
 	"\x12SetStandingRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
 	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12&\n" +
 	"\x06groups\x18\x04 \x03(\v2\x0e.weft.v1.GroupR\x06groups\x12&\n" +
-	"\x06meters\x18\x05 \x03(\v2\x0e.weft.v1.MeterR\x06meters\"j\n" +
+	"\x06meters\x18\x05 \x03(\v2\x0e.weft.v1.MeterR\x06meters\x12\x12\n" +
+	"\x04keep\x18\x06 \x01(\bR\x04keep\"j\n" +
 	"\x13SetStandingResponse\x12\x12\n" +
 	"\x04sent\x18\x01 \x01(\rR\x04sent\x12\x12\n" +
 	"\x04kept\x18\x02 \x01(\rR\x04kept\x12+\n" +

@@ -62,10 +62,10 @@ func BenchmarkDeclare(b *testing.B) {
 	}
 	l := connected(nil, newReading(nil))
 	now := time.Now()
-	l.declare(flow.OwnerForwarding, list, nil, now)
+	l.declare(flow.OwnerForwarding, list, nil, false, now)
 	b.ReportAllocs()
 	for b.Loop() {
-		if d := l.declare(flow.OwnerForwarding, list, nil, now); d.kept != 60 {
+		if d := l.declare(flow.OwnerForwarding, list, nil, false, now); d.kept != 60 {
 			b.Fatalf("kept %d", d.kept)
 		}
 	}

@@ -37,7 +37,12 @@ type ledger struct {
 	removals  map[flow.EntryKey]*removal
 	claimed   map[flow.Owner]bool                    // services that have declared their set in this session
 	unclaimed map[flow.Owner]map[flow.EntryKey]*seen // entries of those that have not
+	keeping   map[flow.Owner]bool                    // services whose entries stay although they are not in their set
 	foreign   int
+	spared    map[flow.Owner]int // entries that stay because the store is not whole
+	doubtful  bool               // nothing that the store does not have may be taken for unwanted
+	doubts    []string           // why the store cannot be whole, to be told
+	history   history            // of the store
 	objects   objects
 	tally     tally
 	order     uint64
@@ -81,6 +86,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.nextSend, l.batch = time.Time{}, l.cfg.MaxBatch
 	l.tally = tally{}
 	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[flow.EntryKey]*seen{}
+	l.keeping, l.spared = map[flow.Owner]bool{}, map[flow.Owner]int{}
 	for _, r := range l.rules {
 		r.late, r.crowded, r.lost = 0, false, false
 		r.become(requested, "", now)

@@ -118,6 +118,7 @@ func (l *ledger) sync() *api.Sync {
 // Totals are figures over all switches.
 type Totals struct {
 	Wanted, Confirmed, Failed, Foreign     int
+	Spared                                 int // entries that stay because the store is not whole
 	InSync, Syncing, Failing, AwaySwitches int
 }
 
@@ -144,6 +145,9 @@ func (r *Rules) totals() (t Totals) {
 	for _, w := range workers {
 		w.mu.Lock()
 		s := w.ledger.sync()
+		for _, n := range w.ledger.spared {
+			t.Spared += n
+		}
 		w.mu.Unlock()
 		t.Wanted += int(s.Wanted)
 		t.Confirmed += int(s.Confirmed)

@@ -64,8 +64,8 @@ func (o *objects) remove(k objectKey, now time.Time) *objectRemoval {
 }
 
 // declareObjects makes groups and meters the whole set of a service for this
-// session.
-func (l *ledger) declareObjects(owner flow.Owner, list []*object, d *declared, now time.Time) {
+// session; if others are kept, those that the switch had before stay.
+func (l *ledger) declareObjects(owner flow.Owner, list []*object, others bool, d *declared, now time.Time) {
 	o := &l.objects
 	keep := make(map[objectKey]bool, len(list))
 	for _, w := range list {
@@ -100,7 +100,7 @@ func (l *ledger) declareObjects(owner flow.Owner, list []*object, d *declared, n
 		}
 	}
 	for k := range o.have {
-		if k.owner() == owner && !keep[k] {
+		if k.owner() == owner && !keep[k] && !others {
 			d.gone = append(d.gone, o.remove(k, now))
 			d.sent++
 		}

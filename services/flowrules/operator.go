@@ -181,6 +181,9 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	w.ring()
 	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
 		r.unstored("put", share[i].sw, errs[i])
+		if readOnly(errs[i]) {
+			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not stored, so not installed: %w", share[i].sw, errs[i])
+		}
 		return api.Errorf(codes.Unavailable, "flow entry for switch %v: not stored, so not installed: %w; try again", share[i].sw, errs[i])
 	}
 	return nil
@@ -306,7 +309,9 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 	now := time.Now()
 	for i, t := range share {
 		if errs[i] != nil {
-			err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, errs[i])
+			if err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, errs[i]); readOnly(errs[i]) {
+				err = api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not deleted from the store: %w", t.sw, errs[i])
+			}
 			r.unstored("delete", t.sw, errs[i])
 			continue
 		}

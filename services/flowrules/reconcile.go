@@ -111,11 +111,19 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 			t.added++
 		}
 	}
+	if n := l.unheardOf(flow.OwnerOperator, rd.entries, now); n > 0 {
+		l.distrust(flow.OwnerOperator, n)
+	}
 	for k, h := range rd.entries {
-		if h.entry.Cookie.Owner() == flow.OwnerOperator && l.rules[k] == nil {
-			l.remove(&h.entry, now)
-			t.removed++
+		if h.entry.Cookie.Owner() != flow.OwnerOperator || l.rules[k] != nil {
+			continue
 		}
+		if l.doubtful {
+			l.spared[flow.OwnerOperator]++
+			continue
+		}
+		l.remove(&h.entry, now)
+		t.removed++
 	}
 	l.tally = t
 	l.count.reconciled(t.kept, t.added, t.removed)
@@ -127,7 +135,7 @@ func (l *ledger) setAside(rd *reading) {
 	clear(l.unclaimed)
 	for k, h := range rd.entries {
 		o := h.entry.Cookie.Owner()
-		if o == flow.OwnerOperator || l.claimed[o] {
+		if o == flow.OwnerOperator || l.claimed[o] && !l.keeping[o] {
 			continue
 		}
 		if l.unclaimed[o] == nil {
@@ -192,7 +200,7 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 	}
 	for k, h := range rd.entries {
 		o := h.entry.Cookie.Owner()
-		if (o == flow.OwnerOperator || l.claimed[o]) && l.rules[k] == nil && l.removals[k] == nil && h.age >= l.cfg.VerifyAge {
+		if (o == flow.OwnerOperator && !l.doubtful || l.claimed[o] && !l.keeping[o]) && l.rules[k] == nil && l.removals[k] == nil && h.age >= l.cfg.VerifyAge {
 			l.count.repaired("extra")
 			l.remove(&h.entry, now)
 		}

@@ -24,6 +24,7 @@ type Rules struct {
 	slots chan struct{} // one taken for each switch that is being read or written
 
 	directions *directions
+	trust      trust
 
 	generation atomic.Uint32 // of the operator's entries: one per request
 	flows      atomic.Int64  // the operator's entries, all together, when last counted
@@ -74,7 +75,9 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, key := range over {
-		if err := r.store.Delete(ctx, key); err != nil {
+		if err := r.store.Delete(ctx, key); readOnly(err) {
+			r.unstored("delete", 0, err) // it is over at the next start, too
+		} else if err != nil {
 			return err
 		}
 	}

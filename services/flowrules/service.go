@@ -39,6 +39,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	counter := func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) }
 	now := time.Now()
 	r := NewRules(env.Config.(*Config), southbound{env}, store, env.Log, counter, uint8(now.Unix()))
+	if state, ok := store.(State); ok {
+		r.Trust(state, weft.Now(env).Sub(now))
+	}
 	if err := r.Load(ctx, now); err != nil {
 		return err
 	}
@@ -94,6 +97,7 @@ func gauges(m weft.Metrics, r *Rules) {
 	} {
 		m.Gauge("entries", "Flow entries of all switches.", func() float64 { return float64(read(r.Totals())) }, "state", name)
 	}
+	m.Gauge("spared", "Entries left on switches although nobody wants them, because the store is not whole.", func() float64 { return float64(r.Totals().Spared) })
 	for name, read := range map[string]func(Totals) int{
 		"in_sync": func(t Totals) int { return t.InSync },
 		"syncing": func(t Totals) int { return t.Syncing },

@@ -3,6 +3,7 @@ package flowrules
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -29,7 +30,9 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	l := w.ledger
 	session := l.session
-	d := l.declare(owner, entries, objects, time.Now())
+	d := l.declare(owner, entries, objects, req.GetKeep(), time.Now())
+	doubts := l.doubts
+	l.doubts = nil
 	waits := make([]<-chan struct{}, 0, len(d.rules)+len(d.removals))
 	for _, rule := range d.rules {
 		waits = append(waits, rule.waiting())
@@ -45,6 +48,7 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	w.mu.Unlock()
 	w.ring()
+	r.tellDoubts(ctx, doubts)
 	await(ctx, waits)
 
 	w.mu.Lock()
@@ -138,15 +142,25 @@ type declared struct {
 }
 
 // declare makes entries, groups and meters the whole set of a service for this
-// session. The entries of the switch must have been read.
-func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*object, now time.Time) declared {
+// session. The entries of the switch must have been read. If keep is set, or
+// the store is not whole, what the switch had before and is not in the set stays.
+func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*object, keep bool, now time.Time) declared {
 	var d declared
-	l.directed(owner, entries)
-	l.declareObjects(owner, objects, &d, now)
 	have := l.unclaimed[owner]
 	first := !l.claimed[owner]
 	l.claimed[owner] = true
-	delete(l.unclaimed, owner)
+	if policy(owner) {
+		if n := l.unheardOf(owner, without(have, entries), now); n > 0 && !keep {
+			l.distrust(owner, n)
+		}
+		keep = keep || l.doubtful
+	}
+	l.keeping[owner], l.spared[owner] = keep, 0
+	l.directed(owner, entries)
+	l.declareObjects(owner, objects, keep, &d, now)
+	if !keep {
+		delete(l.unclaimed, owner)
+	}
 
 	wanted := make(map[flow.EntryKey]bool, len(entries))
 	for i := range entries {
@@ -200,6 +214,12 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*obje
 			l.put(o, now)
 			continue
 		}
+		if keep {
+			if !wanted[k] {
+				l.spared[owner]++
+			}
+			continue
+		}
 		if !wanted[k] && l.rules[k] == nil && l.removals[k] == nil {
 			d.removals = append(d.removals, l.remove(&h.entry, now))
 			d.sent++
@@ -213,4 +233,13 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*obje
 		l.count.reconciled(d.kept, d.sent-removed, removed)
 	}
 	return d
+}
+
+// without returns the entries of a switch whose keys are not in a set.
+func without(have map[flow.EntryKey]*seen, set []flow.Entry) map[flow.EntryKey]*seen {
+	rest := maps.Clone(have)
+	for i := range set {
+		delete(rest, set[i].Key())
+	}
+	return rest
 }

@@ -129,10 +129,13 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 			rd.objects, err = r.readObjects(limited, w.ledger.sw)
 		}
 	}
-	switches := r.size()
+	switches, damaged, history := r.size(), r.trust.damaged(), r.trust.history()
+	var doubts []string
+	defer func() { r.tellDoubts(ctx, doubts) }()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l, now := w.ledger, time.Now()
+	l.doubtful, l.history = l.doubtful || damaged, history
 	if l.session != s.session || !l.connected {
 		return
 	}
@@ -144,6 +147,7 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	}
 	l.read(rd, s.asked, began, now)
 	l.again(now.Sub(began), switches, rand.Float64(), now)
+	doubts, l.doubts = l.doubts, nil
 	w.announce(r)
 	w.turn()
 }

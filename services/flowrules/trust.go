@@ -1,0 +1,115 @@
+package flowrules
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// State is a Store that knows whether it holds all that it should.
+type State interface {
+	// Damage says what is wrong with it, nothing if it is whole.
+	Damage() string
+	// Report marks it as damaged.
+	Report(ctx context.Context, reason string) error
+	// Recorded returns the time of which it can know: from born to alive, and
+	// since opened. Times are zero if they are not known.
+	Recorded() (born, alive, opened time.Time)
+}
+
+// recordedSlack is by how much the times of switches and of the store may differ.
+const recordedSlack = 10 * time.Second
+
+// trust is how far what the store does not have may be taken for unwanted.
+type trust struct {
+	state State         // nil: it is whole
+	ahead time.Duration // the clock of its times, of this machine's
+}
+
+// Trust has entries that the store does not know left on the switches while it
+// is not whole. ahead is by how much its clock is ahead of this machine's.
+func (r *Rules) Trust(s State, ahead time.Duration) { r.trust = trust{s, ahead} }
+
+// damaged reports whether the store may lack entries that are wanted.
+func (t trust) damaged() bool { return t.state != nil && t.state.Damage() != "" }
+
+// history is the time of which the store can know.
+type history struct{ born, alive, opened time.Time }
+
+func (t trust) history() (h history) {
+	if t.state == nil {
+		return h
+	}
+	h.born, h.alive, h.opened = t.state.Recorded()
+	for _, at := range []*time.Time{&h.born, &h.alive, &h.opened} {
+		if !at.IsZero() {
+			*at = at.Add(-t.ahead)
+		}
+	}
+	return h
+}
+
+// before reports whether a time is before the store's first start: what was
+// written then is of another store, such as the one whose directory was emptied.
+func (h history) before(at time.Time) bool {
+	return !h.born.IsZero() && at.Before(h.born.Add(-recordedSlack))
+}
+
+// between reports whether a time is after the store's last sign of life before
+// it was opened: what was written then, a later state of the store knew, of
+// which this one is an older copy.
+func (h history) between(at time.Time) bool {
+	return !h.alive.IsZero() && at.After(h.alive.Add(recordedSlack)) && at.Before(h.opened.Add(-recordedSlack))
+}
+
+// policy reports whether an owner's entries follow from what operators have set.
+func policy(o flow.Owner) bool {
+	switch o {
+	case flow.OwnerFirewall, flow.OwnerBalancer, flow.OwnerNAT, flow.OwnerQoS, flow.OwnerTenants, flow.OwnerRouter:
+		return true
+	}
+	return false
+}
+
+// unheardOf returns how many entries of an owner a switch has that nobody wants
+// and that the store cannot have known.
+func (l *ledger) unheardOf(owner flow.Owner, have map[flow.EntryKey]*seen, now time.Time) (n int) {
+	for k, h := range have {
+		if h.entry.Cookie.Owner() != owner || l.rules[k] != nil {
+			continue
+		}
+		at := now.Add(-h.age)
+		if l.history.before(at) || owner == flow.OwnerOperator && l.history.between(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// distrust keeps all that nobody wants on the switch, as the store cannot have
+// known n entries that are there.
+func (l *ledger) distrust(owner flow.Owner, n int) {
+	l.doubtful = true
+	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that this store has never held: it is an older copy, or its directory was emptied, or the switch had another controller", l.sw, n, owner))
+}
+
+// tellDoubts marks the store as damaged if a switch has shown that it is.
+func (r *Rules) tellDoubts(ctx context.Context, doubts []string) {
+	for _, reason := range doubts {
+		r.log.Error("entries are left on a switch that the store does not know", "reason", reason, "remedy", "weft store repair")
+		if r.trust.state == nil {
+			continue
+		}
+		if err := r.trust.state.Report(ctx, reason); err != nil {
+			r.log.Error("that the store is damaged could not be recorded", "error", err)
+		}
+	}
+}
+
+// readOnly reports whether the store has refused a change because it is damaged.
+func readOnly(err error) bool { return api.KindOf(err) == codes.FailedPrecondition }

@@ -45,6 +45,9 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 			continue
 		}
 		c := b.adopt(sw, &o, now)
+		if c == nil && b.damage() != "" {
+			continue // its virtual address may be one that the state has lost
+		}
 		if c == nil {
 			entry.Match.Normalize()
 			removeEntry(d, sw, entry.Match, entry.Cookie)

@@ -20,7 +20,8 @@ type balancer struct {
 	index   atomic.Pointer[index] // nil: there are no VIPs
 	out     *outbox
 	count   counts
-	regroup func() // has the groups of all switches declared again
+	damage  func() string // what is wrong with the store
+	regroup func()        // has the groups of all switches declared again
 
 	writing sync.Mutex // held while a VIP is written to the store; taken before mu
 
@@ -45,7 +46,7 @@ type datapath struct {
 
 func newBalancer(cfg *Config, store Store, log *slog.Logger) *balancer {
 	b := &balancer{
-		store: store, log: log, out: newOutbox(), regroup: func() {},
+		store: store, log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
 		vips: map[string]*vip{}, revision: map[string]uint64{}, residents: newResidents(),
 		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
 	}

@@ -49,6 +49,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	b := newBalancer(cfg, kept, env.Log)
 	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	b.damage = func() string { return weft.Damage(env) }
 	b.table.last = rand.Uint32() >> 1 // apart from those of earlier runs
 	if err := b.load(ctx, func(key string, err error) {
 		env.Log.Warn("vip of an earlier run not read", "key", key, "error", err)

@@ -212,6 +212,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		watching <- n.directory.watch(life, n.planChanged, n.entryChanged, func() { close(settled) })
 	})
 	work.Go(func() { n.crossing.run(life) })
+	work.Go(func() { n.followRepairs(life) })
 	select {
 	case <-settled:
 		work.Go(func() {

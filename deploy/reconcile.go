@@ -35,10 +35,10 @@ func (n *Node) reconcile(ctx context.Context) error {
 	for _, s := range slices.Backward(n.worker.tables.Load().services) {
 		wanted := slices.Contains(mine.Services, s.spec.Name)
 		same := n.entry.Partition == mine.Partition && s.asOne == n.worksAsOne(current, mine, s.spec.Name)
-		if wanted && same && n.reconfigure(ctx, s, settings, current) {
+		if wanted && same && !s.stale.Load() && n.reconfigure(ctx, s, settings, current) {
 			continue
 		}
-		if !wanted && !n.succeeded(s, current) && time.Since(since) < successionWait {
+		if !wanted && !s.stale.Load() && !n.succeeded(s, current) && time.Since(since) < successionWait {
 			n.waiting = true
 			continue
 		}

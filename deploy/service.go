@@ -34,6 +34,7 @@ type service struct {
 	busy     atomic.Int64 // calls and batches of packets that it is dealing with
 	standing atomic.Bool  // it stands ready, and another process works
 	serving  atomic.Bool  // in a Node: it is ready and knows what others have to tell
+	stale    atomic.Bool  // what it has read of the store is not all: it is to be started again
 	asOne    bool         // it works as one with those of other partitions
 	sent     *sent        // what it has sent others
 

@@ -161,7 +161,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 	if err != nil {
 		return err
 	}
-	store, err := bus.Open(ctx, bus.Config{Directory: dir, Log: log.With("service", "bus")})
+	store, err := bus.Open(ctx, bus.Config{Directory: dir, Rebuilt: deploy.Rebuilt(all), Log: log.With("service", "bus")})
 	if err != nil {
 		return err
 	}

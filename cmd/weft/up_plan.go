@@ -150,10 +150,10 @@ func (k *keeper) open(ctx context.Context, p *plan.Plan) (err error) {
 	if k.identity, err = loadIdentity(k.certs, "supervisor"); err != nil {
 		return err
 	}
-	c := bus.Config{Directory: k.dir, Log: k.log.With("service", "bus")}
+	c := bus.Config{Directory: k.dir, Rebuilt: deploy.Rebuilt(services.All(gateway.Process{})), Log: k.log.With("service", "bus")}
 	if p.Bus.URL != "" {
 		k.external = &p.Bus
-		c = bus.Config{URL: p.Bus.URL, Credentials: p.Bus.Credentials, Replicas: p.Bus.Replicas, Log: c.Log}
+		c = bus.Config{URL: p.Bus.URL, Credentials: p.Bus.Credentials, Replicas: p.Bus.Replicas, Manifests: filepath.Join(k.dir, "manifests"), Rebuilt: c.Rebuilt, Log: c.Log}
 		if k.identity != nil && strings.HasPrefix(p.Bus.URL, "tls:") {
 			c.TLS = k.identity.Client()
 		}

@@ -1,0 +1,64 @@
+package deploy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"weft"
+	"weft/bus"
+)
+
+// Rebuilt reports of buckets whether what they hold is learnt or written anew,
+// by services or by processes, so that they may be written to even if damaged.
+func Rebuilt(specs []weft.Spec) func(bucket string) bool {
+	list := []string{planBucket, workersBucket, keeperBucket}
+	for _, s := range specs {
+		for _, b := range s.Rebuilt {
+			list = append(list, s.Name+"."+b)
+		}
+	}
+	return func(bucket string) bool {
+		return slices.ContainsFunc(list, func(b string) bool { return bucket == b || strings.HasSuffix(bucket, "."+b) })
+	}
+}
+
+// checkedStore is a Store that knows whether it holds all that it should.
+type checkedStore interface {
+	Damages() []bus.Damage
+	DamageChanged() <-chan struct{}
+}
+
+// followRepairs has services started again whose buckets have been repaired:
+// what they have read of them is not all. Instances that work side by side
+// follow their buckets.
+func (n *Node) followRepairs(ctx context.Context) {
+	store, ok := n.config.Store.(checkedStore)
+	if !ok {
+		return
+	}
+	var before []bus.Damage
+	for {
+		changed := store.DamageChanged()
+		now := store.Damages()
+		for _, d := range before {
+			if d.Writable || slices.ContainsFunc(now, func(e bus.Damage) bool { return e.Bucket == d.Bucket }) {
+				continue
+			}
+			for _, s := range n.worker.tables.Load().services {
+				name, own := strings.CutPrefix(d.Bucket, s.prefix+s.spec.Name+".")
+				if own && slices.Contains(s.spec.Buckets, name) && s.spec.Scale != weft.Any {
+					n.log.Info("service is started again, because its state was repaired", "service", s.spec.Name, "bucket", d.Bucket)
+					s.stale.Store(true)
+					n.wake()
+				}
+			}
+		}
+		before = now
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -39,7 +39,12 @@ type Host struct {
 	// RFC 3339; when it sent something last.
 	LastSeen string `protobuf:"bytes,7,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
 	// How often it has been found at another port.
-	Moves         uint32 `protobuf:"varint,8,opt,name=moves,proto3" json:"moves,omitempty"`
+	Moves uint32 `protobuf:"varint,8,opt,name=moves,proto3" json:"moves,omitempty"`
+	// static or sticky if it is bound; empty if it is not.
+	Bound string `protobuf:"bytes,9,opt,name=bound,proto3" json:"bound,omitempty"`
+	// Where somebody claims its Ethernet address, or one of its IP addresses, and
+	// is in quarantine; unset if nobody is.
+	ClaimedAt     *Location `protobuf:"bytes,10,opt,name=claimed_at,json=claimedAt,proto3" json:"claimed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -128,6 +133,20 @@ func (x *Host) GetMoves() uint32 {
 		return x.Moves
 	}
 	return 0
+}
+
+func (x *Host) GetBound() string {
+	if x != nil {
+		return x.Bound
+	}
+	return ""
+}
+
+func (x *Host) GetClaimedAt() *Location {
+	if x != nil {
+		return x.ClaimedAt
+	}
+	return nil
 }
 
 // What ListHosts is asked.
@@ -342,11 +361,727 @@ func (x *HostChanged) GetFrom() *Location {
 	return nil
 }
 
+// HostClaimed: somebody claims what a host has, or what is bound. It is a
+// moment's event; at most one a second is published for a claim.
+type HostClaimed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is claimed: the Ethernet address of the host that has it.
+	Mac string `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	// 0 is untagged.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// The IP address that is claimed; empty if it is the place of the host.
+	Ip string `protobuf:"bytes,3,opt,name=ip,proto3" json:"ip,omitempty"`
+	// Where the claimant is.
+	At *Location `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// The claimant's Ethernet address.
+	Claimant string `protobuf:"bytes,5,opt,name=claimant,proto3" json:"claimant,omitempty"`
+	// Where the host is; unset if it is not known.
+	Holder *Location `protobuf:"bytes,6,opt,name=holder,proto3" json:"holder,omitempty"`
+	// quarantined: nobody has answered for the host, and the claimant waits.
+	// refused: the host has spoken, and the claimant is refused. taken: nobody was
+	// heard for hosts.hold, or the host's port went down, and the claimant has it.
+	// returned: the host has spoken where it was before, and has it back. bound:
+	// the claim contradicts a binding.
+	Outcome       string `protobuf:"bytes,7,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostClaimed) Reset() {
+	*x = HostClaimed{}
+	mi := &file_hosts_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostClaimed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostClaimed) ProtoMessage() {}
+
+func (x *HostClaimed) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostClaimed.ProtoReflect.Descriptor instead.
+func (*HostClaimed) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *HostClaimed) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *HostClaimed) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *HostClaimed) GetIp() string {
+	if x != nil {
+		return x.Ip
+	}
+	return ""
+}
+
+func (x *HostClaimed) GetAt() *Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *HostClaimed) GetClaimant() string {
+	if x != nil {
+		return x.Claimant
+	}
+	return ""
+}
+
+func (x *HostClaimed) GetHolder() *Location {
+	if x != nil {
+		return x.Holder
+	}
+	return nil
+}
+
+func (x *HostClaimed) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+// A binding: what an Ethernet address may be and have, in one VLAN.
+type HostBinding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The Ethernet address that is bound.
+	Mac string `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	// 0 is untagged; the VLAN of a virtual network's segment inside the network.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// The ports at which it may be; none: at any.
+	At []*Location `protobuf:"bytes,3,rep,name=at,proto3" json:"at,omitempty"`
+	// The IPv4 and IPv6 addresses that nobody else in the VLAN may have. It may
+	// have others, too.
+	Ips []string `protobuf:"bytes,4,rep,name=ips,proto3" json:"ips,omitempty"`
+	// static: by the operator or the configuration. sticky: learnt at a port with
+	// sticky bindings.
+	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// config, operator or learnt.
+	Origin string `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
+	// RFC 3339; when it was made. Empty for one of the configuration.
+	Since         string `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostBinding) Reset() {
+	*x = HostBinding{}
+	mi := &file_hosts_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostBinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostBinding) ProtoMessage() {}
+
+func (x *HostBinding) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostBinding.ProtoReflect.Descriptor instead.
+func (*HostBinding) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *HostBinding) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *HostBinding) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *HostBinding) GetAt() []*Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *HostBinding) GetIps() []string {
+	if x != nil {
+		return x.Ips
+	}
+	return nil
+}
+
+func (x *HostBinding) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *HostBinding) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *HostBinding) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// What BindHost is asked. InvalidArgument if the binding is wrong, or another
+// host has one of its IP addresses bound; FailedPrecondition if the
+// configuration has the binding; ResourceExhausted if there are too many.
+type BindHostRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind, origin and since are not read.
+	Binding       *HostBinding `protobuf:"bytes,1,opt,name=binding,proto3" json:"binding,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BindHostRequest) Reset() {
+	*x = BindHostRequest{}
+	mi := &file_hosts_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BindHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BindHostRequest) ProtoMessage() {}
+
+func (x *BindHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BindHostRequest.ProtoReflect.Descriptor instead.
+func (*BindHostRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *BindHostRequest) GetBinding() *HostBinding {
+	if x != nil {
+		return x.Binding
+	}
+	return nil
+}
+
+// What UnbindHost is asked: mac and vlan, or dpid and port.
+// FailedPrecondition if the configuration has the binding.
+type UnbindHostRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The Ethernet address whose binding is deleted.
+	Mac string `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	// 0 is untagged.
+	Vlan uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// The switch of the port whose sticky bindings are deleted.
+	Dpid string `protobuf:"bytes,3,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The port whose sticky bindings are deleted.
+	Port          uint32 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnbindHostRequest) Reset() {
+	*x = UnbindHostRequest{}
+	mi := &file_hosts_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnbindHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnbindHostRequest) ProtoMessage() {}
+
+func (x *UnbindHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnbindHostRequest.ProtoReflect.Descriptor instead.
+func (*UnbindHostRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *UnbindHostRequest) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *UnbindHostRequest) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *UnbindHostRequest) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *UnbindHostRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+// The answer of UnbindHost.
+type UnbindHostResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many bindings were deleted.
+	Deleted       uint32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnbindHostResponse) Reset() {
+	*x = UnbindHostResponse{}
+	mi := &file_hosts_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnbindHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnbindHostResponse) ProtoMessage() {}
+
+func (x *UnbindHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnbindHostResponse.ProtoReflect.Descriptor instead.
+func (*UnbindHostResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *UnbindHostResponse) GetDeleted() uint32 {
+	if x != nil {
+		return x.Deleted
+	}
+	return 0
+}
+
+// What ListBindings is asked.
+type ListBindingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBindingsRequest) Reset() {
+	*x = ListBindingsRequest{}
+	mi := &file_hosts_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBindingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBindingsRequest) ProtoMessage() {}
+
+func (x *ListBindingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBindingsRequest.ProtoReflect.Descriptor instead.
+func (*ListBindingsRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{10}
+}
+
+// The answer of ListBindings.
+type ListBindingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By VLAN and Ethernet address.
+	Bindings []*HostBinding `protobuf:"bytes,1,rep,name=bindings,proto3" json:"bindings,omitempty"`
+	// By switch and port.
+	Ports         []*PortSecurity `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBindingsResponse) Reset() {
+	*x = ListBindingsResponse{}
+	mi := &file_hosts_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBindingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBindingsResponse) ProtoMessage() {}
+
+func (x *ListBindingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBindingsResponse.ProtoReflect.Descriptor instead.
+func (*ListBindingsResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListBindingsResponse) GetBindings() []*HostBinding {
+	if x != nil {
+		return x.Bindings
+	}
+	return nil
+}
+
+func (x *ListBindingsResponse) GetPorts() []*PortSecurity {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+// What holds for the hosts of one port.
+type PortSecurity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The port.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// How many hosts it may have; 0 is hosts.port_limit.
+	MaxHosts uint32 `protobuf:"varint,3,opt,name=max_hosts,json=maxHosts,proto3" json:"max_hosts,omitempty"`
+	// Hosts that are learnt there are bound to the port.
+	Sticky bool `protobuf:"varint,4,opt,name=sticky,proto3" json:"sticky,omitempty"`
+	// config or operator.
+	Origin string `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
+	// How many hosts are known there.
+	Hosts uint32 `protobuf:"varint,6,opt,name=hosts,proto3" json:"hosts,omitempty"`
+	// How many bindings name the port.
+	Bound         uint32 `protobuf:"varint,7,opt,name=bound,proto3" json:"bound,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortSecurity) Reset() {
+	*x = PortSecurity{}
+	mi := &file_hosts_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortSecurity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortSecurity) ProtoMessage() {}
+
+func (x *PortSecurity) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortSecurity.ProtoReflect.Descriptor instead.
+func (*PortSecurity) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PortSecurity) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *PortSecurity) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *PortSecurity) GetMaxHosts() uint32 {
+	if x != nil {
+		return x.MaxHosts
+	}
+	return 0
+}
+
+func (x *PortSecurity) GetSticky() bool {
+	if x != nil {
+		return x.Sticky
+	}
+	return false
+}
+
+func (x *PortSecurity) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *PortSecurity) GetHosts() uint32 {
+	if x != nil {
+		return x.Hosts
+	}
+	return 0
+}
+
+func (x *PortSecurity) GetBound() uint32 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+// What SetPortSecurity is asked. InvalidArgument if it is wrong;
+// FailedPrecondition if the configuration has the port.
+type SetPortSecurityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Origin, hosts and bound are not read.
+	Security      *PortSecurity `protobuf:"bytes,1,opt,name=security,proto3" json:"security,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPortSecurityRequest) Reset() {
+	*x = SetPortSecurityRequest{}
+	mi := &file_hosts_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPortSecurityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPortSecurityRequest) ProtoMessage() {}
+
+func (x *SetPortSecurityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPortSecurityRequest.ProtoReflect.Descriptor instead.
+func (*SetPortSecurityRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SetPortSecurityRequest) GetSecurity() *PortSecurity {
+	if x != nil {
+		return x.Security
+	}
+	return nil
+}
+
+// What DeletePortSecurity is asked. FailedPrecondition if the configuration has
+// the port.
+type DeletePortSecurityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// The port.
+	Port          uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletePortSecurityRequest) Reset() {
+	*x = DeletePortSecurityRequest{}
+	mi := &file_hosts_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletePortSecurityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletePortSecurityRequest) ProtoMessage() {}
+
+func (x *DeletePortSecurityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletePortSecurityRequest.ProtoReflect.Descriptor instead.
+func (*DeletePortSecurityRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeletePortSecurityRequest) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *DeletePortSecurityRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+// The answer of DeletePortSecurity.
+type DeletePortSecurityResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False if nothing was set.
+	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletePortSecurityResponse) Reset() {
+	*x = DeletePortSecurityResponse{}
+	mi := &file_hosts_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletePortSecurityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletePortSecurityResponse) ProtoMessage() {}
+
+func (x *DeletePortSecurityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletePortSecurityResponse.ProtoReflect.Descriptor instead.
+func (*DeletePortSecurityResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeletePortSecurityResponse) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
 var File_hosts_proto protoreflect.FileDescriptor
 
 const file_hosts_proto_rawDesc = "" +
 	"\n" +
-	"\vhosts.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\xc9\x01\n" +
+	"\vhosts.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\x91\x02\n" +
 	"\x04Host\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
@@ -356,7 +1091,11 @@ const file_hosts_proto_rawDesc = "" +
 	"\n" +
 	"first_seen\x18\x06 \x01(\tR\tfirstSeen\x12\x1b\n" +
 	"\tlast_seen\x18\a \x01(\tR\blastSeen\x12\x14\n" +
-	"\x05moves\x18\b \x01(\rR\x05moves\"\x12\n" +
+	"\x05moves\x18\b \x01(\rR\x05moves\x12\x14\n" +
+	"\x05bound\x18\t \x01(\tR\x05bound\x120\n" +
+	"\n" +
+	"claimed_at\x18\n" +
+	" \x01(\v2\x11.weft.v1.LocationR\tclaimedAt\"\x12\n" +
 	"\x10ListHostsRequest\"\xb7\x01\n" +
 	"\x11ListHostsResponse\x12#\n" +
 	"\x05hosts\x18\x01 \x03(\v2\r.weft.v1.HostR\x05hosts\x12A\n" +
@@ -370,10 +1109,60 @@ const file_hosts_proto_rawDesc = "" +
 	"\vHostChanged\x12!\n" +
 	"\x04host\x18\x01 \x01(\v2\r.weft.v1.HostR\x04host\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12%\n" +
-	"\x04from\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x04from2\x80\x01\n" +
+	"\x04from\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x04from\"\xc7\x01\n" +
+	"\vHostClaimed\x12\x10\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x0e\n" +
+	"\x02ip\x18\x03 \x01(\tR\x02ip\x12!\n" +
+	"\x02at\x18\x04 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x1a\n" +
+	"\bclaimant\x18\x05 \x01(\tR\bclaimant\x12)\n" +
+	"\x06holder\x18\x06 \x01(\v2\x11.weft.v1.LocationR\x06holder\x12\x18\n" +
+	"\aoutcome\x18\a \x01(\tR\aoutcome\"\xaa\x01\n" +
+	"\vHostBinding\x12\x10\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
+	"\x02at\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x02at\x12\x10\n" +
+	"\x03ips\x18\x04 \x03(\tR\x03ips\x12\x12\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x14\n" +
+	"\x05since\x18\a \x01(\tR\x05since\"A\n" +
+	"\x0fBindHostRequest\x12.\n" +
+	"\abinding\x18\x01 \x01(\v2\x14.weft.v1.HostBindingR\abinding\"a\n" +
+	"\x11UnbindHostRequest\x12\x10\n" +
+	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x12\n" +
+	"\x04dpid\x18\x03 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x04port\x18\x04 \x01(\rR\x04port\".\n" +
+	"\x12UnbindHostResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\rR\adeleted\"\x15\n" +
+	"\x13ListBindingsRequest\"u\n" +
+	"\x14ListBindingsResponse\x120\n" +
+	"\bbindings\x18\x01 \x03(\v2\x14.weft.v1.HostBindingR\bbindings\x12+\n" +
+	"\x05ports\x18\x02 \x03(\v2\x15.weft.v1.PortSecurityR\x05ports\"\xaf\x01\n" +
+	"\fPortSecurity\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12\x1b\n" +
+	"\tmax_hosts\x18\x03 \x01(\rR\bmaxHosts\x12\x16\n" +
+	"\x06sticky\x18\x04 \x01(\bR\x06sticky\x12\x16\n" +
+	"\x06origin\x18\x05 \x01(\tR\x06origin\x12\x14\n" +
+	"\x05hosts\x18\x06 \x01(\rR\x05hosts\x12\x14\n" +
+	"\x05bound\x18\a \x01(\rR\x05bound\"K\n" +
+	"\x16SetPortSecurityRequest\x121\n" +
+	"\bsecurity\x18\x01 \x01(\v2\x15.weft.v1.PortSecurityR\bsecurity\"C\n" +
+	"\x19DeletePortSecurityRequest\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\"6\n" +
+	"\x1aDeletePortSecurityResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted2\xfa\x03\n" +
 	"\x05Hosts\x12B\n" +
 	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\x123\n" +
-	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.HostB\n" +
+	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\x12:\n" +
+	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\x12E\n" +
+	"\n" +
+	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\x12K\n" +
+	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\x12I\n" +
+	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\x12]\n" +
+	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -388,31 +1177,60 @@ func file_hosts_proto_rawDescGZIP() []byte {
 	return file_hosts_proto_rawDescData
 }
 
-var file_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_hosts_proto_goTypes = []any{
-	(*Host)(nil),              // 0: weft.v1.Host
-	(*ListHostsRequest)(nil),  // 1: weft.v1.ListHostsRequest
-	(*ListHostsResponse)(nil), // 2: weft.v1.ListHostsResponse
-	(*FindHostRequest)(nil),   // 3: weft.v1.FindHostRequest
-	(*HostChanged)(nil),       // 4: weft.v1.HostChanged
-	nil,                       // 5: weft.v1.ListHostsResponse.RefusedEntry
-	(*Location)(nil),          // 6: weft.v1.Location
+	(*Host)(nil),                       // 0: weft.v1.Host
+	(*ListHostsRequest)(nil),           // 1: weft.v1.ListHostsRequest
+	(*ListHostsResponse)(nil),          // 2: weft.v1.ListHostsResponse
+	(*FindHostRequest)(nil),            // 3: weft.v1.FindHostRequest
+	(*HostChanged)(nil),                // 4: weft.v1.HostChanged
+	(*HostClaimed)(nil),                // 5: weft.v1.HostClaimed
+	(*HostBinding)(nil),                // 6: weft.v1.HostBinding
+	(*BindHostRequest)(nil),            // 7: weft.v1.BindHostRequest
+	(*UnbindHostRequest)(nil),          // 8: weft.v1.UnbindHostRequest
+	(*UnbindHostResponse)(nil),         // 9: weft.v1.UnbindHostResponse
+	(*ListBindingsRequest)(nil),        // 10: weft.v1.ListBindingsRequest
+	(*ListBindingsResponse)(nil),       // 11: weft.v1.ListBindingsResponse
+	(*PortSecurity)(nil),               // 12: weft.v1.PortSecurity
+	(*SetPortSecurityRequest)(nil),     // 13: weft.v1.SetPortSecurityRequest
+	(*DeletePortSecurityRequest)(nil),  // 14: weft.v1.DeletePortSecurityRequest
+	(*DeletePortSecurityResponse)(nil), // 15: weft.v1.DeletePortSecurityResponse
+	nil,                                // 16: weft.v1.ListHostsResponse.RefusedEntry
+	(*Location)(nil),                   // 17: weft.v1.Location
 }
 var file_hosts_proto_depIdxs = []int32{
-	6, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
-	0, // 1: weft.v1.ListHostsResponse.hosts:type_name -> weft.v1.Host
-	5, // 2: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
-	0, // 3: weft.v1.HostChanged.host:type_name -> weft.v1.Host
-	6, // 4: weft.v1.HostChanged.from:type_name -> weft.v1.Location
-	1, // 5: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
-	3, // 6: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
-	2, // 7: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
-	0, // 8: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	17, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
+	17, // 1: weft.v1.Host.claimed_at:type_name -> weft.v1.Location
+	0,  // 2: weft.v1.ListHostsResponse.hosts:type_name -> weft.v1.Host
+	16, // 3: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
+	0,  // 4: weft.v1.HostChanged.host:type_name -> weft.v1.Host
+	17, // 5: weft.v1.HostChanged.from:type_name -> weft.v1.Location
+	17, // 6: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
+	17, // 7: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
+	17, // 8: weft.v1.HostBinding.at:type_name -> weft.v1.Location
+	6,  // 9: weft.v1.BindHostRequest.binding:type_name -> weft.v1.HostBinding
+	6,  // 10: weft.v1.ListBindingsResponse.bindings:type_name -> weft.v1.HostBinding
+	12, // 11: weft.v1.ListBindingsResponse.ports:type_name -> weft.v1.PortSecurity
+	12, // 12: weft.v1.SetPortSecurityRequest.security:type_name -> weft.v1.PortSecurity
+	1,  // 13: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
+	3,  // 14: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
+	7,  // 15: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
+	8,  // 16: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
+	10, // 17: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
+	13, // 18: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
+	14, // 19: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
+	2,  // 20: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
+	0,  // 21: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
+	6,  // 22: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
+	9,  // 23: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
+	11, // 24: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
+	12, // 25: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
+	15, // 26: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_hosts_proto_init() }
@@ -427,7 +1245,7 @@ func file_hosts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hosts_proto_rawDesc), len(file_hosts_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,8 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Hosts_ListHosts_FullMethodName = "/weft.v1.Hosts/ListHosts"
-	Hosts_FindHost_FullMethodName  = "/weft.v1.Hosts/FindHost"
+	Hosts_ListHosts_FullMethodName          = "/weft.v1.Hosts/ListHosts"
+	Hosts_FindHost_FullMethodName           = "/weft.v1.Hosts/FindHost"
+	Hosts_BindHost_FullMethodName           = "/weft.v1.Hosts/BindHost"
+	Hosts_UnbindHost_FullMethodName         = "/weft.v1.Hosts/UnbindHost"
+	Hosts_ListBindings_FullMethodName       = "/weft.v1.Hosts/ListBindings"
+	Hosts_SetPortSecurity_FullMethodName    = "/weft.v1.Hosts/SetPortSecurity"
+	Hosts_DeletePortSecurity_FullMethodName = "/weft.v1.Hosts/DeletePortSecurity"
 )
 
 // HostsClient is the client API for Hosts service.
@@ -33,6 +38,18 @@ type HostsClient interface {
 	ListHosts(ctx context.Context, in *ListHostsRequest, opts ...grpc.CallOption) (*ListHostsResponse, error)
 	// One host, by Ethernet, IPv4 or IPv6 address.
 	FindHost(ctx context.Context, in *FindHostRequest, opts ...grpc.CallOption) (*Host, error)
+	// Bind a host's Ethernet address to ports, and IP addresses to it. A binding
+	// of the same Ethernet address and VLAN is replaced.
+	BindHost(ctx context.Context, in *BindHostRequest, opts ...grpc.CallOption) (*HostBinding, error)
+	// Delete a binding, or the sticky bindings of a port.
+	UnbindHost(ctx context.Context, in *UnbindHostRequest, opts ...grpc.CallOption) (*UnbindHostResponse, error)
+	// The bindings, and the ports with a limit or sticky bindings of their own.
+	ListBindings(ctx context.Context, in *ListBindingsRequest, opts ...grpc.CallOption) (*ListBindingsResponse, error)
+	// Set how many hosts a port may have, and whether they are bound when they
+	// are learnt.
+	SetPortSecurity(ctx context.Context, in *SetPortSecurityRequest, opts ...grpc.CallOption) (*PortSecurity, error)
+	// Delete what was set for a port. Its sticky bindings stay.
+	DeletePortSecurity(ctx context.Context, in *DeletePortSecurityRequest, opts ...grpc.CallOption) (*DeletePortSecurityResponse, error)
 }
 
 type hostsClient struct {
@@ -63,6 +80,56 @@ func (c *hostsClient) FindHost(ctx context.Context, in *FindHostRequest, opts ..
 	return out, nil
 }
 
+func (c *hostsClient) BindHost(ctx context.Context, in *BindHostRequest, opts ...grpc.CallOption) (*HostBinding, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HostBinding)
+	err := c.cc.Invoke(ctx, Hosts_BindHost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) UnbindHost(ctx context.Context, in *UnbindHostRequest, opts ...grpc.CallOption) (*UnbindHostResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnbindHostResponse)
+	err := c.cc.Invoke(ctx, Hosts_UnbindHost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) ListBindings(ctx context.Context, in *ListBindingsRequest, opts ...grpc.CallOption) (*ListBindingsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBindingsResponse)
+	err := c.cc.Invoke(ctx, Hosts_ListBindings_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) SetPortSecurity(ctx context.Context, in *SetPortSecurityRequest, opts ...grpc.CallOption) (*PortSecurity, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PortSecurity)
+	err := c.cc.Invoke(ctx, Hosts_SetPortSecurity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) DeletePortSecurity(ctx context.Context, in *DeletePortSecurityRequest, opts ...grpc.CallOption) (*DeletePortSecurityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeletePortSecurityResponse)
+	err := c.cc.Invoke(ctx, Hosts_DeletePortSecurity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostsServer is the server API for Hosts service.
 // All implementations must embed UnimplementedHostsServer
 // for forward compatibility.
@@ -73,6 +140,18 @@ type HostsServer interface {
 	ListHosts(context.Context, *ListHostsRequest) (*ListHostsResponse, error)
 	// One host, by Ethernet, IPv4 or IPv6 address.
 	FindHost(context.Context, *FindHostRequest) (*Host, error)
+	// Bind a host's Ethernet address to ports, and IP addresses to it. A binding
+	// of the same Ethernet address and VLAN is replaced.
+	BindHost(context.Context, *BindHostRequest) (*HostBinding, error)
+	// Delete a binding, or the sticky bindings of a port.
+	UnbindHost(context.Context, *UnbindHostRequest) (*UnbindHostResponse, error)
+	// The bindings, and the ports with a limit or sticky bindings of their own.
+	ListBindings(context.Context, *ListBindingsRequest) (*ListBindingsResponse, error)
+	// Set how many hosts a port may have, and whether they are bound when they
+	// are learnt.
+	SetPortSecurity(context.Context, *SetPortSecurityRequest) (*PortSecurity, error)
+	// Delete what was set for a port. Its sticky bindings stay.
+	DeletePortSecurity(context.Context, *DeletePortSecurityRequest) (*DeletePortSecurityResponse, error)
 	mustEmbedUnimplementedHostsServer()
 }
 
@@ -88,6 +167,21 @@ func (UnimplementedHostsServer) ListHosts(context.Context, *ListHostsRequest) (*
 }
 func (UnimplementedHostsServer) FindHost(context.Context, *FindHostRequest) (*Host, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindHost not implemented")
+}
+func (UnimplementedHostsServer) BindHost(context.Context, *BindHostRequest) (*HostBinding, error) {
+	return nil, status.Error(codes.Unimplemented, "method BindHost not implemented")
+}
+func (UnimplementedHostsServer) UnbindHost(context.Context, *UnbindHostRequest) (*UnbindHostResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnbindHost not implemented")
+}
+func (UnimplementedHostsServer) ListBindings(context.Context, *ListBindingsRequest) (*ListBindingsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBindings not implemented")
+}
+func (UnimplementedHostsServer) SetPortSecurity(context.Context, *SetPortSecurityRequest) (*PortSecurity, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetPortSecurity not implemented")
+}
+func (UnimplementedHostsServer) DeletePortSecurity(context.Context, *DeletePortSecurityRequest) (*DeletePortSecurityResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeletePortSecurity not implemented")
 }
 func (UnimplementedHostsServer) mustEmbedUnimplementedHostsServer() {}
 func (UnimplementedHostsServer) testEmbeddedByValue()               {}
@@ -146,6 +240,96 @@ func _Hosts_FindHost_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Hosts_BindHost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BindHostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).BindHost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_BindHost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).BindHost(ctx, req.(*BindHostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_UnbindHost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnbindHostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).UnbindHost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_UnbindHost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).UnbindHost(ctx, req.(*UnbindHostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_ListBindings_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBindingsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).ListBindings(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_ListBindings_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).ListBindings(ctx, req.(*ListBindingsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_SetPortSecurity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetPortSecurityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).SetPortSecurity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_SetPortSecurity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).SetPortSecurity(ctx, req.(*SetPortSecurityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_DeletePortSecurity_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeletePortSecurityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).DeletePortSecurity(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_DeletePortSecurity_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).DeletePortSecurity(ctx, req.(*DeletePortSecurityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Hosts_ServiceDesc is the grpc.ServiceDesc for Hosts service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -160,6 +344,26 @@ var Hosts_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FindHost",
 			Handler:    _Hosts_FindHost_Handler,
+		},
+		{
+			MethodName: "BindHost",
+			Handler:    _Hosts_BindHost_Handler,
+		},
+		{
+			MethodName: "UnbindHost",
+			Handler:    _Hosts_UnbindHost_Handler,
+		},
+		{
+			MethodName: "ListBindings",
+			Handler:    _Hosts_ListBindings_Handler,
+		},
+		{
+			MethodName: "SetPortSecurity",
+			Handler:    _Hosts_SetPortSecurity_Handler,
+		},
+		{
+			MethodName: "DeletePortSecurity",
+			Handler:    _Hosts_DeletePortSecurity_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -85,6 +85,12 @@ var (
 	ListHosts = Method[ListHostsRequest, ListHostsResponse]{"hosts.ListHosts"}
 	FindHost  = Method[FindHostRequest, Host]{"hosts.FindHost"}
 
+	BindHost           = Method[BindHostRequest, HostBinding]{"hosts.BindHost"}
+	UnbindHost         = Method[UnbindHostRequest, UnbindHostResponse]{"hosts.UnbindHost"}
+	ListBindings       = Method[ListBindingsRequest, ListBindingsResponse]{"hosts.ListBindings"}
+	SetPortSecurity    = Method[SetPortSecurityRequest, PortSecurity]{"hosts.SetPortSecurity"}
+	DeletePortSecurity = Method[DeletePortSecurityRequest, DeletePortSecurityResponse]{"hosts.DeletePortSecurity"}
+
 	FindPath = Method[FindPathRequest, FindPathResponse]{"paths.FindPath"}
 	GetTree  = Method[GetTreeRequest, Tree]{"paths.GetTree"}
 	// ExchangeSummaries is between the paths of partitions.
@@ -125,6 +131,7 @@ var (
 	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn, ""}
 	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey}
 	HostChangedEvent     = Subject[HostChanged]{Name: "hosts.HostChanged", Key: hostKey, Gone: hostGone}
+	HostClaimedEvent     = Subject[HostClaimed]{Name: "hosts.HostClaimed"}
 	PathsConvergedEvent  = Subject[PathsConverged]{Name: "paths.PathsConverged", Key: func(*PathsConverged) string { return "last" }}
 	RouteChangedEvent    = Subject[RouteChanged]{Name: "forwarding.RouteChanged"}
 	RoutesSharedEvent    = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}

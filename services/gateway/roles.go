@@ -79,8 +79,13 @@ func rights() map[string]right {
 		"discovery.ListLinks":     reads,
 		"discovery.ListPortRoles": reads,
 
-		"hosts.ListHosts": reads,
-		"hosts.FindHost":  reads,
+		"hosts.ListHosts":          reads,
+		"hosts.FindHost":           reads,
+		"hosts.BindHost":           operates,
+		"hosts.UnbindHost":         operates,
+		"hosts.ListBindings":       reads,
+		"hosts.SetPortSecurity":    operates,
+		"hosts.DeletePortSecurity": operates,
 
 		"paths.FindPath": reads,
 		"paths.GetTree":  reads,

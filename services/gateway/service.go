@@ -63,7 +63,7 @@ func Spec(p Process) weft.Spec {
 		Calls: weft.Methods(
 			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits,
 			api.ListLinks, api.ListPortRoles,
-			api.ListHosts, api.FindHost,
+			api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.FindPath, api.GetTree,
 			api.ListRoutes, api.GetFlooding,
 			api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
@@ -79,7 +79,7 @@ func Spec(p Process) weft.Spec {
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
 			api.LinkChangedEvent, api.PortRoleChangedEvent,
-			api.HostChangedEvent,
+			api.HostChangedEvent, api.HostClaimedEvent,
 			api.PathsConvergedEvent,
 			api.RouteChangedEvent,
 			api.FloodChangedEvent, api.HeartbeatChangedEvent,
@@ -177,6 +177,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	follow(env, s.stream, api.LinkChangedEvent)
 	follow(env, s.stream, api.PortRoleChangedEvent)
 	follow(env, s.stream, api.HostChangedEvent)
+	follow(env, s.stream, api.HostClaimedEvent)
 	follow(env, s.stream, api.PathsConvergedEvent)
 	follow(env, s.stream, api.RouteChangedEvent)
 	follow(env, s.stream, api.FlowsObservedEvent)
@@ -211,7 +212,8 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.ListSwitches), forward(env, api.ListPorts), forward(env, api.ReadFlows),
 		forward(env, api.ReadGroups), forward(env, api.ReadMeters), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats), forward(env, api.ListLimits),
 		forward(env, api.ListLinks), forward(env, api.ListPortRoles),
-		forward(env, api.ListHosts), forward(env, api.FindHost),
+		forward(env, api.ListHosts), forward(env, api.FindHost), forward(env, api.BindHost), forward(env, api.UnbindHost),
+		forward(env, api.ListBindings), forward(env, api.SetPortSecurity), forward(env, api.DeletePortSecurity),
 		forward(env, api.FindPath), forward(env, api.GetTree),
 		forward(env, api.ListRoutes), forward(env, api.GetFlooding),
 		forward(env, api.AddFlows), forward(env, api.DeleteFlows), forward(env, api.ListFlows), forward(env, api.ListSync),

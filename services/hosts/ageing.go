@@ -7,10 +7,14 @@ import (
 )
 
 // advance does what happens by itself by now: claims are decided, hosts at lost
-// places and silent ones given up. Questions to hosts go into d.
+// places and silent ones given up. Questions and announcements to hosts go into d.
 func (t *table) advance(now int64, d *flow.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.notices.send(now, t, d)
+	if t.calling.come(now) {
+		t.callRoll(now, d)
+	}
 	if t.judging.come(now) {
 		t.judge(now, d)
 	}

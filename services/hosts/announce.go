@@ -36,6 +36,11 @@ func (a *announcer) add(h *host) {
 		a.queue = append(a.queue, h)
 	}
 	a.mu.Unlock()
+	a.notify()
+}
+
+// notify wakes the goroutine that publishes.
+func (a *announcer) notify() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
@@ -62,7 +67,7 @@ func (a *announcer) take(list []*host) []*host {
 	return list
 }
 
-// drain publishes what has changed.
+// drain publishes which hosts have changed.
 func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 	list = t.news.take(list)
 	for i, h := range list {
@@ -128,7 +133,7 @@ func (h *host) state() *published {
 	return p
 }
 
-// message returns the host as others see it.
+// message returns the host as others see it; table.mu is held.
 func (h *host) message() *api.Host {
 	m := &api.Host{
 		Mac: h.id.mac().String(), Vlan: uint32(h.id.vlan()), At: api.NewLocation(h.at.Load().Location),

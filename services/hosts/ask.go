@@ -3,6 +3,7 @@ package hosts
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"weft/api"
 	"weft/flow"
@@ -13,27 +14,85 @@ import (
 // or, if ip is not valid, for the one confirmed last. It reports false if the
 // host has none.
 func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) bool {
-	if !ip.IsValid() {
-		var newest int64
-		for _, a := range h.addresses {
-			if a.confirmed >= newest {
-				ip, newest = a.ip, a.confirmed
-			}
+	ip = h.address(ip)
+	return ip.IsValid() && t.askAt(h.at.Load().Location, h.id, ip, d)
+}
+
+// address returns ip if it is valid, else the address of a host that was
+// confirmed last; not valid if it has none.
+func (h *host) address(ip netip.Addr) netip.Addr {
+	if ip.IsValid() {
+		return ip
+	}
+	var newest int64
+	for _, a := range h.addresses {
+		if a.confirmed >= newest {
+			ip, newest = a.ip, a.confirmed
 		}
 	}
-	if !ip.IsValid() {
-		return false
-	}
-	at := h.at.Load().Location
-	tag, ok := t.tagging.Egress(at, tagged(h.id))
+	return ip
+}
+
+// askAt appends to d a question for an address to a host at a port. It reports
+// false if nothing of the host's VLAN leaves there.
+func (t *table) askAt(at flow.Location, who id, ip netip.Addr, d *flow.Decision) bool {
+	tag, ok := t.tagging.Egress(at, tagged(who))
 	if !ok {
 		return false
 	}
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController,
-		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(h.id, ip),
+		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.question(who, ip),
 	})
 	return true
+}
+
+// rollCall is the hosts that are asked for the first time, so that it is known
+// which of them answer. table.mu guards it.
+type rollCall struct {
+	first, second []called
+}
+
+// called is a host and when it is asked.
+type called struct {
+	host *host
+	due  int64
+}
+
+// rollCallAtOnce bounds the hosts that are asked for the first time in one step.
+const rollCallAtOnce = 10
+
+// call has a new host asked, soon and a second later, unless it has answered.
+func (t *table) call(now int64, h *host) {
+	if !h.answers && !h.called {
+		h.called = true
+		t.roll.first = append(t.roll.first, called{h, now})
+		t.calling.at(now)
+	}
+}
+
+// callRoll asks the new hosts whose turn it is.
+func (t *table) callRoll(now int64, d *flow.Decision) {
+	left := rollCallAtOnce
+	ask := func(list []called, then func(*host)) []called {
+		for len(list) > 0 && left > 0 && list[0].due <= now {
+			if h := list[0].host; !h.gone.Load() && !h.answers {
+				left--
+				t.ask(h, netip.Addr{}, d)
+				then(h)
+			}
+			list[0].host = nil
+			list = list[1:]
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		t.calling.at(max(list[0].due, now+1))
+		return list
+	}
+	second := int64(time.Second)
+	t.roll.first = ask(t.roll.first, func(h *host) { t.roll.second = append(t.roll.second, called{h, now + second}) })
+	t.roll.second = ask(t.roll.second, func(*host) {})
 }
 
 // tagged returns the VLAN of a host as flow.Key has it.
@@ -59,7 +118,7 @@ func (t *table) segmentChanged(ev *api.SegmentChanged) {
 // probe (RFC 5227 §2.1.1) or a neighbour solicitation as of unreachability
 // detection (RFC 4861 §7.3), both to the host alone.
 func (t *table) question(who id, ip netip.Addr) []byte {
-	src, _ := flow.ParseMAC(t.cfg.ProbeMAC)
+	src := flow.MACFrom(t.probes)
 	vlan := tagged(who)
 	if ip.Is4() {
 		return packet.Pad(packet.AppendARPRequest(nil, vlan, packet.ARPFields{

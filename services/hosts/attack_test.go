@@ -72,10 +72,13 @@ func TestCVE_2023_41591_AddressSpoofing(t *testing.T) {
 			if h := r.host(newID(mac(2), 0)); len(h.addresses) != 0 {
 				t.Errorf("the attacker has %v", h.addresses)
 			}
-			// A holder that is gone does not answer: then the address is free.
+			// A holder that is gone does not answer any more: then the address
+			// is free for a claimant that does.
 			r.run(6*time.Second, nil)
 			r.refusedAs(unverified, attacker, c.claim(mac(2)))
-			r.run(400*time.Millisecond, nil)
+			claimant := r.responds(mac(2), attacker, c.addr)
+			r.answerNow(claimant)
+			r.run(400*time.Millisecond, claimant)
 			if h := r.holder(ip(c.addr), 0); h == nil || h.id.mac() != mac(2) {
 				t.Errorf("%s is not given to who keeps claiming it", c.addr)
 			}

@@ -2,26 +2,35 @@ package hosts
 
 import (
 	"net/netip"
+	"slices"
 
 	"weft/flow"
 )
 
-// A claim is somebody's saying that it has what another host has: its Ethernet
-// address, seen at another port, or its IP address. Who is right is found out
-// by asking the holder, twice, where it is. If it answers within Verify the
-// claimant is a liar; if it does not, it has moved, or is gone. (A port that is
-// down needs no asking.) Until then the claimant's packets are refused.
+// A claim is a packet that contradicts what is known: it comes with the Ethernet
+// address of a host from another port, or with its IP address from another
+// host. Both sides are asked, twice, within Verify:
 //
-// A host without IP addresses cannot be asked; it is heard only if it sends
-// something that comes to the controller.
+//   - A holder that is heard, by an answer or by any packet, keeps what it has;
+//     the claimant is refused for Penalty.
+//   - A holder that has answered questions before, and does not now, has lost
+//     it to a claimant that answers where it is.
+//   - Any other claimant is in quarantine until its packets have come for Hold
+//     and the holder was not heard in that time.
+//
+// A port that is down needs no asking: the claimant has what it claims at once.
+// Until a claim is decided the claimant's packets are refused.
 type claim struct {
-	key     claimKey
-	by      id            // who claims
-	at      flow.Location // where
-	since   int64
-	asked   int   // how often the holder was asked: twice, before its silence counts
-	last    int64 // when it was last asked
-	refused int64 // not 0: it was wrong, and is refused until then
+	key      claimKey
+	by       id            // who claims
+	at       flow.Location // where
+	since    int64
+	asked    int   // how often both were asked: twice, before silence counts
+	last     int64 // when they were last asked
+	heard    int64 // when the claimant was last heard
+	answered bool  // the claimant has answered
+	waiting  bool  // the claimant is in quarantine
+	refused  int64 // not 0: it was wrong, and is refused until then
 }
 
 // claimKey is what is claimed: the place of a host, or one of its addresses.
@@ -30,48 +39,65 @@ type claimKey struct {
 	ip  netip.Addr // not valid: the place
 }
 
-// maxClaims bounds the claims that wait at a time.
-const maxClaims = 4096
+const (
+	maxClaims    = 4096 // what may be claimed at a time
+	maxClaimants = 4    // of one host or address
+)
 
 // relocate takes a sighting of a host at another place than its own.
 func (t *table) relocate(s sighting, h *host, d *flow.Decision) refusal {
-	if h.quarantine > s.now {
+	switch {
+	case s.at == h.home && s.now < h.probation:
+		t.returnHome(s, h, d)
+		return accepted
+	case h.quarantine > s.now:
 		return quarantined
-	}
-	if !h.at.Load().alive() {
-		return t.move(s.now, h, s.at)
+	case !h.at.Load().alive():
+		return t.resettle(s.now, h, s.at)
 	}
 	return t.contest(s, claim{key: claimKey{who: h.id}, by: s.who, at: s.at}, h, d)
 }
 
 // contest takes a claim against a holder who may be alive.
 func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) refusal {
-	old := t.claims[c.key]
-	switch {
-	case old == nil && len(t.claims) >= maxClaims:
-		return tableLimit
-	case old == nil:
-		c.since, c.asked, c.last = s.now, 1, s.now
-		t.claims[c.key] = &c
-		t.ask(holder, c.key.ip, d)
-		t.judging.at(s.now + int64(t.cfg.Verify)/2)
+	list := t.claims[c.key]
+	i := slices.IndexFunc(list, func(o *claim) bool { return o.by == c.by && o.at == c.at })
+	if i < 0 {
+		if len(list) == 0 && len(t.claims) >= maxClaims || len(list) >= maxClaimants {
+			return tableLimit
+		}
+		c.since, c.heard = s.now, s.now
+		t.claims[c.key] = append(list, &c)
+		t.askBoth(s.now, &c, holder, d)
 		return unverified
-	case old.refused > s.now || old.by != c.by || old.at != c.at:
-		return spoofed
 	}
-	return t.resolve(s.now, old)
+	old := list[i]
+	old.heard = s.now
+	old.answered = old.answered || s.answer
+	return t.resolve(s.now, old, d)
 }
 
-// resolve decides a claim: accepted, spoofed, or unverified still.
-func (t *table) resolve(now int64, c *claim) refusal {
+// askBoth asks the holder and the claimant, each where it is.
+func (t *table) askBoth(now int64, c *claim, holder *host, d *flow.Decision) {
+	c.asked++
+	c.last = now
+	t.judging.at(now + int64(t.cfg.Verify)/2)
+	t.ask(holder, c.key.ip, d)
+	if ip := holder.address(c.key.ip); ip.IsValid() {
+		t.askAt(c.at, c.by, ip, d)
+	}
+}
+
+// resolve decides a claim: accepted, spoofed, or unverified or quarantined still.
+func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 	h := t.host(c.key.who)
 	if h == nil || c.key.ip.IsValid() && h.has(c.key.ip) == nil {
-		delete(t.claims, c.key)
+		t.forget(c)
 		return accepted
 	}
 	if c.refused != 0 {
 		if c.refused <= now {
-			delete(t.claims, c.key)
+			t.forget(c)
 		}
 		return spoofed
 	}
@@ -79,51 +105,100 @@ func (t *table) resolve(now int64, c *claim) refusal {
 	if c.key.ip.IsValid() {
 		heard = h.has(c.key.ip).confirmed
 	}
+	verify, hold := int64(t.cfg.Verify), int64(t.cfg.Hold)
 	switch {
 	case heard > c.since:
-		c.refused = now + int64(t.cfg.Penalty)
-		t.judging.at(c.refused)
+		t.deny(now, c, h, d)
 		return spoofed
-	case (c.asked < 2 || now-c.last < int64(t.cfg.Verify)/2) && h.at.Load().alive():
+	case !h.at.Load().alive():
+		return t.settle(now, c, h, d)
+	case c.asked < 2 || now-c.last < verify/2:
 		return unverified
+	case h.answers && c.answered, c.heard-c.since >= hold:
+		return t.settle(now, c, h, d)
+	case now-c.heard > hold:
+		t.release(c, h, d)
+		t.forget(c)
+	case !c.waiting:
+		t.quarantine(now, c, h, d)
 	}
-	delete(t.claims, c.key)
+	return quarantined
+}
+
+// deny refuses a claimant for Penalty, because the holder was heard.
+func (t *table) deny(now int64, c *claim, h *host, d *flow.Decision) {
+	c.refused = now + int64(t.cfg.Penalty)
+	t.judging.at(c.refused)
+	if c.waiting {
+		t.notify(c, h, "refused")
+	}
+	t.release(c, h, d)
+}
+
+// settle gives the claimant what it claims.
+func (t *table) settle(now int64, c *claim, h *host, d *flow.Decision) refusal {
+	if c.waiting {
+		t.notify(c, h, "taken")
+	}
+	t.dismiss(c.key, h, d)
 	if !c.key.ip.IsValid() {
-		return t.move(now, h, c.at)
+		return t.resettle(now, h, c.at)
 	}
 	claimant := t.host(c.by)
 	if claimant == nil || claimant.at.Load().Location != c.at {
 		return accepted
 	}
 	t.strip(h, c.key.ip)
+	t.former.probation(h.id, c.key.ip, now+int64(t.cfg.Probation))
 	return t.grant(now, claimant, c.key.ip)
+}
+
+// forget ends one claim.
+func (t *table) forget(c *claim) {
+	list := slices.DeleteFunc(t.claims[c.key], func(o *claim) bool { return o == c })
+	if len(list) == 0 {
+		delete(t.claims, c.key)
+	} else {
+		t.claims[c.key] = list
+	}
 }
 
 // claimed reports whether a claim is about a place.
 func (t *table) claimed(p *place) bool {
-	for _, c := range t.claims {
-		if c.at == p.Location {
-			return true
+	for _, list := range t.claims {
+		for _, c := range list {
+			if c.at == p.Location {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// judge decides the claims whose time has come, and asks a second time where
-// half of it is over.
+// judge decides the claims whose time has come, and asks again: a second time
+// after half of Verify, and in quarantine at intervals.
 func (t *table) judge(now int64, d *flow.Decision) {
-	verify := int64(t.cfg.Verify)
-	for _, c := range t.claims {
-		switch t.resolve(now, c) {
-		case unverified:
-			if c.asked == 1 && now-c.last >= verify/2 {
-				c.asked, c.last = 2, now
-				t.ask(t.host(c.key.who), c.key.ip, d)
-			}
-			t.judging.at(c.last + verify/2)
-		case spoofed:
-			if c.refused > now {
-				t.judging.at(c.refused)
+	verify, hold := int64(t.cfg.Verify), int64(t.cfg.Hold)
+	for _, list := range t.claims {
+		for _, c := range slices.Clone(list) {
+			switch t.resolve(now, c, d) {
+			case unverified:
+				if c.asked == 1 && now-c.last >= verify/2 {
+					t.askBoth(now, c, t.host(c.key.who), d)
+				}
+				t.judging.at(c.last + verify/2)
+			case quarantined:
+				if again := max(verify, hold/quarantineQuestions); now-c.last >= again {
+					if h := t.host(c.key.who); h != nil {
+						t.askBoth(now, c, h, d)
+					}
+				} else {
+					t.judging.at(c.last + again)
+				}
+			case spoofed:
+				if c.refused > now {
+					t.judging.at(c.refused)
+				}
 			}
 		}
 	}

@@ -25,6 +25,13 @@ type Config struct {
 	Verify time.Duration `yaml:"verify"`
 	// Penalty is for how long a claim that has failed is refused at once.
 	Penalty time.Duration `yaml:"penalty"`
+	// Hold is how long the claimant of a host that does not answer, and has
+	// perhaps never answered, is in quarantine: its packets are refused, and the
+	// host keeps its place unless nothing is heard of it in that time.
+	Hold time.Duration `yaml:"hold"`
+	// Probation is how long a host whose place or address was taken because it
+	// was not heard has it back as soon as it is heard where it was.
+	Probation time.Duration `yaml:"probation"`
 	// PortGrace is how long hosts stay known when their port has gone down.
 	PortGrace time.Duration `yaml:"port_grace"`
 	// SwitchGrace is how long hosts stay known when their switch is gone.
@@ -39,6 +46,37 @@ type Config struct {
 	Gateways []string `yaml:"gateways"`
 	// ProbeMAC is the address that questions to hosts come from.
 	ProbeMAC string `yaml:"probe_mac"`
+	// Bindings are the ports at which Ethernet addresses may be, and the IP
+	// addresses that nobody else may have. Others may be made while the
+	// controller runs, by weft host bind.
+	Bindings []Binding `yaml:"bindings"`
+	// Ports are the ports that have a limit, or sticky bindings, of their own.
+	Ports []PortSecurity `yaml:"ports"`
+	// RouterPorts are the ports, as SWITCH/PORT, behind which routers are: their
+	// packets may have IP addresses as source that are bound to others.
+	RouterPorts []string `yaml:"router_ports"`
+}
+
+// Binding is one binding of a host.
+type Binding struct {
+	// MAC is the Ethernet address that is bound.
+	MAC string `yaml:"mac"`
+	// VLAN is its VLAN; 0 is untagged.
+	VLAN uint16 `yaml:"vlan"`
+	// Ports are those at which it may be, as SWITCH/PORT; none is any.
+	Ports []string `yaml:"ports"`
+	// IPs are the addresses that nobody else in the VLAN may have.
+	IPs []string `yaml:"ips"`
+}
+
+// PortSecurity is what holds for the hosts of one port.
+type PortSecurity struct {
+	// Port is the port, as SWITCH/PORT.
+	Port string `yaml:"port"`
+	// MaxHosts is how many hosts it may have; 0 is port_limit.
+	MaxHosts int `yaml:"max_hosts"`
+	// Sticky has hosts bound to the port when they are learnt there.
+	Sticky bool `yaml:"sticky"`
 }
 
 // DefaultConfig returns the defaults.
@@ -46,6 +84,7 @@ func DefaultConfig() *Config {
 	return &Config{
 		PortLimit: 1024, AddressLimit: 32, Limit: 200_000,
 		Age: 10 * time.Minute, Verify: 300 * time.Millisecond, Penalty: 5 * time.Second,
+		Hold: 30 * time.Second, Probation: 2 * time.Minute,
 		PortGrace: 10 * time.Second, SwitchGrace: time.Minute,
 		Moves: 5, MoveWindow: 10 * time.Second, Quarantine: 30 * time.Second,
 		ProbeMAC: "02:57:46:00:00:01",
@@ -74,6 +113,8 @@ func (c *Config) Validate() error {
 		{"age", c.Age, time.Second, 30 * 24 * time.Hour},
 		{"verify", c.Verify, 20 * time.Millisecond, 10 * time.Second},
 		{"penalty", c.Penalty, c.Verify, time.Hour},
+		{"hold", c.Hold, 0, 24 * time.Hour},
+		{"probation", c.Probation, 0, 24 * time.Hour},
 		{"port_grace", c.PortGrace, 0, 24 * time.Hour},
 		{"switch_grace", c.SwitchGrace, 0, 24 * time.Hour},
 		{"move_window", c.MoveWindow, 100 * time.Millisecond, time.Hour},
@@ -86,7 +127,10 @@ func (c *Config) Validate() error {
 	if m, err := flow.ParseMAC(c.ProbeMAC); err != nil || m.Multicast() || m == (flow.MAC{}) {
 		return fmt.Errorf("probe_mac is %q: want the Ethernet address of no host, such as 02:57:46:00:00:01", c.ProbeMAC)
 	}
-	_, err := c.gateways()
+	if _, err := c.gateways(); err != nil {
+		return err
+	}
+	_, err := c.security()
 	return err
 }
 

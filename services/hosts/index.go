@@ -29,13 +29,20 @@ type host struct {
 	at   atomic.Pointer[place]
 	seen atomic.Int64 // when it last sent at its place
 	gone atomic.Bool
+	// contested counts the claimants in quarantine: while there are any, every
+	// packet of the host is looked at.
+	contested atomic.Int32
 
 	first      int64
 	addresses  []address
 	moves      uint32
-	moved      []int64 // times of the last moves, oldest first
-	quarantine int64   // until then it may not move
-	asked      int64   // when it was last asked whether it is still there
+	moved      []int64       // times of the last moves, oldest first
+	quarantine int64         // until then it may not move
+	asked      int64         // when it was last asked whether it is still there
+	answers    bool          // it has answered a question
+	called     bool          // it was asked when it was new
+	home       flow.Location // until probation it may come back from here
+	probation  int64
 	published  *published
 	queued     bool  // in the announcer's queue
 	spared     int64 // of an earlier run: not to be given up as silent since before

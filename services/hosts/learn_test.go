@@ -176,8 +176,8 @@ func TestAgeing(t *testing.T) {
 		three(to, f)
 	})
 	r.wantChanges("gone 02:00:00:00:00:02 " + at(2, 1).String())
-	if asked != 4 {
-		t.Errorf("%d questions, want one each to two hosts and two to the one that is gone", asked)
+	if asked != 8 {
+		t.Errorf("%d questions, want two each to two hosts, when they are new and when they age, and four to the one that is gone", asked)
 	}
 	r.run(11*time.Second, nil)
 	if n := len(r.changes()); n != 2 {
@@ -194,17 +194,20 @@ func TestMoves(t *testing.T) {
 	r.wantAt(mac(1), at(2, 2))
 	r.changes()
 
-	r.now += int64(time.Second)
-	r.refusedAs(unverified, at(3, 3), frame) // the old port is up: asked first
-	if len(r.asked.Outs) != 1 || r.asked.Ops[0].Switch != 2 {
+	r.run(3*time.Second, r.alive(mac(1), at(2, 2), "10.0.0.1"))
+	r.refusedAs(unverified, at(3, 3), frame) // the old port is up: both are asked first
+	if len(r.asked.Outs) != 2 || r.asked.Ops[0].Switch != 2 || r.asked.Ops[1].Switch != 3 {
 		t.Fatalf("asked %+v", r.asked.Ops)
 	}
 	again := 0
-	r.run(400*time.Millisecond, func(to flow.Location, _ []byte) { again++ })
-	r.wantAt(mac(1), at(3, 3)) // nobody answered, and no second packet was needed
-	if again != 1 {
-		t.Errorf("asked %d times more, want 1", again)
+	there := r.responds(mac(1), at(3, 3), "10.0.0.1")
+	r.answerNow(there)
+	r.run(400*time.Millisecond, func(to flow.Location, f []byte) { again++; there(to, f) })
+	r.wantAt(mac(1), at(3, 3)) // it has answered before, and now only there
+	if again != 2 {
+		t.Errorf("asked %d times more, want 2", again)
 	}
+	r.wantClaims()
 	r.wantChanges("moved 02:00:00:00:00:01 " + at(3, 3).String())
 	if e := r.events[len(r.events)-1]; e.From.Flow() != at(2, 2) || e.Host.Moves != 2 {
 		t.Errorf("event %v", e)

@@ -16,7 +16,7 @@ func (t *table) list() *api.ListHostsResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &api.ListHostsResponse{Refused: t.tally.list()}
-	t.all(func(h *host) { r.Hosts = append(r.Hosts, h.message()) })
+	t.all(func(h *host) { r.Hosts = append(r.Hosts, t.describe(h)) })
 	slices.SortFunc(r.Hosts, func(a, b *api.Host) int {
 		if a.Vlan != b.Vlan {
 			return int(a.Vlan) - int(b.Vlan)
@@ -60,5 +60,5 @@ func (t *table) find(address string, vlan int32) (*api.Host, error) {
 	if found == nil {
 		return nil, api.Errorf(codes.NotFound, "host %s: not known", address)
 	}
-	return found.message(), nil
+	return t.describe(found), nil
 }

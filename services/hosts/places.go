@@ -24,6 +24,7 @@ type attached struct {
 	awaited bool  // hosts of an earlier run are there; it has not connected yet
 	since   int64 // of gone, or of awaited
 	places  map[flow.Port]*place
+	table   uint8 // of routes
 }
 
 // away reports whether hosts at the switch are to be given up if it stays so.
@@ -51,7 +52,7 @@ func (p *place) lost(cfg *Config, now int64) bool {
 func (t *table) attached(sw flow.DPID) *attached {
 	a := t.switches[sw]
 	if a == nil {
-		a = &attached{places: map[flow.Port]*place{}}
+		a = &attached{places: map[flow.Port]*place{}, table: flow.TableForward}
 		t.switches[sw] = a
 	}
 	return a
@@ -69,6 +70,14 @@ func (t *table) place(at flow.Location) *place {
 		a.places[at.Port] = p
 	}
 	return p
+}
+
+// settled returns the record of a port, nil if no hosts live there.
+func (t *table) settled(at flow.Location) *place {
+	if a := t.switches[at.Switch]; a != nil {
+		return a.places[at.Port]
+	}
+	return nil
 }
 
 // switchChanged takes a switch that has connected, with its ports, or is gone.
@@ -92,18 +101,26 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 		if !listed[n] {
 			t.lower(now, p)
 		}
-		t.repeat(p)
+		t.repeat(now, p)
 	}
 }
 
+// routesIn says in which table a switch has its routes.
+func (t *table) routesIn(sw flow.DPID, table uint8) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attached(sw).table = table
+}
+
 // repeat has the hosts of an earlier run published again whose port is there.
-func (t *table) repeat(p *place) {
+func (t *table) repeat(now int64, p *place) {
 	if !p.alive() || p.sw.awaited {
 		return
 	}
 	for h := range p.hosts {
 		if h.repeat {
 			t.news.add(h)
+			t.call(now, h)
 		}
 	}
 }
@@ -123,7 +140,7 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 		t.lower(now, p)
 	default:
 		p.down = false
-		t.repeat(p)
+		t.repeat(now, p)
 	}
 }
 
@@ -131,6 +148,7 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 func (t *table) lower(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
+		t.judging.at(now)
 		t.evicting.at(now + int64(t.cfg.PortGrace))
 	}
 }
@@ -158,7 +176,7 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 			t.remove(h)
 		}
 	}
-	t.repeat(p)
+	t.repeat(now, p)
 }
 
 // evict gives up the hosts at places that are lost, and forgets places

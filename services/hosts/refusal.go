@@ -14,8 +14,9 @@ const (
 	source               // the sender's address is zero or a group's
 	gateway              // the sender claims an address of the network's own
 	spoofed              // it contradicts itself, or what a live host has
+	bound                // it contradicts a binding
 	unverified           // a claim that is being verified
-	quarantined          // the host moves too often
+	quarantined          // the claimant of a silent host waits, or the host moves too often
 	portLimit            // too many hosts behind the port
 	addressLimit         // too many addresses of the host
 	tableLimit           // too many hosts, or claims, in all
@@ -25,7 +26,7 @@ const (
 // String returns the reason as ListHosts and metrics name it.
 func (r refusal) String() string {
 	return [...]string{"accepted", "unsettled_port", "blocked_port", "link_port", "source", "gateway", "spoofed",
-		"unverified", "quarantined", "port_limit", "address_limit", "table_limit"}[r]
+		"bound", "unverified", "quarantined", "port_limit", "address_limit", "table_limit"}[r]
 }
 
 // counter is a figure that only grows.

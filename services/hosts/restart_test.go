@@ -79,8 +79,9 @@ func TestHostsSurvive(t *testing.T) {
 		t.Errorf("%d writes for %d hosts", n, many)
 	}
 	r.now += int64(time.Minute)
-	r.refusedAs(unverified, at(9, 9), arpRequest(mac(5), "10.1.0.6", "10.0.0.2"))
-	r.run(time.Second, nil) // nobody answers: it has moved
+	r.portChanged(r.now, 6, portMsg(6, 3, false), false)
+	r.accept(at(9, 9), arpRequest(mac(5), "10.1.0.6", "10.0.0.2")) // it has moved
+	r.portChanged(r.now, 6, portMsg(6, 3, true), false)
 	r.wantAt(mac(5), at(9, 9))
 	r.table.mu.Lock()
 	r.table.remove(r.host(newID(mac(6), 0)))

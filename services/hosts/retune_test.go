@@ -17,7 +17,7 @@ func TestRetuneTakesOverWhatLiveLists(t *testing.T) {
 	next.Age, next.Verify, next.Penalty = 11*time.Minute, 12*time.Second, 13*time.Second
 	next.PortGrace, next.SwitchGrace = 14*time.Second, 15*time.Second
 	next.MoveWindow, next.Quarantine = 16*time.Second, 17*time.Second
-	tab.retune(&next)
+	tab.retune(0, &next)
 	if got, want := *tab.cfg, next; got.Limit != want.Limit || got.PortLimit != want.PortLimit || got.AddressLimit != want.AddressLimit ||
 		got.Moves != want.Moves || got.Age != want.Age || got.Verify != want.Verify || got.Penalty != want.Penalty ||
 		got.PortGrace != want.PortGrace || got.SwitchGrace != want.SwitchGrace || got.MoveWindow != want.MoveWindow || got.Quarantine != want.Quarantine {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -198,4 +199,35 @@ func (r *rig) answerNow(answer func(flow.Location, []byte)) {
 
 func portMsg(sw flow.DPID, p flow.Port, up bool) *api.Port {
 	return &api.Port{Dpid: sw.String(), Port: uint32(p), Up: up}
+}
+
+// responds answers questions to an address at a port, whatever becomes of the
+// answers.
+func (r *rig) responds(m flow.MAC, l flow.Location, addr string) func(flow.Location, []byte) {
+	return func(to flow.Location, frame []byte) {
+		var k flow.Key
+		packet.Parse(frame, &k)
+		if to != l || k.EthDst != m {
+			return
+		}
+		r.now += ms
+		reply := arpReply(m, addr, k.EthSrc, "0.0.0.0")
+		if ip(addr).Is6() {
+			reply = packet.AppendNDAdvert(nil, 0, packet.NDFields{SrcMAC: m, SrcIP: ip(addr), DstMAC: k.EthSrc,
+				DstIP: netip.AddrFrom16(k.IPv6Src), Target: ip(addr), Solicited: true, Override: true})
+		}
+		r.packet(l, reply)
+	}
+}
+
+// wantClaims wants, and forgets, the events about claims so far, as "outcome mac ip at".
+func (r *rig) wantClaims(want ...string) {
+	r.t.Helper()
+	var got []string
+	for _, e := range r.claimEvents() {
+		got = append(got, e.Outcome+" "+e.Mac+" "+e.Ip+" "+e.At.Flow().String())
+	}
+	if !slices.Equal(got, want) {
+		r.t.Fatalf("events about claims %q, want %q", got, want)
+	}
 }

@@ -8,8 +8,11 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"weft"
 	"weft/api"
@@ -21,12 +24,12 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "hosts",
 		Doc:        "knows which host is attached where, and its addresses",
-		Serves:     weft.Methods(api.ListHosts, api.FindHost),
+		Serves:     weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity),
 		Calls:      weft.Methods(api.Send),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
 		Optional:   []string{"tenants"},
-		Publishes:  weft.Subjects(api.HostChangedEvent),
-		Buckets:    []string{"hosts"},
+		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
+		Buckets:    []string{"hosts", "bindings"},
 		Rebuilt:    []string{"hosts"},
 		Stage:      true,
 		Class:      weft.Latency,
@@ -48,21 +51,33 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
+	bound, err := weft.State(env, "bindings")
+	if err != nil {
+		return err
+	}
 	s := &shelf{bucket: kept}
+	b := &bindingShelf{store: bound, run: s}
+	if err := b.load(ctx, t, func(key string, err error) {
+		env.Log.Warn("binding of an earlier run left out", "key", key, "error", err)
+	}); err != nil {
+		return err
+	}
 	if err := s.load(ctx, now(), t, func(key string, err error) {
 		env.Log.Warn("host of an earlier run not read", "key", key, "error", err)
 	}); err != nil {
 		return err
 	}
+	gauges(env.Metric, t)
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
-		t.retune(c)
+		t.retune(now(), c)
 		return nil
 	})
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
+			t.routesIn(sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
 		}
 	})
@@ -81,13 +96,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.FindHost, func(_ context.Context, r *api.FindHostRequest) (*api.Host, error) {
 		return t.find(r.GetAddress(), r.GetVlan())
 	})
+	handleBindings(env, t, b)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { announce(ctx, env, t) })
-	work.Go(func() { keep(ctx, env, s, t) })
+	work.Go(func() { keep(ctx, env, t, s, b) })
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -108,6 +124,22 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 }
 
+// gauges registers what port security counts.
+func gauges(m weft.Metrics, t *table) {
+	read := func(f func() int) func() float64 {
+		return func() float64 {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			return float64(f())
+		}
+	}
+	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
+	m.Gauge("quarantined", "Claimants in quarantine.", read(t.waiting))
+	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
+	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))
+	m.CounterFunc("claim_events_dropped_total", "Events about claims that were not published, because too many waited.", read(func() int { return int(t.claimNews.lost) }))
+}
+
 // send has questions sent, soon or not at all: they are asked again, and while
 // the southbound is away other things are to be done.
 func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
@@ -117,9 +149,43 @@ func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
 	return err
 }
 
+// handleBindings answers the calls about bindings. What they change is kept when
+// they answer.
+func handleBindings(env *weft.Env, t *table, b *bindingShelf) {
+	kept := func(ctx context.Context, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := b.save(ctx, t); err != nil {
+			return api.Errorf(codes.Unavailable, "in force, but not kept yet: call again, or wait: %w", err)
+		}
+		return nil
+	}
+	weft.Handle(env, api.BindHost, func(ctx context.Context, r *api.BindHostRequest) (*api.HostBinding, error) {
+		m, err := t.bindHost(weft.Now(env).UnixNano(), r.GetBinding())
+		return m, kept(ctx, err)
+	})
+	weft.Handle(env, api.UnbindHost, func(ctx context.Context, r *api.UnbindHostRequest) (*api.UnbindHostResponse, error) {
+		m, err := t.unbindHost(r)
+		return m, kept(ctx, err)
+	})
+	weft.Handle(env, api.SetPortSecurity, func(ctx context.Context, r *api.SetPortSecurityRequest) (*api.PortSecurity, error) {
+		m, err := t.setPort(weft.Now(env).UnixNano(), r.GetSecurity())
+		return m, kept(ctx, err)
+	})
+	weft.Handle(env, api.DeletePortSecurity, func(ctx context.Context, r *api.DeletePortSecurityRequest) (*api.DeletePortSecurityResponse, error) {
+		m, err := t.unsetPort(r)
+		return m, kept(ctx, err)
+	})
+	weft.Handle(env, api.ListBindings, func(context.Context, *api.ListBindingsRequest) (*api.ListBindingsResponse, error) {
+		return t.listBindings(), nil
+	})
+}
+
 // keep writes what has changed every second until ctx ends, and what is left
 // then.
-func keep(ctx context.Context, env *weft.Env, s *shelf, t *table) {
+func keep(ctx context.Context, env *weft.Env, t *table, s *shelf, b *bindingShelf) {
+	save := func(ctx context.Context) error { return errors.Join(s.save(ctx, t), b.save(ctx, t)) }
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -127,13 +193,13 @@ func keep(ctx context.Context, env *weft.Env, s *shelf, t *table) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
-			if err := s.save(last, t); err != nil {
+			if err := save(last); err != nil {
 				env.Log.Warn("last changes of hosts not kept", "error", err)
 			}
 			return
 		case <-tick.C:
 		}
-		if err := s.save(ctx, t); err != nil && ctx.Err() == nil {
+		if err := save(ctx); err != nil && ctx.Err() == nil {
 			env.Log.Warn("hosts not kept: they may be unknown after a restart", "error", err)
 		}
 	}
@@ -152,6 +218,11 @@ func announce(ctx context.Context, env *weft.Env, t *table) {
 					weft.Publish(env, api.HostChangedEvent, e)
 				}
 			})
+			for _, e := range t.claimEvents() {
+				if ctx.Err() == nil {
+					weft.Publish(env, api.HostClaimedEvent, e)
+				}
+			}
 		}
 	}
 }

@@ -108,12 +108,8 @@ func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 	defer s.mu.Unlock()
 	revision, err := s.bucket.Update(ctx, key, value, s.revisions[key])
 	if err != nil {
-		run, _, err := s.bucket.Get(ctx, runKey)
-		if err != nil {
+		if err := s.last(ctx); err != nil {
 			return err
-		}
-		if string(run) != s.run {
-			return errSuperseded
 		}
 		if _, revision, err = s.bucket.Get(ctx, key); err != nil {
 			return err
@@ -123,6 +119,18 @@ func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 		}
 	}
 	s.revisions[key] = revision
+	return nil
+}
+
+// last returns errSuperseded if another instance has started since.
+func (s *shelf) last(ctx context.Context) error {
+	run, _, err := s.bucket.Get(ctx, runKey)
+	if err != nil {
+		return err
+	}
+	if string(run) != s.run {
+		return errSuperseded
+	}
 	return nil
 }
 
@@ -148,7 +156,7 @@ func (t *table) restore(now int64, number int, e entry) {
 		return
 	}
 	p := t.place(e.at)
-	if len(p.hosts) >= t.cfg.PortLimit {
+	if !t.bindings.allow(e.id, e.at) || t.room(p, e.id) != accepted {
 		return
 	}
 	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}
@@ -159,6 +167,9 @@ func (t *table) restore(now int64, number int, e entry) {
 	t.count++
 	t.put(h)
 	for _, a := range e.addresses {
+		if owner, ok := t.boundTo(a.ip, e.id.vlan()); ok && owner != e.id {
+			continue
+		}
 		if len(h.addresses) < t.cfg.AddressLimit && !t.owned.ips[a.ip] && t.holder(a.ip, e.id.vlan()) == nil {
 			a.confirmed = min(a.confirmed, now)
 			h.addresses = append(h.addresses, a)

@@ -38,7 +38,7 @@ func (c *cache) find(x *index, i id) *host {
 func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	known := &cache{}
 	var says []evidence
-	probes, _ := flow.ParseMAC(t.cfg.ProbeMAC)
+	probes := flow.MACFrom(t.probes)
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		who := newID(k.EthSrc, k.VLAN)
@@ -50,7 +50,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				return flow.Drop
 			}
 			h = known.find(t.index, who)
-			if h == nil || h.at.Load().Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) {
+			if h == nil || h.at.Load().Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || h.contested.Load() > 0 {
 				var why refusal
 				h, says, why = t.examine(in, who, d, says[:0])
 				if why != accepted {
@@ -59,6 +59,11 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				}
 			} else if in.Time-h.seen.Load() > touchGap {
 				h.seen.Store(in.Time)
+			}
+			if t.bindings.owners.count.Load() > 0 && !t.mayUse(k, who, sw) {
+				t.refuseBound(in, who)
+				t.refuse(bound, in, log)
+				return flow.Drop
 			}
 			if k.EthDst == probes {
 				return flow.Done // the answer to a question of ours
@@ -94,8 +99,40 @@ func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evid
 	if why != accepted {
 		return nil, says, why
 	}
-	h, why := t.observe(sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, says: says}, d)
+	s := sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, says: says, source: sourceIP(&in.Key)}
+	s.answer = in.Key.EthDst.Uint64() == t.probes
+	h, why := t.observe(s, d)
 	return h, says, why
+}
+
+// sourceIP returns the IP address that a packet comes from, not valid if it has none.
+func sourceIP(k *flow.Key) netip.Addr {
+	switch k.EthType {
+	case flow.EthTypeIPv4:
+		return netip.AddrFrom4(k.IPv4Src)
+	case flow.EthTypeIPv6:
+		return netip.AddrFrom16(k.IPv6Src)
+	}
+	return netip.Addr{}
+}
+
+// mayUse reports whether a packet has a source IP address that is bound to
+// nobody else. Behind ports with routers any may be.
+func (t *table) mayUse(k *flow.Key, who id, sw flow.DPID) bool {
+	owner, ok := t.boundTo(sourceIP(k), who.vlan())
+	return !ok || owner == who || (*t.routers.Load())[flow.Location{Switch: sw, Port: k.InPort}]
+}
+
+// refuseBound adds an event about a packet whose source IP address is bound to
+// another host.
+func (t *table) refuseBound(in *flow.PacketIn, who id) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ip := sourceIP(&in.Key)
+	if owner, ok := t.boundTo(ip, who.vlan()); ok {
+		at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+		t.violate(in.Time, claim{key: claimKey{who: owner, ip: ip}, by: who, at: at})
+	}
 }
 
 // refuse counts a refusal, and logs the first, second, fourth, eighth and so

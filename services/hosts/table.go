@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"weft/flow"
 )
@@ -12,21 +13,28 @@ import (
 // Its methods take the time in nanoseconds since 1970. The index may be read
 // at any time; all else is under mu.
 type table struct {
-	cfg   *Config // its own; what retune changes of it is under mu
-	owned owned
-	tally *tally
-	news  *announcer
+	cfg    *Config // its own; what retune changes of it is under mu
+	owned  owned
+	probes uint64 // Config.ProbeMAC
+	tally  *tally
+	news   *announcer
 	*index
-	tagging flow.Tagging // of virtual networks
+	tagging flow.Tagging                           // of virtual networks
+	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
 
-	mu       sync.Mutex // guards the following, and changes of the index
-	switches map[flow.DPID]*attached
-	links    map[flow.Location]bool // ports that are links
-	claims   map[claimKey]*claim
-	count    int
-	book     book
+	mu        sync.Mutex // guards the following, and changes of the index
+	switches  map[flow.DPID]*attached
+	links     map[flow.Location]bool // ports that are links
+	claims    map[claimKey][]*claim
+	count     int
+	book      book
+	former    former
+	notices   notices
+	roll      rollCall
+	claimNews claimNews
+	bindings  bindings
 	// Before these times nothing happens by itself.
-	judging, evicting, ageing deadline
+	judging, evicting, ageing, calling deadline
 }
 
 // A deadline is the time before which there is nothing to do.
@@ -50,11 +58,15 @@ func newTable(cfg *Config) *table {
 		panic("hosts: configuration not validated: " + err.Error())
 	}
 	own := *cfg
-	return &table{
-		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey]*claim{},
-		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64,
+	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
+	t := &table{
+		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
+		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
+		former: former{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
+		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
 	}
+	t.configure(0)
+	return t
 }
 
 // A sighting is a packet of a host at an edge port.
@@ -63,6 +75,10 @@ type sighting struct {
 	who  id
 	at   flow.Location
 	says []evidence
+	// answer says that the packet answers a question of ours.
+	answer bool
+	// source is the IP address that the packet has as its source.
+	source netip.Addr
 }
 
 // observe takes a sighting: it learns the host, moves it, or says why not, and
@@ -74,6 +90,9 @@ func (t *table) observe(s sighting, d *flow.Decision) (*host, refusal) {
 	h, why := t.locate(s, d)
 	if why != accepted {
 		return h, why
+	}
+	if a := h.has(s.source); a != nil {
+		a.confirmed = s.now
 	}
 	for _, e := range s.says {
 		if why = t.testify(s, e, d); why != accepted {
@@ -89,12 +108,19 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 		return nil, onLink
 	}
 	h := t.host(s.who)
-	if h == nil {
-		return t.learn(s)
-	}
-	if h.at.Load().Location == s.at {
+	switch {
+	case h != nil && h.at.Load().Location == s.at:
 		h.seen.Store(s.now)
+		h.answers = h.answers || s.answer
+		if h.contested.Load() > 0 {
+			t.judging.at(s.now)
+		}
 		return h, accepted
+	case !t.bindings.allow(s.who, s.at):
+		t.violate(s.now, claim{key: claimKey{who: s.who}, by: s.who, at: s.at})
+		return nil, bound
+	case h == nil:
+		return t.learn(s)
 	}
 	return h, t.relocate(s, h, d)
 }
@@ -105,8 +131,8 @@ func (t *table) learn(s sighting) (*host, refusal) {
 		return nil, tableLimit
 	}
 	p := t.place(s.at)
-	if len(p.hosts) >= t.cfg.PortLimit {
-		return nil, portLimit
+	if why := t.room(p, s.who); why != accepted {
+		return nil, why
 	}
 	h := &host{id: s.who, first: s.now}
 	h.at.Store(p)
@@ -116,6 +142,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	t.put(h)
 	t.news.add(h)
 	t.ageing.at(s.now + int64(t.cfg.Age)*8/10)
+	t.stick(s.now, h)
 	return h, accepted
 }
 
@@ -125,8 +152,8 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 		return quarantined
 	}
 	p := t.place(to)
-	if len(p.hosts) >= t.cfg.PortLimit {
-		return portLimit
+	if why := t.room(p, h.id); why != accepted {
+		return why
 	}
 	if len(h.moved) >= t.cfg.Moves {
 		if now-h.moved[len(h.moved)-t.cfg.Moves] < int64(t.cfg.MoveWindow) {
@@ -136,20 +163,31 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 		h.moved = append(h.moved[:0], h.moved[1:]...)
 	}
 	h.moved = append(h.moved, now)
+	t.transfer(now, h, p)
+	t.stick(now, h)
+	return accepted
+}
+
+// transfer puts a host to another place.
+func (t *table) transfer(now int64, h *host, p *place) {
 	h.moves++
 	delete(h.at.Load().hosts, h)
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
-	delete(t.claims, claimKey{who: h.id})
+	t.dismiss(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
-	return accepted
 }
 
 // testify takes evidence of an address.
 func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	if t.owned.ips[e.ip] {
 		return gateway
+	}
+	owner, owned := t.boundTo(e.ip, e.who.vlan())
+	if owned && owner != e.who {
+		t.violate(s.now, claim{key: claimKey{who: owner, ip: e.ip}, by: e.who, at: s.at})
+		return bound
 	}
 	h := t.host(e.who)
 	if h == nil {
@@ -164,7 +202,9 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	holder := t.holder(e.ip, e.who.vlan())
 	switch {
 	case holder == nil:
-	case holder.at.Load() == h.at.Load() || !holder.at.Load().alive():
+	case t.former.returns(s, e):
+		return t.giveBack(s, h, holder, e.ip)
+	case owned || holder.at.Load() == h.at.Load() || !holder.at.Load().alive():
 		t.strip(holder, e.ip)
 	default:
 		return t.contest(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location}, holder, d)
@@ -190,6 +230,11 @@ func (t *table) grant(now int64, h *host, ip netip.Addr) refusal {
 	h.addresses = append(h.addresses, address{ip, now})
 	t.bind(ip, h)
 	t.news.add(h)
+	t.call(now, h)
+	t.stickAddress(h, ip)
+	if t.former.readdressed(now, h, ip) {
+		t.announceAddress(now, h, ip)
+	}
 	return accepted
 }
 
@@ -202,7 +247,8 @@ func (t *table) strip(h *host, ip netip.Addr) {
 		}
 	}
 	t.unbind(ip, h)
-	delete(t.claims, claimKey{who: h.id, ip: ip})
+	t.dismiss(claimKey{who: h.id, ip: ip}, h, nil)
+	t.former.leave(h, ip)
 	t.news.add(h)
 }
 
@@ -213,9 +259,10 @@ func (t *table) remove(h *host) {
 	t.count--
 	for _, a := range h.addresses {
 		t.unbind(a.ip, h)
-		delete(t.claims, claimKey{who: h.id, ip: a.ip})
+		t.dismiss(claimKey{who: h.id, ip: a.ip}, h, nil)
+		t.former.leave(h, a.ip)
 	}
-	delete(t.claims, claimKey{who: h.id})
+	t.dismiss(claimKey{who: h.id}, h, nil)
 	delete(h.at.Load().hosts, h)
 	t.news.add(h)
 }

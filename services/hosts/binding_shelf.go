@@ -1,0 +1,181 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Keys of bindings, and of what was set for ports, in the store.
+const (
+	hostPrefix = "host/"
+	portPrefix = "port/"
+)
+
+func (one *binding) key() string {
+	return fmt.Sprintf("%s%d/%s", hostPrefix, one.who.vlan(), strings.ReplaceAll(one.who.mac().String(), ":", "-"))
+}
+
+func portKey(at flow.Location) string {
+	return fmt.Sprintf("%s%s/%d", portPrefix, strings.ReplaceAll(at.Switch.String(), ":", ""), uint32(at.Port))
+}
+
+// store is a bucket whose keys can be deleted.
+type store interface {
+	bucket
+	Delete(ctx context.Context, key string) error
+}
+
+// bindingShelf is where bindings are kept.
+type bindingShelf struct {
+	store store
+	run   *shelf // tells whether this instance is the last one
+
+	mu        sync.Mutex // guards revisions, and is held while keys are written
+	revisions map[string]uint64
+}
+
+// load reads the bindings that are kept. What cannot be read, and what the
+// configuration has otherwise, is reported and left out.
+func (s *bindingShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
+	s.revisions = map[string]uint64{}
+	err := s.store.All(ctx, func(key string, value []byte, revision uint64) error {
+		s.revisions[key] = revision
+		if err := t.restoreBinding(key, value); err != nil {
+			bad(key, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("hosts: read bindings: %w", err)
+	}
+	return nil
+}
+
+var errConfigured = errors.New("the configuration says otherwise and counts")
+
+// restoreBinding takes one kept value.
+func (t *table) restoreBinding(key string, value []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	read := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal
+	if strings.HasPrefix(key, portPrefix) {
+		m := &api.PortSecurity{}
+		if err := read(value, m); err != nil {
+			return err
+		}
+		at, err := readPort(m.Dpid, m.Port)
+		if err != nil {
+			return err
+		}
+		if _, ok := t.bindings.ports[at]; ok {
+			return errConfigured
+		}
+		t.bindings.ports[at] = secured{int(m.MaxHosts), m.Sticky, byOperator}
+		return nil
+	}
+	m := &api.HostBinding{}
+	if err := read(value, m); err != nil {
+		return err
+	}
+	one, err := readBinding(m)
+	if err != nil {
+		return err
+	}
+	if one.sticky = m.Kind == "sticky"; one.sticky {
+		one.origin = byLearning
+	}
+	if at, err := time.Parse(time.RFC3339Nano, m.Since); err == nil {
+		one.since = at.UnixNano()
+	}
+	if t.bindings.of[one.who] != nil {
+		return errConfigured
+	}
+	for _, ip := range one.ips {
+		if owner, taken := t.boundTo(ip, one.who.vlan()); taken {
+			return fmt.Errorf("%v is bound to %v", ip, owner.mac())
+		}
+	}
+	t.bindings.put(one)
+	delete(t.bindings.dirty, one.key())
+	return nil
+}
+
+// save writes what has changed.
+func (s *bindingShelf) save(ctx context.Context, t *table) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values := t.takeBindings()
+	for key, m := range values {
+		if err := s.put(ctx, key, m); err != nil {
+			t.mu.Lock()
+			for key := range values {
+				t.bindings.dirty[key] = struct{}{} // also those that were written: no harm
+			}
+			t.mu.Unlock()
+			return fmt.Errorf("hosts: keep binding %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// takeBindings returns what is to be written, by key; nil is to be deleted.
+func (t *table) takeBindings() map[string]proto.Message {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := &t.bindings
+	if len(b.dirty) == 0 {
+		return nil
+	}
+	values := make(map[string]proto.Message, len(b.dirty))
+	for key := range b.dirty {
+		values[key] = nil
+	}
+	for _, one := range b.of {
+		if _, ok := b.dirty[one.key()]; ok && one.origin != byConfig {
+			values[one.key()] = one.message()
+		}
+	}
+	for at, set := range b.ports {
+		if _, ok := b.dirty[portKey(at)]; ok && set.origin != byConfig {
+			values[portKey(at)] = t.portMessage(at)
+		}
+	}
+	clear(b.dirty)
+	return values
+}
+
+// put writes or deletes one key, unless another instance has taken over.
+func (s *bindingShelf) put(ctx context.Context, key string, m proto.Message) error {
+	if err := s.run.last(ctx); err != nil {
+		return err
+	}
+	if m == nil {
+		delete(s.revisions, key)
+		return s.store.Delete(ctx, key)
+	}
+	value, err := protojson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	revision, err := s.store.Update(ctx, key, value, s.revisions[key])
+	if err != nil { // what an earlier instance has written while it ended
+		if _, revision, err = s.store.Get(ctx, key); err != nil {
+			return err
+		}
+		if revision, err = s.store.Update(ctx, key, value, revision); err != nil {
+			return err
+		}
+	}
+	s.revisions[key] = revision
+	return nil
+}

@@ -1,0 +1,232 @@
+package hosts
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"weft/flow"
+)
+
+// A binding is what an Ethernet address may be and have: the ports at which it
+// may be, and IP addresses that nobody else in its VLAN may have.
+type binding struct {
+	who    id
+	at     []flow.Location // in order; none: any
+	ips    []netip.Addr    // in order
+	sticky bool
+	origin string // config, operator or learnt
+	since  int64
+}
+
+// The origins of bindings and limits.
+const (
+	byConfig   = "config"
+	byOperator = "operator"
+	byLearning = "learnt"
+)
+
+// secured is what was set for a port.
+type secured struct {
+	most   int // hosts; 0: Config.PortLimit
+	sticky bool
+	origin string
+}
+
+// bindings is all bindings, and what was set for ports. table.mu guards it, but
+// for owners.
+type bindings struct {
+	of     map[id]*binding
+	naming map[flow.Location]map[id]struct{} // the bindings that name a port
+	ports  map[flow.Location]secured
+	owners *owners
+	dirty  map[string]struct{} // keys to be written
+	told   map[claim]int64     // when a violation was last published
+}
+
+const (
+	maxBindings     = 16_384
+	maxPorts        = 16_384
+	stickyAddresses = 16 // IP addresses that a sticky binding takes
+	boundAddresses  = 256
+	boundPorts      = 64
+	violationsMost  = 4096
+)
+
+// violationInterval is between two events of one violation.
+const violationInterval = int64(1e9)
+
+func newBindings() bindings {
+	return bindings{
+		of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]secured{},
+		owners: &owners{m: map[formerKey]id{}}, dirty: map[string]struct{}{}, told: map[claim]int64{},
+	}
+}
+
+// owners finds the Ethernet address that an IP address is bound to. Stages read
+// it while others write.
+type owners struct {
+	count atomic.Int32 // without bound addresses nobody takes the lock
+
+	mu sync.RWMutex // guards m
+	m  map[formerKey]id
+}
+
+// of returns the host that an address is bound to.
+func (o *owners) of(ip netip.Addr, vlan uint16) (id, bool) {
+	if o.count.Load() == 0 {
+		return 0, false
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	who, ok := o.m[formerKey{ip, vlan}]
+	return who, ok
+}
+
+func (o *owners) set(ip netip.Addr, who id) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.m[formerKey{ip, who.vlan()}] = who
+	o.count.Store(int32(len(o.m)))
+}
+
+func (o *owners) remove(ip netip.Addr, who id) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.m, formerKey{ip, who.vlan()})
+	o.count.Store(int32(len(o.m)))
+}
+
+// boundTo returns the host that an address is bound to. It takes no lock of the
+// table.
+func (t *table) boundTo(ip netip.Addr, vlan uint16) (id, bool) { return t.bindings.owners.of(ip, vlan) }
+
+// allow reports whether a host may be at a port.
+func (b *bindings) allow(who id, at flow.Location) bool {
+	one := b.of[who]
+	return one == nil || len(one.at) == 0 || slices.Contains(one.at, at)
+}
+
+// put adds or replaces a binding.
+func (b *bindings) put(one *binding) {
+	b.drop(one.who)
+	b.of[one.who] = one
+	for _, at := range one.at {
+		if b.naming[at] == nil {
+			b.naming[at] = map[id]struct{}{}
+		}
+		b.naming[at][one.who] = struct{}{}
+	}
+	for _, ip := range one.ips {
+		b.owners.set(ip, one.who)
+	}
+	b.note(one.key(), one.origin)
+}
+
+// drop removes a binding; it may be none.
+func (b *bindings) drop(who id) {
+	one := b.of[who]
+	if one == nil {
+		return
+	}
+	delete(b.of, who)
+	for _, at := range one.at {
+		delete(b.naming[at], who)
+		if len(b.naming[at]) == 0 {
+			delete(b.naming, at)
+		}
+	}
+	for _, ip := range one.ips {
+		b.owners.remove(ip, who)
+	}
+	b.note(one.key(), one.origin)
+}
+
+// note has a key written, unless the configuration has what it is about.
+func (b *bindings) note(key, origin string) {
+	if origin != byConfig {
+		b.dirty[key] = struct{}{}
+	}
+}
+
+// room reports whether a host has room at a port. For bound hosts there always
+// is, and as many others have less.
+func (t *table) room(p *place, who id) refusal {
+	b := &t.bindings
+	named := b.naming[p.Location]
+	if _, ok := named[who]; ok {
+		return accepted
+	}
+	set := b.ports[p.Location]
+	most := t.cfg.PortLimit
+	if set.most > 0 {
+		most = set.most
+	}
+	taken := len(p.hosts)
+	for other := range named {
+		if h := t.host(other); h == nil || h.at.Load() != p {
+			taken++
+		}
+	}
+	switch {
+	case taken >= most:
+		return portLimit
+	case set.sticky && len(b.of) >= maxBindings && b.of[who] == nil:
+		return tableLimit
+	}
+	return accepted
+}
+
+// stick binds a host that has come to a port with sticky bindings.
+func (t *table) stick(now int64, h *host) {
+	at := h.at.Load().Location
+	if !t.bindings.ports[at].sticky || t.bindings.of[h.id] != nil {
+		return
+	}
+	one := &binding{who: h.id, at: []flow.Location{at}, sticky: true, origin: byLearning, since: now}
+	for _, a := range h.addresses {
+		if _, taken := t.boundTo(a.ip, h.id.vlan()); !taken && len(one.ips) < stickyAddresses {
+			one.ips = append(one.ips, a.ip)
+		}
+	}
+	t.bindings.put(one)
+}
+
+// stickAddress adds an address to the binding of a host, if that is sticky and
+// has room.
+func (t *table) stickAddress(h *host, ip netip.Addr) {
+	one := t.bindings.of[h.id]
+	if one == nil || !one.sticky || len(one.ips) >= stickyAddresses || slices.Contains(one.ips, ip) {
+		return
+	}
+	one.ips = append(one.ips, ip)
+	t.bindings.owners.set(ip, h.id)
+	t.bindings.note(one.key(), one.origin)
+}
+
+// violate adds an event about a packet that contradicts a binding, at most one
+// in violationInterval.
+func (t *table) violate(now int64, c claim) {
+	b := &t.bindings
+	if now-b.told[c] < violationInterval {
+		return
+	}
+	if len(b.told) >= violationsMost {
+		clear(b.told)
+	}
+	b.told[c] = now
+	t.notify(&c, t.host(c.key.who), "bound")
+}
+
+// enforce gives up what hosts have against a binding.
+func (t *table) enforce(one *binding) {
+	if h := t.host(one.who); h != nil && !t.bindings.allow(one.who, h.at.Load().Location) {
+		t.remove(h)
+	}
+	for _, ip := range one.ips {
+		if h := t.holder(ip, one.who.vlan()); h != nil && h.id != one.who {
+			t.strip(h, ip)
+		}
+	}
+}

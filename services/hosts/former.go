@@ -1,0 +1,72 @@
+package hosts
+
+import (
+	"net/netip"
+
+	"weft/flow"
+)
+
+// formerKey is an IP address in a VLAN.
+type formerKey struct {
+	ip   netip.Addr
+	vlan uint16
+}
+
+// former is who had an address before: other hosts may still send to that
+// Ethernet address. table.mu guards it.
+type former map[formerKey]formerHolder
+
+// formerHolder is a host that had an address.
+type formerHolder struct {
+	who   id
+	at    flow.Location
+	until int64 // before then it has the address back as soon as it is heard
+}
+
+// maxFormer bounds the addresses whose former holders are known.
+const maxFormer = 1 << 16
+
+// leave takes that a host has an address no more.
+func (f former) leave(h *host, ip netip.Addr) {
+	if len(f) >= maxFormer {
+		clear(f)
+	}
+	f[formerKey{ip, h.id.vlan()}] = formerHolder{who: h.id, at: h.at.Load().Location}
+}
+
+// probation lets the former holder of an address have it back until a time.
+func (f former) probation(who id, ip netip.Addr, until int64) {
+	key := formerKey{ip, who.vlan()}
+	was := f[key]
+	was.until = until
+	f[key] = was
+}
+
+// returns reports whether evidence is that of the former holder of an address
+// where it had it, during probation.
+func (f former) returns(s sighting, e evidence) bool {
+	was, ok := f[formerKey{e.ip, e.who.vlan()}]
+	return ok && s.now < was.until && was.who == e.who && s.who == e.who && was.at == s.at
+}
+
+// readdressed reports whether the address that a host has got was another
+// Ethernet address's.
+func (f former) readdressed(now int64, h *host, ip netip.Addr) bool {
+	key := formerKey{ip, h.id.vlan()}
+	was, ok := f[key]
+	if ok && now >= was.until {
+		delete(f, key)
+	}
+	return ok && was.who != h.id
+}
+
+// giveBack returns an address to its former holder.
+func (t *table) giveBack(s sighting, h, taker *host, ip netip.Addr) refusal {
+	t.strip(taker, ip)
+	t.former.probation(taker.id, ip, 0)
+	why := t.grant(s.now, h, ip)
+	if why == accepted {
+		t.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)
+	}
+	return why
+}

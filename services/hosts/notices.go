@@ -1,0 +1,112 @@
+package hosts
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// notices are the addresses whose Ethernet address has changed. Others in the
+// segment are sent the new one: a gratuitous ARP (RFC 5227 §2.3) or an
+// unsolicited neighbour advertisement (RFC 4861 §7.2.6). Otherwise they would
+// use the old one until it expires, because requests for known hosts are
+// answered by the controller and reach nobody. table.mu guards it.
+type notices struct {
+	due     map[formerKey]*notice
+	tokens  float64 // that may be sent now
+	filled  int64   // when tokens was last computed
+	dropped uint64
+	sent    uint64
+}
+
+// notice is one address.
+type notice struct {
+	host *host
+	next int64 // not to be sent before
+	left int   // how often it is to be sent; 0: it only keeps the interval
+}
+
+const (
+	noticeTimes     = 2    // how often each is sent
+	noticesMost     = 4096 // addresses that wait
+	noticesInSecond = 20   // in all
+)
+
+// portsAtOnce keeps a packet-out below the length of an OpenFlow message.
+const portsAtOnce = 1000
+
+// noticeInterval is between two of one address.
+const noticeInterval = int64(time.Second)
+
+// announceAddress has other hosts notified that an address has another Ethernet
+// address now.
+func (t *table) announceAddress(now int64, h *host, ip netip.Addr) {
+	key := formerKey{ip, h.id.vlan()}
+	n := t.notices.due[key]
+	if n == nil {
+		if len(t.notices.due) >= noticesMost {
+			t.notices.dropped++
+			return
+		}
+		n = &notice{next: now}
+		t.notices.due[key] = n
+	}
+	n.host, n.left = h, noticeTimes
+}
+
+// send appends the notices that are due to d.
+func (n *notices) send(now int64, t *table, d *flow.Decision) {
+	if len(n.due) == 0 {
+		return
+	}
+	n.tokens = min(noticesInSecond, n.tokens+float64(now-n.filled)/1e9*noticesInSecond)
+	n.filled = now
+	for key, one := range n.due {
+		switch {
+		case one.next > now:
+		case one.left == 0, one.host.gone.Load(), one.host.has(key.ip) == nil:
+			delete(n.due, key)
+		case n.tokens < 1:
+			return
+		default:
+			n.tokens--
+			n.sent++
+			one.left--
+			one.next = now + noticeInterval
+			t.notifyAll(one.host, key.ip, d)
+		}
+	}
+}
+
+// notifyAll appends to d the packet-outs that give a host's address to all ports
+// with other hosts.
+func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
+	frame := gratuitous(h.id, ip)
+	own := h.at.Load().Location
+	var ports []flow.Port
+	for sw, a := range t.switches {
+		ports = ports[:0]
+		for n, p := range a.places {
+			if len(p.hosts) > 0 && p.alive() && p.Location != own {
+				ports = append(ports, n)
+			}
+		}
+		for some := range slices.Chunk(ports, portsAtOnce) {
+			if actions := t.tagging.Outputs(nil, sw, tagged(h.id), some); len(actions) > 0 {
+				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+			}
+		}
+	}
+}
+
+// gratuitous returns the frame that gives everybody the Ethernet address of an
+// IP address.
+func gratuitous(who id, ip netip.Addr) []byte {
+	if ip.Is4() {
+		return packet.Pad(packet.AppendARPRequest(nil, tagged(who), packet.ARPFields{SenderMAC: who.mac(), SenderIP: ip, TargetIP: ip}))
+	}
+	return packet.AppendNDAdvert(nil, tagged(who), packet.NDFields{SrcMAC: who.mac(), SrcIP: ip, Target: ip, TargetMAC: who.mac(), Override: true})
+}

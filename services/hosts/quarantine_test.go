@@ -1,0 +1,249 @@
+package hosts
+
+import (
+	"testing"
+	"time"
+
+	"weft/flow"
+	"weft/packet"
+)
+
+// raw is a frame without an IP address.
+func raw(src, dst flow.MAC) []byte {
+	return packet.Pad(packet.AppendEthernet(nil, packet.Ether{Src: src, Dst: dst}, 0x1234))
+}
+
+// A host that answers no questions, or has no address to be asked for, is not
+// taken over by a frame, nor by many, while it is heard at times.
+func TestSilentHostKeepsItsPlace(t *testing.T) {
+	for name, frame := range map[string]func(flow.MAC) []byte{
+		"no address": func(m flow.MAC) []byte { return raw(m, mac(9)) },
+		"no answers": func(m flow.MAC) []byte { return arpRequest(m, "10.0.0.1", "10.0.0.9") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			victim, attacker := at(1, 1), at(2, 2)
+			r.accept(victim, frame(mac(1)))
+			r.run(5*time.Second, nil)
+			r.refusedAs(unverified, attacker, frame(mac(1)))
+			r.run(time.Hour/60, nil) // one frame, and a minute
+			r.wantAt(mac(1), victim)
+			r.wantClaims("quarantined " + mac(1).String() + "  " + attacker.String())
+
+			r.refusedAs(unverified, attacker, frame(mac(1)))
+			for range 25 { // frames for 25 s
+				r.run(time.Second, r.responds(mac(1), attacker, "10.0.0.1"))
+				r.refusedAs(quarantined, attacker, frame(mac(1)))
+			}
+			r.wantClaims("quarantined " + mac(1).String() + "  " + attacker.String())
+			if h, _ := r.find(mac(1).String(), 0); h.ClaimedAt.Flow() != attacker {
+				t.Errorf("%v does not show the claimant", h)
+			}
+			r.accept(victim, udp(mac(1), mac(9), "10.0.0.1", "10.0.0.9"))
+			r.run(50*time.Millisecond, nil)
+			r.wantClaims("refused " + mac(1).String() + "  " + attacker.String())
+			r.refusedAs(spoofed, attacker, frame(mac(1)))
+			r.wantAt(mac(1), victim)
+		})
+	}
+}
+
+// While a claimant waits, the switch sends what the holder sends by its routes
+// to the controller.
+func TestClaimedHostIsListenedTo(t *testing.T) {
+	r := newRig(t, nil)
+	r.routesIn(1, 3)
+	r.accept(at(1, 1), raw(mac(1), mac(9)))
+	r.refusedAs(unverified, at(2, 2), raw(mac(1), mac(9)))
+	var d flow.Decision
+	for ; len(d.Flows) == 0 && r.now < int64(1e18)+int64(time.Second); r.now += 25 * ms {
+		d.Reset()
+		r.advance(r.now, &d)
+	}
+	if len(d.Flows) != 1 {
+		t.Fatal("nothing is listened to")
+	}
+	e := d.Flows[0].Entry
+	if d.Ops[0].Switch != 1 || e.Table != 3 || e.Match.Key.InPort != 1 || e.Match.Key.EthSrc != mac(1) ||
+		e.HardTimeout < 30 || len(e.Apply) != 1 || flow.Port(e.Apply[0].Arg) != flow.PortController {
+		t.Errorf("entry %+v", e)
+	}
+	r.accept(at(1, 1), raw(mac(1), mac(9)))
+	d.Reset()
+	r.advance(r.now, &d)
+	if len(d.Flows) != 1 || d.Flows[0].Command != flow.DeleteStrict || d.Flows[0].Entry.Match != e.Match || d.Flows[0].Entry.Priority != e.Priority {
+		t.Errorf("when it was heard: %+v", d.Flows)
+	}
+}
+
+// A claimant that goes on for Hold, with nothing heard of the holder, has the
+// place; when the holder is heard where it was, it has it back.
+func TestTrueOwnerBringsItBack(t *testing.T) {
+	r := newRig(t, nil)
+	victim, attacker := at(1, 1), at(2, 2)
+	frame := arpRequest(mac(1), "10.0.0.1", "10.0.0.9")
+	r.accept(victim, frame)
+	for r.where(mac(1)) == victim && r.now < int64(1e18)+int64(time.Minute) {
+		r.packet(attacker, frame)
+		r.run(time.Second, nil)
+	}
+	r.wantAt(mac(1), attacker)
+	if held := time.Duration(r.now - 1e18); held < 30*time.Second || held > 40*time.Second {
+		t.Errorf("taken after %v", held)
+	}
+	r.wantClaims("quarantined "+mac(1).String()+"  "+attacker.String(), "taken "+mac(1).String()+"  "+attacker.String())
+	r.run(time.Minute, r.responds(mac(1), attacker, "10.0.0.1"))
+	r.accept(victim, frame)
+	r.wantAt(mac(1), victim)
+	r.wantClaims("returned " + mac(1).String() + "  " + attacker.String())
+	r.refusedAs(spoofed, attacker, frame)
+	r.run(10*time.Second, nil)
+	r.refusedAs(unverified, attacker, frame) // and all begins anew
+}
+
+// Port probing: the attacker waits until the port of the host is down.
+func TestPortProbing(t *testing.T) {
+	r := newRig(t, nil)
+	victim, attacker := at(1, 1), at(2, 2)
+	frame := arpRequest(mac(1), "10.0.0.1", "10.0.0.9")
+	r.accept(victim, frame)
+	r.refusedAs(unverified, attacker, frame)
+	r.run(5*time.Second, nil)
+	r.refusedAs(quarantined, attacker, frame)
+	r.portChanged(r.now, 1, portMsg(1, 1, false), false)
+	r.run(25*time.Millisecond, nil)
+	r.wantAt(mac(1), attacker) // it may have moved, and that is quick
+	r.portChanged(r.now, 1, portMsg(1, 1, true), false)
+	r.run(30*time.Second, r.responds(mac(1), attacker, "10.0.0.1"))
+	r.accept(victim, frame)
+	r.wantAt(mac(1), victim)
+	r.wantClaims("quarantined "+mac(1).String()+"  "+attacker.String(), "taken "+mac(1).String()+"  "+attacker.String(),
+		"returned "+mac(1).String()+"  "+attacker.String())
+}
+
+// The same of an address: who lost it because it was silent has it back.
+func TestTrueOwnerOfAnAddress(t *testing.T) {
+	for _, addr := range []string{"10.0.0.1", "2001:db8::1"} {
+		frame := func(m flow.MAC) []byte {
+			if ip(addr).Is4() {
+				return arpRequest(m, addr, "10.0.0.9")
+			}
+			return advert(m, addr)
+		}
+		r := newRig(t, nil)
+		r.accept(at(1, 1), frame(mac(1)))
+		r.refusedAs(unverified, at(2, 2), frame(mac(2)))
+		r.run(20*time.Second, nil)
+		if h := r.holder(ip(addr), 0); h.id.mac() != mac(1) {
+			t.Errorf("%s is %v's after one frame", addr, h.id.mac())
+		}
+		for r.holder(ip(addr), 0).id.mac() == mac(1) && r.now < int64(1e18)+int64(time.Minute) {
+			r.packet(at(2, 2), frame(mac(2)))
+			r.run(time.Second, nil)
+		}
+		if h := r.holder(ip(addr), 0); h.id.mac() != mac(2) {
+			t.Fatalf("%s is %v's still", addr, h.id.mac())
+		}
+		r.accept(at(1, 1), frame(mac(1)))
+		if h := r.holder(ip(addr), 0); h.id.mac() != mac(1) {
+			t.Errorf("%s is %v's although its owner is back", addr, h.id.mac())
+		}
+		r.refusedAs(spoofed, at(2, 2), frame(mac(2)))
+	}
+}
+
+// A holder that only sends data with its address is heard, too.
+func TestDataKeepsAnAddress(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	r.refusedAs(unverified, at(2, 2), arpRequest(mac(2), "10.0.0.1", "10.0.0.9"))
+	r.run(time.Second, nil)
+	r.refusedAs(quarantined, at(2, 2), arpRequest(mac(2), "10.0.0.1", "10.0.0.9"))
+	r.accept(at(1, 1), udp(mac(1), mac(9), "10.0.0.1", "10.0.0.9"))
+	r.run(50*time.Millisecond, nil)
+	r.refusedAs(spoofed, at(2, 2), arpRequest(mac(2), "10.0.0.1", "10.0.0.9"))
+}
+
+// One claimant in quarantine does not keep another out.
+func TestClaimantsAreApart(t *testing.T) {
+	r := newRig(t, nil)
+	frame := arpRequest(mac(1), "10.0.0.1", "10.0.0.9")
+	r.accept(at(1, 1), frame)
+	r.run(3*time.Second, r.alive(mac(1), at(1, 1), "10.0.0.1"))
+	r.refusedAs(unverified, at(2, 2), frame)
+	r.run(time.Second, nil) // the attacker does not answer; the host is silent now
+	r.wantAt(mac(1), at(1, 1))
+	r.refusedAs(unverified, at(3, 3), frame)
+	there := r.responds(mac(1), at(3, 3), "10.0.0.1")
+	r.answerNow(there)
+	r.run(time.Second, there)
+	r.wantAt(mac(1), at(3, 3))
+}
+
+// A host with another Ethernet address has the IP address of one that is gone,
+// or was at its port: the others are sent it.
+func TestNewEthernetAddressIsSentToOthers(t *testing.T) {
+	for _, addr := range []string{"10.0.0.1", "2001:db8::1"} {
+		for _, gone := range []bool{false, true} {
+			frame := func(m flow.MAC) []byte {
+				if ip(addr).Is4() {
+					return arpRequest(m, addr, "10.0.0.9")
+				}
+				return advert(m, addr)
+			}
+			r := newRig(t, nil)
+			r.accept(at(1, 1), frame(mac(1)))
+			r.accept(at(2, 1), raw(mac(2), mac(9)))
+			r.accept(at(2, 5), raw(mac(3), mac(9)))
+			if gone {
+				r.portChanged(r.now, 1, portMsg(1, 1, false), false)
+				r.run(11*time.Second, nil)
+				r.portChanged(r.now, 1, portMsg(1, 1, true), false)
+			}
+			r.accept(at(1, 1), frame(mac(4)))
+			seen := map[flow.Location]int{}
+			for range 200 {
+				var d flow.Decision
+				r.advance(r.now, &d)
+				for i, o := range d.Outs {
+					var k flow.Key
+					packet.Parse(o.Data, &k)
+					if k.EthSrc != mac(4) {
+						continue // a question
+					}
+					if !k.EthDst.Multicast() || k.EthType == flow.EthTypeARP && (k.ARPSHA != mac(4) || k.ARPSPA != ip(addr).As4() || k.ARPTPA != ip(addr).As4()) {
+						t.Errorf("%s: sent %+v", addr, k)
+					}
+					for _, a := range o.Actions {
+						seen[at(d.Ops[i].Switch, flow.Port(a.Arg))]++
+					}
+				}
+				r.now += 25 * ms
+			}
+			if len(seen) != 2 || seen[at(2, 1)] != noticeTimes || seen[at(2, 5)] != noticeTimes {
+				t.Errorf("%s, gone %v: sent to %v", addr, gone, seen)
+			}
+		}
+	}
+}
+
+// Two hosts that take an address from each other all the time do not flood.
+func TestNoticesAreBounded(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(2, 1), raw(mac(9), mac(8)))
+	sent := 0
+	for range 4000 { // 10 s
+		r.packet(at(1, 1), arpRequest(mac(byte(r.now/ms%2)+1), "10.0.0.1", "10.0.0.9"))
+		var d flow.Decision
+		r.advance(r.now, &d)
+		for _, o := range d.Outs {
+			if o.Data[0] == 0xff {
+				sent++
+			}
+		}
+		r.now += 5 * ms / 2
+	}
+	if sent < 5 || sent > 12 {
+		t.Errorf("%d announcements of one address in 10 s", sent)
+	}
+}

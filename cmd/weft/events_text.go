@@ -28,6 +28,8 @@ func eventMessage(subject string) proto.Message {
 		return &api.PortRoleChanged{}
 	case api.HostChangedEvent.Name:
 		return &api.HostChanged{}
+	case api.HostClaimedEvent.Name:
+		return &api.HostClaimed{}
 	case api.PathsConvergedEvent.Name:
 		return &api.PathsConverged{}
 	case api.RouteChangedEvent.Name:
@@ -92,6 +94,8 @@ func sentence(subject string, body []byte) string {
 			text += ", " + strings.Join(ips, " ")
 		}
 		return text
+	case *api.HostClaimed:
+		return claimSentence(e)
 	case *api.PathsConverged:
 		text := fmt.Sprintf("topology %d: %d links lost, %d gained; paths in %s ms", e.Version, len(e.Lost), len(e.Gained), millis(max(e.TookUs, 1)))
 		if e.TreeChanged {

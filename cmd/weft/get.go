@@ -99,15 +99,18 @@ func getLinks(r *remote) *cobra.Command {
 
 func getHosts(r *remote) *cobra.Command {
 	return getter(r, &cobra.Command{
-		Use:     "hosts",
-		Short:   "List the hosts, and count the packets refused from would-be ones",
+		Use:   "hosts",
+		Short: "List the hosts, and count the packets refused from would-be ones",
+		Long: `List the hosts, and count the packets refused from would-be ones. STATE says
+whether a host is bound (static or sticky), and where somebody claims its place or
+one of its addresses and is in quarantine.`,
 		Example: "  weft get hosts -o json",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListHosts(c.ctx, &api.ListHostsRequest{})
 		return view{value: m, text: func(t *table) {
-			t.row("MAC", "VLAN", "AT", "IPV4", "IPV6", "MOVES", "FIRST SEEN", "LAST SEEN")
+			t.row("MAC", "VLAN", "AT", "IPV4", "IPV6", "STATE", "MOVES", "FIRST SEEN", "LAST SEEN")
 			for _, h := range m.GetHosts() {
-				t.row(h.Mac, vlan(h.Vlan), place(h.At), strings.Join(h.Ipv4, " "), strings.Join(h.Ipv6, " "), h.Moves, when(h.FirstSeen), when(h.LastSeen))
+				t.row(h.Mac, vlan(h.Vlan), place(h.At), strings.Join(h.Ipv4, " "), strings.Join(h.Ipv6, " "), hostState(h), h.Moves, when(h.FirstSeen), when(h.LastSeen))
 			}
 			footer(t, "packets refused", m.GetRefused())
 		}}, err

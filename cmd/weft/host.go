@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/flow"
+)
+
+func hostCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "host",
+		Short: "Bind hosts to ports and addresses, and limit the hosts of a port",
+		Long: `Bind hosts to ports and addresses, and limit the hosts of a port (port
+security). Packets that contradict a binding are dropped and counted, and
+weft events shows them. The controller keeps bindings over restarts.`,
+		Example: `  weft host bind 02:00:00:00:00:01 --at 1/3 --ip 10.0.0.1
+  weft host port 1/4 --max 2 --sticky
+  weft host bindings`,
+	}
+	r.flags(cmd)
+	cmd.AddCommand(hostBindCommand(&r), hostUnbindCommand(&r), hostBindingsCommand(&r), hostPortCommand(&r))
+	return cmd
+}
+
+func hostBindCommand(r *remote) *cobra.Command {
+	m := &api.HostBinding{}
+	var at []string
+	cmd := getter(r, &cobra.Command{
+		Use:   "bind MAC",
+		Short: "Bind an Ethernet address to ports, and IP addresses to it",
+		Long: `Bind an Ethernet address to ports, and IP addresses to it. It may be at these
+ports only, and nobody else in its VLAN may have these addresses. It may have
+other addresses. A binding of the same address and VLAN is replaced.`,
+		Example: `  weft host bind 02:00:00:00:00:01 --at 1/3
+  weft host bind 02:00:00:00:00:01 --vlan 20 --at 1/3 --at 2/3 --ip 10.0.0.1 --ip 2001:db8::1`,
+		Args: cobra.ExactArgs(1),
+	}, func(c *controller, args []string) (view, error) {
+		m.Mac = args[0]
+		for _, text := range at {
+			l, err := readLocation(text)
+			if err != nil {
+				return view{}, fmt.Errorf("--at %w", err)
+			}
+			m.At = append(m.At, l)
+		}
+		b, err := c.BindHost(c.ctx, &api.BindHostRequest{Binding: m})
+		return view{value: b, text: func(t *table) { bindingsTable(t, []*api.HostBinding{b}) }}, err
+	})
+	f := cmd.Flags()
+	f.Uint32Var(&m.Vlan, "vlan", 0, "the VLAN of the host, of a virtual network its segment; 0 is untagged")
+	f.StringArrayVar(&at, "at", nil, "a port where it may be, SWITCH/PORT; may be repeated; none is any")
+	f.StringArrayVar(&m.Ips, "ip", nil, "an IPv4 or IPv6 address that nobody else may have; may be repeated")
+	return cmd
+}
+
+func hostUnbindCommand(r *remote) *cobra.Command {
+	m := &api.UnbindHostRequest{}
+	var at string
+	cmd := getter(r, &cobra.Command{
+		Use:   "unbind [MAC]",
+		Short: "Delete a binding, or the sticky bindings of a port",
+		Example: `  weft host unbind 02:00:00:00:00:01
+  weft host unbind --at 1/4`,
+		Args: cobra.MaximumNArgs(1),
+	}, func(c *controller, args []string) (view, error) {
+		if (len(args) == 1) == (at != "") {
+			return view{}, fmt.Errorf("want a MAC, or --at SWITCH/PORT for the sticky bindings of a port")
+		}
+		m.Mac = strings.Join(args, "")
+		if at != "" {
+			l, err := readLocation(at)
+			if err != nil {
+				return view{}, fmt.Errorf("--at %w", err)
+			}
+			m.Dpid, m.Port = l.Dpid, l.Port
+		}
+		resp, err := c.UnbindHost(c.ctx, m)
+		if err != nil {
+			return view{}, err
+		}
+		v := view{value: resp, text: func(t *table) {
+			if resp.Deleted > 0 {
+				fmt.Fprintln(t, several(resp.Deleted, "binding", "bindings"), "deleted")
+			}
+		}}
+		if resp.Deleted == 0 {
+			v.failed = fmt.Errorf("there was no such binding; weft host bindings shows those that are")
+		}
+		return v, nil
+	})
+	f := cmd.Flags()
+	f.Uint32Var(&m.Vlan, "vlan", 0, "the VLAN of the host; 0 is untagged")
+	f.StringVar(&at, "at", "", "the port whose sticky bindings are deleted, SWITCH/PORT")
+	return cmd
+}
+
+func hostBindingsCommand(r *remote) *cobra.Command {
+	return getter(r, &cobra.Command{
+		Use:     "bindings",
+		Short:   "List the bindings, and the ports with a limit of their own",
+		Example: "  weft host bindings -o json",
+	}, func(c *controller, _ []string) (view, error) {
+		m, err := c.ListBindings(c.ctx, &api.ListBindingsRequest{})
+		return view{value: m, text: func(t *table) {
+			bindingsTable(t, m.GetBindings())
+			if len(m.GetPorts()) > 0 {
+				fmt.Fprintln(t)
+				portsTable(t, m.GetPorts())
+			}
+		}}, err
+	})
+}
+
+func hostPortCommand(r *remote) *cobra.Command {
+	m := &api.PortSecurity{}
+	var remove bool
+	cmd := getter(r, &cobra.Command{
+		Use:   "port SWITCH/PORT",
+		Short: "Limit the hosts of a port, or bind those that it learns",
+		Long: `Limit the hosts of a port, or bind those that it learns. With --sticky, hosts that
+are known there, and those that are learnt later, are bound to the port with
+their addresses, until weft host unbind --at.`,
+		Example: `  weft host port 1/4 --max 2 --sticky
+  weft host port 1/4 --clear`,
+		Args: cobra.ExactArgs(1),
+	}, func(c *controller, args []string) (view, error) {
+		l, err := readLocation(args[0])
+		if err != nil {
+			return view{}, err
+		}
+		m.Dpid, m.Port = l.Dpid, l.Port
+		if !remove {
+			p, err := c.SetPortSecurity(c.ctx, &api.SetPortSecurityRequest{Security: m})
+			return view{value: p, text: func(t *table) { portsTable(t, []*api.PortSecurity{p}) }}, err
+		}
+		resp, err := c.DeletePortSecurity(c.ctx, &api.DeletePortSecurityRequest{Dpid: m.Dpid, Port: m.Port})
+		if err != nil {
+			return view{}, err
+		}
+		v := view{value: resp, text: func(t *table) {
+			if resp.Deleted {
+				fmt.Fprintln(t, "settings of port", args[0], "deleted")
+			}
+		}}
+		if !resp.Deleted {
+			v.failed = fmt.Errorf("nothing was set for port %s; weft host bindings shows the ports that have settings", args[0])
+		}
+		return v, nil
+	})
+	f := cmd.Flags()
+	f.Uint32Var(&m.MaxHosts, "max", 0, "how many hosts it may have; 0 is hosts.port_limit")
+	f.BoolVar(&m.Sticky, "sticky", false, "bind the hosts that it learns")
+	f.BoolVar(&remove, "clear", false, "delete the settings of the port; its sticky bindings stay")
+	cmd.MarkFlagsMutuallyExclusive("clear", "max")
+	cmd.MarkFlagsMutuallyExclusive("clear", "sticky")
+	return cmd
+}
+
+// readLocation reads SWITCH/PORT.
+func readLocation(s string) (*api.Location, error) {
+	sw, port, ok := strings.Cut(s, "/")
+	n, err := strconv.ParseUint(port, 10, 32)
+	if !ok || err != nil {
+		return nil, fmt.Errorf("%q: want SWITCH/PORT, such as 1/3", s)
+	}
+	d, err := flow.ParseDPID(sw)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Location{Dpid: d.String(), Port: uint32(n)}, nil
+}
+
+func bindingsTable(t *table, list []*api.HostBinding) {
+	t.row("MAC", "VLAN", "AT", "IP", "KIND", "ORIGIN", "SINCE")
+	for _, b := range list {
+		at := make([]string, len(b.GetAt()))
+		for i, l := range b.GetAt() {
+			at[i] = place(l)
+		}
+		if len(at) == 0 {
+			at = []string{"any"}
+		}
+		t.row(b.GetMac(), vlan(b.GetVlan()), strings.Join(at, " "), strings.Join(b.GetIps(), " "), b.GetKind(), b.GetOrigin(), when(b.GetSince()))
+	}
+}
+
+func portsTable(t *table, list []*api.PortSecurity) {
+	t.row("PORT", "HOSTS", "MAX", "BOUND", "STICKY", "ORIGIN")
+	for _, p := range list {
+		most := "default"
+		if p.GetMaxHosts() > 0 {
+			most = fmt.Sprint(p.GetMaxHosts())
+		}
+		t.row(place(&api.Location{Dpid: p.GetDpid(), Port: p.GetPort()}), p.GetHosts(), most, p.GetBound(), yes(p.GetSticky()), p.GetOrigin())
+	}
+}
+
+// claimSentence writes an event about a claim for people.
+func claimSentence(e *api.HostClaimed) string {
+	what := "the place of host " + e.Mac
+	if e.Ip != "" {
+		what = "address " + e.Ip + " of host " + e.Mac
+	}
+	if e.Holder != nil {
+		what += " at " + place(e.Holder)
+	}
+	end := map[string]string{
+		"quarantined": "the host does not answer, so the claimant is in quarantine",
+		"refused":     "the host was heard, so the claimant is refused",
+		"taken":       "the host was not heard, so the claimant has it",
+		"returned":    "the host is back and has it again",
+		"bound":       "it is bound, so the packet was dropped",
+	}[e.Outcome]
+	return fmt.Sprintf("%s at %s claims %s: %s", e.Claimant, place(e.At), what, end)
+}
+
+// hostState says in a word or two whether a host is bound or claimed.
+func hostState(h *api.Host) string {
+	var words []string
+	if h.Bound != "" {
+		words = append(words, "bound ("+h.Bound+")")
+	}
+	if h.ClaimedAt != nil {
+		words = append(words, "claimed at "+place(h.ClaimedAt))
+	}
+	return strings.Join(words, ", ")
+}

@@ -66,7 +66,9 @@ type ListWorkersResponse struct {
 	// Counts the plans; 0 if the controller runs in one process without a plan.
 	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	// The name of the plan in force; empty if there is none.
-	Plan          string `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
+	Plan string `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
+	// The servers that keep the controller's state.
+	Store         *StoreState `protobuf:"bytes,4,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -122,6 +124,97 @@ func (x *ListWorkersResponse) GetPlan() string {
 	return ""
 }
 
+func (x *ListWorkersResponse) GetStore() *StoreState {
+	if x != nil {
+		return x.Store
+	}
+	return nil
+}
+
+// The servers that keep the controller's state, and whether they can.
+type StoreState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many keep it and reach each other; 0 if none answers.
+	Servers uint32 `protobuf:"varint,1,opt,name=servers,proto3" json:"servers,omitempty"`
+	// Whether every bucket takes writes: more than half of its copies are on
+	// servers that reach each other, and one of these leads. False during an
+	// election.
+	Quorum bool `protobuf:"varint,2,opt,name=quorum,proto3" json:"quorum,omitempty"`
+	// On how many servers the bucket with the fewest copies is kept.
+	Replicas uint32 `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// On how many the plan wants each bucket.
+	Wanted uint32 `protobuf:"varint,4,opt,name=wanted,proto3" json:"wanted,omitempty"`
+	// Why the servers do not answer; empty if they do.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreState) Reset() {
+	*x = StoreState{}
+	mi := &file_gateway_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreState) ProtoMessage() {}
+
+func (x *StoreState) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreState.ProtoReflect.Descriptor instead.
+func (*StoreState) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StoreState) GetServers() uint32 {
+	if x != nil {
+		return x.Servers
+	}
+	return 0
+}
+
+func (x *StoreState) GetQuorum() bool {
+	if x != nil {
+		return x.Quorum
+	}
+	return false
+}
+
+func (x *StoreState) GetReplicas() uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *StoreState) GetWanted() uint32 {
+	if x != nil {
+		return x.Wanted
+	}
+	return 0
+}
+
+func (x *StoreState) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // A process of the controller.
 type Worker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -165,7 +258,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_gateway_proto_msgTypes[2]
+	mi := &file_gateway_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -177,7 +270,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[2]
+	mi := &file_gateway_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -190,7 +283,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{2}
+	return file_gateway_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Worker) GetProcess() string {
@@ -322,7 +415,7 @@ type WorkerService struct {
 
 func (x *WorkerService) Reset() {
 	*x = WorkerService{}
-	mi := &file_gateway_proto_msgTypes[3]
+	mi := &file_gateway_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +427,7 @@ func (x *WorkerService) String() string {
 func (*WorkerService) ProtoMessage() {}
 
 func (x *WorkerService) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[3]
+	mi := &file_gateway_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +440,7 @@ func (x *WorkerService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerService.ProtoReflect.Descriptor instead.
 func (*WorkerService) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{3}
+	return file_gateway_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WorkerService) GetName() string {
@@ -380,7 +473,7 @@ type GetPlanRequest struct {
 
 func (x *GetPlanRequest) Reset() {
 	*x = GetPlanRequest{}
-	mi := &file_gateway_proto_msgTypes[4]
+	mi := &file_gateway_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +485,7 @@ func (x *GetPlanRequest) String() string {
 func (*GetPlanRequest) ProtoMessage() {}
 
 func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[4]
+	mi := &file_gateway_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +498,7 @@ func (x *GetPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPlanRequest.ProtoReflect.Descriptor instead.
 func (*GetPlanRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{4}
+	return file_gateway_proto_rawDescGZIP(), []int{5}
 }
 
 // A plan: which service runs in which process.
@@ -421,7 +514,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_gateway_proto_msgTypes[5]
+	mi := &file_gateway_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +526,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[5]
+	mi := &file_gateway_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +539,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{5}
+	return file_gateway_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Plan) GetText() string {
@@ -477,7 +570,7 @@ type ApplyPlanRequest struct {
 
 func (x *ApplyPlanRequest) Reset() {
 	*x = ApplyPlanRequest{}
-	mi := &file_gateway_proto_msgTypes[6]
+	mi := &file_gateway_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +582,7 @@ func (x *ApplyPlanRequest) String() string {
 func (*ApplyPlanRequest) ProtoMessage() {}
 
 func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[6]
+	mi := &file_gateway_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +595,7 @@ func (x *ApplyPlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanRequest.ProtoReflect.Descriptor instead.
 func (*ApplyPlanRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{6}
+	return file_gateway_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApplyPlanRequest) GetText() string {
@@ -532,7 +625,7 @@ type ApplyPlanResponse struct {
 
 func (x *ApplyPlanResponse) Reset() {
 	*x = ApplyPlanResponse{}
-	mi := &file_gateway_proto_msgTypes[7]
+	mi := &file_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +637,7 @@ func (x *ApplyPlanResponse) String() string {
 func (*ApplyPlanResponse) ProtoMessage() {}
 
 func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[7]
+	mi := &file_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +650,7 @@ func (x *ApplyPlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyPlanResponse.ProtoReflect.Descriptor instead.
 func (*ApplyPlanResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{7}
+	return file_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApplyPlanResponse) GetChanges() []string {
@@ -583,7 +676,7 @@ type GetInfoRequest struct {
 
 func (x *GetInfoRequest) Reset() {
 	*x = GetInfoRequest{}
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +688,7 @@ func (x *GetInfoRequest) String() string {
 func (*GetInfoRequest) ProtoMessage() {}
 
 func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[8]
+	mi := &file_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +701,7 @@ func (x *GetInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetInfoRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{8}
+	return file_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 // What is running.
@@ -632,7 +725,7 @@ type Info struct {
 
 func (x *Info) Reset() {
 	*x = Info{}
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +737,7 @@ func (x *Info) String() string {
 func (*Info) ProtoMessage() {}
 
 func (x *Info) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[9]
+	mi := &file_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +750,7 @@ func (x *Info) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Info.ProtoReflect.Descriptor instead.
 func (*Info) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{9}
+	return file_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Info) GetVersion() string {
@@ -731,7 +824,7 @@ type ServiceInfo struct {
 
 func (x *ServiceInfo) Reset() {
 	*x = ServiceInfo{}
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +836,7 @@ func (x *ServiceInfo) String() string {
 func (*ServiceInfo) ProtoMessage() {}
 
 func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[10]
+	mi := &file_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +849,7 @@ func (x *ServiceInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceInfo.ProtoReflect.Descriptor instead.
 func (*ServiceInfo) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{10}
+	return file_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ServiceInfo) GetName() string {
@@ -849,7 +942,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +954,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[11]
+	mi := &file_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +967,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{11}
+	return file_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -926,7 +1019,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1031,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[12]
+	mi := &file_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1044,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{12}
+	return file_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Token) GetName() string {
@@ -1005,7 +1098,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1110,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[13]
+	mi := &file_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1123,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{13}
+	return file_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 // The answer of ListTokens.
@@ -1044,7 +1137,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1149,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[14]
+	mi := &file_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1162,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{14}
+	return file_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -1090,7 +1183,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1195,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[15]
+	mi := &file_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1208,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{15}
+	return file_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RevokeTokenRequest) GetName() string {
@@ -1136,7 +1229,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1241,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[16]
+	mi := &file_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1254,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{16}
+	return file_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RevokeTokenResponse) GetRevoked() bool {
@@ -1188,7 +1281,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1293,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1306,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{17}
+	return file_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListAuditRequest) GetWho() string {
@@ -1272,7 +1365,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1377,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1390,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{18}
+	return file_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AuditRecord) GetTime() string {
@@ -1374,7 +1467,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1479,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1492,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{19}
+	return file_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1415,13 +1508,21 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
 	"apps.proto\x1a\fconfig.proto\x1a\rprofile.proto\"\x14\n" +
-	"\x12ListWorkersRequest\"t\n" +
+	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x12\n" +
-	"\x04plan\x18\x03 \x01(\tR\x04plan\"\xb2\x04\n" +
+	"\x04plan\x18\x03 \x01(\tR\x04plan\x12)\n" +
+	"\x05store\x18\x04 \x01(\v2\x13.weft.v1.StoreStateR\x05store\"\x88\x01\n" +
+	"\n" +
+	"StoreState\x12\x18\n" +
+	"\aservers\x18\x01 \x01(\rR\aservers\x12\x16\n" +
+	"\x06quorum\x18\x02 \x01(\bR\x06quorum\x12\x1a\n" +
+	"\breplicas\x18\x03 \x01(\rR\breplicas\x12\x16\n" +
+	"\x06wanted\x18\x04 \x01(\rR\x06wanted\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xb2\x04\n" +
 	"\x06Worker\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x14\n" +
@@ -1551,79 +1652,81 @@ func file_gateway_proto_rawDescGZIP() []byte {
 	return file_gateway_proto_rawDescData
 }
 
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_gateway_proto_goTypes = []any{
 	(*ListWorkersRequest)(nil),    // 0: weft.v1.ListWorkersRequest
 	(*ListWorkersResponse)(nil),   // 1: weft.v1.ListWorkersResponse
-	(*Worker)(nil),                // 2: weft.v1.Worker
-	(*WorkerService)(nil),         // 3: weft.v1.WorkerService
-	(*GetPlanRequest)(nil),        // 4: weft.v1.GetPlanRequest
-	(*Plan)(nil),                  // 5: weft.v1.Plan
-	(*ApplyPlanRequest)(nil),      // 6: weft.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),     // 7: weft.v1.ApplyPlanResponse
-	(*GetInfoRequest)(nil),        // 8: weft.v1.GetInfoRequest
-	(*Info)(nil),                  // 9: weft.v1.Info
-	(*ServiceInfo)(nil),           // 10: weft.v1.ServiceInfo
-	(*CreateTokenRequest)(nil),    // 11: weft.v1.CreateTokenRequest
-	(*Token)(nil),                 // 12: weft.v1.Token
-	(*ListTokensRequest)(nil),     // 13: weft.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),    // 14: weft.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),    // 15: weft.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),   // 16: weft.v1.RevokeTokenResponse
-	(*ListAuditRequest)(nil),      // 17: weft.v1.ListAuditRequest
-	(*AuditRecord)(nil),           // 18: weft.v1.AuditRecord
-	(*ListAuditResponse)(nil),     // 19: weft.v1.ListAuditResponse
-	nil,                           // 20: weft.v1.Worker.AddressesEntry
-	(*App)(nil),                   // 21: weft.v1.App
-	(*GetConfigRequest)(nil),      // 22: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 23: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 24: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 25: weft.v1.RollbackConfigRequest
-	(*TakeProfileRequest)(nil),    // 26: weft.v1.TakeProfileRequest
-	(*Configuration)(nil),         // 27: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 28: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 29: weft.v1.ListConfigsResponse
-	(*TakeProfileResponse)(nil),   // 30: weft.v1.TakeProfileResponse
+	(*StoreState)(nil),            // 2: weft.v1.StoreState
+	(*Worker)(nil),                // 3: weft.v1.Worker
+	(*WorkerService)(nil),         // 4: weft.v1.WorkerService
+	(*GetPlanRequest)(nil),        // 5: weft.v1.GetPlanRequest
+	(*Plan)(nil),                  // 6: weft.v1.Plan
+	(*ApplyPlanRequest)(nil),      // 7: weft.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),     // 8: weft.v1.ApplyPlanResponse
+	(*GetInfoRequest)(nil),        // 9: weft.v1.GetInfoRequest
+	(*Info)(nil),                  // 10: weft.v1.Info
+	(*ServiceInfo)(nil),           // 11: weft.v1.ServiceInfo
+	(*CreateTokenRequest)(nil),    // 12: weft.v1.CreateTokenRequest
+	(*Token)(nil),                 // 13: weft.v1.Token
+	(*ListTokensRequest)(nil),     // 14: weft.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),    // 15: weft.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),    // 16: weft.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),   // 17: weft.v1.RevokeTokenResponse
+	(*ListAuditRequest)(nil),      // 18: weft.v1.ListAuditRequest
+	(*AuditRecord)(nil),           // 19: weft.v1.AuditRecord
+	(*ListAuditResponse)(nil),     // 20: weft.v1.ListAuditResponse
+	nil,                           // 21: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                   // 22: weft.v1.App
+	(*GetConfigRequest)(nil),      // 23: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 24: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 25: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 26: weft.v1.RollbackConfigRequest
+	(*TakeProfileRequest)(nil),    // 27: weft.v1.TakeProfileRequest
+	(*Configuration)(nil),         // 28: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 29: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 30: weft.v1.ListConfigsResponse
+	(*TakeProfileResponse)(nil),   // 31: weft.v1.TakeProfileResponse
 }
 var file_gateway_proto_depIdxs = []int32{
-	2,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
-	3,  // 1: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
-	20, // 2: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
-	21, // 3: weft.v1.Worker.apps:type_name -> weft.v1.App
-	10, // 4: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
-	12, // 5: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
-	18, // 6: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
-	8,  // 7: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
-	0,  // 8: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	4,  // 9: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	6,  // 10: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	22, // 11: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	23, // 12: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	24, // 13: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	25, // 14: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	11, // 15: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	13, // 16: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	15, // 17: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	17, // 18: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	26, // 19: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	9,  // 20: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 21: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	5,  // 22: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	7,  // 23: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	27, // 24: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	28, // 25: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	29, // 26: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	28, // 27: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	12, // 28: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	14, // 29: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	16, // 30: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	19, // 31: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	30, // 32: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	20, // [20:33] is the sub-list for method output_type
-	7,  // [7:20] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
+	2,  // 1: weft.v1.ListWorkersResponse.store:type_name -> weft.v1.StoreState
+	4,  // 2: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
+	21, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
+	22, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
+	11, // 5: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
+	13, // 6: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
+	19, // 7: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
+	9,  // 8: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
+	0,  // 9: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
+	5,  // 10: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	7,  // 11: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	23, // 12: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	24, // 13: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	25, // 14: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	26, // 15: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	12, // 16: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	14, // 17: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	16, // 18: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	18, // 19: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	27, // 20: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	10, // 21: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	1,  // 22: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	6,  // 23: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 24: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	28, // 25: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	29, // 26: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	30, // 27: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	29, // 28: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	13, // 29: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 30: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 31: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 32: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	31, // 33: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	21, // [21:34] is the sub-list for method output_type
+	8,  // [8:21] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -1640,7 +1743,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -39,8 +40,12 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 		return b, nil
 	}
 	b := &bucket{store: s, name: name}
-	err := s.retry(ctx, "open bucket "+name, func(ctx context.Context) (err error) {
-		b.stream, err = s.stream(ctx, name)
+	var n copies
+	err := s.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
+		stream, err := s.stream(ctx, name, n.of(max(int(s.replicas.Load()), 1)))
+		if n.note(err); err == nil {
+			b.stream.Store(&stream)
+		}
 		return err
 	})
 	if err != nil {
@@ -80,10 +85,10 @@ const clockBucket = "bus.clock"
 // another.
 func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }
 
-// stream opens or makes the stream below a bucket, laid out as NATS lays out
+// stream opens the stream below a bucket, and adds the copies that it lacks; one
+// that is not there is made with so many. It is laid out as NATS lays out
 // key-value buckets, so that its tools can read it.
-func (s *Store) stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	replicas := max(s.config.Replicas, 1)
+func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
@@ -97,9 +102,14 @@ func (s *Store) stream(ctx context.Context, name string) (jetstream.Stream, erro
 	if err != nil {
 		return nil, err
 	}
-	if have := stream.CachedInfo().Config; s.config.Replicas > 0 && have.Replicas != replicas {
-		have.Replicas, have.AllowDirect = replicas, replicas == 1
-		return s.js.UpdateStream(ctx, have)
+	raised, err := s.raise(ctx, stream.CachedInfo())
+	switch {
+	case noPeers(err): // it is added later
+		return stream, nil
+	case err != nil:
+		return nil, err
+	case raised != nil:
+		return raised, nil
 	}
 	return stream, nil
 }
@@ -110,8 +120,8 @@ func (s *Store) stream(ctx context.Context, name string) (jetstream.Stream, erro
 type bucket struct {
 	store  *Store
 	name   string
-	stream jetstream.Stream
-	prefix string // of the subjects, one for each key
+	stream atomic.Pointer[jetstream.Stream] // as it was when it was looked up last
+	prefix string                           // of the subjects, one for each key
 }
 
 // entry is what a bucket says of a key.
@@ -140,15 +150,31 @@ const (
 // last returns the last entry of a key, also if it is a marker; revision 0 if
 // there is none.
 func (b *bucket) last(ctx context.Context, key string) (entry, error) {
-	m, err := b.stream.GetLastMsgForSubject(ctx, b.prefix+key)
+	m, err := (*b.stream.Load()).GetLastMsgForSubject(ctx, b.prefix+key)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return entry{key: key}, nil
 	case err != nil:
+		if info := (*b.stream.Load()).CachedInfo(); passing(err) && info.Cluster != nil && info.Config.AllowDirect {
+			// Others may have given it copies, which are read in another way.
+			b.lookUp(ctx)
+		}
 		return entry{}, err
 	}
 	return b.newEntry(m.Subject, m.Header, m.Data, m.Sequence), nil
 }
+
+// lookUp asks for how the stream is kept now.
+func (b *bucket) lookUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpWait)
+	defer cancel()
+	if stream, err := b.store.js.Stream(ctx, "KV_"+legal(b.name)); err == nil {
+		b.stream.Store(&stream)
+	}
+}
+
+// lookUpWait bounds lookUp, which comes before another try.
+const lookUpWait = 500 * time.Millisecond
 
 // write publishes an entry and returns its revision.
 func (b *bucket) write(ctx context.Context, m *nats.Msg) (uint64, error) {

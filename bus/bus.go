@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -32,13 +33,18 @@ type Store struct {
 	server   *server.Server // nil if elsewhere
 	lock     *os.File       // of the directory; nil if elsewhere
 	disk     disk           // of the server
-	tended   sync.WaitGroup // ends when nobody looks after the disk
+	tended   sync.WaitGroup // ends when nobody looks after the disk or the replicas
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	link     *link
 	peers    *peers // behind Transport
 	health   *health
 	recorder *recorder // nil if another process keeps the manifests
+
+	replicas    atomic.Int64 // wanted of each bucket; 0 is 1 for new ones
+	short       atomic.Bool  // too few servers for that are up
+	replicating sync.Once
+	failing     atomic.Int64 // since when operations fail, ns since 1970; 0: they do not
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
@@ -58,6 +64,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{config: c, token: c.Token, buckets: map[string]*bucket{}, link: newLink(), health: newHealth()}
+	s.replicas.Store(int64(c.Replicas))
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -79,6 +86,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	if s.js, err = jetstream.New(s.conn); err != nil {
 		return fmt.Errorf("open the store at %s: %w", s.where(), err)
+	}
+	if s.server == nil {
+		s.tended.Go(s.seek)
 	}
 	err = s.retry(ctx, "open the store", func(ctx context.Context) error {
 		_, err := s.js.AccountInfo(ctx)
@@ -135,6 +145,11 @@ func (s *Store) options() []nats.Option {
 	if s.server != nil {
 		options = append(options, nats.InProcessServer(s.server))
 	}
+	return append(options, s.proof()...)
+}
+
+// proof are the options by which a server knows this client, and it the server.
+func (s *Store) proof() (options []nats.Option) {
 	if s.token != "" {
 		options = append(options, nats.Token(s.token))
 	}

@@ -33,8 +33,8 @@ type Config struct {
 	// TLS is used by the embedded server for Listen, which needs a certificate
 	// in it, and by clients for URL; nil is without, unless URL says tls.
 	TLS *tls.Config
-	// Replicas is how many servers of an external cluster keep each bucket:
-	// 1, 3 or 5; 0 is 1 for buckets that are made and leaves others alone.
+	// Replicas is on how many servers of an external cluster each bucket is kept
+	// at least: 1, 3 or 5; 0 is 1 for buckets that are made. See Replicate.
 	Replicas int
 	// Manifests is the directory in which this process keeps, for each bucket, a
 	// manifest of what it holds, with which it is compared when the store is

@@ -40,9 +40,10 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	f := &feed{bucket: b}
-	if b.stream.CachedInfo().Config.Replicas > 1 {
+	stream := *b.stream.Load()
+	if stream.CachedInfo().Cluster != nil {
 		// The feed may come from a server that is behind the leader.
-		info, err := b.stream.Info(ctx)
+		info, err := stream.Info(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +58,7 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 	if err := sub.SetPendingLimits(-1, -1); err != nil { // flow control bounds them
 		return nil, errors.Join(err, sub.Unsubscribe())
 	}
-	consumer, err := b.store.js.CreatePushConsumer(ctx, b.stream.CachedInfo().Config.Name, jetstream.ConsumerConfig{
+	consumer, err := b.store.js.CreatePushConsumer(ctx, "KV_"+legal(b.name), jetstream.ConsumerConfig{
 		DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.prefix + ">",
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, MemoryStorage: true, Replicas: 1,
 		FlowControl: true, IdleHeartbeat: heartbeat,
@@ -74,7 +75,7 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 func (f *feed) close() {
 	// Both fail only without connection; the server then ends it by itself.
 	_ = f.sub.Unsubscribe()
-	_ = f.bucket.store.conn.Publish("$JS.API.CONSUMER.DELETE."+f.bucket.stream.CachedInfo().Config.Name+"."+f.consumer, nil)
+	_ = f.bucket.store.conn.Publish("$JS.API.CONSUMER.DELETE.KV_"+legal(f.bucket.name)+"."+f.consumer, nil)
 }
 
 // next returns the next entry.
@@ -137,7 +138,7 @@ func (f *feed) all(ctx context.Context) (bool, error) {
 		return f.pending == 0, nil
 	}
 	// The leader's last entry has not come: it is on its way, or has expired.
-	_, err := f.bucket.stream.GetMsg(ctx, f.behind)
+	_, err := (*f.bucket.stream.Load()).GetMsg(ctx, f.behind)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		f.behind = 0
 		return true, nil

@@ -57,6 +57,14 @@ func serve(text string) error {
 	return nil
 }
 
+// wipe removes what a server that is killed has kept.
+func (m *member) wipe(t testing.TB) {
+	t.Helper()
+	if err := os.RemoveAll(m.Dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (m *member) url() string { return fmt.Sprint("nats://127.0.0.1:", m.Port) }
 
 // start starts the process and waits until it takes connections.

@@ -57,7 +57,9 @@ func (s *Store) attempt(ctx context.Context, op func(context.Context) error) err
 	ctx, cancel := context.WithTimeout(ctx, attemptWait)
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
-	return op(ctx)
+	err := op(ctx)
+	s.tried(err)
+	return err
 }
 
 // pause waits a while, and until the connection is there.
@@ -138,6 +140,8 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 		return api.Errorf(codes.Unavailable, "%s: the store at %s is closed in this process", what, s.where())
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return api.Errorf(codes.FailedPrecondition, "%s at %s: %w; start that NATS server with JetStream (-js), and enable it for this account", what, s.where(), err)
+	case refusedWith(err, codeAlone):
+		return s.alone(what)
 	case errors.As(err, &refused):
 		return api.Errorf(codes.Unavailable, "%s at %s: NATS refuses: %w (code %d)", what, s.where(), err, refused.ErrorCode)
 	}

@@ -53,7 +53,7 @@ func (b *bucket) hold(ctx context.Context) (*feed, holding, error) {
 		h.last[e.key] = e
 		h.seen = max(h.seen, e.revision)
 	}
-	info, err := b.stream.Info(ctx)
+	info, err := (*b.stream.Load()).Info(ctx)
 	if err != nil {
 		f.close()
 		return nil, h, err

@@ -13,6 +13,7 @@ func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) erro
 		if ctx.Err() != nil {
 			return nil
 		}
+		b.store.tried(err)
 		if !passing(err) && !b.store.disk.troubled() {
 			return b.store.fail(ctx, "watch bucket "+b.name, err)
 		}

@@ -96,6 +96,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 	}
 	resp := &api.ListWorkersResponse{Generation: current.Generation, Plan: current.plan.Name}
 	var asked sync.WaitGroup
+	asked.Go(func() { resp.Store = n.storeState(ctx) })
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		w := &api.Worker{Process: name, State: "down"}
 		resp.Workers = append(resp.Workers, w)
@@ -161,6 +162,26 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 	asked.Wait()
 	return resp, nil
 }
+
+// storeState says how the store is kept; nil if it cannot tell.
+func (n *Node) storeState(ctx context.Context) *api.StoreState {
+	store, ok := n.config.Store.(interface {
+		State(ctx context.Context) (*api.StoreState, error)
+	})
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeWait)
+	defer cancel()
+	st, err := store.State(ctx)
+	if err != nil {
+		st.Error = err.Error()
+	}
+	return st
+}
+
+// storeWait is how long the store is asked how it is kept.
+const storeWait = 2 * time.Second
 
 // place is the number of a service among all, for an order that people know.
 func (n *Node) place(service string) int {

@@ -20,7 +20,10 @@ keeps dying). In parentheses stands the process, if its name is another.
 SERVICES that are not ready carry their state, those with a standby in the plan
 whether they are master or stand by; apps that are attached to a worker are
 listed behind them. RESTARTS and LAST EXIT are the supervisor's; a worker that
-somebody runs by hand has none.`,
+somebody runs by hand has none. The last line is about the servers that keep the
+controller's state: how many are up and have all of it, whether they have a
+quorum (more than half of the copies can be written), and how many copies there
+are; with -o json, that is store.`,
 		Example: `  weft get workers
   weft get workers -o json`,
 	}, func(c *controller, _ []string) (view, error) {
@@ -60,4 +63,28 @@ func workersTable(t *table, m *api.ListWorkersResponse) {
 		}
 		t.row(name, state, w.Pid, w.Machine, millis(w.AnswerUs), w.Restarts, when(w.Started), strings.Join(list, " "), w.LastExit)
 	}
+	if m.Store != nil {
+		fmt.Fprintln(t, "store: "+storeLine(m.Store))
+	}
+}
+
+// storeLine describes how the controller's state is kept.
+func storeLine(s *api.StoreState) string {
+	quorum := "quorum"
+	if !s.Quorum {
+		quorum = "no quorum"
+	}
+	line := fmt.Sprintf("%s up, %s, %s", countOf(s.Servers, "server"), quorum, countOf(s.Replicas, "replica"))
+	if s.Replicas < s.Wanted {
+		line += fmt.Sprintf(" of %d", s.Wanted)
+	}
+	return line
+}
+
+// countOf writes a number of things.
+func countOf(n uint32, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

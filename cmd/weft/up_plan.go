@@ -170,6 +170,7 @@ func (k *keeper) open(ctx context.Context, p *plan.Plan) (err error) {
 		address := strings.TrimPrefix(k.store.Access().URL, "nats://")
 		err = errors.Join(os.WriteFile(k.portFile(), []byte(address), 0o600), os.WriteFile(k.secretFile(), []byte(k.store.Access().Token), 0o600))
 	}
+	k.store.Replicate(c.Replicas)
 	if err == nil {
 		k.directory, err = deploy.OpenDirectory(ctx, k.store)
 	}
@@ -272,6 +273,7 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 		current := k.current
 		k.mu.Unlock()
 		if current != nil && current.Generation != applied {
+			k.store.Replicate(current.InForce().Bus.Replicas)
 			if err := k.keeper.Set(ctx, k.processes(current)); err != nil && ctx.Err() == nil {
 				k.log.Error("not all processes have started; they are tried again", "error", err)
 			}

@@ -138,12 +138,15 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	defer store.Close()
 	joining, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
+	var current *deploy.Current
+	err = keepTrying(joining, notThere, func() (err error) { current, err = inForce(joining, store); return err })
+	if err != nil {
+		return err
+	}
+	store.Replicate(current.InForce().Bus.Replicas)
 	listen := o.listen
 	if listen == "" {
-		err := keepTrying(joining, notThere, func() (err error) { listen, err = o.plannedAddress(joining, store); return err })
-		if err != nil {
-			return err
-		}
+		listen = current.ListenOf(o.process)
 	}
 	tracer, end, err := o.trace.open(ctx, o.process)
 	if err != nil {
@@ -198,20 +201,20 @@ func notThere(err error) bool {
 // errNoPlan says that nobody has brought a plan into force.
 var errNoPlan = errors.New("there is no plan on the bus yet; start one with weft up PLAN")
 
-// plannedAddress returns where the plan in force has the process listen.
-func (o *workerOptions) plannedAddress(ctx context.Context, store *bus.Store) (string, error) {
+// inForce returns the plan in force.
+func inForce(ctx context.Context, store *bus.Store) (*deploy.Current, error) {
 	directory, err := deploy.OpenDirectory(ctx, store)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	current, _, err := directory.Current(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if current == nil {
-		return "", errNoPlan
+		return nil, errNoPlan
 	}
-	return current.ListenOf(o.process), nil
+	return current, nil
 }
 
 // join makes the node of a process.

@@ -1,0 +1,209 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+)
+
+const (
+	// scarceAfter is how long a new bucket waits for a server that is missing
+	// before it is made with one copy less.
+	scarceAfter = 3 * time.Second
+	// replicateEvery is how often buckets with too few copies are looked for.
+	replicateEvery = 10 * time.Second
+	// listWait bounds the list of all buckets: NATS waits 4 s for servers that do
+	// not answer.
+	listWait = 6 * time.Second
+	// silentAfter is how long a server of a cluster has not been heard of when it
+	// does not count any more; they talk every second.
+	silentAfter = 4 * time.Second
+)
+
+// Replicate sets on how many servers of an external cluster every bucket is
+// kept: those that are opened from now on, and those that are there, which get
+// the copies that they lack in the background. Copies beyond n stay. While too
+// few servers are up, the store logs a warning, and adds the copies later. A
+// server that is not part of a cluster refuses to open buckets with n above 1.
+func (s *Store) Replicate(n int) {
+	s.replicas.Store(int64(n))
+	if n > 1 {
+		s.replicating.Do(func() { s.tended.Go(s.replicate) })
+	}
+}
+
+// replicate adds copies to buckets that have too few until the store is closed.
+func (s *Store) replicate() {
+	tick := time.NewTicker(replicateEvery)
+	defer tick.Stop()
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), listWait)
+		if err := s.replicateOnce(ctx); err != nil && !passing(err) {
+			s.config.Log.Warn("buckets cannot be replicated", "replicas", s.replicas.Load(), "error", err)
+		}
+		cancel()
+		select {
+		case <-s.link.closed:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// replicateOnce adds the copies that buckets lack.
+func (s *Store) replicateOnce(ctx context.Context) error {
+	list, _, err := s.streams(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, info := range list {
+		if _, err := s.raise(ctx, info); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// raise adds the copies that a stream lacks, and returns its state. With too few
+// servers it returns the error that noPeers knows, and the stream stays as it is.
+func (s *Store) raise(ctx context.Context, info *jetstream.StreamInfo) (jetstream.Stream, error) {
+	n := int(s.replicas.Load())
+	if info.Config.Replicas >= n {
+		return nil, nil
+	}
+	c := info.Config
+	c.Replicas, c.AllowDirect = n, false
+	stream, err := s.js.UpdateStream(ctx, c)
+	switch {
+	case noPeers(err):
+		if !s.short.Swap(true) {
+			s.config.Log.Warn("too few servers of the store are up: state is kept on fewer than the plan wants, until they are", "bucket", info.Config.Description, "copies", info.Config.Replicas, "replicas", n)
+		}
+	case err == nil:
+		s.short.Store(false)
+		s.config.Log.Info("a bucket is kept on more servers", "bucket", info.Config.Description, "copies", n, "before", info.Config.Replicas)
+	}
+	return stream, err
+}
+
+// copies decides how many copies a new bucket gets while it is tried: fewer if
+// servers stay away.
+type copies struct {
+	fewer int
+	since time.Time // when servers were found missing; zero: they were not
+}
+
+func (c *copies) of(n int) int { return max(1, n-c.fewer) }
+
+// note takes the result of a try.
+func (c *copies) note(err error) {
+	switch {
+	case !noPeers(err):
+	case c.since.IsZero():
+		c.since = time.Now()
+	case time.Since(c.since) > scarceAfter:
+		c.fewer++
+		c.since = time.Now()
+	}
+}
+
+// JetStream's error codes for servers that are missing.
+const (
+	codeNoPeers = 10005 // too few of the cluster are up
+	codeAlone   = 10074 // the server is not part of a cluster
+)
+
+// noPeers reports whether too few servers of a cluster are up.
+func noPeers(err error) bool { return refusedWith(err, codeNoPeers) }
+
+func refusedWith(err error, code jetstream.ErrorCode) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == code
+}
+
+// alone is the error of a server that keeps no copies elsewhere.
+func (s *Store) alone(what string) error {
+	return api.Errorf(codes.FailedPrecondition, "%s: %d replicas are wanted (bus.replicas), but the server at %s is not part of a cluster; start it as one of a cluster of at least %d, or set bus.replicas: 1", what, s.replicas.Load(), s.where(), s.replicas.Load())
+}
+
+// streams returns the streams of all buckets, and how many do not answer.
+func (s *Store) streams(ctx context.Context) (list []*jetstream.StreamInfo, missing int, err error) {
+	for {
+		m, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.LIST", fmt.Appendf(nil, `{"offset": %d}`, len(list)))
+		if err != nil {
+			return nil, 0, err
+		}
+		var page struct {
+			Error   *jetstream.APIError     `json:"error"`
+			Total   int                     `json:"total"`
+			Streams []*jetstream.StreamInfo `json:"streams"`
+			Missing []string                `json:"missing"`
+		}
+		if err := json.Unmarshal(m.Data, &page); err != nil {
+			return nil, 0, fmt.Errorf("list of streams: %w", err)
+		}
+		if page.Error != nil {
+			return nil, 0, page.Error
+		}
+		list, missing = append(list, page.Streams...), missing+len(page.Missing)
+		if len(page.Streams) == 0 || len(list) >= page.Total {
+			return ours(list), missing, nil
+		}
+	}
+}
+
+// ours returns the streams that are buckets.
+func ours(list []*jetstream.StreamInfo) (buckets []*jetstream.StreamInfo) {
+	for _, info := range list {
+		if strings.HasPrefix(info.Config.Name, "KV_"+legal("")) {
+			buckets = append(buckets, info)
+		}
+	}
+	return buckets
+}
+
+// State asks the servers how they keep the buckets. If they do not answer, it
+// returns why, and a state without quorum.
+func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
+	st := &api.StoreState{Replicas: uint32(max(s.replicas.Load(), 1)), Wanted: uint32(max(s.replicas.Load(), 1))}
+	list, missing, err := s.streams(ctx)
+	if err != nil {
+		return st, s.fail(ctx, "ask for the state of the store", err)
+	}
+	up := map[string]bool{}
+	st.Quorum = missing == 0
+	for i, info := range list {
+		if n := uint32(info.Config.Replicas); i == 0 || n < st.Replicas {
+			st.Replicas = n
+		}
+		if info.Cluster == nil { // one server, that answers
+			up[""] = true
+			continue
+		}
+		alive := 0
+		if info.Cluster.Leader != "" {
+			up[info.Cluster.Leader] = true
+			alive++
+		}
+		for _, r := range info.Cluster.Replicas {
+			if r.Current && !r.Offline && r.Active < silentAfter {
+				up[r.Name] = true
+				alive++
+			}
+		}
+		if info.Cluster.Leader == "" || 2*alive <= info.Config.Replicas {
+			st.Quorum = false
+		}
+	}
+	st.Servers = uint32(max(len(up), 1)) // whoever has answered
+	return st, nil
+}

@@ -1,0 +1,102 @@
+package bus
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// seekAfter is how long operations fail at a server that is connected before
+	// another one is looked for.
+	seekAfter = 2 * time.Second
+	// seekEvery is how often that is looked at.
+	seekEvery = time.Second
+	// seekWait bounds the connection to another server, and its answer.
+	seekWait = time.Second
+)
+
+// seek leaves a server of a cluster that is cut off from the others: it answers
+// pings, and nothing that needs a majority. Once operations have failed for
+// seekAfter, and another server answers what this one does not, the connection
+// goes there. It ends when the store is closed.
+func (s *Store) seek() {
+	tick := time.NewTicker(seekEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.link.closed:
+			return
+		case <-tick.C:
+		}
+		since := s.failing.Load()
+		if since == 0 || time.Since(time.Unix(0, since)) < seekAfter || !s.conn.IsConnected() || answers(s.js) {
+			continue
+		}
+		for _, server := range s.servers() {
+			if strings.HasSuffix(s.conn.ConnectedUrl(), server.Host) || !s.serves(server) {
+				continue
+			}
+			s.config.Log.Warn("a server of the store does not reach the others; using another", "server", s.conn.ConnectedUrlRedacted(), "other", server.Host)
+			s.failing.Store(0)
+			_ = s.conn.ForceReconnect() // fails only if the connection is closed
+			break
+		}
+	}
+}
+
+// servers returns the servers that may be connected to: those that were given,
+// and those that they have named.
+func (s *Store) servers() (list []*url.URL) {
+	known := map[string]bool{}
+	var user *url.Userinfo
+	for _, text := range append(strings.Split(s.config.URL, ","), s.conn.Servers()...) {
+		u, err := url.Parse(strings.TrimSpace(text))
+		if err != nil || known[u.Host] {
+			continue
+		}
+		known[u.Host] = true
+		if user == nil {
+			user = u.User
+		}
+		if u.User == nil {
+			u.User = user
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+// serves reports whether a server answers what needs a majority.
+func (s *Store) serves(server *url.URL) bool {
+	conn, err := nats.Connect(server.String(), append(s.proof(), nats.NoReconnect(), nats.Timeout(seekWait), nats.IgnoreDiscoveredServers())...)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	return err == nil && answers(js)
+}
+
+// answers reports whether JetStream has a leader.
+func answers(js jetstream.JetStream) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), seekWait)
+	defer cancel()
+	_, err := js.AccountInfo(ctx)
+	return err == nil
+}
+
+// tried notes the result of an operation for seek.
+func (s *Store) tried(err error) {
+	if s.failing.Load() != 0 {
+		if err == nil || !passing(err) {
+			s.failing.Store(0)
+		}
+	} else if err != nil && passing(err) {
+		s.failing.Store(time.Now().UnixNano())
+	}
+}

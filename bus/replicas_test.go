@@ -93,13 +93,11 @@ func TestReplicasRaised(t *testing.T) {
 func TestReplicasOfTooFewServers(t *testing.T) {
 	t.Parallel()
 	_, url := cluster(t, 1)
-	s := opened(t, bus.Config{URL: url, Replicas: 3})
-	_, err := s.Bucket(t.Context(), "test.alone")
-	if api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "bus.replicas: 1") {
-		t.Errorf("three replicas on one server: %v", err)
+	if s, err := bus.Open(t.Context(), bus.Config{URL: url, Replicas: 3}); api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "bus.replicas: 1") {
+		t.Errorf("three replicas on one server: %v, %v", s, err)
 	}
 	members, urls := cluster(t, 3)
-	s = opened(t, bus.Config{URL: urls, Replicas: 3})
+	s := opened(t, bus.Config{URL: urls, Replicas: 3})
 	s.Replicate(3)
 	if _, err := s.Bucket(t.Context(), "test.three"); err != nil {
 		t.Fatal(err)

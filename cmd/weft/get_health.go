@@ -46,7 +46,15 @@ anything fails; a warning is no failure.`,
 		if err != nil {
 			return view{}, err
 		}
-		v := view{value: map[string]any{"checks": list}, text: func(t *table) {
+		workers, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+		if err != nil {
+			return view{}, err
+		}
+		value := map[string]any{"checks": list}
+		if workers.Store != nil {
+			value["store"] = message{workers.Store}
+		}
+		v := view{value: value, text: func(t *table) {
 			t.row("CHECK", "STATE", "DETAIL", "REMEDY")
 			for _, h := range list {
 				t.row(h.Check, h.State, h.Detail, h.Remedy)
@@ -145,7 +153,7 @@ func healthOfStore(c *controller) (healthResult, error) {
 	remote := (*remoteError)(nil)
 	switch {
 	case err == nil:
-		return healthResult{State: healthOK, Detail: "it answers"}, nil
+		return healthOfServers(c)
 	case errors.As(err, &remote) && (remote.kind == codes.PermissionDenied || remote.kind == codes.FailedPrecondition):
 		return healthResult{}, errNotAsked
 	case ctx.Err() != nil && c.ctx.Err() == nil, errors.As(err, &remote) && remote.kind == codes.DeadlineExceeded:
@@ -156,6 +164,25 @@ func healthOfStore(c *controller) (healthResult, error) {
 		}, nil
 	}
 	return healthResult{}, err
+}
+
+// healthOfServers looks at the servers that keep the store.
+func healthOfServers(c *controller) (healthResult, error) {
+	m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+	st := m.GetStore()
+	switch {
+	case err != nil || st == nil:
+		return healthResult{State: healthOK, Detail: "it answers"}, err
+	case !st.Quorum:
+		return healthResult{
+			State:  healthFailing,
+			Detail: storeLine(st) + ": part of the state cannot be changed now",
+			Remedy: "an election takes up to 10 s; if it lasts, start the servers of the NATS cluster that are down",
+		}, nil
+	case st.Servers < st.Wanted || st.Replicas < st.Wanted:
+		return healthResult{State: healthWarning, Detail: storeLine(st), Remedy: "start the servers of the NATS cluster that are down; copies are made by themselves"}, nil
+	}
+	return healthResult{State: healthOK, Detail: storeLine(st)}, nil
 }
 
 func healthOfSwitches(c *controller) (healthResult, error) {

@@ -13,6 +13,7 @@ func TestTrust(t *testing.T) {
 		run  func(*testing.T, *faults)
 	}{
 		{"9-root", trustRoot},
+		{"11-hosts", trustHosts},
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},
 	} {

@@ -124,7 +124,7 @@ func (h *hub) unsendable(s *session, err error) {
 func (s *session) shed(err error) {
 	s.count.shed.Add(1)
 	switch {
-	case errors.Is(err, errQueueFull):
+	case errors.Is(err, errQueueFull), errors.As(err, new(*excess)):
 		s.hub.total.shed.queue.Add(1)
 	case errors.Is(err, errFenced):
 		s.hub.total.shed.fenced.Add(1)

@@ -70,6 +70,16 @@ type Config struct {
 	ConfirmTimeout time.Duration `yaml:"confirm_timeout"`
 	// QueueBytes bounds what waits to be sent to one switch.
 	QueueBytes int `yaml:"queue_bytes"`
+	// SessionBytes bounds the memory that is held for one switch: what it has
+	// sent and has not been dealt with, its ports, what it does not read. An
+	// eighth of it is for its handshake, and for one answer of the switch. Whoever
+	// exceeds it is disconnected.
+	SessionBytes int `yaml:"session_bytes"`
+	// TotalBytes bounds the memory that is held for all switches. An eighth of it
+	// is for those that are at their handshake. Where it is used up, of these the
+	// one that holds most is disconnected; if there are none, the longest answer
+	// of a switch is given up.
+	TotalBytes int `yaml:"total_bytes"`
 	// NewSessionsPerSecond bounds how fast connections are accepted; the rest
 	// wait in the kernel's queue.
 	NewSessionsPerSecond int `yaml:"new_sessions_per_second"`
@@ -114,6 +124,8 @@ func defaults() *Config {
 		WriteTimeout:         5 * time.Second,
 		ConfirmTimeout:       5 * time.Second,
 		QueueBytes:           4 << 20,
+		SessionBytes:         256 << 20,
+		TotalBytes:           1 << 30,
 		NewSessionsPerSecond: 1000,
 		MaxSessions:          10_000,
 		PortEventsPerSecond:  20,
@@ -155,7 +167,8 @@ func (c *Config) Validate() error {
 		key        string
 		value, min int
 	}{
-		{"queue_bytes", c.QueueBytes, 1 << 17}, {"new_sessions_per_second", c.NewSessionsPerSecond, 1},
+		{"queue_bytes", c.QueueBytes, 1 << 17}, {"session_bytes", c.SessionBytes, 4 << 20}, {"total_bytes", c.TotalBytes, c.SessionBytes},
+		{"new_sessions_per_second", c.NewSessionsPerSecond, 1},
 		{"max_sessions", c.MaxSessions, 1}, {"port_events_per_second", c.PortEventsPerSecond, 1},
 		{"flood_factor", c.FloodFactor, 2}, {"flood_floor", c.FloodFloor, 10}, {"probe_rate", c.ProbeRate, 10},
 	} {

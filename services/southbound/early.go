@@ -42,6 +42,7 @@ type early struct {
 	got    int
 	failed syscall.Errno
 	answer []byte // echo replies
+	kept   buffer // of a message that is incomplete
 }
 
 // earlyMost is how much of a connection is read before its goroutine has dealt
@@ -64,7 +65,7 @@ func (p *earlySpaces) get() *[]byte {
 }
 
 func newEarly(s *session, raw syscall.RawConn) *early {
-	e := &early{s: s, raw: raw, wake: make(chan struct{}, 1)}
+	e := &early{s: s, raw: raw, wake: make(chan struct{}, 1), kept: buffer{account: s.account}}
 	e.read = func(fd uintptr) bool {
 		e.got, e.failed = readNow(fd, e.room)
 		return true
@@ -144,6 +145,9 @@ func (e *early) fill(now int64, toEnd bool) {
 		}
 	}
 	e.s.unfinished(e.whole < len(e.buf) && !e.full, finished, now) // where it is full, the switch waits for us
+	if err := e.kept.resize(len(e.buf) - e.whole); err != nil && e.err == nil {
+		e.err = err
+	}
 	e.shrink()
 }
 

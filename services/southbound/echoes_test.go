@@ -136,7 +136,7 @@ func TestEchoBeforeBulk(t *testing.T) {
 // into them, and each kind stays in order.
 func TestOutboxKeepsMessagesWhole(t *testing.T) {
 	ours, theirs := socketPair(t)
-	o := newOutbox(ours, 1<<20, nil)
+	o := newOutbox(ours, 1<<20, nil, newMemory(defaults()).newAccount(&session{}))
 	drained := make(chan error, 1)
 	go func() { drained <- o.drain() }()
 	const bulk, urgent = 20_000, 2_000

@@ -121,7 +121,7 @@ func TestPacketsOfManyReadersGoOutOnce(t *testing.T) {
 // once, and what a session has had held goes out though the session ends.
 func TestHeldGoesBeforeWhatFollows(t *testing.T) {
 	ours, theirs := socketPair(t)
-	o := newOutbox(ours, 1<<20, nil)
+	o := newOutbox(ours, 1<<20, nil, newMemory(defaults()).newAccount(&session{}))
 	say := func(text string) []byte { // a message as far as the outbox looks at it
 		b := make([]byte, openflow.HeaderLen, openflow.HeaderLen+len(text))
 		b[3] = byte(openflow.HeaderLen + len(text))

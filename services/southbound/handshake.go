@@ -89,8 +89,8 @@ func (s *session) hello() error {
 	return nil
 }
 
-// reply waits for the answer to xid and meanwhile deals with what a switch may
-// send at any time. An error message that answers xid is returned as an error.
+// reply waits for the answer to xid and meanwhile answers echoes and keeps what a
+// switch may send at any time. An error message that answers xid is returned as an error.
 func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 	for {
 		msg, err := s.in.next()
@@ -120,8 +120,15 @@ func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 			if h.Xid == xid {
 				return nil, &e
 			}
+			if err := s.keep(h.Type, msg); err != nil {
+				return nil, err
+			}
 		case h.Xid == xid && h.Type == want:
 			return msg, nil
+		default:
+			if err := s.keep(h.Type, msg); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -183,18 +190,25 @@ func (s *session) configure() error {
 	if err != nil {
 		return err
 	}
+	if err := s.describePorts(); err != nil {
+		return err
+	}
+	return s.hearPorts()
+}
+
+// describePorts learns which ports the switch has.
+func (s *session) describePorts() error {
 	ports := s.feature.Ports
-	if s.version == openflow.V13 {
-		err := s.ask(openflow.MultipartPortDesc, func(body []byte) (err error) {
-			ports, err = s.version.DecodePortDesc(body, ports)
-			return err
-		})
-		if err != nil {
+	if s.version == openflow.V10 {
+		s.feature.Ports = nil
+		return s.addPorts(ports)
+	}
+	return s.ask(openflow.MultipartPortDesc, func(body []byte) (err error) {
+		if ports, err = s.version.DecodePortDesc(body, ports[:0]); err != nil {
 			return err
 		}
-	}
-	s.setPorts(ports)
-	return nil
+		return s.addPorts(ports)
+	})
 }
 
 // ask is multipart for the time before the session has its own reader loop.

@@ -25,6 +25,7 @@ type hub struct {
 	fence  *fence        // closed while this process is not master; nil: always open
 	log    *slog.Logger
 	total  totals
+	memory *memory
 	spaces workspaces
 
 	sending   sending
@@ -91,11 +92,15 @@ const recordsMax = 100_000
 func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		fence: f, log: log,
+		fence: f, log: log, memory: newMemory(&cfg),
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{}, standing: map[*session]bool{},
 	}
 	h.cfg.Store(&cfg)
 	h.mine.Store(&mine)
+	h.total.excesses = map[bound]*atomic.Uint64{}
+	for _, b := range bounds() {
+		h.total.excesses[b] = &atomic.Uint64{}
+	}
 	h.surpassed = func(uint64) bool { return false }
 	h.floodChanged = func(*api.FloodChanged) {}
 	h.up.Store(&map[dpid]*session{})
@@ -171,20 +176,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // admit makes a session of a connection, unless there are too many.
 func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
-	s := &session{hub: h, secrets: secrets, over: make(chan struct{})}
+	s := &session{hub: h, secrets: secrets, over: make(chan struct{}), begun: time.Now(), ports: map[flow.Port]*port{}}
+	s.account = h.memory.newAccount(s)
+	s.waits.account, s.waiting.account, s.said.kept.account = s.account, s.account, s.account
 	if secrets.plain() {
 		s.conn = conn
 	} else {
-		s.secured = secrets.wrap(conn)
+		s.secured = secrets.wrap(conn, s.account)
 		s.conn = s.secured
 	}
-	s.in, s.out = newReader(s.conn, &h.spaces), newOutbox(s.conn, h.cfg.Load().QueueBytes, h.fence)
+	s.in, s.out = newReader(s.conn, &h.spaces, s.account), newOutbox(s.conn, h.cfg.Load().QueueBytes, h.fence, s.account)
 	if s.in.raw != nil && s.in.records == nil {
 		s.in.early = newEarly(s, s.in.raw)
 	}
 	s.pipeline, s.admission = idle{}, newAdmission(h.cfg.Load().flood())
-	s.lastRead.Store(time.Now().UnixNano())
-	s.begun = time.Now()
+	s.lastRead.Store(s.begun.UnixNano())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.conns) >= h.cfg.Load().MaxSessions && !h.giveWay(s.begun) {
@@ -219,7 +225,8 @@ func (h *hub) giveWay(now time.Time) bool {
 
 // hold runs a session and says how it ended.
 func (h *hub) hold(s *session) {
-	err := s.run()
+	err := s.exceeds(s.run())
+	s.account.end()
 	h.mu.Lock()
 	delete(h.conns, s.conn)
 	delete(h.standing, s)

@@ -19,27 +19,21 @@ func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.
 	if s.version == openflow.V10 {
 		return resp, nil // has no meters
 	}
-	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll})
-	if err != nil {
-		return nil, err
-	}
 	var meters []flow.Meter
-	for _, b := range bodies {
-		if meters, err = s.version.DecodeMeterConfig(b, meters); err != nil {
-			return nil, garbled(s, err)
-		}
-	}
-	if len(meters) == 0 {
-		return resp, nil
-	}
-	if bodies, err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeter, Meter: flow.MeterAll}); err != nil {
-		return nil, err
+	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {
+		meters, err = s.version.DecodeMeterConfig(body, meters)
+		return len(meters), err
+	})
+	if err != nil || len(meters) == 0 {
+		return resp, err
 	}
 	var stats []openflow.MeterStats
-	for _, b := range bodies {
-		if stats, err = s.version.DecodeMeterStats(b, stats); err != nil {
-			return nil, garbled(s, err)
-		}
+	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeter, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {
+		stats, err = s.version.DecodeMeterStats(body, stats)
+		return len(stats), err
+	})
+	if err != nil {
+		return nil, err
 	}
 	of := make(map[uint32]*openflow.MeterStats, len(stats))
 	for i := range stats {

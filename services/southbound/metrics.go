@@ -33,11 +33,13 @@ func (c *counts) add(b *batchCounts) {
 
 // totals are the figures of the whole southbound.
 type totals struct {
-	over    counts // of sessions that are over
-	refused struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
-	shed    struct{ queue, away, unsendable, fenced atomic.Uint64 }
-	floods  atomic.Uint64                          // ports that have been limited
-	notIn   [reasonCount][classCount]atomic.Uint64 // packet-ins not admitted
+	over     counts // of sessions that are over
+	refused  struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
+	shed     struct{ queue, away, unsendable, fenced atomic.Uint64 }
+	floods   atomic.Uint64 // ports that have been limited
+	unheard  atomic.Uint64 // packet-ins of handshakes that were not kept
+	excesses map[bound]*atomic.Uint64
+	notIn    [reasonCount][classCount]atomic.Uint64 // packet-ins not admitted
 }
 
 func (t *totals) closed(c *counts) {
@@ -81,6 +83,13 @@ func (t *totals) register(m figures, h *hub) {
 				func() float64 { return float64(n.Load()) }, "reason", why.String(), "class", c.String())
 		}
 	}
+	for b, n := range t.excesses {
+		m.CounterFunc("excesses_total", "Times that a switch exceeded a bound, and was disconnected or had its answer given up.", func() float64 { return float64(n.Load()) }, "bound", string(b))
+	}
+	m.Gauge("held_bytes", "Memory that is held for switches.", func() float64 { held, _ := h.memory.size(); return float64(held) }, "of", "all")
+	m.Gauge("held_bytes", "Memory that is held for switches.", func() float64 { _, begun := h.memory.size(); return float64(begun) }, "of", "handshakes")
+	m.CounterFunc("shed_total", "Packet-ins shed on arrival, because their port or the address they come from sends too many.",
+		func() float64 { return float64(t.unheard.Load()) }, "reason", "handshake", "class", "all")
 	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
 	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.limits(""))) })
 	m.Gauge("switches", "Switches connected.", func() float64 { return float64(len(*h.up.Load())) })

@@ -64,16 +64,25 @@ func (h *hub) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) 
 	if m.Match, err = flow.ParseMatch(req.Match); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	bodies, err := s.multipart(ctx, m)
+	parts := 0
+	err = s.multipart(ctx, m, func(body []byte) (int, error) {
+		parts++
+		err := r.add(s, body, resp)
+		if n := elements(resp); n > 0 {
+			return n, err
+		}
+		return parts, err
+	})
 	if err != nil {
 		return nil, s.unanswered(err)
 	}
-	for _, b := range bodies {
-		if err := r.add(s, b, resp); err != nil {
-			return nil, garbled(s, err)
-		}
-	}
 	return resp, nil
+}
+
+// elements returns how many elements a response with one list has.
+func elements(r *api.ReadMultipartResponse) int {
+	return len(r.Flows) + len(r.Tables) + len(r.TableFeatures) + len(r.Ports) + len(r.PortDescs) + len(r.Queues) +
+		len(r.Groups) + len(r.GroupDescs) + len(r.Meters) + len(r.MeterConfigs)
 }
 
 func (s *session) readQueueConfig(ctx context.Context, port flow.Port, resp *api.ReadMultipartResponse) error {

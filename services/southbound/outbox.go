@@ -41,6 +41,8 @@ type outbox struct {
 	spare   []byte // the buffer last written, to be used again
 	writing bool   // somebody is in write
 	closed  bool
+	stalled int           // octets that the socket has not taken; 0 if it takes all
+	kept    buffer        // of what waits while there are such
 	room    chan struct{} // closed when the queue has drained; nil if nobody waits
 
 	rest chan remains // what the socket did not take, to drain; the right to write goes with it
@@ -55,11 +57,12 @@ type outbox struct {
 // remains is what is to be written yet.
 type remains struct {
 	b     []byte
-	begun bool // b may begin in the middle of a message
+	begun bool  // b may begin in the middle of a message
+	err   error // there is no room for what waits
 }
 
-func newOutbox(conn net.Conn, limit int, f *fence) *outbox {
-	o := &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, rest: make(chan remains, 1), done: make(chan struct{})}
+func newOutbox(conn net.Conn, limit int, f *fence, a *account) *outbox {
+	o := &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, kept: buffer{account: a}, rest: make(chan remains, 1), done: make(chan struct{})}
 	o.write = func(fd uintptr) bool {
 		for len(o.now) > 0 {
 			n, err := writeNow(fd, o.now)
@@ -104,9 +107,12 @@ func (o *outbox) enqueue(b []byte) error {
 		return errQueueFull
 	}
 	if o.writing {
-		o.queued = append(o.queued, b...)
+		err := o.count(len(b))
+		if err == nil {
+			o.queued = append(o.queued, b...)
+		}
 		o.mu.Unlock()
-		return nil
+		return err
 	}
 	o.writing = true
 	if o.raw == nil || len(o.queued) > 0 {
@@ -131,8 +137,9 @@ func (o *outbox) enqueue(b []byte) error {
 		return nil
 	}
 	begun := slices.Clone(b[done:whole]) // the rest of a message: nothing goes before it
+	left := o.stall(begun, true)
 	o.mu.Unlock()
-	o.rest <- remains{begun, true}
+	o.rest <- left
 	return nil
 }
 
@@ -151,6 +158,10 @@ func (o *outbox) hold(b []byte) (mine bool, err error) {
 	if len(o.queued) > 0 && len(o.queued)+len(b) > o.limit {
 		o.mu.Unlock()
 		return false, errQueueFull
+	}
+	if err := o.count(len(b)); err != nil {
+		o.mu.Unlock()
+		return false, err
 	}
 	mine = !o.writing && len(o.queued) == 0
 	o.queued = append(o.queued, b...)
@@ -197,6 +208,9 @@ func (o *outbox) putFirst(b []byte) error {
 	}
 	if len(o.urgent)+len(b) > blockMax {
 		return errQueueFull
+	}
+	if err := o.count(len(b)); err != nil {
+		return err
 	}
 	o.urgent = append(o.urgent, b...)
 	return nil
@@ -245,15 +259,33 @@ func (o *outbox) flush() {
 		if o.raw != nil {
 			n = o.tryWrite(b)
 		}
+		o.mu.Lock()
 		if n < len(b) {
-			o.rest <- remains{b[n:], n > 0}
+			left := o.stall(b[n:], n > 0)
+			o.mu.Unlock()
+			o.rest <- left
 			return
 		}
-		o.mu.Lock()
 		o.recycle(b)
 	}
 	o.writing = false
+	_ = o.kept.resize(0) // less is never refused
 	o.mu.Unlock()
+}
+
+// stall takes down what the socket has not taken; it is called with the lock.
+func (o *outbox) stall(b []byte, begun bool) remains {
+	o.stalled = len(b)
+	return remains{b, begun, o.count(0)}
+}
+
+// count counts what waits, and so many octets more, if the socket does not take
+// it; it is called with the lock.
+func (o *outbox) count(more int) error {
+	if o.stalled == 0 {
+		return nil
+	}
+	return o.kept.resize(o.stalled + len(o.urgent) + len(o.queued) + more)
 }
 
 // block takes what is to be written next: what is urgent, else what is queued,
@@ -305,10 +337,14 @@ func (o *outbox) drain() error {
 		} else if !o.fence.open() {
 			return errHalf
 		}
-		o.started.Store(time.Now().UnixNano())
-		_, err := o.conn.Write(b)
-		o.started.Store(0)
+		err := left.err
+		if err == nil {
+			o.started.Store(time.Now().UnixNano())
+			_, err = o.conn.Write(b)
+			o.started.Store(0)
+		}
 		o.mu.Lock()
+		o.stalled = 0
 		if err != nil {
 			o.writing = false
 			o.mu.Unlock()

@@ -27,34 +27,64 @@ func newPort(sw dpid, p *openflow.PortDesc) *api.Port {
 	}
 }
 
-// portStatus takes a port-status message (OpenFlow 1.3.5 §7.4.3).
-func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc) {
+// portStatus takes a port-status message (OpenFlow 1.3.5 §7.4.3). Before the
+// system knows the switch there are no events: its ports come with it. An error
+// ends the session.
+func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc) error {
 	now := time.Now()
 	s.mu.Lock()
 	p := s.ports[desc.No]
+	if p == nil && reason == openflow.PortDeleted {
+		s.mu.Unlock()
+		return nil
+	}
 	if p == nil {
-		if reason == openflow.PortDeleted || len(s.ports) >= portsMax {
+		var err error
+		if p, err = s.addPort(desc, now); err != nil {
 			s.mu.Unlock()
-			return
+			return err
 		}
-		p = &port{allowance: s.burst(), filled: now}
-		s.ports[desc.No] = p
 	}
 	p.desc, p.removed = *desc, reason == openflow.PortDeleted
+	if !s.active {
+		if p.removed {
+			s.deletePort(desc.No)
+		}
+		s.mu.Unlock()
+		return nil
+	}
 	event := s.due(p, now)
 	s.mu.Unlock()
-	switch {
-	case !s.active: // it is told with the switch
-	case event != nil:
+	if event != nil {
 		s.hub.portChanged(event)
-	default:
-		s.count.portEventsHeld.Add(1)
-		s.held.Store(true)
+		return nil
 	}
+	s.count.portEventsHeld.Add(1)
+	s.held.Store(true)
+	return nil
 }
 
-// portsMax bounds the ports of one switch.
-const portsMax = 1 << 16
+// portBytes is the memory that a port takes.
+const portBytes = 256
+
+// addPort makes a port known; mu is held. An error ends the session.
+func (s *session) addPort(desc *openflow.PortDesc, now time.Time) (*port, error) {
+	if len(s.ports) >= portsMost {
+		return nil, &excess{boundPorts, portsMost}
+	}
+	if err := s.account.take(portBytes); err != nil {
+		return nil, err
+	}
+	p := &port{desc: *desc, allowance: s.burst(), filled: now}
+	s.ports[desc.No] = p
+	return p, nil
+}
+
+// deletePort forgets a port that is known; mu is held.
+func (s *session) deletePort(no flow.Port) {
+	delete(s.ports, no)
+	s.account.give(portBytes)
+}
 
 func (s *session) burst() float64 { return float64(2 * s.hub.cfg.Load().PortEventsPerSecond) }
 
@@ -70,7 +100,7 @@ func (s *session) due(p *port, now time.Time) *api.PortChanged {
 	p.allowance--
 	p.held = false
 	if p.removed {
-		delete(s.ports, p.desc.No)
+		s.deletePort(p.desc.No)
 	}
 	return &api.PortChanged{Port: newPort(s.dpid, &p.desc), Removed: p.removed}
 }
@@ -112,12 +142,17 @@ func (s *session) portList() []*api.Port {
 	return list
 }
 
-func (s *session) setPorts(list []openflow.PortDesc) {
+// addPorts takes ports of the switch's description.
+func (s *session) addPorts(list []openflow.PortDesc) error {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ports = make(map[flow.Port]*port, len(list))
 	for i := range list {
-		s.ports[list[i].No] = &port{desc: list[i], allowance: s.burst(), filled: now}
+		if p := s.ports[list[i].No]; p != nil {
+			p.desc = list[i]
+		} else if _, err := s.addPort(&list[i], now); err != nil {
+			return err
+		}
 	}
+	return nil
 }

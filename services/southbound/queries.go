@@ -102,15 +102,13 @@ func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.Re
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{
-		Type: openflow.MultipartFlow, Table: flow.TableAll, OutPort: flow.PortAny, OutGroup: flow.GroupAny,
-	})
-	if err != nil {
-		return nil, err
-	}
 	resp := &api.ReadFlowsResponse{}
-	for _, b := range bodies {
-		err := s.version.DecodeFlowStats(b, func(f *openflow.FlowStats) error {
+	n := 0
+	err = s.multipart(ctx, &openflow.MultipartRequest{
+		Type: openflow.MultipartFlow, Table: flow.TableAll, OutPort: flow.PortAny, OutGroup: flow.GroupAny,
+	}, func(body []byte) (int, error) {
+		err := s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
+			n++
 			e := api.NewFlowEntry(s.dpid, &f.Entry)
 			if req.Owner != "" && e.Owner != req.Owner {
 				return nil
@@ -120,9 +118,10 @@ func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.Re
 			resp.Flows = append(resp.Flows, e)
 			return nil
 		})
-		if err != nil {
-			return nil, garbled(s, err)
-		}
+		return n, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return resp, nil
 }
@@ -136,47 +135,44 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 	if s.version == openflow.V10 {
 		return resp, nil // has no groups
 	}
-	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc})
-	if err != nil {
-		return nil, err
-	}
 	var groups []flow.Group
-	for _, b := range bodies {
-		if groups, err = s.version.DecodeGroupDesc(b, groups); err != nil {
-			return nil, garbled(s, err)
-		}
-	}
-	if len(groups) == 0 {
-		return resp, nil
-	}
-	bodies, err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll})
-	if err != nil {
-		return nil, err
+	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc}, func(body []byte) (_ int, err error) {
+		groups, err = s.version.DecodeGroupDesc(body, groups)
+		return len(groups), err
+	})
+	if err != nil || len(groups) == 0 {
+		return resp, err
 	}
 	var stats []openflow.GroupStats
-	for _, b := range bodies {
-		if stats, err = s.version.DecodeGroupStats(b, stats); err != nil {
-			return nil, garbled(s, err)
-		}
+	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroup, Group: flow.GroupAll}, func(body []byte) (_ int, err error) {
+		stats, err = s.version.DecodeGroupStats(body, stats)
+		return len(stats), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[uint32]*openflow.GroupStats, len(stats))
+	for i := range stats {
+		of[stats[i].ID] = &stats[i]
 	}
 	for i := range groups {
-		resp.Groups = append(resp.Groups, newGroup(s.dpid, &groups[i], stats))
+		resp.Groups = append(resp.Groups, newGroup(s.dpid, &groups[i], of[groups[i].ID]))
 	}
 	sort.Slice(resp.Groups, func(i, j int) bool { return resp.Groups[i].Id < resp.Groups[j].Id })
 	return resp, nil
 }
 
-func newGroup(sw dpid, g *flow.Group, stats []openflow.GroupStats) *api.Group {
+// newGroup returns the message for a group and its counters, nil if the switch
+// has not told them.
+func newGroup(sw dpid, g *flow.Group, st *openflow.GroupStats) *api.Group {
 	out := api.NewGroup(sw, g)
-	for _, st := range stats {
-		if st.ID != g.ID {
-			continue
-		}
-		out.Packets, out.Bytes = st.Packets, st.Bytes
-		for i, c := range st.Buckets {
-			if i < len(out.Buckets) {
-				out.Buckets[i].Packets, out.Buckets[i].Bytes = c.Packets, c.Bytes
-			}
+	if st == nil {
+		return out
+	}
+	out.Packets, out.Bytes = st.Packets, st.Bytes
+	for i, c := range st.Buckets {
+		if i < len(out.Buckets) {
+			out.Buckets[i].Packets, out.Buckets[i].Bytes = c.Packets, c.Bytes
 		}
 	}
 	return out
@@ -187,16 +183,10 @@ func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) 
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny})
-	if err != nil {
-		return nil, err
-	}
 	resp := &api.ReadPortStatsResponse{}
 	var list []openflow.PortStats
-	for _, b := range bodies {
-		if list, err = s.version.DecodePortStats(b, list[:0]); err != nil {
-			return nil, garbled(s, err)
-		}
+	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartPortStats, Port: flow.PortAny}, func(body []byte) (_ int, err error) {
+		list, err = s.version.DecodePortStats(body, list[:0])
 		for _, p := range list {
 			resp.Ports = append(resp.Ports, &api.PortStats{
 				Dpid: req.Dpid, Port: uint32(p.Port), RxPackets: kept(p.RxPackets), TxPackets: kept(p.TxPackets),
@@ -204,6 +194,10 @@ func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) 
 				RxErrors: kept(p.RxErrors), TxErrors: kept(p.TxErrors),
 			})
 		}
+		return len(resp.Ports), err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return resp, nil
 }
@@ -221,21 +215,19 @@ func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartTable})
-	if err != nil {
-		return nil, err
-	}
 	resp := &api.ReadTableStatsResponse{}
 	var list []openflow.TableStats
-	for _, b := range bodies {
-		if list, err = s.version.DecodeTableStats(b, list[:0]); err != nil {
-			return nil, garbled(s, err)
-		}
+	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartTable}, func(body []byte) (_ int, err error) {
+		list, err = s.version.DecodeTableStats(body, list[:0])
 		for _, t := range list {
 			resp.Tables = append(resp.Tables, &api.TableStats{
 				Dpid: req.Dpid, Table: uint32(t.Table), Active: t.Active, Lookups: t.Lookups, Matched: t.Matched, MaxEntries: t.MaxEntries,
 			})
 		}
+		return len(resp.Tables), err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return resp, nil
 }

@@ -63,14 +63,15 @@ type reader struct {
 	ws         *workspace
 	start, end int    // what has been read of ws.buf and not been taken
 	tail       []byte // the beginning of a message, between batches
+	kept       buffer // tail's
 	wide       bool   // the last read has filled the room that there was
 	early      *early // what has been read before it was asked for; nil under TLS, and where nobody can
 	ahead      bool   // the last fill was from there
 	full       bool   // and there was more
 }
 
-func newReader(conn net.Conn, spaces *workspaces) *reader {
-	r := &reader{conn: conn, raw: rawConn(conn), spaces: spaces}
+func newReader(conn net.Conn, spaces *workspaces, a *account) *reader {
+	r := &reader{conn: conn, raw: rawConn(conn), spaces: spaces, kept: buffer{account: a}}
 	if s, ok := conn.(*secured); ok {
 		r.records = s.under
 	}
@@ -110,13 +111,18 @@ func (r *reader) waiting() []byte {
 func (r *reader) partial() bool { return r.start < r.end }
 
 // release gives the workspace back and keeps what has not been taken.
-func (r *reader) release() {
+func (r *reader) release() error {
 	if r.ws == nil {
-		return
+		return nil
 	}
-	r.tail = append(r.tail[:0], r.ws.buf[r.start:r.end]...)
+	rest := r.ws.buf[r.start:r.end]
+	if len(rest) < bufferStep && cap(r.tail) >= bufferStep {
+		r.tail = nil
+	}
+	r.tail = append(r.tail[:0], rest...)
 	r.spaces.put(r.ws)
 	r.ws = nil
+	return r.kept.resize(cap(r.tail))
 }
 
 // acquire gets a workspace and puts what was left into it.
@@ -134,7 +140,9 @@ func (r *reader) room() []byte { return r.ws.buf[r.end:min(r.end+readMax, len(r.
 // fill reads once, as soon as there is something to read; while it waits, the
 // session has no workspace. What was taken before is gone.
 func (r *reader) fill() error {
-	r.release()
+	if err := r.release(); err != nil {
+		return err
+	}
 	if r.records != nil {
 		return r.fillSecured()
 	}
@@ -225,7 +233,9 @@ func (r *reader) fillFor(early bool) error {
 	if e == nil {
 		return r.fill()
 	}
-	r.release()
+	if err := r.release(); err != nil {
+		return err
+	}
 	if early && !e.watched {
 		if err := e.s.hub.watch.add(e); err != nil {
 			return err

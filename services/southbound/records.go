@@ -28,7 +28,10 @@ type records struct {
 	buf    *recordSpace // nil if nothing is received that has not been read
 	start  int
 	end    int
-	left   int // of the record that is being read
+	left   int    // of the record that is being read
+	kept   buffer // buf's, while it waits for the rest of a record
+	hands  buffer // what TLS has been handed and keeps, during its handshake
+	handed int    // octets, during the handshake; -1 after it
 }
 
 // recordSpace holds what has been received: never a whole record and as much as
@@ -45,8 +48,22 @@ func (p *recordSpaces) get() *recordSpace {
 	return &recordSpace{}
 }
 
-func newRecords(conn net.Conn, spaces *recordSpaces) *records {
-	return &records{Conn: conn, raw: rawConn(conn), spaces: spaces}
+func newRecords(conn net.Conn, spaces *recordSpaces, a *account) *records {
+	return &records{Conn: conn, raw: rawConn(conn), spaces: spaces, kept: buffer{account: a}, hands: buffer{account: a}}
+}
+
+// agreed takes it that the handshake of TLS is over, and with it what TLS kept.
+func (r *records) agreed() {
+	r.handed = -1
+	_ = r.hands.resize(0) // less is never refused
+}
+
+// count counts the memory that is kept while nothing can be read.
+func (r *records) count() error {
+	if r.buf == nil {
+		return r.kept.resize(0)
+	}
+	return r.kept.resize(len(r.buf))
 }
 
 // release gives the memory back when all is read.
@@ -96,6 +113,9 @@ func (r *records) fill() error {
 		return r.buf[r.end:]
 	}
 	if r.raw == nil {
+		if err := r.count(); err != nil {
+			return err
+		}
 		n, err := r.Conn.Read(take())
 		r.end += n
 		if n > 0 {
@@ -104,7 +124,7 @@ func (r *records) fill() error {
 		return err
 	}
 	var n int
-	var failed error
+	var failed, refused error
 	err := r.raw.Read(func(fd uintptr) bool {
 		for {
 			n, failed = syscall.Read(int(fd), take())
@@ -114,13 +134,16 @@ func (r *records) fill() error {
 		}
 		if failed == syscall.EAGAIN {
 			r.release()
-			return false
+			refused = r.count()
+			return refused != nil
 		}
 		return true
 	})
 	switch {
 	case err != nil:
 		return err
+	case refused != nil:
+		return refused
 	case failed != nil:
 		return failed
 	case n <= 0:
@@ -149,5 +172,9 @@ func (r *records) Read(b []byte) (int, error) {
 	r.start += n
 	r.left -= n
 	r.release()
-	return n, nil
+	if r.handed < 0 {
+		return n, nil
+	}
+	r.handed += n
+	return n, r.hands.resize(r.handed)
 }

@@ -67,8 +67,8 @@ func newSecrets(server *tls.Config, names map[string]switchList) *secrets {
 func (s *secrets) plain() bool { return s == nil }
 
 // wrap returns the connection with TLS; nothing is said yet.
-func (s *secrets) wrap(conn net.Conn) *secured {
-	under := newRecords(conn, &s.spaces)
+func (s *secrets) wrap(conn net.Conn, a *account) *secured {
+	under := newRecords(conn, &s.spaces, a)
 	return &secured{tls.Server(under, s.server), under}
 }
 
@@ -76,6 +76,7 @@ func (s *secrets) wrap(conn net.Conn) *secured {
 // what the switch lacks.
 func (s *secrets) handshake(conn *secured) error {
 	err := conn.HandshakeContext(context.Background()) // the session's deadline bounds it
+	conn.under.agreed()
 	if err == nil {
 		return nil
 	}

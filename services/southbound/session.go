@@ -39,6 +39,9 @@ type session struct {
 	in         *reader
 	out        *outbox
 	waits      waits
+	account    *account
+	said       said
+	waiting    buffer // a workspace that waits for the switch to read
 	xid        atomic.Uint32
 	version    openflow.Version
 	dpid       dpid
@@ -165,6 +168,11 @@ func (s *session) cause(err error) error {
 // what came of it.
 func (s *session) receive() error {
 	defer s.in.endEarly()
+	if s.active {
+		if err := s.hear(time.Now().UnixNano()); err != nil {
+			return err
+		}
+	}
 	for left := s.in.ws != nil; ; left = false { // at first what the handshake has left
 		if !left {
 			if err := s.in.fillFor(s.hub.cfg.Load().RealtimeFirst && s.pulse.beats()); err != nil {
@@ -251,7 +259,10 @@ func (s *session) flush() error {
 	err := s.out.put(ws.scratch)
 	if err == errQueueFull {
 		s.letGo() // other switches do not wait for this one
-		err = s.out.putWait(ws.scratch)
+		if err = s.waiting.resize(len(ws.buf)); err == nil {
+			err = s.out.putWait(ws.scratch)
+			_ = s.waiting.resize(0) // less is never refused
+		}
 	}
 	ws.scratch = ws.scratch[:0]
 	if err == errFenced {
@@ -296,17 +307,17 @@ func (s *session) message(msg []byte) error {
 		if err != nil {
 			return err
 		}
-		s.portStatus(reason, &desc)
+		return s.portStatus(reason, &desc)
 	case openflow.TypeBarrierReply:
-		s.waits.answer(h.Xid, nil, false)
+		return s.waits.answer(h.Xid, nil, false)
 	case openflow.TypeMultipartReply:
 		r, err := s.version.DecodeMultipartReply(msg)
 		if err != nil {
 			return err
 		}
-		s.waits.answer(h.Xid, r.Body, r.More)
+		return s.waits.answer(h.Xid, r.Body, r.More)
 	case openflow.TypeQueueGetConfigReply, openflow.TypeRoleReply:
-		s.waits.answer(h.Xid, msg, false)
+		return s.waits.answer(h.Xid, msg, false)
 	case openflow.TypeFlowRemoved:
 		var r openflow.FlowRemoved
 		if err := s.version.DecodeFlowRemoved(msg, &r); err != nil {
@@ -359,8 +370,9 @@ func (s *session) refused(msg []byte) error {
 		return err
 	}
 	s.count.errors.Add(1)
-	if s.waits.refuse(e) || s.guarding.refused(s, e) {
-		return nil
+	waited, err := s.waits.refuse(e)
+	if waited || s.guarding.refused(s, e) {
+		return err
 	}
 	event := &api.SwitchError{Dpid: s.dpid.String(), Type: uint32(e.Type), Code: uint32(e.Code), Text: e.Error(), Xid: e.Xid}
 	if cookie, ok := refusedCookie(s.version, e.Data); ok {

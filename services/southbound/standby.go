@@ -25,6 +25,7 @@ func (h *hub) mandate(sw dpid) (epoch uint64, master bool) {
 // enlist takes a session in whose handshake is over.
 func (h *hub) enlist(s *session) error {
 	s.known.Store(true)
+	s.account.establish()
 	s.mu.Lock()
 	s.since = time.Now()
 	s.mu.Unlock()
@@ -50,6 +51,14 @@ func (s *session) activate() error {
 	s.hub.mu.Unlock()
 	s.active = true
 	return s.hub.join(s)
+}
+
+// takeOver is activate for a session that has stood by.
+func (s *session) takeOver() error {
+	if err := s.activate(); err != nil {
+		return err
+	}
+	return s.hear(s.in.ws.packet.Time)
 }
 
 // promote makes this process master of all its switches under an epoch, or has
@@ -152,7 +161,7 @@ func (s *session) stand(msg []byte) (done bool, err error) {
 		return false, nil
 	case openflow.TypeBarrierReply:
 		if claimed && s.version == openflow.V10 {
-			return true, s.activate()
+			return true, s.takeOver()
 		}
 	case openflow.TypeRoleReply:
 		role, generation, err := s.version.DecodeRoleReply(msg)
@@ -163,7 +172,7 @@ func (s *session) stand(msg []byte) (done bool, err error) {
 			return true, s.surpassed(generation)
 		case claimed && role == openflow.RoleMaster:
 			s.role = role
-			return true, s.activate()
+			return true, s.takeOver()
 		case claimed:
 			return true, fmt.Errorf("switch %v answered the request for master with %v", s.dpid, role)
 		}
@@ -182,7 +191,7 @@ func (s *session) denied(e openflow.Error) error {
 	if !staleRole(&e) {
 		s.role = openflow.RoleEqual
 		s.hub.log.Info("switch has no roles, used as it is", "dpid", s.dpid, "error", e.Error())
-		return s.activate()
+		return s.takeOver()
 	}
 	xid := s.xid.Add(1)
 	msg, err := s.version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)

@@ -13,8 +13,8 @@ import (
 	"weft/openflow"
 )
 
-// replyMax bounds the replies to one request that are kept.
-const replyMax = 256 << 20
+// partBytes is what a part of an answer counts for beside its body, and a refusal.
+const partBytes = 64
 
 // wait is one exchange that waits for its answer: the messages first to last,
 // of which the last is the one that is answered, all others only if refused.
@@ -25,7 +25,7 @@ type wait struct {
 	// Written before done is closed, read after.
 	refused []refusal
 	bodies  [][]byte
-	size    int
+	size    int // octets counted
 	err     error
 }
 
@@ -38,6 +38,8 @@ type refusal struct {
 
 // waits are the exchanges of one session that wait.
 type waits struct {
+	account *account
+
 	mu     sync.Mutex // guards list and closed, and what is in the list
 	list   []*wait
 	closed bool
@@ -68,47 +70,86 @@ func (w *waits) finish(i int, err error) {
 	p := w.list[i]
 	w.list = slices.Delete(w.list, i, i+1)
 	p.err = err
+	w.account.giveAnswer(p.size)
 	close(p.done)
 }
 
+// abandon ends all exchanges of which something is kept.
+func (w *waits) abandon(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := len(w.list) - 1; i >= 0; i-- {
+		if w.list[i].size > 0 {
+			w.giveUp(i, why)
+		}
+	}
+}
+
+// giveUp ends an exchange whose answer there is no room for.
+func (w *waits) giveUp(i int, why error) {
+	w.list[i].bodies = nil
+	w.finish(i, api.Errorf(codes.ResourceExhausted, "the answer of the switch is given up: %w", why))
+}
+
+// keep counts more of an answer. The error ends the session: the answer, or all
+// that is held for the switch, is too long. Where there is no room, kept is false
+// and the answer is given up.
+func (w *waits) keep(i, n int) (kept bool, err error) {
+	p := w.list[i]
+	if most := w.account.memory.session / handshakeShare; p.size+n > most {
+		err = &excess{boundAnswer, most}
+	} else if err = w.account.takeAnswer(n); err == nil {
+		p.size += n
+		return true, nil
+	}
+	w.giveUp(i, err)
+	if e := (*excess)(nil); errors.As(err, &e) && e.bound != boundAll {
+		return false, err
+	}
+	return false, nil
+}
+
 // refuse records the switch's error; it reports whether somebody waits for it.
-func (w *waits) refuse(e openflow.Error) bool {
+// An error ends the session.
+func (w *waits) refuse(e openflow.Error) (waited bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := w.find(e.Xid)
 	if i < 0 {
-		return false
+		return false, nil
 	}
 	p := w.list[i]
 	e.Data = nil
 	if e.Xid == p.last {
 		w.finish(i, &e)
-		return true
+		return true, nil
 	}
-	p.refused = append(p.refused, refusal{int(e.Xid - p.first), e})
-	return true
+	kept, err := w.keep(i, partBytes)
+	if kept {
+		p.refused = append(p.refused, refusal{int(e.Xid - p.first), e})
+	}
+	return true, err
 }
 
-// answer completes an exchange, or adds one part to its answer.
-func (w *waits) answer(xid uint32, body []byte, more bool) {
+// answer completes an exchange, or adds one part to its answer. An error ends the
+// session.
+func (w *waits) answer(xid uint32, body []byte, more bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := w.find(xid)
 	if i < 0 || w.list[i].last != xid {
-		return
-	}
-	p := w.list[i]
-	p.size += len(body)
-	if p.size > replyMax {
-		w.finish(i, api.Errorf(codes.ResourceExhausted, "the answer of the switch is longer than %d MiB", replyMax>>20))
-		return
+		return nil
 	}
 	if body != nil {
-		p.bodies = append(p.bodies, slices.Clone(body))
+		if kept, err := w.keep(i, len(body)+partBytes); !kept {
+			return err
+		}
+		w.list[i].bodies = append(w.list[i].bodies, slices.Clone(body))
 	}
 	if !more {
 		w.finish(i, nil)
 	}
+	return nil
 }
 
 // forget gives up an exchange.
@@ -146,9 +187,67 @@ func (s *session) await(ctx context.Context, p *wait) error {
 	return p.err
 }
 
-// multipart asks the switch for statistics or descriptions and returns the
-// bodies of its replies, in order.
-func (s *session) multipart(ctx context.Context, req *openflow.MultipartRequest) ([][]byte, error) {
+// decodedShare is how much more memory an answer takes once it is read than it has
+// octets, at most: of flow entries ten times as much.
+const decodedShare = handshakeShare - 1
+
+// multipart asks the switch for statistics or descriptions. It has add read the
+// bodies of its replies, in order; add returns how many elements it has read so
+// far.
+func (s *session) multipart(ctx context.Context, req *openflow.MultipartRequest, add func(body []byte) (int, error)) error {
+	bodies, err := s.parts(ctx, req)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for _, b := range bodies {
+		size += len(b)
+	}
+	if err := s.account.take(size * decodedShare); err != nil {
+		if e := (*excess)(nil); errors.As(s.exceeds(err), &e) && e.bound != boundAll {
+			s.end(err.Error())
+		}
+		return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.dpid, err)
+	}
+	defer s.account.give(size * decodedShare)
+	most := elementsMost(req.Type)
+	for i, b := range bodies {
+		n, err := add(b)
+		if err != nil {
+			return garbled(s, err)
+		}
+		if n > most.most {
+			err := s.exceeds(&most)
+			s.end(err.Error())
+			return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.dpid, err)
+		}
+		bodies[i] = nil
+	}
+	return nil
+}
+
+// elementsMost returns how many elements an answer may have.
+func elementsMost(t openflow.MultipartType) excess {
+	switch t {
+	case openflow.MultipartTable, openflow.MultipartTableFeatures:
+		return excess{boundTables, tablesMost}
+	case openflow.MultipartPortStats, openflow.MultipartPortDesc:
+		return excess{boundPorts, portsMost}
+	case openflow.MultipartQueue:
+		return excess{boundQueues, queuesMost}
+	case openflow.MultipartGroup, openflow.MultipartGroupDesc:
+		return excess{boundGroups, groupsMost}
+	case openflow.MultipartMeter, openflow.MultipartMeterConfig:
+		return excess{boundMeters, metersMost}
+	case openflow.MultipartFlow:
+		return excess{boundFlows, flowsMost}
+	}
+	return excess{boundParts, 1}
+}
+
+// parts asks the switch for statistics or descriptions and returns the bodies of
+// its replies.
+func (s *session) parts(ctx context.Context, req *openflow.MultipartRequest) ([][]byte, error) {
 	xid := s.xid.Add(1)
 	msg, err := s.version.AppendMultipartRequest(nil, xid, req)
 	if err != nil {

@@ -245,7 +245,7 @@ func TestWatchThatIsOver(t *testing.T) {
 	}
 	defer other.close()
 	ours, _ := socketPair(t)
-	e := newEarly(nil, rawConn(ours))
+	e := newEarly(&session{}, rawConn(ours))
 	if err := over.add(e); err == nil {
 		t.Error("it takes a connection")
 	}

@@ -1,0 +1,288 @@
+package southbound
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// memory bounds what is held for switches: what they have sent and has not been
+// dealt with, what is known of their ports, what they ask for and do not read. It
+// is counted from the first octet of a connection on, for each session and for
+// all. Sessions that are at their handshake have a part of it only. While there
+// is room nobody is hindered; where there is none, of those at their handshake
+// the one that holds most ends, the latest of equals. If there are none, the
+// longest answer that is being received is given up.
+type memory struct {
+	session, all int // octets
+
+	mu       sync.Mutex // guards what follows, and all accounts
+	held     int
+	begun    int                   // of held, for those at their handshake
+	accounts map[*account]struct{} // those that hold something
+}
+
+// handshakeShare is the part of the memory that is for handshakes, of one session
+// and of all: 1/handshakeShare.
+const handshakeShare = 8
+
+// account is what is held for one session.
+type account struct {
+	memory  *memory
+	began   time.Time
+	drop    func(*excess) // ends the session
+	abandon func(*excess) // gives up the answers that are being received
+
+	held    int
+	answers int // of held, parts of answers
+	known   bool
+	closed  bool
+}
+
+// Bounds of what a switch may have: of ports as many as OpenFlow 1.0 has numbers,
+// of tables as many as there are numbers, of the rest more than switches have.
+const (
+	portsMost  = 1 << 16
+	tablesMost = 1 << 8
+	queuesMost = 1 << 18
+	groupsMost = 1 << 17
+	metersMost = 1 << 17
+	flowsMost  = 1 << 20
+)
+
+// bound is what a switch has exceeded.
+type bound string
+
+// The bounds.
+const (
+	boundSession   bound = "session"
+	boundHandshake bound = "handshake"
+	boundAll       bound = "all"
+	boundPorts     bound = "ports"
+	boundTables    bound = "tables"
+	boundQueues    bound = "queues"
+	boundGroups    bound = "groups"
+	boundMeters    bound = "meters"
+	boundFlows     bound = "flows"
+	boundAnswer    bound = "answer"
+	boundEvents    bound = "events"
+	boundParts     bound = "parts"
+)
+
+// bounds lists all of them.
+func bounds() []bound {
+	return []bound{boundSession, boundHandshake, boundAll, boundPorts, boundTables, boundQueues, boundGroups, boundMeters, boundFlows, boundAnswer, boundEvents, boundParts}
+}
+
+// excess is the error of a switch that exceeds a bound.
+type excess struct {
+	bound bound
+	most  int
+}
+
+// Error says what is too much, and which key raises the bound.
+func (e *excess) Error() string {
+	switch e.bound {
+	case boundSession:
+		return fmt.Sprintf("the switch would take more than %d octets of memory (southbound.session_bytes)", e.most)
+	case boundHandshake:
+		return fmt.Sprintf("the handshake would take more than %d octets of memory (1/%d of southbound.session_bytes)", e.most, handshakeShare)
+	case boundAnswer:
+		return fmt.Sprintf("an answer of the switch has more than %d octets (1/%d of southbound.session_bytes)", e.most, handshakeShare)
+	case boundEvents:
+		return fmt.Sprintf("the switch has sent more than %d octets of events during its handshake", e.most)
+	case boundAll:
+		return fmt.Sprintf("switches would take more than %d octets of memory (southbound.total_bytes), and this one takes most", e.most)
+	}
+	return fmt.Sprintf("the switch has more than %d %s", e.most, e.bound)
+}
+
+func newMemory(cfg *Config) *memory {
+	return &memory{session: cfg.SessionBytes, all: cfg.TotalBytes, accounts: map[*account]struct{}{}}
+}
+
+// take counts n octets more. The error is an *excess, or errClosed of a session
+// that has ended; then they are not counted.
+func (a *account) take(n int) error { return a.charge(n, false) }
+
+// takeAnswer is take for a part of an answer.
+func (a *account) takeAnswer(n int) error { return a.charge(n, true) }
+
+func (a *account) charge(n int, answer bool) error {
+	m := a.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.closed {
+		return errClosed
+	}
+	switch {
+	case !a.known && a.held+n > m.session/handshakeShare:
+		return &excess{boundHandshake, m.session / handshakeShare}
+	case a.held+n > m.session:
+		return &excess{boundSession, m.session}
+	}
+	a.add(n)
+	if answer {
+		a.answers += n
+	}
+	for !a.known && m.begun > m.all/handshakeShare || m.held > m.all {
+		full := &excess{boundAll, m.all}
+		v := m.largest()
+		if v == nil || v == a {
+			a.add(-n)
+			if answer {
+				a.answers -= n
+			}
+			return full
+		}
+		if v.known {
+			v.add(-v.answers)
+			v.answers = 0
+			go v.abandon(full)
+		} else {
+			v.close()
+			go v.drop(full)
+		}
+	}
+	return nil
+}
+
+// add changes what is held; the lock is held.
+func (a *account) add(n int) {
+	a.held += n
+	a.memory.held += n
+	if !a.known {
+		a.memory.begun += n
+	}
+	if a.held > 0 {
+		a.memory.accounts[a] = struct{}{}
+	} else {
+		delete(a.memory.accounts, a)
+	}
+}
+
+// largest returns which of the sessions at their handshake holds most; if there
+// are none, which of the others holds the longest answers, nil if none does. The
+// lock is held.
+func (m *memory) largest() (v *account) {
+	for a := range m.accounts {
+		if !a.known && (v == nil || a.held > v.held || a.held == v.held && a.began.After(v.began)) {
+			v = a
+		}
+	}
+	if v != nil {
+		return v
+	}
+	for a := range m.accounts {
+		if a.answers > 0 && (v == nil || a.answers > v.answers) {
+			v = a
+		}
+	}
+	return v
+}
+
+// give counts n octets less.
+func (a *account) give(n int) {
+	a.memory.mu.Lock()
+	defer a.memory.mu.Unlock()
+	if !a.closed {
+		a.add(-n)
+	}
+}
+
+// giveAnswer is give for parts of an answer.
+func (a *account) giveAnswer(n int) {
+	a.memory.mu.Lock()
+	defer a.memory.mu.Unlock()
+	if n = min(n, a.answers); !a.closed { // the rest has been given up
+		a.add(-n)
+		a.answers -= n
+	}
+}
+
+// establish takes it that the handshake is over.
+func (a *account) establish() {
+	a.memory.mu.Lock()
+	defer a.memory.mu.Unlock()
+	if !a.known && !a.closed {
+		a.memory.begun -= a.held
+		a.known = true
+	}
+}
+
+// end gives back all that is held, of a session that is over.
+func (a *account) end() {
+	a.memory.mu.Lock()
+	defer a.memory.mu.Unlock()
+	a.close()
+}
+
+// close is end with the lock.
+func (a *account) close() {
+	if !a.closed {
+		a.add(-a.held)
+		a.answers, a.closed = 0, true
+	}
+}
+
+// size returns what is held for all sessions, and for those at their handshake.
+func (m *memory) size() (held, begun int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held, m.begun
+}
+
+// buffer is memory of a session whose size changes. One goroutine at a time uses
+// it.
+type buffer struct {
+	account *account
+	n       int
+}
+
+// bufferStep is the unit in which buffers are counted; less than one counts as
+// nothing, as sessions that send small messages only take that.
+const bufferStep = 4 << 10
+
+// resize counts n octets instead of those before.
+func (b *buffer) resize(n int) error {
+	n -= n % bufferStep
+	if n == b.n {
+		return nil
+	}
+	if n < b.n {
+		b.account.give(b.n - n)
+		b.n = n
+		return nil
+	}
+	if err := b.account.take(n - b.n); err != nil {
+		return err
+	}
+	b.n = n
+	return nil
+}
+
+// newAccount returns the account of a session.
+func (m *memory) newAccount(s *session) *account {
+	return &account{
+		memory: m, began: s.begun,
+		drop:    func(e *excess) { s.end(s.exceeds(e).Error()) },
+		abandon: func(e *excess) { s.waits.abandon(s.exceeds(e)) },
+	}
+}
+
+// exceeds logs and counts an excess, and returns it. Other errors it returns as
+// they are.
+func (s *session) exceeds(err error) error {
+	e := (*excess)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+	s.hub.total.excesses[e.bound].Add(1)
+	attrs := []any{"peer", s.conn.RemoteAddr(), "bound", string(e.bound), "error", err}
+	if s.known.Load() {
+		attrs = append(attrs, "dpid", s.dpid)
+	}
+	s.hub.log.Warn("switch exceeds a bound", attrs...)
+	return err
+}

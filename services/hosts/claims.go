@@ -63,6 +63,12 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 	list := t.claims[c.key]
 	i := slices.IndexFunc(list, func(o *claim) bool { return o.by == c.by && o.at == c.at })
 	if i < 0 {
+		// A port has one claimant, so that those behind one port keep none out.
+		if j := slices.IndexFunc(list, func(o *claim) bool { return o.at == c.at && o.refused == 0 }); j >= 0 {
+			t.release(list[j], holder, d)
+			t.forget(list[j])
+			list = t.claims[c.key]
+		}
 		if len(list) == 0 && len(t.claims) >= maxClaims || len(list) >= maxClaimants {
 			return tableLimit
 		}
@@ -137,16 +143,23 @@ func (t *table) deny(now int64, c *claim, h *host, d *flow.Decision) {
 
 // settle gives the claimant what it claims.
 func (t *table) settle(now int64, c *claim, h *host, d *flow.Decision) refusal {
-	if c.waiting {
-		t.notify(c, h, "taken")
-	}
+	waited, event := c.waiting, c.event(h, "taken")
 	t.dismiss(c.key, h, d)
+	why := t.give(now, c, h)
+	if waited && why == accepted {
+		t.publish(event)
+	}
+	return why
+}
+
+// give moves a host, or its address, to a claimant.
+func (t *table) give(now int64, c *claim, h *host) refusal {
 	if !c.key.ip.IsValid() {
 		return t.resettle(now, h, c.at)
 	}
 	claimant := t.host(c.by)
 	if claimant == nil || claimant.at.Load().Location != c.at {
-		return accepted
+		return unverified
 	}
 	t.strip(h, c.key.ip)
 	t.former.probation(h.id, c.key.ip, now+int64(t.cfg.Probation))

@@ -90,8 +90,11 @@ func (t *table) exclude(now int64, c *claim, h *host) {
 	t.notify(c, h, "returned")
 }
 
-// notify adds an event about a claim.
-func (t *table) notify(c *claim, h *host, outcome string) {
+// notify publishes an event about a claim; the holder may be nil.
+func (t *table) notify(c *claim, holder *host, outcome string) { t.publish(c.event(holder, outcome)) }
+
+// event returns the event about a claim; the holder may be nil.
+func (c *claim) event(holder *host, outcome string) *api.HostClaimed {
 	e := &api.HostClaimed{
 		Mac: c.key.who.mac().String(), Vlan: uint32(c.key.who.vlan()), At: api.NewLocation(c.at),
 		Claimant: c.by.mac().String(), Outcome: outcome,
@@ -99,9 +102,14 @@ func (t *table) notify(c *claim, h *host, outcome string) {
 	if c.key.ip.IsValid() {
 		e.Ip = c.key.ip.String()
 	}
-	if h != nil {
-		e.Holder = api.NewLocation(h.at.Load().Location)
+	if holder != nil {
+		e.Holder = api.NewLocation(holder.at.Load().Location)
 	}
+	return e
+}
+
+// publish adds an event about a claim to those that are to be published.
+func (t *table) publish(e *api.HostClaimed) {
 	t.claimNews.add(e)
 	t.news.notify()
 }

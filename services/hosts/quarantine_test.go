@@ -180,6 +180,26 @@ func TestClaimantsAreApart(t *testing.T) {
 	r.wantAt(mac(1), at(3, 3))
 }
 
+// Many claimants behind one port do not keep one at another port out.
+func TestOnePortHasOneClaimant(t *testing.T) {
+	r := newRig(t, nil)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+	r.run(3*time.Second, r.alive(mac(1), at(1, 1), "10.0.0.1"))
+	for i := range byte(20) {
+		r.refusedAs(unverified, at(2, 2), arpRequest(mac(50+i), "10.0.0.1", "10.0.0.9"))
+	}
+	if n := len(r.claims[claimKey{who: newID(mac(1), 0), ip: ip("10.0.0.1")}]); n != 1 {
+		t.Errorf("%d claims of one port", n)
+	}
+	r.refusedAs(unverified, at(3, 3), arpRequest(mac(2), "10.0.0.1", "10.0.0.9"))
+	there := r.responds(mac(2), at(3, 3), "10.0.0.1")
+	r.answerNow(there)
+	r.run(time.Second, there)
+	if h := r.holder(ip("10.0.0.1"), 0); h.id.mac() != mac(2) {
+		t.Errorf("10.0.0.1 is %v's", h.id.mac())
+	}
+}
+
 // A host with another Ethernet address has the IP address of one that is gone,
 // or was at its port: the others are sent it.
 func TestNewEthernetAddressIsSentToOthers(t *testing.T) {

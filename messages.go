@@ -87,6 +87,20 @@ func Replicas(env *Env) (index, count int) { return env.runtime.Replicas() }
 // Replicas has changed.
 func OnReplicas(env *Env, h func(index, count int)) { env.runtime.OnReplicas(h) }
 
+// Others returns the names of the instances that the plan has for this service
+// beside this one: those that stand by for it, or for which it stands by.
+func Others(env *Env) []string { return env.runtime.Others() }
+
+// Ask asks one of Others, by whatever means of communication does not need the
+// store, and returns its answer.
+func Ask(ctx context.Context, env *Env, instance string, question []byte) (answer []byte, err error) {
+	return env.runtime.Ask(ctx, instance, question)
+}
+
+// OnAsked registers what answers Ask. It is called from then on, also while the
+// service stands by, on several goroutines at once.
+func OnAsked(env *Env, h func(question []byte) (answer []byte)) { env.runtime.OnAsked(h) }
+
 // State opens a bucket of durable state that the service owns.
 func State(env *Env, name string) (Bucket, error) {
 	for _, b := range env.spec.Buckets {

@@ -149,6 +149,13 @@ type Runtime interface {
 	Replicas() (index, count int)
 	// OnReplicas registers what is called when Replicas has changed, as an event.
 	OnReplicas(h func(index, count int))
+	// Others returns the instances of the plan that stand by for this one, or for
+	// which it stands by.
+	Others() []string
+	// Ask asks one of them.
+	Ask(ctx context.Context, instance string, question []byte) (answer []byte, err error)
+	// OnAsked registers what answers them, at any time from then on.
+	OnAsked(h func(question []byte) (answer []byte))
 	// OnConfig registers what takes over a new configuration, as an event.
 	OnConfig(take func(ctx context.Context, old, new any) error)
 	// Now returns the time of day by the clock that all processes share.

@@ -84,7 +84,7 @@ func (p *peer) dead(ctx context.Context) bool {
 // peer.
 func (p *peer) transportOf(method string) string {
 	v := p.node.view.Load()
-	if v.current == nil {
+	if v.current == nil || method == askMethod {
 		return "grpc"
 	}
 	if method == eventsMethod {
@@ -247,7 +247,7 @@ func (p *peer) fail() {
 // retireUnwanted closes connections of transports that the plan no longer
 // gives this link.
 func (p *peer) retireUnwanted(wanted, method string) {
-	if method == eventsMethod {
+	if method == eventsMethod || method == askMethod {
 		return
 	}
 	p.mu.Lock()

@@ -207,6 +207,8 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	switch method {
 	case PingMethod:
 		return n.apps.sign(), nil
+	case askMethod:
+		return n.answerAsked(req)
 	case metricsMethod:
 		return n.figures()
 	case profileMethod:

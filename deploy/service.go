@@ -48,6 +48,8 @@ type service struct {
 	ended  chan struct{} // closed when Run and the handling of events have ended
 	err    error         // of Run; valid once ended
 
+	asked atomic.Pointer[func(question []byte) []byte] // by other instances; nil: not registered
+
 	mu       sync.Mutex // guards what follows
 	open     func(flow.DPID) weft.StageFunc
 	mistakes []error

@@ -1,0 +1,73 @@
+package deploy
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/transport"
+)
+
+// askMethod asks a service of another instance something, by weft.Ask: the name
+// of the service, and the question. It goes by gRPC whatever the plan says, so
+// that it does not need the bus.
+const askMethod = "deploy.Ask"
+
+// Others returns the other instances of this one's worker, if that has standbys.
+func (s *service) Others() (list []string) {
+	n := s.worker.node
+	if n == nil {
+		return nil
+	}
+	v := n.view.Load()
+	if v.current == nil {
+		return nil
+	}
+	w := v.current.plan.Worker(v.mine.Worker)
+	if w == nil || w.Standby == 0 {
+		return nil
+	}
+	for _, i := range v.current.plan.Instances() {
+		if i.Worker == w.Name && i.Name != v.mine.Name {
+			list = append(list, i.Name)
+		}
+	}
+	return list
+}
+
+// Ask asks the service of another instance.
+func (s *service) Ask(ctx context.Context, instance string, question []byte) ([]byte, error) {
+	n := s.worker.node
+	var p *peer
+	if n != nil {
+		n.mu.Lock()
+		if n.current != nil {
+			p = n.peers[n.current.ProcessOf(instance)]
+		}
+		n.mu.Unlock()
+	}
+	if p == nil {
+		return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
+	}
+	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.spec.Name)), question...))
+}
+
+// OnAsked registers what answers other instances.
+func (s *service) OnAsked(h func([]byte) []byte) {
+	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
+}
+
+// answerAsked answers another instance.
+func (n *Node) answerAsked(req []byte) ([]byte, error) {
+	r := cursor{b: req}
+	name := string(r.bytes())
+	if r.err == nil {
+		for _, s := range n.worker.tables.Load().services {
+			if h := s.asked.Load(); s.spec.Name == name && h != nil {
+				return (*h)(r.b), nil
+			}
+		}
+	}
+	return nil, transport.Errorf(transport.Unavailable, "service %q is not here", name)
+}

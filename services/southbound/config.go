@@ -187,6 +187,9 @@ func (c *Config) flood() floodRule {
 	return floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)}
 }
 
+// leaseMost bounds the time of a lease.
+const leaseMost = time.Minute
+
 // standbysMost bounds the processes that stand by for one.
 const standbysMost = 4
 
@@ -197,7 +200,7 @@ func (c *Config) checkLease() error {
 		return fmt.Errorf("lease_renew: %v: want at least 10ms", c.LeaseRenew)
 	case c.LeaseTime < 3*c.LeaseRenew:
 		return fmt.Errorf("lease_time: %v: want at least three times lease_renew (%v), so that one renewal that is late does no harm", c.LeaseTime, c.LeaseRenew)
-	case c.LeaseTime > time.Minute:
+	case c.LeaseTime > leaseMost:
 		return fmt.Errorf("lease_time: %v: want at most 1m: until it has ended, nobody takes over from a master that has died", c.LeaseTime)
 	case c.Standbys < 0 || c.Standbys > standbysMost:
 		return fmt.Errorf("standbys: %d: want 0 to %d", c.Standbys, standbysMost)

@@ -3,6 +3,7 @@ package southbound
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type tenure struct {
 	// renewal, in milliseconds; 0 of a holder that has no standby and does not
 	// renew.
 	Lasts int64 `json:"lasts_ms"`
+	// Others are the instances that the holder asks to leave it the mastership
+	// while the store is away; who is not among them waits for longer.
+	Others []string `json:"others,omitempty"`
 	// Released says that the holder has given it back.
 	Released bool `json:"released,omitempty"`
 }
@@ -40,11 +44,16 @@ type terms struct {
 	lasts time.Duration // after a renewal
 	renew time.Duration // between renewals; 0: there is no standby, and nothing is renewed
 	place int           // 0 is first where the mastership is free at the start
+
+	others []string // instances that may take it
 }
 
 // lease decides who is master: it holds what this process knows of the store,
 // and says what to do next. It does no input or output and has no clock; all
 // times are of one clock that does not jump.
+//
+// It is renewed by the store, or while that is away by all who could take it
+// instead, who promise to leave it to the holder (docs/decisions, 10).
 //
 // Why two never hold it: the holder counts its time from before it sent the
 // renewal, whoever waits from after it has seen it; the former lets it end a
@@ -66,6 +75,10 @@ type lease struct {
 	doubt bool      // a write of ours may have been done: the store is to be read first
 	floor uint64    // the least epoch wanted
 	lost  bool      // somebody else has it: it is never held again
+
+	wished  []string  // others of writes since the last one that was confirmed
+	writing bool      // a write that takes the mastership is on its way
+	left    time.Time // until then it is left to who holds it, as was promised
 }
 
 // act is what the lease wants done.
@@ -127,8 +140,20 @@ func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Durat
 	return actWrite, 0
 }
 
+// strange is for how much longer a process waits that the holder does not ask
+// to leave it the mastership: it has come by a plan that the holder may not know.
+const strange = 30 * time.Second
+
 // takeable is when this process may take what it does not hold.
 func (l *lease) takeable() time.Time {
+	if at := l.takeableByStore(); l.left.Before(at) {
+		return at
+	}
+	return l.left
+}
+
+// takeableByStore is takeable as far as what the store has goes.
+func (l *lease) takeableByStore() time.Time {
 	switch {
 	case l.have.Run == l.self.Run && l.rev != 0 && !l.have.Released: // an earlier write of ours has been done after all
 		return l.seen
@@ -141,6 +166,8 @@ func (l *lease) takeable() time.Time {
 		return l.seen
 	case l.have.Lasts == 0:
 		return l.seen.Add(unrenewed)
+	case len(l.have.Others) > 0 && l.have.Holder != l.self.Holder && !slices.Contains(l.have.Others, l.self.Holder):
+		return l.seen.Add(l.have.lasts() + strange)
 	}
 	return l.seen.Add(l.have.lasts())
 }
@@ -151,7 +178,9 @@ func (l *lease) wish(fresh uint64) (t tenure, over uint64) {
 	t = l.self
 	if l.renew > 0 {
 		t.Lasts = int64(l.lasts / time.Millisecond)
+		t.Others = l.others
 	}
+	l.wished = append(l.wished, t.Others...)
 	t.Epoch = max(l.epoch, l.floor)
 	if l.epoch == 0 {
 		t.Epoch = max(t.Epoch, fresh, l.have.Epoch+1)
@@ -165,9 +194,50 @@ func (l *lease) granted(sent, now time.Time, t tenure, rev uint64) {
 		return
 	}
 	l.have, l.rev, l.seen = t, rev, now
+	l.wished = nil
 	l.epoch = t.Epoch
 	l.until = sent.Add(l.lasts - margin(l.lasts))
 	l.due = sent.Add(l.renew)
+}
+
+// pledge promises to leave the mastership to who holds it by a tenure, for as
+// long as a renewal of that lasts. It returns false if this process has it, is
+// taking it, or knows of a later holder.
+func (l *lease) pledge(now time.Time, t tenure) bool {
+	later := l.known && l.rev != 0 && (l.have.Epoch > t.Epoch || l.have.Epoch == t.Epoch && l.have.Run != t.Run)
+	if l.writing || later || l.epoch != 0 && !l.lost {
+		return false
+	}
+	if until := now.Add(min(t.lasts(), leaseMost)); until.After(l.left) {
+		l.left = until
+	}
+	return true
+}
+
+// asks are those whose promises prolong the lease, all together.
+func (l *lease) asks() []string {
+	list := slices.Concat(l.have.Others, l.wished)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// askAt is when they are to be asked; never is true if nobody is.
+func (l *lease) askAt(now time.Time) (at time.Time, never bool) {
+	if !l.held(now) || l.renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
+		return at, true
+	}
+	whole := l.lasts - margin(l.lasts)
+	return l.until.Add(l.renew*3/2 - whole), false
+}
+
+// pledged takes that all of them have promised to leave the mastership here, to
+// a question that was sent at a time. A lease that has ended is renewed by the
+// store only.
+func (l *lease) pledged(asked, now time.Time) {
+	lasts := min(l.lasts, l.have.lasts())
+	if until := asked.Add(lasts - margin(lasts)); l.held(now) && until.After(l.until) {
+		l.until = until
+	}
 }
 
 // refused takes that somebody else was first, or that nobody knows whether a

@@ -2,7 +2,6 @@ package southbound
 
 import (
 	"container/heap"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -237,7 +236,7 @@ func simulate(t *testing.T, seed uint64) {
 	store := &shelf{}
 	actors := make([]*actor, 3)
 	last := uint64(0) // epoch of who was master last
-	taken := 0
+	taken, pledges := 0, 0
 	check := func() {
 		holding := 0
 		for _, a := range actors {
@@ -307,7 +306,7 @@ func simulate(t *testing.T, seed uint64) {
 		l, run := a.l, a.run
 		if l.lost { // it is started again
 			a.run++
-			a.l = leaseOf(fmt.Sprintf("%d/%d", i, a.run), i)
+			a.l = simulated(i, a.run)
 			later(50*time.Millisecond, func() { awake(a, func() { step(i, a) }) })
 			return
 		}
@@ -342,10 +341,41 @@ func simulate(t *testing.T, seed uint64) {
 			})
 		})
 	}
+	// vouch asks the others to leave the mastership, as long as the store is late.
+	var vouch func(a *actor)
+	vouch = func(a *actor) {
+		later(75*time.Millisecond, func() { awake(a, func() { vouch(a) }) })
+		l := a.l
+		if at, never := l.askAt(clock()); never || clock().Before(at) {
+			return
+		}
+		asked, t, yes := clock(), l.have, 0
+		for _, b := range actors {
+			if b == a || now < calm && r.IntN(20) == 0 {
+				continue
+			}
+			later(trip(), func() {
+				awake(b, func() {
+					if !b.l.pledge(clock(), t) {
+						return
+					}
+					later(trip(), func() {
+						awake(a, func() {
+							if yes++; yes == len(actors)-1 && a.l == l {
+								l.pledged(asked, clock())
+								pledges++
+							}
+						})
+					})
+				})
+			})
+		}
+	}
 	for i := range actors {
-		a := &actor{l: leaseOf(fmt.Sprintf("%d/0", i), i)}
+		a := &actor{l: simulated(i, 0)}
 		actors[i] = a
 		later(time.Duration(r.IntN(50))*time.Millisecond, func() { step(i, a) })
+		later(0, func() { vouch(a) })
 	}
 	var trouble func()
 	trouble = func() {
@@ -360,14 +390,18 @@ func simulate(t *testing.T, seed uint64) {
 			}
 		}
 		lasting := time.Duration(r.IntN(2500)) * time.Millisecond
-		switch r.IntN(3) {
+		switch r.IntN(4) {
+		case 3: // the store is away
+			for _, x := range actors {
+				x.cut = now + lasting
+			}
 		case 0:
 			a.asleep = now + lasting
 		case 1:
 			a.cut = now + lasting
 		case 2: // killed
 			a.run++
-			a.l = leaseOf(fmt.Sprintf("%d/%d", i, a.run), i)
+			a.l = simulated(i, a.run)
 			later(lasting/4, func() { step(i, a) })
 		}
 		later(time.Duration(r.IntN(1500))*time.Millisecond, trouble)
@@ -385,7 +419,7 @@ func simulate(t *testing.T, seed uint64) {
 			holding++
 		}
 	}
-	if holding != 1 || taken < 5 {
-		t.Errorf("seed %d: in the end %d are master; it was taken %d times", seed, holding, taken)
+	if holding != 1 || taken < 5 || pledges == 0 {
+		t.Errorf("seed %d: in the end %d are master; it was taken %d times, and prolonged by the others %d times", seed, holding, taken, pledges)
 	}
 }

@@ -18,6 +18,8 @@ type ledger interface {
 	// swap replaces what has a revision; done is false if that is not the last
 	// one any more. After an error nobody knows whether it was done.
 	swap(ctx context.Context, t tenure, over uint64) (rev uint64, done bool, err error)
+	// prove writes something else, which shows that the store takes writes.
+	prove(ctx context.Context) error
 }
 
 // errLost is why a service ends that is not master any more: it is started
@@ -66,12 +68,15 @@ type mastership struct {
 	log    *slog.Logger
 	now    func() time.Time
 	fresh  func(context.Context) (uint64, error) // the least epoch of a tenure that begins
+	others func() []string                       // instances that may take the mastership; nil: nobody
+	ask    asker                                 // asks one of them
+	faith  faith
 
 	mu    sync.Mutex // guards lease
 	lease lease
 	kick  chan struct{} // what the lease waits for may have changed
 
-	renewals, failures, suspensions atomic.Uint64
+	renewals, failures, suspensions, pledges atomic.Uint64
 }
 
 func newMastership(l ledger, t terms, self tenure, log *slog.Logger) *mastership {
@@ -84,6 +89,7 @@ func newMastership(l ledger, t terms, self tenure, log *slog.Logger) *mastership
 // setTerms changes the times of the lease while it runs.
 func (m *mastership) setTerms(t terms, holder string) {
 	m.mu.Lock()
+	t.others = m.lease.others
 	m.lease.terms, m.lease.self.Holder = t, holder
 	m.mu.Unlock()
 	m.wake()
@@ -269,8 +275,21 @@ func (m *mastership) write(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	m.mu.Lock()
+	if begins && m.now().Before(m.lease.takeable()) { // it has been promised meanwhile
+		m.mu.Unlock()
+		return nil
+	}
+	if m.others != nil {
+		m.lease.others = m.others()
+	}
 	t, over := m.lease.wish(fresh)
+	m.lease.writing = begins
 	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		m.lease.writing = false
+		m.mu.Unlock()
+	}()
 	sent := m.now()
 	rev, done, err := m.ledger.swap(ctx, t, over)
 	if err != nil {
@@ -290,13 +309,14 @@ func (m *mastership) write(ctx context.Context, limit time.Duration) error {
 
 // release gives the mastership back, so that others need not wait for its end.
 func (m *mastership) release(ctx context.Context) {
-	m.fence.shut()
 	m.mu.Lock()
 	l := &m.lease
 	held := l.epoch != 0 && !l.lost && !l.doubt
 	t, over := l.have, l.rev
 	t.Released = true
 	limit := l.lasts
+	l.epoch = 0 // no promise prolongs it any more
+	m.fence.shut()
 	m.mu.Unlock()
 	if !held {
 		return

@@ -127,6 +127,7 @@ func (m *mastership) register(f figures) {
 	})
 	f.Gauge("lease_seconds", "Time for which the mastership is held if it is not renewed; 0 if it is not held.", func() float64 { return m.left().Seconds() })
 	f.CounterFunc("lease_renewals_total", "Times that the mastership was taken or renewed.", func() float64 { return float64(m.renewals.Load()) })
+	f.CounterFunc("lease_promises_total", "Times that all standbys promised to leave the mastership here, since the store was late to renew it.", func() float64 { return float64(m.pledges.Load()) })
 	f.CounterFunc("lease_failures_total", "Attempts to read or renew the lease of the mastership that failed.", func() float64 { return float64(m.failures.Load()) })
 	f.CounterFunc("lease_suspensions_total", "Times that the lease ended before it was renewed, and switches were not programmed.", func() float64 { return float64(m.suspensions.Load()) })
 }

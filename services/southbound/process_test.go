@@ -33,6 +33,7 @@ type process struct {
 	hub           *hub
 	mastership    *mastership
 	configure     func(*Config)            // nil: as it is
+	adapt         func(*mastership)        // nil: as it is
 	changed       func(*api.SwitchChanged) // nil: to nobody
 
 	mu    sync.Mutex    // guards what follows
@@ -121,6 +122,13 @@ func (p *process) swap(ctx context.Context, t tenure, over uint64) (uint64, bool
 	return rev, done, p.trip(ctx) // an answer that does not come back is of a write that may be done
 }
 
+func (p *process) prove(ctx context.Context) error {
+	if err := p.trip(ctx); err != nil {
+		return err
+	}
+	return p.trip(ctx)
+}
+
 // sleepingListener and sleepingConn do nothing while their process sleeps, and
 // then go on where they were.
 type sleepingListener struct {
@@ -167,6 +175,9 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	m := newMastership(p, cfg.terms(), tenure{Holder: p.name, Run: fmt.Sprintf("%s %d", p.name, rand.Uint64())}, log)
+	if p.adapt != nil {
+		p.adapt(m)
+	}
 	h := newHub(cfg, m.fence, log)
 	h.open = func(dpid, func(*flow.Decision)) pipeline { return idle{} }
 	h.switchChanged = func(e *api.SwitchChanged) {

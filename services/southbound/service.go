@@ -48,6 +48,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	m := newMastership(book, cfg.terms(), cfg.self(), env.Log)
 	m.fresh = book.fresh
+	m.others = func() []string { return weft.Others(env) }
+	m.ask = func(ctx context.Context, instance string, question []byte) ([]byte, error) {
+		return weft.Ask(ctx, env, instance, question)
+	}
+	weft.OnAsked(env, m.asked)
 	h := newHub(*cfg, m.fence, env.Log)
 	h.open = func(sw dpid, later func(*flow.Decision)) pipeline { return weft.OpenPipeline(env, sw, later) }
 	h.switchChanged = publisher(env, h, api.SwitchChangedEvent)
@@ -118,6 +123,7 @@ func openLedger(env *weft.Env) (*storedLedger, error) {
 const (
 	leaseKey = "lease"
 	epochKey = "epoch" // the last epoch, of versions without a lease
+	proofKey = "proof" // written to see whether the store takes writes
 )
 
 func (l *storedLedger) read(ctx context.Context) (tenure, uint64, error) {
@@ -139,6 +145,11 @@ func (l *storedLedger) swap(ctx context.Context, t tenure, over uint64) (uint64,
 		return 0, false, nil
 	}
 	return rev, err == nil, err
+}
+
+func (l *storedLedger) prove(ctx context.Context) error {
+	_, err := l.bucket.Put(ctx, proofKey, nil)
+	return err
 }
 
 // fresh returns the least epoch of a tenure that begins: larger than any that a

@@ -34,6 +34,7 @@ func (h *hub) run(ctx context.Context, m *mastership, listeners []listener, read
 	serving := h.cfg.Load().Standbys > 0
 	if serving {
 		g.Go(func() error { return h.serve(ctx, listeners) })
+		g.Go(func() error { m.test(ctx); return nil })
 	}
 	g.Go(func() error {
 		epoch, err := m.win(ctx)
@@ -44,6 +45,7 @@ func (h *hub) run(ctx context.Context, m *mastership, listeners []listener, read
 		h.epoch.Store(epoch)
 		keeping, stop := context.WithCancel(ctx)
 		kept := make(chan error, 1)
+		g.Go(func() error { m.vouch(keeping); return nil })
 		go func() { kept <- m.keep(keeping, epoch, h.promote, h.resume) }()
 		defer func() { stop(); m.fence.shut() }()
 		if err := ready(ctx); err != nil {

@@ -1,0 +1,168 @@
+package southbound
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+)
+
+// While the store is away, nobody can renew the lease there. The master then
+// asks all instances that could take its place to leave it the mastership for
+// the time of a renewal. If all of them promise, its lease lasts as if the store
+// had renewed it.
+
+// asker asks another instance, and returns its answer.
+type asker func(ctx context.Context, instance string, question []byte) ([]byte, error)
+
+var (
+	promised = []byte("promised")
+	denied   = []byte("denied")
+)
+
+const (
+	// faithAfter is how long the master may take to renew its lease once the
+	// store is known to take writes.
+	faithAfter = 1500 * time.Millisecond
+	// faithEnds is after which time without a question the master counts as
+	// having reached the store.
+	faithEnds = 2 * time.Second
+	// proofEvery is how often the store is tried, and proofWait for how long.
+	proofEvery = 250 * time.Millisecond
+	proofWait  = 500 * time.Millisecond
+)
+
+// faith is what an instance that stands by knows of a store that the master
+// does not reach. As long as the store fails here, too, the master is left alone.
+// If it takes writes here, the master is the one that is cut off.
+type faith struct {
+	mu     sync.Mutex // guards what follows
+	began  time.Time  // of the first of the questions
+	asked  time.Time  // the last of them
+	proven time.Time  // when the store has taken a write since began; zero: it has not
+}
+
+// question notes a question, and reports whether the master may be left alone.
+func (f *faith) question(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked.IsZero() || now.Sub(f.asked) > faithEnds {
+		f.began, f.proven = now, time.Time{}
+	}
+	f.asked = now
+	return f.proven.IsZero() || now.Sub(f.proven) < faithAfter
+}
+
+// open reports whether the store is to be tried, and since when questions come.
+func (f *faith) open(now time.Time) (began time.Time, try bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.began, !f.asked.IsZero() && now.Sub(f.asked) <= faithEnds && f.proven.IsZero()
+}
+
+// prove notes that the store has taken a write that began after the questions.
+func (f *faith) prove(began, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.began.Equal(began) && f.proven.IsZero() {
+		f.proven = now
+	}
+}
+
+// asked answers the master of another instance.
+func (m *mastership) asked(question []byte) []byte {
+	var t tenure
+	if json.Unmarshal(question, &t) != nil || !m.faith.question(m.now()) {
+		return denied
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.lease.pledge(m.now(), t) {
+		return denied
+	}
+	return promised
+}
+
+// test tries the store while the master says that it does not reach it.
+func (m *mastership) test(ctx context.Context) {
+	for pause(ctx, proofEvery) {
+		began, try := m.faith.open(m.now())
+		if !try {
+			continue
+		}
+		trying, cancel := context.WithTimeout(ctx, proofWait)
+		if m.ledger.prove(trying) == nil {
+			m.faith.prove(began, m.now())
+		}
+		cancel()
+	}
+}
+
+// vouch asks the others to leave the mastership here whenever the store is late
+// to renew it, until ctx ends.
+func (m *mastership) vouch(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	told := false
+	for {
+		m.mu.Lock()
+		now := m.now()
+		at, never := m.lease.askAt(now)
+		t, names, renew, lasts := m.lease.have, m.lease.asks(), max(m.lease.renew, 10*time.Millisecond), m.lease.lasts
+		quiet := m.lease.seen
+		m.mu.Unlock()
+		switch late := now.Sub(quiet) > lasts; {
+		case never:
+		case late && !told:
+			told = true
+			m.log.Warn("the store does not renew the lease of the mastership: the standbys leave it here meanwhile, and switches are programmed")
+		case !late && told:
+			told = false
+			m.log.Info("the store renews the lease of the mastership again")
+		}
+		wait := renew
+		if !never {
+			wait = min(max(at.Sub(now), 0), renew)
+		}
+		if wait > 0 {
+			if !pause(ctx, wait) {
+				return
+			}
+			continue
+		}
+		asking.Go(func() { m.askAll(ctx, t, names, lasts/2) })
+		if !pause(ctx, renew/2) {
+			return
+		}
+	}
+}
+
+// askAll asks all of the others once, and prolongs the lease if all promise.
+func (m *mastership) askAll(ctx context.Context, t tenure, names []string, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	question, err := json.Marshal(t)
+	if err != nil {
+		return
+	}
+	asked := m.now()
+	answers := make(chan bool, len(names))
+	for _, name := range names {
+		go func() {
+			answer, err := m.ask(ctx, name, question)
+			answers <- err == nil && bytes.Equal(answer, promised)
+		}()
+	}
+	for range names {
+		if !<-answers {
+			return
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lease.pledged(asked, m.now()); m.lease.held(m.now()) {
+		m.pledges.Add(1)
+		m.fence.set(m.lease.deadline())
+	}
+}

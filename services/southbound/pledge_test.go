@@ -1,0 +1,209 @@
+package southbound
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// simulated is the lease of an instance of the simulation in one of its runs.
+func simulated(i, run int) *lease {
+	l := leaseOf(fmt.Sprint(i), i)
+	l.self.Run = fmt.Sprintf("%d/%d", i, run)
+	for k := range 3 {
+		if k != i {
+			l.others = append(l.others, fmt.Sprint(k))
+		}
+	}
+	return l
+}
+
+// TestLeaseWhileTheStoreIsAway: the mastership lasts as long as the only one who
+// could take it promises to leave it, and ends when it does not.
+func TestLeaseWhileTheStoreIsAway(t *testing.T) {
+	s := &shelf{}
+	a, b := leaseOf("a", 0), leaseOf("b", 1)
+	a.others, b.others = []string{"b"}, []string{"a"}
+	settle(a, s, at(0))
+	look(b, s, at(10))
+	last := 0
+	for ms := 10; ms < 10_000; ms += 10 { // the store is away
+		asked, never := a.askAt(at(ms))
+		if never || !a.held(at(ms)) {
+			t.Fatalf("the mastership has ended after %d ms", ms)
+		}
+		if at(ms).Before(asked) {
+			continue
+		}
+		if !b.pledge(at(ms+3), a.have) {
+			t.Fatalf("no promise after %d ms", ms)
+		}
+		a.pledged(at(ms), at(ms+5))
+		last = ms
+	}
+	look(b, s, at(10_000)) // the store is back, and the master is dead
+	if b.epoch != 0 || a.held(at(last+526)) || !a.held(at(last+524)) {
+		t.Errorf("a promise counts from the question, an eighth less: %v", a.until)
+	}
+	look(b, s, at(last+602))
+	if b.epoch != 0 {
+		t.Error("the standby has broken its promise")
+	}
+	look(b, s, at(last+604))
+	if !b.held(at(last + 605)) {
+		t.Error("the standby does not take over when its promise has ended")
+	}
+	if b.pledge(at(last+606), a.have) {
+		t.Error("who has the mastership promises to leave it to another")
+	}
+	a.pledged(at(last+520), at(last+610))
+	if a.held(at(last + 611)) {
+		t.Error("a lease that has ended is renewed by a promise")
+	}
+}
+
+// TestPledgeIsRefused: no promise is made by who is taking the mastership, nor to
+// a former holder.
+func TestPledgeIsRefused(t *testing.T) {
+	b := leaseOf("b", 1)
+	holder := tenure{Holder: "a", Run: "a", Epoch: 7, Lasts: 600}
+	b.writing = true
+	if b.pledge(at(0), holder) {
+		t.Error("a promise while a write of one's own is on its way")
+	}
+	b.writing = false
+	b.found(at(0), tenure{Holder: "c", Run: "c", Epoch: 8, Lasts: 600}, 3)
+	if b.pledge(at(1), holder) {
+		t.Error("a promise to a former holder")
+	}
+}
+
+// TestStrangerWaits: who is not asked for promises waits until the holder, if it
+// lives, has learnt of it.
+func TestStrangerWaits(t *testing.T) {
+	s := &shelf{}
+	a, c := leaseOf("a", 0), leaseOf("c", 1)
+	a.others = []string{"b"}
+	settle(a, s, at(0))
+	look(c, s, at(10))
+	look(c, s, at(20_000))
+	if c.epoch != 0 {
+		t.Error("a stranger takes over at once")
+	}
+	look(c, s, at(31_000))
+	if !c.held(at(31_001)) {
+		t.Error("a stranger never takes over")
+	}
+	// The holder asks also those whom a write has named that nobody has confirmed.
+	a.others = []string{"b", "c"}
+	a.wish(0)
+	if len(a.asks()) != 2 {
+		t.Errorf("asked: %v", a.asks())
+	}
+}
+
+// TestFaith: a master that does not reach a store which takes writes here is left
+// alone for a moment only.
+func TestFaith(t *testing.T) {
+	var f faith
+	if !f.question(at(0)) || !f.question(at(1_000)) {
+		t.Error("the store may be away for all")
+	}
+	began, try := f.open(at(1_000))
+	if !try || began != at(0) {
+		t.Fatal("the store is not tried")
+	}
+	f.prove(began, at(1_500))
+	if !f.question(at(2_900)) || f.question(at(3_100)) {
+		t.Error("a master that is cut off has its time, and no more")
+	}
+	if !f.question(at(9_000)) {
+		t.Error("another time begins anew")
+	}
+}
+
+// TestMasterWithoutStore has a master and a standby, in processes as they are,
+// without a store for seconds: the master's fence never closes, and nobody else
+// becomes master. When the master alone is cut off, the standby takes over.
+func TestMasterWithoutStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ledger := &sharedLedger{}
+	var mu sync.Mutex // guards processes
+	processes := map[string]*process{}
+	other := map[string]string{"first": "standby", "standby": "first"}
+	for i, name := range []string{"first", "standby"} {
+		p := &process{name: name, address: dir + "/" + name, ledger: ledger}
+		p.adapt = func(m *mastership) {
+			m.others = func() []string { return []string{other[name]} }
+			m.ask = func(_ context.Context, to string, question []byte) ([]byte, error) {
+				mu.Lock()
+				q := processes[to]
+				mu.Unlock()
+				return q.mastership.asked(question), nil
+			}
+		}
+		p.begin(t, i, nil)
+		mu.Lock()
+		processes[name] = p
+		mu.Unlock()
+		if i == 0 {
+			await(t, "the first is master", func() bool { return p.mastership.fence.open() })
+		}
+	}
+	first, standby := processes["first"], processes["standby"]
+	await(t, "the lease names the standby", func() bool {
+		ledger.mu.Lock()
+		defer ledger.mu.Unlock()
+		return len(ledger.t.Others) == 1
+	})
+	await(t, "the standby knows of the master", func() bool {
+		standby.mastership.mu.Lock()
+		defer standby.mastership.mu.Unlock()
+		return standby.mastership.lease.known
+	})
+	cut := func(is bool, list ...*process) {
+		for _, p := range list {
+			p.set(func() { p.cut = is })
+		}
+	}
+	cut(true, first, standby)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if standby.mastership.fence.open() {
+			t.Fatal("the standby takes over without a store")
+		}
+	}
+	if !first.mastership.fence.open() {
+		t.Error("the mastership has ended while nobody could take it")
+	}
+	if n := first.mastership.pledges.Load(); n == 0 {
+		t.Error("nobody has promised anything")
+	}
+	cut(false, first, standby)
+	renewals := first.mastership.renewals.Load()
+	await(t, "the lease is renewed again", func() bool { return first.mastership.renewals.Load() > renewals })
+	cut(true, first)
+	await(t, "the standby has taken over from a master that is cut off", func() bool {
+		a, b := first.mastership.fence.open(), standby.mastership.fence.open()
+		if a && b && first.mastership.fence.open() {
+			t.Error("two masters")
+		}
+		return b
+	})
+	for _, p := range processes {
+		p.cancel()
+		<-p.ended
+	}
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}

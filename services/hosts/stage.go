@@ -39,6 +39,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	known := &cache{}
 	var says []evidence
 	probes := flow.MACFrom(t.probes)
+	anyBound := &t.bindings.owners.count
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		who := newID(k.EthSrc, k.VLAN)
@@ -60,8 +61,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			} else if in.Time-h.seen.Load() > touchGap {
 				h.seen.Store(in.Time)
 			}
-			if t.bindings.owners.count.Load() > 0 && !t.mayUse(k, who, sw) {
-				t.refuseBound(in, who)
+			if anyBound.Load() > 0 && t.foreignSource(in, who) {
 				t.refuse(bound, in, log)
 				return flow.Drop
 			}
@@ -116,23 +116,20 @@ func sourceIP(k *flow.Key) netip.Addr {
 	return netip.Addr{}
 }
 
-// mayUse reports whether a packet has a source IP address that is bound to
-// nobody else. Behind ports with routers any may be.
-func (t *table) mayUse(k *flow.Key, who id, sw flow.DPID) bool {
-	owner, ok := t.boundTo(sourceIP(k), who.vlan())
-	return !ok || owner == who || (*t.routers.Load())[flow.Location{Switch: sw, Port: k.InPort}]
-}
-
-// refuseBound adds an event about a packet whose source IP address is bound to
-// another host.
-func (t *table) refuseBound(in *flow.PacketIn, who id) {
+// foreignSource reports whether a packet has a source IP address that is bound
+// to another host, and adds an event about it. Behind ports with routers any
+// source may be.
+func (t *table) foreignSource(in *flow.PacketIn, who id) bool {
+	ip := sourceIP(&in.Key)
+	owner, ok := t.boundTo(ip, who.vlan())
+	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	if !ok || owner == who || (*t.routers.Load())[at] {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ip := sourceIP(&in.Key)
-	if owner, ok := t.boundTo(ip, who.vlan()); ok {
-		at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-		t.violate(in.Time, claim{key: claimKey{who: owner, ip: ip}, by: who, at: at})
-	}
+	t.violate(in.Time, claim{key: claimKey{who: owner, ip: ip}, by: who, at: at})
+	return true
 }
 
 // refuse counts a refusal, and logs the first, second, fourth, eighth and so

@@ -442,7 +442,8 @@ type Sync struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The switch, by its datapath identifier: 16 hex digits.
 	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
-	// in_sync, syncing, failing or away.
+	// in_sync, syncing, failing, unknown or away. Unknown: the switch does not tell
+	// its entries, and has confirmed all that are desired; others of ours may be there.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// Entries that are desired.
 	Wanted uint32 `protobuf:"varint,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
@@ -459,7 +460,9 @@ type Sync struct {
 	// Entries of ours that it had and that are not desired.
 	Removed uint32 `protobuf:"varint,9,opt,name=removed,proto3" json:"removed,omitempty"`
 	// RFC 3339.
-	Since         string `protobuf:"bytes,10,opt,name=since,proto3" json:"since,omitempty"`
+	Since string `protobuf:"bytes,10,opt,name=since,proto3" json:"since,omitempty"`
+	// Why the switch's entries are not known; empty if they are.
+	Unread        string `protobuf:"bytes,11,opt,name=unread,proto3" json:"unread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -560,6 +563,13 @@ func (x *Sync) GetRemoved() uint32 {
 func (x *Sync) GetSince() string {
 	if x != nil {
 		return x.Since
+	}
+	return ""
+}
+
+func (x *Sync) GetUnread() string {
+	if x != nil {
+		return x.Unread
 	}
 	return ""
 }
@@ -1176,7 +1186,7 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\">\n" +
 	"\x11ListFlowsResponse\x12)\n" +
 	"\x05flows\x18\x01 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\"\x11\n" +
-	"\x0fListSyncRequest\"\xf2\x01\n" +
+	"\x0fListSyncRequest\"\x8a\x02\n" +
 	"\x04Sync\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
@@ -1188,7 +1198,8 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05added\x18\b \x01(\rR\x05added\x12\x18\n" +
 	"\aremoved\x18\t \x01(\rR\aremoved\x12\x14\n" +
 	"\x05since\x18\n" +
-	" \x01(\tR\x05since\"=\n" +
+	" \x01(\tR\x05since\x12\x16\n" +
+	"\x06unread\x18\v \x01(\tR\x06unread\"=\n" +
 	"\x10ListSyncResponse\x12)\n" +
 	"\bswitches\x18\x01 \x03(\v2\r.weft.v1.SyncR\bswitches\"\xcc\x01\n" +
 	"\x12SetStandingRequest\x12\x12\n" +

@@ -161,14 +161,16 @@ func getSync(r *remote) *cobra.Command {
 		Short: "Show how far each switch has the flow entries that it is to have",
 		Long: `Show how far each switch has the flow entries that it is to have. KEPT, ADDED
 and REMOVED are what the last reconciliation did; FOREIGN entries are not Weft's
-and left alone. The failed ones are in weft get flows, with the reason.`,
+and left alone. The failed ones are in weft get flows, with the reason. Of a
+switch that is unknown, which does not tell its entries, UNREAD is the reason:
+those that it is to have are written over what it has, and none is removed.`,
 		Example: "  weft get sync",
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListSync(c.ctx, &api.ListSyncRequest{})
 		return view{value: m, text: func(t *table) {
-			t.row("SWITCH", "STATE", "WANTED", "CONFIRMED", "FAILED", "FOREIGN", "KEPT", "ADDED", "REMOVED", "SINCE")
+			t.row("SWITCH", "STATE", "WANTED", "CONFIRMED", "FAILED", "FOREIGN", "KEPT", "ADDED", "REMOVED", "SINCE", "UNREAD")
 			for _, s := range m.GetSwitches() {
-				t.row(s.Dpid, s.State, s.Wanted, s.Confirmed, s.Failed, s.Foreign, s.Kept, s.Added, s.Removed, when(s.Since))
+				t.row(s.Dpid, s.State, s.Wanted, s.Confirmed, s.Failed, s.Foreign, s.Kept, s.Added, s.Removed, when(s.Since), s.Unread)
 			}
 		}}, err
 	})

@@ -210,7 +210,7 @@ func healthOfSwitches(c *controller) (healthResult, error) {
 
 func healthOfEntries(c *controller) (healthResult, error) {
 	m, err := c.ListSync(c.ctx, &api.ListSyncRequest{})
-	var failing, syncing []string
+	var failing, syncing, unknown []string
 	wanted := uint32(0)
 	for _, s := range m.GetSwitches() {
 		wanted += s.Wanted
@@ -220,12 +220,21 @@ func healthOfEntries(c *controller) (healthResult, error) {
 		case "syncing":
 			syncing = append(syncing, s.Dpid)
 		}
+		if s.Unread != "" {
+			unknown = append(unknown, s.Dpid+": "+s.Unread)
+		}
 	}
 	switch {
 	case len(failing) > 0:
 		return healthResult{State: healthFailing, Detail: "refused by " + some(failing), Remedy: "weft get sync and weft get flows say which and why"}, err
 	case len(syncing) > 0:
 		return healthResult{State: healthWarning, Detail: "not confirmed yet by " + some(syncing), Remedy: "wait a moment and look again"}, err
+	case len(unknown) > 0:
+		return healthResult{
+			State:  healthWarning,
+			Detail: "not told by " + some(unknown),
+			Remedy: "the switch is served all the same: the entries that it is to have are written over those that it has; does it answer ovs-ofctl dump-flows?",
+		}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d wanted, all confirmed", wanted)}, err
 }

@@ -28,6 +28,7 @@ type fakeSwitch struct {
 	refuse     map[flow.EntryKey]string // entries that it will not have, and its words
 	room       int                      // entries that fit in; 0 is any number
 	late       int                      // calls that it will not answer
+	mute       error                    // of who asks for its entries; nil: it tells them
 	slow       int                      // flow-mods that it carries out in a call; 0 is any number
 	distort    func(*flow.Entry)        // how it tells its entries
 	adds       []flow.Entry             // in the order in which it took or refused them
@@ -173,6 +174,9 @@ func (n *fakeNetwork) enter(sw flow.DPID) (*fakeSwitch, error) {
 func (n *fakeNetwork) ReadFlows(_ context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
 	s, err := n.enter(sw)
 	defer s.mu.Unlock()
+	if err == nil {
+		err = s.mute
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,9 @@ type ledger struct {
 	began     string
 	connected bool
 	since     time.Time // of the connection, or of its loss
-	viewed    bool      // the entries have been read in this session
+	viewed    bool      // the entries have been read in this session, or taken as unknown
+	unknown   bool      // the switch does not tell its entries
+	unread    int       // readings in a row that it has not answered, or has refused
 	readDue   time.Time
 	readLate  int // failed reads in a row
 	readError string
@@ -80,6 +82,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	}
 	l.session++
 	l.connected, l.viewed = true, false
+	l.unknown, l.unread = false, 0
 	l.version, l.began, l.address = s.GetOpenflow(), s.GetSince(), s.GetAddress()
 	l.readDue, l.readLate, l.readError = now, 0, ""
 	l.asked = 0
@@ -101,7 +104,7 @@ func (l *ledger) disconnect(now time.Time) {
 	if !l.connected {
 		return
 	}
-	l.connected, l.viewed, l.since = false, false, now
+	l.connected, l.viewed, l.unknown, l.since = false, false, false, now
 	l.foreign, l.asked = 0, 0
 	l.claimed, l.unclaimed = nil, nil
 	l.objects.forget(now)

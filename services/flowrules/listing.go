@@ -82,6 +82,9 @@ func (l *ledger) sync() *api.Sync {
 	if !l.since.IsZero() {
 		s.Since = l.since.UTC().Format(time.RFC3339)
 	}
+	if l.unknown {
+		s.Unread = l.readError
+	}
 	pending := len(l.removals) + len(l.objects.removals)
 	for _, w := range l.objects.wanted {
 		switch w.state {
@@ -105,10 +108,12 @@ func (l *ledger) sync() *api.Sync {
 	switch {
 	case !l.connected:
 		s.State = "away"
-	case s.Failed > 0 || l.readLate >= lateMax:
+	case s.Failed > 0 || l.readLate >= lateMax && !l.unknown:
 		s.State = "failing"
 	case !l.viewed || pending > 0:
 		s.State = "syncing"
+	case l.unknown:
+		s.State = "unknown"
 	default:
 		s.State = "in_sync"
 	}
@@ -117,9 +122,9 @@ func (l *ledger) sync() *api.Sync {
 
 // Totals are figures over all switches.
 type Totals struct {
-	Wanted, Confirmed, Failed, Foreign     int
-	Spared                                 int // entries that stay because the store is not whole
-	InSync, Syncing, Failing, AwaySwitches int
+	Wanted, Confirmed, Failed, Foreign              int
+	Spared                                          int // entries that stay because the store is not whole
+	InSync, Syncing, Failing, Unknown, AwaySwitches int
 }
 
 // totalsAt is the totals of a moment; counting is not for free.
@@ -160,6 +165,8 @@ func (r *Rules) totals() (t Totals) {
 			t.Syncing++
 		case "failing":
 			t.Failing++
+		case "unknown":
+			t.Unknown++
 		default:
 			t.AwaySwitches++
 		}

@@ -361,7 +361,7 @@ func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) 
 // suspect has the groups and meters read that a rule uses, for the switch has
 // removed or refused it.
 func (l *ledger) suspect(r *rule, now time.Time) {
-	if !l.viewed || !l.usesObjects(r) || l.asked&doubt != 0 {
+	if !l.viewed || l.unknown || !l.usesObjects(r) || l.asked&doubt != 0 {
 		return
 	}
 	l.asked |= doubt

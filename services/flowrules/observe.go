@@ -86,7 +86,7 @@ func (w *worker) ask(wanted asked, now time.Time) bool {
 
 // reading returns the step that reads the entries for those who have asked.
 func (l *ledger) reading() step {
-	s := step{kind: read, session: l.session, asked: l.asked, readObjects: l.version != "1.0" && (!l.viewed || !l.objects.none())}
+	s := step{kind: read, session: l.session, asked: l.asked, readObjects: l.version != "1.0" && (!l.viewed || l.unknown || !l.objects.none())}
 	l.asked = 0
 	return s
 }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"weft/api"
 	"weft/flow"
 )
@@ -60,7 +62,10 @@ func ownerOf(f *api.FlowEntry) flow.Owner {
 // what was asked for.
 func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 	l.foreign = rd.foreign
-	l.readLate, l.readError = 0, ""
+	l.readLate, l.unread, l.readError = 0, 0, ""
+	if l.unknown {
+		l.unknown, wanted = false, everybody
+	}
 	if l.viewed {
 		l.observe(rd, wanted)
 		if rd.objects != nil {
@@ -78,11 +83,38 @@ func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 	l.since = now
 }
 
-// readFailed records that the switch has not told its entries.
-func (l *ledger) readFailed(text string, now time.Time) {
+// readFailed records that the switch has not told its entries. It reports whether
+// they are taken as unknown from now on.
+func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	l.readLate++
-	l.readError = text
+	l.readError = err.Error()
 	l.readDue = now.Add(backOff(lateFirst, 2, l.readLate, lateMost))
+	if kind := api.KindOf(err); kind == codes.DeadlineExceeded || kind == codes.Unimplemented {
+		l.unread++
+	}
+	if l.viewed || l.unread < unreadMax {
+		return false
+	}
+	l.presume(now)
+	return true
+}
+
+// unreadMax is how many times in a row a switch may not answer what entries it
+// has, or refuse to, before it is served without.
+const unreadMax = 3
+
+// presume serves a switch that does not tell its entries: those that are desired
+// are written over what it has. Nothing is removed from it, for nobody knows what
+// is there. Should it tell them later, they are verified.
+func (l *ledger) presume(now time.Time) {
+	l.viewed, l.unknown, l.since = true, true, now
+	l.asked = 0
+	l.observe(newReading(nil), everybody)
+	for k, r := range l.rules {
+		l.send(k, r, "", now)
+	}
+	l.tally = tally{added: uint32(len(l.rules))}
+	l.count.reconciled(0, l.tally.added, 0)
 }
 
 // compare settles, right after connecting, what of the operator's entries is

@@ -102,6 +102,7 @@ func gauges(m weft.Metrics, r *Rules) {
 		"in_sync": func(t Totals) int { return t.InSync },
 		"syncing": func(t Totals) int { return t.Syncing },
 		"failing": func(t Totals) int { return t.Failing },
+		"unknown": func(t Totals) int { return t.Unknown },
 		"away":    func(t Totals) int { return t.AwaySwitches },
 	} {
 		m.Gauge("switches", "Switches, by how far they agree with what is desired.", func() float64 { return float64(read(r.Totals())) }, "state", name)

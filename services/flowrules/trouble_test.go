@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"weft/api"
 	"weft/flow"
 )
@@ -187,4 +189,74 @@ func (n *silentNetwork) ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.Flo
 		return nil, ctx.Err()
 	}
 	return n.Network.ReadFlows(ctx, sw)
+}
+
+// TestSwitchThatTellsNothing: a switch that does not say what entries it has, or
+// will not, is served all the same after some tries. What it has is verified once
+// it does say.
+func TestSwitchThatTellsNothing(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"no answer": api.Errorf(codes.DeadlineExceeded, "switch 1 has not answered within 5s"),
+		"refusal":   api.Errorf(codes.Unimplemented, "switch 1: OFPET_BAD_REQUEST OFPBRC_BAD_MULTIPART"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newRig(t, defaults(), 1)
+				stale := entryOf(t, flow.OwnerOperator, wanted(1, 7, 1, 2))
+				wrong := entryOf(t, flow.OwnerOperator, wanted(1, 100, 1, 9))
+				g.with(1, func(s *fakeSwitch) {
+					s.mute = refusal
+					for _, e := range []flow.Entry{stale, wrong} {
+						s.entries[e.Key()] = &fakeEntry{e, time.Now().Add(-time.Hour)}
+					}
+				})
+				g.add(wanted(1, 100, 1, 2))
+				g.connect(1)
+				time.Sleep(20 * time.Second)
+				if r := g.standing(1, "hosts", wanted(1, 200, 1, 3)); len(r.Failed) > 0 || r.Sent != 1 {
+					t.Fatalf("%v", r)
+				}
+				g.with(1, func(s *fakeSwitch) {
+					if len(s.entries) != 3 || s.entries[wrong.Key()].Apply[0] != flow.Output(2) || s.deletes > 0 {
+						t.Errorf("%v, %d deleted", s.entries, s.deletes)
+					}
+				})
+				if s := g.sync(1); s.State != "unknown" || s.Unread != refusal.Error() || s.Confirmed != 2 {
+					t.Errorf("%v", s)
+				}
+				if n := g.rules.Totals(); n.Unknown != 1 || n.AwaySwitches != 0 {
+					t.Errorf("%+v", n)
+				}
+				g.mu.Lock()
+				if len(g.observed) != len(owners()) {
+					t.Errorf("%d observations, want one of each of %d owners", len(g.observed), len(owners()))
+				}
+				g.mu.Unlock()
+				time.Sleep(10 * time.Minute)
+				if n := g.tallies.get("read_errors"); n < 3 || n > 20 {
+					t.Errorf("it has been asked %d times in ten minutes", n)
+				}
+				g.with(1, func(s *fakeSwitch) { s.mute = nil })
+				time.Sleep(2 * time.Hour)
+				g.with(1, func(s *fakeSwitch) {
+					if len(s.entries) != 2 || s.entries[stale.Key()] != nil {
+						t.Errorf("what is not ours any more has not gone: %v", s.entries)
+					}
+				})
+				if s := g.sync(1); s.State != "in_sync" || s.Unread != "" {
+					t.Errorf("%v", s)
+				}
+			})
+		})
+	}
+	// One that is away for a moment is read when it is back.
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		g.with(1, func(s *fakeSwitch) { s.late = 10 })
+		g.connect(1)
+		time.Sleep(20 * time.Minute)
+		if s := g.sync(1); s.State != "in_sync" || s.Unread != "" {
+			t.Errorf("%v", s)
+		}
+	})
 }

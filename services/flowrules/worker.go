@@ -141,9 +141,21 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	}
 	if err != nil {
 		r.count.readErrors.Add(1)
-		l.readFailed(err.Error(), now)
-		l.asked |= s.asked
+		presumed := l.readFailed(err, now)
+		if l.unknown {
+			l.again(now.Sub(began), switches, rand.Float64(), now) // not while others wait for what it does
+		} else {
+			l.asked |= s.asked
+		}
+		if presumed {
+			r.log.Warn("switch does not tell its entries: they are taken as unknown, and those that it is to have are written over them", "dpid", l.sw, "error", err)
+			w.announce(r)
+			w.turn()
+		}
 		return
+	}
+	if l.unknown {
+		r.log.Info("switch tells its entries again", "dpid", l.sw)
 	}
 	l.read(rd, s.asked, began, now)
 	l.again(now.Sub(began), switches, rand.Float64(), now)

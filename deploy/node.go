@@ -141,8 +141,18 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	self := uint64(time.Now().UnixNano())
+	entries, err := d.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Process == c.Process { // an earlier run, by a clock that may have been set back
+			self = max(self, e.Incarnation+1)
+		}
+	}
 	n := &Node{
-		config: c, directory: d, configs: configs, log: c.Log, self: uint64(time.Now().UnixNano()),
+		config: c, directory: d, configs: configs, log: c.Log, self: self,
 		entries: map[string]*Entry{}, peers: map[string]*peer{}, outlets: map[string]*outlet{},
 		changed: make(chan struct{}, 1), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}

@@ -104,7 +104,7 @@ func (n *Node) ripe() (list []*group) {
 // work has services that have stood by begin: they are a run that begins now,
 // and count instead of all earlier ones.
 func (n *Node) work(ctx context.Context, g *group) error {
-	epoch := uint64(n.now().UnixNano())
+	epoch := n.nextEpoch()
 	subscribes := false
 	names := make([]string, len(g.services))
 	for i, s := range g.services {
@@ -132,6 +132,20 @@ func (n *Node) work(ctx context.Context, g *group) error {
 	n.worker.version.Add(1)
 	n.log.Info("services ready, having stood by", "services", names)
 	return n.announce(ctx)
+}
+
+// nextEpoch returns the epoch of a run that begins now: the time, or more than
+// that of every run in the directory if the clock has been set back.
+func (n *Node) nextEpoch() uint64 {
+	epoch := uint64(n.now().UnixNano())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.entries {
+		for i := range e.Services {
+			epoch = max(epoch, e.Services[i].Epoch+1)
+		}
+	}
+	return epoch
 }
 
 // runOf names a run of a service.

@@ -12,6 +12,7 @@ func TestTrust(t *testing.T) {
 		name string
 		run  func(*testing.T, *faults)
 	}{
+		{"1-replicas", trustReplicas},
 		{"9-root", trustRoot},
 		{"11-hosts", trustHosts},
 		{"13-damping", trustDamping},

@@ -1507,7 +1507,7 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\x1a\fconfig.proto\x1a\rprofile.proto\"\x14\n" +
+	"apps.proto\x1a\fconfig.proto\x1a\rprofile.proto\x1a\vstore.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
@@ -1622,7 +1622,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x17\n" +
 	"\atook_us\x18\t \x01(\x04R\x06tookUs\"C\n" +
 	"\x11ListAuditResponse\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xfc\x06\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xc6\b\n" +
 	"\aGateway\x121\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\x12H\n" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\x121\n" +
@@ -1632,6 +1632,9 @@ const file_gateway_proto_rawDesc = "" +
 	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\x12H\n" +
 	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\x12N\n" +
 	"\x0eRollbackConfig\x12\x1e.weft.v1.RollbackConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\x12:\n" +
+	"\bGetStore\x12\x18.weft.v1.GetStoreRequest\x1a\x14.weft.v1.StoreStatus\x12B\n" +
+	"\tReadStore\x12\x19.weft.v1.ReadStoreRequest\x1a\x1a.weft.v1.ReadStoreResponse\x12H\n" +
+	"\vRepairStore\x12\x1b.weft.v1.RepairStoreRequest\x1a\x1c.weft.v1.RepairStoreResponse\x12:\n" +
 	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\x12E\n" +
 	"\n" +
 	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\x12H\n" +
@@ -1681,11 +1684,17 @@ var file_gateway_proto_goTypes = []any{
 	(*ApplyConfigRequest)(nil),    // 24: weft.v1.ApplyConfigRequest
 	(*ListConfigsRequest)(nil),    // 25: weft.v1.ListConfigsRequest
 	(*RollbackConfigRequest)(nil), // 26: weft.v1.RollbackConfigRequest
-	(*TakeProfileRequest)(nil),    // 27: weft.v1.TakeProfileRequest
-	(*Configuration)(nil),         // 28: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 29: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 30: weft.v1.ListConfigsResponse
-	(*TakeProfileResponse)(nil),   // 31: weft.v1.TakeProfileResponse
+	(*GetStoreRequest)(nil),       // 27: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),      // 28: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),    // 29: weft.v1.RepairStoreRequest
+	(*TakeProfileRequest)(nil),    // 30: weft.v1.TakeProfileRequest
+	(*Configuration)(nil),         // 31: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 32: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 33: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 34: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 35: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 36: weft.v1.RepairStoreResponse
+	(*TakeProfileResponse)(nil),   // 37: weft.v1.TakeProfileResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -1704,26 +1713,32 @@ var file_gateway_proto_depIdxs = []int32{
 	24, // 13: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
 	25, // 14: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
 	26, // 15: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	12, // 16: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	14, // 17: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	16, // 18: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	18, // 19: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	27, // 20: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	10, // 21: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 22: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	6,  // 23: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 24: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	28, // 25: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	29, // 26: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	30, // 27: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	29, // 28: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	13, // 29: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 30: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 31: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 32: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	31, // 33: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	21, // [21:34] is the sub-list for method output_type
-	8,  // [8:21] is the sub-list for method input_type
+	27, // 16: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	28, // 17: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	29, // 18: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	12, // 19: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	14, // 20: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	16, // 21: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	18, // 22: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	30, // 23: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	10, // 24: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	1,  // 25: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	6,  // 26: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 27: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	31, // 28: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	32, // 29: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	33, // 30: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	32, // 31: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	34, // 32: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	35, // 33: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	36, // 34: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	13, // 35: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 36: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 37: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 38: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	37, // 39: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	24, // [24:40] is the sub-list for method output_type
+	8,  // [8:24] is the sub-list for method input_type
 	8,  // [8:8] is the sub-list for extension type_name
 	8,  // [8:8] is the sub-list for extension extendee
 	0,  // [0:8] is the sub-list for field type_name
@@ -1737,6 +1752,7 @@ func file_gateway_proto_init() {
 	file_apps_proto_init()
 	file_config_proto_init()
 	file_profile_proto_init()
+	file_store_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -27,6 +27,9 @@ const (
 	Gateway_ApplyConfig_FullMethodName    = "/weft.v1.Gateway/ApplyConfig"
 	Gateway_ListConfigs_FullMethodName    = "/weft.v1.Gateway/ListConfigs"
 	Gateway_RollbackConfig_FullMethodName = "/weft.v1.Gateway/RollbackConfig"
+	Gateway_GetStore_FullMethodName       = "/weft.v1.Gateway/GetStore"
+	Gateway_ReadStore_FullMethodName      = "/weft.v1.Gateway/ReadStore"
+	Gateway_RepairStore_FullMethodName    = "/weft.v1.Gateway/RepairStore"
 	Gateway_CreateToken_FullMethodName    = "/weft.v1.Gateway/CreateToken"
 	Gateway_ListTokens_FullMethodName     = "/weft.v1.Gateway/ListTokens"
 	Gateway_RevokeToken_FullMethodName    = "/weft.v1.Gateway/RevokeToken"
@@ -58,6 +61,12 @@ type GatewayClient interface {
 	ListConfigs(ctx context.Context, in *ListConfigsRequest, opts ...grpc.CallOption) (*ListConfigsResponse, error)
 	// Applies a configuration of the history anew.
 	RollbackConfig(ctx context.Context, in *RollbackConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error)
+	// How the durable state is; nothing is written for it.
+	GetStore(ctx context.Context, in *GetStoreRequest, opts ...grpc.CallOption) (*StoreStatus, error)
+	// What a bucket of the durable state holds, part by part: for backups.
+	ReadStore(ctx context.Context, in *ReadStoreRequest, opts ...grpc.CallOption) (*ReadStoreResponse, error)
+	// Repairs a damaged bucket.
+	RepairStore(ctx context.Context, in *RepairStoreRequest, opts ...grpc.CallOption) (*RepairStoreResponse, error)
 	// Lets in a client by a token of a name, with a role.
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*Token, error)
 	// The tokens that there are; what they are, nobody can tell.
@@ -159,6 +168,36 @@ func (c *gatewayClient) RollbackConfig(ctx context.Context, in *RollbackConfigRe
 	return out, nil
 }
 
+func (c *gatewayClient) GetStore(ctx context.Context, in *GetStoreRequest, opts ...grpc.CallOption) (*StoreStatus, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StoreStatus)
+	err := c.cc.Invoke(ctx, Gateway_GetStore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ReadStore(ctx context.Context, in *ReadStoreRequest, opts ...grpc.CallOption) (*ReadStoreResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadStoreResponse)
+	err := c.cc.Invoke(ctx, Gateway_ReadStore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) RepairStore(ctx context.Context, in *RepairStoreRequest, opts ...grpc.CallOption) (*RepairStoreResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RepairStoreResponse)
+	err := c.cc.Invoke(ctx, Gateway_RepairStore_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gatewayClient) CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*Token, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Token)
@@ -233,6 +272,12 @@ type GatewayServer interface {
 	ListConfigs(context.Context, *ListConfigsRequest) (*ListConfigsResponse, error)
 	// Applies a configuration of the history anew.
 	RollbackConfig(context.Context, *RollbackConfigRequest) (*ApplyConfigResponse, error)
+	// How the durable state is; nothing is written for it.
+	GetStore(context.Context, *GetStoreRequest) (*StoreStatus, error)
+	// What a bucket of the durable state holds, part by part: for backups.
+	ReadStore(context.Context, *ReadStoreRequest) (*ReadStoreResponse, error)
+	// Repairs a damaged bucket.
+	RepairStore(context.Context, *RepairStoreRequest) (*RepairStoreResponse, error)
 	// Lets in a client by a token of a name, with a role.
 	CreateToken(context.Context, *CreateTokenRequest) (*Token, error)
 	// The tokens that there are; what they are, nobody can tell.
@@ -277,6 +322,15 @@ func (UnimplementedGatewayServer) ListConfigs(context.Context, *ListConfigsReque
 }
 func (UnimplementedGatewayServer) RollbackConfig(context.Context, *RollbackConfigRequest) (*ApplyConfigResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RollbackConfig not implemented")
+}
+func (UnimplementedGatewayServer) GetStore(context.Context, *GetStoreRequest) (*StoreStatus, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStore not implemented")
+}
+func (UnimplementedGatewayServer) ReadStore(context.Context, *ReadStoreRequest) (*ReadStoreResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadStore not implemented")
+}
+func (UnimplementedGatewayServer) RepairStore(context.Context, *RepairStoreRequest) (*RepairStoreResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RepairStore not implemented")
 }
 func (UnimplementedGatewayServer) CreateToken(context.Context, *CreateTokenRequest) (*Token, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateToken not implemented")
@@ -458,6 +512,60 @@ func _Gateway_RollbackConfig_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_GetStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).GetStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_GetStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).GetStore(ctx, req.(*GetStoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ReadStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ReadStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ReadStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ReadStore(ctx, req.(*ReadStoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_RepairStore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RepairStoreRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).RepairStore(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_RepairStore_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).RepairStore(ctx, req.(*RepairStoreRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Gateway_CreateToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CreateTokenRequest)
 	if err := dec(in); err != nil {
@@ -586,6 +694,18 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RollbackConfig",
 			Handler:    _Gateway_RollbackConfig_Handler,
+		},
+		{
+			MethodName: "GetStore",
+			Handler:    _Gateway_GetStore_Handler,
+		},
+		{
+			MethodName: "ReadStore",
+			Handler:    _Gateway_ReadStore_Handler,
+		},
+		{
+			MethodName: "RepairStore",
+			Handler:    _Gateway_RepairStore_Handler,
 		},
 		{
 			MethodName: "CreateToken",

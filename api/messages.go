@@ -116,6 +116,10 @@ var (
 	ApplyPlan   = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
 	TakeProfile = Method[TakeProfileRequest, TakeProfileResponse]{"gateway.TakeProfile"}
 
+	GetStore    = Method[GetStoreRequest, StoreStatus]{"gateway.GetStore"}
+	ReadStore   = Method[ReadStoreRequest, ReadStoreResponse]{"gateway.ReadStore"}
+	RepairStore = Method[RepairStoreRequest, RepairStoreResponse]{"gateway.RepairStore"}
+
 	GetConfig      = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
 	ApplyConfig    = Method[ApplyConfigRequest, ApplyConfigResponse]{"gateway.ApplyConfig"}
 	ListConfigs    = Method[ListConfigsRequest, ListConfigsResponse]{"gateway.ListConfigs"}

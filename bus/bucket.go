@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -60,6 +61,25 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 		}
 	}
 	return b, nil
+}
+
+// Buckets returns the names of the buckets of services and processes.
+func (s *Store) Buckets(ctx context.Context) (names []string, err error) {
+	err = s.retry(ctx, "list the buckets", func(ctx context.Context) error {
+		names = nil
+		list := s.js.ListStreams(ctx)
+		for info := range list.Info() {
+			if name := info.Config.Description; info.Config.Name == "KV_"+legal(name) && !strings.HasPrefix(name, "bus.") {
+				names = append(names, name)
+			}
+		}
+		if err := list.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
+			return err
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
 }
 
 // Now returns the time by the server's clock.

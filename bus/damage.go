@@ -107,6 +107,10 @@ func (s *Store) Damages() []Damage {
 	return list
 }
 
+// Trouble says why nothing can be written now, nothing if this process knows of
+// no reason.
+func (s *Store) Trouble() string { return s.disk.failure() }
+
 // Span returns of which time the store can know.
 func (s *Store) Span() Span {
 	s.health.mu.Lock()

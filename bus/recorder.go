@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -57,7 +55,7 @@ func (s *Store) record(ctx context.Context, dir string) error {
 		return fmt.Errorf("manifests of the store: %w", err)
 	}
 	now := time.Now()
-	names, err := r.buckets(ctx)
+	names, err := r.store.Buckets(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,24 +124,6 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	s.recorder = r
 	s.tended.Go(func() { r.run(life, state) })
 	return nil
-}
-
-// buckets returns the names of the buckets that there are and have manifests.
-func (r *recorder) buckets(ctx context.Context) (names []string, err error) {
-	err = r.store.retry(ctx, "list the buckets", func(ctx context.Context) error {
-		names = nil
-		list := r.store.js.ListStreams(ctx)
-		for info := range list.Info() {
-			if name := info.Config.Description; info.Config.Name == "KV_"+legal(name) && !strings.HasPrefix(name, "bus.") {
-				names = append(names, name)
-			}
-		}
-		if err := list.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
-			return err
-		}
-		return nil
-	})
-	return names, err
 }
 
 // check compares a bucket with its manifest, and goes on with the manifest if
@@ -375,7 +355,7 @@ func (r *recorder) accept(ctx context.Context, state *bucket, name string) error
 
 // discover begins the manifests of buckets that are new.
 func (r *recorder) discover(ctx context.Context, state *bucket) error {
-	names, err := r.buckets(ctx)
+	names, err := r.store.Buckets(ctx)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ var guarded = map[string]string{
 
 // starters are the files of cmd/weft that run services. All others talk to a
 // running controller, by its northbound API only.
-var starters = []string{"up.go", "up_alone.go", "up_plan.go", "tracing.go", "worker.go", "worker_audit.go", "plan_put.go", "check.go"}
+var starters = []string{"up.go", "up_alone.go", "up_plan.go", "tracing.go", "worker.go", "worker_audit.go", "plan_put.go", "check.go", "store_offline.go"}
 
 // rowOf returns the rules of a folder; false if the table has none.
 func rowOf(dir string) (row, bool) {

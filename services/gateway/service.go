@@ -29,6 +29,7 @@ type Process struct {
 	Metrics  http.Handler    // serves the figures of all services; nil for none
 	Plans    Plans           // nil: the controller is one process without a plan
 	Configs  Configs         // nil: the configuration stays what it is
+	State    State           // nil: nobody can look at the durable state
 	Profiles Profiles        // nil: nobody looks at where the time goes
 	Name     string          // of the process; names its file of the audit log
 	Audit    string          // directory of the audit log; empty for none
@@ -49,6 +50,13 @@ type Configs interface {
 	RollbackConfig(context.Context, *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error)
 }
 
+// State is the durable state of all services.
+type State interface {
+	GetStore(context.Context, *api.GetStoreRequest) (*api.StoreStatus, error)
+	ReadStore(context.Context, *api.ReadStoreRequest) (*api.ReadStoreResponse, error)
+	RepairStore(context.Context, *api.RepairStoreRequest) (*api.RepairStoreResponse, error)
+}
+
 // Profiles tells where the time and memory of all processes go.
 type Profiles interface {
 	TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error)
@@ -59,7 +67,7 @@ func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:   "gateway",
 		Doc:    "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile),
+		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
 		Calls: weft.Methods(
 			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits,
 			api.ListLinks, api.ListPortRoles,
@@ -148,6 +156,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if profiles == nil {
 		profiles = noProfiles{}
 	}
+	state := p.State
+	if state == nil {
+		state = noState{}
+	}
 	info := func(ctx context.Context, _ *api.GetInfoRequest) (*api.Info, error) {
 		m := describe(p, weft.Specs(env))
 		ctx, cancel := context.WithTimeout(ctx, infoPatience)
@@ -162,6 +174,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
 		itself(api.TakeProfile, profiles.TakeProfile),
+		itself(api.GetStore, state.GetStore), itself(api.ReadStore, state.ReadStore), itself(api.RepairStore, state.RepairStore),
 		itself(api.CreateToken, ledger.create), itself(api.ListTokens, ledger.list), itself(api.RevokeToken, ledger.revoke), itself(api.ListAudit, log.list),
 	), cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
 	s.calls.audit, s.calls.refused, s.calls.now = log, refused, func() time.Time { return weft.Now(env) }
@@ -194,6 +207,9 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	weft.Handle(env, api.ListConfigs, configs.ListConfigs)
 	weft.Handle(env, api.RollbackConfig, configs.RollbackConfig)
 	weft.Handle(env, api.TakeProfile, profiles.TakeProfile)
+	weft.Handle(env, api.GetStore, state.GetStore)
+	weft.Handle(env, api.ReadStore, state.ReadStore)
+	weft.Handle(env, api.RepairStore, state.RepairStore)
 
 	l, err := s.listen()
 	if err != nil {

@@ -97,6 +97,7 @@ type Node struct {
 	waiting       bool              // reconcile has left something for later
 	refused       map[string]uint64 // generations with which services cannot do; of reconcile
 	crossing      *crossing
+	storehouse    *Storehouse // nil: the store keeps nothing
 	inlets        inlets
 	facts         facts
 	apps          apps
@@ -166,6 +167,9 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
 	n.worker.node = n
+	if kept, ok := c.Store.(keptStore); ok {
+		n.storehouse = &Storehouse{store: kept}
+	}
 	n.figuresOf = newConfigFigures(n)
 	n.crossing = newCrossing(n)
 	n.facts.n = n
@@ -185,6 +189,9 @@ func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 
 // Worker returns the worker of the node.
 func (n *Node) Worker() *Worker { return n.worker }
+
+// Storehouse returns that of the node's store; its methods fail if there is none.
+func (n *Node) Storehouse() *Storehouse { return n.storehouse }
 
 // Run takes part until ctx ends, or a service ends by itself, which is an
 // error. It then finishes what is under way, stops its services and leaves.

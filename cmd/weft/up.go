@@ -156,6 +156,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 		Metrics:  promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 		Configs:  &lateNode{&node},
 		Profiles: &lateNode{&node},
+		State:    &lateNode{&node},
 	})
 	a, err := o.alone(all, listen)
 	if err != nil {

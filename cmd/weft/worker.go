@@ -234,6 +234,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 		Plans:    plans,
 		Configs:  plans,
 		Profiles: plans,
+		State:    plans,
 	})
 	var server, client *tls.Config
 	if identity != nil {
@@ -365,6 +366,18 @@ func (l *lateNode) RollbackConfig(ctx context.Context, r *api.RollbackConfigRequ
 
 func (l *lateNode) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
 	return (*l.node).TakeProfile(ctx, r)
+}
+
+func (l *lateNode) GetStore(ctx context.Context, r *api.GetStoreRequest) (*api.StoreStatus, error) {
+	return (*l.node).Storehouse().GetStore(ctx, r)
+}
+
+func (l *lateNode) ReadStore(ctx context.Context, r *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
+	return (*l.node).Storehouse().ReadStore(ctx, r)
+}
+
+func (l *lateNode) RepairStore(ctx context.Context, r *api.RepairStoreRequest) (*api.RepairStoreResponse, error) {
+	return (*l.node).Storehouse().RepairStore(ctx, r)
 }
 
 // Gather returns the figures of all processes.

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/bus"
+	"weft/deploy"
+	"weft/services"
+	"weft/services/gateway"
+)
+
+// openOffline opens the store in a data directory that no controller uses.
+func openOffline(ctx context.Context, dir string) (*bus.Store, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	return bus.Open(ctx, bus.Config{Directory: dir, Rebuilt: deploy.Rebuilt(services.All(gateway.Process{}))})
+}
+
+// offline returns the store in a data directory, and what closes it. If it
+// cannot be opened and aside is set, its files are put aside first: then all
+// that the manifests list is lost.
+func offline(cmd *cobra.Command, dir string, aside bool) (storeAccess, func() error, error) {
+	store, err := openOffline(cmd.Context(), dir)
+	if err != nil && aside && !strings.Contains(err.Error(), "is in use by") {
+		to := filepath.Join(dir, "jetstream.damaged-"+time.Now().UTC().Format("20060102-150405"))
+		if moved := os.Rename(filepath.Join(dir, "jetstream"), to); moved != nil {
+			return nil, nil, errors.Join(err, moved)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "weft: the store cannot be opened (%v); its files are in %s now\n", err, to)
+		store, err = openOffline(cmd.Context(), dir)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return deploy.NewStorehouse(store), store.Close, nil
+}
+
+// restore makes the store of a data directory hold what a backup does.
+func restore(ctx context.Context, dir string, buckets map[string][]*api.StoreEntry) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	store, err := openOffline(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	names, err := store.Buckets(ctx)
+	if err != nil {
+		return err
+	}
+	for name := range buckets {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	again := deploy.Rebuilt(services.All(gateway.Process{}))
+	for _, name := range names {
+		if again(name) {
+			continue
+		}
+		if err := store.Accept(ctx, name); err != nil {
+			return err
+		}
+		b, err := store.Bucket(ctx, name)
+		if err != nil {
+			return err
+		}
+		wanted := map[string]bool{}
+		for _, e := range buckets[name] {
+			wanted[e.Key] = true
+			if _, err := b.Put(ctx, e.Key, e.Value); err != nil {
+				return err
+			}
+		}
+		err = b.All(ctx, func(key string, _ []byte, _ uint64) error {
+			if wanted[key] {
+				return nil
+			}
+			return b.Delete(ctx, key)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

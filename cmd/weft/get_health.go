@@ -35,8 +35,7 @@ func getHealth(r *remote) *cobra.Command {
 	return getter(r, &cobra.Command{
 		Use:   "health",
 		Short: "Look at everything that can be wrong, and say how to mend it",
-		Long: `Look at the controller's processes, the store of what it keeps (with the role
-admin), the switches, the entries that they should have, links, the broadcast
+		Long: `Look at the controller's processes, the store of what it keeps, the switches, the entries that they should have, links, the broadcast
 tree and heartbeats, and say what is wrong and how to mend it. Exit status 1 if
 anything fails; a warning is no failure.`,
 		Example: `  weft get health
@@ -93,8 +92,6 @@ func (c *controller) health() (list []healthResult, err error) {
 		remote := (*remoteError)(nil)
 		switch {
 		case err == nil:
-		case errors.Is(err, errNotAsked):
-			continue
 		case errors.As(err, &remote) && (remote.kind == codes.Unavailable || remote.kind == codes.Unimplemented):
 			h = healthResult{State: healthWarning, Detail: "not known: " + err.Error()}
 		default:
@@ -141,29 +138,39 @@ func healthOfProcesses(c *controller) (healthResult, error) {
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, all services ready", len(m.GetWorkers()))}, err
 }
 
-// errNotAsked is the error of a look that is none of the client's business.
-var errNotAsked = errors.New("not asked")
-
-// healthOfStore asks for something that is kept in the store and nowhere else:
-// the history of the configuration, which is for administrators.
+// healthOfStore asks how the durable state is; nothing is written for it.
 func healthOfStore(c *controller) (healthResult, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 	defer cancel()
-	_, err := c.ListConfigs(ctx, &api.ListConfigsRequest{})
+	m, err := c.GetStore(ctx, &api.GetStoreRequest{})
 	remote := (*remoteError)(nil)
-	switch {
-	case err == nil:
-		return healthOfServers(c)
-	case errors.As(err, &remote) && (remote.kind == codes.PermissionDenied || remote.kind == codes.FailedPrecondition):
-		return healthResult{}, errNotAsked
-	case ctx.Err() != nil && c.ctx.Err() == nil, errors.As(err, &remote) && remote.kind == codes.DeadlineExceeded:
+	if ctx.Err() != nil && c.ctx.Err() == nil || errors.As(err, &remote) && remote.kind == codes.DeadlineExceeded {
 		return healthResult{
 			State:  healthFailing,
 			Detail: "it does not answer: the network goes on, but nothing can be changed, and plans cannot be applied",
 			Remedy: "the bus is that of weft up PLAN: is it running? start it again, its processes are adopted. With an external NATS, look there",
 		}, nil
 	}
-	return healthResult{}, err
+	var damaged []string
+	for _, b := range m.GetBuckets() {
+		if b.Damage != "" {
+			damaged = append(damaged, b.Name+": "+b.Damage)
+		}
+	}
+	switch {
+	case len(damaged) > 0:
+		return healthResult{
+			State:  healthFailing,
+			Detail: fmt.Sprintf("%d of %d buckets are damaged, and switches keep all entries: %s", len(damaged), len(m.GetBuckets()), some(damaged)),
+			Remedy: "weft store repair, from a backup or with --accept-loss",
+		}, err
+	case m.GetTrouble() != "":
+		return healthResult{State: healthFailing, Detail: "nothing can be written: " + m.GetTrouble(), Remedy: "make room in the data directory; it goes on by itself"}, err
+	}
+	if err != nil {
+		return healthResult{}, err
+	}
+	return healthOfServers(c)
 }
 
 // healthOfServers looks at the servers that keep the store.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -11,38 +11,39 @@ import (
 	"weft/api"
 )
 
-// storeAnswer is a gateway that answers with err when it is asked for what is
-// in the store.
+// storeAnswer is a gateway that answers when it is asked how the store is.
 type storeAnswer struct {
 	api.GatewayClient
-	err   error
-	state *api.StoreState
+	status *api.StoreStatus
+	err    error
+	state  *api.StoreState
 }
 
-func (s storeAnswer) ListConfigs(context.Context, *api.ListConfigsRequest, ...grpc.CallOption) (*api.ListConfigsResponse, error) {
-	return nil, s.err
+func (s storeAnswer) GetStore(context.Context, *api.GetStoreRequest, ...grpc.CallOption) (*api.StoreStatus, error) {
+	return s.status, s.err
 }
 
 func (s storeAnswer) ListWorkers(context.Context, *api.ListWorkersRequest, ...grpc.CallOption) (*api.ListWorkersResponse, error) {
 	return &api.ListWorkersResponse{Store: s.state}, nil
 }
 
-// TestHealthOfStore checks that a store that is away is a failure, and that who
-// may not ask for it does not hear of it.
+// TestHealthOfStore checks that a store that is away, damaged or full is a
+// failure.
 func TestHealthOfStore(t *testing.T) {
 	for _, c := range []struct {
-		answer error
-		state  string
+		status *api.StoreStatus
 		err    error
+		state  string
+		detail string
 	}{
-		{nil, healthOK, nil},
-		{&remoteError{codes.DeadlineExceeded, "get state"}, healthFailing, nil},
-		{&remoteError{codes.PermissionDenied, "needs the role admin"}, "", errNotAsked},
-		{&remoteError{codes.FailedPrecondition, "the configuration cannot be changed"}, "", errNotAsked},
+		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows"}}}, nil, healthOK, "it answers"},
+		{nil, &remoteError{codes.DeadlineExceeded, "get state"}, healthFailing, "does not answer"},
+		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows", Damage: "2 of 3 keys are missing"}}}, nil, healthFailing, "flowrules.flows: 2 of 3 keys are missing"},
+		{&api.StoreStatus{Trouble: "no space left on device"}, nil, healthFailing, "no space left on device"},
 	} {
-		h, err := healthOfStore(&controller{GatewayClient: storeAnswer{err: c.answer}, ctx: t.Context()})
-		if h.State != c.state || !errors.Is(err, c.err) {
-			t.Errorf("%v: %+v, %v", c.answer, h, err)
+		h, err := healthOfStore(&controller{GatewayClient: storeAnswer{status: c.status, err: c.err}, ctx: t.Context()})
+		if h.State != c.state || !strings.Contains(h.Detail, c.detail) || err != nil {
+			t.Errorf("%v, %v: %+v, %v", c.status, c.err, h, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,5 +92,5 @@ func sameWiring(a, b *plan.Plan) bool {
 		slices.EqualFunc(a.Workers, b.Workers, func(x, y plan.Worker) bool {
 			return x.Name == y.Name && x.Partition == y.Partition && slices.Equal(x.Services, y.Services)
 		}) &&
-		slices.Equal(a.Apps, b.Apps)
+		slices.EqualFunc(a.Apps, b.Apps, func(x, y plan.App) bool { return reflect.DeepEqual(x, y) })
 }

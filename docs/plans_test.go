@@ -96,7 +96,7 @@ func TestPlanKeys(t *testing.T) {
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\n| key | default | what it is |\n|---|---|---|\n", l.heading)
 		for _, key := range planKeys(t, l.text) {
-			field, ok := l.typ.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, key) })
+			field, ok := l.typ.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, strings.ReplaceAll(key, "_", "")) })
 			if !ok {
 				t.Errorf("%s: no field of %s is called like the key %s", l.heading, l.typ, key)
 				continue

@@ -3,11 +3,12 @@ package plan
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"weft"
-
+	"weft/flow"
 	"weft/internal/document"
 )
 
@@ -27,18 +28,46 @@ const (
 	maxAppTimeout     = 10 * time.Second
 	defaultAppTimeout = time.Second
 	maxApps           = 32
+	defaultAppEntries = 1000
+	defaultAppPackets = 1000
 )
 
-// App is a stage of the pipeline that lives outside Weft and attaches to any
-// worker (docs/apps.md).
+// Kinds of apps.
+const (
+	AppStage    = "stage"    // it has a place in the pipeline
+	AppObserver = "observer" // it is sent copies, or only calls methods
+)
+
+// Operations returns what a plan may give an app besides the methods of services:
+// the operations of a stage's decisions.
+func Operations() []string { return []string{"add_flow", "delete_flow", "packet_out", "groups"} }
+
+// App is a stage of the pipeline, or an observer, that lives outside Weft and
+// attaches to any worker (docs/apps.md).
 type App struct {
 	// Name is that under which it attaches.
 	Name string
+	// Kind is stage or observer; an observer has no place in the pipeline, and
+	// needs one here only to be given what it may do.
+	Kind string
 	// Absent says what becomes of its packets while it is not attached or when
 	// it does not answer in time: hold, skip or drop.
 	Absent string
 	// Timeout is how long it may take to answer a batch of packets.
 	Timeout time.Duration
+	// May lists the methods that it may call besides those that only read, as
+	// SERVICE.METHOD or SERVICE.*, and the operations that its decisions may hold:
+	// add_flow, delete_flow, packet_out, groups.
+	May []string
+	// Switches are those on which it may change something, as in partitions; none
+	// is all.
+	Switches []string
+	// Tables are those in which it may have flow entries; none is all.
+	Tables []int
+	// Entries is how many flow entries it may have at once.
+	Entries int
+	// PacketsPerS is how many packets a second it may have switches send.
+	PacketsPerS int
 }
 
 // appName is what an app may be called, as in package deploy/outside.
@@ -54,9 +83,25 @@ func (p *Plan) App(name string) *App {
 
 // app reads one app; nothing behind its name is all defaults.
 func (r *reader) app(name, path string, v document.Value) {
-	a := App{Name: name}
+	a := App{Name: name, Entries: defaultAppEntries, PacketsPerS: defaultAppPackets}
 	if v.Kind != document.Null {
 		r.keys(path, v,
+			field{"kind", r.choice(&a.Kind, []string{AppStage, AppObserver})},
+			field{"may", r.words(&a.May, "methods and operations, such as [flowrules.AddFlows, packet_out]")},
+			field{"switches", r.words(&a.Switches, "switches, such as [1-8, 10]")},
+			field{"tables", func(path string, v document.Value) {
+				var list []string
+				r.words(&list, "tables, such as [0]")(path, v)
+				for _, s := range list {
+					n, err := strconv.Atoi(s)
+					if err != nil {
+						r.fail(v.Line, "%s: want numbers of tables, not %.40q", path, s)
+					}
+					a.Tables = append(a.Tables, n)
+				}
+			}},
+			field{"entries", r.number(&a.Entries)},
+			field{"packets_per_s", r.number(&a.PacketsPerS)},
 			field{"absent", r.choice(&a.Absent, Absents())},
 			field{"timeout", func(path string, v document.Value) {
 				d, err := time.ParseDuration(v.Text)
@@ -70,6 +115,23 @@ func (r *reader) app(name, path string, v document.Value) {
 			}})
 	}
 	r.plan.Apps = append(r.plan.Apps, a)
+}
+
+// words reads a list of words and numbers.
+func (r *reader) words(to *[]string, what string) func(string, document.Value) {
+	return func(path string, v document.Value) {
+		if v.Kind != document.List {
+			r.refuse(path, v.Line, "%s: want a list of %s, not %s", path, what, v.Short())
+			return
+		}
+		for _, item := range v.Items {
+			if item.Kind != document.Word && item.Kind != document.Plain {
+				r.refuse(path, item.Line, "%s: want a list of %s, not %s in it", path, what, item.Short())
+				return
+			}
+			*to = append(*to, item.Text)
+		}
+	}
 }
 
 // apps checks the apps by themselves.
@@ -90,10 +152,55 @@ func (j *judge) apps() {
 		if a.Timeout < minAppTimeout || a.Timeout > maxAppTimeout {
 			j.fail(path+".timeout", "%s.timeout: want %v to %v, not %v", path, minAppTimeout, maxAppTimeout, max(a.Timeout, 0))
 		}
+		j.grant(path, &a)
+		if a.Kind == AppObserver {
+			if slices.Contains(p.Pipeline, a.Name) {
+				j.fail(path, "%s: an observer has no place in pipeline; take it out there, or make it kind: stage", path)
+			}
+			continue
+		}
 		if len(p.Pipeline) > 0 && !p.unread["pipeline"] && !slices.Contains(p.Pipeline, a.Name) {
 			j.fail(path, "%s: the app is not in pipeline, so it would see no packet; list it there in its place, or take it out here", path)
 		}
 	}
+}
+
+// mayForm is what a plan may give an app.
+var mayForm = regexp.MustCompile(`^[a-z]+\.(\*|[A-Z][A-Za-z]*)$`)
+
+// grant checks what an app may do.
+func (j *judge) grant(path string, a *App) {
+	for _, m := range a.May {
+		if !mayForm.MatchString(m) && !slices.Contains(Operations(), m) {
+			j.fail(path+".may", "%s.may: want SERVICE.METHOD, SERVICE.* or one of %s, not %.80q", path, strings.Join(Operations(), ", "), m)
+		}
+		if strings.HasPrefix(m, "gateway.") {
+			j.fail(path+".may", "%s.may: %s is an administrator's, who uses the northbound; take it out", path, m)
+		}
+	}
+	for _, s := range a.Switches {
+		if _, err := flow.ParseDPIDRange(s); err != nil {
+			j.fail(path+".switches", "%s.switches: %v", path, err)
+		}
+	}
+	for _, n := range a.Tables {
+		if n < 0 || n > 254 {
+			j.fail(path+".tables", "%s.tables: %d: want 0 to 254", path, n)
+		}
+	}
+	if a.Entries < 0 || a.Entries > 1_000_000 {
+		j.fail(path+".entries", "%s.entries: %d: want 0 to 1000000", path, a.Entries)
+	}
+	if a.PacketsPerS < 0 || a.PacketsPerS > 1_000_000 {
+		j.fail(path+".packets_per_s", "%s.packets_per_s: %d: want 0 to 1000000", path, a.PacketsPerS)
+	}
+}
+
+// MayCall reports whether a plan gives an app a method, service.Method, or an
+// operation of its decisions.
+func (a *App) MayCall(method string) bool {
+	service, _, named := strings.Cut(method, ".")
+	return slices.Contains(a.May, method) || named && slices.Contains(a.May, service+".*")
 }
 
 // apps checks that apps are not called as services are.
@@ -113,8 +220,11 @@ func (p *Plan) withApps(stages []string) []string {
 	if at < 0 {
 		at = len(stages)
 	}
-	for i, a := range p.Apps {
-		stages = slices.Insert(stages, at+i, a.Name)
+	for _, a := range p.Apps {
+		if a.Kind != AppObserver {
+			stages = slices.Insert(stages, at, a.Name)
+			at++
+		}
 	}
 	return stages
 }

@@ -259,7 +259,14 @@ func (d *differ) apps() {
 		if a == nil {
 			return ""
 		}
-		return fmt.Sprintf("absent %s, timeout %v", a.Absent, a.Timeout)
+		text := fmt.Sprintf("absent %s, timeout %v", a.Absent, a.Timeout)
+		if a.Kind == AppObserver {
+			text = "observer"
+		}
+		if len(a.May) > 0 {
+			text += fmt.Sprintf(", may %v on switches %v in tables %v, %d entries, %d packets per second", a.May, a.Switches, a.Tables, a.Entries, a.PacketsPerS)
+		}
+		return text
 	}
 	var names []string
 	for _, a := range slices.Concat(d.old.Apps, d.new.Apps) {

@@ -91,6 +91,7 @@ func (p *Plan) defaults() {
 	}
 	for i := range p.Apps {
 		a := &p.Apps[i]
+		a.Kind = cmp.Or(a.Kind, AppStage)
 		a.Absent, a.Timeout = cmp.Or(a.Absent, AbsentHold), cmp.Or(a.Timeout, defaultAppTimeout)
 	}
 }

@@ -138,8 +138,20 @@ func (p *Plan) tree() (document.Value, error) {
 	apps := newBuilder()
 	for _, a := range p.Apps {
 		b := newBuilder()
+		if a.Kind != AppStage {
+			b.text("kind", a.Kind)
+		}
 		b.text("absent", a.Absent)
 		b.text("timeout", a.Timeout.String())
+		b.add("may", words(a.May))
+		b.add("switches", words(a.Switches))
+		tables := document.Value{Kind: document.List}
+		for _, n := range a.Tables {
+			tables.Items = append(tables.Items, document.Value{Kind: document.Plain, Text: strconv.Itoa(n)})
+		}
+		b.add("tables", tables)
+		b.number("entries", a.Entries, defaultAppEntries)
+		b.number("packets_per_s", a.PacketsPerS, defaultAppPackets)
 		apps.add(a.Name, b.Value)
 	}
 	root.add("apps", apps.Value)
@@ -155,4 +167,13 @@ func (p *Plan) tree() (document.Value, error) {
 	root.add("links", links)
 	root.add("config", sections(p.Config))
 	return root.Value, errors.Join(errs...)
+}
+
+// words returns a list of words.
+func words(list []string) document.Value {
+	v := document.Value{Kind: document.List}
+	for _, s := range list {
+		v.Items = append(v.Items, document.Value{Kind: document.Word, Text: s})
+	}
+	return v
 }

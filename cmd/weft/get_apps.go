@@ -66,7 +66,7 @@ an observer is too slow, SKIPPED because they do not meet the app's filter.`,
 					Name: a.Name, State: "attached", Kind: a.Kind, Worker: w.Process, Transport: a.Transport, Peer: a.Peer, Since: a.Since,
 					Packets: a.Packets, Answered: a.Answered, Timeouts: a.Timeouts, Dropped: a.Dropped, Skipped: a.Skipped,
 				}
-				if planned != nil && planned.App(a.Name) != nil {
+				if planned != nil && planned.App(a.Name) != nil && a.Kind == plan.AppStage {
 					row.Absent = planned.App(a.Name).Absent
 				}
 				v.Apps = append(v.Apps, row)
@@ -74,7 +74,7 @@ an observer is too slow, SKIPPED because they do not meet the app's filter.`,
 		}
 		if planned != nil {
 			for _, a := range planned.Apps {
-				if !attached[a.Name] {
+				if !attached[a.Name] && a.Kind == plan.AppStage {
 					v.Apps = append(v.Apps, appView{Name: a.Name, State: "absent", Kind: "stage", Absent: a.Absent})
 				}
 			}

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -168,4 +169,19 @@ func valueOf[T ~uint8](what string, words []string, word string) (T, error) {
 		}
 	}
 	return 0, fmt.Errorf("%s %q: want one of %q", what, word, words)
+}
+
+// appPrefix begins the owner of entries that apps have asked for.
+const appPrefix = "app "
+
+// AppOwner returns the owner of the entries that an app asks for.
+func AppOwner(name string) string { return appPrefix + name }
+
+// AppOf returns the app that an owner of entries is, empty if it is none.
+func AppOf(owner string) string {
+	name, _ := strings.CutPrefix(owner, appPrefix)
+	if name == owner {
+		return ""
+	}
+	return name
 }

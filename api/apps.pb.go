@@ -938,7 +938,10 @@ type App struct {
 	// Packets that an observer was not sent, for it was too slow.
 	Dropped uint64 `protobuf:"varint,9,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Packets that did not meet its filter.
-	Skipped       uint64 `protobuf:"varint,10,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Skipped uint64 `protobuf:"varint,10,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// Packet-outs of its decisions that were left out, as they were more than the plan's
+	// packets_per_s.
+	Unsent        uint64 `protobuf:"varint,11,opt,name=unsent,proto3" json:"unsent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1039,6 +1042,13 @@ func (x *App) GetDropped() uint64 {
 func (x *App) GetSkipped() uint64 {
 	if x != nil {
 		return x.Skipped
+	}
+	return 0
+}
+
+func (x *App) GetUnsent() uint64 {
+	if x != nil {
+		return x.Unsent
 	}
 	return 0
 }
@@ -1209,7 +1219,7 @@ const file_apps_proto_rawDesc = "" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x17\n" +
 	"\ain_port\x18\x02 \x01(\rR\x06inPort\x12\x18\n" +
 	"\aactions\x18\x03 \x03(\tR\aactions\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"\xfb\x01\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"\x93\x02\n" +
 	"\x03App\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1c\n" +
@@ -1221,7 +1231,8 @@ const file_apps_proto_rawDesc = "" +
 	"\btimeouts\x18\b \x01(\x04R\btimeouts\x12\x18\n" +
 	"\adropped\x18\t \x01(\x04R\adropped\x12\x18\n" +
 	"\askipped\x18\n" +
-	" \x01(\x04R\askipped\"4\n" +
+	" \x01(\x04R\askipped\x12\x16\n" +
+	"\x06unsent\x18\v \x01(\x04R\x06unsent\"4\n" +
 	"\x10ListAppsResponse\x12 \n" +
 	"\x04apps\x18\x01 \x03(\v2\f.weft.v1.AppR\x04apps\"/\n" +
 	"\x13ListMethodsResponse\x12\x18\n" +

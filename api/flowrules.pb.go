@@ -112,7 +112,9 @@ type AddFlowsRequest struct {
 	// At least one.
 	Flows []*FlowEntry `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	// Answer at once, not when the switches have confirmed.
-	NoWait        bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	NoWait bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+	// How many entries the app that owns these may have then; 0 is no bound.
+	Most          uint32 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -159,6 +161,13 @@ func (x *AddFlowsRequest) GetNoWait() bool {
 		return x.NoWait
 	}
 	return false
+}
+
+func (x *AddFlowsRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
 }
 
 // The answer of AddFlows.
@@ -1171,10 +1180,11 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05group\x18\x04 \x01(\rR\x05group\x12\x14\n" +
-	"\x05meter\x18\x05 \x01(\rR\x05meter\"T\n" +
+	"\x05meter\x18\x05 \x01(\rR\x05meter\"h\n" +
 	"\x0fAddFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
-	"\ano_wait\x18\x02 \x01(\bR\x06noWait\"=\n" +
+	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\rR\x04most\"=\n" +
 	"\x10AddFlowsResponse\x12)\n" +
 	"\x05flows\x18\x01 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\"U\n" +
 	"\x12DeleteFlowsRequest\x12(\n" +

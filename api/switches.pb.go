@@ -108,7 +108,7 @@ type FlowEntry struct {
 	Flags uint32 `protobuf:"varint,13,opt,name=flags,proto3" json:"flags,omitempty"`
 	// 16 hex digits.
 	Cookie string `protobuf:"bytes,14,opt,name=cookie,proto3" json:"cookie,omitempty"`
-	// The service that wrote the entry; "foreign" if none of ours.
+	// The service that wrote the entry, or "app NAME" of an app's; "foreign" if none of ours.
 	Owner string `protobuf:"bytes,15,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Packets that have met it.
 	Packets uint64 `protobuf:"varint,16,opt,name=packets,proto3" json:"packets,omitempty"`

@@ -62,7 +62,7 @@ func check(e *flow.Entry) error {
 
 // reserved checks that an operator's entry keeps clear of what is Weft's own.
 func reserved(owner string, e *flow.Entry) error {
-	if owner != "" && owner != flow.OwnerOperator.String() {
+	if owner != "" && owner != flow.OwnerOperator.String() && api.AppOf(owner) == "" {
 		return fmt.Errorf("owner %q: entries of the services are not the operator's to write; leave the owner empty", owner)
 	}
 	if e.Table == 0 && e.Priority == trapPriority {

@@ -214,10 +214,10 @@ func (l *ledger) operatorRule(k flow.EntryKey) *rule {
 // keep returns the operator's rule that the request asks for again, if it is
 // the same to the second: asking twice changes nothing, but a refused entry is
 // tried once more.
-func (l *ledger) keep(e *flow.Entry, expires, now time.Time) *rule {
+func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	k := e.Key()
 	r := l.operatorRule(k)
-	if r == nil || !r.entry.Same(e) || expires.Sub(r.expires) >= time.Second {
+	if r == nil || r.app != app || !r.entry.Same(e) || expires.Sub(r.expires) >= time.Second {
 		return nil
 	}
 	if r.state == failed && l.connected && l.rules[k] == r {
@@ -228,13 +228,13 @@ func (l *ledger) keep(e *flow.Entry, expires, now time.Time) *rule {
 }
 
 // add makes an operator's entry a desired one, in place of that with its key.
-func (l *ledger) add(e flow.Entry, expires, now time.Time) *rule {
+func (l *ledger) add(app string, e flow.Entry, expires, now time.Time) *rule {
 	k := e.Key()
 	if old := l.operatorRule(k); old != nil {
 		l.take(k, old)
 	}
 	l.order++
-	r := &rule{entry: e, expires: expires, added: now, order: l.order, progress: progress{since: now}}
+	r := &rule{app: app, entry: e, expires: expires, added: now, order: l.order, progress: progress{since: now}}
 	if o, held := l.heldBy(k); held { // declared while the entry was being stored
 		l.hide(k, r, o, now)
 		return r

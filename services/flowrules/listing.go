@@ -54,7 +54,11 @@ func (l *ledger) list(now time.Time) []*api.WantedFlow {
 
 // wantedFlow returns the API's view of a rule of the ledger.
 func (l *ledger) wantedFlow(r *rule) *api.WantedFlow {
-	return &api.WantedFlow{Flow: api.NewFlowEntry(l.sw, &r.entry), State: r.state.String(), Reason: r.reason}
+	f := api.NewFlowEntry(l.sw, &r.entry)
+	if r.app != "" {
+		f.Owner = api.AppOwner(r.app)
+	}
+	return &api.WantedFlow{Flow: f, State: r.state.String(), Reason: r.reason}
 }
 
 // ListSync answers the call.

@@ -23,6 +23,7 @@ const (
 // target is one admitted entry of a request.
 type target struct {
 	sw    flow.DPID
+	app   string // whose request it is; empty: the operator's
 	entry flow.Entry
 	rule  *rule
 }
@@ -38,7 +39,10 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 			r.count.rejected("invalid")
 			return nil, err
 		}
-		targets = append(targets, target{sw: sw, entry: operatorEntry(e, generation)})
+		targets = append(targets, target{sw: sw, app: api.AppOf(f.GetOwner()), entry: operatorEntry(e, generation)})
+	}
+	if err := r.roomOfApps(targets, int(req.GetMost())); err != nil {
+		return nil, err
 	}
 	if err := r.room(targets); err != nil {
 		return nil, err
@@ -131,6 +135,11 @@ func (r *Rules) operatorFlows() int {
 func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	w.storing.Lock()
 	defer w.storing.Unlock()
+	for _, t := range share {
+		if err := r.theirs(w, t); err != nil {
+			return err
+		}
+	}
 	now := time.Now()
 	expires := make([]time.Time, len(share))
 	errs, revisions := make([]error, len(share)), make([]uint64, len(share))
@@ -150,7 +159,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 			continue
 		}
 		w.mu.Lock()
-		kept := w.ledger.keep(&t.entry, expires[i], now)
+		kept := w.ledger.keep(t.app, &t.entry, expires[i], now)
 		w.mu.Unlock()
 		if kept != nil {
 			t.rule = kept
@@ -159,7 +168,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			value, err := encode(t.sw, &rule{entry: t.entry, added: now, expires: expires[i]})
+			value, err := encode(t.sw, &rule{app: t.app, entry: t.entry, added: now, expires: expires[i]})
 			if err == nil {
 				revisions[i], err = r.store.Put(ctx, keys[i], value)
 			}
@@ -170,7 +179,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	w.mu.Lock()
 	for i, t := range share {
 		if t.rule == nil && errs[i] == nil && last[keys[i]] == i {
-			t.rule = w.ledger.add(t.entry, expires[i], now)
+			t.rule = w.ledger.add(t.app, t.entry, expires[i], now)
 			t.rule.revision = revisions[i]
 		}
 	}
@@ -235,7 +244,7 @@ func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*
 			return nil, err
 		}
 		e.Match.Normalize()
-		targets = append(targets, target{sw: sw, entry: e})
+		targets = append(targets, target{sw: sw, app: api.AppOf(f.GetOwner()), entry: e})
 	}
 	if of := req.GetAllOf(); of != "" {
 		if of == "all" {
@@ -292,7 +301,9 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 	slots := make(chan struct{}, storers)
 	for i, t := range share {
 		w.mu.Lock()
-		t.rule = w.ledger.operatorRule(t.entry.Key())
+		if t.rule = w.ledger.operatorRule(t.entry.Key()); t.rule != nil && t.app != "" && t.rule.app != t.app {
+			t.rule = nil // another's
+		}
 		w.mu.Unlock()
 		if t.rule == nil {
 			continue

@@ -39,6 +39,7 @@ const quirkMax = 3
 
 // rule is one desired entry of one switch.
 type rule struct {
+	app     string     // that has asked for it; empty: the operator, or a service
 	entry   flow.Entry // its cookie is the one that the switch has, where known
 	expires time.Time  // zero is never; operator's entries only
 	added   time.Time

@@ -26,6 +26,8 @@ type Store interface {
 // (CVE-2018-1078).
 type stored struct {
 	Flow *api.FlowEntry `json:"flow"`
+	// The app that has asked for it; empty: the operator.
+	App string `json:"app,omitempty"`
 	// When it was asked for.
 	Added time.Time `json:"added"`
 	// When it is over; zero is never.
@@ -36,7 +38,7 @@ type stored struct {
 
 // encode returns the stored form of an operator's rule.
 func encode(sw flow.DPID, r *rule) ([]byte, error) {
-	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), Added: r.added, Expires: r.expires, Delivered: r.delivered})
+	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
 }
 
 // decode returns the rule that was stored under a key.
@@ -56,5 +58,5 @@ func decode(key string, value []byte) (flow.DPID, *rule, error) {
 	if want := storeKey(sw, e.Key()); want != key {
 		return 0, nil, fmt.Errorf("stored entry %s: describes the entry of key %s", key, want)
 	}
-	return sw, &rule{entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}, nil
+	return sw, &rule{app: s.App, entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}, nil
 }

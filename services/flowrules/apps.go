@@ -1,0 +1,82 @@
+package flowrules
+
+import (
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+)
+
+// roomOfApps checks what apps ask for: an app replaces no entry of the
+// operator's or of another app's, and has at most so many entries afterwards (0:
+// no bound). The operator may replace all.
+func (r *Rules) roomOfApps(targets []target, most int) error {
+	added := map[string]int{}
+	for i := range targets {
+		t := &targets[i]
+		w := r.known(t.sw)
+		if t.app == "" {
+			continue
+		}
+		if w == nil {
+			added[t.app]++
+			continue
+		}
+		if err := r.theirs(w, t); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		if w.ledger.operatorRule(t.entry.Key()) == nil {
+			added[t.app]++
+		}
+		w.mu.Unlock()
+	}
+	if most == 0 {
+		return nil
+	}
+	for app, n := range added {
+		if has := r.appFlows(app); has+n > most {
+			r.count.rejected("app_limit")
+			return api.Errorf(codes.ResourceExhausted, "%d more entries: app %s has %d, and the plan gives it %d; delete some, or raise apps.%s.entries", n, app, has, most, app)
+		}
+	}
+	return nil
+}
+
+// theirs reports an entry of an app in whose place somebody else has one.
+func (r *Rules) theirs(w *worker, t *target) error {
+	if t.app == "" {
+		return nil
+	}
+	w.mu.Lock()
+	old := w.ledger.operatorRule(t.entry.Key())
+	w.mu.Unlock()
+	if old == nil || old.app == t.app {
+		return nil
+	}
+	r.count.rejected("owner")
+	whose := "the operator"
+	if old.app != "" {
+		whose = "app " + old.app
+	}
+	return api.Errorf(codes.PermissionDenied, "flow entry for switch %v, table %d, priority %d: %s has one with this match; app %s writes its own only", t.sw, t.entry.Table, t.entry.Priority, whose, t.app)
+}
+
+// appFlows counts the entries of an app.
+func (r *Rules) appFlows(app string) (n int) {
+	workers, _ := r.all("")
+	for _, w := range workers {
+		w.mu.Lock()
+		for _, rule := range w.ledger.hidden {
+			if rule.app == app {
+				n++
+			}
+		}
+		for _, rule := range w.ledger.rules {
+			if rule.app == app {
+				n++
+			}
+		}
+		w.mu.Unlock()
+	}
+	return n
+}

@@ -15,6 +15,8 @@ import (
 	"weft"
 	"weft/api"
 	"weft/deploy/outside"
+	"weft/flow"
+	"weft/plan"
 	"weft/transport"
 )
 
@@ -55,7 +57,7 @@ func (a *apps) init(n *Node) {
 // machines are asked, also says that the port asks for certificates; nil: it
 // does not, and all stays on this machine.
 func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
-	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout}
+	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout, Grant: n.apps.grant}
 	if client != nil {
 		c.Peer = transport.Peer
 	}
@@ -92,6 +94,19 @@ func (a *apps) timeout(name string) time.Duration {
 		}
 	}
 	return 0
+}
+
+// grant returns what the plan gives an app: nothing, if it does not name it.
+func (a *apps) grant(name string) outside.Grant {
+	if v := a.node.view.Load(); v.current != nil {
+		if app := v.current.plan.App(name); app != nil {
+			switches, err := flow.ParseSwitchList(app.Switches)
+			if err == nil { // as in a plan that was checked
+				return outside.Grant{May: app.MayCall, Switches: switches, Tables: app.Tables, Entries: app.Entries, PacketsPerSecond: app.PacketsPerS}
+			}
+		}
+	}
+	return outside.Grant{May: func(string) bool { return false }}
 }
 
 // attach takes in an app and lets the other processes know.
@@ -147,15 +162,15 @@ func (a *apps) fits(info outside.AppInfo) error {
 	}
 	planned := v.current.plan.App(info.Name)
 	switch {
-	case info.Kind == outside.Stage && planned == nil:
+	case info.Kind == outside.Stage && (planned == nil || planned.Kind == plan.AppObserver):
 		var names []string
 		for _, app := range v.current.plan.Apps {
 			names = append(names, app.Name)
 		}
 		return api.Errorf(codes.FailedPrecondition, "plan %s has no stage %s; add it there, as apps: {%s: {absent: skip}}, and in its place to pipeline if there is one; its apps are: %s",
 			v.current.plan.Name, info.Name, info.Name, orNone(names))
-	case info.Kind == outside.Observer && planned != nil:
-		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs no place in the plan, but a name of its own", v.current.plan.Name, info.Name)
+	case info.Kind == outside.Observer && planned != nil && planned.Kind == plan.AppStage:
+		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.current.plan.Name, info.Name)
 	}
 	return nil
 }

@@ -80,8 +80,9 @@ type app struct {
 	queue  chan *api.PacketIn // to an observer
 	ids    atomic.Uint64      // of batches
 	missed atomic.Int32       // timeouts in a row
+	used   *allowance         // of its grant; that of the name, also when it attaches again
 
-	packets, answered, timeouts, dropped, skipped atomic.Uint64
+	packets, answered, timeouts, dropped, skipped, unsent atomic.Uint64
 }
 
 func newApp(ctx context.Context, info AppInfo, l link, config *Config) *app {
@@ -134,6 +135,14 @@ func (a *app) Packets(ctx context.Context, list []Packet) error {
 			return err
 		}
 		verdicts[n] = v
+	}
+	if a.config.Grant != nil {
+		grant := a.config.Grant(a.info.Name)
+		if err := a.used.decide(a.info.Name, &grant, scratch, time.Now(), func() { a.unsent.Add(1) }); err != nil {
+			err = a.fail(api.KindOf(err), err)
+			a.end(err)
+			return err
+		}
 	}
 	for i := range list {
 		list[i].Verdict = flow.Next
@@ -232,6 +241,6 @@ func (a *app) status() *api.App {
 	return &api.App{
 		Name: a.info.Name, Kind: a.info.Kind.String(), Transport: a.info.Transport, Peer: a.info.Peer,
 		Since: a.since.UTC().Format(time.RFC3339), Packets: a.packets.Load(), Answered: a.answered.Load(),
-		Timeouts: a.timeouts.Load(), Dropped: a.dropped.Load(), Skipped: a.skipped.Load(),
+		Timeouts: a.timeouts.Load(), Dropped: a.dropped.Load(), Skipped: a.skipped.Load(), Unsent: a.unsent.Load(),
 	}
 }

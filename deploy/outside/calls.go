@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -23,6 +24,7 @@ func internal() []string {
 	return []string{
 		"flowrules.SetStanding", "flowrules.Observe", "southbound.Apply", "southbound.Send",
 		"southbound.ModifyPort", "southbound.SendExperimenter", "southbound.EchoSwitches",
+		"flowrules.DirectPackets", "paths.ExchangeSummaries",
 	}
 }
 
@@ -42,6 +44,7 @@ type calls struct {
 	timeout time.Duration
 	room    chan struct{} // one token for each call under way
 	changed func(Change)  // nil: nobody wants to know
+	grant   func(name string) Grant
 }
 
 // methods returns the names of what clients may call.
@@ -65,6 +68,9 @@ func (c *calls) request(method string) (proto.Message, error) {
 func (c *calls) do(ctx context.Context, method string, req proto.Message) (resp proto.Message, err error) {
 	begun := time.Now()
 	defer func() { c.tell(ctx, method, req, begun, err) }()
+	if err := c.permit(visitorOf(ctx), method, req); err != nil {
+		return nil, kinded(err)
+	}
 	select {
 	case c.room <- struct{}{}:
 		defer func() { <-c.room }()
@@ -125,6 +131,15 @@ func (o *Outside) offered() []*grpc.ServiceDesc {
 	return list
 }
 
+// appIn returns the app that a request of gRPC names in its metadata.
+func appIn(ctx context.Context) string {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if names := md.Get(appHeader); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
 // unary offers one method over gRPC.
 func (o *Outside) unary(m protoreflect.MethodDescriptor) grpc.MethodDesc {
 	service, method := m.Parent().Name(), m.Name()
@@ -134,7 +149,11 @@ func (o *Outside) unary(m protoreflect.MethodDescriptor) grpc.MethodDesc {
 		if err := o.known(ctx); err != nil {
 			return nil, err
 		}
-		return o.calls.do(o.visited(ctx, ctx, peerOf(ctx)), name, req.(proto.Message))
+		ctx, err := o.visited(ctx, ctx, peerOf(ctx), appIn(ctx))
+		if err != nil {
+			return nil, err
+		}
+		return o.calls.do(ctx, name, req.(proto.Message))
 	}
 	return grpc.MethodDesc{
 		MethodName: string(method),

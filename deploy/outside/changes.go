@@ -5,7 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+
+	"weft/api"
 )
 
 // Change is a call from outside that may have changed something, for the audit
@@ -35,19 +38,44 @@ func reads(method string) bool {
 	return false
 }
 
-// visitor is who makes a call.
-type visitor struct{ who, from string }
+// appHeader is the header, of HTTP or gRPC, by which a caller names its app.
+const appHeader = "weft-app"
+
+// visitor is who makes a call; app is empty if it is none.
+type visitor struct{ who, from, app string }
 
 type visitorKey struct{}
 
+// visitorOf returns who makes a call.
+func visitorOf(ctx context.Context) visitor {
+	v, _ := ctx.Value(visitorKey{}).(visitor)
+	return v
+}
+
 // visited returns a context for a call, with who makes it; peer is that of the
-// caller's connection.
-func (o *Outside) visited(ctx, peer context.Context, from string) context.Context {
-	v := visitor{who: nobodys, from: from}
+// caller's connection, app the name that the caller says it has. With
+// certificates, that of the caller's must name the app, and does so for who says
+// none.
+func (o *Outside) visited(ctx, peer context.Context, from, app string) (context.Context, error) {
+	v := visitor{who: nobodys, from: from, app: app}
 	if o.config.Peer != nil {
-		v.who = strings.Join(o.config.Peer(peer), " ")
+		ids := o.config.Peer(peer)
+		v.who = strings.Join(ids, " ")
+		switch {
+		case app == "":
+			for _, id := range ids {
+				if name, ok := strings.CutPrefix(id, "weft://app/"); ok {
+					v.app = name
+					break
+				}
+			}
+		case !mayBe(ids, app):
+			return nil, api.Errorf(codes.PermissionDenied, "the certificate is that of %q, not of app %.60q (weft certs)", ids, app)
+		}
+	} else if app != "" {
+		v.who += " " + strings.ToValidUTF8(app[:min(len(app), 40)], "")
 	}
-	return context.WithValue(ctx, visitorKey{}, v)
+	return context.WithValue(ctx, visitorKey{}, v), nil
 }
 
 // tell tells of a call that may have changed something.
@@ -55,6 +83,6 @@ func (c *calls) tell(ctx context.Context, method string, req proto.Message, begu
 	if c.changed == nil || reads(method) {
 		return
 	}
-	v, _ := ctx.Value(visitorKey{}).(visitor) // of whom nothing is known, nothing is told
+	v := visitorOf(ctx) // of whom nothing is known, nothing is told
 	c.changed(Change{Who: v.who, From: v.from, Method: method, Request: req, Err: err, Begun: begun, Took: time.Since(begun)})
 }

@@ -72,7 +72,11 @@ func (o *Outside) post(w http.ResponseWriter, r *http.Request) (proto.Message, e
 	if err := readBody(w, r, req); err != nil {
 		return nil, err
 	}
-	return o.calls.do(o.visited(r.Context(), r.Context(), r.RemoteAddr), method, req)
+	ctx, err := o.visited(r.Context(), r.Context(), r.RemoteAddr, r.Header.Get(appHeader))
+	if err != nil {
+		return nil, err
+	}
+	return o.calls.do(ctx, method, req)
 }
 
 // leaveApp detaches a REST app, as it asks itself.

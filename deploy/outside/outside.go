@@ -52,6 +52,8 @@ type Config struct {
 	// Timeout returns how long the stage of a name may take to answer; nil, or 0:
 	// Limits.Timeout.
 	Timeout func(name string) time.Duration
+	// Grant returns what an app of a name may do; nil: all may do everything.
+	Grant func(name string) Grant
 
 	Limits Limits // zero fields have their defaults
 }
@@ -121,7 +123,7 @@ func New(c Config) (*Outside, error) {
 	c.Limits = c.Limits.withDefaults()
 	o := &Outside{config: c, log: c.Log, room: make(chan struct{}, c.Limits.Connections)}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
-	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls), changed: c.Changed}
+	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls), changed: c.Changed, grant: c.Grant}
 	o.apps = newRegistry(&o.config, rate.NewLimiter(rate.Limit(c.Limits.AttachRate), int(2*c.Limits.AttachRate)+1))
 	return o, nil
 }

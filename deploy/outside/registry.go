@@ -25,11 +25,12 @@ type registry struct {
 	apps   map[string]*app
 	closed bool
 	ended  map[string]string // why the app of a name was detached the last time
-	wait   sync.WaitGroup    // of the apps
+	used   map[string]*allowance
+	wait   sync.WaitGroup // of the apps
 }
 
 func newRegistry(c *Config, r *rate.Limiter) *registry {
-	return &registry{config: c, rate: r, apps: map[string]*app{}, ended: map[string]string{}}
+	return &registry{config: c, rate: r, apps: map[string]*app{}, ended: map[string]string{}, used: map[string]*allowance{}}
 }
 
 var appName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -85,6 +86,13 @@ func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 	case len(r.apps) >= r.config.Limits.Apps:
 		r.mu.Unlock()
 		return nil, api.Errorf(codes.ResourceExhausted, "%d apps are attached: no more are allowed", len(r.apps))
+	}
+	if a.used = r.used[name]; a.used == nil {
+		if len(r.used) >= 4*r.config.Limits.Apps {
+			clear(r.used)
+		}
+		a.used = &allowance{}
+		r.used[name] = a.used
 	}
 	r.apps[name] = a // the name is taken; from here on it is given back
 	r.wait.Add(1)

@@ -43,7 +43,8 @@ type socket struct {
 	calls sync.WaitGroup
 	ctx   context.Context // of the connection
 	end   context.CancelCauseFunc
-	app   *app // nil until hello
+	app   *app            // nil until hello
+	visit context.Context // that of the connection, with who calls; whoever reads frames uses it
 }
 
 // serveSocket serves one client until it goes or is cut off.
@@ -53,6 +54,11 @@ func (o *Outside) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer o.leave()
+	visit, err := o.visited(o.ctx, r.Context(), r.RemoteAddr, r.Header.Get(appHeader))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
 	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered
 	if err != nil {
 		return
@@ -60,8 +66,8 @@ func (o *Outside) serveSocket(w http.ResponseWriter, r *http.Request) {
 	defer conn.CloseNow()
 	conn.SetReadLimit(maxMessage)
 	s := &socket{o: o, conn: conn, rate: rate.NewLimiter(rate.Limit(o.config.Limits.CallRate), int(o.config.Limits.CallRate)/10+1), room: make(chan struct{}, maxConnCalls)}
-	s.ctx, s.end = context.WithCancelCause(o.ctx)
-	s.ctx = o.visited(s.ctx, r.Context(), r.RemoteAddr)
+	s.ctx, s.end = context.WithCancelCause(visit)
+	s.visit = s.ctx
 	s.talk = newConversation(s.ctx, "ws", r.RemoteAddr)
 	// Reading goes on while the client is told why it has to go, for that is how
 	// its answer comes; a context that ends would cut the connection.
@@ -131,6 +137,9 @@ func (s *socket) frame(identity context.Context, data []byte) error {
 		return err
 	}
 	s.app = a
+	v := visitorOf(s.visit)
+	v.app = a.info.Name
+	s.visit = context.WithValue(s.visit, visitorKey{}, v)
 	if err := s.send(&api.ToApp{Message: &api.ToApp_Welcome{Welcome: welcome}}); err != nil {
 		return err
 	}
@@ -187,9 +196,10 @@ func (s *socket) call(f *frame) error {
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	}
+	ctx := s.visit
 	s.calls.Go(func() {
 		defer func() { <-s.room }()
-		resp, err := s.invoke(f)
+		resp, err := s.invoke(ctx, f)
 		var text []byte
 		if err == nil {
 			var body []byte
@@ -207,7 +217,7 @@ func (s *socket) call(f *frame) error {
 	return nil
 }
 
-func (s *socket) invoke(f *frame) (proto.Message, error) {
+func (s *socket) invoke(ctx context.Context, f *frame) (proto.Message, error) {
 	req, err := s.o.calls.request(f.Call)
 	if err != nil {
 		return nil, err
@@ -217,7 +227,7 @@ func (s *socket) invoke(f *frame) (proto.Message, error) {
 			return nil, err
 		}
 	}
-	return s.o.calls.do(s.ctx, f.Call, req)
+	return s.o.calls.do(ctx, f.Call, req)
 }
 
 // send writes a message as a frame.

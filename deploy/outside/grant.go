@@ -1,0 +1,248 @@
+package outside
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// Grant is what a plan gives an app.
+type Grant struct {
+	May              func(name string) bool // a method, service.Method, or an operation of decisions; nil: all
+	Switches         flow.SwitchList        // on which it may change something; none is all
+	Tables           []int                  // in which it may have entries; none is all
+	Entries          int                    // that it may have at once
+	PacketsPerSecond int                    // that it may have switches send
+}
+
+// The operations of decisions, as plans give them.
+const (
+	opAddFlow    = "add_flow"
+	opDeleteFlow = "delete_flow"
+	opPacketOut  = "packet_out"
+	opGroups     = "groups"
+)
+
+// permit reports a call that its caller may not make, and marks the entries in
+// it as the caller's. What only reads may be called by all.
+func (c *calls) permit(v visitor, method string, req proto.Message) error {
+	if reads(method) || c.grant == nil {
+		return nil
+	}
+	denied := func(form string, args ...any) error {
+		return api.Errorf(codes.PermissionDenied, method+": "+form, args...)
+	}
+	if v.app == "" {
+		return denied("without the name of an app of the plan only what reads may be called: attach as one, or send Weft-App: NAME")
+	}
+	g := c.grant(v.app)
+	if g.May != nil && !g.May(method) {
+		return denied("the plan does not give it to app %s; add it to apps.%s.may", v.app, v.app)
+	}
+	switch req := req.(type) {
+	case *api.AddFlowsRequest:
+		req.Most = uint32(g.Entries)
+		if g.Entries == 0 {
+			return denied("the plan gives app %s no entries; raise apps.%s.entries", v.app, v.app)
+		}
+		return g.flows(v.app, method, req.GetFlows())
+	case *api.DeleteFlowsRequest:
+		if req.GetAllOf() != "" {
+			return denied("all_of is the operator's: an app lists its own entries")
+		}
+		return g.flows(v.app, method, req.GetFlows())
+	}
+	if len(g.Switches.Ranges) == 0 {
+		return nil
+	}
+	named := namedSwitches(req.ProtoReflect(), nil)
+	if len(named) == 0 {
+		return denied("it is about the whole network, and the plan gives app %s some switches only: %s", v.app, strings.Join(g.Switches.Items(), ", "))
+	}
+	for _, dpid := range named {
+		if err := g.onSwitch(v.app, dpid); err != nil {
+			return denied("%w", err)
+		}
+	}
+	return nil
+}
+
+// flows checks entries of a request of an app, and marks them as its own.
+func (g *Grant) flows(app, method string, list []*api.FlowEntry) error {
+	for i, f := range list {
+		if f == nil {
+			continue
+		}
+		err := g.onSwitch(app, f.GetDpid())
+		if err == nil {
+			err = g.inTable(app, int(f.GetTable()))
+		}
+		if err != nil {
+			return api.Errorf(codes.PermissionDenied, "%s: entry %d: %w", method, i, err)
+		}
+		f.Owner = api.AppOwner(app)
+	}
+	return nil
+}
+
+func (g *Grant) onSwitch(app, dpid string) error {
+	if len(g.Switches.Ranges) == 0 {
+		return nil
+	}
+	if sw, err := flow.ParseDPID(dpid); err == nil && g.Switches.Names(sw) {
+		return nil
+	}
+	return api.Errorf(codes.PermissionDenied, "the plan does not give app %s switch %.40q; its switches are %s", app, dpid, strings.Join(g.Switches.Items(), ", "))
+}
+
+func (g *Grant) inTable(app string, table int) error {
+	if len(g.Tables) == 0 || slices.Contains(g.Tables, table) {
+		return nil
+	}
+	return api.Errorf(codes.PermissionDenied, "the plan does not give app %s table %d; its tables are %v", app, table, g.Tables)
+}
+
+// namedSwitches returns the switches that a message names in fields called dpid
+// or switch, at any depth.
+func namedSwitches(m protoreflect.Message, list []string) []string {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsMap():
+		case f.IsList() && f.Kind() == protoreflect.MessageKind:
+			for i := range v.List().Len() {
+				list = namedSwitches(v.List().Get(i).Message(), list)
+			}
+		case f.Kind() == protoreflect.MessageKind && !f.IsList():
+			list = namedSwitches(v.Message(), list)
+		case f.Kind() == protoreflect.StringKind && !f.IsList() && (f.Name() == "dpid" || f.Name() == "switch"):
+			list = append(list, v.String())
+		}
+		return true
+	})
+	return list
+}
+
+// allowance is what an app has used of its grant: the packets of this second and
+// the entries of its decisions.
+type allowance struct {
+	mu      sync.Mutex // guards what follows
+	left    float64
+	at      time.Time
+	entries map[entryOf]time.Time // when each is over; zero: when it is deleted
+}
+
+type entryOf struct {
+	sw  flow.DPID
+	key flow.EntryKey
+}
+
+// appMark begins the cookies of the entries that apps have by their decisions:
+// with it and the app's name in the upper half, an app deletes its own only.
+const appMark = 0x4150 // "AP"
+
+// cookieOf returns an app's cookie.
+func cookieOf(app string, own flow.Cookie) flow.Cookie {
+	h := fnv.New32a()
+	h.Write([]byte(app))
+	sum := h.Sum32()
+	return appMark<<48 | flow.Cookie(uint16(sum>>16)^uint16(sum))<<32 | own&0xffffffff
+}
+
+// decide checks what an app's decisions on a batch of packets hold against its
+// grant, and marks its entries as its own. What is refused refuses the batch;
+// packets beyond the rate are left out and counted by over.
+func (l *allowance) decide(app string, g *Grant, list []flow.Decision, now time.Time, over func()) error {
+	refuse := func(form string, args ...any) error { return api.Errorf(codes.PermissionDenied, form, args...) }
+	may := func(operation string) error {
+		if g.May == nil || g.May(operation) {
+			return nil
+		}
+		return refuse("the plan does not give app %s the operation %s; add it to apps.%s.may", app, operation, app)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = min(float64(g.PacketsPerSecond), l.left+now.Sub(l.at).Seconds()*float64(g.PacketsPerSecond))
+	l.at = now
+	for i := range list {
+		d := &list[i]
+		kept := d.Ops[:0]
+		for _, op := range d.Ops {
+			var err error
+			leave := false
+			switch op.Kind {
+			case flow.OpFlow:
+				err = l.flow(app, g, op.Switch, &d.Flows[op.Index], now, may)
+			case flow.OpGroup:
+				err = may(opGroups)
+			case flow.OpPacketOut:
+				if err = may(opPacketOut); err == nil && l.left < 1 {
+					leave = true
+					over()
+				} else {
+					l.left--
+				}
+			}
+			if err == nil && op.Kind != flow.OpFence {
+				err = g.onSwitch(app, op.Switch.String())
+			}
+			if err != nil {
+				return err
+			}
+			if !leave {
+				kept = append(kept, op)
+			}
+		}
+		d.Ops = kept
+	}
+	return nil
+}
+
+// flow checks one flow-mod of a decision; mu is held.
+func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now time.Time, may func(string) error) error {
+	e := &m.Entry
+	e.Cookie = cookieOf(app, e.Cookie)
+	at := entryOf{sw, e.Key()}
+	if m.Command != flow.Add {
+		delete(l.entries, at)
+		return may(opDeleteFlow)
+	}
+	if err := may(opAddFlow); err != nil {
+		return err
+	}
+	if err := g.inTable(app, int(e.Table)); err != nil {
+		return err
+	}
+	if e.Table == 0 && e.Priority == flow.PriorityMax || e.Table < flow.PipelineTables && e.Priority == 0 && e.Match.Set == 0 {
+		return api.Errorf(codes.PermissionDenied, "app %s: table %d, priority %d is reserved to Weft: want another priority", app, e.Table, e.Priority)
+	}
+	if l.entries == nil {
+		l.entries = map[entryOf]time.Time{}
+	}
+	if _, there := l.entries[at]; !there && len(l.entries) >= g.Entries {
+		for k, end := range l.entries {
+			if !end.IsZero() && now.After(end) {
+				delete(l.entries, k)
+			}
+		}
+		if len(l.entries) >= g.Entries {
+			return api.Errorf(codes.ResourceExhausted, "app %s has %d entries; raise apps.%s.entries, or give entries time-outs", app, len(l.entries), app)
+		}
+	}
+	var end time.Time
+	for _, seconds := range []uint16{e.IdleTimeout, e.HardTimeout} {
+		if t := now.Add(time.Duration(seconds) * time.Second); seconds > 0 && (end.IsZero() || t.Before(end)) {
+			end = t
+		}
+	}
+	l.entries[at] = end
+	return nil
+}

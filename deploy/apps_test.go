@@ -37,7 +37,7 @@ func appsPlan(absent string) string {
 	return fmt.Sprintf(`name: apps
 events: grpc
 pipeline: [first, judge, last]
-apps: {judge: {absent: %s, timeout: 200ms}}
+apps: {judge: {absent: %s, timeout: 200ms, may: [packet_out]}}
 workers:
   a: {services: [southbound, first]}
   b: {services: [last, hosts]}

@@ -100,7 +100,7 @@ func appsPlan(absent, listen string) string {
 	return fmt.Sprintf(`name: apps
 pipeline: [discovery, hosts, blocker, forwarding]
 apps:
-  blocker: {absent: %s, timeout: 10s}
+  blocker: {absent: %s, timeout: 10s, may: [add_flow, packet_out]}
 workers:
   southbound: {services: [southbound, discovery, hosts], listen: %q}
   routing: {services: [paths, forwarding]}

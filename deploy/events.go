@@ -19,10 +19,10 @@ type subject struct {
 
 	subscribers atomic.Pointer[[]*subscription] // replaced, never written to
 
-	mu       sync.Mutex // guards who replaces subscribers, and what follows; order of publication
-	retained map[string]fact
-	count    uint64   // of facts
-	remotes  []remote // the subscriptions of other processes
+	mu       sync.Mutex                 // guards who replaces subscribers, and what follows; order of publication
+	retained map[string]map[string]fact // by the first part of the key, and by the key
+	count    uint64                     // of facts
+	remotes  []remote                   // the subscriptions of other processes
 }
 
 // fact is the last event about one thing.
@@ -43,7 +43,7 @@ type subscription struct {
 func (t *tables) subject(decl weft.Subject) *subject {
 	s := t.subjects[decl.SubjectName()]
 	if s == nil {
-		s = &subject{name: decl.SubjectName(), decl: decl, retained: map[string]fact{}}
+		s = &subject{name: decl.SubjectName(), decl: decl, retained: map[string]map[string]fact{}}
 		s.subscribers.Store(&[]*subscription{})
 		t.subjects[s.name] = s
 	}
@@ -71,9 +71,11 @@ func (s *subject) detach(sub *subscription) {
 
 // facts returns the retained events; it is called with the lock.
 func (s *subject) facts() []any {
-	list := make([]fact, 0, len(s.retained))
-	for _, f := range s.retained {
-		list = append(list, f)
+	var list []fact
+	for _, part := range s.retained {
+		for _, f := range part {
+			list = append(list, f)
+		}
 	}
 	slices.SortFunc(list, func(a, b fact) int { return cmp.Compare(a.number, b.number) })
 	events := make([]any, len(list))
@@ -86,23 +88,27 @@ func (s *subject) facts() []any {
 // retain keeps an event that tells the state of something; it is called with
 // the lock.
 func (s *subject) retain(key string, event any) {
+	first, _, _ := strings.Cut(key, "/")
+	part := s.retained[first]
 	if s.decl.GoneBy(event) {
-		delete(s.retained, key)
+		if delete(part, key); len(part) == 0 {
+			delete(s.retained, first)
+		}
 		return
 	}
+	if part == nil {
+		part = map[string]fact{}
+		s.retained[first] = part
+	}
 	s.count++
-	s.retained[key] = fact{s.count, event}
+	part[key] = fact{s.count, event}
 }
 
-// drop forgets the facts whose keys begin with a text.
-func (s *subject) drop(prefix string) {
+// drop forgets the facts whose keys have a first part.
+func (s *subject) drop(first string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key := range s.retained {
-		if strings.HasPrefix(key, prefix) {
-			delete(s.retained, key)
-		}
-	}
+	delete(s.retained, first)
 }
 
 // forget drops what is retained, for the publisher has gone.
@@ -142,7 +148,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 		defer sub.mu.Unlock()
 		sub.retain(key, event)
 		if renewed := s.worker.tables.Load().subjects[decl.Renewed()]; renewed != nil {
-			renewed.drop(key + "/")
+			renewed.drop(key)
 		}
 	}
 	for _, at := range *sub.subscribers.Load() {

@@ -4,8 +4,9 @@ import "slices"
 
 // The numbers of groups and meters, which all services share on a switch, are
 // divided by owner as follows, so that each deletes its own only. Groups below
-// 0x80000000 are forwarding's, meters below GuardMeters are qos's.
+// 0x80000000 are those of routes, meters below GuardMeters are qos's.
 const (
+	FloodGroups    uint32 = 0xa0000000 // forwarding's, and the 1<<28 numbers from here
 	BalancerGroups uint32 = 0xb0000000 // and the 1<<28 numbers from here
 	PolicyGroups   uint32 = 0xc0000000 // and owner<<20 and the 1<<20 numbers from there: other owners'
 
@@ -20,6 +21,8 @@ func GroupOwner(id uint32) Owner {
 	case id == 0:
 		return OwnerForeign
 	case id < 1<<31:
+		return OwnerRoutes
+	case id&0xf0000000 == FloodGroups:
 		return OwnerForwarding
 	case id&0xf0000000 == BalancerGroups:
 		return OwnerBalancer

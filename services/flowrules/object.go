@@ -202,7 +202,7 @@ func readObjects(groups []*api.Group, meters []*api.Meter) map[objectKey]*body {
 	have := map[objectKey]*body{}
 	add := func(k objectKey, b body, err error) {
 		switch k.owner() {
-		case flow.OwnerForeign, flow.OwnerForwarding:
+		case flow.OwnerForeign, flow.OwnerRoutes:
 			return
 		}
 		if err != nil {

@@ -421,7 +421,9 @@ func (x *LinkChanged) GetCause() string {
 type PortRoleChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As it is now.
-	Port          *PortRole `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Port *PortRole `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// The port, or its switch, is no more; its role is unsettled then.
+	Gone          bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -463,6 +465,13 @@ func (x *PortRoleChanged) GetPort() *PortRole {
 	return nil
 }
 
+func (x *PortRoleChanged) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
@@ -490,9 +499,10 @@ const file_discovery_proto_rawDesc = "" +
 	"\vLinkChanged\x12!\n" +
 	"\x04link\x18\x01 \x01(\v2\r.weft.v1.LinkR\x04link\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved\x12\x14\n" +
-	"\x05cause\x18\x03 \x01(\tR\x05cause\"8\n" +
+	"\x05cause\x18\x03 \x01(\tR\x05cause\"L\n" +
 	"\x0fPortRoleChanged\x12%\n" +
-	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port2\x9f\x01\n" +
+	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone2\x9f\x01\n" +
 	"\tDiscovery\x12B\n" +
 	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\x12N\n" +
 	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponseB\n" +

@@ -133,7 +133,7 @@ var (
 	FlowRemovedEvent     = Subject[FlowRemoved]{Name: "southbound.FlowRemoved"}
 	SwitchErrorEvent     = Subject[SwitchError]{Name: "southbound.SwitchError"}
 	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn, ""}
-	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey}
+	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey, Gone: roleGone}
 	HostChangedEvent     = Subject[HostChanged]{Name: "hosts.HostChanged", Key: hostKey, Gone: hostGone}
 	HostClaimedEvent     = Subject[HostClaimed]{Name: "hosts.HostClaimed"}
 	PathsConvergedEvent  = Subject[PathsConverged]{Name: "paths.PathsConverged", Key: func(*PathsConverged) string { return "last" }}

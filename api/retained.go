@@ -42,4 +42,6 @@ func hostKey(e *HostChanged) string {
 	return fmt.Sprintf("%s/%d", e.GetHost().GetMac(), e.GetHost().GetVlan())
 }
 
+func roleGone(e *PortRoleChanged) bool { return e.GetGone() }
+
 func hostGone(e *HostChanged) bool { return e.GetChange() == "gone" }

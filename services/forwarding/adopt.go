@@ -444,10 +444,8 @@ func (e *engine) judged(pl *pool, now time.Time) bool {
 
 // isEdge reports whether a port is an edge port that is up.
 func (e *engine) isEdge(at flow.Location) bool {
-	for _, p := range *e.edge(at.Switch).ports.Load() {
-		if p == at.Port {
-			return true
-		}
-	}
-	return false
+	p := e.edge(at.Switch)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isEdge(at.Port)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"weft/api"
@@ -44,19 +43,6 @@ type engine struct {
 	edges map[flow.DPID]*edgePorts
 }
 
-// edgePorts are the edge ports of one switch, and the allowance of each for
-// packets that the controller floods.
-type edgePorts struct {
-	ports atomic.Pointer[[]flow.Port] // in order; replaced, never written to
-	table atomic.Int32                // where routes are; negative while that is not known
-
-	mu      sync.Mutex // guards all below
-	up      map[flow.Port]bool
-	role    map[flow.Port]string
-	floods  map[flow.Port]*allowance
-	changes uint64 // of up and role
-}
-
 // allowance pays for floods.
 type allowance struct {
 	left float64
@@ -81,8 +67,13 @@ func newEngine(cfg Config) (*engine, error) {
 // table returns the table of a switch for routes. Before the switch has been
 // told of, it is that of most switches.
 func (e *engine) table(sw flow.DPID) uint8 {
-	if t := e.edge(sw).table.Load(); t >= 0 {
-		return uint8(t)
+	e.mu.RLock()
+	p := e.edges[sw]
+	e.mu.RUnlock()
+	if p != nil {
+		if t := p.table.Load(); t >= 0 {
+			return uint8(t)
+		}
 	}
 	return flow.TableForward
 }
@@ -98,9 +89,7 @@ func (e *engine) edge(sw flow.DPID) *edgePorts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p = e.edges[sw]; p == nil {
-		p = &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, floods: map[flow.Port]*allowance{}}
-		p.ports.Store(&[]flow.Port{})
-		p.table.Store(-1)
+		p = newEdgePorts()
 		e.edges[sw] = p
 	}
 	return p
@@ -111,7 +100,7 @@ func (e *engine) eachEdge(f func(flow.DPID, []flow.Port)) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for sw, p := range e.edges {
-		if ports := *p.ports.Load(); len(ports) > 0 {
+		if ports := p.list(); len(ports) > 0 {
 			f(sw, ports)
 		}
 	}

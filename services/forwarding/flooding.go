@@ -94,6 +94,7 @@ func (f *flooding) appoint(first bool) (takesOver bool) {
 		}
 		f.noteLocked(false)
 	}
+	f.wake()
 	return takesOver
 }
 
@@ -110,12 +111,21 @@ func (f *flooding) note(urgent bool) {
 	f.mu.Unlock()
 }
 
+// noteLocked notes a change. Only the first, and the first that is urgent, wakes
+// run: the others are found when it looks again.
 func (f *flooding) noteLocked(urgent bool) {
 	f.last = time.Now()
+	first := f.since.IsZero() || urgent && !f.urgent
 	if f.since.IsZero() {
 		f.since = f.last
 	}
 	f.urgent = f.urgent || urgent
+	if first {
+		f.wake()
+	}
+}
+
+func (f *flooding) wake() {
 	select {
 	case f.kick <- struct{}{}:
 	default:
@@ -289,9 +299,9 @@ func (f *flooding) commit(ctx context.Context) bool {
 
 	carried := false
 	ok := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
-		out := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return slices.Contains(next[sw], p) })
+		out := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return contains(next[sw], p) })
 		carried = carried || f.e.anyUp(sw, out)
-		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !slices.Contains(next[sw], p) })
+		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !contains(next[sw], p) })
 		return both, len(out) > 0
 	})
 	if ok && carried {

@@ -33,7 +33,7 @@ func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 // tell tells the standing entries that the switches have, none if tree is nil.
 func (f *flooding) tell(tree map[flow.DPID][]flow.Port) {
 	for sw := range flow.DPID(3) {
-		f.observed(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, f.e.standingEntries(sw+1, tree[sw+1], false, flow.TableForward))})
+		f.observed(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, standingFlows(f.e, sw+1, tree[sw+1]))})
 	}
 }
 

@@ -261,7 +261,7 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	}
 	at := flow.Location{Switch: 1, Port: 3}
 	setRole(e, at, flow.RoleUnsettled)
-	had := entryMessages(1, e.standingEntries(1, nil, false, flow.TableForward))
+	had := entryMessages(1, standingFlows(e, 1, nil))
 	link := flow.Entry{Priority: priorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
 	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3", Tables: 254}})
 	if f.due(time.Now().Add(time.Second)) == 0 {
@@ -284,7 +284,8 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 func TestStandingEntriesOfOldSwitches(t *testing.T) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
-	for _, entry := range e.standingEntries(1, []flow.Port{3}, true, 0) {
+	entries, _ := e.standingEntries(1, []flow.Port{3}, true, 0)
+	for _, entry := range entries {
 		if entry.Match.Masked != 0 || entry.Match.Key.EthType == flow.EthTypeIPv6 {
 			t.Errorf("OpenFlow 1.0 has no masks on addresses and no IPv6: %v", &entry.Match)
 		}
@@ -305,7 +306,8 @@ func TestFewStandingEntries(t *testing.T) {
 			setRole(e, flow.Location{Switch: 9, Port: flow.Port(i + 1)}, role)
 		}
 		tree := []flow.Port{flow.Port(test.edges + 1), flow.Port(test.edges + 2)}
-		if n := len(e.standingEntries(9, tree, false, flow.TableForward)); n > test.most {
+		entries, _ := e.standingEntries(9, tree, false, flow.TableForward)
+		if n := len(entries); n > test.most {
 			t.Errorf("%d edge ports, %d links: %d entries, want at most %d", test.edges, test.links, n, test.most)
 		}
 		e.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(9).String()}})
@@ -356,4 +358,10 @@ func TestTreeIsDrained(t *testing.T) {
 	if change(3, first...); len(rested) > 0 {
 		t.Error("rests although what was taken out was down")
 	}
+}
+
+// standingFlows returns the standing entries of a switch with all tables.
+func standingFlows(e *engine, sw flow.DPID, tree []flow.Port) []flow.Entry {
+	list, _ := e.standingEntries(sw, tree, false, flow.TableForward)
+	return list
 }

@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"net/netip"
+	"slices"
 
 	"weft/flow"
 	"weft/packet"
@@ -106,15 +107,17 @@ func (e *engine) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Loc
 	var actions []flow.Action
 	var ports []flow.Port
 	e.eachEdge(func(sw flow.DPID, list []flow.Port) {
-		ports = ports[:0]
-		for _, p := range list {
-			if (but != flow.Location{Switch: sw, Port: p}) {
-				ports = append(ports, p)
+		for part := range slices.Chunk(list, outputsMost) {
+			ports = ports[:0]
+			for _, p := range part {
+				if (but != flow.Location{Switch: sw, Port: p}) {
+					ports = append(ports, p)
+				}
 			}
-		}
-		actions = e.tagging.Outputs(actions[:0], sw, vlan, ports)
-		if len(actions) > 0 {
-			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+			actions = e.tagging.Outputs(actions[:0], sw, vlan, ports)
+			if len(actions) > 0 {
+				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
+			}
 		}
 	})
 }

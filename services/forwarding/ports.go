@@ -2,26 +2,77 @@ package forwarding
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"weft/api"
 	"weft/flow"
 )
 
-// update changes what is known of a switch's ports and makes the list anew.
+// edgePorts are the ports of one switch, and the allowance of each for packets
+// that the controller floods.
+type edgePorts struct {
+	edges atomic.Pointer[[]flow.Port] // in order; nil from a change until somebody asks; never written to
+	table atomic.Int32                // where routes are; negative while that is not known
+
+	mu        sync.Mutex // guards all below
+	connected bool
+	up        map[flow.Port]bool
+	role      map[flow.Port]string
+	floods    map[flow.Port]*allowance
+	changes   uint64 // of up and role
+}
+
+func newEdgePorts() *edgePorts {
+	p := &edgePorts{up: map[flow.Port]bool{}, role: map[flow.Port]string{}, floods: map[flow.Port]*allowance{}}
+	p.table.Store(-1)
+	return p
+}
+
+// list returns the edge ports that are up, in order. A change costs nothing until
+// somebody asks.
+func (p *edgePorts) list() []flow.Port {
+	if list := p.edges.Load(); list != nil {
+		return *list
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := []flow.Port{}
+	for port := range p.role {
+		if p.isEdge(port) {
+			list = append(list, port)
+		}
+	}
+	slices.Sort(list)
+	p.edges.Store(&list)
+	return list
+}
+
+// isEdge reports whether a port is an edge port that is up; mu is held.
+func (p *edgePorts) isEdge(port flow.Port) bool {
+	return p.up[port] && p.role[port] == flow.RoleEdge.String()
+}
+
+// update changes what is known of a switch's ports.
 func (p *edgePorts) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
 	p.changes++
-	list := []flow.Port{}
-	for port, role := range p.role {
-		if role == flow.RoleEdge.String() && p.up[port] {
-			list = append(list, port)
-		}
+	p.edges.Store(nil)
+}
+
+// updateOne changes what is known of one port.
+func (p *edgePorts) updateOne(port flow.Port, change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up, role, edge := p.up[port], p.role[port], p.isEdge(port)
+	change()
+	if up != p.up[port] || role != p.role[port] {
+		p.changes++
 	}
-	slices.Sort(list)
-	if !slices.Equal(list, *p.ports.Load()) {
-		p.ports.Store(&list)
+	if edge != p.isEdge(port) {
+		p.edges.Store(nil)
 	}
 }
 
@@ -31,20 +82,36 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 		return
 	}
 	e.adoption.switchChanged(sw, ev.Switch, e.now())
-	p := e.edge(sw)
-	if ev.Switch.Connected {
-		p.table.Store(int32(tableOf(ev.Switch)))
+	if !ev.Switch.Connected {
+		e.drop(sw)
+		return
 	}
+	p := e.edge(sw)
+	p.table.Store(int32(tableOf(ev.Switch)))
 	p.update(func() {
+		p.connected = true
 		clear(p.up)
 		clear(p.floods)
-		if !ev.Switch.Connected {
-			clear(p.role)
-			return
-		}
 		for _, port := range ev.Ports {
 			p.up[flow.Port(port.Port)] = port.Up
 		}
+	})
+}
+
+// drop forgets a switch that has gone.
+func (e *engine) drop(sw flow.DPID) {
+	e.mu.Lock()
+	p := e.edges[sw]
+	delete(e.edges, sw)
+	e.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.update(func() { // its stage may be in use for a moment yet
+		p.connected = false
+		clear(p.up)
+		clear(p.role)
+		clear(p.floods)
 	})
 }
 
@@ -56,14 +123,40 @@ func (e *engine) portChanged(ev *api.PortChanged) {
 	if err != nil {
 		return
 	}
-	p := e.edge(sw)
-	p.update(func() { p.up[flow.Port(ev.Port.Port)] = ev.Port.Up && !ev.Removed })
+	p, port := e.edge(sw), flow.Port(ev.Port.Port)
+	p.updateOne(port, func() {
+		if p.up[port] = ev.Port.Up; ev.Removed {
+			delete(p.up, port)
+			delete(p.floods, port)
+		}
+	})
 }
 
 func (e *engine) roleChanged(ev *api.PortRoleChanged) {
 	at := ev.Port.At.Flow()
+	if ev.Gone {
+		e.portGone(at)
+		return
+	}
 	p := e.edge(at.Switch)
-	p.update(func() { p.role[at.Port] = ev.Port.Role })
+	p.updateOne(at.Port, func() { p.role[at.Port] = ev.Port.Role })
+}
+
+// portGone forgets the role of a port that is no more, and a switch of which
+// nothing else is known.
+func (e *engine) portGone(at flow.Location) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.edges[at.Switch]
+	if p == nil {
+		return
+	}
+	p.updateOne(at.Port, func() { delete(p.role, at.Port) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.connected && len(p.role) == 0 {
+		delete(e.edges, at.Switch)
+	}
 }
 
 // anyUp reports whether one of some ports of a switch is up.

@@ -17,7 +17,7 @@ func connected(sw flow.DPID, since, address string) *api.SwitchChanged {
 // has returns what a switch has of forwarding's entries, as told in a session.
 func (f *flooding) has(sw flow.DPID, since, address string, tree ...flow.Port) *api.FlowsObserved {
 	return &api.FlowsObserved{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Since: since, Address: address,
-		Flows: entryMessages(sw, f.e.standingEntries(sw, tree, false, flow.TableForward))}
+		Flows: entryMessages(sw, standingFlows(f.e, sw, tree))}
 }
 
 const (

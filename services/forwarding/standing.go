@@ -31,8 +31,8 @@ func (f *flooding) stands(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
 // order, unless they are those already, and records what may be in force.
 func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
 	made := f.e.inputs(sw)
-	entries := f.e.standingEntries(sw, tree, s.v10, s.table)
-	digest := digestOf(entries)
+	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
+	digest := digestOf(entries, groups)
 	f.mu.Lock()
 	if s.done && digest == s.sent {
 		s.made, s.tree = made, slices.Clone(tree)
@@ -48,11 +48,11 @@ func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, t
 	f.mu.Unlock()
 
 	if kept := stillDropping(entries, guarded); len(kept) > 0 {
-		if err := f.declare(ctx, sw, append(slices.Clone(entries), kept...)); err != nil {
+		if err := f.declare(ctx, sw, append(slices.Clone(entries), kept...), groups); err != nil {
 			return err
 		}
 	}
-	if err := f.declare(ctx, sw, entries); err != nil {
+	if err := f.declare(ctx, sw, entries, groups); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -65,8 +65,12 @@ func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, t
 }
 
 // declare hands over the whole set of a switch, and returns when it is confirmed.
-func (f *flooding) declare(ctx context.Context, sw flow.DPID, entries []flow.Entry) error {
-	resp, err := f.set(ctx, &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw, entries)})
+func (f *flooding) declare(ctx context.Context, sw flow.DPID, entries []flow.Entry, groups []flow.Group) error {
+	req := &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw, entries)}
+	for i := range groups {
+		req.Groups = append(req.Groups, api.NewGroup(sw, &groups[i]))
+	}
+	resp, err := f.set(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -91,13 +95,16 @@ func entryMessages(sw flow.DPID, list []flow.Entry) []*api.FlowEntry {
 	return entries
 }
 
-// digestOf is equal for equal lists of entries only.
-func digestOf(list []flow.Entry) [sha256.Size]byte {
+// digestOf is equal for equal lists of entries and groups only.
+func digestOf(list []flow.Entry, groups []flow.Group) [sha256.Size]byte {
 	h := sha256.New()
 	var b []byte
 	for i := range list {
 		b, _ = list[i].AppendBinary(b[:0]) // fails for actions only that forwarding has not
 		h.Write(b)
+	}
+	for i := range groups {
+		fmt.Fprint(h, groups[i])
 	}
 	return [sha256.Size]byte(h.Sum(b[:0]))
 }
@@ -153,8 +160,9 @@ const manyOthers = 16
 // and the edge ports; those from any other port to nobody. The latter are told
 // apart in one of two ways: by an entry for each of them before one for all
 // edge ports, or, where they are many, by an entry for each edge port before
-// one for all of them.
-func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) []flow.Entry {
+// one for all of them. Where the ports that a multicast goes to are too many for
+// one entry, it goes to the groups.
+func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) ([]flow.Entry, []flow.Group) {
 	d := &flow.Decision{}
 	miss := missEntry(d)
 	miss.Table = table
@@ -183,11 +191,12 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	edges, links, others := e.edge(sw).inUse(tree)
 	out := slices.Concat(edges, links)
 	slices.Sort(out)
-	outputs := e.tagging.Outputs(nil, sw, 0, out)
+	groups := floodGroups{}
+	outputs := groups.hand(0, e.tagging.Outputs(nil, sw, 0, out), v10)
 	networks := e.tagging.Networks()
 	members := make([][]flow.Action, len(networks))
 	for i, vlan := range networks {
-		members[i] = e.members(sw, vlan, out, tree)
+		members[i] = groups.hand(vlan, e.members(sw, vlan, out, tree), v10)
 	}
 	flood := func(priority uint16, m flow.Match) {
 		add(priority, m, outputs...)
@@ -203,25 +212,25 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 			flood(priorityFlood, multicast.WithInPort(port))
 		}
 		add(priorityOther, multicast)
-		return list
+		return list, groups.list()
 	}
 	for _, port := range others {
 		add(priorityLinkFlood, multicast.WithInPort(port))
 	}
 	flood(priorityFlood, multicast)
-	return list
+	return list, groups.list()
 }
 
 // inUse returns the ports of a switch that are up, in order: its edge ports, the
 // link ports of the tree, and all others.
 func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
-	edges = *p.ports.Load()
+	edges = p.list()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for port, role := range p.role {
 		switch {
 		case !p.up[port] || !port.Physical() || role == flow.RoleEdge.String():
-		case role == flow.RoleLink.String() && slices.Contains(tree, port):
+		case role == flow.RoleLink.String() && contains(tree, port):
 			links = append(links, port)
 		default:
 			others = append(others, port)
@@ -232,13 +241,19 @@ func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
 	return edges, links, others
 }
 
+// contains reports whether a port is among some that are in order.
+func contains(list []flow.Port, port flow.Port) bool {
+	_, found := slices.BinarySearch(list, port)
+	return found
+}
+
 // members returns the actions that hand a multicast frame of a virtual network,
 // carried by a VLAN, to the tree's ports among out and to the network's own.
 func (e *engine) members(sw flow.DPID, vlan uint16, out, tree []flow.Port) []flow.Action {
 	var list []flow.Action
 	var edge []flow.Port
 	for _, port := range out {
-		if slices.Contains(tree, port) {
+		if contains(tree, port) {
 			list = append(list, flow.Output(port))
 		} else {
 			edge = append(edge, port)

@@ -15,15 +15,12 @@ type roles struct {
 	used func(flow.Location) // told of the first packet by an edge port
 	log  *slog.Logger
 
-	mu       sync.Mutex // guards switches, and who replaces a table
+	mu       sync.Mutex // guards switches, and who writes to a table
 	switches map[flow.DPID]*table
 }
 
-// table is the ports of one switch: replaced when one comes, changed in place
-// otherwise.
-type table struct {
-	ports atomic.Pointer[map[flow.Port]*port]
-}
+// table is the ports of one switch.
+type table struct{ ports flow.PortMap[port] }
 
 type port struct {
 	role atomic.Uint32
@@ -39,7 +36,6 @@ func (r *roles) of(sw flow.DPID) *table {
 	t := r.switches[sw]
 	if t == nil {
 		t = &table{}
-		t.ports.Store(&map[flow.Port]*port{})
 		r.switches[sw] = t
 	}
 	return t
@@ -61,16 +57,14 @@ func (r *roles) changed(e *api.PortRoleChanged) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.of(at.Switch)
-	old := *t.ports.Load()
-	p := old[at.Port]
+	if e.Gone {
+		t.ports.Delete(at.Port)
+		return
+	}
+	p := t.ports.Get(at.Port)
 	if p == nil {
 		p = &port{}
-		next := make(map[flow.Port]*port, len(old)+1)
-		for n, q := range old {
-			next[n] = q
-		}
-		next[at.Port] = p
-		t.ports.Store(&next)
+		t.ports.Put(at.Port, p)
 	}
 	p.role.Store(uint32(role))
 	p.used.Store(false)
@@ -83,7 +77,7 @@ func (r *roles) open(sw flow.DPID) func(*flow.PacketIn) {
 	t := r.of(sw)
 	r.mu.Unlock()
 	return func(in *flow.PacketIn) {
-		p := (*t.ports.Load())[in.Key.InPort]
+		p := t.ports.Get(in.Key.InPort)
 		if p == nil {
 			in.Role = flow.RoleUnsettled
 			return

@@ -313,7 +313,8 @@ func TestGuards(t *testing.T) {
 		p.dial(t, d)
 		p.eventually(t, "packets are asked for", func() bool { return len(p.last().Dpids) == 1 })
 		for guarded := false; !guarded; time.Sleep(time.Millisecond) {
-			for range 5 {
+			d.Receive(2, frame(2)) // waits for the others
+			for range 20 {
 				d.Receive(1, frame(1))
 			}
 			p.mu.Lock()

@@ -164,6 +164,11 @@ func (e *engine) slot() int64 {
 	return min(int64(interval)/20, int64(50*time.Millisecond))
 }
 
+// turnShare is how many times as long as a turn of probeAll has taken there is none
+// because of changes: a turn may look through all ports, and changes come by the
+// thousand.
+const turnShare = 4
+
 // probeAll sends probes, and lets time pass for the topology.
 func (e *engine) probeAll(ctx context.Context) {
 	s := newSigner(e.key)
@@ -172,13 +177,19 @@ func (e *engine) probeAll(ctx context.Context) {
 	var jobs []job
 	planned := e.now()
 	patience := e.config.linkTimeout() / 8
+	var rested time.Time // until then only what is due by time has a turn
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		case <-e.wake:
+			if rest := time.Until(rested); rest > 0 {
+				timer.Reset(min(rest, time.Duration(planned-e.now())))
+				continue
+			}
 		}
+		began := time.Now()
 		e.mu.Lock()
 		now := e.now()
 		if now-planned > patience {
@@ -192,6 +203,7 @@ func (e *engine) probeAll(ctx context.Context) {
 		e.unlock()
 		e.dispatch(ctx, s, jobs)
 		planned = next
+		rested = time.Now().Add(turnShare * time.Since(began))
 		timer.Reset(time.Duration(next - e.now()))
 	}
 }

@@ -37,10 +37,17 @@ func (m *mirror) follow(w *world) error {
 		}
 		if p := e.role; p != nil {
 			at := p.Port.At.Flow()
-			if m.roles[at] == p.Port.Role {
-				return fmt.Errorf("port %v is %s again", at, p.Port.Role)
+			old, listed := m.roles[at]
+			switch {
+			case p.Gone && !listed:
+				return fmt.Errorf("port %v is no more, but was not there", at)
+			case p.Gone:
+				delete(m.roles, at)
+			case old == p.Port.Role:
+				return fmt.Errorf("port %v is %s again", at, old)
+			default:
+				m.roles[at] = p.Port.Role
 			}
-			m.roles[at] = p.Port.Role
 		}
 	}
 	return nil

@@ -29,6 +29,7 @@ const doubtFor = int64(15 * time.Second)
 // remember takes what a port was in an earlier run.
 func (t *topology) remember(at flow.Location, m memory) {
 	t.past[at] = m
+	t.pastOf[at.Switch] = append(t.pastOf[at.Switch], at)
 	if m.role != flow.RoleEdge {
 		t.known[at] = m.far
 	}
@@ -83,20 +84,22 @@ func (t *topology) recall(now int64, p *port) {
 	}
 	t.settle(now, p)
 	if p.role == flow.RoleUnsettled { // subscribers may have it as what it was
+		p.shown = true
 		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
 	}
 }
 
 // recallMissing gives up the links of ports that a switch no longer has.
 func (t *topology) recallMissing(now int64, dp *datapath) {
-	for at := range t.past {
-		if at.Switch == dp.id && dp.port(at.Port) == nil {
+	for _, at := range t.pastOf[dp.id] {
+		if _, there := t.past[at]; there && dp.port(at.Port) == nil {
 			if now <= t.fresh {
 				t.giveUp(at, "port_status")
 			}
 			delete(t.past, at)
 		}
 	}
+	delete(t.pastOf, dp.id)
 }
 
 // revive makes the links between two ports again that were there.

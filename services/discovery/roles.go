@@ -17,6 +17,10 @@ func (t *topology) settle(now int64, p *port) {
 		t.giveUp(p.at, "silent")
 	}
 	role, again := t.roleOf(now, p)
+	gone := p.removed || !p.dp.connected
+	if gone {
+		role, again = flow.RoleUnsettled, 0
+	}
 	if p.again = again; again != 0 {
 		p.dp.settle = min(p.dp.settle, again)
 		t.due(again)
@@ -29,11 +33,13 @@ func (t *topology) settle(now int64, p *port) {
 		}
 	}
 	if role != p.role {
-		p.role = role
 		t.dirty[p.at.Switch] = struct{}{}
-		p.view.role.Store(uint32(role))
-		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
+	} else if !gone || !p.shown {
+		return
 	}
+	p.role, p.shown = role, !gone
+	p.view.role.Store(uint32(role))
+	t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message(), Gone: gone}})
 }
 
 // roleOf decides the role of a port, and when to decide again (0: when
@@ -139,14 +145,18 @@ func (t *topology) clean(now int64) {
 			delete(t.pairs, key)
 		}
 	}
+	forgotten := false
 	for id, dp := range t.switches {
 		if !dp.connected && dp.since != 0 && old(dp.since) {
 			delete(t.switches, id)
-			t.order = slices.DeleteFunc(t.order, func(other *datapath) bool { return other == dp })
 			t.dirty[id] = struct{}{}
+			forgotten = true
 			continue
 		}
 		t.sweep(dp, old)
+	}
+	if forgotten {
+		t.order = slices.DeleteFunc(t.order, func(dp *datapath) bool { return t.switches[dp.id] != dp })
 	}
 }
 

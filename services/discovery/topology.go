@@ -24,9 +24,10 @@ type topology struct {
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
 	known    map[flow.Location]flow.Location
-	past     map[flow.Location]memory    // of an earlier run, until its switch connects
-	fresh    int64                       // past is to be trusted until then
-	views    map[flow.Location]*portView // of ports in past, for the stage
+	past     map[flow.Location]memory      // of an earlier run, until its switch connects
+	pastOf   map[flow.DPID][]flow.Location // the keys of past by switch, until it connects
+	fresh    int64                         // past is to be trusted until then
+	views    map[flow.Location]*portView   // of ports in past, for the stage
 	delays   delays
 	deadline int64 // nothing happens by itself before this time
 	cleaned  int64
@@ -87,6 +88,7 @@ type port struct {
 	view     *portView
 	place    *api.Location
 	again    int64 // when time alone may change its role; 0: never
+	shown    bool  // its role has been told of, and not that it is no more
 	prober
 }
 
@@ -101,7 +103,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	return &topology{
 		cfg: cfg, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
+		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}
 }
 
@@ -199,6 +201,25 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 		t.unlink(now, p, "switch_gone")
 		t.settle(now, p)
 	}
+	t.shed(dp)
+}
+
+// shed forgets the ports of a switch that has gone of which nothing has to be
+// remembered: no link, no host.
+func (t *topology) shed(dp *datapath) {
+	kept := dp.ports[:0]
+	for _, p := range dp.ports {
+		_, linked := t.known[p.at]
+		if linked || p.was != (flow.Location{}) || p.view.host.Load() {
+			kept = append(kept, p)
+			continue
+		}
+		p.up, p.removed = false, true // whoever has it still is to leave it alone
+		dp.put(p.at.Port, nil)
+		dp.view.ports.Delete(p.at.Port)
+	}
+	clear(dp.ports[len(kept):])
+	dp.ports = slices.Clip(slices.Clone(kept))
 }
 
 // change takes a port that was added, modified or removed.
@@ -216,8 +237,9 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 	}
 	count := len(dp.ports)
 	t.setPort(now, dp, msg)
-	if len(dp.ports) != count {
-		dp.view.set(dp.ports)
+	if n := len(dp.ports); n != count {
+		p := dp.ports[n-1]
+		dp.view.ports.Put(p.at.Port, p.view)
 	}
 }
 
@@ -307,6 +329,7 @@ func (t *topology) raise(now int64, dp *datapath, p *port) {
 func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 	p.removed = removed
 	if !p.up {
+		t.settle(now, p) // that it is no more is told
 		return
 	}
 	p.up, p.changed, p.blocked, p.presumed = false, now, 0, 0

@@ -13,10 +13,13 @@ func TestTrust(t *testing.T) {
 		run  func(*testing.T, *faults)
 	}{
 		{"1-replicas", trustReplicas},
+		{"5-handshake", trustHandshake},
+		{"7-squat", trustSquat},
 		{"9-root", trustRoot},
 		{"11-hosts", trustHosts},
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},
+		{"17-said-early", trustSaidEarly},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -101,6 +101,12 @@ func Ask(ctx context.Context, env *Env, instance string, question []byte) (answe
 // service stands by, on several goroutines at once.
 func OnAsked(env *Env, h func(question []byte) (answer []byte)) { env.runtime.OnAsked(h) }
 
+// Scratch returns memory that is as the service, in the last process of this name
+// on this machine, has left it, even if that was killed; at first zeros. It begins
+// at a word, and size is always the same. If an error is returned as well, the
+// memory is like any other.
+func Scratch(env *Env, name string, size int) ([]byte, error) { return env.runtime.Scratch(name, size) }
+
 // State opens a bucket of durable state that the service owns.
 func State(env *Env, name string) (Bucket, error) {
 	for _, b := range env.spec.Buckets {

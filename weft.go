@@ -111,6 +111,9 @@ type Pipeline interface {
 	Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict
 	// Flush sends off the packets that are away; for the end of a batch.
 	Flush()
+	// Returned is how many packets that were away are so no more: decided about,
+	// or given up. They are counted before Later is called with nil.
+	Returned() uint64
 	// Close ends the session; decisions that come later are dropped.
 	Close()
 }
@@ -139,6 +142,9 @@ type Runtime interface {
 	Pipeline(sw flow.DPID, later Later) Pipeline
 	// Bucket opens durable state.
 	Bucket(name string) (Bucket, error)
+	// Scratch returns memory of this service's that outlives the process. With an
+	// error, it does not.
+	Scratch(name string, size int) ([]byte, error)
 	// Ready says that the service's set-up is complete, and waits until that
 	// of all others is, too.
 	Ready(ctx context.Context) error

@@ -133,6 +133,9 @@ func (l *lane) send(p *parcel) {
 	defer l.mu.Unlock()
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
 		l.crossing.shedFull.Add(float64(len(p.records)))
+		for i := range p.records {
+			p.records[i].walk.back.Add(1)
+		}
 		p.back()
 		l.recycle(p)
 		return
@@ -244,9 +247,13 @@ func (l *lane) recycle(p *parcel) {
 // deliver hands the decisions of a parcel to the sessions of its packets.
 func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	var last *walk
-	closed := false
+	closed, returned := false, uint64(0)
 	end := func() {
-		if last != nil && !closed {
+		if last == nil {
+			return
+		}
+		last.back.Add(returned)
+		if returned = 0; !closed {
 			last.hand(nil)
 		}
 	}
@@ -257,6 +264,7 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 			end()
 			last, closed = r.walk, r.walk.closed.Load()
 		}
+		returned++
 		switch {
 		case !r.done:
 			held++

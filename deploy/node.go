@@ -41,6 +41,9 @@ type NodeConfig struct {
 	Listen func(transport.Handler) (addresses map[string]string, listener io.Closer, err error)
 	// Transports dial those addresses.
 	Transports map[string]transport.Transport
+	// Scratch is the directory for memory that outlives the process; empty for
+	// none.
+	Scratch string
 	// Allow reports whether a caller with these identities may call a method of
 	// a service; nil allows all.
 	Allow func(identities []string, method string) bool
@@ -170,6 +173,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storehouse = &Storehouse{store: kept}
 	}
+	n.worker.scratches.dir, n.worker.scratches.process = c.Scratch, c.Process
 	n.figuresOf = newConfigFigures(n)
 	n.crossing = newCrossing(n)
 	n.facts.n = n

@@ -33,9 +33,10 @@ type walk struct {
 	at      int      // the stage that is at work
 	tally   tally    // of the packets that the stages have seen
 
-	away atomic.Int64 // packets that are on their way through the rest
-	here int          // how many stages, of all, come before the rest
-	held bool         // more of them could be here, but for the packets that are away
+	away atomic.Int64  // packets that are on their way through the rest
+	back atomic.Uint64 // packets that have been
+	here int           // how many stages, of all, come before the rest
+	held bool          // more of them could be here, but for the packets that are away
 }
 
 // Pipeline opens every stage for one session of a switch and returns them as
@@ -200,6 +201,9 @@ func (w *walk) Flush() {
 		w.parcel = nil
 	}
 }
+
+// Returned is how many packets have been away and are so no more.
+func (w *walk) Returned() uint64 { return w.back.Load() }
 
 // Away returns how many packets of the session are on their way through stages in
 // other processes.

@@ -21,9 +21,11 @@ type Worker struct {
 	registry *registry
 	log      *slog.Logger
 	node     *Node // nil: there are no other processes
-	wire     *wire // nil: by pointer
-	tracer   Tracer
-	first    *group
+
+	scratches scratches
+	wire      *wire // nil: by pointer
+	tracer    Tracer
+	first     *group
 
 	ran     atomic.Bool
 	failed  chan *service

@@ -172,7 +172,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 		return err
 	}
 	defer end()
-	if node, err = a.join(ctx, store, metrics, tracer, log); err != nil {
+	if node, err = a.join(ctx, store, metrics, tracer, log, dir); err != nil {
 		return err
 	}
 	if !o.quiet {
@@ -243,6 +243,10 @@ func dataDirectory(dir string) (string, error) {
 // auditDirectory returns where, in the directory of the durable state, the audit
 // log of the northbound is.
 func auditDirectory(data string) string { return filepath.Join(data, "audit") }
+
+// scratchDirectory returns where, in the directory of the durable state, processes
+// keep the memory that outlives them.
+func scratchDirectory(data string) string { return filepath.Join(data, "scratch") }
 
 // readyLine says what runs and where.
 func readyLine(w *deploy.Worker, dir string) string {

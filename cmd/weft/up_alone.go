@@ -116,7 +116,7 @@ func names(specs []weft.Spec) (list []string) {
 
 // join brings the plan into force with the configuration that counts, and makes
 // the node that carries it out.
-func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, tracer deploy.Tracer, log *slog.Logger) (*deploy.Node, error) {
+func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, tracer deploy.Tracer, log *slog.Logger, data string) (*deploy.Node, error) {
 	configs, err := deploy.OpenConfigs(ctx, store)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheu
 	log.Info("configuration in force: " + chosen.Why)
 	return deploy.Join(ctx, deploy.NodeConfig{
 		Process: p.Workers[0].Name, Version: build().Version, Specs: a.all, Store: store, Settings: a.overrides,
-		Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log, Alone: true,
+		Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log, Alone: true, Scratch: scratchDirectory(data),
 		Listen: func(transport.Handler) (map[string]string, io.Closer, error) { return nil, closers{}, nil },
 	})
 }

@@ -248,6 +248,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 	}}
 	c := deploy.NodeConfig{
 		Changed: changes.add,
+		Scratch: scratchDirectory(data),
 		Process: o.process, Version: build().Version, Specs: all, Store: store, Registry: metrics, Gatherer: metrics, Tracer: tracer, Log: log,
 		Transports: map[string]transport.Transport{
 			"grpc": grpc.New(client), "ws": ws.New(client), "rest": rest.New(client), "nats": natsLink,

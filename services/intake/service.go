@@ -57,8 +57,12 @@ func run(ctx context.Context, env *weft.Env) error {
 		},
 		changed: make(chan struct{}, 1), log: env.Log,
 	}
+	memory, err := weft.Scratch(env, "packet-ins", southbound.TallySize)
+	if err != nil {
+		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
+	}
 	in := southbound.NewIntake(southbound.IntakeConfig{
-		Sessions: cfg.sessions(), Number: uint16(cfg.Number), Log: env.Log,
+		Sessions: cfg.sessions(), Number: uint16(cfg.Number), Log: env.Log, Memory: memory,
 		Open: func(sw flow.DPID, later func(*flow.Decision)) southbound.Pipeline {
 			return weft.OpenPipeline(env, sw, later)
 		},

@@ -219,7 +219,7 @@ func (e *early) shrink() {
 // no answers, so are those behind it: they are answered in their order. It reports
 // whether there has been any.
 func (e *early) scan(now int64, first bool) (any bool) {
-	s := e.s
+	s, packetIns := e.s, int64(0)
 	if !first || !s.out.roomFirst(len(e.buf)-e.whole) {
 		e.left = true
 	}
@@ -245,8 +245,12 @@ func (e *early) scan(now int64, first bool) (any bool) {
 			}
 			msg[1] = byte(openflow.TypeHello)
 		}
+		if msg[1] == byte(openflow.TypePacketIn) {
+			packetIns++
+		}
 		e.whole += n
 	}
+	s.progress.read(packetIns)
 	if len(e.answer) > 0 {
 		if err := s.out.putFirst(e.answer); err != nil {
 			s.shed(err)

@@ -19,6 +19,7 @@ import (
 
 // hub is all sessions, and what is remembered of the switches that had one.
 type hub struct {
+	tally  *tally // of packet-ins
 	cfg    atomic.Pointer[Config]
 	mine   atomic.Pointer[partition]
 	epoch  atomic.Uint64 // of this run as master; of the one that is, as far as known, where this process stands by
@@ -92,7 +93,7 @@ const recordsMax = 100_000
 func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		fence: f, log: log, memory: newMemory(&cfg),
+		fence: f, log: log, memory: newMemory(&cfg), tally: &tally{},
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{}, standing: map[*session]bool{},
 	}
 	h.cfg.Store(&cfg)
@@ -179,6 +180,7 @@ func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 	s := &session{hub: h, secrets: secrets, over: make(chan struct{}), begun: time.Now(), ports: map[flow.Port]*port{}}
 	s.account = h.memory.newAccount(s)
 	s.waits.account, s.waiting.account, s.said.kept.account = s.account, s.account, s.account
+	s.progress.tally = h.tally
 	if secrets.plain() {
 		s.conn = conn
 	} else {

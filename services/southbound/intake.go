@@ -30,6 +30,7 @@ type IntakeConfig struct {
 	Sessions *Config // where and how switches are received
 	Number   uint16  // not 0
 	Log      *slog.Logger
+	Memory   []byte // outlives the process; TallySize octets
 	// Open opens the pipeline for one session.
 	Open func(sw flow.DPID, later func(*flow.Decision)) Pipeline
 	// Roles returns what sets the role of the port that a packet of a switch has
@@ -59,6 +60,7 @@ func NewIntake(cfg IntakeConfig) *Intake {
 	h.portChanged = func(*api.PortChanged) {}
 	h.flowRemoved = func(*api.FlowRemoved) {}
 	h.switchError = func(*api.SwitchError) {}
+	h.tally = openTally(cfg.Memory)
 	i.hub = h
 	return i
 }
@@ -77,6 +79,7 @@ func (i *Intake) Switches() []flow.DPID {
 
 // Register makes figures known.
 func (i *Intake) Register(m figures) {
+	i.hub.tally.register(m)
 	i.hub.total.register(m, i.hub)
 	m.CounterFunc("unwanted_total", "Packet-ins that were for somebody else.", func() float64 { return float64(i.lots.strangers.Load()) }, "what", "number")
 	m.CounterFunc("unwanted_total", "Packet-ins that were for somebody else.", func() float64 { return float64(i.lots.probes.Load()) }, "what", "probe")

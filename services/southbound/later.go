@@ -9,11 +9,14 @@ func (s *session) later(d *flow.Decision) {
 	if s.hub.intake != nil {
 		if d != nil {
 			s.hub.intake.cfg.Carry(s.dpid, d)
+		} else {
+			s.progress.back(s.pipeline.Returned())
 		}
 		return
 	}
 	if d == nil {
 		s.sendLate()
+		s.progress.back(s.pipeline.Returned())
 		return
 	}
 	if d.Fenced() {

@@ -92,6 +92,7 @@ func (s *session) hear(now int64) error {
 		if t == openflow.TypePortStatus {
 			return nil
 		}
+		s.progress.read(packetIns(msg))
 		if err := s.message(msg); err != nil || len(ws.scratch) < flushAt {
 			return err
 		}

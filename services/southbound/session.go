@@ -24,6 +24,7 @@ type dpid = flow.DPID
 type pipeline interface {
 	Packet(*flow.PacketIn, *flow.Decision) flow.Verdict
 	Flush()
+	Returned() uint64
 	Close()
 }
 
@@ -81,6 +82,7 @@ type session struct {
 	active    bool // this process is its master, and the system knows it
 	pipeline  pipeline
 	batch     batchCounts
+	progress  progress
 	admission admission
 	backlog   backlog
 	sent      sent
@@ -97,7 +99,7 @@ type session struct {
 }
 
 // batchCounts are added to counts once per batch.
-type batchCounts struct{ packetIns, packetOuts, flowMods uint64 }
+type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
 
 // yieldAt is the size of a batch after which others have their turn.
 const yieldAt = 8 << 10
@@ -128,6 +130,7 @@ func (s *session) run() (err error) {
 		s.out.close()
 		s.waits.close()
 		s.echoes.close()
+		s.progress.end()
 	}()
 	go s.write()
 	if err := s.handshake(); err != nil {
@@ -173,8 +176,8 @@ func (s *session) receive() error {
 			return err
 		}
 	}
-	for left := s.in.ws != nil; ; left = false { // at first what the handshake has left
-		if !left {
+	for ready := s.in.ws != nil; ; ready = false { // at first what the handshake has left
+		if !ready {
 			if err := s.in.fillFor(s.hub.cfg.Load().RealtimeFirst && s.pulse.beats()); err != nil {
 				if errors.Is(err, io.EOF) {
 					return errors.New("closed by the switch")
@@ -186,6 +189,10 @@ func (s *session) receive() error {
 		s.hub.watch.tick(now)
 		s.lastRead.Store(now)
 		ws := s.in.ws
+		left := packetIns(s.in.waiting())
+		if !s.in.ahead { // else they are counted where they are read
+			s.progress.read(left)
+		}
 		ws.packet.Switch, ws.packet.Time = s.dpid, now
 		if behind := s.backlog.look(s.in, now); s.admission.due(now) {
 			s.roll(now, behind)
@@ -211,6 +218,7 @@ func (s *session) receive() error {
 				return err
 			}
 			if len(ws.scratch) >= flushAt {
+				left -= int64(s.batch.packetIns)
 				if err := s.flush(); err != nil {
 					return err
 				}
@@ -219,9 +227,11 @@ func (s *session) receive() error {
 		if !s.in.ahead { // else it is seen where it is read
 			s.unfinished(s.in.partial(), finished > 0, now)
 		}
+		left -= int64(s.batch.packetIns)
 		if err := s.flush(); err != nil {
 			return err
 		}
+		s.progress.settle(left) // those that were not for this process
 		s.sendHeld(s.in.end, now)
 		if s.in.end >= yieldAt {
 			runtime.Gosched() // a busy switch takes turns with the others
@@ -244,11 +254,23 @@ func (s *session) unfinished(is, finished bool, now int64) {
 
 // flush sends what the batch has gathered for this switch.
 func (s *session) flush() error {
+	away, settled := int64(s.batch.away), int64(s.batch.packetIns-s.batch.away)
 	s.count.add(&s.batch)
 	if s.admission.anyShed {
 		s.hub.total.shedPacketIns(&s.admission)
 	}
+	s.progress.leave(away)
 	s.pipeline.Flush()
+	if err := s.send(); err != nil {
+		return err
+	}
+	s.progress.settle(settled)
+	s.progress.back(s.pipeline.Returned())
+	return nil
+}
+
+// send sends what is gathered for this switch.
+func (s *session) send() error {
 	if err := s.flushUrgent(); err != nil {
 		return err
 	}
@@ -356,7 +378,11 @@ func (s *session) packetIn(msg []byte) error {
 	if s.hub.intake != nil && !s.take(in) {
 		return nil
 	}
-	if s.pipeline.Packet(in, d) == flow.Away || len(d.Ops) == 0 {
+	switch v := s.pipeline.Packet(in, d); {
+	case v == flow.Away:
+		s.batch.away++
+		return nil
+	case len(d.Ops) == 0:
 		return nil
 	}
 	s.hub.emit(s, d)

@@ -150,7 +150,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 	} {
 		h := &hub{}
 		h.cfg.Store(&Config{RealtimeFirst: true})
-		e := newEarly(&session{hub: h, version: v13, out: &outbox{}}, endless{})
+		e := newEarly(&session{hub: h, progress: progress{tally: &tally{}}, version: v13, out: &outbox{}}, endless{})
 		at, reads := 0, 0
 		e.read = func(uintptr) bool {
 			if reads++; reads > turnMost {

@@ -1,0 +1,129 @@
+package southbound
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"weft/openflow"
+)
+
+// tally counts what becomes of packet-ins, in memory that outlives the process:
+//
+//	read = settled + killed + ended + those that are being dealt with
+//
+// So what a process was dealing with when it was killed is known to the next one.
+type tally struct {
+	layout  atomic.Uint64 // tallyLayout
+	_       [56]byte
+	read    atomic.Uint64 // taken off the sockets of switches
+	_       [56]byte
+	settled atomic.Uint64 // decided about, and the decision sent; or shed, which is counted by reason
+	_       [56]byte
+	killed  atomic.Uint64 // neither, when the process was killed
+	ended   atomic.Uint64 // neither, when the session ended
+	_       [48]byte
+}
+
+// tallyLayout says that memory holds a tally; another layout gets another number.
+const tallyLayout = 0x5745465400000001
+
+// TallySize is how much memory the account of packet-ins takes.
+const TallySize = int(unsafe.Sizeof(tally{}))
+
+// openTally makes a tally of memory that an earlier process may have left behind:
+// what that was dealing with then has been lost.
+func openTally(memory []byte) *tally {
+	t := (*tally)(unsafe.Pointer(unsafe.SliceData(memory[:TallySize:TallySize])))
+	if t.layout.Load() != tallyLayout {
+		clear(memory)
+		t.layout.Store(tallyLayout)
+	}
+	if left := int64(t.read.Load() - t.settled.Load() - t.killed.Load() - t.ended.Load()); left > 0 {
+		t.killed.Add(uint64(left))
+	}
+	return t
+}
+
+// register makes the figures known.
+func (t *tally) register(m figures) {
+	m.CounterFunc("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being dealt with.", func() float64 { return float64(t.read.Load()) })
+	m.CounterFunc("packet_ins_settled_total", "Packet-ins whose decision was sent, or that were shed and counted by reason, in this process and those of its name before it.", func() float64 { return float64(t.settled.Load()) })
+	const lost = "Packet-ins that were read and not settled, because the process was killed or the session ended, in this process and those of its name before it."
+	m.CounterFunc("packet_ins_lost_total", lost, func() float64 { return float64(t.killed.Load()) }, "reason", "killed")
+	m.CounterFunc("packet_ins_lost_total", lost, func() float64 { return float64(t.ended.Load()) }, "reason", "session_ended")
+}
+
+// progress is one session's part of the tally. Its sums are of packet-ins.
+type progress struct {
+	tally   *tally
+	pending atomic.Int64 // read and not settled, those that are away not counted
+
+	mu       sync.Mutex // guards what follows
+	away     int64      // with stages in other processes
+	returned uint64     // from there, of the session
+}
+
+// read counts packet-ins that have been read.
+func (p *progress) read(n int64) {
+	if n > 0 {
+		p.pending.Add(n)
+		p.tally.read.Add(uint64(n))
+	}
+}
+
+// settle counts packet-ins that have been dealt with.
+func (p *progress) settle(n int64) {
+	if n > 0 {
+		p.pending.Add(-n)
+		p.tally.settled.Add(uint64(n))
+	}
+}
+
+// leave counts packet-ins that are away from now on.
+func (p *progress) leave(n int64) {
+	if n > 0 {
+		p.pending.Add(-n)
+		p.mu.Lock()
+		p.away += n
+		p.mu.Unlock()
+	}
+}
+
+// back counts packet-ins that were away as settled; returned is how many the
+// session has had back in all.
+func (p *progress) back(returned uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := min(int64(returned-p.returned), p.away); n > 0 { // the rest when it is known to have left
+		p.returned += uint64(n)
+		p.away -= n
+		p.tally.settled.Add(uint64(n))
+	}
+}
+
+// end closes it: what is away is counted where it comes back, what had
+// not had its turn is lost.
+func (p *progress) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tally.settled.Add(uint64(p.away))
+	p.away = 0
+	p.tally.ended.Add(uint64(max(0, p.pending.Swap(0))))
+}
+
+// packetIns counts those among whole messages.
+func packetIns(b []byte) (n int64) {
+	for len(b) >= openflow.HeaderLen {
+		size := int(binary.BigEndian.Uint16(b[2:]))
+		if size < openflow.HeaderLen || size > len(b) {
+			break
+		}
+		if b[1] == byte(openflow.TypePacketIn) {
+			n++
+		}
+		b = b[size:]
+	}
+	return n
+}

@@ -13,6 +13,8 @@ func TestTrust(t *testing.T) {
 		run  func(*testing.T, *faults)
 	}{
 		{"1-replicas", trustReplicas},
+		{"3-plans", trustPlans},
+		{"4-counted", trustCounted},
 		{"5-handshake", trustHandshake},
 		{"7-squat", trustSquat},
 		{"9-root", trustRoot},

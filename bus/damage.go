@@ -91,6 +91,7 @@ func (h *health) told(key string, value []byte) {
 	case key == spanKey:
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		h.span = Span{}
 		_ = json.Unmarshal(value, &h.span) // what cannot be read is unknown
 	}
 }

@@ -258,3 +258,45 @@ func (d damaged) repair(s *bus.Store, b weft.Bucket, before map[string]string) {
 		}
 	}
 }
+
+// TestReport checks that damage that a service has found stays over a start,
+// and that the store is not judged by its age once that has been accepted.
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 2 {
+		s, err := bus.Open(t.Context(), bus.Config{Directory: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Bucket(t.Context(), damagedBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Span().Born.IsZero() {
+			t.Error("a new store does not know when it was made")
+		}
+		if round == 0 {
+			put(t, b, "k", "1")
+			for end := time.Now().Add(30 * time.Second); b.(weft.Damageable).Damage() == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if err := b.(weft.Damageable).Report(t.Context(), "switch 1 knows more"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if damage := b.(weft.Damageable).Damage(); damage != "switch 1 knows more" {
+			t.Errorf("start %d: damage %q", round, damage)
+		}
+		if round == 1 {
+			if err := s.Accept(t.Context(), damagedBucket); err != nil {
+				t.Fatal(err)
+			}
+			if !s.Span().Born.IsZero() {
+				t.Error("the store is still judged by its age")
+			}
+			put(t, b, "k", "2")
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

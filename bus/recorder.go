@@ -342,6 +342,11 @@ func (r *recorder) accept(ctx context.Context, state *bucket, name string) error
 	if !damaged {
 		return nil
 	}
+	if rec, err := readManifest(r.path(name), name); err == nil && len(rec.reports) > 0 {
+		if err := r.forgive(ctx, state); err != nil {
+			return err
+		}
+	}
 	if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -351,6 +356,23 @@ func (r *recorder) accept(ctx context.Context, state *bucket, name string) error
 	r.store.health.set(name, nil)
 	r.store.config.Log.Warn("bucket is taken for whole as it is", "bucket", name, "damage", d.Reason)
 	return nil
+}
+
+// forgive has nobody judge any more of which time the store can know: what
+// switches have shown of it is accepted.
+func (r *recorder) forgive(ctx context.Context, state *bucket) error {
+	r.mu.Lock()
+	r.diary.Born = time.Time{}
+	r.mu.Unlock()
+	text, err := json.Marshal(Span{})
+	if err == nil {
+		_, err = state.Put(ctx, spanKey, text)
+	}
+	if err == nil {
+		r.store.health.told(spanKey, text)
+		err = r.sign(time.Now())
+	}
+	return err
 }
 
 // discover begins the manifests of buckets that are new.

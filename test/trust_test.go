@@ -17,6 +17,7 @@ func TestTrust(t *testing.T) {
 		{"4-counted", trustCounted},
 		{"5-handshake", trustHandshake},
 		{"7-squat", trustSquat},
+		{"2-damaged-store", trustDamagedStore},
 		{"9-root", trustRoot},
 		{"11-hosts", trustHosts},
 		{"13-damping", trustDamping},

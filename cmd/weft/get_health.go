@@ -35,9 +35,10 @@ func getHealth(r *remote) *cobra.Command {
 	return getter(r, &cobra.Command{
 		Use:   "health",
 		Short: "Look at everything that can be wrong, and say how to mend it",
-		Long: `Look at the controller's processes, the store of what it keeps, the switches, the entries that they should have, links, the broadcast
-tree and heartbeats, and say what is wrong and how to mend it. Exit status 1 if
-anything fails; a warning is no failure.`,
+		Long: `Look at the controller's processes, the store of what it keeps, the switches,
+the entries that they should have, links, the broadcast tree and heartbeats, and
+say what is wrong and how to mend it. Exit status 1 if anything fails; a
+warning is no failure.`,
 		Example: `  weft get health
   weft get health -o json`,
 	}, func(c *controller, _ []string) (view, error) {

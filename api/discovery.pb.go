@@ -28,17 +28,21 @@ type Link struct {
 	Src *Location `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
 	// The port that they come in by.
 	Dst *Location `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
-	// up, one_way (the other direction is not seen; not used) or dampened (flaps too often; used
-	// only where there is no other way).
+	// up, one_way (the other direction is not seen; not used), dampened (flaps too often; used
+	// only where there is no other way), waiting (slower than a cable so far; not used) or held
+	// (not used until its probes are faster or it is allowed).
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	// Cost of the link for paths.
 	Weight uint32 `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	// Time for a probe to cross, controller to controller, microseconds.
+	// Time for a probe to cross, controller to controller, microseconds. Of a link that waits
+	// or is held: that of the fastest probe, without the control channels.
 	LatencyUs uint64 `protobuf:"varint,5,opt,name=latency_us,json=latencyUs,proto3" json:"latency_us,omitempty"`
 	// RFC 3339.
 	Since string `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
 	// Times that it has gone down.
-	Flaps         uint32 `protobuf:"varint,7,opt,name=flaps,proto3" json:"flaps,omitempty"`
+	Flaps uint32 `protobuf:"varint,7,opt,name=flaps,proto3" json:"flaps,omitempty"`
+	// Why it waits or is held.
+	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -122,6 +126,169 @@ func (x *Link) GetFlaps() uint32 {
 	return 0
 }
 
+func (x *Link) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// A link that the operator has allowed.
+type AllowedLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One port.
+	A *Location `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	// The other.
+	B             *Location `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllowedLink) Reset() {
+	*x = AllowedLink{}
+	mi := &file_discovery_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllowedLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllowedLink) ProtoMessage() {}
+
+func (x *AllowedLink) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllowedLink.ProtoReflect.Descriptor instead.
+func (*AllowedLink) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AllowedLink) GetA() *Location {
+	if x != nil {
+		return x.A
+	}
+	return nil
+}
+
+func (x *AllowedLink) GetB() *Location {
+	if x != nil {
+		return x.B
+	}
+	return nil
+}
+
+// What AllowLink is asked. InvalidArgument if the ports are not physical ones of two switches.
+type AllowLinkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One port.
+	A *Location `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	// The other.
+	B *Location `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	// Takes an earlier AllowLink back. A link that is up is judged anew.
+	Revoke        bool `protobuf:"varint,3,opt,name=revoke,proto3" json:"revoke,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllowLinkRequest) Reset() {
+	*x = AllowLinkRequest{}
+	mi := &file_discovery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllowLinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllowLinkRequest) ProtoMessage() {}
+
+func (x *AllowLinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllowLinkRequest.ProtoReflect.Descriptor instead.
+func (*AllowLinkRequest) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AllowLinkRequest) GetA() *Location {
+	if x != nil {
+		return x.A
+	}
+	return nil
+}
+
+func (x *AllowLinkRequest) GetB() *Location {
+	if x != nil {
+		return x.B
+	}
+	return nil
+}
+
+func (x *AllowLinkRequest) GetRevoke() bool {
+	if x != nil {
+		return x.Revoke
+	}
+	return false
+}
+
+// The answer of AllowLink.
+type AllowLinkResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllowLinkResponse) Reset() {
+	*x = AllowLinkResponse{}
+	mi := &file_discovery_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllowLinkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllowLinkResponse) ProtoMessage() {}
+
+func (x *AllowLinkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllowLinkResponse.ProtoReflect.Descriptor instead.
+func (*AllowLinkResponse) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{3}
+}
+
 // What ListLinks is asked.
 type ListLinksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -131,7 +298,7 @@ type ListLinksRequest struct {
 
 func (x *ListLinksRequest) Reset() {
 	*x = ListLinksRequest{}
-	mi := &file_discovery_proto_msgTypes[1]
+	mi := &file_discovery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -143,7 +310,7 @@ func (x *ListLinksRequest) String() string {
 func (*ListLinksRequest) ProtoMessage() {}
 
 func (x *ListLinksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[1]
+	mi := &file_discovery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -156,21 +323,23 @@ func (x *ListLinksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLinksRequest.ProtoReflect.Descriptor instead.
 func (*ListLinksRequest) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{1}
+	return file_discovery_proto_rawDescGZIP(), []int{4}
 }
 
 // The answer of ListLinks.
 type ListLinksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by src.
-	Links         []*Link `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
+	Links []*Link `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
+	// The links that are allowed by configuration or AllowLink, ordered by their ports.
+	Allowed       []*AllowedLink `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListLinksResponse) Reset() {
 	*x = ListLinksResponse{}
-	mi := &file_discovery_proto_msgTypes[2]
+	mi := &file_discovery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -182,7 +351,7 @@ func (x *ListLinksResponse) String() string {
 func (*ListLinksResponse) ProtoMessage() {}
 
 func (x *ListLinksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[2]
+	mi := &file_discovery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -195,12 +364,19 @@ func (x *ListLinksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLinksResponse.ProtoReflect.Descriptor instead.
 func (*ListLinksResponse) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{2}
+	return file_discovery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListLinksResponse) GetLinks() []*Link {
 	if x != nil {
 		return x.Links
+	}
+	return nil
+}
+
+func (x *ListLinksResponse) GetAllowed() []*AllowedLink {
+	if x != nil {
+		return x.Allowed
 	}
 	return nil
 }
@@ -220,7 +396,7 @@ type PortRole struct {
 
 func (x *PortRole) Reset() {
 	*x = PortRole{}
-	mi := &file_discovery_proto_msgTypes[3]
+	mi := &file_discovery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +408,7 @@ func (x *PortRole) String() string {
 func (*PortRole) ProtoMessage() {}
 
 func (x *PortRole) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[3]
+	mi := &file_discovery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +421,7 @@ func (x *PortRole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRole.ProtoReflect.Descriptor instead.
 func (*PortRole) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{3}
+	return file_discovery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PortRole) GetAt() *Location {
@@ -278,7 +454,7 @@ type ListPortRolesRequest struct {
 
 func (x *ListPortRolesRequest) Reset() {
 	*x = ListPortRolesRequest{}
-	mi := &file_discovery_proto_msgTypes[4]
+	mi := &file_discovery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +466,7 @@ func (x *ListPortRolesRequest) String() string {
 func (*ListPortRolesRequest) ProtoMessage() {}
 
 func (x *ListPortRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[4]
+	mi := &file_discovery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +479,7 @@ func (x *ListPortRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPortRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListPortRolesRequest) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{4}
+	return file_discovery_proto_rawDescGZIP(), []int{7}
 }
 
 // The answer of ListPortRoles.
@@ -317,7 +493,7 @@ type ListPortRolesResponse struct {
 
 func (x *ListPortRolesResponse) Reset() {
 	*x = ListPortRolesResponse{}
-	mi := &file_discovery_proto_msgTypes[5]
+	mi := &file_discovery_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -329,7 +505,7 @@ func (x *ListPortRolesResponse) String() string {
 func (*ListPortRolesResponse) ProtoMessage() {}
 
 func (x *ListPortRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[5]
+	mi := &file_discovery_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -342,7 +518,7 @@ func (x *ListPortRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPortRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListPortRolesResponse) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{5}
+	return file_discovery_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListPortRolesResponse) GetPorts() []*PortRole {
@@ -359,7 +535,8 @@ type LinkChanged struct {
 	Link *Link `protobuf:"bytes,1,opt,name=link,proto3" json:"link,omitempty"`
 	// Whether it is gone.
 	Removed bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
-	// port_status, silent, switch_gone, probe, dampened, released or restart (of discovery:
+	// port_status, silent, switch_gone, probe, dampened, released, latency (its weight follows
+	// it), held, allowed, implausible (slower than a cable after all) or restart (of discovery:
 	// what was known is told again).
 	Cause         string `protobuf:"bytes,3,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -368,7 +545,7 @@ type LinkChanged struct {
 
 func (x *LinkChanged) Reset() {
 	*x = LinkChanged{}
-	mi := &file_discovery_proto_msgTypes[6]
+	mi := &file_discovery_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +557,7 @@ func (x *LinkChanged) String() string {
 func (*LinkChanged) ProtoMessage() {}
 
 func (x *LinkChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[6]
+	mi := &file_discovery_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +570,7 @@ func (x *LinkChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinkChanged.ProtoReflect.Descriptor instead.
 func (*LinkChanged) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{6}
+	return file_discovery_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LinkChanged) GetLink() *Link {
@@ -430,7 +607,7 @@ type PortRoleChanged struct {
 
 func (x *PortRoleChanged) Reset() {
 	*x = PortRoleChanged{}
-	mi := &file_discovery_proto_msgTypes[7]
+	mi := &file_discovery_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +619,7 @@ func (x *PortRoleChanged) String() string {
 func (*PortRoleChanged) ProtoMessage() {}
 
 func (x *PortRoleChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[7]
+	mi := &file_discovery_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +632,7 @@ func (x *PortRoleChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRoleChanged.ProtoReflect.Descriptor instead.
 func (*PortRoleChanged) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{7}
+	return file_discovery_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PortRoleChanged) GetPort() *PortRole {
@@ -476,7 +653,7 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\xc9\x01\n" +
+	"\x0fdiscovery.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\xe1\x01\n" +
 	"\x04Link\x12#\n" +
 	"\x03src\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x03src\x12#\n" +
 	"\x03dst\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03dst\x12\x14\n" +
@@ -485,10 +662,20 @@ const file_discovery_proto_rawDesc = "" +
 	"\n" +
 	"latency_us\x18\x05 \x01(\x04R\tlatencyUs\x12\x14\n" +
 	"\x05since\x18\x06 \x01(\tR\x05since\x12\x14\n" +
-	"\x05flaps\x18\a \x01(\rR\x05flaps\"\x12\n" +
-	"\x10ListLinksRequest\"8\n" +
+	"\x05flaps\x18\a \x01(\rR\x05flaps\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"O\n" +
+	"\vAllowedLink\x12\x1f\n" +
+	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
+	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\"l\n" +
+	"\x10AllowLinkRequest\x12\x1f\n" +
+	"\x01a\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x01a\x12\x1f\n" +
+	"\x01b\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x01b\x12\x16\n" +
+	"\x06revoke\x18\x03 \x01(\bR\x06revoke\"\x13\n" +
+	"\x11AllowLinkResponse\"\x12\n" +
+	"\x10ListLinksRequest\"h\n" +
 	"\x11ListLinksResponse\x12#\n" +
-	"\x05links\x18\x01 \x03(\v2\r.weft.v1.LinkR\x05links\"[\n" +
+	"\x05links\x18\x01 \x03(\v2\r.weft.v1.LinkR\x05links\x12.\n" +
+	"\aallowed\x18\x02 \x03(\v2\x14.weft.v1.AllowedLinkR\aallowed\"[\n" +
 	"\bPortRole\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -502,10 +689,11 @@ const file_discovery_proto_rawDesc = "" +
 	"\x05cause\x18\x03 \x01(\tR\x05cause\"L\n" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
-	"\x04gone\x18\x02 \x01(\bR\x04gone2\x9f\x01\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone2\xe3\x01\n" +
 	"\tDiscovery\x12B\n" +
 	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\x12N\n" +
-	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponseB\n" +
+	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\x12B\n" +
+	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -520,35 +708,45 @@ func file_discovery_proto_rawDescGZIP() []byte {
 	return file_discovery_proto_rawDescData
 }
 
-var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_discovery_proto_goTypes = []any{
 	(*Link)(nil),                  // 0: weft.v1.Link
-	(*ListLinksRequest)(nil),      // 1: weft.v1.ListLinksRequest
-	(*ListLinksResponse)(nil),     // 2: weft.v1.ListLinksResponse
-	(*PortRole)(nil),              // 3: weft.v1.PortRole
-	(*ListPortRolesRequest)(nil),  // 4: weft.v1.ListPortRolesRequest
-	(*ListPortRolesResponse)(nil), // 5: weft.v1.ListPortRolesResponse
-	(*LinkChanged)(nil),           // 6: weft.v1.LinkChanged
-	(*PortRoleChanged)(nil),       // 7: weft.v1.PortRoleChanged
-	(*Location)(nil),              // 8: weft.v1.Location
+	(*AllowedLink)(nil),           // 1: weft.v1.AllowedLink
+	(*AllowLinkRequest)(nil),      // 2: weft.v1.AllowLinkRequest
+	(*AllowLinkResponse)(nil),     // 3: weft.v1.AllowLinkResponse
+	(*ListLinksRequest)(nil),      // 4: weft.v1.ListLinksRequest
+	(*ListLinksResponse)(nil),     // 5: weft.v1.ListLinksResponse
+	(*PortRole)(nil),              // 6: weft.v1.PortRole
+	(*ListPortRolesRequest)(nil),  // 7: weft.v1.ListPortRolesRequest
+	(*ListPortRolesResponse)(nil), // 8: weft.v1.ListPortRolesResponse
+	(*LinkChanged)(nil),           // 9: weft.v1.LinkChanged
+	(*PortRoleChanged)(nil),       // 10: weft.v1.PortRoleChanged
+	(*Location)(nil),              // 11: weft.v1.Location
 }
 var file_discovery_proto_depIdxs = []int32{
-	8, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
-	8, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
-	0, // 2: weft.v1.ListLinksResponse.links:type_name -> weft.v1.Link
-	8, // 3: weft.v1.PortRole.at:type_name -> weft.v1.Location
-	3, // 4: weft.v1.ListPortRolesResponse.ports:type_name -> weft.v1.PortRole
-	0, // 5: weft.v1.LinkChanged.link:type_name -> weft.v1.Link
-	3, // 6: weft.v1.PortRoleChanged.port:type_name -> weft.v1.PortRole
-	1, // 7: weft.v1.Discovery.ListLinks:input_type -> weft.v1.ListLinksRequest
-	4, // 8: weft.v1.Discovery.ListPortRoles:input_type -> weft.v1.ListPortRolesRequest
-	2, // 9: weft.v1.Discovery.ListLinks:output_type -> weft.v1.ListLinksResponse
-	5, // 10: weft.v1.Discovery.ListPortRoles:output_type -> weft.v1.ListPortRolesResponse
-	9, // [9:11] is the sub-list for method output_type
-	7, // [7:9] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	11, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
+	11, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
+	11, // 2: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
+	11, // 3: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
+	11, // 4: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
+	11, // 5: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
+	0,  // 6: weft.v1.ListLinksResponse.links:type_name -> weft.v1.Link
+	1,  // 7: weft.v1.ListLinksResponse.allowed:type_name -> weft.v1.AllowedLink
+	11, // 8: weft.v1.PortRole.at:type_name -> weft.v1.Location
+	6,  // 9: weft.v1.ListPortRolesResponse.ports:type_name -> weft.v1.PortRole
+	0,  // 10: weft.v1.LinkChanged.link:type_name -> weft.v1.Link
+	6,  // 11: weft.v1.PortRoleChanged.port:type_name -> weft.v1.PortRole
+	4,  // 12: weft.v1.Discovery.ListLinks:input_type -> weft.v1.ListLinksRequest
+	7,  // 13: weft.v1.Discovery.ListPortRoles:input_type -> weft.v1.ListPortRolesRequest
+	2,  // 14: weft.v1.Discovery.AllowLink:input_type -> weft.v1.AllowLinkRequest
+	5,  // 15: weft.v1.Discovery.ListLinks:output_type -> weft.v1.ListLinksResponse
+	8,  // 16: weft.v1.Discovery.ListPortRoles:output_type -> weft.v1.ListPortRolesResponse
+	3,  // 17: weft.v1.Discovery.AllowLink:output_type -> weft.v1.AllowLinkResponse
+	15, // [15:18] is the sub-list for method output_type
+	12, // [12:15] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_discovery_proto_init() }
@@ -563,7 +761,7 @@ func file_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_discovery_proto_rawDesc), len(file_discovery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

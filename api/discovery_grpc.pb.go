@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Discovery_ListLinks_FullMethodName     = "/weft.v1.Discovery/ListLinks"
 	Discovery_ListPortRoles_FullMethodName = "/weft.v1.Discovery/ListPortRoles"
+	Discovery_AllowLink_FullMethodName     = "/weft.v1.Discovery/AllowLink"
 )
 
 // DiscoveryClient is the client API for Discovery service.
@@ -33,6 +34,9 @@ type DiscoveryClient interface {
 	ListLinks(ctx context.Context, in *ListLinksRequest, opts ...grpc.CallOption) (*ListLinksResponse, error)
 	// The role of every port of the switches that are connected.
 	ListPortRoles(ctx context.Context, in *ListPortRolesRequest, opts ...grpc.CallOption) (*ListPortRolesResponse, error)
+	// Has a link between two ports come up whatever its latency and the history of its ports
+	// are, now and after restarts, or takes that back.
+	AllowLink(ctx context.Context, in *AllowLinkRequest, opts ...grpc.CallOption) (*AllowLinkResponse, error)
 }
 
 type discoveryClient struct {
@@ -63,6 +67,16 @@ func (c *discoveryClient) ListPortRoles(ctx context.Context, in *ListPortRolesRe
 	return out, nil
 }
 
+func (c *discoveryClient) AllowLink(ctx context.Context, in *AllowLinkRequest, opts ...grpc.CallOption) (*AllowLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AllowLinkResponse)
+	err := c.cc.Invoke(ctx, Discovery_AllowLink_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiscoveryServer is the server API for Discovery service.
 // All implementations must embed UnimplementedDiscoveryServer
 // for forward compatibility.
@@ -73,6 +87,9 @@ type DiscoveryServer interface {
 	ListLinks(context.Context, *ListLinksRequest) (*ListLinksResponse, error)
 	// The role of every port of the switches that are connected.
 	ListPortRoles(context.Context, *ListPortRolesRequest) (*ListPortRolesResponse, error)
+	// Has a link between two ports come up whatever its latency and the history of its ports
+	// are, now and after restarts, or takes that back.
+	AllowLink(context.Context, *AllowLinkRequest) (*AllowLinkResponse, error)
 	mustEmbedUnimplementedDiscoveryServer()
 }
 
@@ -88,6 +105,9 @@ func (UnimplementedDiscoveryServer) ListLinks(context.Context, *ListLinksRequest
 }
 func (UnimplementedDiscoveryServer) ListPortRoles(context.Context, *ListPortRolesRequest) (*ListPortRolesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPortRoles not implemented")
+}
+func (UnimplementedDiscoveryServer) AllowLink(context.Context, *AllowLinkRequest) (*AllowLinkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AllowLink not implemented")
 }
 func (UnimplementedDiscoveryServer) mustEmbedUnimplementedDiscoveryServer() {}
 func (UnimplementedDiscoveryServer) testEmbeddedByValue()                   {}
@@ -146,6 +166,24 @@ func _Discovery_ListPortRoles_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Discovery_AllowLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AllowLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiscoveryServer).AllowLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Discovery_AllowLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiscoveryServer).AllowLink(ctx, req.(*AllowLinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Discovery_ServiceDesc is the grpc.ServiceDesc for Discovery service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -160,6 +198,10 @@ var Discovery_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListPortRoles",
 			Handler:    _Discovery_ListPortRoles_Handler,
+		},
+		{
+			MethodName: "AllowLink",
+			Handler:    _Discovery_AllowLink_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -81,6 +81,7 @@ var (
 
 	ListLinks     = Method[ListLinksRequest, ListLinksResponse]{"discovery.ListLinks"}
 	ListPortRoles = Method[ListPortRolesRequest, ListPortRolesResponse]{"discovery.ListPortRoles"}
+	AllowLink     = Method[AllowLinkRequest, AllowLinkResponse]{"discovery.AllowLink"}
 
 	ListHosts = Method[ListHostsRequest, ListHostsResponse]{"hosts.ListHosts"}
 	FindHost  = Method[FindHostRequest, Host]{"hosts.FindHost"}

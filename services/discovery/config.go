@@ -42,6 +42,34 @@ type Config struct {
 	Key      string   `yaml:"key"`
 	Liveness Liveness `yaml:"liveness"`
 	Flap     Flap     `yaml:"flap"`
+	Latency  Latency  `yaml:"latency"`
+	// LinkPorts are the ports that may be ends of links, as patterns
+	// DPID:PORT with 16 hex digits, in both of which *, ? and [a-c] stand for
+	// others: *:49. On other ports probes are refused, and a port that
+	// receives one is blocked. Empty: all may be.
+	LinkPorts []string `yaml:"link_ports"`
+	// NewLinks is judge or hold. With judge, a link between ports that were not a
+	// link before comes up if its latency is plausible. With hold, it waits until
+	// it is allowed.
+	NewLinks string `yaml:"new_links"`
+	// HostMemory is how long a port that is down keeps its history of hosts,
+	// which LockAfter uses; Timeout at least.
+	HostMemory time.Duration `yaml:"host_memory"`
+	// Allow lists links that come up whatever their ports and latency are:
+	// DPID:PORT DPID:PORT each. weft link allow adds more.
+	Allow []string `yaml:"allow"`
+}
+
+// Latency says what the latency of a link means.
+type Latency struct {
+	// Max is how much longer than the control channels of its switches the
+	// fastest probe of a new link may take, unless that is usual for the
+	// links of the network. Slower links are held until they are allowed. Raise
+	// it where links are long: light takes 50 ms for 10,000 km of fibre. 0: links
+	// are not judged by latency.
+	Max time.Duration `yaml:"max"`
+	// Weight is what each millisecond of latency adds to the weight of a link.
+	Weight uint32 `yaml:"weight"`
 }
 
 // Liveness makes probes on established links frequent enough to find silent
@@ -77,6 +105,8 @@ func DefaultConfig() *Config {
 		ReferenceKbps:   100_000_000,
 		Liveness:        Liveness{Timeout: 250 * time.Millisecond},
 		Flap:            Flap{Downs: 5, Window: time.Minute, Hold: 10 * time.Second, MaxHold: 5 * time.Minute},
+		Latency:         Latency{Max: 3 * time.Millisecond},
+		NewLinks:        "judge",
 	}
 }
 
@@ -93,6 +123,8 @@ func (c *Config) Validate() error {
 		{"forget", c.Forget, c.Timeout, 24 * time.Hour},
 		{"max_age", c.MaxAge, 10 * time.Millisecond, time.Minute},
 		{"lock_after", c.LockAfter, 0, 24 * time.Hour},
+		{"latency.max", c.Latency.Max, 0, c.MaxAge},
+		{"host_memory", c.HostMemory, 0, 365 * 24 * time.Hour},
 		{"flap.window", c.Flap.Window, time.Second, time.Hour},
 		{"flap.hold", c.Flap.Hold, 100 * time.Millisecond, time.Hour},
 		{"flap.max_hold", c.Flap.MaxHold, c.Flap.Hold, 24 * time.Hour},
@@ -118,12 +150,42 @@ func (c *Config) Validate() error {
 	if c.Flap.Downs < 0 || c.Flap.Downs > 1000 {
 		return fmt.Errorf("flap.downs is %d: want 0 (off) to 1000", c.Flap.Downs)
 	}
+	if c.Latency.Weight > maxWeight {
+		return fmt.Errorf("latency.weight is %d: want 0 to %d", c.Latency.Weight, maxWeight)
+	}
+	if c.NewLinks != "judge" && c.NewLinks != "hold" {
+		return fmt.Errorf("new_links is %.80q: want judge or hold", c.NewLinks)
+	}
+	for _, pattern := range c.LinkPorts {
+		if err := validPattern(pattern); err != nil {
+			return fmt.Errorf("link_ports: %w", err)
+		}
+	}
+	for _, text := range c.Allow {
+		if _, err := parsePair(text); err != nil {
+			return fmt.Errorf("allow: %w", err)
+		}
+	}
 	if c.Key != "" {
 		if k, err := hex.DecodeString(c.Key); err != nil || len(k) != keySize {
 			return fmt.Errorf("key is %d characters long: want %d hex digits, such as openssl rand -hex %d prints", len(c.Key), 2*keySize, keySize)
 		}
 	}
 	return nil
+}
+
+// holdsNew reports whether new links are held.
+func (c *Config) holdsNew() bool { return c.NewLinks == "hold" }
+
+// allows returns the links of Allow.
+func (c *Config) allows() []pair {
+	list := make([]pair, 0, len(c.Allow))
+	for _, text := range c.Allow {
+		if p, err := parsePair(text); err == nil { // Validate has said what is wrong
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // linkInterval returns the time between two probes of a link.

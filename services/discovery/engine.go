@@ -29,6 +29,7 @@ type engineConfig struct {
 	key     []byte
 	now     func() int64 // nanoseconds since 1970, never running back
 	send    func(context.Context, *flow.Decision) (failed map[flow.DPID]bool, err error)
+	echo    func(context.Context, []string) (trips map[flow.DPID]int64, err error) // round trips, nanoseconds
 	publish func(event)
 	save    func(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error
 	alive   func(ctx context.Context, now int64) error // keeps a sign of life
@@ -109,6 +110,7 @@ func (e *engine) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.publishAll(ctx) })
 	wg.Go(func() { e.saveAll(ctx) })
+	wg.Go(func() { e.echoAll(ctx) })
 	e.probeAll(ctx)
 	e.mu.Lock()
 	e.closed = true
@@ -138,21 +140,14 @@ func (e *engine) publishAll(ctx context.Context) {
 			if ev.damped != nil {
 				e.logDamping(ev.damped)
 			} else {
+				if l := ev.link; l != nil && !l.Removed && l.Link.State == held.String() {
+					e.logHeld(l.Link)
+				}
 				e.publish(ev)
 			}
 			events[i] = event{}
 		}
 	}
-}
-
-// logDamping logs that a link is dampened, or no longer.
-func (e *engine) logDamping(d *damping) {
-	if d.hold == 0 {
-		e.log.Info("link is no longer dampened", "from", d.pair.a, "to", d.pair.b)
-		return
-	}
-	e.log.Warn("link goes down too often and is dampened: it is used only where there is no other way",
-		"from", d.pair.a, "to", d.pair.b, "until_up_for", time.Duration(d.hold))
 }
 
 // slot is the shortest time between two looks at the schedules.
@@ -358,7 +353,7 @@ func (e *engine) remember(at flow.Location, m memory) {
 
 // links and ports answer ListLinks and ListPortRoles.
 func (e *engine) links() (r *api.ListLinksResponse) {
-	e.read(func(t *topology) { r = &api.ListLinksResponse{Links: t.listLinks()} })
+	e.read(func(t *topology) { r = &api.ListLinksResponse{Links: t.listLinks(e.now()), Allowed: t.listAllowed()} })
 	return r
 }
 

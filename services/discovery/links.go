@@ -15,11 +15,15 @@ type linkState uint8
 const (
 	oneWay   linkState = iota // the other direction is not seen
 	up                        // both directions are
-	dampened                  // goes down too often; not to be used
+	dampened                  // both directions are, and it goes down too often: the last choice
+	waits                     // slower than a cable so far
+	held                      // not used until its probes are faster or the operator allows it
 )
 
 // String returns the state as api.Link has it.
-func (s linkState) String() string { return [...]string{"one_way", "up", "dampened"}[s] }
+func (s linkState) String() string {
+	return [...]string{"one_way", "up", "dampened", "waiting", "held"}[s]
+}
 
 // A link is a link in one direction, while its probes arrive: the out of its
 // source port and the in of its destination port.
@@ -27,11 +31,17 @@ type link struct {
 	src, dst *port
 	flaps    *flaps
 	state    linkState
-	heard    int64 // when its last probe arrived
-	since    int64 // of the state
-	latency  int64 // smoothed, nanoseconds
+	heard    int64  // when its last probe arrived
+	since    int64  // of the state
+	latency  int64  // smoothed, nanoseconds
+	best     int64  // the time that the fastest probe took
+	lately   int64  // the same of the last probesLeast and some
+	probes   int    // that arrived
+	calm     int    // of these, while our own delays were small
+	toll     uint32 // what its latency adds to its weight
 	weight   uint32
-	index    int // in topology.links
+	trial    *trial // it is up on probation
+	index    int    // in topology.links
 }
 
 // arrive takes a probe that is genuine and fresh: sent out of src at the given
@@ -53,23 +63,30 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	if sent <= from.newest {
 		return replayed
 	}
-	l := from.out
+	l, tried := from.out, from.trial
 	if l == nil {
-		if why := t.suspect(now, from, to, now-sent); why != accepted {
+		if why := t.suspect(now, from, to, sent); why != accepted {
 			return why
 		}
+	} else if l.trial != nil && t.retry(now, l, sent) {
+		return outlier
 	}
 	t.believe(now, to.dp)
 	from.newest = sent
 	from.soon, from.unanswered = 0, 0
-	t.delays.add(now - sent)
 	t.strain.add(now - sent)
 	if l == nil {
-		t.attach(now, from, to, now-sent)
+		l = t.attach(now, from, to, now-sent)
+		if tried != nil {
+			l.best, l.probes, l.calm = tried.best, tried.probes, tried.calm
+		}
 		return accepted
 	}
 	l.heard = now
-	l.latency += (now - sent - l.latency) / 8
+	l.timed(t, now, now-sent)
+	if l.trial != nil {
+		t.again(now, l.trial)
+	}
 	return accepted
 }
 
@@ -85,21 +102,51 @@ func (p *port) neighbour() *port {
 	return nil
 }
 
-// suspect says whether a new link is to be refused because of what its ports
-// have been: two that were host ports for long do not become a link without
-// going down for longer than the timeout, and one such port does so only over
-// what takes no longer than a cable.
-func (t *topology) suspect(now int64, from, to *port, latency int64) refusal {
-	a, b := t.locked(now, from), t.locked(now, to)
+// suspect says whether a new link is to be refused: because the operator has
+// said so; because of what its ports have been (two that were host ports for
+// long do not become a link without going down for longer than the timeout); or
+// because it is slower than a cable. Links that were there before are known.
+func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
 	switch {
-	case from.was == to.at || to.was == from.at:
+	case t.allowed[newPair(from.at, to.at)]:
 		return accepted
-	case a && b:
+	case !t.cfg.mayLink(from.at) || !t.cfg.mayLink(to.at):
+		t.block(now, from)
+		t.block(now, to)
+		return noLinkPort
+	case from.was == to.at && from.judged || to.was == from.at && to.judged:
+		return accepted
+	case t.locked(now, from) && t.locked(now, to):
 		return hostPort
-	case (a || b) && t.delays.outlier(latency):
-		return outlier
 	}
-	return accepted
+	return t.try(now, from, to, sent)
+}
+
+// timed notes how long a probe of a link took.
+func (l *link) timed(t *topology, now, took int64) {
+	l.latency += (took - l.latency) / 8
+	if l.trial == nil && l.probes >= probesLeast {
+		t.noise.add(now, took-l.best)
+	}
+	l.best = min(l.best, took)
+	if t.quiet(now) {
+		l.calm++
+	}
+	if l.probes++; l.probes%probesLeast == 1 {
+		l.weigh(t)
+		l.refresh(t, now, "latency")
+		l.lately = took
+	}
+	l.lately = min(l.lately, took)
+}
+
+// weigh computes what the latency of a link adds to its weight. Small changes
+// leave that as it is, so that paths do not change with them.
+func (l *link) weigh(t *topology) {
+	is := float64(delay(l.lately, l.src, l.dst)) / float64(time.Millisecond) * float64(t.cfg.Latency.Weight)
+	if was := float64(l.toll); is < was*3/4-1 || is > was*5/4+1 {
+		l.toll = uint32(min(is, maxWeight))
+	}
 }
 
 // locked reports whether a port has been an edge port with hosts for long.
@@ -108,8 +155,10 @@ func (t *topology) locked(now int64, p *port) bool {
 }
 
 // attach makes a link of two ports.
-func (t *topology) attach(now int64, from, to *port, latency int64) {
+func (t *topology) attach(now int64, from, to *port, latency int64) *link {
 	l := t.join(now, from, to, latency)
+	l.trial = from.trial
+	from.judged, to.judged = l.trial == nil, l.trial == nil
 	if to.out == nil { // answer at once, rather than in the next round
 		to.burst(now)
 		to.dp.next = now
@@ -120,14 +169,16 @@ func (t *topology) attach(now int64, from, to *port, latency int64) {
 	}
 	t.settle(now, from)
 	t.settle(now, to)
+	return l
 }
 
 // join makes a link of two ports, without an event.
 func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	f := t.pairOf(from, to)
-	l := &link{src: from, dst: to, flaps: f, heard: now, since: now, latency: latency, state: oneWay, index: len(t.links)}
+	l := &link{src: from, dst: to, flaps: f, heard: now, since: now, latency: latency, best: latency, lately: latency, state: oneWay, index: len(t.links)}
 	t.links = append(t.links, l)
 	f.hold(l)
+	l.weigh(t)
 	from.out, to.in = l, l
 	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
 		p.edge, p.hosts, p.blocked, p.presumed, p.was = false, 0, 0, 0, far
@@ -160,7 +211,7 @@ func (l *link) refresh(t *topology, now int64, cause string) {
 
 // cost returns the weight that a link ought to have.
 func (l *link) cost(t *topology, now int64) uint32 {
-	w := weight(t.cfg, l.src.speed, l.dst.speed)
+	w := min(weight(t.cfg, l.src.speed, l.dst.speed)+l.toll, maxWeight)
 	if l.flaps.until > now {
 		w = min(w, maxWeight-dampenedCost) + dampenedCost
 	}
@@ -189,6 +240,9 @@ func (t *topology) unlink(now int64, p *port, cause string) {
 // detach takes down a link, and has the other direction know.
 func (t *topology) detach(now int64, l *link, cause string) {
 	t.moved = true
+	if l.trial != nil {
+		t.endTrial(now, l.trial, cause)
+	}
 	l.src.out, l.dst.in = nil, nil
 	l.flaps.down(t, now, l)
 	for _, p := range []*port{l.src, l.dst} {
@@ -254,11 +308,16 @@ func weight(cfg *Config, a, b uint32) uint32 {
 
 func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
-// listLinks returns all links, by source.
-func (t *topology) listLinks() []*api.Link {
+// listLinks returns all links, those that wait or are held included, by source.
+func (t *topology) listLinks(now int64) []*api.Link {
 	list := make([]*api.Link, 0, len(t.links))
 	for _, l := range t.links {
 		list = append(list, l.message())
+	}
+	for tr := range t.trials {
+		if !tr.passed() {
+			list = append(list, tr.message(t, now))
+		}
 	}
 	slices.SortFunc(list, func(a, b *api.Link) int { return compareLocations(a.Src, b.Src) })
 	return list

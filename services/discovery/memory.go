@@ -19,12 +19,13 @@ type memory struct {
 	latency int64 // nanoseconds
 	since   int64 // link: of its state; edge: since when it is one
 	held    int64 // link: dampened until then, 0 if not
+	trial   bool  // link, or what has been one: it was on trial
 	host    bool  // edge: hosts have sent there
 }
 
 // encodePorts writes the memories of the ports of a switch, one line each:
-// "PORT edge SINCE [host]", "PORT link DPID PORT [LATENCY SINCE HELD]" or
-// "PORT was DPID PORT"; times in seconds since 1970, the latency in microseconds.
+// "PORT edge SINCE [host]", "PORT link DPID PORT [LATENCY SINCE HELD] [trial]" or
+// "PORT was DPID PORT [trial]"; times in seconds since 1970, the latency in microseconds.
 func encodePorts(ports map[flow.Port]memory) []byte {
 	lines := make([]string, 0, len(ports))
 	for p, m := range ports {
@@ -38,6 +39,9 @@ func encodePorts(ports map[flow.Port]memory) []byte {
 			line = fmt.Sprintf("%d was %v %d", uint32(p), m.far.Switch, uint32(m.far.Port))
 		case m.host:
 			line += " host"
+		}
+		if m.trial {
+			line += " trial"
 		}
 		lines = append(lines, line+"\n")
 	}
@@ -59,10 +63,16 @@ func decodePorts(b []byte) (map[flow.Port]memory, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %q: %w", line, err)
 		}
-		m, err := decodeMemory(f[1], f[2:])
+		fields := f[2:]
+		trial := f[1] != "edge" && fields[len(fields)-1] == "trial"
+		if trial {
+			fields = fields[:len(fields)-1]
+		}
+		m, err := decodeMemory(f[1], fields)
 		if err != nil {
 			return nil, fmt.Errorf("line %q: %w", line, err)
 		}
+		m.trial = trial
 		ports[flow.Port(p)] = m
 	}
 	return ports, nil

@@ -56,7 +56,7 @@ func (m *mirror) follow(w *world) error {
 // check compares what a subscriber knows with what is listed, and what is
 // listed with what must hold at any time.
 func (m *mirror) check(w *world) error {
-	list := w.topo.listLinks()
+	list := w.topo.listLinks(w.now)
 	if len(list) != len(m.links) {
 		return fmt.Errorf("%d links listed, %d known from events", len(list), len(m.links))
 	}
@@ -173,7 +173,7 @@ func TestLinkProperties(t *testing.T) {
 		}
 		w.run(15 * time.Second)
 		links := map[[2]flow.Location]bool{}
-		for _, l := range w.topo.listLinks() {
+		for _, l := range w.topo.listLinks(w.now) {
 			links[[2]flow.Location{l.Src.Flow(), l.Dst.Flow()}] = true
 			if l.State != "up" || far[l.Src.Flow()] != l.Dst.Flow() {
 				t.Errorf("seed %d: link %v, but no such cable", seed, l)

@@ -123,6 +123,10 @@ func (t *topology) revive(now int64, p, q *port) {
 		}
 		l := t.join(now, end, far, m.latency)
 		l.since = m.since
+		end.judged = !m.trial
+		if m.trial && !t.allowed[f.pair] && t.cfg.Latency.Max > 0 {
+			t.probation(now, l)
+		}
 		links = append(links, l)
 	}
 	for _, l := range links {
@@ -240,15 +244,15 @@ func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool
 		far, known := t.known[p.at]
 		switch {
 		case p.out != nil:
-			m := memory{role: flow.RoleLink, far: p.out.dst.at, out: true, latency: p.out.latency, since: p.out.since}
+			m := memory{role: flow.RoleLink, far: p.out.dst.at, trial: !p.judged, out: true, latency: p.out.latency, since: p.out.since}
 			if p.out.flaps.until > now {
 				m.held = p.out.flaps.until
 			}
 			ports[p.at.Port] = m
 		case p.in != nil:
-			ports[p.at.Port] = memory{role: flow.RoleLink, far: p.in.src.at}
+			ports[p.at.Port] = memory{role: flow.RoleLink, far: p.in.src.at, trial: !p.judged}
 		case known:
-			ports[p.at.Port] = memory{role: flow.RoleUnsettled, far: far}
+			ports[p.at.Port] = memory{role: flow.RoleUnsettled, far: far, trial: !p.judged}
 		case p.role == flow.RoleEdge:
 			p.saved = p.view.host.Load()
 			ports[p.at.Port] = memory{role: flow.RoleEdge, since: p.hosts, host: p.saved}

@@ -78,7 +78,7 @@ func TestRestartFindsChanges(t *testing.T) {
 	w.cable(at(3, 2), at(4, 1)) // switch 4 does not come back
 	w.switches(3, 1, 2, 3, 4)
 	w.run(5 * time.Second)
-	before := w.topo.listLinks()
+	before := w.topo.listLinks(w.now)
 	w = w.restart(time.Second)
 	w.cut(at(2, 2), at(3, 1))
 	w.cable(at(1, 3), at(2, 3)) // was edge

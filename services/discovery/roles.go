@@ -46,6 +46,7 @@ func (t *topology) settle(now int64, p *port) {
 // something happens).
 func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
 	dp := p.dp
+	waits, isHeld := p.onTrial()
 	switch {
 	case !p.up || !dp.connected:
 		return flow.RoleUnsettled, 0
@@ -53,10 +54,14 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 		return flow.RoleBlocked, p.blocked
 	case p.out != nil || p.in != nil:
 		return flow.RoleLink, 0
+	case isHeld && !t.locked(now, p):
+		return flow.RoleBlocked, 0
 	case p.edge:
 		return flow.RoleEdge, 0
 	case p.presumed > now:
 		return flow.RoleLink, p.presumed
+	case waits && !p.edge:
+		return flow.RoleUnsettled, 0
 	}
 	from := p.changed
 	if dp.trapped == 0 {
@@ -100,6 +105,7 @@ func (t *topology) advance(now int64) {
 	}
 	t.deadline = math.MaxInt64
 	t.expire(now)
+	t.endSilentTrials(now)
 	t.thaw(now)
 	t.settleDue(now)
 	t.arrange(now)

@@ -3,9 +3,10 @@
 // or none yet. It is the first stage of the pipeline.
 //
 // What a signed probe proves is that it left a certain port within the last
-// second. It does not prove that the far end is a cable: two hosts that pass
-// probes on to each other at wire speed, and that are silent otherwise, look
-// like one. See suspect for what is refused.
+// second. It does not prove that the far end is a cable: hosts may pass probes
+// on to each other. What that takes gives them away, unless they do it at wire
+// speed and are silent otherwise; link_ports, new_links and host_memory of the
+// configuration are for these. See suspect for what is refused.
 //
 // Only the list of services imports it; only this file imports weft.
 package discovery
@@ -28,12 +29,12 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "discovery",
 		Doc:        "finds the links between switches and the roles of their ports",
-		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles),
-		Calls:      weft.Methods(api.Send, api.SetStanding),
+		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles, api.AllowLink),
+		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent),
 		Optional:   []string{"intake"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
-		Buckets:    []string{"keys", "ports"},
+		Buckets:    []string{"keys", "ports", "allowed"},
 		Rebuilt:    []string{"ports", "keys"},
 		Stage:      true,
 		Class:      weft.RealTime,
@@ -72,6 +73,16 @@ func run(ctx context.Context, env *weft.Env) error {
 			}
 			return failed, err
 		},
+		echo: func(ctx context.Context, dpids []string) (map[flow.DPID]int64, error) {
+			r, err := weft.Call(ctx, env, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: dpids, DeadlineUs: uint64(echoPatience.Microseconds())})
+			trips := map[flow.DPID]int64{}
+			for i, answer := range r.GetEchoes() {
+				if sw, err := flow.ParseDPID(dpids[i]); err == nil && answer.GetError() == "" {
+					trips[sw] = int64(answer.GetRttUs()) * int64(time.Microsecond)
+				}
+			}
+			return trips, err
+		},
 		publish: func(ev event) {
 			if ev.link != nil {
 				weft.Publish(env, api.LinkChangedEvent, ev.link)
@@ -89,6 +100,14 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	e.topo.trust(e.now(), alive+trustFor)
+	allowed, err := weft.State(env, "allowed")
+	if err != nil {
+		return err
+	}
+	allow := &allowances{store: allowed, e: e}
+	if err := allow.load(ctx); err != nil {
+		return fmt.Errorf("discovery: read the links that are allowed: %w", err)
+	}
 	k := &keeper{log: env.Log,
 		set: func(ctx context.Context, req *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return weft.Call(ctx, env, api.SetStanding, req)
@@ -133,6 +152,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ListPortRoles, func(context.Context, *api.ListPortRolesRequest) (*api.ListPortRolesResponse, error) {
 		return e.ports(), nil
 	})
+	weft.Handle(env, api.AllowLink, allow.set)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -188,7 +208,7 @@ func newFigures(m weft.Metrics) figures {
 }
 
 func gauges(m weft.Metrics, e *engine) {
-	for s := oneWay; s <= dampened; s++ {
+	for s := oneWay; s <= held; s++ {
 		m.Gauge("links", "Links in one direction.", func() float64 {
 			return float64(e.count(func(t *topology) int { return t.countLinks(s) }))
 		}, "state", s.String())

@@ -63,8 +63,8 @@ func (e *engine) record(why refusal, p *portView, in *flow.PacketIn) {
 		return
 	}
 	e.figures.refused[why].Add(1)
-	if why == unknown {
-		return // genuine; the port's coming up, or going down, is not known yet
+	if why == unknown || why == waiting {
+		return // genuine; the port's coming up, or going down, is not known yet, or the link is on trial
 	}
 	if n := p.refused.Add(1); n&(n-1) == 0 && e.lines.Allow() { // 1, 2, 4, 8 …
 		e.log.Warn("LLDP refused", "dpid", in.Switch, "port", in.Key.InPort, "reason", why.String(), "refused", n)

@@ -28,7 +28,13 @@ type topology struct {
 	pastOf   map[flow.DPID][]flow.Location // the keys of past by switch, until it connects
 	fresh    int64                         // past is to be trusted until then
 	views    map[flow.Location]*portView   // of ports in past, for the stage
-	delays   delays
+	noise    noise
+	trials   map[*trial]struct{}
+	allowed  map[pair]bool
+	bound    int64 // delay of the slowest usual link, of boundAt
+	boundAt  int64
+	isQuiet  bool // our own delays are small, of quietAt
+	quietAt  int64
 	deadline int64 // nothing happens by itself before this time
 	cleaned  int64
 	floor    int64 // links count as heard of at this time, at least
@@ -62,6 +68,7 @@ type datapath struct {
 	judge     int64 // the links that leave it are looked at then
 	settle    int64 // the roles of its ports are; math.MaxInt64: not by time
 	view      *view
+	echo      echo
 	flight    atomic.Bool // probes of the switch are being sent
 	schedule
 }
@@ -78,11 +85,14 @@ type port struct {
 	edge     bool          // it has settled as an edge port
 	hosts    int64         // since when it is one, short times down not counted; 0 if it is none
 	was      flow.Location // the far end that it had as a link
+	judged   bool          // that link was no longer on trial
 	silent   int64         // since when that far end is silent
 	presumed int64         // a link of an earlier run until then, its far end not connected yet
 	saved    bool          // that hosts are there is saved
 	blocked  int64         // out of use until then: two switches or itself are heard on it
 	out, in  *link
+	trial    *trial // of the link that leaves it
+	tried    *trial // of the link that ends at it
 	newest   int64  // time of its newest probe that has arrived
 	speed    uint32 // kilobits per second
 	view     *portView
@@ -100,11 +110,15 @@ const maxPorts = 16384
 const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
-	return &topology{
-		cfg: cfg, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
+	t := &topology{
+		cfg: cfg, trials: map[*trial]struct{}{}, allowed: map[pair]bool{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
 		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
 	}
+	for _, p := range cfg.allows() {
+		t.allowed[p] = true
+	}
+	return t
 }
 
 // datapath returns the record of a switch, a new one if there is none.
@@ -167,7 +181,7 @@ func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 			p.edge = false
 		}
 	}
-	dp.connected, dp.since, dp.trapped = true, now, 0
+	dp.connected, dp.since, dp.trapped, dp.echo = true, now, 0, echo{}
 	dp.start(t, now)
 	listed := map[flow.Port]bool{}
 	for _, p := range ports {
@@ -199,6 +213,7 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 	dp.connected, dp.since, dp.trapped, dp.doubt = false, now, 0, 0
 	for _, p := range dp.ports {
 		t.unlink(now, p, "switch_gone")
+		t.endTrials(now, p, "switch_gone")
 		t.settle(now, p)
 	}
 	t.shed(dp)
@@ -278,7 +293,7 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
 		p.actions = []flow.Action{flow.Output(at.Port)}
 		if far, ok := t.known[at]; ok {
-			p.was = far
+			p.was, p.judged = far, !t.past[at].trial
 			t.expect(now, p)
 		}
 		dp.ports = append(dp.ports, p)
@@ -315,8 +330,11 @@ func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
 // raise takes a port that has come up. What it was counts on if it was down
 // only for a moment.
 func (t *topology) raise(now int64, dp *datapath, p *port) {
-	if p.changed != now && now-p.changed > int64(t.cfg.Timeout) {
+	switch down := now - p.changed; {
+	case down > int64(max(t.cfg.Timeout, t.cfg.HostMemory)):
 		t.forget(p)
+	case down > int64(t.cfg.Timeout):
+		t.part(p)
 	}
 	t.expect(now, p)
 	p.up, p.changed, p.edge = true, now, false
@@ -334,6 +352,7 @@ func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 	}
 	p.up, p.changed, p.blocked, p.presumed = false, now, 0, 0
 	t.unlink(now, p, cause)
+	t.endTrials(now, p, cause)
 	t.settle(now, p)
 }
 
@@ -400,6 +419,11 @@ func (p *port) message() *api.PortRole {
 
 // countLinks returns how many links are in a state.
 func (t *topology) countLinks(s linkState) (n int) {
+	for tr := range t.trials {
+		if !tr.passed() && tr.state() == s {
+			n++
+		}
+	}
 	for _, l := range t.links {
 		if l.state == s {
 			n++

@@ -112,7 +112,7 @@ func short(l *api.Location) string { return fmt.Sprintf("%x/%d", uint64(l.Flow()
 
 // state returns the state of the link from a to b, "" if there is none.
 func (w *world) state(a, b flow.Location) string {
-	for _, l := range w.topo.listLinks() {
+	for _, l := range w.topo.listLinks(w.now) {
 		if l.Src.Flow() == a && l.Dst.Flow() == b {
 			return l.State
 		}
@@ -164,7 +164,7 @@ func TestLinkComesUpAndEdgesSettle(t *testing.T) {
 	if log := w.linkEvents(); len(log) != 0 {
 		t.Errorf("events %q while nothing changes", log)
 	}
-	if l := w.topo.listLinks()[0]; l.Weight != 10 || l.LatencyUs != 100 {
+	if l := w.topo.listLinks(w.now)[0]; l.Weight != 10 || l.LatencyUs != 100 {
 		t.Errorf("weight %d, latency %d µs; want 10 and 100", l.Weight, l.LatencyUs)
 	}
 }
@@ -318,7 +318,7 @@ func (w *world) flap(l flow.Location, n int) {
 }
 
 func (w *world) weight(a, b flow.Location) uint32 {
-	for _, l := range w.topo.listLinks() {
+	for _, l := range w.topo.listLinks(w.now) {
 		if l.Src.Flow() == a && l.Dst.Flow() == b {
 			return l.Weight
 		}
@@ -426,7 +426,7 @@ func TestSpeedChangesWeight(t *testing.T) {
 	if log := w.linkEvents(); len(log) != 2 {
 		t.Errorf("events %q, want one for each direction", log)
 	}
-	if l := w.topo.listLinks(); l[0].Weight != 100 || l[1].Weight != 100 || l[0].State != "up" {
+	if l := w.topo.listLinks(w.now); l[0].Weight != 100 || l[1].Weight != 100 || l[0].State != "up" {
 		t.Errorf("links %v", l)
 	}
 }

@@ -81,6 +81,7 @@ func rights() map[string]right {
 
 		"discovery.ListLinks":     reads,
 		"discovery.ListPortRoles": reads,
+		"discovery.AllowLink":     operates,
 
 		"hosts.ListHosts":          reads,
 		"hosts.FindHost":           reads,

@@ -70,7 +70,7 @@ func Spec(p Process) weft.Spec {
 		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
 		Calls: weft.Methods(
 			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits,
-			api.ListLinks, api.ListPortRoles,
+			api.ListLinks, api.ListPortRoles, api.AllowLink,
 			api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.FindPath, api.GetTree,
 			api.ListRoutes, api.GetFlooding,
@@ -227,7 +227,7 @@ func offered(env *weft.Env) []rpc {
 	return []rpc{
 		forward(env, api.ListSwitches), forward(env, api.ListPorts), forward(env, api.ReadFlows),
 		forward(env, api.ReadGroups), forward(env, api.ReadMeters), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats), forward(env, api.ListLimits),
-		forward(env, api.ListLinks), forward(env, api.ListPortRoles),
+		forward(env, api.ListLinks), forward(env, api.ListPortRoles), forward(env, api.AllowLink),
 		forward(env, api.ListHosts), forward(env, api.FindHost), forward(env, api.BindHost), forward(env, api.UnbindHost),
 		forward(env, api.ListBindings), forward(env, api.SetPortSecurity), forward(env, api.DeletePortSecurity),
 		forward(env, api.FindPath), forward(env, api.GetTree),

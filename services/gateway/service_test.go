@@ -69,6 +69,7 @@ func fakeAll(h *wefttest.Harness) *called {
 	fake(h, c, api.ListHeartbeats)
 	fake(h, c, api.ListLinks)
 	fake(h, c, api.ListPortRoles)
+	fake(h, c, api.AllowLink)
 	fake(h, c, api.ListHosts)
 	fake(h, c, api.FindHost)
 	fake(h, c, api.BindHost)

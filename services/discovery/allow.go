@@ -1,0 +1,184 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// parsePort reads DPID:PORT.
+func parsePort(text string) (at flow.Location, err error) {
+	i := strings.LastIndexAny(text, ":/")
+	if i < 0 {
+		return at, fmt.Errorf("port %.80q: want DPID:PORT, such as 1:2", text)
+	}
+	if at.Switch, err = flow.ParseDPID(text[:i]); err != nil {
+		return at, fmt.Errorf("port %.80q: want DPID:PORT, such as 1:2", text)
+	}
+	n, err := strconv.ParseUint(text[i+1:], 10, 32)
+	if at.Port = flow.Port(n); err != nil || !at.Port.Physical() {
+		return at, fmt.Errorf("port %.80q: want the number of a physical port behind the colon", text)
+	}
+	return at, nil
+}
+
+// parsePair reads two ports with a space between them.
+func parsePair(text string) (pair, error) {
+	f := strings.Fields(text)
+	if len(f) != 2 {
+		return pair{}, fmt.Errorf("link %.80q: want DPID:PORT DPID:PORT", text)
+	}
+	a, err := parsePort(f[0])
+	if err != nil {
+		return pair{}, err
+	}
+	b, err := parsePort(f[1])
+	if err == nil && a.Switch == b.Switch {
+		err = fmt.Errorf("link %.80q: want ports of two switches", text)
+	}
+	return newPair(a, b), err
+}
+
+// validPattern checks a pattern of ports, DPID:PORT with *, ? and [] in either.
+func validPattern(text string) error {
+	if _, err := path.Match(text, ""); err != nil || strings.Count(text, ":") != 1 {
+		return fmt.Errorf("%.80q: want DPID:PORT with 16 hex digits, in both of which *, ? and [a-c] stand for others, such as *:49", text)
+	}
+	return nil
+}
+
+// mayLink reports whether a port may be the end of a link.
+func (c *Config) mayLink(at flow.Location) bool {
+	if len(c.LinkPorts) == 0 {
+		return true
+	}
+	name := fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port))
+	return slices.ContainsFunc(c.LinkPorts, func(pattern string) bool {
+		match, _ := path.Match(pattern, name) // Validate has tried it
+		return match
+	})
+}
+
+// allow has a link come up whatever its probes say.
+func (t *topology) allow(now int64, p pair) {
+	t.allowed[p] = true
+	for _, at := range [...]flow.Location{p.a, p.b} {
+		if p := t.at(at); p != nil {
+			t.endTrials(now, p, "allowed")
+			p.blocked = 0
+			t.settle(now, p)
+			if p.up && p.out == nil {
+				p.burst(now)
+				p.dp.next = now
+			}
+		}
+	}
+}
+
+// disallow takes that back. A link that is up is put on trial.
+func (t *topology) disallow(now int64, p pair) {
+	delete(t.allowed, p)
+	if slices.Contains(t.cfg.allows(), p) {
+		t.allowed[p] = true
+		return
+	}
+	f := t.pairs[p]
+	if f == nil || t.cfg.Latency.Max == 0 {
+		return
+	}
+	for _, l := range f.links {
+		if l == nil || l.trial != nil || t.fast(now, l.best, l.src, l.dst) {
+			continue
+		}
+		t.probation(now, l)
+	}
+}
+
+// allowances keeps the links that the operator has allowed.
+type allowances struct {
+	store store
+	e     *engine
+
+	mu sync.Mutex // one call at a time
+}
+
+// allowancesMax bounds how many there are.
+const allowancesMax = 10_000
+
+func (p pair) key() string {
+	return fmt.Sprintf("%v.%d-%v.%d", p.a.Switch, uint32(p.a.Port), p.b.Switch, uint32(p.b.Port))
+}
+
+// load takes what was allowed in earlier runs.
+func (a *allowances) load(ctx context.Context) error {
+	return a.store.All(ctx, func(key string, _ []byte, _ uint64) error {
+		p, err := parsePair(strings.NewReplacer(".", ":", "-", " ").Replace(key))
+		if err != nil {
+			a.e.log.Warn("allowed link not read", "key", key, "error", err)
+			return nil
+		}
+		a.e.change(func(now int64, t *topology) { t.allow(now, p) })
+		return nil
+	})
+}
+
+// set answers AllowLink.
+func (a *allowances) set(ctx context.Context, req *api.AllowLinkRequest) (*api.AllowLinkResponse, error) {
+	from, to := req.GetA().Flow(), req.GetB().Flow()
+	for _, l := range []*api.Location{req.GetA(), req.GetB()} {
+		if _, err := flow.ParseDPID(l.GetDpid()); err != nil || !flow.Port(l.GetPort()).Physical() {
+			return nil, api.Errorf(codes.InvalidArgument, "port %.80q:%d: want the DPID of a switch and the number of a physical port", l.GetDpid(), l.GetPort())
+		}
+	}
+	if from.Switch == to.Switch {
+		return nil, api.Errorf(codes.InvalidArgument, "both ports are of switch %v: want ports of two switches", from.Switch)
+	}
+	p := newPair(from, to)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if req.GetRevoke() {
+		if err := a.store.Delete(ctx, p.key()); err != nil {
+			return nil, err
+		}
+		a.e.change(func(now int64, t *topology) { t.disallow(now, p) })
+		return &api.AllowLinkResponse{}, nil
+	}
+	count, known := 0, false
+	a.e.read(func(t *topology) { count, known = len(t.allowed), t.allowed[p] })
+	if count >= allowancesMax && !known {
+		return nil, api.Errorf(codes.ResourceExhausted, "%d links are allowed already: revoke some, or raise discovery.latency.max", count)
+	}
+	if _, revision, err := a.store.Get(ctx, p.key()); err != nil {
+		return nil, err
+	} else if revision == 0 {
+		if _, err := a.store.Update(ctx, p.key(), []byte("allowed"), 0); err != nil {
+			return nil, err
+		}
+	}
+	a.e.change(func(now int64, t *topology) { t.allow(now, p) })
+	return &api.AllowLinkResponse{}, nil
+}
+
+// listAllowed returns the links that are allowed, in order.
+func (t *topology) listAllowed() []*api.AllowedLink {
+	list := make([]*api.AllowedLink, 0, len(t.allowed))
+	for p := range t.allowed {
+		list = append(list, &api.AllowedLink{A: api.NewLocation(p.a), B: api.NewLocation(p.b)})
+	}
+	slices.SortFunc(list, func(x, y *api.AllowedLink) int {
+		if c := compareLocations(x.A, y.A); c != 0 {
+			return c
+		}
+		return compareLocations(x.B, y.B)
+	})
+	return list
+}

@@ -1,0 +1,100 @@
+package discovery
+
+import (
+	"context"
+	"time"
+
+	"weft/flow"
+)
+
+// echoEvery is the time between two rounds of echoes, while links are on trial.
+const echoEvery = 200 * time.Millisecond
+
+// echoPatience is how long the answer to an echo is waited for.
+const echoPatience = time.Second
+
+// echoAll measures the round trips to the switches of links on trial, until ctx
+// ends.
+func (e *engine) echoAll(ctx context.Context) {
+	tick := time.NewTicker(echoEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var wanted []string
+		e.read(func(t *topology) {
+			for sw := range t.toEcho() {
+				wanted = append(wanted, sw.String())
+			}
+		})
+		if len(wanted) == 0 {
+			continue
+		}
+		began := e.now()
+		trips, err := e.echo(ctx, wanted)
+		if err != nil {
+			continue // the southbound is away, and with it the probes
+		}
+		took, longest := e.now()-began, int64(0)
+		for _, trip := range trips {
+			longest = max(longest, trip)
+		}
+		if len(trips) < len(wanted) {
+			longest = max(longest, int64(echoPatience))
+		}
+		e.change(func(now int64, t *topology) { t.echoed(now, trips, max(0, took-longest)) })
+	}
+}
+
+// An echo is the shortest round trip to a switch, as far as it was measured
+// lately.
+type echo struct {
+	least int64 // nanoseconds; 0 if not measured
+	n     int
+	at    int64
+}
+
+// echoFor is how long a round trip counts without a new one.
+const echoFor = int64(time.Minute)
+
+// echoed takes the round trips of an echo to each of several switches, and how
+// much longer than the longest of them the call took.
+func (t *topology) echoed(now int64, trips map[flow.DPID]int64, more int64) {
+	for id, trip := range trips {
+		dp := t.switches[id]
+		if dp == nil || !dp.connected {
+			continue
+		}
+		e := &dp.echo
+		if now-e.at > echoFor {
+			*e = echo{}
+		}
+		if e.n > 0 {
+			t.noise.add(now, more+trip-e.least)
+		} else {
+			e.least = trip
+		}
+		e.least, e.at = min(e.least, trip), now
+		e.n++
+	}
+}
+
+// echoesAtOnce is how many switches are asked for an echo at once.
+const echoesAtOnce = 64
+
+// toEcho returns switches whose round trip is wanted: those of links on trial.
+func (t *topology) toEcho() map[flow.DPID]bool {
+	list := map[flow.DPID]bool{}
+	for tr := range t.trials {
+		if len(list) >= echoesAtOnce {
+			break
+		}
+		if !tr.held {
+			list[tr.from.at.Switch], list[tr.to.at.Switch] = true, true
+		}
+	}
+	return list
+}

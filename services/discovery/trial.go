@@ -1,0 +1,355 @@
+package discovery
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"weft/api"
+)
+
+// A trial judges a link in one direction by the time that its probes take. A
+// relay adds to the time of every probe, a busy machine to that of some; so the
+// fastest probe decides, after the echo times of both switches are taken off.
+//
+// A link whose fastest probe is plausible comes up at once, and has no trial.
+// One whose is not waits, and is probed again. Each further slow probe that no
+// delay of our own explains adds to the evidence against it. With enough of it
+// the link is held until a probe is fast or the operator allows it. Where our
+// own delays explain the slow probes, the link comes up on probation, and the
+// trial goes on.
+type trial struct {
+	from, to *port
+	began    int64
+	heard    int64   // when the last probe arrived
+	best     int64   // the time that the fastest probe took
+	probes   int     // that arrived
+	calm     int     // of these, while our own delays were small
+	counted  int64   // when the last one arrived that is part of the evidence
+	evidence float64 // bits: 2^-evidence is the probability of so many slow probes over a cable
+	held     bool
+	since    int64  // of waiting, or of being held
+	reason   string // of being held
+}
+
+const (
+	// evidenceEnough is the evidence that holds a link: no genuine link is held
+	// in 2^40 starts.
+	evidenceEnough = 40
+	// shareLeast and shareFar bound from below what share of genuine probes is
+	// taken to be slow, and slower than farTimes the limit: probes pass more
+	// queues than what they are compared with.
+	shareLeast, shareFar, farTimes = 0.4, 0.1, 10
+	// trialEvery is the least time between two probes of a link that waits.
+	trialEvery = int64(100 * time.Millisecond)
+	// noiseBusy is from what noise on our own delays explain slow probes.
+	noiseBusy = int64(20 * time.Millisecond)
+	// noiseTimes is how many times the noise may make a probe late.
+	noiseTimes = 4
+	// trialPatience is how long a link waits for evidence at most.
+	trialPatience = int64(30 * time.Second)
+	// trialsMany is how many trials make it likely that we are busy with them.
+	trialsMany = 64
+	// echoesNeeded is how many echoes it takes to know a control channel.
+	echoesNeeded = 8
+	// populationLeast is how many links it takes to compare one with, and
+	// probesLeast how many probes of one it takes to know it.
+	populationLeast, probesLeast = 8, 8
+	// boundEvery is the time between two computations of the bound.
+	boundEvery = int64(500 * time.Millisecond)
+	// quietEvery is the time between two looks at our own delays.
+	quietEvery = int64(50 * time.Millisecond)
+)
+
+// measured reports whether the control channels of two ports are known.
+func measured(from, to *port) bool {
+	return from.dp.echo.n >= echoesNeeded && to.dp.echo.n >= echoesNeeded
+}
+
+// delay returns the time that a probe took without the control channels.
+func delay(took int64, from, to *port) int64 {
+	return max(0, took-(from.dp.echo.least+to.dp.echo.least)/2)
+}
+
+// fast reports whether a probe was as fast as over a cable. What the control
+// channels take is known only while our own delays are small.
+func (t *topology) fast(now, took int64, from, to *port) bool {
+	limit := t.plausible(now)
+	if took <= limit {
+		return true
+	}
+	return t.quiet(now) && measured(from, to) && delay(took, from, to) <= limit
+}
+
+// plausible returns the longest delay of a cable: the configured one, or what
+// is usual for the links of this network, while our own delays are small. The
+// usual is computed from the faster half of the links, so that relays cannot
+// raise it while they are fewer.
+func (t *topology) plausible(now int64) int64 {
+	limit := int64(t.cfg.Latency.Max)
+	if now-t.boundAt < boundEvery {
+		return max(limit, t.bound)
+	}
+	t.bound, t.boundAt = 0, now
+	if !t.quiet(now) {
+		return limit // what the links have taken says little about them
+	}
+	var all []int64
+	for _, l := range t.links {
+		if l.calm >= probesLeast {
+			all = append(all, delay(l.best, l.src, l.dst))
+		}
+	}
+	for tr := range t.trials {
+		if tr.calm >= probesLeast && !tr.held && !tr.passed() {
+			all = append(all, delay(tr.best, tr.from, tr.to))
+		}
+	}
+	if n := len(all); n >= populationLeast {
+		slices.Sort(all)
+		median := all[(n-1)/2]
+		t.bound = min(median+8*(median-all[(n-1)/4]), 3*median)
+	}
+	return max(limit, t.bound)
+}
+
+// try takes a probe of a link that is not known, and says whether the link may
+// come up.
+func (t *topology) try(now int64, from, to *port, sent int64) refusal {
+	took := now - sent
+	tr := from.trial
+	if !t.cfg.holdsNew() && t.cfg.Latency.Max == 0 || tr == nil && !t.cfg.holdsNew() && t.fast(now, took, from, to) {
+		return accepted
+	}
+	for _, other := range []*trial{from.trial, to.tried} {
+		if other != nil && (other.from != from || other.to != to) {
+			return second
+		}
+	}
+	if tr == nil {
+		tr = &trial{from: from, to: to, began: now, since: now, best: math.MaxInt64}
+		from.trial, to.tried = tr, tr
+		t.trials[tr] = struct{}{}
+		t.due(now + t.trialTimeout())
+	}
+	from.newest, from.unanswered = sent, 0
+	switch {
+	case t.cfg.holdsNew():
+		tr.take(t, now, took)
+		if !tr.held {
+			t.holdBack(now, tr, "these ports have not been a link before")
+		}
+	case t.clears(now, tr, sent):
+		t.endTrial(now, tr, "")
+		return accepted
+	case !tr.held && tr.evidence >= evidenceEnough:
+		t.holdBack(now, tr, t.slowness(now, tr))
+	case !tr.held && t.excused(now, tr):
+		return accepted
+	case !tr.held:
+		t.again(now, tr)
+	}
+	t.settle(now, from)
+	t.settle(now, to)
+	if tr.held {
+		return outlier
+	}
+	return waiting
+}
+
+// take notes a probe.
+func (tr *trial) take(t *topology, now, took int64) {
+	tr.heard, tr.best = now, min(tr.best, took)
+	tr.probes++
+	if t.quiet(now) {
+		tr.calm++
+	}
+}
+
+// quiet reports whether our own delays are small at present.
+func (t *topology) quiet(now int64) bool {
+	if now-t.quietAt >= quietEvery {
+		_, t.isQuiet = t.noise.beyond(now, int64(t.cfg.Latency.Max))
+		t.quietAt = now
+	}
+	return t.isQuiet
+}
+
+// passed reports whether the link is up on probation.
+func (tr *trial) passed() bool { return tr.from.out != nil && tr.from.out.trial == tr }
+
+// clears takes a probe and reports whether the fastest is plausible. If not,
+// the probe is evidence. Of probes that were under way together one counts, for
+// one pause of a switch delays all of them.
+func (t *topology) clears(now int64, tr *trial, sent int64) bool {
+	tr.take(t, now, now-sent)
+	if t.fast(now, tr.best, tr.from, tr.to) {
+		return true
+	}
+	limit := t.plausible(now)
+	excess, least := delay(now-sent, tr.from, tr.to)-limit, shareLeast
+	if excess <= 0 || sent < tr.counted || !measured(tr.from, tr.to) {
+		return false
+	}
+	if excess > farTimes*limit {
+		least = shareFar
+	}
+	if share, quiet := t.noise.beyond(now, limit); quiet {
+		tr.evidence -= math.Log2(max(1-(1-share)*(1-share), least)) // a probe passes twice as many queues as an echo
+		tr.counted = now
+	}
+	return false
+}
+
+// excused reports whether our own delays explain that the fastest probe was
+// slow. Where many links come up at once, the usual delay counts; a link that
+// has waited for long was probed often, so the shortest delays count.
+func (t *topology) excused(now int64, tr *trial) bool {
+	late := now-tr.began > trialPatience
+	if len(t.trials) < trialsMany && !late {
+		return false
+	}
+	list, known := t.noise.recent(now)
+	switch {
+	case !known:
+		return late
+	case late:
+		return delay(tr.best, tr.from, tr.to) <= t.plausible(now)+noiseTimes*list[len(list)/10]
+	}
+	noise := list[len(list)/2]
+	return noise >= noiseBusy && delay(tr.best, tr.from, tr.to) <= t.plausible(now)+noiseTimes*noise
+}
+
+// again has a link that is on trial probed soon, later where we are slow: one
+// that is up on probation only if we are not.
+func (t *topology) again(now int64, tr *trial) {
+	noise, _ := t.noise.level(now)
+	if noise >= noiseBusy && tr.passed() {
+		return
+	}
+	if at := now + max(trialEvery, 2*noise); tr.from.soon == 0 || tr.from.soon > at {
+		tr.from.soon = at
+		tr.from.dp.next = min(tr.from.dp.next, at)
+	}
+}
+
+// retry takes a probe of a link that is up on probation, and reports whether it
+// is held instead.
+func (t *topology) retry(now int64, l *link, sent int64) (held bool) {
+	tr := l.trial
+	if t.clears(now, tr, sent) {
+		t.endTrial(now, tr, "")
+		return false
+	}
+	if tr.evidence < evidenceEnough {
+		return false
+	}
+	l.trial = nil
+	l.src.judged, l.dst.judged = false, false
+	t.detach(now, l, "implausible")
+	t.holdBack(now, tr, t.slowness(now, tr))
+	return true
+}
+
+// probation puts a link that is up on trial.
+func (t *topology) probation(now int64, l *link) {
+	l.trial = &trial{from: l.src, to: l.dst, began: now, since: now, heard: now, best: l.best}
+	l.src.trial, l.dst.tried = l.trial, l.trial
+	l.src.judged, l.dst.judged = false, false
+	t.trials[l.trial] = struct{}{}
+}
+
+// holdBack holds a link, which is an event.
+func (t *topology) holdBack(now int64, tr *trial, reason string) {
+	tr.held, tr.since, tr.reason = true, now, reason
+	t.events = append(t.events, event{link: &api.LinkChanged{Link: tr.message(t, now), Cause: "held"}})
+	t.settle(now, tr.from)
+	t.settle(now, tr.to)
+}
+
+// slowness says why a link is held.
+func (t *topology) slowness(now int64, tr *trial) string {
+	return fmt.Sprintf("fastest of %d probes took %v more than the control channels: want at most %v",
+		tr.probes, time.Duration(delay(tr.best, tr.from, tr.to)).Round(10*time.Microsecond), time.Duration(t.plausible(now)).Round(10*time.Microsecond))
+}
+
+// endTrial ends a trial. With a cause the link is gone, else it is up.
+func (t *topology) endTrial(now int64, tr *trial, cause string) {
+	if tr == nil {
+		return
+	}
+	delete(t.trials, tr)
+	if tr.passed() {
+		tr.from.out.trial = nil
+		tr.from.judged, tr.to.judged = cause == "", cause == ""
+	}
+	tr.from.trial, tr.to.tried = nil, nil
+	if cause == "" {
+		return
+	}
+	if tr.held {
+		t.events = append(t.events, event{link: &api.LinkChanged{Link: tr.message(t, now), Removed: true, Cause: cause}})
+	}
+	t.settle(now, tr.from)
+	t.settle(now, tr.to)
+}
+
+// endTrials ends the trials of a port.
+func (t *topology) endTrials(now int64, p *port, cause string) {
+	t.endTrial(now, p.trial, cause)
+	t.endTrial(now, p.tried, cause)
+}
+
+// trialTimeout returns how long a trial lasts without a probe.
+func (t *topology) trialTimeout() int64 {
+	return int64(t.cfg.Interval+t.cfg.Timeout) + 2*int64(t.strain)
+}
+
+// endSilentTrials ends the trials whose probes are missing.
+func (t *topology) endSilentTrials(now int64) {
+	next := int64(math.MaxInt64)
+	for tr := range t.trials {
+		if tr.passed() {
+			continue
+		}
+		if end := tr.heard + t.trialTimeout(); end > now {
+			next = min(next, end)
+		} else {
+			t.endTrial(now, tr, "silent")
+		}
+	}
+	if next != math.MaxInt64 {
+		t.due(max(next, now+boundEvery))
+	}
+}
+
+// state returns the state of a link that is not up.
+func (tr *trial) state() linkState {
+	if tr.held {
+		return held
+	}
+	return waits
+}
+
+// message returns a link that is not up as others see it.
+func (tr *trial) message(t *topology, now int64) *api.Link {
+	reason := tr.reason
+	if reason == "" {
+		reason = t.slowness(now, tr)
+	}
+	return &api.Link{
+		Src: tr.from.location(), Dst: tr.to.location(), State: tr.state().String(), Weight: weight(t.cfg, tr.from.speed, tr.to.speed),
+		LatencyUs: uint64(max(delay(tr.best, tr.from, tr.to), 0) / 1000), Since: rfc3339(tr.since), Reason: reason,
+	}
+}
+
+// onTrial reports whether a link of a port waits, or is held.
+func (p *port) onTrial() (waits, isHeld bool) {
+	for _, tr := range []*trial{p.trial, p.tried} {
+		if tr != nil && !tr.passed() {
+			waits, isHeld = true, isHeld || tr.held
+		}
+	}
+	return waits, isHeld
+}

@@ -81,7 +81,11 @@ func sentence(subject string, body []byte) string {
 		if e.Removed {
 			state = "gone"
 		}
-		return fmt.Sprintf("link %s > %s is %s%s", place(e.Link.GetSrc()), place(e.Link.GetDst()), state, because(e.Cause))
+		cause := e.Cause
+		if e.Link.GetReason() != "" && !e.Removed {
+			cause = e.Link.GetReason()
+		}
+		return fmt.Sprintf("link %s > %s is %s%s", place(e.Link.GetSrc()), place(e.Link.GetDst()), state, because(cause))
 	case *api.PortRoleChanged:
 		return fmt.Sprintf("port %s is now: %s", place(e.Port.GetAt()), e.Port.GetRole())
 	case *api.HostChanged:

@@ -89,9 +89,9 @@ func getLinks(r *remote) *cobra.Command {
 	}, func(c *controller, _ []string) (view, error) {
 		m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
 		return view{value: m, text: func(t *table) {
-			t.row("FROM", "TO", "STATE", "WEIGHT", "LATENCY ms", "FLAPS", "SINCE")
+			t.row("FROM", "TO", "STATE", "WEIGHT", "LATENCY ms", "FLAPS", "SINCE", "REASON")
 			for _, l := range m.GetLinks() {
-				t.row(place(l.Src), place(l.Dst), l.State, l.Weight, millis(l.LatencyUs), l.Flaps, when(l.Since))
+				t.row(place(l.Src), place(l.Dst), l.State, l.Weight, millis(l.LatencyUs), l.Flaps, when(l.Since), l.Reason)
 			}
 		}}, err
 	})

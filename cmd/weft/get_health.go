@@ -249,7 +249,7 @@ func healthOfEntries(c *controller) (healthResult, error) {
 
 func healthOfLinks(c *controller) (healthResult, error) {
 	m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
-	var down, oneWay, flapping []string
+	var down, oneWay, flapping, held []string
 	up := map[string]bool{}
 	for _, l := range m.GetLinks() {
 		switch l.State {
@@ -257,6 +257,8 @@ func healthOfLinks(c *controller) (healthResult, error) {
 			up[place(l.Src)+" "+place(l.Dst)] = true
 		case "dampened":
 			flapping = append(flapping, fmt.Sprintf("%s to %s (%d times)", place(l.Src), place(l.Dst), l.Flaps))
+		case "held":
+			held = append(held, fmt.Sprintf("%s to %s (%s)", place(l.Src), place(l.Dst), l.Reason))
 		default:
 			down = append(down, fmt.Sprintf("%s to %s (%s)", place(l.Src), place(l.Dst), l.State))
 		}
@@ -267,6 +269,8 @@ func healthOfLinks(c *controller) (healthResult, error) {
 		}
 	}
 	switch {
+	case len(held) > 0:
+		return healthResult{State: healthWarning, Detail: "held, may be relays between hosts: " + some(held), Remedy: "weft link allow DPID:PORT DPID:PORT for those that are cables; discovery.latency.max where links are long"}, err
 	case len(oneWay) > 0:
 		return healthResult{State: healthWarning, Detail: "carry frames one way only: " + some(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
 	case len(down) > 0:

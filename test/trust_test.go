@@ -19,6 +19,7 @@ func TestTrust(t *testing.T) {
 		{"7-squat", trustSquat},
 		{"2-damaged-store", trustDamagedStore},
 		{"9-root", trustRoot},
+		{"10-relay", trustLinks},
 		{"11-hosts", trustHosts},
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},

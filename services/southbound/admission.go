@@ -45,7 +45,7 @@ const window = int64(100 * time.Millisecond)
 // Numbers of windows.
 const (
 	windowsToFlood = 2  // above the threshold before a port is limited
-	windowsAlone   = 10 // the same for a port that sends alone: other switches may only be starting
+	windowsAlone   = 30 // the same for a port that sends alone: other switches may only be starting
 	windowsToCalm  = 20 // below the limit, or with nobody waiting, before it is no longer
 )
 

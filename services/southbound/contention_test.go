@@ -31,7 +31,7 @@ func TestLonePort(t *testing.T) {
 	} {
 		tr := newTrial(nil)
 		loads := append([]load{{1, 100_000, classUnicast, 0}}, c.others...)
-		tr.run(3*time.Second, c.by, loads...)
+		tr.run(5*time.Second, c.by, loads...)
 		if limited := tr.a.limited == 1; limited != c.limited {
 			t.Errorf("%s: limited %v, want %v", c.name, limited, c.limited)
 		} else if !limited {

@@ -24,6 +24,7 @@ func TestTrust(t *testing.T) {
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},
 		{"17-said-early", trustSaidEarly},
+		{"16-limiter", trustLimiter},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 )
@@ -24,6 +25,14 @@ type end struct {
 	Netns string `json:"netns"`
 	Iface string `json:"iface"`
 	MAC   MAC    `json:"mac"`
+}
+
+// portMAC returns a random address for a port of a switch, so that the ports of
+// two labs differ as those of two devices do.
+func portMAC() (m MAC) {
+	rand.Read(m[1:])
+	m[0] = 6 // unicast, locally administered
+	return m
 }
 
 // LinkState is what was done to a link.
@@ -79,7 +88,7 @@ func newState(t *Topology) *state {
 		return end{
 			Node: sw, Port: port, Netns: switchNetns(t.Name),
 			Iface: name(fmt.Sprintf("%s-eth%d", sw, port), fmt.Sprintf("sw%d-eth%d", i, port)),
-			MAC:   MAC{6, 0, byte(i >> 8), byte(i), byte(port >> 8), byte(port)},
+			MAC:   portMAC(),
 		}
 	}
 	for _, h := range t.Hosts {

@@ -181,6 +181,9 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	l.weigh(t)
 	from.out, to.in = l, l
 	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
+		if p.was != far {
+			t.abandon(now, p)
+		}
 		p.edge, p.hosts, p.blocked, p.presumed, p.was = false, 0, 0, 0, far
 		t.known[p.at] = far
 		t.dirty[p.at.Switch] = struct{}{}
@@ -247,7 +250,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	l.flaps.down(t, now, l)
 	for _, p := range []*port{l.src, l.dst} {
 		if p.out == nil && p.in == nil {
-			p.silent = now
+			p.silent, p.until = now, now+int64(t.cfg.Forget)
 		}
 	}
 	t.remove(l, cause)

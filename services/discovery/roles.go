@@ -71,7 +71,7 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 	}
 	at := from + int64(t.cfg.Settle)
 	if p.was != (flow.Location{}) { // a switch is behind it, only not to be heard
-		at = max(at, p.silent+int64(t.cfg.Forget))
+		at = max(at, t.waitsUntil(p))
 	}
 	if at > now {
 		return flow.RoleUnsettled, at

@@ -60,6 +60,7 @@ type datapath struct {
 	id        flow.DPID
 	connected bool
 	since     int64 // of the connection
+	returned  int64 // when it has last connected without having been connected
 	trapped   int64 // when the switch confirmed the LLDP trap; 0: not yet
 	doubt     int64 // 0, or until when it may have gone with the southbound
 	ports     []*port
@@ -86,7 +87,8 @@ type port struct {
 	hosts    int64         // since when it is one, short times down not counted; 0 if it is none
 	was      flow.Location // the far end that it had as a link
 	judged   bool          // that link was no longer on trial
-	silent   int64         // since when that far end is silent
+	silent   int64         // since when that far end is silent, or is expected
+	until    int64         // the port waits for it until then, at most
 	presumed int64         // a link of an earlier run until then, its far end not connected yet
 	saved    bool          // that hosts are there is saved
 	blocked  int64         // out of use until then: two switches or itself are heard on it
@@ -95,6 +97,7 @@ type port struct {
 	tried    *trial // of the link that ends at it
 	newest   int64  // time of its newest probe that has arrived
 	speed    uint32 // kilobits per second
+	mac      flow.MAC
 	view     *portView
 	place    *api.Location
 	again    int64 // when time alone may change its role; 0: never
@@ -177,6 +180,7 @@ func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 	if dp.connected {
 		t.resume(now, dp)
 	} else {
+		dp.returned = now
 		for _, p := range dp.ports {
 			p.edge = false
 		}
@@ -187,14 +191,19 @@ func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 	for _, p := range ports {
 		if n := flow.Port(p.GetPort()); n.Physical() {
 			listed[n] = true
+			if old := dp.port(n); old != nil && old.mac != macOf(p) {
+				t.replace(now, old)
+			}
 			t.setPort(now, dp, p)
 		}
 	}
 	for _, p := range dp.ports {
 		if !listed[p.at.Port] {
 			t.lower(now, p, true, "port_status")
+			t.abandon(now, p)
 		}
 	}
+	t.review(now, dp)
 	if len(t.past) > 0 {
 		for _, p := range dp.ports {
 			t.recall(now, p)
@@ -274,6 +283,13 @@ func (t *topology) trap(now int64, id flow.DPID) {
 		}
 	}
 	dp.next = now
+	t.review(now, dp)
+}
+
+// macOf returns the Ethernet address of a port, zero if it has none.
+func macOf(msg *api.Port) flow.MAC {
+	mac, _ := flow.ParseMAC(msg.GetMac())
+	return mac
 }
 
 // setPort takes the present state of a port.
@@ -284,13 +300,11 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		if len(dp.ports) >= maxPorts {
 			return
 		}
-		mac, _ := flow.ParseMAC(msg.GetMac())
 		p = &port{at: at, dp: dp, view: t.views[at], changed: now}
 		if p.view == nil {
 			p.view = &portView{}
 		}
 		delete(t.views, at)
-		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
 		p.actions = []flow.Action{flow.Output(at.Port)}
 		if far, ok := t.known[at]; ok {
 			p.was, p.judged = far, !t.past[at].trial
@@ -298,6 +312,10 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 		}
 		dp.ports = append(dp.ports, p)
 		dp.put(at.Port, p)
+	}
+	if mac := macOf(msg); p.frame == nil || p.mac != mac {
+		p.mac = mac
+		p.frame = newProbe(at, mac, uint16(time.Duration(t.cfg.Timeout)/time.Second)+1)
 	}
 	p.removed = false
 	t.setSpeed(now, p, msg.GetSpeedKbps())
@@ -375,7 +393,7 @@ func (t *topology) part(p *port) {
 // expect gives the neighbour that a port had, before the port was down for a
 // moment or in an earlier run, ten timeouts to be heard again.
 func (t *topology) expect(now int64, p *port) {
-	p.silent = now + min(10*int64(t.cfg.Timeout)-int64(t.cfg.Forget), 0)
+	p.silent, p.until = now, now+min(10*int64(t.cfg.Timeout), int64(t.cfg.Forget))
 }
 
 // location returns where the port is, as messages have it; they share it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"weft/api"
 	"weft/flow"
 	"weft/packet"
 )
@@ -270,4 +271,26 @@ func TestFind(t *testing.T) {
 	if _, err := r.find("10.0.0.1", 5); err == nil {
 		t.Error("found in a VLAN where it is not")
 	}
+}
+
+// TestReplacedSwitch shows that hosts are not taken to live on a port that is
+// another device since its switch has returned.
+func TestReplacedSwitch(t *testing.T) {
+	r := newRig(t, nil)
+	connect := func(macs ...byte) {
+		var ports []*api.Port
+		for i, m := range macs {
+			msg := portMsg(1, flow.Port(i+1), true)
+			msg.Mac = mac(m).String()
+			ports = append(ports, msg)
+		}
+		r.switchChanged(r.now, 1, true, ports)
+	}
+	connect(101, 102)
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
+	r.accept(at(1, 2), arpRequest(mac(2), "10.0.0.2", "10.0.0.1"))
+	r.switchChanged(r.now, 1, false, nil)
+	connect(103, 102)
+	r.wantAt(mac(1), flow.Location{}) // its port was replaced
+	r.wantAt(mac(2), at(1, 2))
 }

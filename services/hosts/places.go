@@ -24,7 +24,8 @@ type attached struct {
 	awaited bool  // hosts of an earlier run are there; it has not connected yet
 	since   int64 // of gone, or of awaited
 	places  map[flow.Port]*place
-	table   uint8 // of routes
+	macs    map[flow.Port]string // of its ports, when it last connected
+	table   uint8                // of routes
 }
 
 // away reports whether hosts at the switch are to be given up if it stays so.
@@ -92,16 +93,32 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 		t.evicting.at(now + int64(t.cfg.SwitchGrace))
 		return
 	}
-	listed := map[flow.Port]bool{}
+	listed, macs := map[flow.Port]bool{}, make(map[flow.Port]string, len(ports))
 	for _, p := range ports {
-		listed[flow.Port(p.GetPort())] = true
+		n := flow.Port(p.GetPort())
+		listed[n], macs[n] = true, p.GetMac()
+		if was, known := a.macs[n]; known && was != macs[n] {
+			t.vacate(a.places[n])
+		}
 		t.portLocked(now, sw, p, false)
 	}
+	a.macs = macs
 	for n, p := range a.places {
 		if !listed[n] {
 			t.lower(now, p)
 		}
 		t.repeat(now, p)
+	}
+}
+
+// vacate gives up the hosts at a port that is another device now. The port may
+// be nil.
+func (t *table) vacate(p *place) {
+	if p == nil {
+		return
+	}
+	for h := range p.hosts {
+		t.remove(h)
 	}
 }
 
@@ -172,9 +189,7 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 		}
 	}
 	if p.role == flow.RoleLink {
-		for h := range p.hosts {
-			t.remove(h)
-		}
+		t.vacate(p)
 	}
 	t.repeat(now, p)
 }
@@ -185,9 +200,7 @@ func (t *table) evict(now int64) {
 	for sw, a := range t.switches {
 		for n, p := range a.places {
 			if p.lost(t.cfg, now) {
-				for h := range p.hosts {
-					t.remove(h)
-				}
+				t.vacate(p)
 			} else if len(p.hosts) > 0 && p.sw.away() {
 				t.evicting.at(p.sw.since + int64(t.cfg.SwitchGrace))
 			} else if len(p.hosts) > 0 && p.down {

@@ -21,6 +21,7 @@ func TestTrust(t *testing.T) {
 		{"9-root", trustRoot},
 		{"10-relay", trustLinks},
 		{"11-hosts", trustHosts},
+		{"12-second-topology", trustSecond},
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},
 		{"17-said-early", trustSaidEarly},

@@ -1,0 +1,52 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"weft/lab"
+)
+
+// trustSecond has the switches of a network leave for good, and others come
+// that have their numbers and other links and hosts.
+func trustSecond(t *testing.T, f *faults) {
+	d := f.deploy(t, "name: one\nworkers:\n  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n",
+		"--set", "discovery.lock_after=1s") // what a minute with the first network would do
+	first, down := d.lab("ring:6")
+	d.whole(first)
+	pingAll(t, first, false)
+	time.Sleep(time.Second) // lock_after
+	down()
+	second, _ := d.lab("tree:2,2")
+	began := time.Now()
+	mended(t, second)
+	t.Logf("all hosts of the second network reached each other after %v", time.Since(began).Round(time.Millisecond))
+}
+
+// lab brings switches up for the controller, and returns what takes them down
+// before the test ends.
+func (d *deployment) lab(spec string) (l *lab.Lab, down func()) {
+	d.t.Helper()
+	topo, err := lab.Resolve(spec)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	l, err = lab.Up(context.Background(), topo, lab.Options{
+		Name: fmt.Sprintf("f%d", time.Now().UnixNano()%1e9), Temporary: true,
+		Controllers: []string{"tcp:" + d.openflow}, KeeperCommand: []string{os.Args[0]},
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	down = sync.OnceFunc(func() {
+		if err := l.Down(context.Background()); err != nil {
+			d.t.Error(err)
+		}
+	})
+	d.t.Cleanup(down)
+	return l, down
+}

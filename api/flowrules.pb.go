@@ -113,8 +113,21 @@ type AddFlowsRequest struct {
 	Flows []*FlowEntry `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	// Answer at once, not when the switches have confirmed.
 	NoWait bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
+<<<<<<< HEAD
 	// How many entries the app that owns these may have then; 0 is no bound.
 	Most          uint32 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
+=======
+	// The name of a batch that this request is a part of: up to 64 letters, digits and
+	// dashes. Its entries become desired together, all or none: not before the part with
+	// total has come, and then whatever dies meanwhile. If a switch refuses one, all are
+	// taken back. All of its switches are of one partition. Empty: no batch.
+	Batch string `protobuf:"bytes,3,opt,name=batch,proto3" json:"batch,omitempty"`
+	// The number of the part, from 1. A part that has come already changes nothing.
+	Part uint32 `protobuf:"varint,4,opt,name=part,proto3" json:"part,omitempty"`
+	// In the last part: how many entries all parts have together. It may be sent again to
+	// ask how far the batch is. 0 in the other parts.
+	Total         uint32 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
+>>>>>>> adb7552 (flowrules: add batches, whose entries become desired all or none)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,9 +176,29 @@ func (x *AddFlowsRequest) GetNoWait() bool {
 	return false
 }
 
+<<<<<<< HEAD
 func (x *AddFlowsRequest) GetMost() uint32 {
 	if x != nil {
 		return x.Most
+=======
+func (x *AddFlowsRequest) GetBatch() string {
+	if x != nil {
+		return x.Batch
+	}
+	return ""
+}
+
+func (x *AddFlowsRequest) GetPart() uint32 {
+	if x != nil {
+		return x.Part
+	}
+	return 0
+}
+
+func (x *AddFlowsRequest) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+>>>>>>> adb7552 (flowrules: add batches, whose entries become desired all or none)
 	}
 	return 0
 }
@@ -173,8 +206,10 @@ func (x *AddFlowsRequest) GetMost() uint32 {
 // The answer of AddFlows.
 type AddFlowsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order of the request.
-	Flows         []*WantedFlow `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	// In the order of the request; of a batch, entries that switches refused, up to 100.
+	Flows []*WantedFlow `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	// How far the batch is, if the request is a part of one.
+	Batch         *FlowBatch `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +251,113 @@ func (x *AddFlowsResponse) GetFlows() []*WantedFlow {
 	return nil
 }
 
+func (x *AddFlowsResponse) GetBatch() *FlowBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+// How far a batch of entries is.
+type FlowBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// open (nothing is desired yet), storing, installing, undoing, done or undone.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Entries that have come.
+	Entries uint32 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
+	// Of these, those that are in the store.
+	Stored uint32 `protobuf:"varint,4,opt,name=stored,proto3" json:"stored,omitempty"`
+	// Of these, those that the switches have confirmed.
+	Confirmed uint32 `protobuf:"varint,5,opt,name=confirmed,proto3" json:"confirmed,omitempty"`
+	// Of these, those that the switches have refused.
+	Failed uint32 `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Why it is undone.
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowBatch) Reset() {
+	*x = FlowBatch{}
+	mi := &file_flowrules_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowBatch) ProtoMessage() {}
+
+func (x *FlowBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_flowrules_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowBatch.ProtoReflect.Descriptor instead.
+func (*FlowBatch) Descriptor() ([]byte, []int) {
+	return file_flowrules_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FlowBatch) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FlowBatch) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FlowBatch) GetEntries() uint32 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *FlowBatch) GetStored() uint32 {
+	if x != nil {
+		return x.Stored
+	}
+	return 0
+}
+
+func (x *FlowBatch) GetConfirmed() uint32 {
+	if x != nil {
+		return x.Confirmed
+	}
+	return 0
+}
+
+func (x *FlowBatch) GetFailed() uint32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *FlowBatch) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What DeleteFlows is asked. It is no error if one is not there.
 type DeleteFlowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -229,7 +371,7 @@ type DeleteFlowsRequest struct {
 
 func (x *DeleteFlowsRequest) Reset() {
 	*x = DeleteFlowsRequest{}
-	mi := &file_flowrules_proto_msgTypes[3]
+	mi := &file_flowrules_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -241,7 +383,7 @@ func (x *DeleteFlowsRequest) String() string {
 func (*DeleteFlowsRequest) ProtoMessage() {}
 
 func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[3]
+	mi := &file_flowrules_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -254,7 +396,7 @@ func (x *DeleteFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{3}
+	return file_flowrules_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeleteFlowsRequest) GetFlows() []*FlowEntry {
@@ -282,7 +424,7 @@ type DeleteFlowsResponse struct {
 
 func (x *DeleteFlowsResponse) Reset() {
 	*x = DeleteFlowsResponse{}
-	mi := &file_flowrules_proto_msgTypes[4]
+	mi := &file_flowrules_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -294,7 +436,7 @@ func (x *DeleteFlowsResponse) String() string {
 func (*DeleteFlowsResponse) ProtoMessage() {}
 
 func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[4]
+	mi := &file_flowrules_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -307,7 +449,7 @@ func (x *DeleteFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{4}
+	return file_flowrules_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeleteFlowsResponse) GetDeleted() uint32 {
@@ -328,7 +470,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_flowrules_proto_msgTypes[5]
+	mi := &file_flowrules_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +482,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[5]
+	mi := &file_flowrules_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +495,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{5}
+	return file_flowrules_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListFlowsRequest) GetDpid() string {
@@ -374,7 +516,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_flowrules_proto_msgTypes[6]
+	mi := &file_flowrules_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +528,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[6]
+	mi := &file_flowrules_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +541,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{6}
+	return file_flowrules_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListFlowsResponse) GetFlows() []*WantedFlow {
@@ -418,7 +560,7 @@ type ListSyncRequest struct {
 
 func (x *ListSyncRequest) Reset() {
 	*x = ListSyncRequest{}
-	mi := &file_flowrules_proto_msgTypes[7]
+	mi := &file_flowrules_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +572,7 @@ func (x *ListSyncRequest) String() string {
 func (*ListSyncRequest) ProtoMessage() {}
 
 func (x *ListSyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[7]
+	mi := &file_flowrules_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +585,7 @@ func (x *ListSyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSyncRequest.ProtoReflect.Descriptor instead.
 func (*ListSyncRequest) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{7}
+	return file_flowrules_proto_rawDescGZIP(), []int{8}
 }
 
 // How far a switch agrees with what is desired.
@@ -478,7 +620,7 @@ type Sync struct {
 
 func (x *Sync) Reset() {
 	*x = Sync{}
-	mi := &file_flowrules_proto_msgTypes[8]
+	mi := &file_flowrules_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +632,7 @@ func (x *Sync) String() string {
 func (*Sync) ProtoMessage() {}
 
 func (x *Sync) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[8]
+	mi := &file_flowrules_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +645,7 @@ func (x *Sync) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sync.ProtoReflect.Descriptor instead.
 func (*Sync) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{8}
+	return file_flowrules_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Sync) GetDpid() string {
@@ -594,7 +736,7 @@ type ListSyncResponse struct {
 
 func (x *ListSyncResponse) Reset() {
 	*x = ListSyncResponse{}
-	mi := &file_flowrules_proto_msgTypes[9]
+	mi := &file_flowrules_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +748,7 @@ func (x *ListSyncResponse) String() string {
 func (*ListSyncResponse) ProtoMessage() {}
 
 func (x *ListSyncResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[9]
+	mi := &file_flowrules_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +761,7 @@ func (x *ListSyncResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSyncResponse.ProtoReflect.Descriptor instead.
 func (*ListSyncResponse) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{9}
+	return file_flowrules_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListSyncResponse) GetSwitches() []*Sync {
@@ -653,7 +795,7 @@ type SetStandingRequest struct {
 
 func (x *SetStandingRequest) Reset() {
 	*x = SetStandingRequest{}
-	mi := &file_flowrules_proto_msgTypes[10]
+	mi := &file_flowrules_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +807,7 @@ func (x *SetStandingRequest) String() string {
 func (*SetStandingRequest) ProtoMessage() {}
 
 func (x *SetStandingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[10]
+	mi := &file_flowrules_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +820,7 @@ func (x *SetStandingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStandingRequest.ProtoReflect.Descriptor instead.
 func (*SetStandingRequest) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{10}
+	return file_flowrules_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetStandingRequest) GetDpid() string {
@@ -738,7 +880,7 @@ type SetStandingResponse struct {
 
 func (x *SetStandingResponse) Reset() {
 	*x = SetStandingResponse{}
-	mi := &file_flowrules_proto_msgTypes[11]
+	mi := &file_flowrules_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +892,7 @@ func (x *SetStandingResponse) String() string {
 func (*SetStandingResponse) ProtoMessage() {}
 
 func (x *SetStandingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[11]
+	mi := &file_flowrules_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +905,7 @@ func (x *SetStandingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStandingResponse.ProtoReflect.Descriptor instead.
 func (*SetStandingResponse) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{11}
+	return file_flowrules_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetStandingResponse) GetSent() uint32 {
@@ -800,7 +942,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_flowrules_proto_msgTypes[12]
+	mi := &file_flowrules_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +954,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[12]
+	mi := &file_flowrules_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +967,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{12}
+	return file_flowrules_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ObserveRequest) GetOwner() string {
@@ -854,7 +996,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_flowrules_proto_msgTypes[13]
+	mi := &file_flowrules_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1008,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[13]
+	mi := &file_flowrules_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1021,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{13}
+	return file_flowrules_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ObserveResponse) GetDpids() []string {
@@ -913,7 +1055,7 @@ type DirectPacketsRequest struct {
 
 func (x *DirectPacketsRequest) Reset() {
 	*x = DirectPacketsRequest{}
-	mi := &file_flowrules_proto_msgTypes[14]
+	mi := &file_flowrules_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1067,7 @@ func (x *DirectPacketsRequest) String() string {
 func (*DirectPacketsRequest) ProtoMessage() {}
 
 func (x *DirectPacketsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[14]
+	mi := &file_flowrules_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1080,7 @@ func (x *DirectPacketsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectPacketsRequest.ProtoReflect.Descriptor instead.
 func (*DirectPacketsRequest) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{14}
+	return file_flowrules_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DirectPacketsRequest) GetController() uint32 {
@@ -996,7 +1138,7 @@ type DirectPacketsResponse struct {
 
 func (x *DirectPacketsResponse) Reset() {
 	*x = DirectPacketsResponse{}
-	mi := &file_flowrules_proto_msgTypes[15]
+	mi := &file_flowrules_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1150,7 @@ func (x *DirectPacketsResponse) String() string {
 func (*DirectPacketsResponse) ProtoMessage() {}
 
 func (x *DirectPacketsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[15]
+	mi := &file_flowrules_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1163,7 @@ func (x *DirectPacketsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectPacketsResponse.ProtoReflect.Descriptor instead.
 func (*DirectPacketsResponse) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{15}
+	return file_flowrules_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DirectPacketsResponse) GetUnknown() bool {
@@ -1060,7 +1202,7 @@ type FlowsObserved struct {
 
 func (x *FlowsObserved) Reset() {
 	*x = FlowsObserved{}
-	mi := &file_flowrules_proto_msgTypes[16]
+	mi := &file_flowrules_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1214,7 @@ func (x *FlowsObserved) String() string {
 func (*FlowsObserved) ProtoMessage() {}
 
 func (x *FlowsObserved) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[16]
+	mi := &file_flowrules_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1227,7 @@ func (x *FlowsObserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowsObserved.ProtoReflect.Descriptor instead.
 func (*FlowsObserved) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{16}
+	return file_flowrules_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FlowsObserved) GetDpid() string {
@@ -1134,7 +1276,7 @@ type FlowFailed struct {
 
 func (x *FlowFailed) Reset() {
 	*x = FlowFailed{}
-	mi := &file_flowrules_proto_msgTypes[17]
+	mi := &file_flowrules_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1288,7 @@ func (x *FlowFailed) String() string {
 func (*FlowFailed) ProtoMessage() {}
 
 func (x *FlowFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_flowrules_proto_msgTypes[17]
+	mi := &file_flowrules_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1301,7 @@ func (x *FlowFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowFailed.ProtoReflect.Descriptor instead.
 func (*FlowFailed) Descriptor() ([]byte, []int) {
-	return file_flowrules_proto_rawDescGZIP(), []int{17}
+	return file_flowrules_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FlowFailed) GetFlow() *WantedFlow {
@@ -1180,13 +1322,32 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05group\x18\x04 \x01(\rR\x05group\x12\x14\n" +
+<<<<<<< HEAD
 	"\x05meter\x18\x05 \x01(\rR\x05meter\"h\n" +
 	"\x0fAddFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
 	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x12\n" +
 	"\x04most\x18\x03 \x01(\rR\x04most\"=\n" +
+=======
+	"\x05meter\x18\x05 \x01(\rR\x05meter\"\x94\x01\n" +
+	"\x0fAddFlowsRequest\x12(\n" +
+	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
+	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x14\n" +
+	"\x05batch\x18\x03 \x01(\tR\x05batch\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\rR\x04part\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\rR\x05total\"g\n" +
+>>>>>>> adb7552 (flowrules: add batches, whose entries become desired all or none)
 	"\x10AddFlowsResponse\x12)\n" +
-	"\x05flows\x18\x01 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\"U\n" +
+	"\x05flows\x18\x01 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\x12(\n" +
+	"\x05batch\x18\x02 \x01(\v2\x12.weft.v1.FlowBatchR\x05batch\"\xb5\x01\n" +
+	"\tFlowBatch\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\aentries\x18\x03 \x01(\rR\aentries\x12\x16\n" +
+	"\x06stored\x18\x04 \x01(\rR\x06stored\x12\x1c\n" +
+	"\tconfirmed\x18\x05 \x01(\rR\tconfirmed\x12\x16\n" +
+	"\x06failed\x18\x06 \x01(\rR\x06failed\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"U\n" +
 	"\x12DeleteFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x15\n" +
 	"\x06all_of\x18\x02 \x01(\tR\x05allOf\"/\n" +
@@ -1271,62 +1432,64 @@ func file_flowrules_proto_rawDescGZIP() []byte {
 	return file_flowrules_proto_rawDescData
 }
 
-var file_flowrules_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_flowrules_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_flowrules_proto_goTypes = []any{
 	(*WantedFlow)(nil),            // 0: weft.v1.WantedFlow
 	(*AddFlowsRequest)(nil),       // 1: weft.v1.AddFlowsRequest
 	(*AddFlowsResponse)(nil),      // 2: weft.v1.AddFlowsResponse
-	(*DeleteFlowsRequest)(nil),    // 3: weft.v1.DeleteFlowsRequest
-	(*DeleteFlowsResponse)(nil),   // 4: weft.v1.DeleteFlowsResponse
-	(*ListFlowsRequest)(nil),      // 5: weft.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),     // 6: weft.v1.ListFlowsResponse
-	(*ListSyncRequest)(nil),       // 7: weft.v1.ListSyncRequest
-	(*Sync)(nil),                  // 8: weft.v1.Sync
-	(*ListSyncResponse)(nil),      // 9: weft.v1.ListSyncResponse
-	(*SetStandingRequest)(nil),    // 10: weft.v1.SetStandingRequest
-	(*SetStandingResponse)(nil),   // 11: weft.v1.SetStandingResponse
-	(*ObserveRequest)(nil),        // 12: weft.v1.ObserveRequest
-	(*ObserveResponse)(nil),       // 13: weft.v1.ObserveResponse
-	(*DirectPacketsRequest)(nil),  // 14: weft.v1.DirectPacketsRequest
-	(*DirectPacketsResponse)(nil), // 15: weft.v1.DirectPacketsResponse
-	(*FlowsObserved)(nil),         // 16: weft.v1.FlowsObserved
-	(*FlowFailed)(nil),            // 17: weft.v1.FlowFailed
-	(*FlowEntry)(nil),             // 18: weft.v1.FlowEntry
-	(*Group)(nil),                 // 19: weft.v1.Group
-	(*Meter)(nil),                 // 20: weft.v1.Meter
+	(*FlowBatch)(nil),             // 3: weft.v1.FlowBatch
+	(*DeleteFlowsRequest)(nil),    // 4: weft.v1.DeleteFlowsRequest
+	(*DeleteFlowsResponse)(nil),   // 5: weft.v1.DeleteFlowsResponse
+	(*ListFlowsRequest)(nil),      // 6: weft.v1.ListFlowsRequest
+	(*ListFlowsResponse)(nil),     // 7: weft.v1.ListFlowsResponse
+	(*ListSyncRequest)(nil),       // 8: weft.v1.ListSyncRequest
+	(*Sync)(nil),                  // 9: weft.v1.Sync
+	(*ListSyncResponse)(nil),      // 10: weft.v1.ListSyncResponse
+	(*SetStandingRequest)(nil),    // 11: weft.v1.SetStandingRequest
+	(*SetStandingResponse)(nil),   // 12: weft.v1.SetStandingResponse
+	(*ObserveRequest)(nil),        // 13: weft.v1.ObserveRequest
+	(*ObserveResponse)(nil),       // 14: weft.v1.ObserveResponse
+	(*DirectPacketsRequest)(nil),  // 15: weft.v1.DirectPacketsRequest
+	(*DirectPacketsResponse)(nil), // 16: weft.v1.DirectPacketsResponse
+	(*FlowsObserved)(nil),         // 17: weft.v1.FlowsObserved
+	(*FlowFailed)(nil),            // 18: weft.v1.FlowFailed
+	(*FlowEntry)(nil),             // 19: weft.v1.FlowEntry
+	(*Group)(nil),                 // 20: weft.v1.Group
+	(*Meter)(nil),                 // 21: weft.v1.Meter
 }
 var file_flowrules_proto_depIdxs = []int32{
-	18, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
-	18, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	19, // 0: weft.v1.WantedFlow.flow:type_name -> weft.v1.FlowEntry
+	19, // 1: weft.v1.AddFlowsRequest.flows:type_name -> weft.v1.FlowEntry
 	0,  // 2: weft.v1.AddFlowsResponse.flows:type_name -> weft.v1.WantedFlow
-	18, // 3: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
-	0,  // 4: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
-	8,  // 5: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
-	18, // 6: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
-	19, // 7: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
-	20, // 8: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
-	0,  // 9: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
-	18, // 10: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
-	0,  // 11: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
-	1,  // 12: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
-	3,  // 13: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
-	5,  // 14: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
-	7,  // 15: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
-	10, // 16: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
-	12, // 17: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
-	14, // 18: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
-	2,  // 19: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
-	4,  // 20: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
-	6,  // 21: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
-	9,  // 22: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
-	11, // 23: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
-	13, // 24: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
-	15, // 25: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
-	19, // [19:26] is the sub-list for method output_type
-	12, // [12:19] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	3,  // 3: weft.v1.AddFlowsResponse.batch:type_name -> weft.v1.FlowBatch
+	19, // 4: weft.v1.DeleteFlowsRequest.flows:type_name -> weft.v1.FlowEntry
+	0,  // 5: weft.v1.ListFlowsResponse.flows:type_name -> weft.v1.WantedFlow
+	9,  // 6: weft.v1.ListSyncResponse.switches:type_name -> weft.v1.Sync
+	19, // 7: weft.v1.SetStandingRequest.flows:type_name -> weft.v1.FlowEntry
+	20, // 8: weft.v1.SetStandingRequest.groups:type_name -> weft.v1.Group
+	21, // 9: weft.v1.SetStandingRequest.meters:type_name -> weft.v1.Meter
+	0,  // 10: weft.v1.SetStandingResponse.failed:type_name -> weft.v1.WantedFlow
+	19, // 11: weft.v1.FlowsObserved.flows:type_name -> weft.v1.FlowEntry
+	0,  // 12: weft.v1.FlowFailed.flow:type_name -> weft.v1.WantedFlow
+	1,  // 13: weft.v1.Flowrules.AddFlows:input_type -> weft.v1.AddFlowsRequest
+	4,  // 14: weft.v1.Flowrules.DeleteFlows:input_type -> weft.v1.DeleteFlowsRequest
+	6,  // 15: weft.v1.Flowrules.ListFlows:input_type -> weft.v1.ListFlowsRequest
+	8,  // 16: weft.v1.Flowrules.ListSync:input_type -> weft.v1.ListSyncRequest
+	11, // 17: weft.v1.Flowrules.SetStanding:input_type -> weft.v1.SetStandingRequest
+	13, // 18: weft.v1.Flowrules.Observe:input_type -> weft.v1.ObserveRequest
+	15, // 19: weft.v1.Flowrules.DirectPackets:input_type -> weft.v1.DirectPacketsRequest
+	2,  // 20: weft.v1.Flowrules.AddFlows:output_type -> weft.v1.AddFlowsResponse
+	5,  // 21: weft.v1.Flowrules.DeleteFlows:output_type -> weft.v1.DeleteFlowsResponse
+	7,  // 22: weft.v1.Flowrules.ListFlows:output_type -> weft.v1.ListFlowsResponse
+	10, // 23: weft.v1.Flowrules.ListSync:output_type -> weft.v1.ListSyncResponse
+	12, // 24: weft.v1.Flowrules.SetStanding:output_type -> weft.v1.SetStandingResponse
+	14, // 25: weft.v1.Flowrules.Observe:output_type -> weft.v1.ObserveResponse
+	16, // 26: weft.v1.Flowrules.DirectPackets:output_type -> weft.v1.DirectPacketsResponse
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_flowrules_proto_init() }
@@ -1341,7 +1504,7 @@ func file_flowrules_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_flowrules_proto_rawDesc), len(file_flowrules_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

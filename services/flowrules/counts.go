@@ -40,7 +40,7 @@ func newCounts(counter Counters) *counts {
 	for _, why := range []string{"idle_timeout", "hard_timeout", "idle_while_away", "idle_unheard"} {
 		c.expiries[why] = counter("expired", "Entries that are no longer desired because their time was over.", "reason", why)
 	}
-	for _, why := range []string{"invalid", "held", "limit", "owner", "app_limit"} {
+	for _, why := range []string{"invalid", "held", "limit", "owner", "app_limit", "batch"} {
 		c.rejections[why] = counter("rejected", "Entries that a request asked for in vain.", "reason", why)
 	}
 	c.restores = counter("restored", "Entries sent again because somebody else had deleted them.")

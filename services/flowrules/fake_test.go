@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,13 +223,22 @@ type memory struct {
 	revisions map[string]uint64
 	fails     error
 	puts      int
+	left      *atomic.Int64 // changes until it fails; nil: any number
+}
+
+// change reports why the store cannot be changed; mu is held.
+func (m *memory) change() error {
+	if m.fails == nil && m.left != nil && m.left.Add(-1) < 0 {
+		return errors.New("the store is away")
+	}
+	return m.fails
 }
 
 func (m *memory) Put(_ context.Context, key string, value []byte) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fails != nil {
-		return 0, m.fails
+	if err := m.change(); err != nil {
+		return 0, err
 	}
 	m.puts++
 	m.values[key] = slices.Clone(value)
@@ -252,8 +262,8 @@ func (m *memory) Update(ctx context.Context, key string, value []byte, revision 
 func (m *memory) Delete(_ context.Context, key string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fails != nil {
-		return m.fails
+	if err := m.change(); err != nil {
+		return err
 	}
 	delete(m.values, key)
 	delete(m.revisions, key)
@@ -270,6 +280,13 @@ func (m *memory) All(_ context.Context, f func(string, []byte, uint64) error) er
 		}
 	}
 	return nil
+}
+
+// set has the store fail after some changes.
+func (m *memory) set(left *atomic.Int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = left
 }
 
 func (m *memory) size() int {
@@ -315,6 +332,7 @@ type rig struct {
 	rules    *Rules
 	net      *fakeNetwork
 	store    *memory
+	batches  *memory
 	tallies  *tallies
 	mu       sync.Mutex // guards what follows
 	observed []*api.FlowsObserved
@@ -323,7 +341,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, cfg *Config, switches ...flow.DPID) *rig {
-	g := &rig{t: t, net: &fakeNetwork{map[flow.DPID]*fakeSwitch{}}, store: &memory{values: map[string][]byte{}}}
+	g := &rig{t: t, net: &fakeNetwork{map[flow.DPID]*fakeSwitch{}}, store: &memory{values: map[string][]byte{}}, batches: &memory{values: map[string][]byte{}}}
 	for _, sw := range switches {
 		g.net.switches[sw] = newFakeSwitch(sw)
 	}
@@ -341,7 +359,7 @@ func (g *rig) start(cfg *Config) {
 		g.t.Fatal(err)
 	}
 	g.tallies = &tallies{n: map[string]float64{}}
-	g.rules = NewRules(cfg, g.net, g.store, discard(), g.tallies.counter, uint8(time.Now().Unix()))
+	g.rules = NewRules(cfg, g.net, g.store, g.batches, discard(), g.tallies.counter, uint8(time.Now().Unix()))
 	if err := g.rules.Load(g.t.Context(), time.Now()); err != nil {
 		g.t.Fatal(err)
 	}

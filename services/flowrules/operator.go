@@ -31,6 +31,9 @@ type target struct {
 // AddFlows answers the call: everything is checked first, then stored, then
 // installed.
 func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.AddFlowsResponse, error) {
+	if req.GetBatch() != "" {
+		return r.addPart(ctx, req)
+	}
 	generation := uint8(r.generation.Add(1))
 	targets := make([]target, 0, len(req.GetFlows()))
 	for _, f := range req.GetFlows() {

@@ -25,6 +25,8 @@ type Rules struct {
 
 	directions *directions
 	trust      trust
+	batches    *batches
+	journal    journal
 
 	generation atomic.Uint32 // of the operator's entries: one per request
 	flows      atomic.Int64  // the operator's entries, all together, when last counted
@@ -38,11 +40,11 @@ type Rules struct {
 
 // NewRules returns the desired entries, none yet. The generation sets its own
 // entries apart from those of earlier runs.
-func NewRules(cfg *Config, net Network, store Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
+func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
 	c := newCounts(counter)
 	r := &Rules{
 		cfg: cfg, net: net, store: store, log: log, count: c, news: newNews(c.unheard),
-		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(),
+		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: journal{batches},
 		workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
 	}
 	r.generation.Store(uint32(generation))
@@ -81,6 +83,16 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
+	unfinished, err := r.journal.load(ctx)
+	if err != nil {
+		return err
+	}
+	r.batches.mu.Lock()
+	defer r.batches.mu.Unlock()
+	for _, b := range unfinished {
+		r.batches.add(b)
+		r.batches.push(b)
+	}
 	return nil
 }
 
@@ -91,6 +103,7 @@ func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), fa
 	defer wg.Wait()
 	wg.Go(func() { r.news.run(ctx, observed, failed) })
 	wg.Go(func() { r.watch(ctx) })
+	wg.Go(func() { r.carryOut(ctx) })
 	for {
 		r.mu.Lock()
 		born := r.unborn

@@ -23,7 +23,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.ReadFlows, api.ReadGroups, api.ReadMeters, api.Apply),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowRemovedEvent),
 		Publishes:  weft.Subjects(api.FlowsObservedEvent, api.FlowFailedEvent),
-		Buckets:    []string{"flows"},
+		Buckets:    []string{"flows", "batches"},
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
@@ -36,9 +36,13 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
+	batches, err := weft.State(env, "batches")
+	if err != nil {
+		return err
+	}
 	counter := func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) }
 	now := time.Now()
-	r := NewRules(env.Config.(*Config), southbound{env}, store, env.Log, counter, uint8(now.Unix()))
+	r := NewRules(env.Config.(*Config), southbound{env}, store, batches, env.Log, counter, uint8(now.Unix()))
 	if state, ok := store.(State); ok {
 		r.Trust(state, weft.Now(env).Sub(now))
 	}

@@ -1,0 +1,178 @@
+package flowrules
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// journal keeps the batches that are certain and not finished, so that a run
+// that ends in between is followed by one that finishes them. A batch has a
+// value of its own, written after those of its parts: it is there or not.
+type journal struct{ store Store }
+
+// The keys of a batch: head, and part/N.
+func headKey(name string) string        { return name + "/head" }
+func partKey(name string, n int) string { return fmt.Sprintf("%s/part/%d", name, n) }
+
+// journalPart bounds a value, in octets; an entry that is longer has one of its own.
+const journalPart = 256 << 10
+
+// journalHead is the value of a batch.
+type journalHead struct {
+	Parts int `json:"parts"`
+	// Its entries are being taken back.
+	Undoing bool `json:"undoing,omitempty"`
+	// Why, if they are.
+	Reason string `json:"reason,omitempty"`
+}
+
+// journalEntry is an entry of a batch and what it replaces.
+type journalEntry struct {
+	Entry  *api.FlowEntry `json:"entry"`
+	Before *stored        `json:"before,omitempty"`
+}
+
+// write makes a batch certain. If it fails, the batch is not.
+func (j journal) write(ctx context.Context, b *batch) error {
+	var list []json.RawMessage
+	octets := 0
+	flush := func() error {
+		if len(list) == 0 {
+			return nil
+		}
+		err := j.put(ctx, partKey(b.name, b.written), list)
+		b.written++
+		list, octets = nil, 0
+		return err
+	}
+	for i := range b.changes {
+		c := &b.changes[i]
+		e := journalEntry{Entry: api.NewFlowEntry(c.sw, &c.entry)}
+		if c.before != nil {
+			e.Before = &stored{Flow: api.NewFlowEntry(c.sw, &c.before.entry), Added: c.before.added, Expires: c.before.expires, Delivered: c.before.delivered}
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if octets+len(text) > journalPart {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		list, octets = append(list, text), octets+len(text)
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return j.put(ctx, headKey(b.name), journalHead{Parts: b.written})
+}
+
+// mark records that a batch is being undone.
+func (j journal) mark(ctx context.Context, b *batch) error {
+	return j.put(ctx, headKey(b.name), journalHead{Parts: b.written, Undoing: true, Reason: b.reason})
+}
+
+// remove removes a batch that is finished.
+func (j journal) remove(ctx context.Context, b *batch) error {
+	if err := j.store.Delete(ctx, headKey(b.name)); err != nil {
+		return err
+	}
+	for n := range b.written {
+		if err := j.store.Delete(ctx, partKey(b.name, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j journal) put(ctx context.Context, key string, v any) error {
+	value, err := json.Marshal(v)
+	if err == nil {
+		_, err = j.store.Put(ctx, key, value)
+	}
+	return err
+}
+
+// load returns the batches that a former run has made certain and not finished,
+// and removes what is left of others. What cannot be read is an error.
+func (j journal) load(ctx context.Context) ([]*batch, error) {
+	heads, parts := map[string]journalHead{}, map[string][]byte{}
+	err := j.store.All(ctx, func(key string, value []byte, _ uint64) error {
+		name, isHead := strings.CutSuffix(key, "/head")
+		if !isHead {
+			parts[key] = value
+			return nil
+		}
+		var h journalHead
+		if err := json.Unmarshal(value, &h); err != nil {
+			return fmt.Errorf("batch %s in the store: %w", name, err)
+		}
+		heads[name] = h
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var list []*batch
+	for name, h := range heads {
+		b := &batch{name: name, state: batchStoring, reason: h.Reason, written: h.Parts}
+		if h.Undoing {
+			b.state = batchUndoing
+		}
+		for n := range h.Parts {
+			value, ok := parts[partKey(name, n)]
+			if !ok {
+				return nil, fmt.Errorf("batch %s in the store: part %d of %d is missing", name, n+1, h.Parts)
+			}
+			delete(parts, partKey(name, n))
+			if err := b.read(value); err != nil {
+				return nil, fmt.Errorf("batch %s in the store: %w", name, err)
+			}
+		}
+		list = append(list, b)
+	}
+	for key := range parts { // of batches that are not certain, or finished
+		if err := j.store.Delete(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// read adds the entries of a part.
+func (b *batch) read(value []byte) error {
+	var list []journalEntry
+	if err := json.Unmarshal(value, &list); err != nil {
+		return err
+	}
+	for _, e := range list {
+		sw, entry, err := readEntry(e.Entry)
+		if err != nil {
+			return err
+		}
+		c := changed{target: target{sw: sw, entry: entry}}
+		if e.Before != nil {
+			_, before, err := readEntry(e.Before.Flow)
+			if err != nil {
+				return err
+			}
+			c.before = &rule{entry: before, added: e.Before.Added, expires: e.Before.Expires, delivered: e.Before.Delivered}
+		}
+		b.changes = append(b.changes, c)
+	}
+	return nil
+}
+
+// readEntry returns an entry that was written as text, in the form in which
+// entries are compared.
+func readEntry(f *api.FlowEntry) (flow.DPID, flow.Entry, error) {
+	sw, e, err := f.Entry()
+	e.Match.Normalize()
+	return sw, e, err
+}

@@ -26,6 +26,7 @@ func TestTrust(t *testing.T) {
 		{"14-lab", trustLab},
 		{"17-said-early", trustSaidEarly},
 		{"16-limiter", trustLimiter},
+		{"18-flowfile", trustFlowFile},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

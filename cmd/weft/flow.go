@@ -54,7 +54,7 @@ out. What weft get flows -o yaml prints is understood, too.`
 
 func flowAddCommand(r *remote) *cobra.Command {
 	var o flowFlags
-	var noWait bool
+	var noWait, atomic bool
 	var out output
 	cmd := &cobra.Command{
 		Use:   "add",
@@ -63,10 +63,14 @@ func flowAddCommand(r *remote) *cobra.Command {
 by flags, or many from a file. The answer says of each whether the switch has
 confirmed it. An entry without actions drops.
 
+Files of any number of entries are sent in parts. With --atomic all entries are
+added or none: none if one is wrong, or if a switch refuses one; and what has
+been begun is finished, or undone, also if the controller dies meanwhile.
+
 ` + flowFileForm,
 		Example: `  weft flow add --switch 1 --match in_port=1,eth_type=0x0806 --action output:2 --action controller
   weft flow add --switch 1 --match ipv4_dst=10.0.0.0/8,eth_type=0x0800 --priority 50000     # drop
-  weft flow add -f flows.yaml`,
+  weft flow add -f flows.yaml --atomic`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flows, err := o.entries(cmd)
@@ -78,7 +82,18 @@ confirmed it. An entry without actions drops.
 				return err
 			}
 			defer done()
-			m, err := c.AddFlows(c.ctx, &api.AddFlowsRequest{Flows: flows, NoWait: noWait})
+			s := newFlowSender(cmd, r, c)
+			defer s.progress.stop()
+			if atomic {
+				m, err := s.addAtomic(flows, noWait)
+				s.progress.stop()
+				if m == nil {
+					return err
+				}
+				return errors.Join(out.print(cmd, m, func(t *table) { batchTable(t, m) }), err)
+			}
+			m, err := s.add(flows, noWait)
+			s.progress.stop()
 			if err != nil {
 				return err
 			}
@@ -104,6 +119,7 @@ confirmed it. An entry without actions drops.
 	f.Uint8Var(&o.goTo, "goto-table", 0, "the next table; 0 is none")
 	f.Uint16Var(&o.idle, "idle-timeout", 0, "seconds without a packet after which it is removed; 0 is never")
 	f.Uint16Var(&o.hard, "hard-timeout", 0, "seconds after which it is removed; 0 is never")
+	f.BoolVar(&atomic, "atomic", false, "add all entries or none")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
 	out.flag(cmd)
 	return cmd
@@ -144,7 +160,16 @@ priority and match; those of a file; or all, of one switch or of every switch.
 				return err
 			}
 			defer done()
-			m, err := c.DeleteFlows(c.ctx, req)
+			s := newFlowSender(cmd, r, c)
+			defer s.progress.stop()
+			m := &api.DeleteFlowsResponse{}
+			if req.AllOf == "" {
+				m, err = s.delete(req.Flows)
+			} else {
+				s.progress.doing("deleting all entries")
+				m, err = c.DeleteFlows(c.ctx, req)
+			}
+			s.progress.stop()
 			if err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ func readFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
 // fileLimits are those of files with what is to be sent to a controller, which
 // messages call what.
 func fileLimits(what string) document.Limits {
-	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 16 << 20, Lines: 1_000_000}
+	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 64 << 20, Lines: 4_000_000}
 }
 
 // readDocuments reads a file, or standard input if its path is "-", that messages

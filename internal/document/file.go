@@ -7,9 +7,9 @@ import (
 )
 
 // most is how many octets a file may have that is read whole.
-const most = 16 << 20
+const most = 64 << 20
 
-// ReadFile reads a file of at most 16 MiB: a device that never ends does not take
+// ReadFile reads a file of at most 64 MiB: a device that never ends does not take
 // all memory.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+)
+
+// The bounds of one request with entries, of which a server takes 4 MiB.
+const (
+	partEntries = 4000
+	partOctets  = 2 << 20
+)
+
+// batchPoll is how often the controller is asked how far a batch is.
+const batchPoll = 500 * time.Millisecond
+
+// inParts divides entries into what fits in one request each.
+func inParts(flows []*api.FlowEntry) (parts [][]*api.FlowEntry) {
+	begin, octets := 0, 0
+	for i, f := range flows {
+		size := proto.Size(f)
+		if i > begin && (i-begin >= partEntries || octets+size > partOctets) {
+			parts = append(parts, flows[begin:i])
+			begin, octets = i, 0
+		}
+		octets += size
+	}
+	return append(parts, flows[begin:])
+}
+
+// flowSender sends entries in parts, each within the time of one call.
+type flowSender struct {
+	*controller
+	remote   *remote
+	parent   context.Context
+	progress *labProgress
+	spoken   time.Time // when progress was reported last
+}
+
+// doing reports progress, every two seconds at most.
+func (s *flowSender) doing(format string, args ...any) {
+	if time.Since(s.spoken) >= 2*time.Second {
+		s.spoken = time.Now()
+		s.progress.doing(fmt.Sprintf(format, args...))
+	}
+}
+
+func newFlowSender(cmd *cobra.Command, r *remote, c *controller) *flowSender {
+	parent := cmd.Context()
+	if parent == nil {
+		parent = context.Background()
+	}
+	return &flowSender{controller: c, remote: r, parent: parent, progress: newLabProgress(cmd.ErrOrStderr())}
+}
+
+// call runs f with a context of its own.
+func (s *flowSender) call(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(s.parent, s.remote.timeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// add adds entries, part by part.
+func (s *flowSender) add(flows []*api.FlowEntry, noWait bool) (*api.AddFlowsResponse, error) {
+	all := &api.AddFlowsResponse{}
+	for _, part := range inParts(flows) {
+		s.doing("%d of %d entries added", len(all.Flows), len(flows))
+		err := s.call(func(ctx context.Context) error {
+			m, err := s.AddFlows(ctx, &api.AddFlowsRequest{Flows: part, NoWait: noWait})
+			all.Flows = append(all.Flows, m.GetFlows()...)
+			return err
+		})
+		if err != nil && len(part) < len(flows) {
+			return all, fmt.Errorf("after %d of %d entries, which are added: %w", len(all.Flows), len(flows), err)
+		}
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// addAtomic adds all entries or none. Without waiting, it returns when it is
+// certain that all become desired, unless a switch refuses one.
+func (s *flowSender) addAtomic(flows []*api.FlowEntry, noWait bool) (*api.AddFlowsResponse, error) {
+	name := "weft-" + strings.ToLower(rand.Text())
+	// The last part is sent again to ask how far the batch is: it is short.
+	parts := append(inParts(flows[:len(flows)-1]), flows[len(flows)-1:])
+	var m *api.AddFlowsResponse
+	send := func(n int, total int) error {
+		return s.call(func(ctx context.Context) (err error) {
+			m, err = s.AddFlows(ctx, &api.AddFlowsRequest{Batch: name, Part: uint32(n + 1), Total: uint32(total), Flows: parts[n]})
+			return err
+		})
+	}
+	sent := 0
+	for n := range parts[:len(parts)-1] {
+		s.doing("%d of %d entries sent", sent, len(flows))
+		if err := send(n, 0); err != nil {
+			return nil, fmt.Errorf("no entry is added: %w", err)
+		}
+		sent += len(parts[n])
+	}
+	for {
+		if err := send(len(parts)-1, len(flows)); err != nil {
+			return nil, err
+		}
+		b := m.GetBatch()
+		switch b.GetState() {
+		case "done":
+			return m, nil
+		case "undone":
+			return m, fmt.Errorf("no entry is added: %s", b.GetReason())
+		case "storing":
+			s.doing("%d of %d entries stored", b.GetStored(), b.GetEntries())
+		case "undoing":
+			s.doing("a switch has refused entries: all are taken back")
+		default:
+			s.doing("%d of %d entries confirmed by the switches", b.GetConfirmed(), b.GetEntries())
+		}
+		if noWait && b.GetState() != "checking" {
+			return m, nil
+		}
+		select {
+		case <-s.parent.Done():
+			return m, fmt.Errorf("interrupted; the controller goes on: %w", s.parent.Err())
+		case <-time.After(batchPoll):
+		}
+	}
+}
+
+// delete deletes entries, part by part, and returns how many there were.
+func (s *flowSender) delete(flows []*api.FlowEntry) (*api.DeleteFlowsResponse, error) {
+	all := &api.DeleteFlowsResponse{}
+	done := 0
+	for _, part := range inParts(flows) {
+		s.doing("%d of %d entries deleted", done, len(flows))
+		err := s.call(func(ctx context.Context) error {
+			m, err := s.DeleteFlows(ctx, &api.DeleteFlowsRequest{Flows: part})
+			all.Deleted += m.GetDeleted()
+			return err
+		})
+		if err != nil {
+			return all, fmt.Errorf("after %d of %d entries: %w", done, len(flows), err)
+		}
+		done += len(part)
+	}
+	return all, nil
+}
+
+// batchTable says what became of a batch.
+func batchTable(t *table, m *api.AddFlowsResponse) {
+	b := m.GetBatch()
+	fmt.Fprintf(t, "%s: %s; %d stored, %d confirmed, %d not confirmed yet\n", several(b.GetEntries(), "entry", "entries"), b.GetState(),
+		b.GetStored(), b.GetConfirmed(), b.GetStored()-b.GetConfirmed())
+	if len(m.Flows) > 0 {
+		flowsTable(t, m.Flows)
+	}
+}

@@ -113,21 +113,18 @@ type AddFlowsRequest struct {
 	Flows []*FlowEntry `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
 	// Answer at once, not when the switches have confirmed.
 	NoWait bool `protobuf:"varint,2,opt,name=no_wait,json=noWait,proto3" json:"no_wait,omitempty"`
-<<<<<<< HEAD
 	// How many entries the app that owns these may have then; 0 is no bound.
-	Most          uint32 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
-=======
+	Most uint32 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`
 	// The name of a batch that this request is a part of: up to 64 letters, digits and
 	// dashes. Its entries become desired together, all or none: not before the part with
 	// total has come, and then whatever dies meanwhile. If a switch refuses one, all are
 	// taken back. All of its switches are of one partition. Empty: no batch.
-	Batch string `protobuf:"bytes,3,opt,name=batch,proto3" json:"batch,omitempty"`
+	Batch string `protobuf:"bytes,4,opt,name=batch,proto3" json:"batch,omitempty"`
 	// The number of the part, from 1. A part that has come already changes nothing.
-	Part uint32 `protobuf:"varint,4,opt,name=part,proto3" json:"part,omitempty"`
+	Part uint32 `protobuf:"varint,5,opt,name=part,proto3" json:"part,omitempty"`
 	// In the last part: how many entries all parts have together. It may be sent again to
 	// ask how far the batch is. 0 in the other parts.
-	Total         uint32 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
->>>>>>> adb7552 (flowrules: add batches, whose entries become desired all or none)
+	Total         uint32 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -176,11 +173,13 @@ func (x *AddFlowsRequest) GetNoWait() bool {
 	return false
 }
 
-<<<<<<< HEAD
 func (x *AddFlowsRequest) GetMost() uint32 {
 	if x != nil {
 		return x.Most
-=======
+	}
+	return 0
+}
+
 func (x *AddFlowsRequest) GetBatch() string {
 	if x != nil {
 		return x.Batch
@@ -198,7 +197,6 @@ func (x *AddFlowsRequest) GetPart() uint32 {
 func (x *AddFlowsRequest) GetTotal() uint32 {
 	if x != nil {
 		return x.Total
->>>>>>> adb7552 (flowrules: add batches, whose entries become desired all or none)
 	}
 	return 0
 }
@@ -1322,21 +1320,14 @@ const file_flowrules_proto_rawDesc = "" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05group\x18\x04 \x01(\rR\x05group\x12\x14\n" +
-<<<<<<< HEAD
-	"\x05meter\x18\x05 \x01(\rR\x05meter\"h\n" +
+	"\x05meter\x18\x05 \x01(\rR\x05meter\"\xa8\x01\n" +
 	"\x0fAddFlowsRequest\x12(\n" +
 	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
 	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x12\n" +
-	"\x04most\x18\x03 \x01(\rR\x04most\"=\n" +
-=======
-	"\x05meter\x18\x05 \x01(\rR\x05meter\"\x94\x01\n" +
-	"\x0fAddFlowsRequest\x12(\n" +
-	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x17\n" +
-	"\ano_wait\x18\x02 \x01(\bR\x06noWait\x12\x14\n" +
-	"\x05batch\x18\x03 \x01(\tR\x05batch\x12\x12\n" +
-	"\x04part\x18\x04 \x01(\rR\x04part\x12\x14\n" +
-	"\x05total\x18\x05 \x01(\rR\x05total\"g\n" +
->>>>>>> adb7552 (flowrules: add batches, whose entries become desired all or none)
+	"\x04most\x18\x03 \x01(\rR\x04most\x12\x14\n" +
+	"\x05batch\x18\x04 \x01(\tR\x05batch\x12\x12\n" +
+	"\x04part\x18\x05 \x01(\rR\x04part\x12\x14\n" +
+	"\x05total\x18\x06 \x01(\rR\x05total\"g\n" +
 	"\x10AddFlowsResponse\x12)\n" +
 	"\x05flows\x18\x01 \x03(\v2\x13.weft.v1.WantedFlowR\x05flows\x12(\n" +
 	"\x05batch\x18\x02 \x01(\v2\x12.weft.v1.FlowBatchR\x05batch\"\xb5\x01\n" +

@@ -99,6 +99,11 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 			r.batches.drop(req.GetBatch())
 			return nil, api.Errorf(codes.InvalidArgument, "batch %s is dropped: %w", req.GetBatch(), err)
 		}
+		if app := api.AppOf(f.GetOwner()); app != "" {
+			r.count.rejected("owner")
+			r.batches.drop(req.GetBatch())
+			return nil, api.Errorf(codes.InvalidArgument, "batch %s is dropped: it has entries of app %s, and apps add theirs without a batch", req.GetBatch(), app)
+		}
 		changes = append(changes, changed{target: target{sw: sw, entry: e}})
 	}
 	s := r.batches

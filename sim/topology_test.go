@@ -146,7 +146,14 @@ func TestImpossibleConfig(t *testing.T) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}
-	lone := start(t, Config{Topology: isolated(t, 1, 1, 1), Version: openflow.V13, Address: startFloor(t)})
+	one, err := Linear(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.AttachHosts(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	lone := start(t, Config{Topology: one, Version: openflow.V13, Address: startFloor(t)})
 	if _, err := lone.Measure(t.Context(), Load{Window: 1, Duration: 1}); err == nil || !strings.Contains(err.Error(), "at least two hosts on two ports") {
 		t.Errorf("error %v", err)
 	}

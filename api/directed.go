@@ -48,6 +48,7 @@ func Directions() map[string]Direction {
 		ReadMeters.Name:       of,
 		ReadPortStats.Name:    of,
 		ReadTableStats.Name:   of,
+		ForgetSwitch.Name:     of,
 		ReadMultipart.Name:    of,
 		ModifyPort.Name:       of,
 		SendExperimenter.Name: of,

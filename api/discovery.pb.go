@@ -389,7 +389,17 @@ type PortRole struct {
 	// unsettled, edge, link or blocked.
 	Role string `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	// Probes refused at this port: forged, too old, replayed or foreign.
-	Refused       uint64 `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refused uint64 `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Why it takes no traffic: down, settling, neighbour (its old link is waited for), waiting (a
+	// new link is judged), held (a new link is held) or blocked. An edge has relay if probes of
+	// another port arrive there that may be relayed by hosts. Else empty. In lists only.
+	Cause string `protobuf:"bytes,4,opt,name=cause,proto3" json:"cause,omitempty"`
+	// The same in words.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What would make it take traffic, or the link come up.
+	Remedy string `protobuf:"bytes,6,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// RFC 3339: when the cause ends if nothing else happens. Empty: not by time alone.
+	Until         string `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +453,34 @@ func (x *PortRole) GetRefused() uint64 {
 		return x.Refused
 	}
 	return 0
+}
+
+func (x *PortRole) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *PortRole) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PortRole) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *PortRole) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
 }
 
 // What ListPortRoles is asked.
@@ -675,11 +713,15 @@ const file_discovery_proto_rawDesc = "" +
 	"\x10ListLinksRequest\"h\n" +
 	"\x11ListLinksResponse\x12#\n" +
 	"\x05links\x18\x01 \x03(\v2\r.weft.v1.LinkR\x05links\x12.\n" +
-	"\aallowed\x18\x02 \x03(\v2\x14.weft.v1.AllowedLinkR\aallowed\"[\n" +
+	"\aallowed\x18\x02 \x03(\v2\x14.weft.v1.AllowedLinkR\aallowed\"\xb7\x01\n" +
 	"\bPortRole\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
-	"\arefused\x18\x03 \x01(\x04R\arefused\"\x16\n" +
+	"\arefused\x18\x03 \x01(\x04R\arefused\x12\x14\n" +
+	"\x05cause\x18\x04 \x01(\tR\x05cause\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06remedy\x18\x06 \x01(\tR\x06remedy\x12\x14\n" +
+	"\x05until\x18\a \x01(\tR\x05until\"\x16\n" +
 	"\x14ListPortRolesRequest\"@\n" +
 	"\x15ListPortRolesResponse\x12'\n" +
 	"\x05ports\x18\x01 \x03(\v2\x11.weft.v1.PortRoleR\x05ports\"`\n" +

@@ -72,6 +72,7 @@ var (
 	ReadMeters     = Method[ReadMetersRequest, ReadMetersResponse]{"southbound.ReadMeters"}
 	ReadPortStats  = Method[ReadPortStatsRequest, ReadPortStatsResponse]{"southbound.ReadPortStats"}
 	ReadTableStats = Method[ReadTableStatsRequest, ReadTableStatsResponse]{"southbound.ReadTableStats"}
+	ForgetSwitch   = Method[ForgetSwitchRequest, ForgetSwitchResponse]{"southbound.ForgetSwitch"}
 	// Apply carries out a decision and answers when every switch that it
 	// touches has confirmed it, by barrier, or has failed to.
 	Apply = Method[flow.Decision, ApplyResult]{"southbound.Apply"}
@@ -133,6 +134,7 @@ var (
 	PortChangedEvent     = Subject[PortChanged]{Name: "southbound.PortChanged", Key: portKey}
 	FlowRemovedEvent     = Subject[FlowRemoved]{Name: "southbound.FlowRemoved"}
 	SwitchErrorEvent     = Subject[SwitchError]{Name: "southbound.SwitchError"}
+	SwitchForgottenEvent = Subject[SwitchForgotten]{Name: "southbound.SwitchForgotten"}
 	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn, ""}
 	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey, Gone: roleGone}
 	HostChangedEvent     = Subject[HostChanged]{Name: "hosts.HostChanged", Key: hostKey, Gone: hostGone}

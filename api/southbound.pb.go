@@ -1356,6 +1356,154 @@ func (x *SwitchChanged) GetPorts() []*Port {
 	return nil
 }
 
+// SwitchForgotten: the operator has said that what is known of a switch counts no more.
+type SwitchForgotten struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier: 16 hex digits.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchForgotten) Reset() {
+	*x = SwitchForgotten{}
+	mi := &file_southbound_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchForgotten) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchForgotten) ProtoMessage() {}
+
+func (x *SwitchForgotten) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchForgotten.ProtoReflect.Descriptor instead.
+func (*SwitchForgotten) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SwitchForgotten) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+// What ForgetSwitch is asked.
+type ForgetSwitchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier.
+	Dpid          string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSwitchRequest) Reset() {
+	*x = ForgetSwitchRequest{}
+	mi := &file_southbound_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSwitchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSwitchRequest) ProtoMessage() {}
+
+func (x *ForgetSwitchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSwitchRequest.ProtoReflect.Descriptor instead.
+func (*ForgetSwitchRequest) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ForgetSwitchRequest) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+// The answer of ForgetSwitch.
+type ForgetSwitchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the southbound has ever seen the switch since it started. Other services may
+	// have kept something of it in any case, and drop it.
+	Known bool `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	// Whether it is connected.
+	Connected     bool `protobuf:"varint,2,opt,name=connected,proto3" json:"connected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetSwitchResponse) Reset() {
+	*x = ForgetSwitchResponse{}
+	mi := &file_southbound_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetSwitchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetSwitchResponse) ProtoMessage() {}
+
+func (x *ForgetSwitchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_southbound_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetSwitchResponse.ProtoReflect.Descriptor instead.
+func (*ForgetSwitchResponse) Descriptor() ([]byte, []int) {
+	return file_southbound_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ForgetSwitchResponse) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *ForgetSwitchResponse) GetConnected() bool {
+	if x != nil {
+		return x.Connected
+	}
+	return false
+}
+
 // PortChanged: a port was added, modified or removed.
 type PortChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1369,7 +1517,7 @@ type PortChanged struct {
 
 func (x *PortChanged) Reset() {
 	*x = PortChanged{}
-	mi := &file_southbound_proto_msgTypes[19]
+	mi := &file_southbound_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1529,7 @@ func (x *PortChanged) String() string {
 func (*PortChanged) ProtoMessage() {}
 
 func (x *PortChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[19]
+	mi := &file_southbound_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1542,7 @@ func (x *PortChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortChanged.ProtoReflect.Descriptor instead.
 func (*PortChanged) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{19}
+	return file_southbound_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PortChanged) GetPort() *Port {
@@ -1424,7 +1572,7 @@ type FlowRemoved struct {
 
 func (x *FlowRemoved) Reset() {
 	*x = FlowRemoved{}
-	mi := &file_southbound_proto_msgTypes[20]
+	mi := &file_southbound_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1584,7 @@ func (x *FlowRemoved) String() string {
 func (*FlowRemoved) ProtoMessage() {}
 
 func (x *FlowRemoved) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[20]
+	mi := &file_southbound_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1597,7 @@ func (x *FlowRemoved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRemoved.ProtoReflect.Descriptor instead.
 func (*FlowRemoved) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{20}
+	return file_southbound_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FlowRemoved) GetFlow() *FlowEntry {
@@ -1487,7 +1635,7 @@ type SwitchError struct {
 
 func (x *SwitchError) Reset() {
 	*x = SwitchError{}
-	mi := &file_southbound_proto_msgTypes[21]
+	mi := &file_southbound_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1647,7 @@ func (x *SwitchError) String() string {
 func (*SwitchError) ProtoMessage() {}
 
 func (x *SwitchError) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[21]
+	mi := &file_southbound_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1660,7 @@ func (x *SwitchError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchError.ProtoReflect.Descriptor instead.
 func (*SwitchError) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{21}
+	return file_southbound_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SwitchError) GetDpid() string {
@@ -1568,7 +1716,7 @@ type ApplyResult struct {
 
 func (x *ApplyResult) Reset() {
 	*x = ApplyResult{}
-	mi := &file_southbound_proto_msgTypes[22]
+	mi := &file_southbound_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1728,7 @@ func (x *ApplyResult) String() string {
 func (*ApplyResult) ProtoMessage() {}
 
 func (x *ApplyResult) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[22]
+	mi := &file_southbound_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1741,7 @@ func (x *ApplyResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResult.ProtoReflect.Descriptor instead.
 func (*ApplyResult) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{22}
+	return file_southbound_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ApplyResult) GetFailures() []*ApplyFailure {
@@ -1624,7 +1772,7 @@ type ApplyFailure struct {
 
 func (x *ApplyFailure) Reset() {
 	*x = ApplyFailure{}
-	mi := &file_southbound_proto_msgTypes[23]
+	mi := &file_southbound_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1636,7 +1784,7 @@ func (x *ApplyFailure) String() string {
 func (*ApplyFailure) ProtoMessage() {}
 
 func (x *ApplyFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_southbound_proto_msgTypes[23]
+	mi := &file_southbound_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1649,7 +1797,7 @@ func (x *ApplyFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyFailure.ProtoReflect.Descriptor instead.
 func (*ApplyFailure) Descriptor() ([]byte, []int) {
-	return file_southbound_proto_rawDescGZIP(), []int{23}
+	return file_southbound_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ApplyFailure) GetDpid() string {
@@ -1805,7 +1953,14 @@ const file_southbound_proto_rawDesc = "" +
 	"\x06tables\x18\x01 \x03(\v2\x13.weft.v1.TableStatsR\x06tables\"]\n" +
 	"\rSwitchChanged\x12'\n" +
 	"\x06switch\x18\x01 \x01(\v2\x0f.weft.v1.SwitchR\x06switch\x12#\n" +
-	"\x05ports\x18\x02 \x03(\v2\r.weft.v1.PortR\x05ports\"J\n" +
+	"\x05ports\x18\x02 \x03(\v2\r.weft.v1.PortR\x05ports\"%\n" +
+	"\x0fSwitchForgotten\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\")\n" +
+	"\x13ForgetSwitchRequest\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"J\n" +
+	"\x14ForgetSwitchResponse\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12\x1c\n" +
+	"\tconnected\x18\x02 \x01(\bR\tconnected\"J\n" +
 	"\vPortChanged\x12!\n" +
 	"\x04port\x18\x01 \x01(\v2\r.weft.v1.PortR\x04port\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved\"M\n" +
@@ -1827,7 +1982,7 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttransient\x18\x04 \x01(\bR\ttransient\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\rR\x04type\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\rR\x04code2\xd9\x04\n" +
+	"\x04code\x18\x06 \x01(\rR\x04code2\xa6\x05\n" +
 	"\n" +
 	"Southbound\x12K\n" +
 	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\x12B\n" +
@@ -1840,7 +1995,8 @@ const file_southbound_proto_rawDesc = "" +
 	"\rReadPortStats\x12\x1d.weft.v1.ReadPortStatsRequest\x1a\x1e.weft.v1.ReadPortStatsResponse\x12Q\n" +
 	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponse\x12E\n" +
 	"\n" +
-	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponseB\n" +
+	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponse\x12K\n" +
+	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1855,7 +2011,7 @@ func file_southbound_proto_rawDescGZIP() []byte {
 	return file_southbound_proto_rawDescData
 }
 
-var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_southbound_proto_goTypes = []any{
 	(*Switch)(nil),                 // 0: weft.v1.Switch
 	(*Port)(nil),                   // 1: weft.v1.Port
@@ -1876,30 +2032,33 @@ var file_southbound_proto_goTypes = []any{
 	(*TableStats)(nil),             // 16: weft.v1.TableStats
 	(*ReadTableStatsResponse)(nil), // 17: weft.v1.ReadTableStatsResponse
 	(*SwitchChanged)(nil),          // 18: weft.v1.SwitchChanged
-	(*PortChanged)(nil),            // 19: weft.v1.PortChanged
-	(*FlowRemoved)(nil),            // 20: weft.v1.FlowRemoved
-	(*SwitchError)(nil),            // 21: weft.v1.SwitchError
-	(*ApplyResult)(nil),            // 22: weft.v1.ApplyResult
-	(*ApplyFailure)(nil),           // 23: weft.v1.ApplyFailure
-	(*FlowEntry)(nil),              // 24: weft.v1.FlowEntry
-	(*Group)(nil),                  // 25: weft.v1.Group
-	(*Meter)(nil),                  // 26: weft.v1.Meter
-	(*ListLimitsRequest)(nil),      // 27: weft.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),     // 28: weft.v1.ListLimitsResponse
+	(*SwitchForgotten)(nil),        // 19: weft.v1.SwitchForgotten
+	(*ForgetSwitchRequest)(nil),    // 20: weft.v1.ForgetSwitchRequest
+	(*ForgetSwitchResponse)(nil),   // 21: weft.v1.ForgetSwitchResponse
+	(*PortChanged)(nil),            // 22: weft.v1.PortChanged
+	(*FlowRemoved)(nil),            // 23: weft.v1.FlowRemoved
+	(*SwitchError)(nil),            // 24: weft.v1.SwitchError
+	(*ApplyResult)(nil),            // 25: weft.v1.ApplyResult
+	(*ApplyFailure)(nil),           // 26: weft.v1.ApplyFailure
+	(*FlowEntry)(nil),              // 27: weft.v1.FlowEntry
+	(*Group)(nil),                  // 28: weft.v1.Group
+	(*Meter)(nil),                  // 29: weft.v1.Meter
+	(*ListLimitsRequest)(nil),      // 30: weft.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),     // 31: weft.v1.ListLimitsResponse
 }
 var file_southbound_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.ListSwitchesResponse.switches:type_name -> weft.v1.Switch
 	1,  // 1: weft.v1.ListPortsResponse.ports:type_name -> weft.v1.Port
-	24, // 2: weft.v1.ReadFlowsResponse.flows:type_name -> weft.v1.FlowEntry
-	25, // 3: weft.v1.ReadGroupsResponse.groups:type_name -> weft.v1.Group
-	26, // 4: weft.v1.ReadMetersResponse.meters:type_name -> weft.v1.Meter
+	27, // 2: weft.v1.ReadFlowsResponse.flows:type_name -> weft.v1.FlowEntry
+	28, // 3: weft.v1.ReadGroupsResponse.groups:type_name -> weft.v1.Group
+	29, // 4: weft.v1.ReadMetersResponse.meters:type_name -> weft.v1.Meter
 	13, // 5: weft.v1.ReadPortStatsResponse.ports:type_name -> weft.v1.PortStats
 	16, // 6: weft.v1.ReadTableStatsResponse.tables:type_name -> weft.v1.TableStats
 	0,  // 7: weft.v1.SwitchChanged.switch:type_name -> weft.v1.Switch
 	1,  // 8: weft.v1.SwitchChanged.ports:type_name -> weft.v1.Port
 	1,  // 9: weft.v1.PortChanged.port:type_name -> weft.v1.Port
-	24, // 10: weft.v1.FlowRemoved.flow:type_name -> weft.v1.FlowEntry
-	23, // 11: weft.v1.ApplyResult.failures:type_name -> weft.v1.ApplyFailure
+	27, // 10: weft.v1.FlowRemoved.flow:type_name -> weft.v1.FlowEntry
+	26, // 11: weft.v1.ApplyResult.failures:type_name -> weft.v1.ApplyFailure
 	2,  // 12: weft.v1.Southbound.ListSwitches:input_type -> weft.v1.ListSwitchesRequest
 	4,  // 13: weft.v1.Southbound.ListPorts:input_type -> weft.v1.ListPortsRequest
 	6,  // 14: weft.v1.Southbound.ReadFlows:input_type -> weft.v1.ReadFlowsRequest
@@ -1907,17 +2066,19 @@ var file_southbound_proto_depIdxs = []int32{
 	10, // 16: weft.v1.Southbound.ReadMeters:input_type -> weft.v1.ReadMetersRequest
 	12, // 17: weft.v1.Southbound.ReadPortStats:input_type -> weft.v1.ReadPortStatsRequest
 	15, // 18: weft.v1.Southbound.ReadTableStats:input_type -> weft.v1.ReadTableStatsRequest
-	27, // 19: weft.v1.Southbound.ListLimits:input_type -> weft.v1.ListLimitsRequest
-	3,  // 20: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
-	5,  // 21: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
-	7,  // 22: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
-	9,  // 23: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
-	11, // 24: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
-	14, // 25: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
-	17, // 26: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
-	28, // 27: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
+	30, // 19: weft.v1.Southbound.ListLimits:input_type -> weft.v1.ListLimitsRequest
+	20, // 20: weft.v1.Southbound.ForgetSwitch:input_type -> weft.v1.ForgetSwitchRequest
+	3,  // 21: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
+	5,  // 22: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
+	7,  // 23: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
+	9,  // 24: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
+	11, // 25: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
+	14, // 26: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
+	17, // 27: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
+	31, // 28: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
+	21, // 29: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
+	21, // [21:30] is the sub-list for method output_type
+	12, // [12:21] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1936,7 +2097,7 @@ func file_southbound_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_southbound_proto_rawDesc), len(file_southbound_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

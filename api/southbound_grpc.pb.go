@@ -27,6 +27,7 @@ const (
 	Southbound_ReadPortStats_FullMethodName  = "/weft.v1.Southbound/ReadPortStats"
 	Southbound_ReadTableStats_FullMethodName = "/weft.v1.Southbound/ReadTableStats"
 	Southbound_ListLimits_FullMethodName     = "/weft.v1.Southbound/ListLimits"
+	Southbound_ForgetSwitch_FullMethodName   = "/weft.v1.Southbound/ForgetSwitch"
 )
 
 // SouthboundClient is the client API for Southbound service.
@@ -51,6 +52,10 @@ type SouthboundClient interface {
 	ReadTableStats(ctx context.Context, in *ReadTableStatsRequest, opts ...grpc.CallOption) (*ReadTableStatsResponse, error)
 	// The ports whose packet-ins are limited, and what has been shed.
 	ListLimits(ctx context.Context, in *ListLimitsRequest, opts ...grpc.CallOption) (*ListLimitsResponse, error)
+	// Drops what the services have learnt of a switch: its ports, links, hosts and counters, and
+	// that it is away. What operators have set for it stays. A switch that is connected is learnt
+	// anew.
+	ForgetSwitch(ctx context.Context, in *ForgetSwitchRequest, opts ...grpc.CallOption) (*ForgetSwitchResponse, error)
 }
 
 type southboundClient struct {
@@ -141,6 +146,16 @@ func (c *southboundClient) ListLimits(ctx context.Context, in *ListLimitsRequest
 	return out, nil
 }
 
+func (c *southboundClient) ForgetSwitch(ctx context.Context, in *ForgetSwitchRequest, opts ...grpc.CallOption) (*ForgetSwitchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetSwitchResponse)
+	err := c.cc.Invoke(ctx, Southbound_ForgetSwitch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SouthboundServer is the server API for Southbound service.
 // All implementations must embed UnimplementedSouthboundServer
 // for forward compatibility.
@@ -163,6 +178,10 @@ type SouthboundServer interface {
 	ReadTableStats(context.Context, *ReadTableStatsRequest) (*ReadTableStatsResponse, error)
 	// The ports whose packet-ins are limited, and what has been shed.
 	ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error)
+	// Drops what the services have learnt of a switch: its ports, links, hosts and counters, and
+	// that it is away. What operators have set for it stays. A switch that is connected is learnt
+	// anew.
+	ForgetSwitch(context.Context, *ForgetSwitchRequest) (*ForgetSwitchResponse, error)
 	mustEmbedUnimplementedSouthboundServer()
 }
 
@@ -196,6 +215,9 @@ func (UnimplementedSouthboundServer) ReadTableStats(context.Context, *ReadTableS
 }
 func (UnimplementedSouthboundServer) ListLimits(context.Context, *ListLimitsRequest) (*ListLimitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLimits not implemented")
+}
+func (UnimplementedSouthboundServer) ForgetSwitch(context.Context, *ForgetSwitchRequest) (*ForgetSwitchResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetSwitch not implemented")
 }
 func (UnimplementedSouthboundServer) mustEmbedUnimplementedSouthboundServer() {}
 func (UnimplementedSouthboundServer) testEmbeddedByValue()                    {}
@@ -362,6 +384,24 @@ func _Southbound_ListLimits_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Southbound_ForgetSwitch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetSwitchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).ForgetSwitch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_ForgetSwitch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).ForgetSwitch(ctx, req.(*ForgetSwitchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Southbound_ServiceDesc is the grpc.ServiceDesc for Southbound service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -400,6 +440,10 @@ var Southbound_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListLimits",
 			Handler:    _Southbound_ListLimits_Handler,
+		},
+		{
+			MethodName: "ForgetSwitch",
+			Handler:    _Southbound_ForgetSwitch_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -78,6 +78,7 @@ func rights() map[string]right {
 		"southbound.ReadPortStats":  reads,
 		"southbound.ReadTableStats": reads,
 		"southbound.ListLimits":     reads,
+		"southbound.ForgetSwitch":   operates,
 
 		"discovery.ListLinks":     reads,
 		"discovery.ListPortRoles": reads,

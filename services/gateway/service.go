@@ -69,7 +69,7 @@ func Spec(p Process) weft.Spec {
 		Doc:    "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
 		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
 		Calls: weft.Methods(
-			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits,
+			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits, api.ForgetSwitch,
 			api.ListLinks, api.ListPortRoles, api.AllowLink,
 			api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.FindPath, api.GetTree,
@@ -85,7 +85,7 @@ func Spec(p Process) weft.Spec {
 			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Optional: []string{"heartbeat", "balancer", "nat", "router", "firewall", "qos", "tenants"},
 		Subscribes: weft.Subjects(
-			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent,
+			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.SwitchForgottenEvent,
 			api.LinkChangedEvent, api.PortRoleChangedEvent,
 			api.HostChangedEvent, api.HostClaimedEvent,
 			api.PathsConvergedEvent,
@@ -187,6 +187,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	follow(env, s.stream, api.PortChangedEvent)
 	follow(env, s.stream, api.FlowRemovedEvent)
 	follow(env, s.stream, api.SwitchErrorEvent)
+	follow(env, s.stream, api.SwitchForgottenEvent)
 	follow(env, s.stream, api.LinkChangedEvent)
 	follow(env, s.stream, api.PortRoleChangedEvent)
 	follow(env, s.stream, api.HostChangedEvent)
@@ -226,7 +227,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 func offered(env *weft.Env) []rpc {
 	return []rpc{
 		forward(env, api.ListSwitches), forward(env, api.ListPorts), forward(env, api.ReadFlows),
-		forward(env, api.ReadGroups), forward(env, api.ReadMeters), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats), forward(env, api.ListLimits),
+		forward(env, api.ReadGroups), forward(env, api.ReadMeters), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats), forward(env, api.ListLimits), forward(env, api.ForgetSwitch),
 		forward(env, api.ListLinks), forward(env, api.ListPortRoles), forward(env, api.AllowLink),
 		forward(env, api.ListHosts), forward(env, api.FindHost), forward(env, api.BindHost), forward(env, api.UnbindHost),
 		forward(env, api.ListBindings), forward(env, api.SetPortSecurity), forward(env, api.DeletePortSecurity),

@@ -66,6 +66,7 @@ func fakeAll(h *wefttest.Harness) *called {
 	fake(h, c, api.ReadPortStats)
 	fake(h, c, api.ReadTableStats)
 	fake(h, c, api.ListLimits)
+	fake(h, c, api.ForgetSwitch)
 	fake(h, c, api.ListHeartbeats)
 	fake(h, c, api.ListLinks)
 	fake(h, c, api.ListPortRoles)

@@ -59,6 +59,20 @@ func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.List
 	return resp, nil
 }
 
+// forget drops the record of a switch. That of one which is connected stays, but
+// for the others that have claimed its identity.
+func (h *hub) forget(sw dpid) *api.ForgetSwitchResponse {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	resp := &api.ForgetSwitchResponse{Known: h.records[sw] != nil, Connected: (*h.up.Load())[sw] != nil}
+	if resp.Connected && resp.Known {
+		h.records[sw].duplicates = 0
+	} else {
+		delete(h.records, sw)
+	}
+	return resp
+}
+
 // connected returns the session of a switch by the text of its identity.
 func (h *hub) connected(text string) (*session, error) {
 	sw, err := flow.ParseDPID(text)

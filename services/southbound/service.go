@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"weft"
 	"weft/api"
 	"weft/flow"
@@ -23,9 +25,9 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name: "southbound",
 		Doc:  "holds the OpenFlow sessions of the switches",
-		Serves: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.ListLimits,
+		Serves: weft.Methods(api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.Apply, api.Send, api.EchoSwitches, api.ListLimits, api.ForgetSwitch,
 			api.ReadMultipart, api.ModifyPort, api.SendExperimenter),
-		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.FloodChangedEvent),
+		Publishes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.SwitchForgottenEvent, api.FloodChangedEvent),
 		Buckets:   []string{"mastership"},
 		Rebuilt:   []string{"mastership"},
 		Pipeline:  true,
@@ -92,6 +94,16 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ModifyPort, h.modifyPort)
 	weft.Handle(env, api.SendExperimenter, h.sendExperimenter)
 	weft.Handle(env, api.ListLimits, h.listLimits)
+	forgotten := publisher(env, h, api.SwitchForgottenEvent)
+	weft.Handle(env, api.ForgetSwitch, func(_ context.Context, req *api.ForgetSwitchRequest) (*api.ForgetSwitchResponse, error) {
+		sw, err := flow.ParseDPID(req.GetDpid())
+		if err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		}
+		resp := h.forget(sw)
+		forgotten(&api.SwitchForgotten{Dpid: sw.String()})
+		return resp, nil
+	})
 
 	secrets, pair, err := cfg.openSecrets()
 	if err != nil {

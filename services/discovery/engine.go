@@ -358,7 +358,7 @@ func (e *engine) links() (r *api.ListLinksResponse) {
 }
 
 func (e *engine) ports() (r *api.ListPortRolesResponse) {
-	e.read(func(t *topology) { r = &api.ListPortRolesResponse{Ports: t.listPorts()} })
+	e.read(func(t *topology) { r = &api.ListPortRolesResponse{Ports: t.listPorts(e.now())} })
 	return r
 }
 

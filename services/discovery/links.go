@@ -117,6 +117,8 @@ func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
 	case from.was == to.at && from.judged || to.was == from.at && to.judged:
 		return accepted
 	case t.locked(now, from) && t.locked(now, to):
+		from.rival, from.rivalAt = to.at, now
+		to.rival, to.rivalAt = from.at, now
 		return hostPort
 	}
 	return t.try(now, from, to, sent)

@@ -80,7 +80,7 @@ func (m *mirror) check(w *world) error {
 			}
 		}
 	}
-	for _, p := range w.topo.listPorts() {
+	for _, p := range w.topo.listPorts(w.now) {
 		known := m.roles[p.At.Flow()]
 		if known == "" {
 			known = "unsettled"

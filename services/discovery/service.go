@@ -31,7 +31,7 @@ func Spec() weft.Spec {
 		Doc:        "finds the links between switches and the roles of their ports",
 		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles, api.AllowLink),
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent),
 		Optional:   []string{"intake"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent),
 		Buckets:    []string{"keys", "ports", "allowed"},
@@ -134,6 +134,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil && m.GetOwner() == flow.OwnerDiscovery.String() {
 			k.again(sw)
+		}
+	})
+	weft.On(env, api.SwitchForgottenEvent, func(_ context.Context, m *api.SwitchForgotten) {
+		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil {
+			e.change(func(now int64, t *topology) { t.forgetSwitch(now, sw) })
 		}
 	})
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {

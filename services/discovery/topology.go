@@ -91,7 +91,9 @@ type port struct {
 	until    int64         // the port waits for it until then, at most
 	presumed int64         // a link of an earlier run until then, its far end not connected yet
 	saved    bool          // that hosts are there is saved
-	blocked  int64         // out of use until then: two switches or itself are heard on it
+	rival    flow.Location // whose probes were refused because of hosts
+	rivalAt  int64
+	blocked  int64 // out of use until then: two switches or itself are heard on it
 	out, in  *link
 	trial    *trial // of the link that leaves it
 	tried    *trial // of the link that ends at it
@@ -405,7 +407,7 @@ func (p *port) location() *api.Location {
 }
 
 // listPorts returns the roles of all ports of connected switches.
-func (t *topology) listPorts() []*api.PortRole {
+func (t *topology) listPorts(now int64) []*api.PortRole {
 	var list []*api.PortRole
 	for _, dp := range t.switches {
 		if !dp.connected {
@@ -413,7 +415,7 @@ func (t *topology) listPorts() []*api.PortRole {
 		}
 		for _, p := range dp.ports {
 			if !p.removed {
-				list = append(list, p.message())
+				list = append(list, t.explain(now, p))
 			}
 		}
 	}

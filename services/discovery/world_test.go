@@ -278,7 +278,7 @@ func TestPortDownAndSwitchGone(t *testing.T) {
 	}
 	w.topo.disconnect(w.now, 3)
 	w.want(at(1, 2), at(3, 1), "")
-	for _, r := range w.topo.listPorts() {
+	for _, r := range w.topo.listPorts(w.now) {
 		if r.At.Flow().Switch == 3 {
 			t.Errorf("port %v of a switch that is gone is listed", r)
 		}

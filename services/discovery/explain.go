@@ -1,0 +1,85 @@
+package discovery
+
+import (
+	"fmt"
+	"time"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// The causes for which a port takes no traffic, as PortRole names them.
+const (
+	causeDown      = "down"
+	causeSettling  = "settling"
+	causeNeighbour = "neighbour"
+	causeWaiting   = "waiting"
+	causeHeld      = "held"
+	causeBlocked   = "blocked"
+	causeRelay     = "relay"
+)
+
+// explain returns the role of a port with why it takes no traffic, if so, and
+// what would make it.
+func (t *topology) explain(now int64, p *port) *api.PortRole {
+	m := p.message()
+	say := func(cause string, until int64, remedy, format string, args ...any) {
+		m.Cause, m.Reason, m.Remedy = cause, fmt.Sprintf(format, args...), remedy
+		if until > now {
+			m.Until = rfc3339(until)
+		}
+	}
+	waits, isHeld := p.onTrial()
+	switch {
+	case !p.up:
+		say(causeDown, 0, "plug the cable in, or set the port up at the switch", "the port is down")
+	case p.role == flow.RoleLink:
+	case p.role == flow.RoleEdge:
+		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(t.cfg.Interval) {
+			say(causeRelay, 0, fmt.Sprintf("if it is a cable: weft link allow %s %s, or take the port down for %v; else look for who relays",
+				portName(p.at), portName(far), max(t.cfg.Timeout, t.cfg.HostMemory)),
+				"probes of port %v arrive, but hosts have been at both ports for longer than discovery.lock_after: they may relay, so it is no link", far)
+		}
+	case isHeld:
+		tr := p.heldTrial()
+		say(causeHeld, 0, fmt.Sprintf("if it is a cable: weft link allow %s %s", portName(tr.from.at), portName(tr.to.at)),
+			"the new link between %v and %v may be a relay between hosts: %s", tr.from.at, tr.to.at, tr.reason)
+	case p.blocked > now:
+		say(causeBlocked, p.blocked, "remove the loop or the hub, or add the port to discovery.link_ports if that is set",
+			"its own switch, a second neighbour, or the probe of a port that may not be a link has been heard there")
+	case waits:
+		say(causeWaiting, 0, "wait: it comes up, or is held, within seconds", "the probes of a new link are slower than a cable so far")
+	case p.was != (flow.Location{}) && t.waitsUntil(p) > now:
+		t.explainNeighbour(now, p, say)
+	default:
+		say(causeSettling, max(p.again, now+1), "wait", "the port has come up and is probed for a neighbour")
+	}
+	return m
+}
+
+// explainNeighbour says what is known of the old neighbour of a port.
+func (t *topology) explainNeighbour(now int64, p *port, say func(cause string, until int64, remedy, format string, args ...any)) {
+	until, far := t.waitsUntil(p), t.at(p.was)
+	mend := fmt.Sprintf("if the cable was removed, take the port down for %v, or weft switch forget %v, which has this switch learnt anew", t.cfg.Timeout, p.at.Switch)
+	switch {
+	case far == nil || !far.dp.connected:
+		say(causeNeighbour, until, fmt.Sprintf("connect switch %v; if it is gone for good: weft switch forget %v", p.was.Switch, p.was.Switch),
+			"it was a link to %v, whose switch is away and may still forward", p.was)
+	case !far.up:
+		say(causeNeighbour, until, mend, "it was a link to %v, which is down", p.was)
+	default:
+		say(causeNeighbour, until, "mend the cable: both switches are connected, and no probe arrives; "+mend,
+			"it was a link to %v, which has been silent for %v", p.was, time.Duration(now-p.silent).Round(time.Second))
+	}
+}
+
+// heldTrial returns the trial in which a link of the port is held.
+func (p *port) heldTrial() *trial {
+	if p.trial != nil && p.trial.held {
+		return p.trial
+	}
+	return p.tried
+}
+
+// portName returns a port as weft link takes it.
+func portName(at flow.Location) string { return fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port)) }

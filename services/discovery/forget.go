@@ -1,0 +1,55 @@
+package discovery
+
+import (
+	"slices"
+
+	"weft/flow"
+)
+
+// forgetSwitch drops what is known of a switch, and that other ports were
+// linked to it. One that is connected is learnt anew; one that is gone is
+// waited for no longer.
+func (t *topology) forgetSwitch(now int64, id flow.DPID) {
+	for at, far := range t.known {
+		if at.Switch == id || far.Switch == id {
+			delete(t.known, at)
+			delete(t.past, at)
+			t.dirty[at.Switch] = struct{}{}
+		}
+	}
+	for at := range t.past {
+		if at.Switch == id {
+			delete(t.past, at)
+		}
+	}
+	dp := t.switches[id]
+	if dp != nil {
+		for _, p := range dp.ports {
+			up := p.up
+			t.replace(now, p)
+			if up && dp.connected {
+				t.raise(now, dp, p)
+			}
+		}
+	}
+	for _, other := range t.order {
+		for _, p := range other.ports {
+			if p.was.Switch == id && p.neighbour() == nil {
+				t.part(p)
+				t.settle(now, p)
+			}
+		}
+	}
+	for key, f := range t.pairs {
+		if (key.a.Switch == id || key.b.Switch == id) && f.links[0] == nil && f.links[1] == nil {
+			delete(t.pairs, key)
+			delete(t.held, f)
+		}
+	}
+	t.dirty[id] = struct{}{}
+	if dp != nil && !dp.connected {
+		delete(t.switches, id)
+		t.order = slices.DeleteFunc(t.order, func(other *datapath) bool { return other == dp })
+		t.moved = true
+	}
+}

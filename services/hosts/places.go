@@ -122,6 +122,22 @@ func (t *table) vacate(p *place) {
 	}
 }
 
+// forgetSwitch gives up the hosts at a switch.
+func (t *table) forgetSwitch(sw flow.DPID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.switches[sw]
+	if a == nil {
+		return
+	}
+	for _, p := range a.places {
+		t.vacate(p)
+	}
+	if a.away() {
+		delete(t.switches, sw)
+	}
+}
+
 // routesIn says in which table a switch has its routes.
 func (t *table) routesIn(sw flow.DPID, table uint8) {
 	t.mu.Lock()

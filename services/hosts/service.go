@@ -26,7 +26,7 @@ func Spec() weft.Spec {
 		Doc:        "knows which host is attached where, and its addresses",
 		Serves:     weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity),
 		Calls:      weft.Methods(api.Send),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
 		Optional:   []string{"tenants"},
 		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
 		Buckets:    []string{"hosts", "bindings"},
@@ -79,6 +79,11 @@ func run(ctx context.Context, env *weft.Env) error {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
 			t.routesIn(sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
+		}
+	})
+	weft.On(env, api.SwitchForgottenEvent, func(_ context.Context, m *api.SwitchForgotten) {
+		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil {
+			t.forgetSwitch(sw)
 		}
 	})
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {

@@ -69,6 +69,20 @@ func (p *Poller) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64())
 }
 
+// SwitchForgotten handles the event: the counters of a switch that is gone are
+// dropped.
+func (p *Poller) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
+	sw, err := flow.ParseDPID(e.GetDpid())
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.switches[sw]; t != nil && !t.connected {
+		t.sample = sample{}
+	}
+}
+
 // switchChanged takes what a switch is now. One that connects without having
 // left has another session, for the southbound has started again; said of the
 // same session, it is no news.

@@ -18,7 +18,7 @@ func Spec() weft.Spec {
 		Doc:        "reads the switches' counters and keeps rates",
 		Serves:     weft.Methods(api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Calls:      weft.Methods(api.ReadPortStats, api.ReadTableStats, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent),
 		Class:      weft.Compute,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
@@ -36,6 +36,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		},
 	})
 	weft.On(env, api.SwitchChangedEvent, p.SwitchChanged)
+	weft.On(env, api.SwitchForgottenEvent, p.SwitchForgotten)
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		p.Reconfigure(c)
 		return nil

@@ -22,6 +22,8 @@ func eventMessage(subject string) proto.Message {
 		return &api.FlowRemoved{}
 	case api.SwitchErrorEvent.Name:
 		return &api.SwitchError{}
+	case api.SwitchForgottenEvent.Name:
+		return &api.SwitchForgotten{}
 	case api.LinkChangedEvent.Name:
 		return &api.LinkChanged{}
 	case api.PortRoleChangedEvent.Name:

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +82,7 @@ type healthCheck struct {
 func healthChecks() []healthCheck {
 	return []healthCheck{
 		{"processes", healthOfProcesses}, {"store", healthOfStore}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
-		{"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
+		{"ports", healthOfPorts}, {"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
 	}
 }
 
@@ -208,7 +211,7 @@ func healthOfSwitches(c *controller) (healthResult, error) {
 	case err == nil && n == 0:
 		return healthResult{State: healthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
 	case len(away) > 0:
-		return healthResult{State: healthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, some(away)), Remedy: "is the switch up, and can it reach the controller's address?"}, err
+		return healthResult{State: healthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, some(away)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
 	case len(twice) > 0:
 		return healthResult{State: healthWarning, Detail: "others have claimed the datapath id of " + some(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
 	default:
@@ -245,6 +248,30 @@ func healthOfEntries(c *controller) (healthResult, error) {
 		}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d wanted, all confirmed", wanted)}, err
+}
+
+// healthOfPorts looks at the ports that take no traffic.
+func healthOfPorts(c *controller) (healthResult, error) {
+	idle, known, err := c.idlePorts()
+	if len(idle) == 0 {
+		return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, those that are up take traffic or are settling", known)}, err
+	}
+	causes, first := map[string][]string{}, map[string]*api.PortRole{}
+	for _, p := range idle {
+		causes[p.Cause] = append(causes[p.Cause], place(p.At))
+		first[p.Cause] = cmp.Or(first[p.Cause], p)
+	}
+	var details, remedies []string
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		p := first[cause]
+		details = append(details, fmt.Sprintf("%s: %s (%s: %s)", cause, some(causes[cause]), place(p.At), p.Reason))
+		remedies = append(remedies, fmt.Sprintf("%s: %s", place(p.At), p.Remedy))
+	}
+	return healthResult{
+		State:  healthWarning,
+		Detail: fmt.Sprintf("%d take no traffic or no link: %s", len(idle), strings.Join(details, "; ")),
+		Remedy: strings.Join(remedies, "; ") + "; weft explain port DPID PORT for the others",
+	}, err
 }
 
 func healthOfLinks(c *controller) (healthResult, error) {

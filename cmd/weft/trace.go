@@ -20,7 +20,8 @@ func traceCommand() *cobra.Command {
 		Short: "Follow a packet from host A to host B through the real flow tables",
 		Long: `Follow a packet from host A to host B through the flow tables as the switches
 have them now: at each switch the entry that matches, its counters and actions,
-and where the packet goes from there, until it arrives, or why it does not.
+and where the packet goes from there, until it arrives, or why it does not. Then
+it also lists the ports that take no traffic, why, and what would make them.
 Nothing is sent. Hosts are named by Ethernet or IP address.
 
 The packet is an ICMP echo request, or whatever the flags make of it. Between
@@ -38,11 +39,11 @@ The exit status is not zero if the packet does not arrive.`,
 			defer done()
 			a, err := c.endpoint(args[0])
 			if err != nil {
-				return err
+				return c.withIdle(err)
 			}
 			b, err := c.endpoint(args[1])
 			if err != nil {
-				return err
+				return c.withIdle(err)
 			}
 			for _, e := range []endpoint{a, b} {
 				if e.host == nil {
@@ -62,6 +63,11 @@ The exit status is not zero if the packet does not arrive.`,
 				return err
 			}
 			t.Packet = what
+			if !t.Arrives {
+				if t.Idle, err = c.idle(); err != nil {
+					return err
+				}
+			}
 			if err := out.print(cmd, t, func(w *table) { traceTable(w, t) }); err != nil {
 				return err
 			}
@@ -132,6 +138,9 @@ func traceTable(t *table, r *traceResult) {
 	fmt.Fprintln(t)
 	for _, n := range notes {
 		fmt.Fprintln(t, n)
+	}
+	for _, p := range r.Idle {
+		fmt.Fprintf(t, "%s takes no traffic: %s. To mend it: %s\n", place(&api.Location{Dpid: p.Switch, Port: p.Port}), p.Reason, p.Remedy)
 	}
 	if r.Arrives {
 		fmt.Fprintln(t, r.Verdict)

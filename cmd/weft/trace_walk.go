@@ -45,6 +45,8 @@ type traceResult struct {
 	Steps   []*traceStep `json:"steps"`
 	Arrives bool         `json:"arrives"`
 	Verdict string       `json:"verdict"`
+	// Idle are the ports that take no traffic, if the packet does not arrive.
+	Idle []portExplained `json:"idle,omitempty"`
 }
 
 // fate is an end of the packet, or of one copy of it; a better one counts.

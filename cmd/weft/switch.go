@@ -1,0 +1,65 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"weft/api"
+	"weft/flow"
+)
+
+func switchCommand() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:     "switch",
+		Short:   "Forget switches that are gone for good",
+		Example: "  weft get switches\n  weft switch forget 7",
+	}
+	r.flags(cmd)
+	cmd.AddCommand(switchForget(&r))
+	return cmd
+}
+
+func switchForget(r *remote) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "forget DPID",
+		Short: "Drop what the controller has learnt of a switch",
+		Long: `Drop what the controller has learnt of a switch: its ports and their history, its
+links, hosts and counters, and that it is away. Ports that were linked to it may
+become edge ports at once.
+
+Forget a switch that is gone for good, so that weft get health does not report it
+any more. A switch that is connected is learnt anew: forget it if its cables have
+changed and its ports take no traffic. What operators have set stays: flow entries,
+bindings of hosts, allowed links.`,
+		Example: "  weft switch forget 7",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			sw, err := flow.ParseDPID(args[0])
+			if err != nil {
+				return wrongly(cmd, "%v", err)
+			}
+			c, done, err := r.dial(cmd)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m, err := c.ForgetSwitch(c.ctx, &api.ForgetSwitchRequest{Dpid: sw.String()})
+			if err != nil {
+				return err
+			}
+			return out.print(cmd, m, func(t *table) {
+				switch {
+				case m.Connected:
+					t.row("switch", sw, "is connected and learnt anew")
+				case m.Known:
+					t.row("switch", sw, "is forgotten")
+				default:
+					t.row("switch", sw, "has not connected since the southbound started; what others knew of it is forgotten")
+				}
+			})
+		},
+	}
+	out.flag(cmd)
+	return cmd
+}

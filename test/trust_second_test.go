@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,24 @@ func trustSecond(t *testing.T, f *faults) {
 	began := time.Now()
 	mended(t, second)
 	t.Logf("all hosts of the second network reached each other after %v", time.Since(began).Round(time.Millisecond))
+
+	// The switches that have not returned fail the health until they are forgotten.
+	ctx := context.Background()
+	if _, err := d.command(ctx, "get", "health"); err == nil {
+		t.Error("the health is green while three switches are away")
+	}
+	for _, gone := range []string{"4", "5", "6"} {
+		if out, err := d.command(ctx, "explain", "port", gone, "1"); err != nil || !strings.Contains(string(out), "weft switch forget") {
+			t.Errorf("explain port: %v: %s, want that it may be forgotten", err, out)
+		}
+		if out, err := d.command(ctx, "switch", "forget", gone); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	eventually(t, 30*time.Second, "the health green", func() bool {
+		_, err := d.command(ctx, "get", "health")
+		return err == nil
+	})
 }
 
 // lab brings switches up for the controller, and returns what takes them down

@@ -67,3 +67,46 @@ func TestHealthOfServers(t *testing.T) {
 		}
 	}
 }
+
+// portsAnswer is a discovery that lists ports.
+type portsAnswer struct {
+	api.DiscoveryClient
+	ports []*api.PortRole
+}
+
+func (p portsAnswer) ListPortRoles(context.Context, *api.ListPortRolesRequest, ...grpc.CallOption) (*api.ListPortRolesResponse, error) {
+	return &api.ListPortRolesResponse{Ports: p.ports}, nil
+}
+
+// TestHealthOfPorts checks that it is said why ports take no traffic, and that
+// ports which are down or have just come up are no concern.
+func TestHealthOfPorts(t *testing.T) {
+	settled := []*api.PortRole{
+		{At: at(s1, 1), Role: "edge"}, {At: at(s1, 2), Role: "link"},
+		{At: at(s1, 3), Role: "unsettled", Cause: "down", Reason: "r", Remedy: "m"},
+		{At: at(s1, 4), Role: "unsettled", Cause: "settling", Reason: "r", Remedy: "m"},
+	}
+	c := &controller{DiscoveryClient: portsAnswer{ports: settled}, ctx: t.Context()}
+	if h, err := healthOfPorts(c); h.State != healthOK || err != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	c.DiscoveryClient = portsAnswer{ports: append(settled,
+		&api.PortRole{At: at(s2, 1), Role: "unsettled", Cause: "neighbour", Reason: "its switch is away", Remedy: "forget it"},
+		&api.PortRole{At: at(s2, 2), Role: "blocked", Cause: "blocked", Reason: "a loop", Remedy: "remove it"})}
+	h, err := healthOfPorts(c)
+	if h.State != healthWarning || err != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	for _, want := range []string{"2 take no traffic", "its switch is away", "a loop"} {
+		if !strings.Contains(h.Detail, want) {
+			t.Errorf("detail %q, want %q in it", h.Detail, want)
+		}
+	}
+	if !strings.Contains(h.Remedy, "forget it") || !strings.Contains(h.Remedy, "remove it") {
+		t.Errorf("remedy %q", h.Remedy)
+	}
+	p, err := c.explain((at(s2, 1)).Flow())
+	if err != nil || p.Traffic || p.Reason != "its switch is away" || p.Remedy != "forget it" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

@@ -24,7 +24,9 @@ type Config struct {
 	// of ours until it is an edge port.
 	Settle time.Duration `yaml:"settle"`
 	// Forget is how long a port that was a link and has fallen silent stays
-	// unsettled before it may become an edge port without having been down.
+	// unsettled before it may become an edge port without having been down. If
+	// its switch or that of its old neighbour has returned after it was gone, it
+	// is two timeouts once both are connected, four if the other is not.
 	Forget time.Duration `yaml:"forget"`
 	// MaxAge is the age beyond which a probe is refused.
 	MaxAge time.Duration `yaml:"max_age"`

@@ -159,7 +159,7 @@ func TestUsageErrors(t *testing.T) {
 		"plan show":                                    "want weft plan show PLAN",
 		"plan show split --running":                    "--running is the plan in force; leave split out",
 		"apply":                                        "want weft apply PLAN",
-		"check":                                        "want weft check FILE...",
+		"check":                                        "want weft check FILE|TOPOLOGY...",
 		"events --subjects":                            "flag needs an argument",
 		"lab nonsense":                                 "allowed:",
 		"version -o xml":                               "allowed: table, json, yaml",

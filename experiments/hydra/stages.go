@@ -129,7 +129,7 @@ func startStages(ctx context.Context, topo *sim.Topology, rules int) (s *stages,
 func (s *stages) southbound() weft.Spec {
 	spec := southbound.Spec()
 	spec.Config, spec.Buckets, spec.Standby, spec.Live = nil, nil, false, nil
-	spec.Serves = weft.Methods(api.Send, api.Apply, api.ReadFlows, api.ReadGroups, api.ReadMeters)
+	spec.Serves = weft.Methods(api.Send, api.Apply, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.EchoSwitches)
 	spec.Run = func(ctx context.Context, env *weft.Env) error {
 		done := func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 			s.carry(d)
@@ -137,6 +137,9 @@ func (s *stages) southbound() weft.Spec {
 		}
 		weft.Handle(env, api.Send, done)
 		weft.Handle(env, api.Apply, done)
+		weft.Handle(env, api.EchoSwitches, func(context.Context, *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
+			return &api.EchoSwitchesResponse{}, nil
+		})
 		weft.Handle(env, api.ReadFlows, func(context.Context, *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
 			return &api.ReadFlowsResponse{}, nil
 		})

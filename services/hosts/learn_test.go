@@ -294,3 +294,23 @@ func TestReplacedSwitch(t *testing.T) {
 	r.wantAt(mac(1), flow.Location{}) // its port was replaced
 	r.wantAt(mac(2), at(1, 2))
 }
+
+// TestForgetSwitch shows that the hosts at a forgotten switch are given up, and
+// learnt again where they are heard.
+func TestForgetSwitch(t *testing.T) {
+	r := newRig(t, nil)
+	r.switchChanged(r.now, 1, true, []*api.Port{portMsg(1, 1, true)})
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
+	r.accept(at(2, 1), arpRequest(mac(2), "10.0.0.2", "10.0.0.1"))
+	r.forgetSwitch(1)
+	r.wantAt(mac(1), flow.Location{})
+	r.wantAt(mac(2), at(2, 1))
+	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
+	r.wantAt(mac(1), at(1, 1))
+	r.switchChanged(r.now, 1, false, nil)
+	r.forgetSwitch(1)
+	r.wantAt(mac(1), flow.Location{})
+	if r.switches[1] != nil {
+		t.Error("the switch is known")
+	}
+}

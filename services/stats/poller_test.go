@@ -226,6 +226,10 @@ func TestAwayIsNotRead(t *testing.T) {
 		if resp, err := p.ListPortStats(t.Context(), &api.ListPortStatsRequest{}); err != nil || len(resp.Ports) != 2 || resp.Ports[0].RxBytes == 0 || resp.Ports[0].RxBitsPerS != 0 {
 			t.Errorf("%v, %v: want the last counters, and no rates", resp, err)
 		}
+		p.SwitchForgotten(t.Context(), &api.SwitchForgotten{Dpid: "1"})
+		if resp, err := p.ListPortStats(t.Context(), &api.ListPortStatsRequest{}); err != nil || len(resp.Ports) != 0 {
+			t.Errorf("%v, %v: want no counters of a forgotten switch", resp, err)
+		}
 		connect(p, net, 1, true)
 		time.Sleep(time.Second)
 		resp, _ := p.ListPortStats(t.Context(), &api.ListPortStatsRequest{})

@@ -72,10 +72,16 @@ func inHost(l *lab.Lab, host string, f func() error) error {
 	return <-done
 }
 
-// send sends a frame; any goroutine may.
+// send sends a frame; any goroutine may. It waits while the kernel has no
+// buffer for it.
 func (w *wire) send(frame []byte) {
 	w.t.Helper()
-	if _, err := unix.Write(w.fd, frame); err != nil {
+	_, err := unix.Write(w.fd, frame)
+	for end := time.Now().Add(10 * time.Second); errors.Is(err, unix.ENOBUFS) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		_, err = unix.Write(w.fd, frame)
+	}
+	if err != nil {
 		w.t.Errorf("send: %v", err)
 	}
 }

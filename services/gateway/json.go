@@ -41,6 +41,9 @@ func (c *jsonCodec) Unmarshal(data []byte, v any) error {
 	if !ok {
 		return c.JSONPb.Unmarshal(data, v)
 	}
+	if err := checkJSON(data); err != nil {
+		return err
+	}
 	if err := protojson.Unmarshal(data, m); err != nil {
 		return explain(err, m)
 	}
@@ -123,12 +126,21 @@ type failure struct {
 
 // httpError writes an error of a call as JSON, with the fitting HTTP status.
 func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	b := bodyOf(r.Context())
+	if b != nil && b.err != nil {
+		err = b.err
+	}
 	s := status.Convert(err)
+	if b.tooLarge() {
+		writeError(w, http.StatusRequestEntityTooLarge, s.Code(), s.Message())
+		return
+	}
 	refuse(w, r, s.Code(), s.Message())
 }
 
 // refuse answers a request with an error, in the way that its protocol has.
 func refuse(w http.ResponseWriter, r *http.Request, kind codes.Code, text string) {
+	text = shortened(text)
 	if isGRPC(r) {
 		w.Header().Set("Content-Type", "application/grpc")
 		w.Header().Set("Grpc-Status", fmt.Sprint(int(kind)))

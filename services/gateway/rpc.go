@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -119,9 +120,34 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 	}()
 	resp, err = r.call(ctx, req)
 	if err != nil {
-		return nil, status.Convert(kinded(err)).Err()
+		s := status.Convert(kinded(err))
+		return nil, status.Error(s.Code(), shortened(s.Message()))
 	}
 	return resp, nil
+}
+
+// permit reports a caller that may not call a method, by its full name, before
+// anything of the request is read. What would have been a change is written
+// down. A method that is not offered is not refused here.
+func (c *calls) permit(ctx context.Context, method string) error {
+	r, ok := c.rpcs[method]
+	if !ok {
+		return nil
+	}
+	who, asked := callerOf(ctx), rightOf(c.rights, r.name)
+	err := who.may(r.name, asked.needs)
+	if err == nil {
+		return nil
+	}
+	if asked.changes {
+		now := c.now()
+		line := &record{Time: now.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: json.RawMessage(`"not read"`)}
+		outcome(line, err, 0)
+		c.audit.Add(line)
+	}
+	c.refused(refusedRole)
+	c.failed(codes.PermissionDenied)
+	return err
 }
 
 // kinded gives errors of contexts their kind.

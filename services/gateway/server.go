@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,8 @@ import (
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"weft/api"
 	"weft/internal/keypair"
@@ -40,12 +41,20 @@ type server struct {
 
 // handler returns what answers every request.
 func (s *server) handler() (http.Handler, *grpc.Server, error) {
-	rpc := grpc.NewServer(grpc.MaxRecvMsgSize(maxBody))
+	rpc := grpc.NewServer(grpc.MaxRecvMsgSize(maxBody), grpc.ForceServerCodecV2(newCountingCodec()))
 	s.calls.register(rpc)
 	jsonCalls := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, newJSONCodec()),
 		runtime.WithErrorHandler(httpError),
 		runtime.WithRoutingErrorHandler(routingError),
+		runtime.WithMetadata(func(ctx context.Context, _ *http.Request) metadata.MD { // before the body is read
+			if method, ok := runtime.RPCMethod(ctx); ok {
+				if b := bodyOf(ctx); b != nil && b.err == nil {
+					b.err = s.calls.permit(ctx, method)
+				}
+			}
+			return nil
+		}),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
 		// Headers are no metadata: no call reads any.
@@ -100,6 +109,10 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 
 	return headers(s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isGRPC(r) {
+			if err := s.calls.permit(r.Context(), r.URL.Path); err != nil {
+				refuse(w, r, status.Code(err), status.Convert(err).Message())
+				return
+			}
 			rpc.ServeHTTP(w, r)
 			return
 		}
@@ -124,22 +137,18 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-// bounded reads the body before the call, up to maxBody, and notes the query.
+// bounded bounds the body of a request by maxBody, and notes the query. The
+// body is read when it is known that the caller may make the call.
 func (s *server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-		if err != nil {
-			if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-				s.refused(refusedSize)
-				writeError(w, http.StatusRequestEntityTooLarge, codes.ResourceExhausted, fmt.Sprintf("the request is larger than %d octets; send it in parts", maxBody))
-				return
-			}
-			refuse(w, r, codes.InvalidArgument, fmt.Sprintf("read the request: %v", err))
-			return
-		}
-		r = r.WithContext(context.WithValue(r.Context(), queryKey{}, r.URL.Query()))
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		b := &body{from: http.MaxBytesReader(w, r.Body, maxBody)}
+		ctx := context.WithValue(r.Context(), queryKey{}, r.URL.Query())
+		r = r.WithContext(context.WithValue(ctx, bodyKey{}, b))
+		r.Body = b
 		next.ServeHTTP(w, r)
+		if b.tooLarge() {
+			s.refused(refusedSize)
+		}
 	})
 }
 

@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// The bounds of errors' texts, in characters: of what they quote, of a word, and
+// of all.
+const (
+	maxQuoted  = 80
+	maxWord    = 120
+	maxMessage = 4096
+)
+
+// shortened returns the text of an error with at most maxQuoted characters of
+// each text that it quotes, and of each word that is too long to be ours: the
+// input of a client is told back in part only.
+func shortened(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	var b strings.Builder
+	for text != "" && b.Len() < maxMessage {
+		end := 0
+		if text[0] == '"' {
+			end = quoteEnd(text)
+			b.WriteString(cut(text[:end], maxQuoted+2, `…"`))
+		} else {
+			end = strings.IndexAny(text, " \n\"")
+			if end == 0 {
+				end = 1
+			} else if end < 0 {
+				end = len(text)
+			}
+			b.WriteString(cut(text[:end], maxWord, "…"))
+		}
+		text = text[end:]
+	}
+	if text != "" {
+		b.WriteString("…")
+	}
+	return b.String()
+}
+
+// quoteEnd returns where a quoted text ends that a text begins with.
+func quoteEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// cut returns a text of at most so many characters, with an ending if some were
+// left out.
+func cut(text string, most int, ending string) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	n := 0
+	for i := range text {
+		if n == maxQuoted {
+			return text[:i] + ending
+		}
+		n++
+	}
+	return text
+}

@@ -112,20 +112,8 @@ type member struct {
 // key names the member in its pool.
 func (m *member) key() netip.AddrPort { return netip.AddrPortFrom(m.addr.addr, m.port) }
 
-// nameMax bounds names.
-const nameMax = 63
-
 // checkName refuses names that do not fit into keys, paths and labels.
-func checkName(name string) error {
-	ok := name != "" && len(name) <= nameMax
-	for _, c := range name {
-		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')
-	}
-	if !ok {
-		return fmt.Errorf("name %q: want 1 to %d letters, digits, '-', '_' and '.'", name, nameMax)
-	}
-	return nil
-}
+func checkName(name string) error { return api.CheckName("name", name) }
 
 // readVip returns the VIP that a message describes, its pool included, or an
 // error that says which field is wrong and what it may be.

@@ -50,13 +50,18 @@ const (
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`)
 
+// dotted reports whether a name has a dot where api.CheckName allows none.
+func dotted(s string) bool {
+	return strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") || strings.Contains(s, "..")
+}
+
 // parseRule reads a rule. The error says what is wrong with which key and what
 // is allowed. An empty id is left to the caller.
 func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
 	r := &rule{id: m.Id, priority: uint16(m.Priority), deny: m.Action == actionDeny, count: &count{}}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if m.Id != "" && (len(m.Id) > maxID || !idForm.MatchString(m.Id)) {
+	if m.Id != "" && (len(m.Id) > maxID || !idForm.MatchString(m.Id) || dotted(m.Id)) {
 		wrong("id %q: want letters, digits and any of \"-_.:\", up to %d", m.Id, maxID)
 	}
 	if m.Priority > 65535 {
@@ -75,7 +80,7 @@ func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
 		}
 		r.sw, r.local = sw, true
 	}
-	if m.Tenant != "" && (len(m.Tenant) > maxID || !idForm.MatchString(m.Tenant)) {
+	if m.Tenant != "" && (len(m.Tenant) > maxID || !idForm.MatchString(m.Tenant) || dotted(m.Tenant)) {
 		wrong("tenant %q: want letters, digits and any of \"-_.:\", up to %d", m.Tenant, maxID)
 	}
 	if r.wide = m.Tenant != "" && m.Vlan == 0; r.wide {

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -153,9 +152,6 @@ func (l *ledger) some() bool {
 	return false
 }
 
-// tokenName is what names of tokens look like.
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-
 // reserved are the names that the audit log has for others.
 func reserved() []string { return []string{nameLoopback, nameConfigured, nameNobody, nameRyu} }
 
@@ -163,10 +159,9 @@ func reserved() []string { return []string{nameLoopback, nameConfigured, nameNob
 func (l *ledger) create(ctx context.Context, req *api.CreateTokenRequest) (*api.Token, error) {
 	now := l.now()
 	t := &issued{Name: req.Name, Role: req.Role, SHA256: strings.ToLower(req.Sha256), Created: now.UTC().Truncate(time.Second), CreatedBy: callerOf(ctx).name}
-	var err error
+	err := api.CheckName("name", req.Name)
 	switch {
-	case !tokenName.MatchString(req.Name):
-		err = fmt.Errorf("name %q: want up to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit", req.Name)
+	case err != nil:
 	case slices.Contains(reserved(), req.Name):
 		err = fmt.Errorf("name %q is what the audit log calls others; choose another", req.Name)
 	}
@@ -241,8 +236,8 @@ func (l *ledger) list(context.Context, *api.ListTokensRequest) (*api.ListTokensR
 
 // revoke ends a token. One that there is not is ended already.
 func (l *ledger) revoke(ctx context.Context, req *api.RevokeTokenRequest) (*api.RevokeTokenResponse, error) {
-	if !tokenName.MatchString(req.Name) {
-		return nil, api.Errorf(codes.InvalidArgument, "name %q: no token has such a name; weft token list shows all", req.Name)
+	if api.CheckName("name", req.Name) != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "name %.80q: no token has such a name; weft token list shows all", req.Name)
 	}
 	l.writing.Lock()
 	defer l.writing.Unlock()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -42,14 +41,7 @@ type forward struct {
 	at, to netip.AddrPort
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-
-func checkName(name string) error {
-	if !nameForm.MatchString(name) {
-		return fmt.Errorf("name %q: want up to 63 letters, digits, dots, hyphens and underscores, a letter or digit first", name)
-	}
-	return nil
-}
+func checkName(name string) error { return api.CheckName("name", name) }
 
 // readGateway returns the gateway that a message describes.
 func readGateway(m *api.NatGateway, cfg *Config) (*gateway, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -43,15 +42,8 @@ type hostName struct {
 
 func (h hostName) given() bool { return h != hostName{} }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,63}$`)
-
 // checkName checks the name of a policy.
-func checkName(s string) error {
-	if !nameForm.MatchString(s) || s == "." || s == ".." {
-		return fmt.Errorf("name %q: want 1 to 63 letters, digits, '-', '_' and '.'", s)
-	}
-	return nil
-}
+func checkName(s string) error { return api.CheckName("name", s) }
 
 // readPolicy reads and checks a policy. What is said is brought into one form,
 // so that equal policies are equal messages; its meter is kept.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -50,15 +49,8 @@ func networkKey(tenant, name string) string { return tenant + "/" + name }
 
 func (n *network) members() int { return len(n.ports) + len(n.macs) }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,63}$`)
-
 // checkName checks the name of a tenant or a network.
-func checkName(what, s string) error {
-	if !nameForm.MatchString(s) || s == "." || s == ".." {
-		return fmt.Errorf("%s %q: want 1 to 63 letters, digits, '-', '_' and '.'", what, s)
-	}
-	return nil
-}
+func checkName(what, s string) error { return api.CheckName(what, s) }
 
 // readTenant reads and checks a tenant.
 func readTenant(m *api.Tenant) (*api.Tenant, error) {

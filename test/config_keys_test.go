@@ -35,6 +35,8 @@ func otherValues() map[string]string {
 		"intake.listen": "{listen: [\"tcp:127.0.0.1:6664\"]}", "intake.certificate": tls, "intake.key": tls, "intake.authority": tls,
 		"intake.identities": "{identities: {switch1: [\"1\"]}}", "intake.switches": "{switches: [\"1-8\"]}", "intake.elsewhere": "{elsewhere: {west: [\"9\"]}}",
 		"discovery.key": "{key: \"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\"}", "hosts.gateways": "{gateways: [10.0.0.254]}", "hosts.probe_mac": "{probe_mac: \"02:00:00:00:00:09\"}",
+		"discovery.link_ports": "{link_ports: [\"0000000000000001:*\"]}", "discovery.new_links": "{new_links: hold}", "discovery.allow": "{allow: [\"1:2 2:2\"]}",
+		"hosts.bindings": "{bindings: [{mac: \"02:00:00:00:00:01\", ports: [1/1]}]}", "hosts.ports": "{ports: [{port: 1/1, max_hosts: 4}]}", "hosts.router_ports": "{router_ports: [1/1]}",
 		"firewall.rules":      "{rules: [{id: web, action: allow}]}",
 		"balancer.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "router.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "nat.mac_prefix": "{mac_prefix: \"06:aa:bb\"}",
 		"forwarding.mode": "{mode: proactive}", "forwarding.subnets": "{subnets: [{gateway: 10.0.1.1/24}]}", "forwarding.router_mac": "{router_mac: \"02:00:00:00:00:09\"}",

@@ -4,6 +4,7 @@
 #              FEATURES=all: its parts in turn, or those of a list
 # make test    everything for real, the lab included
 # make check   generated code, format, linters; part of make test
+# make test-long  tests that take minutes, not part of make test
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
@@ -16,7 +17,7 @@ LAB = ./test ./lab ./cmd/weft ./docs
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
 
-.PHONY: setup build demo test test-split soak race fuzz ryu-parity check format lint image generate generated profile
+.PHONY: setup build demo test test-split test-long soak race fuzz ryu-parity check format lint image generate generated profile
 
 setup:
 	.ci/setup
@@ -46,6 +47,10 @@ test-split:
 # WEFT_SOAK=5m for a shorter one.
 soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
+
+# Tests that take minutes, not part of make test.
+test-long: setup
+	go test -count 1 -tags long -timeout 30m -run TestTrustReplicas -v ./test
 
 # All packages but those of LAB under the race detector, which is too slow for
 # make test.

@@ -1,3 +1,5 @@
+//go:build long
+
 package test
 
 import (
@@ -75,6 +77,14 @@ func (s *natsServer) kill() {
 		_ = s.cmd.Wait()
 		s.cmd = nil
 	}
+}
+
+// TestTrustReplicas is the part of TestTrust about replicas of the store, which
+// takes a minute.
+func TestTrustReplicas(t *testing.T) {
+	f := &faults{dir: t.TempDir()}
+	f.weft = f.build(t, "weft", ".")
+	trustReplicas(t, f)
 }
 
 // trustReplicas kills and wipes each of three servers of the store in turn: the

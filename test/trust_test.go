@@ -12,7 +12,6 @@ func TestTrust(t *testing.T) {
 		name string
 		run  func(*testing.T, *faults)
 	}{
-		{"1-replicas", trustReplicas},
 		{"3-plans", trustPlans},
 		{"4-counted", trustCounted},
 		{"5-handshake", trustHandshake},

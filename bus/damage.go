@@ -14,8 +14,8 @@ import (
 	"weft/api"
 )
 
-// stateBucket tells every process what is known of the buckets: a key for each
-// that is damaged, and what they are asked of whoever keeps the manifests.
+// stateBucket holds the state of the buckets for every process: a key for each
+// damaged bucket, and the requests to the process that keeps the manifests.
 const stateBucket = "bus.state"
 
 // The keys of stateBucket, before the name of a bucket; and those that stand
@@ -39,7 +39,7 @@ type Damage struct {
 	Writable bool `json:"writable,omitempty"`
 }
 
-// Span is the time of which a store can know: from its first start to its last
+// Span is the time that a store's records cover: from its first start to its last
 // sign of life before it was opened, and since then. Times are zero if unknown.
 type Span struct {
 	Born   time.Time `json:"born"`
@@ -112,7 +112,7 @@ func (s *Store) Damages() []Damage {
 // no reason.
 func (s *Store) Trouble() string { return s.disk.failure() }
 
-// Span returns of which time the store can know.
+// Span returns the time that the store's records cover.
 func (s *Store) Span() Span {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
@@ -168,8 +168,8 @@ func (s *Store) state(ctx context.Context) (*bucket, error) {
 	return b.(*bucket), nil
 }
 
-// heed follows what is told of the buckets, and returns when what is known now
-// has been told.
+// heed follows the state of the buckets, and returns once the present state is
+// read.
 func (s *Store) heed(ctx context.Context) error {
 	state, err := s.state(ctx)
 	if err != nil {

@@ -160,8 +160,8 @@ func writeManifest(path, bucket string, live map[string]content, last uint64) (*
 	return &manifest{path: path, file: f, last: last, lines: lines, compact: 2*lines + 4096}, nil
 }
 
-// openManifest opens a file that has been read to go on with it; what a crash
-// has left at its end is cut off.
+// openManifest opens a manifest for appending, after it was read. It cuts off an
+// unfinished record that a crash left at the end.
 func openManifest(path, bucket string, r record) (*manifest, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
 	if err != nil {

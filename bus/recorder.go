@@ -358,8 +358,8 @@ func (r *recorder) accept(ctx context.Context, state *bucket, name string) error
 	return nil
 }
 
-// forgive has nobody judge any more of which time the store can know: what
-// switches have shown of it is accepted.
+// forgive stops judging the store by the age of the switches' entries, because
+// the operator has accepted the loss.
 func (r *recorder) forgive(ctx context.Context, state *bucket) error {
 	r.mu.Lock()
 	r.diary.Born = time.Time{}
@@ -396,7 +396,7 @@ func (r *recorder) discover(ctx context.Context, state *bucket) error {
 // settlePatience bounds how long a store that is closed waits for its manifests.
 const settlePatience = time.Second
 
-// settle waits until the manifests have what has been written to the buckets.
+// settle waits until the manifests hold every write to the buckets.
 func (r *recorder) settle() {
 	ctx, cancel := context.WithTimeout(context.Background(), settlePatience)
 	defer cancel()

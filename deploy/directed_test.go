@@ -292,7 +292,7 @@ func TestDirections(t *testing.T) {
 	for _, m := range weft.Methods(api.ListPorts, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ReadMultipart, api.ModifyPort,
 		api.SendExperimenter, api.ListHeartbeats, api.ListPortStats, api.ListTableStats, api.ListFlowStats, api.SetStanding, api.Observe, api.AddFlows,
 		api.DeleteFlows, api.ListFlows, api.ListSync, api.DeleteFirewallRules, api.SetFirewallDefault, api.CheckFirewall,
-		api.FindPath, api.GetTree, api.ExchangeSummaries) {
+		api.FindPath, api.GetTree, api.ExchangeSummaries, api.ForgetSwitch) {
 		methods[m.MethodName()] = m
 	}
 	for name, d := range api.Directions() {

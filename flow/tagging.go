@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,65 +16,94 @@ type TaggedPort struct {
 
 // Tagging says how the frames of virtual networks, each carried by a VLAN of
 // its own inside the network, leave at ports. The zero value knows of none.
-// Methods may be called at once; reading takes no lock.
+// Methods may be called at once. As long as there are no networks, reading takes
+// no lock.
 type Tagging struct {
-	mu    sync.Mutex // guards writing
-	state atomic.Pointer[tagging]
+	some  atomic.Bool   // there are networks
 	count atomic.Uint64 // of changes
+
+	mu       sync.RWMutex                   // guards what follows
+	networks map[uint16]map[Location]egress // by VLAN as in Key.VLAN
+	closed   map[Location]int               // by how many networks: nothing of the common one leaves here
 }
 
-type tagging struct {
-	networks map[uint16][]TaggedPort // by VLAN as in Key.VLAN
-	egress   map[taggedAt][]Action
-	closed   map[Location]bool // nothing of the common network leaves here
+// egress is how the frames of a network leave at a port. The actions are never
+// written to.
+type egress struct {
+	actions []Action
+	tag     uint16
+	shared  bool
 }
 
-type taggedAt struct {
-	at   Location
-	vlan uint16
+// TaggingChange is what a change of a virtual network has changed: ports at
+// which it begins or ceases to be reached, or is reached otherwise, and whether
+// the network itself has come or gone.
+type TaggingChange struct {
+	Ports []Location
+	Whole bool
 }
 
-// Set makes ports those of the network that a VLAN (as in Key.VLAN) carries,
-// and Remove says that there is no such network any more.
-func (t *Tagging) Set(vlan uint16, ports []TaggedPort) { t.change(vlan, slices.Clone(ports), true) }
+// Set makes ports those of the network that a VLAN (as in Key.VLAN) carries.
+func (t *Tagging) Set(vlan uint16, ports []TaggedPort) TaggingChange {
+	next := make(map[Location]egress, len(ports))
+	for _, p := range ports {
+		e := egress{tag: p.Tag, shared: p.Shared}
+		switch {
+		case p.Tag == 0:
+			e.actions = []Action{PopVLAN()}
+		case p.Tag != vlan:
+			e.actions = []Action{SetVLAN(p.Tag)}
+		}
+		next[p.At] = e
+	}
+	return t.change(vlan, next)
+}
 
 // Remove forgets a network.
-func (t *Tagging) Remove(vlan uint16) { t.change(vlan, nil, false) }
+func (t *Tagging) Remove(vlan uint16) TaggingChange { return t.change(vlan, nil) }
 
-func (t *Tagging) change(vlan uint16, ports []TaggedPort, there bool) {
+// change puts a network in the place of what was; nil is none. It takes time as
+// that network has ports.
+func (t *Tagging) change(vlan uint16, next map[Location]egress) (c TaggingChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.count.Add(1) // after the state has changed
-	next := &tagging{networks: map[uint16][]TaggedPort{}, egress: map[taggedAt][]Action{}, closed: map[Location]bool{}}
-	if old := t.state.Load(); old != nil {
-		for v, list := range old.networks {
-			next.networks[v] = list
+	if t.networks == nil {
+		t.networks, t.closed = map[uint16]map[Location]egress{}, map[Location]int{}
+	}
+	old, was := t.networks[vlan]
+	c.Whole = was != (next != nil)
+	if next == nil {
+		delete(t.networks, vlan)
+	} else {
+		t.networks[vlan] = next
+	}
+	t.some.Store(len(t.networks) > 0)
+	for at, e := range old {
+		if n, still := next[at]; still && n.tag == e.tag && n.shared == e.shared {
+			continue
+		}
+		c.Ports = append(c.Ports, at)
+		if e.shared {
+			continue
+		}
+		if t.closed[at]--; t.closed[at] == 0 {
+			delete(t.closed, at)
 		}
 	}
-	delete(next.networks, vlan)
-	if there {
-		next.networks[vlan] = ports
-	}
-	if len(next.networks) == 0 {
-		t.state.Store(nil)
-		return
-	}
-	for v, list := range next.networks {
-		for _, p := range list {
-			var a []Action
-			switch {
-			case p.Tag == 0:
-				a = []Action{PopVLAN()}
-			case p.Tag != v:
-				a = []Action{SetVLAN(p.Tag)}
-			}
-			next.egress[taggedAt{p.At, v}] = a
-			if !p.Shared {
-				next.closed[p.At] = true
-			}
+	for at, n := range next {
+		e, was := old[at]
+		if was && n.tag == e.tag && n.shared == e.shared {
+			continue
+		}
+		if !was {
+			c.Ports = append(c.Ports, at)
+		}
+		if !n.shared {
+			t.closed[at]++
 		}
 	}
-	t.state.Store(next)
+	return c
 }
 
 // Changes counts the changes: as long as it is the same, so are all answers.
@@ -83,54 +113,55 @@ func (t *Tagging) Changes() uint64 { return t.count.Load() }
 // none) before it leaves at a port, and whether it may leave there at all. The
 // actions belong to t.
 func (t *Tagging) Egress(at Location, vlan uint16) (actions []Action, ok bool) {
-	s := t.state.Load()
-	if s == nil {
+	if !t.some.Load() {
 		return nil, true
 	}
-	if _, network := s.networks[vlan]; network {
-		actions, ok = s.egress[taggedAt{at, vlan}]
-		return actions, ok
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.leave(at, vlan)
+}
+
+// leave is Egress; mu is held.
+func (t *Tagging) leave(at Location, vlan uint16) (actions []Action, ok bool) {
+	if network := t.networks[vlan]; network != nil {
+		e, ok := network[at]
+		return e.actions, ok
 	}
-	return nil, !s.closed[at]
+	return nil, t.closed[at] == 0
 }
 
 // Has reports whether a VLAN (as in Key.VLAN) carries a virtual network.
 func (t *Tagging) Has(vlan uint16) bool {
-	s := t.state.Load()
-	if s == nil {
+	if !t.some.Load() {
 		return false
 	}
-	_, network := s.networks[vlan]
-	return network
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.networks[vlan] != nil
 }
 
 // Networks returns the VLANs that carry virtual networks, in order.
 func (t *Tagging) Networks() []uint16 {
-	s := t.state.Load()
-	if s == nil {
-		return nil
-	}
-	list := make([]uint16, 0, len(s.networks))
-	for v := range s.networks {
-		list = append(list, v)
-	}
-	slices.Sort(list)
-	return list
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Sorted(maps.Keys(t.networks))
 }
 
 // Outputs appends to list the actions that hand a frame of a VLAN (as in
 // Key.VLAN) to those of the ports of a switch that it may leave at: first as it
 // is, then as each port wants it.
 func (t *Tagging) Outputs(list []Action, sw DPID, vlan uint16, ports []Port) []Action {
-	if t.state.Load() == nil {
+	if !t.some.Load() {
 		for _, p := range ports {
 			list = append(list, Output(p))
 		}
 		return list
 	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	var changed, popped []Action
 	for _, p := range ports {
-		actions, ok := t.Egress(Location{Switch: sw, Port: p}, vlan)
+		actions, ok := t.leave(Location{Switch: sw, Port: p}, vlan)
 		switch {
 		case !ok:
 		case len(actions) == 0:

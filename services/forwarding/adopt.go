@@ -181,7 +181,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		}
 		rep.entries[entryAt{p, in}] = true
 		known := false
-		e.routes.with(p, func(m map[pair]*route) { known = m[p] != nil })
+		e.routes.with(p, func(s *routeShard) { known = s.m[p] != nil })
 		if known {
 			continue // the audit compares
 		}
@@ -295,9 +295,9 @@ func (e *engine) adopt(now time.Time) {
 		if e.cfg.FastFailover {
 			e.protect(r)
 		}
-		e.routes.with(r.pair, func(m map[pair]*route) {
-			if m[r.pair] == nil {
-				m[r.pair] = r
+		e.routes.with(r.pair, func(s *routeShard) {
+			if s.m[r.pair] == nil {
+				s.put(r)
 				e.count.adopted.Add(1)
 			}
 		})
@@ -330,9 +330,9 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 		r.since, r.sent, r.moved = now.Add(-pl.age).UnixNano(), now.UnixNano(), 1
 		r.among = e.replicas.changes.Load()
 		stored := false
-		e.routes.with(p, func(m map[pair]*route) {
-			if stored = m[p] == nil; stored {
-				m[p] = r
+		e.routes.with(p, func(s *routeShard) {
+			if stored = s.m[p] == nil; stored {
+				s.put(r)
 			}
 		})
 		if !stored {

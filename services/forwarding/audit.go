@@ -63,8 +63,8 @@ func (e *engine) audit(now time.Time) {
 	})
 	for sw, rep := range latest {
 		for at := range rep.entries {
-			e.routes.with(at.pair, func(m map[pair]*route) {
-				r := m[at.pair]
+			e.routes.with(at.pair, func(s *routeShard) {
+				r := s.m[at.pair]
 				if r != nil && !r.keys()[hop{sw: sw, in: at.in}] && rep.at.UnixNano()-r.sent >= int64(unsure) && e.replicas.owns(r.pair) {
 					strays[r.pair] = append(strays[r.pair], hop{sw: sw, in: at.in})
 				}
@@ -72,8 +72,8 @@ func (e *engine) audit(now time.Time) {
 		}
 	}
 	for p := range strays {
-		e.routes.with(p, func(m map[pair]*route) {
-			if r := m[p]; r != nil {
+		e.routes.with(p, func(s *routeShard) {
+			if r := s.m[p]; r != nil {
 				wrong = append(wrong, r)
 			}
 		})

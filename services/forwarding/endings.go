@@ -25,10 +25,10 @@ func (e *engine) flowRemoved(ev *api.FlowRemoved) {
 	// same match. The second is for clocks, and for the message's way.
 	installed := e.now().Add(time.Second - time.Duration(ev.Flow.Duration*float64(time.Second))).UnixNano()
 	var gone *route
-	e.routes.with(p, func(m map[pair]*route) {
-		if r := m[p]; r != nil && r.first().sw == sw && r.first().in == in && r.sent <= installed {
+	e.routes.with(p, func(s *routeShard) {
+		if r := s.m[p]; r != nil && r.first().sw == sw && r.first().in == in && r.sent <= installed {
 			gone = r
-			delete(m, p)
+			s.drop(p)
 		}
 	})
 	if gone == nil || !e.replicas.owns(p) {

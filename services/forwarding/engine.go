@@ -134,7 +134,7 @@ func (e *engine) housekeep(ctx context.Context) {
 		e.due(now)
 		if !retagged && now.Sub(began) >= retagAfter {
 			retagged = true
-			e.retag()
+			e.retag(e.routes.each)
 		}
 		if n%4 == 3 {
 			e.rescue(now)

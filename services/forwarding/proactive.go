@@ -60,7 +60,7 @@ func (e *engine) connectFresh(now time.Time) {
 	d := &flow.Decision{}
 	for _, x := range wanted {
 		there := false
-		e.routes.with(x.pair, func(m map[pair]*route) { there = m[x.pair] != nil })
+		e.routes.with(x.pair, func(s *routeShard) { there = s.m[x.pair] != nil })
 		if there {
 			continue
 		}

@@ -151,14 +151,14 @@ func (e *engine) certain(r *route) *route {
 
 // replace puts r, or nothing, in the place of old, if old is still there.
 func (e *engine) replace(old, r *route) (done bool) {
-	e.routes.with(old.pair, func(m map[pair]*route) {
-		if done = m[old.pair] == old; !done {
+	e.routes.with(old.pair, func(s *routeShard) {
+		if done = s.m[old.pair] == old; !done {
 			return
 		}
 		if r == nil {
-			delete(m, old.pair)
+			s.drop(old.pair)
 		} else {
-			m[old.pair] = r
+			s.put(r)
 		}
 	})
 	return done

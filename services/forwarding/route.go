@@ -3,6 +3,7 @@ package forwarding
 import (
 	"hash/fnv"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"weft/flow"
@@ -100,6 +101,7 @@ type route struct {
 	sent    int64    // when it was last programmed, ns
 	moved   uint32   // reroutes
 	among   uint32   // replicas.changes when this instance programmed it; 0 if another has
+	at      [6]int32 // where it is in routeShard.by, by its routeKeys
 }
 
 func (r *route) first() hop { return r.hops[0] }
@@ -115,40 +117,138 @@ func (r *route) protected() bool {
 	return false
 }
 
-// routeTable is all routes, by pair. It is divided so that switches do not
-// wait for each other.
-type routeTable struct {
-	shards [64]struct {
-		sync.Mutex // guards m and the routes in it
-		m          map[pair]*route
-	}
+// routeTable is all routes, by pair, by their hosts, and by where they leave. It
+// is divided so that switches do not wait for each other.
+type routeTable struct{ shards [64]routeShard }
+
+// routeShard is a part of a routeTable.
+type routeShard struct {
+	mu sync.Mutex // guards all below, and the routes in it
+	m  map[pair]*route
+	by map[routeKey][]*route
+}
+
+// routeKey is what routes are looked up by: the address of a host, a virtual
+// network, or the port at which they leave. Ports may share a key.
+type routeKey uint64
+
+func keyOfHost(mac flow.MAC) routeKey { return routeKey(mac.Uint64()) }
+func keyOfVLAN(vlan uint16) routeKey  { return 1<<48 | routeKey(vlan) }
+func keyOfPort(at flow.Location) routeKey {
+	return 1<<63 | routeKey((uint64(at.Switch)*0x9e3779b97f4a7c15+uint64(at.Port))*0x9e3779b97f4a7c15>>1)
 }
 
 func newRouteTable() *routeTable {
 	t := &routeTable{}
 	for i := range t.shards {
 		t.shards[i].m = map[pair]*route{}
+		t.shards[i].by = map[routeKey][]*route{}
 	}
 	return t
 }
 
-// with calls f with the map that holds p, locked. f does not block.
-func (t *routeTable) with(p pair, f func(map[pair]*route)) {
+// routeKeys is what one route is looked up by, each once; zero keys are none.
+type routeKeys [len(route{}.at)]routeKey
+
+func (r *route) lookupKeys() (keys routeKeys) {
+	n := 0
+	add := func(k routeKey) {
+		if !slices.Contains(keys[:n], k) {
+			keys[n] = k
+			n++
+		}
+	}
+	add(keyOfHost(r.src))
+	add(keyOfHost(r.dst))
+	if len(r.hops) > 0 {
+		_, to := r.ends()
+		add(keyOfPort(to))
+	}
+	if r.vlan != 0 {
+		add(keyOfVLAN(r.vlan))
+	}
+	if r.ip.IsValid() {
+		to := receiver(r.pair, r.rewrite)
+		add(keyOfHost(to.mac))
+		if to.vlan != 0 {
+			add(keyOfVLAN(to.vlan))
+		}
+	}
+	return keys
+}
+
+// put puts a route in the place of that of its pair, if there is one.
+func (s *routeShard) put(r *route) {
+	s.drop(r.pair)
+	s.m[r.pair] = r
+	for i, k := range r.lookupKeys() {
+		if k != 0 {
+			r.at[i] = int32(len(s.by[k]))
+			s.by[k] = append(s.by[k], r)
+		}
+	}
+}
+
+// drop removes the route of a pair; there may be none.
+func (s *routeShard) drop(p pair) {
+	r := s.m[p]
+	if r == nil {
+		return
+	}
+	delete(s.m, p)
+	for i, k := range r.lookupKeys() {
+		if k == 0 {
+			continue
+		}
+		list := s.by[k]
+		last := len(list) - 1
+		if last == 0 {
+			delete(s.by, k)
+			continue
+		}
+		moved, keys := list[last], list[last].lookupKeys()
+		moved.at[slices.Index(keys[:], k)] = r.at[i]
+		list[r.at[i]], list[last] = moved, nil
+		s.by[k] = list[:last]
+	}
+}
+
+// with calls f with the part of the table that holds p, locked. f does not block.
+func (t *routeTable) with(p pair, f func(*routeShard)) {
 	s := &t.shards[p.id()%uint32(len(t.shards))]
-	s.Lock()
-	defer s.Unlock()
-	f(s.m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s)
 }
 
 // each calls f for every route, locked. f does not block.
 func (t *routeTable) each(f func(*route)) {
 	for i := range t.shards {
 		s := &t.shards[i]
-		s.Lock()
+		s.mu.Lock()
 		for _, r := range s.m {
 			f(r)
 		}
-		s.Unlock()
+		s.mu.Unlock()
+	}
+}
+
+// find calls f for the routes that have one of some keys, locked, once each. f
+// does not block.
+func (t *routeTable) find(keys []routeKey, f func(*route)) {
+	seen := map[*route]bool{}
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for _, k := range keys {
+			for _, r := range s.by[k] {
+				if !seen[r] {
+					seen[r] = true
+					f(r)
+				}
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 
@@ -157,9 +257,9 @@ func (t *routeTable) size() int {
 	n := 0
 	for i := range t.shards {
 		s := &t.shards[i]
-		s.Lock()
+		s.mu.Lock()
 		n += len(s.m)
-		s.Unlock()
+		s.mu.Unlock()
 	}
 	return n
 }

@@ -12,21 +12,30 @@ import (
 // the routes that leave at others, or leave otherwise, than they should.
 func (e *engine) segmentChanged(ev *api.SegmentChanged) {
 	vlan, ports := ev.GetSegment().Tagged()
-	switch {
-	case vlan == 0:
+	if vlan == 0 {
 		return
-	case ev.Removed:
-		e.tagging.Remove(vlan)
-	default:
-		e.tagging.Set(vlan, ports)
 	}
-	e.retag()
+	var c flow.TaggingChange
+	if ev.Removed {
+		c = e.tagging.Remove(vlan)
+	} else {
+		c = e.tagging.Set(vlan, ports)
+	}
+	var keys []routeKey
+	if c.Whole {
+		keys = append(keys, keyOfVLAN(vlan))
+	}
+	for _, at := range c.Ports {
+		keys = append(keys, keyOfPort(at))
+	}
+	e.retag(func(f func(*route)) { e.routes.find(keys, f) })
 }
 
-// retag programs the routes anew that do not leave as virtual networks want it.
-func (e *engine) retag() {
+// retag programs those of some routes anew that do not leave as virtual networks
+// want it.
+func (e *engine) retag(some func(func(*route))) {
 	var wrong []*route
-	e.routes.each(func(r *route) {
+	some(func(r *route) {
 		if !e.replicas.owns(r.pair) {
 			return
 		}

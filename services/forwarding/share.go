@@ -123,15 +123,15 @@ func (e *engine) shared(ev *api.RoutesShared) {
 		r := routeOf(m)
 		var old *route
 		later := false
-		e.routes.with(r.pair, func(table map[pair]*route) {
-			old = table[r.pair]
+		e.routes.with(r.pair, func(s *routeShard) {
+			old = s.m[r.pair]
 			later = old == nil || old.sent <= r.sent
 			switch {
 			case !later:
 			case len(r.hops) == 0:
-				delete(table, r.pair)
-			case old != nil || len(table) < e.perShard():
-				table[r.pair] = r
+				s.drop(r.pair)
+			case old != nil || len(s.m) < e.perShard():
+				s.put(r)
 			}
 		})
 		e.adoption.take(r.pair)

@@ -95,10 +95,10 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 		return
 	}
 	var fresh, full bool
-	e.routes.with(p, func(m map[pair]*route) {
-		r := m[p]
+	e.routes.with(p, func(s *routeShard) {
+		r := s.m[p]
 		fresh = r != nil && in.Time-r.sent < recently && r.last() == hop{to.Switch, r.last().in, to.Port} && r.first().sw == from.Switch && r.first().in == from.Port
-		full = r == nil && len(m) >= e.perShard()
+		full = r == nil && len(s.m) >= e.perShard()
 	})
 	if fresh || full {
 		if full {
@@ -130,11 +130,11 @@ func (e *engine) perShard() int { return e.cfg.MaxRoutes/len(e.routes.shards) + 
 func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	var old *route
 	r.among = e.replicas.changes.Load()
-	e.routes.with(r.pair, func(m map[pair]*route) {
-		if old = m[r.pair]; old != nil {
+	e.routes.with(r.pair, func(s *routeShard) {
+		if old = s.m[r.pair]; old != nil {
 			r.since, r.sent, r.moved = old.since, max(r.sent, old.sent), old.moved
 		}
-		m[r.pair] = r
+		s.put(r)
 	})
 	e.program.add(d, r, e.certain(old), release)
 	if old == nil {

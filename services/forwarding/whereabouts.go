@@ -124,8 +124,8 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 		return
 	}
 	var hit []*route
-	e.routes.each(func(r *route) {
-		if (r.src == mac || r.dst == mac || r.ip.IsValid() && rewritesTo(r.rewrite, mac)) && e.replicas.owns(r.pair) {
+	e.routes.find([]routeKey{keyOfHost(mac)}, func(r *route) {
+		if e.replicas.owns(r.pair) {
 			hit = append(hit, r)
 		}
 	})
@@ -142,15 +142,6 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 		}
 		return from, to
 	}})
-}
-
-func rewritesTo(list []flow.Action, mac flow.MAC) bool {
-	for _, a := range list {
-		if a == flow.SetEthDst(mac) {
-			return true
-		}
-	}
-	return false
 }
 
 // arrived releases the packets that are held for the addresses of a host: the

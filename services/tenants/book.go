@@ -28,13 +28,14 @@ type book struct {
 	networks map[string]*network
 	scene    scene
 	holding  holding
-	let      map[string]admission // by tenant with a limit of hosts
+	let      map[string]*guestlist // by tenant with a limit of hosts
+	carried  map[uint16]*network   // by segment
 	told     map[uint16]*api.Segment
 }
 
 func newBook(cfg *Config, tenants, networks Store) *book {
 	b := &book{tenant: newShelf(tenants), network: newShelf(networks), tenants: map[string]*api.Tenant{},
-		networks: map[string]*network{}, scene: newScene(), holding: holding{}, let: map[string]admission{}, told: map[uint16]*api.Segment{}}
+		networks: map[string]*network{}, scene: newScene(), holding: holding{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, told: map[uint16]*api.Segment{}}
 	b.cfg.Store(cfg)
 	return b
 }

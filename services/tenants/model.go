@@ -96,7 +96,7 @@ func readNetwork(m *api.TenantNetwork) (*network, error) {
 	slices.SortFunc(n.ports, func(a, b member) int {
 		return cmp.Or(cmp.Compare(a.at.Switch, b.at.Switch), cmp.Compare(a.at.Port, b.at.Port), cmp.Compare(a.vlan, b.vlan))
 	})
-	slices.SortFunc(n.macs, func(a, b flow.MAC) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(n.macs, compareMACs)
 	n.ports, n.macs = slices.Compact(n.ports), slices.Compact(n.macs)
 	m.Members = nil
 	for _, p := range n.ports {

@@ -135,36 +135,36 @@ func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
 	return true
 }
 
-// hostChanged takes the event of hosts, and returns the VLAN whose hosts are
-// not what they were; 0 for none.
-func (s *scene) hostChanged(e *api.HostChanged) uint16 {
+// hostChanged takes the event of hosts, and returns the host, and whether it is
+// not what it was.
+func (s *scene) hostChanged(e *api.HostChanged) (key hostKey, changed bool) {
 	m := e.GetHost()
 	mac, err := flow.ParseMAC(m.GetMac())
 	if err != nil || m.Vlan == 0 || m.Vlan > segmentMax {
-		return 0
+		return key, false
 	}
-	key := hostKey{uint16(m.Vlan), mac}
+	key = hostKey{uint16(m.Vlan), mac}
 	old := s.hosts[key]
 	if e.Change == "gone" {
 		if old == nil {
-			return 0
+			return key, false
 		}
 		delete(s.hosts, key)
 		if delete(s.inVLAN[key.vlan], key); len(s.inVLAN[key.vlan]) == 0 {
 			delete(s.inVLAN, key.vlan)
 		}
-		return key.vlan
+		return key, true
 	}
 	now := &seen{key, m.GetAt().Flow(), m.FirstSeen}
 	if old != nil && *old == *now {
-		return 0
+		return key, false
 	}
 	s.hosts[key] = now
 	if s.inVLAN[key.vlan] == nil {
 		s.inVLAN[key.vlan] = map[hostKey]*seen{}
 	}
 	s.inVLAN[key.vlan][key] = now
-	return key.vlan
+	return key, true
 }
 
 // vlans returns the VLANs that hosts are known in.

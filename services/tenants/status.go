@@ -91,7 +91,7 @@ func (b *book) usage(name string) *api.TenantUsage {
 			u.Networks++
 		}
 	}
-	known := uint32(len(b.hostsOf(name)))
+	known := uint32(b.hostsOf(name))
 	u.Hosts = known
 	if limit := b.tenants[name].MaxHosts; limit != 0 {
 		u.Hosts = min(known, limit)

@@ -43,6 +43,21 @@ type slot struct {
 	asking  int // calls under way
 }
 
+// add has a switch asked with the others of the slot.
+func (s *slot) add(r *record) {
+	r.place = len(s.members)
+	s.members = append(s.members, r)
+}
+
+// drop undoes add.
+func (s *slot) drop(r *record) {
+	last := len(s.members) - 1
+	moved := s.members[last]
+	s.members[r.place], s.members[last] = moved, nil
+	moved.place = r.place
+	s.members = s.members[:last]
+}
+
 // Bounds of slots: more of them spread the work better, and cost more timers.
 const (
 	slotsMost = 50
@@ -83,7 +98,7 @@ func (m *monitor) configure(cfg Config) {
 	i := 0
 	for _, r := range m.switches {
 		r.slot = i % len(m.slots)
-		m.slots[r.slot].members = append(m.slots[r.slot].members, r)
+		m.slots[r.slot].add(r)
 		i++
 	}
 	select {
@@ -106,8 +121,7 @@ func (m *monitor) switchChanged(s *api.Switch, now time.Time) {
 		return
 	}
 	if old != nil {
-		members := &m.slots[old.slot].members
-		*members = slices.DeleteFunc(*members, func(r *record) bool { return r == old })
+		m.slots[old.slot].drop(old)
 		delete(m.switches, sw)
 	}
 	if s.GetConnected() {
@@ -118,7 +132,7 @@ func (m *monitor) switchChanged(s *api.Switch, now time.Time) {
 			}
 		}
 		m.switches[sw] = r
-		m.slots[r.slot].members = append(m.slots[r.slot].members, r)
+		m.slots[r.slot].add(r)
 	}
 	m.mu.Unlock()
 	if !s.GetConnected() {

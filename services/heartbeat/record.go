@@ -27,6 +27,7 @@ type record struct {
 	name    string // of sw
 	session string // tells connections apart
 	slot    int
+	place   int // in slot.members
 
 	state     state
 	since     time.Time

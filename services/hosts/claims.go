@@ -73,7 +73,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 			return tableLimit
 		}
 		c.since, c.heard = s.now, s.now
-		t.claims[c.key] = append(list, &c)
+		t.claim(&c)
 		t.askBoth(s.now, &c, holder, d)
 		return unverified
 	}
@@ -166,26 +166,36 @@ func (t *table) give(now int64, c *claim, h *host) refusal {
 	return t.grant(now, claimant, c.key.ip)
 }
 
+// claim begins one claim.
+func (t *table) claim(c *claim) {
+	t.claims[c.key] = append(t.claims[c.key], c)
+	t.claimedAt[c.at]++
+}
+
 // forget ends one claim.
 func (t *table) forget(c *claim) {
-	list := slices.DeleteFunc(t.claims[c.key], func(o *claim) bool { return o == c })
-	if len(list) == 0 {
+	list := t.claims[c.key]
+	i := slices.Index(list, c)
+	if i < 0 {
+		return
+	}
+	t.unclaim(c.at)
+	if list = slices.Delete(list, i, i+1); len(list) == 0 {
 		delete(t.claims, c.key)
 	} else {
 		t.claims[c.key] = list
 	}
 }
 
-// claimed reports whether a claim is about a place.
-func (t *table) claimed(p *place) bool {
-	for _, list := range t.claims {
-		for _, c := range list {
-			if c.at == p.Location {
-				return true
-			}
-		}
+// unclaim takes that there is one claim less at a port.
+func (t *table) unclaim(at flow.Location) {
+	if t.claimedAt[at]--; t.claimedAt[at] > 0 {
+		return
 	}
-	return false
+	delete(t.claimedAt, at)
+	if p := t.settled(at); p != nil {
+		t.emptied(p)
+	}
 }
 
 // judge decides the claims whose time has come, and asks again: a second time

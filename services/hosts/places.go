@@ -1,8 +1,6 @@
 package hosts
 
 import (
-	"time"
-
 	"weft/api"
 	"weft/flow"
 )
@@ -16,6 +14,8 @@ type place struct {
 	since int64 // of down
 	role  flow.PortRole
 	hosts map[*host]struct{}
+
+	leaving bool // it is in table.leaving
 }
 
 // attached is a switch.
@@ -26,6 +26,7 @@ type attached struct {
 	places  map[flow.Port]*place
 	macs    map[flow.Port]string // of its ports, when it last connected
 	table   uint8                // of routes
+	leaving bool                 // it is in table.leaving
 }
 
 // away reports whether hosts at the switch are to be given up if it stays so.
@@ -90,7 +91,7 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 		a.gone, a.awaited, a.since = !connected, false, now
 	}
 	if !connected {
-		t.evicting.at(now + int64(t.cfg.SwitchGrace))
+		t.awaitSwitch(now+int64(t.cfg.SwitchGrace), sw, a)
 		return
 	}
 	listed, macs := map[flow.Port]bool{}, make(map[flow.Port]string, len(ports))
@@ -182,7 +183,7 @@ func (t *table) lower(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
 		t.judging.at(now)
-		t.evicting.at(now + int64(t.cfg.PortGrace))
+		t.awaitPort(now+int64(t.cfg.PortGrace), p)
 	}
 }
 
@@ -208,26 +209,4 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 		t.vacate(p)
 	}
 	t.repeat(now, p)
-}
-
-// evict gives up the hosts at places that are lost, and forgets places
-// without hosts and switches without places.
-func (t *table) evict(now int64) {
-	for sw, a := range t.switches {
-		for n, p := range a.places {
-			if p.lost(t.cfg, now) {
-				t.vacate(p)
-			} else if len(p.hosts) > 0 && p.sw.away() {
-				t.evicting.at(p.sw.since + int64(t.cfg.SwitchGrace))
-			} else if len(p.hosts) > 0 && p.down {
-				t.evicting.at(p.since + int64(t.cfg.PortGrace))
-			}
-			if len(p.hosts) == 0 && !t.claimed(p) {
-				delete(a.places, n)
-			}
-		}
-		if len(a.places) == 0 && a.away() && now-a.since > int64(t.cfg.SwitchGrace)+int64(time.Minute) {
-			delete(t.switches, sw)
-		}
-	}
 }

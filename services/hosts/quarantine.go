@@ -41,6 +41,7 @@ func (t *table) release(c *claim, h *host, d *flow.Decision) {
 func (t *table) dismiss(key claimKey, h *host, d *flow.Decision) {
 	for _, c := range t.claims[key] {
 		t.release(c, h, d)
+		t.unclaim(c.at)
 	}
 	delete(t.claims, key)
 }
@@ -84,7 +85,7 @@ func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 func (t *table) exclude(now int64, c *claim, h *host) {
 	c.since, c.refused = now, now+int64(t.cfg.Penalty)
 	if len(t.claims) < maxClaims {
-		t.claims[c.key] = append(t.claims[c.key], c)
+		t.claim(c)
 		t.judging.at(c.refused)
 	}
 	t.notify(c, h, "returned")

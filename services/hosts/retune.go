@@ -24,6 +24,9 @@ func (t *table) retune(now int64, c *Config) {
 	own.Bindings, own.Ports, own.RouterPorts = c.Bindings, c.Ports, c.RouterPorts
 	t.configure(now)
 	t.judging.at(0)
+	for _, one := range t.leaving { // which stay in order
+		one.due = 0
+	}
 	t.evicting.at(0)
 	t.ageing.at(0)
 }

@@ -157,6 +157,7 @@ func (t *table) restore(now int64, number int, e entry) {
 	}
 	p := t.place(e.at)
 	if !t.bindings.allow(e.id, e.at) || t.room(p, e.id) != accepted {
+		t.emptied(p)
 		return
 	}
 	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}
@@ -180,7 +181,10 @@ func (t *table) restore(now int64, number int, e entry) {
 	t.book.enter(t.book.page(number), h)
 	if a := p.sw; !a.gone && !a.awaited {
 		a.awaited, a.since = true, now
-		t.evicting.at(now + int64(t.cfg.SwitchGrace))
+		t.awaitSwitch(now+int64(t.cfg.SwitchGrace), e.at.Switch, a)
+	}
+	if p.lost(t.cfg, now) {
+		t.awaitPort(now, p)
 	}
 	t.ageing.at(h.spared + int64(t.cfg.Age)*8/10)
 }

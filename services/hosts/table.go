@@ -26,6 +26,9 @@ type table struct {
 	switches  map[flow.DPID]*attached
 	links     map[flow.Location]bool // ports that are links
 	claims    map[claimKey][]*claim
+	claimedAt map[flow.Location]int // how many claims are made at a port
+	leaving   leavings
+	empty     map[*place]struct{} // places without hosts, to be forgotten
 	count     int
 	book      book
 	former    former
@@ -62,6 +65,7 @@ func newTable(cfg *Config) *table {
 	t := &table{
 		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*attached{}, links: map[flow.Location]bool{}, claims: map[claimKey][]*claim{},
+		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
 		former: former{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(),
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
 	}
@@ -132,6 +136,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	}
 	p := t.place(s.at)
 	if why := t.room(p, s.who); why != accepted {
+		t.emptied(p)
 		return nil, why
 	}
 	h := &host{id: s.who, first: s.now}
@@ -153,11 +158,13 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	}
 	p := t.place(to)
 	if why := t.room(p, h.id); why != accepted {
+		t.emptied(p)
 		return why
 	}
 	if len(h.moved) >= t.cfg.Moves {
 		if now-h.moved[len(h.moved)-t.cfg.Moves] < int64(t.cfg.MoveWindow) {
 			h.quarantine = now + int64(t.cfg.Quarantine)
+			t.emptied(p)
 			return quarantined
 		}
 		h.moved = append(h.moved[:0], h.moved[1:]...)
@@ -171,7 +178,9 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 // transfer puts a host to another place.
 func (t *table) transfer(now int64, h *host, p *place) {
 	h.moves++
-	delete(h.at.Load().hosts, h)
+	from := h.at.Load()
+	delete(from.hosts, h)
+	t.emptied(from)
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
@@ -264,6 +273,7 @@ func (t *table) remove(h *host) {
 	}
 	t.dismiss(claimKey{who: h.id}, h, nil)
 	delete(h.at.Load().hosts, h)
+	t.emptied(h.at.Load())
 	t.news.add(h)
 }
 

@@ -1,0 +1,117 @@
+package hosts
+
+import (
+	"container/heap"
+	"time"
+
+	"weft/flow"
+)
+
+// leavings are the places and switches that are away, by when it is due to look
+// at them; each is in it once. It costs what is away, not what there is. table.mu
+// guards it.
+type leavings []*leaving
+
+// leaving is a place, or a switch, that is away.
+type leaving struct {
+	due int64
+	p   *place // nil: the switch
+	sw  flow.DPID
+	a   *attached
+}
+
+func (l leavings) Len() int           { return len(l) }
+func (l leavings) Less(i, j int) bool { return l[i].due < l[j].due }
+func (l leavings) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *leavings) Push(x any)        { *l = append(*l, x.(*leaving)) }
+func (l *leavings) Pop() any {
+	old := *l
+	n := len(old) - 1
+	x := old[n]
+	old[n] = nil
+	*l = old[:n]
+	return x
+}
+
+// awaitPort has a place looked at when it will have been lost.
+func (t *table) awaitPort(due int64, p *place) {
+	if p.leaving {
+		return // and looked at again then
+	}
+	p.leaving = true
+	t.await(&leaving{due: due, p: p})
+}
+
+// awaitSwitch has a switch looked at when it will have been lost.
+func (t *table) awaitSwitch(due int64, sw flow.DPID, a *attached) {
+	if a.leaving {
+		return
+	}
+	a.leaving = true
+	t.await(&leaving{due: due, sw: sw, a: a})
+}
+
+func (t *table) await(one *leaving) {
+	heap.Push(&t.leaving, one)
+	t.evicting.at(t.leaving[0].due)
+}
+
+// forgetAfter is how long a switch without hosts is remembered when it is lost.
+const forgetAfter = int64(time.Minute)
+
+// evict gives up the hosts at places that are lost, and forgets places
+// without hosts and switches without places.
+func (t *table) evict(now int64) {
+	for len(t.leaving) > 0 && t.leaving[0].due <= now {
+		one := heap.Pop(&t.leaving).(*leaving)
+		if one.p != nil {
+			t.evictPort(now, one.p)
+		} else {
+			t.evictSwitch(now, one.sw, one.a)
+		}
+	}
+	for p := range t.empty {
+		if len(p.hosts) == 0 && t.claimedAt[p.Location] == 0 && p.sw.places[p.Port] == p {
+			delete(p.sw.places, p.Port)
+		}
+	}
+	clear(t.empty)
+	if len(t.leaving) > 0 {
+		t.evicting.at(t.leaving[0].due)
+	}
+}
+
+func (t *table) evictPort(now int64, p *place) {
+	p.leaving = false
+	if p.lost(t.cfg, now) {
+		t.vacate(p)
+		t.emptied(p)
+	} else if p.down {
+		t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
+	}
+}
+
+func (t *table) evictSwitch(now int64, sw flow.DPID, a *attached) {
+	a.leaving = false
+	switch grace := int64(t.cfg.SwitchGrace); {
+	case !a.away() || t.switches[sw] != a:
+	case now-a.since < grace:
+		t.awaitSwitch(a.since+grace, sw, a)
+	case now-a.since > grace+forgetAfter && len(a.places) == 0:
+		delete(t.switches, sw)
+	default:
+		for _, p := range a.places {
+			t.vacate(p)
+			t.emptied(p)
+		}
+		t.awaitSwitch(now+forgetAfter+1, sw, a)
+	}
+}
+
+// emptied has a place forgotten soon if nobody is there.
+func (t *table) emptied(p *place) {
+	if len(p.hosts) == 0 {
+		t.empty[p] = struct{}{}
+		t.evicting.at(0)
+	}
+}

@@ -3,6 +3,7 @@ package southbound
 import (
 	"slices"
 	"time"
+	"unsafe"
 
 	"weft/flow"
 )
@@ -65,13 +66,14 @@ type admission struct {
 	rule    floodRule
 	table   []portSlot // open addressing; the length is a power of two
 	used    int
-	touched []int32 // slots counted in this window
-	epoch   uint32  // of the window
-	from    int64   // when the window began
-	limited int     // ports that are limited
-	talkers int     // ports that have sent anything but probes
-	talking int     // ports that have in this window
-	rate    float64 // packet-ins per second of the last window, without probes
+	touched []int32      // slots counted in this window
+	epoch   uint32       // of the window
+	from    int64        // when the window began
+	limited []*portLimit // in the order in which they began
+	memory  buffer       // of table
+	talkers int          // ports that have sent anything but probes
+	talking int          // ports that have in this window
+	rate    float64      // packet-ins per second of the last window, without probes
 	probing [2]probing
 	senders *senders
 	rates   []float64 // room for those of a window
@@ -137,15 +139,15 @@ func (g *gauge) take(now, gap, depth int64) bool {
 // depth is how much of its allowance a port may use at once.
 const depth = int64(500 * time.Millisecond)
 
-// Bounds of the table of ports, of which half are free at least. Ports beyond the
-// last share one slot.
+// Bounds of the table of ports, of which about half are free. Ports for which
+// there is no slot share one.
 const (
 	slotsFirst = 16
-	portsLast  = 1 << 16
+	slotsLast  = 1 << 17
 )
 
-func newAdmission(rule floodRule) admission {
-	return admission{rule: rule, table: make([]portSlot, slotsFirst), epoch: 1}
+func newAdmission(rule floodRule, a *account) admission {
+	return admission{rule: rule, memory: buffer{account: a}, table: make([]portSlot, slotsFirst), epoch: 1}
 }
 
 // admit counts a packet-in and says whether it is dealt with.
@@ -237,11 +239,10 @@ func (a *admission) slot(port flow.Port) *portSlot {
 	if p.taken {
 		return p
 	}
-	if a.used >= portsLast && port != flow.PortAny {
-		return a.slot(flow.PortAny) // no switch has so many
-	}
 	if 2*(a.used+1) > len(a.table) {
-		a.grow()
+		if !a.grow() && port != flow.PortAny {
+			return a.slot(flow.PortAny)
+		}
 		p = &a.table[a.index(port)]
 	}
 	a.used++
@@ -249,10 +250,17 @@ func (a *admission) slot(port flow.Port) *portSlot {
 	return p
 }
 
+// slotBytes is the memory that a slot takes.
+const slotBytes = int(unsafe.Sizeof(portSlot{}))
+
 // grow doubles the table, which begins small, for most ports never send a
-// packet to the controller.
-func (a *admission) grow() {
+// packet to the controller. It reports false if that is not to be: no switch has
+// so many ports, or there is no memory for them.
+func (a *admission) grow() bool {
 	old := a.table
+	if len(old) >= slotsLast || a.memory.resize(2*len(old)*slotBytes) != nil {
+		return false
+	}
 	a.table = make([]portSlot, 2*len(old))
 	a.touched = a.touched[:0]
 	for i := range old {
@@ -264,6 +272,7 @@ func (a *admission) grow() {
 			}
 		}
 	}
+	return true
 }
 
 // change is a port that has begun or ceased to be limited.
@@ -274,16 +283,12 @@ type change struct {
 
 // lift ends all limits, for there are to be none any more.
 func (a *admission) lift(list []change) []change {
-	if a.limited == 0 {
-		return list
+	for _, l := range a.limited {
+		list = append(list, change{limit: l, ended: true})
+		p := a.slot(l.port)
+		p.limit, p.hot = nil, 0
 	}
-	for i := range a.table {
-		if p := &a.table[i]; p.limit != nil {
-			list = append(list, change{limit: p.limit, ended: true})
-			p.limit, p.hot = nil, 0
-		}
-	}
-	a.limited, a.senders = 0, nil
+	a.limited, a.senders = nil, nil
 	return list
 }
 
@@ -307,7 +312,7 @@ func (a *admission) roll(now int64, by pressure, list []change) []change {
 	if by.full {
 		threshold = a.rule.floor
 	}
-	if most := a.measure(now, elapsed); most < threshold && a.limited == 0 {
+	if most := a.measure(now, elapsed); most < threshold && len(a.limited) == 0 {
 		for _, i := range a.touched {
 			a.table[i].hot = 0
 		}
@@ -332,12 +337,11 @@ func (a *admission) roll(now int64, by pressure, list []change) []change {
 			list = append(list, a.begin(now, p, rate))
 		}
 	}
-	for i := range a.table {
-		if p := &a.table[i]; p.limit != nil {
-			list = a.review(now, p, max(a.rule.floor, fair), by, elapsed, list)
-		}
+	for _, l := range a.limited {
+		list = a.review(now, a.slot(l.port), max(a.rule.floor, fair), by, elapsed, list)
 	}
-	if a.limited == 0 {
+	a.limited = slices.DeleteFunc(a.limited, func(l *portLimit) bool { return a.slot(l.port).limit != l })
+	if len(a.limited) == 0 {
 		a.senders = nil
 	}
 	return a.next(list)
@@ -373,7 +377,7 @@ func (a *admission) begin(now int64, p *portSlot, rate float64) change {
 	}
 	p.hot = 0
 	p.limit = &portLimit{port: p.port, offered: rate, since: now, class: p.busiest()}
-	a.limited++
+	a.limited = append(a.limited, p.limit)
 	if a.senders == nil {
 		a.senders = &senders{}
 	}
@@ -398,7 +402,6 @@ func (a *admission) review(now int64, p *portSlot, limit float64, by pressure, e
 		return list
 	}
 	p.limit, p.ended = nil, now
-	a.limited--
 	return append(list, change{limit: l, ended: true})
 }
 
@@ -453,14 +456,4 @@ func (l *portLimit) count() {
 		l.mac = l.leader
 	}
 	l.seen, l.votes = [classCount]uint32{}, 0
-}
-
-// limits returns the ports that are limited.
-func (a *admission) limits() (list []*portLimit) {
-	for i := range a.table {
-		if l := a.table[i].limit; l != nil {
-			list = append(list, l)
-		}
-	}
-	return list
 }

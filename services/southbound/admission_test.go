@@ -26,7 +26,7 @@ func newTrial(change func(*Config)) *trial {
 	if change != nil {
 		change(cfg)
 	}
-	t := &trial{a: newAdmission(cfg.flood()), now: int64(time.Hour), offered: map[flow.Port]int{}, admitted: map[flow.Port]int{}}
+	t := &trial{a: newAdmission(cfg.flood(), newMemory(cfg).newAccount(&session{})), now: int64(time.Hour), offered: map[flow.Port]int{}, admitted: map[flow.Port]int{}}
 	src, dst := flow.MAC{2, 0, 0, 0, 0, 1}, flow.MAC{2, 0, 0, 0, 0, 2}
 	ip := packet.IP{Src: addr4(1), Dst: addr4(2)}
 	t.frames[classProbes] = packet.AppendLLDP(nil, packet.Ether{Dst: packet.LLDPNearestBridge, Src: src}, packet.LLDPFields{
@@ -158,7 +158,7 @@ func TestFlood(t *testing.T) {
 	if n := tr.admitted[1]; n < 9_000 || n > 11_000 {
 		t.Errorf("%d of the flood admitted within 10 s, want about 10000", n)
 	}
-	if l := tr.a.limits(); len(l) != 1 || l[0].mac != (flow.MAC{}) || l[0].class != classUnicast || l[0].offered < 99_000 {
+	if l := tr.a.limited; len(l) != 1 || l[0].mac != (flow.MAC{}) || l[0].class != classUnicast || l[0].offered < 99_000 {
 		t.Errorf("limits %+v", l)
 	}
 	// What else the port sends has its own allowance.
@@ -170,7 +170,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	tr.run(3*time.Second, pressure{}, append(others, load{1, 100, classUnicast, 10})...)
-	if len(tr.changes) != 2 || !tr.changes[1].ended || tr.a.limited != 0 || tr.a.senders != nil {
+	if len(tr.changes) != 2 || !tr.changes[1].ended || len(tr.a.limited) != 0 || tr.a.senders != nil {
 		t.Errorf("the limit is not over: %+v", tr.changes)
 	}
 }
@@ -190,8 +190,8 @@ func TestSeveralFloods(t *testing.T) {
 		loads = append(loads, l)
 	}
 	tr.run(2*time.Second, pressure{}, loads...)
-	if tr.a.limited != 3 {
-		t.Errorf("%d ports limited, want the 3 that flood", tr.a.limited)
+	if len(tr.a.limited) != 3 {
+		t.Errorf("%d ports limited, want the 3 that flood", len(tr.a.limited))
 	}
 	tr.whole(t, quiet...)
 }
@@ -227,7 +227,7 @@ func TestOneAddress(t *testing.T) {
 	if pass[true] != 500 {
 		t.Errorf("%d of 500 packets of another address on the port admitted", pass[true])
 	}
-	if l := tr.a.limits(); len(l) != 1 || l[0].mac != (flow.MAC{2, 1}) {
+	if l := tr.a.limited; len(l) != 1 || l[0].mac != (flow.MAC{2, 1}) {
 		t.Errorf("limits %+v, want the address named", l)
 	}
 }
@@ -237,14 +237,14 @@ func TestOneAddress(t *testing.T) {
 func TestBehind(t *testing.T) {
 	tr := newTrial(nil)
 	tr.run(time.Second, pressure{full: true}, load{1, 4000, classMulticast, 0}, load{2, 100, classUnicast, 3})
-	if tr.a.limited != 1 || tr.a.limits()[0].class != classMulticast {
-		t.Errorf("%d limited", tr.a.limited)
+	if len(tr.a.limited) != 1 || tr.a.limited[0].class != classMulticast {
+		t.Errorf("%d limited", len(tr.a.limited))
 	}
 	tr.whole(t, 2)
 	tr = newTrial(nil)
 	tr.run(time.Second, pressure{full: true}, load{1, 20_000, classUnicast, 0}, load{2, 15_000, classUnicast, 3}, load{3, 25_000, classUnicast, 3})
-	if tr.a.limited != 0 {
-		t.Errorf("%d limited of a shared load", tr.a.limited)
+	if len(tr.a.limited) != 0 {
+		t.Errorf("%d limited of a shared load", len(tr.a.limited))
 	}
 	tr.whole(t, 1, 2, 3)
 }
@@ -253,7 +253,7 @@ func TestBehind(t *testing.T) {
 func TestProbesBounded(t *testing.T) {
 	tr := newTrial(nil)
 	tr.run(2*time.Second, pressure{}, load{1, 50_000, classProbes, 0}, load{2, 40, classProbes, 1}, load{1, 100, classUnicast, 3})
-	if n := tr.a.shed[overPort][classProbes]; n < 90_000 || tr.a.limited != 0 {
+	if n := tr.a.shed[overPort][classProbes]; n < 90_000 || len(tr.a.limited) != 0 {
 		t.Errorf("%d shed", n)
 	}
 	tr.whole(t, 2)
@@ -282,7 +282,7 @@ func TestFairness(t *testing.T) {
 		tr.reset()
 		tr.run(2*time.Second, pressure{full: behind}, loads...)
 		limit := map[flow.Port]float64{}
-		for _, l := range tr.a.limits() {
+		for _, l := range tr.a.limited {
 			limit[l.port] = l.rate
 		}
 		for _, l := range loads {
@@ -307,7 +307,10 @@ func TestFairness(t *testing.T) {
 // TestPortTable: ports are found again as the table grows, and those beyond its
 // bound share a slot.
 func TestPortTable(t *testing.T) {
-	a := newAdmission(defaults().flood())
+	cfg := defaults()
+	account := newMemory(cfg).newAccount(&session{})
+	account.establish()
+	a := newAdmission(cfg.flood(), account)
 	for round := range 2 {
 		for p := range flow.Port(3000) {
 			s := a.slot(p * 7)
@@ -320,8 +323,28 @@ func TestPortTable(t *testing.T) {
 	for p := range flow.Port(200_000) {
 		a.slot(p)
 	}
-	if len(a.table) > 4*portsLast {
+	if len(a.table) > slotsLast {
 		t.Errorf("%d slots", len(a.table))
+	}
+	if want := len(a.table) * slotBytes; account.held > want || account.held < want-bufferStep {
+		t.Errorf("%d octets counted, want %d", account.held, want)
+	}
+}
+
+// TestPortTableIsPaidFor: a session without memory for more slots shares one.
+func TestPortTableIsPaidFor(t *testing.T) {
+	cfg := defaults()
+	account := newMemory(cfg).newAccount(&session{})
+	account.establish()
+	a := newAdmission(cfg.flood(), account)
+	if err := account.take(cfg.SessionBytes - 64<<10); err != nil {
+		t.Fatal(err)
+	}
+	for p := range flow.Port(50_000) {
+		a.slot(p)
+	}
+	if n := len(a.table) * slotBytes; n > 64<<10 || a.slot(49_999).port != flow.PortAny {
+		t.Errorf("%d octets of slots, port 49999 has that of %v", n, a.slot(49_999).port)
 	}
 }
 
@@ -329,7 +352,7 @@ func TestPortTable(t *testing.T) {
 func TestAdmissionAllocatesNothing(t *testing.T) {
 	tr := newTrial(nil)
 	tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 100, classUnicast, 1})
-	if tr.a.limited != 1 {
+	if len(tr.a.limited) != 1 {
 		t.Fatal("not limited")
 	}
 	in := flow.PacketIn{Data: tr.frames[classUnicast], Key: flow.Key{InPort: 1}}

@@ -32,7 +32,7 @@ func TestLonePort(t *testing.T) {
 		tr := newTrial(nil)
 		loads := append([]load{{1, 100_000, classUnicast, 0}}, c.others...)
 		tr.run(5*time.Second, c.by, loads...)
-		if limited := tr.a.limited == 1; limited != c.limited {
+		if limited := len(tr.a.limited) == 1; limited != c.limited {
 			t.Errorf("%s: limited %v, want %v", c.name, limited, c.limited)
 		} else if !limited {
 			tr.whole(t, 1)
@@ -47,15 +47,15 @@ func TestLimitEndsWithContention(t *testing.T) {
 	flood, other := load{1, 20_000, classUnicast, 0}, load{2, 100, classUnicast, 3}
 	for round, lasts := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
 		tr.run(500*time.Millisecond, pressure{}, flood, other)
-		if tr.a.limited != 1 {
+		if len(tr.a.limited) != 1 {
 			t.Fatalf("round %d: not limited while another port sends", round)
 		}
 		tr.run(lasts-300*time.Millisecond, pressure{}, flood)
-		if tr.a.limited != 1 {
+		if len(tr.a.limited) != 1 {
 			t.Errorf("round %d: the limit ended before %v were over", round, lasts)
 		}
 		tr.run(600*time.Millisecond, pressure{}, flood)
-		if tr.a.limited != 0 {
+		if len(tr.a.limited) != 0 {
 			t.Fatalf("round %d: limited %v after the other port has gone quiet", round, lasts)
 		}
 		tr.reset()

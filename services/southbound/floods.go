@@ -11,7 +11,7 @@ import (
 // now and which are no longer, and sees to their meters.
 func (s *session) roll(now int64, behind bool) {
 	s.admission.rule = s.hub.cfg.Load().flood()
-	before := s.admission.limited
+	before := len(s.admission.limited)
 	by := pressure{full: behind || s.queueFull(now), elsewhere: s.hub.sending.add(now, &s.sent, s.admission.rate)}
 	changes := s.admission.roll(now, by, nil)
 	for _, c := range changes {
@@ -20,14 +20,14 @@ func (s *session) roll(now int64, behind bool) {
 		}
 		s.floodChanged(c)
 	}
-	if s.admission.limited == 0 {
+	if len(s.admission.limited) == 0 {
 		if before > 0 {
 			s.limits.Store(nil)
 		}
 		return
 	}
 	var list []*api.PortLimit
-	for _, l := range s.admission.limits() {
+	for _, l := range s.admission.limited {
 		s.guard(l, now)
 		list = append(list, s.describeLimit(l))
 	}
@@ -50,7 +50,7 @@ func (s *session) floodChanged(c change) {
 // session is not read any more.
 func (s *session) endLimits() {
 	s.limits.Store(nil)
-	for _, l := range s.admission.limits() {
+	for _, l := range s.admission.limited {
 		s.floodChanged(change{l, true})
 	}
 }

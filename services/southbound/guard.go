@@ -154,7 +154,7 @@ func (g *guarding) refused(s *session, e openflow.Error) bool {
 		g.without = true
 		s.hub.log.Warn("switch takes no meters: floods are shed on arrival only", "dpid", s.dpid, "error", e.Error())
 	}
-	for _, l := range s.admission.limits() {
+	for _, l := range s.admission.limited {
 		l.guard.pushed = 0
 	}
 	return true

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -49,9 +48,9 @@ type hub struct {
 	// than ours; it reports whether something is done about it.
 	surpassed func(generation uint64) bool
 
-	up atomic.Pointer[map[dpid]*session] // sessions by switch; replaced, never written to
+	up roster
 
-	mu       sync.Mutex        // guards all below, and who replaces up
+	mu       sync.Mutex        // guards all below, and who changes up
 	claimed  map[dpid]*session // those whose handshake is over
 	records  map[dpid]*record
 	conns    map[net.Conn]*session
@@ -104,12 +103,11 @@ func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
 	}
 	h.surpassed = func(uint64) bool { return false }
 	h.floodChanged = func(*api.FloodChanged) {}
-	h.up.Store(&map[dpid]*session{})
 	return h
 }
 
 // session returns the session of a switch that is up, or nil.
-func (h *hub) session(sw dpid) *session { return (*h.up.Load())[sw] }
+func (h *hub) session(sw dpid) *session { return h.up.get(sw) }
 
 // serve accepts switches until ctx ends, and then ends all sessions.
 func (h *hub) serve(ctx context.Context, listeners []listener) error {
@@ -191,7 +189,7 @@ func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 	if s.in.raw != nil && s.in.records == nil {
 		s.in.early = newEarly(s, s.in.raw)
 	}
-	s.pipeline, s.admission = idle{}, newAdmission(h.cfg.Load().flood())
+	s.pipeline, s.admission = idle{}, newAdmission(h.cfg.Load().flood(), s.account)
 	s.lastRead.Store(s.begun.UnixNano())
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,13 +258,11 @@ func (h *hub) record(sw dpid) *record {
 // join makes the switch known to the system.
 func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid, s.later)
-	s.admission = newAdmission(h.cfg.Load().flood())
+	s.admission = newAdmission(h.cfg.Load().flood(), s.account)
 	s.backlog.away, _ = s.pipeline.(awayer)
 	h.mu.Lock()
 	h.record(s.dpid)
-	up := maps.Clone(*h.up.Load())
-	up[s.dpid] = s
-	h.up.Store(&up)
+	h.up.put(s.dpid, s)
 	h.mu.Unlock()
 	h.log.Info("switch up", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "ports", len(s.ports))
 	h.switchChanged(newSwitchChanged(s))
@@ -290,9 +286,7 @@ func (h *hub) leave(s *session, cause error) {
 	h.mu.Lock()
 	h.record(s.dpid).last = last
 	delete(h.conns, s.conn) // when it is told, there is room for another
-	up := maps.Clone(*h.up.Load())
-	delete(up, s.dpid)
-	h.up.Store(&up)
+	h.up.drop(s.dpid)
 	h.mu.Unlock()
 	h.total.closed(&s.count)
 	s.endLimits()

@@ -68,7 +68,7 @@ func NewIntake(cfg IntakeConfig) *Intake {
 // Switches returns those whose packets may be sent here, in order.
 func (i *Intake) Switches() []flow.DPID {
 	var list []flow.DPID
-	for sw, s := range *i.hub.up.Load() {
+	for sw, s := range i.hub.up.all() {
 		if s.taking != nil {
 			list = append(list, sw)
 		}

@@ -29,7 +29,7 @@ func (h *hub) listLimits(_ context.Context, req *api.ListLimitsRequest) (*api.Li
 
 // limits returns the ports that are limited on a switch, or on all, in order.
 func (h *hub) limits(dpid string) (list []*api.PortLimit) {
-	for sw, s := range *h.up.Load() {
+	for sw, s := range h.up.all() {
 		if l := s.limits.Load(); l != nil && (dpid == "" || dpid == sw.String()) {
 			list = append(list, *l...)
 		}

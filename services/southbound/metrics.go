@@ -56,7 +56,7 @@ func (t *totals) register(m figures, h *hub) {
 	sum := func(name, help string, figure func(*counts) *atomic.Uint64) {
 		m.CounterFunc(name, help, func() float64 {
 			n := figure(&t.over).Load()
-			for _, s := range *h.up.Load() {
+			for _, s := range h.up.all() {
 				n += figure(&s.count).Load()
 			}
 			return float64(n)
@@ -92,7 +92,7 @@ func (t *totals) register(m figures, h *hub) {
 		func() float64 { return float64(t.unheard.Load()) }, "reason", "handshake", "class", "all")
 	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
 	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.limits(""))) })
-	m.Gauge("switches", "Switches connected.", func() float64 { return float64(len(*h.up.Load())) })
+	m.Gauge("switches", "Switches connected.", func() float64 { return float64(h.up.count.Load()) })
 	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.held()) })
 }
 

@@ -35,12 +35,11 @@ func (s *session) describe() *api.Switch {
 }
 
 func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
-	up := *h.up.Load()
 	resp := &api.ListSwitchesResponse{}
 	h.mu.Lock()
 	for sw, r := range h.records {
 		d := r.last
-		if s := up[sw]; s != nil {
+		if s := h.session(sw); s != nil {
 			d = s.describe()
 		} else if d == nil {
 			continue
@@ -64,7 +63,7 @@ func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.List
 func (h *hub) forget(sw dpid) *api.ForgetSwitchResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	resp := &api.ForgetSwitchResponse{Known: h.records[sw] != nil, Connected: (*h.up.Load())[sw] != nil}
+	resp := &api.ForgetSwitchResponse{Known: h.records[sw] != nil, Connected: h.session(sw) != nil}
 	if resp.Connected && resp.Known {
 		h.records[sw].duplicates = 0
 	} else {
@@ -101,7 +100,7 @@ func (h *hub) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.List
 		resp.Ports = s.portList()
 		return resp, nil
 	}
-	for _, s := range *h.up.Load() {
+	for _, s := range h.up.all() {
 		resp.Ports = append(resp.Ports, s.portList()...)
 	}
 	sort.Slice(resp.Ports, func(i, j int) bool {

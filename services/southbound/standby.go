@@ -83,11 +83,10 @@ func (h *hub) promote(epoch uint64) {
 
 // all returns the sessions that are up and those that stand by.
 func (h *hub) all() []*session {
-	up := *h.up.Load()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	list := make([]*session, 0, len(up)+len(h.standing))
-	for _, s := range up {
+	list := make([]*session, 0, int(h.up.count.Load())+len(h.standing))
+	for _, s := range h.up.all() {
 		list = append(list, s)
 	}
 	for s := range h.standing {
@@ -115,7 +114,7 @@ func (idle) Close()                                             {}
 // mastership was in doubt, as of sessions that begin, so that what they have is
 // looked at again: a session that is told once more says nothing new.
 func (h *hub) resume() {
-	for _, s := range *h.up.Load() {
+	for _, s := range h.up.all() {
 		if s.out.missed.Swap(false) {
 			s.renew(time.Now())
 			h.switchChanged(newSwitchChanged(s))

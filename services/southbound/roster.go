@@ -1,0 +1,73 @@
+package southbound
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+)
+
+// roster is the sessions of switches that are up, by switch. A switch that joins
+// or leaves costs the same with many as with few; readers hinder each other and
+// writers little, for it is divided.
+type roster struct {
+	count  atomic.Int64
+	shards [64]struct {
+		mu sync.RWMutex // guards m
+		m  map[dpid]*session
+		_  [32]byte // keeps shards on cache lines of their own
+	}
+}
+
+// index returns the shard of a switch.
+func (r *roster) index(sw dpid) int { return int(uint64(sw) * 0x9e3779b97f4a7c15 >> 58) }
+
+// get returns the session of a switch, nil if it is not up.
+func (r *roster) get(sw dpid) *session {
+	s := &r.shards[r.index(sw)]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.m[sw]
+}
+
+// put takes the session of a switch that was not up.
+func (r *roster) put(sw dpid, one *session) {
+	s := &r.shards[r.index(sw)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.m == nil {
+		s.m = map[dpid]*session{}
+	}
+	s.m[sw] = one
+	r.count.Add(1)
+}
+
+// drop forgets the session of a switch that was up.
+func (r *roster) drop(sw dpid) {
+	s := &r.shards[r.index(sw)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.m, sw)
+	r.count.Add(-1)
+}
+
+// all returns the switches with their sessions; what joins or leaves meanwhile may
+// be among them or not.
+func (r *roster) all() iter.Seq2[dpid, *session] {
+	return func(yield func(dpid, *session) bool) {
+		var list []*session
+		for i := range r.shards {
+			s := &r.shards[i]
+			list = list[:0]
+			s.mu.RLock()
+			for _, one := range s.m {
+				list = append(list, one)
+			}
+			s.mu.RUnlock()
+			for _, one := range list {
+				if !yield(one.dpid, one) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -239,7 +239,6 @@ func offered(env *weft.Env) []rpc {
 		forward(env, api.DeleteMember), forward(env, api.DrainMember), forward(env, api.ListConnections),
 		forward(env, api.SetNat), forward(env, api.DeleteNat), forward(env, api.ListNats),
 		forward(env, api.AddRouterAddress), forward(env, api.DeleteRouterAddress), forward(env, api.AddRouterRoute), forward(env, api.DeleteRouterRoute), forward(env, api.ListRouters),
-		forward(env, api.AddRouterAddress), forward(env, api.DeleteRouterAddress), forward(env, api.AddRouterRoute), forward(env, api.DeleteRouterRoute), forward(env, api.ListRouters),
 		forward(env, api.AddFirewallRules), forward(env, api.DeleteFirewallRules), forward(env, api.ListFirewallRules),
 		forward(env, api.SetFirewallDefault), forward(env, api.GetFirewallStatus), forward(env, api.CheckFirewall),
 		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),

@@ -1,0 +1,158 @@
+package northbound
+
+import (
+	"container/list"
+	"net"
+	"time"
+)
+
+// state is what a connection does.
+type state int
+
+const (
+	quiet     state = iota // it has no request: it is idle, or has not finished a handshake or a header
+	stalled                // its requests wait for the client to send, or to take an answer
+	following              // it follows events
+	busy                   // it is served
+	states    = busy + 1
+)
+
+// conn is a connection of a Listener. What follows the first two is guarded by
+// listener.mu.
+type conn struct {
+	net.Conn
+	listener *Listener
+
+	share                      *share
+	rank                       Rank
+	known                      bool // a request has said whose it is
+	requests, streams, waiting int  // requests under way; those that follow events; those that wait for the client
+	octets                     int  // that they hold
+	state                      state
+	since                      time.Time // when it came to be in that state
+	inAll, inShare             *list.Element
+	gone                       bool
+}
+
+// Close closes the connection (net.Conn).
+func (c *conn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.forget(c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// change changes what is known of a connection.
+func (c *conn) change(f func()) {
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.gone {
+		return
+	}
+	before, rank, octets := c.state, c.rank, c.octets
+	f()
+	after := c.state
+	switch {
+	case c.requests == 0:
+		after = quiet
+	case c.requests > c.streams+c.waiting:
+		after = busy
+	case c.streams > 0:
+		after = following
+	default:
+		after = stalled
+	}
+	added := c.octets - octets
+	if after == before && (rank < Operator) == (c.rank < Operator) {
+		l.count(c, added)
+		return
+	}
+	now := c.rank
+	c.rank, c.octets = rank, octets // as it is in the queues
+	l.remove(c)
+	c.rank, c.octets, c.state, c.since = now, octets+added, after, time.Now()
+	l.insert(c)
+}
+
+// queues are connections by whether they are operators' and by state, first that
+// which has been in it for longest.
+type queues struct{ below, operators [states]list.List }
+
+func (q *queues) of(c *conn) *list.List {
+	if c.rank < Operator {
+		return &q.below[c.state]
+	}
+	return &q.operators[c.state]
+}
+
+func (q *queues) insert(c *conn) *list.Element { return q.of(c).PushBack(c) }
+
+func (q *queues) remove(c *conn, e *list.Element) { q.of(c).Remove(e) }
+
+func (q *queues) len() int { return count(&q.below) + count(&q.operators) }
+
+func count(of *[states]list.List) (n int) {
+	for i := range of {
+		n += of[i].Len()
+	}
+	return n
+}
+
+// goes returns the connection that is to make room for another, nil if all are
+// operators' that are being served. A sixteenth is kept for those who have yet
+// to say who they are; what is quiet since before then goes first.
+func (q *queues) goes(then time.Time) *conn {
+	reserve := q.len() / 16
+	below := least(q.below[:], reserve, then)
+	if below != nil && count(&q.below) > reserve {
+		return below
+	}
+	if c := least(q.operators[:busy], reserve, then); c != nil {
+		return c
+	}
+	return below
+}
+
+// least returns which of some connections goes first. Those that have just come
+// are spared as long as there are more of others.
+func least(of []list.List, reserve int, then time.Time) *conn {
+	first, waits := front(&of[quiet]), front(&of[stalled])
+	many := of[quiet].Len() > reserve
+	switch {
+	case many && !first.since.After(then):
+		return first
+	case waits != nil:
+		return waits
+	}
+	most := &of[quiet]
+	for s := following; int(s) < len(of); s++ {
+		if of[s].Len() > most.Len() || most == &of[quiet] && !many && of[s].Len() > 0 {
+			most = &of[s]
+		}
+	}
+	return front(most)
+}
+
+// waits returns the connection, but for one, that waits for its client for
+// longest, of clients of a rank or below it.
+func (q *queues) waits(rank Rank, but *conn) *conn {
+	for _, of := range []*list.List{&q.below[stalled], &q.operators[stalled]} {
+		for e := of.Front(); e != nil; e = e.Next() {
+			if c := e.Value.(*conn); c != but {
+				return c
+			}
+		}
+		if rank < Operator {
+			break
+		}
+	}
+	return nil
+}
+
+func front(l *list.List) *conn {
+	if e := l.Front(); e != nil {
+		return e.Value.(*conn)
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,16 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"weft/internal/northbound"
 )
 
 // body is the body of a request. It is not read before it is known which
 // method is called, and that the caller may call it.
 type body struct {
-	from io.ReadCloser // bounded by maxBody
-	err  error         // why it is not read, or not read further
+	from io.ReadCloser          // bounded by maxBody
+	hold func(octets int) error // counts what it is decoded to
+	err  error                  // why it is not read, or not read further
 }
 
 // bodyKey is the context's key for the body of an HTTP request.
@@ -32,12 +36,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	n, err := b.from.Read(p)
-	switch tooLarge := (*http.MaxBytesError)(nil); {
-	case errors.As(err, &tooLarge):
-		b.err = status.Error(codes.ResourceExhausted, fmt.Sprintf("the request is larger than %d octets; send it in parts", maxBody))
-		err = b.err
-	case err != nil && !errors.Is(err, io.EOF):
-		b.err = status.Error(codes.InvalidArgument, fmt.Sprintf("read the request: %v", err))
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = unread(err)
 		err = b.err
 	}
 	return n, err
@@ -46,5 +46,39 @@ func (b *body) Read(p []byte) (int, error) {
 // Close closes the body (io.Closer).
 func (b *body) Close() error { return b.from.Close() }
 
-// tooLarge reports whether the body was larger than maxBody.
-func (b *body) tooLarge() bool { return b != nil && status.Code(b.err) == codes.ResourceExhausted }
+// errTooLarge is the error of a request of more than maxBody octets.
+var errTooLarge = status.Errorf(codes.ResourceExhausted, "the request is larger than %d octets; send it in parts", maxBody)
+
+// unread returns the error of a request whose body could not be read.
+func unread(err error) error {
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return errTooLarge
+	}
+	if full := room(err); full != err {
+		return full
+	}
+	return status.Error(codes.InvalidArgument, fmt.Sprintf("read the request: %v", err))
+}
+
+// room gives errors that say that there is no room their kind.
+func room(err error) error {
+	if full := (*northbound.Full)(nil); errors.As(err, &full) {
+		return status.Error(codes.ResourceExhausted, full.Error())
+	}
+	return err
+}
+
+// grpcHeader is how many octets of gRPC are before a message.
+const grpcHeader = 5
+
+// whole reads the whole body of a call of gRPC. Its server would take a buffer
+// for every piece that comes, however short, and read on for as long as a call
+// takes.
+func whole(r *http.Request) error {
+	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody+grpcHeader))
+	if err != nil {
+		return unread(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	return nil
+}

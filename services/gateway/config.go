@@ -49,13 +49,20 @@ type Config struct {
 	AuditFiles int `yaml:"audit_files"`
 	// CallTimeout bounds every call of a client.
 	CallTimeout time.Duration `yaml:"call_timeout"`
-	// MaxConnections bounds the connections at any time; more wait in the
-	// kernel's queue.
+	// MaxConnections bounds the connections at any time, and never exceeds a
+	// quarter of the files that the process may have open. For one more, one that
+	// is idle is closed, or follows events, or is served; operators' go last.
 	MaxConnections int `yaml:"max_connections"`
-	// MaxConnectionsPerAddress bounds those of one address (of IPv6: of one /64);
-	// more are closed.
+	// MaxConnectionsPerAddress bounds those of one client in the same way: of one
+	// address (of IPv6: of one /64) or, from this machine, of one user.
 	MaxConnectionsPerAddress int `yaml:"max_connections_per_address"`
-	// MaxEventClients bounds the clients of the event stream.
+	// MaxOctets bounds what all requests and answers under way hold; those of
+	// clients that may only read hold half of it at most.
+	MaxOctets int `yaml:"max_octets"`
+	// MaxOctetsPerAddress bounds what those of one client hold.
+	MaxOctetsPerAddress int `yaml:"max_octets_per_address"`
+	// MaxEventClients bounds the clients of the event stream. For one more that
+	// may change the network, the oldest that may not is dropped.
 	MaxEventClients int `yaml:"max_event_clients"`
 	// EventQueue bounds the events that wait for one client; a client that
 	// lets more wait is dropped.
@@ -72,6 +79,8 @@ func defaults() *Config {
 		CallTimeout:              time.Minute,
 		MaxConnections:           1024,
 		MaxConnectionsPerAddress: 512,
+		MaxOctets:                128 << 20,
+		MaxOctetsPerAddress:      32 << 20,
 		MaxEventClients:          64,
 		EventQueue:               4096,
 	}
@@ -105,6 +114,14 @@ func (c *Config) Validate() error {
 	}
 	if c.AuditSize < 64<<10 || c.AuditSize > 1<<30 {
 		return fmt.Errorf("audit_size: %d: want %d to %d octets", c.AuditSize, 64<<10, 1<<30)
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"max_octets", c.MaxOctets}, {"max_octets_per_address", c.MaxOctetsPerAddress}} {
+		if n.value < 2*maxBody || n.value > 1<<30 {
+			return fmt.Errorf("%s: %d: want %d to %d octets", n.key, n.value, 2*maxBody, 1<<30)
+		}
 	}
 	for _, n := range []struct {
 		key        string

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
@@ -11,6 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"weft/internal/northbound"
 )
 
 // The bounds of what one request may hold: messages, each of which takes some
@@ -21,24 +24,32 @@ const (
 	maxValues   = 1_000_000
 )
 
+// What a message and a value hold when they are decoded, in octets, about.
+const (
+	messageOctets = 256
+	valueOctets   = 32
+)
+
 var errElements = status.Errorf(codes.ResourceExhausted, "the request holds more than %d messages or %d values; send it in parts", maxMessages, maxValues)
 
-// checkJSON reports a request in JSON that holds too much.
-func checkJSON(text []byte) error {
-	if bytes.Count(text, []byte{'{'}) > maxMessages || bytes.Count(text, []byte{','}) > maxValues {
-		return errElements
+// sizeOfJSON returns how many octets a request in JSON holds, about, when it is
+// decoded; the error is of one that holds too much.
+func sizeOfJSON(text []byte) (octets int, err error) {
+	messages, values := bytes.Count(text, []byte{'{'}), bytes.Count(text, []byte{','})
+	if messages > maxMessages || values > maxValues {
+		return 0, errElements
 	}
-	return nil
+	return len(text) + messages*messageOctets + values*valueOctets, nil
 }
 
-// checkWire reports a request in protobuf's encoding that holds too much.
-// What is malformed is left to the decoder.
-func checkWire(d protoreflect.MessageDescriptor, b []byte) error {
+// sizeOfWire returns the same of a request in protobuf's encoding. What is
+// malformed is left to the decoder.
+func sizeOfWire(d protoreflect.MessageDescriptor, b []byte) (octets int, err error) {
 	e := elements{messages: maxMessages, values: maxValues}
 	if !e.count(d, b, 0) {
-		return errElements
+		return 0, errElements
 	}
-	return nil
+	return len(b) + (maxMessages-e.messages)*messageOctets + (maxValues-e.values)*valueOctets, nil
 }
 
 // elements is what a request may still hold.
@@ -88,6 +99,13 @@ func (e *elements) count(d protoreflect.MessageDescriptor, b []byte, depth int) 
 	return true
 }
 
+// sized is a request of gRPC that is to be decoded, with the context of its call.
+type sized struct {
+	ctx context.Context
+	to  proto.Message
+	err error // why it is not decoded
+}
+
 // countingCodec is the codec of gRPC, but for requests that hold too much.
 type countingCodec struct{ encoding.CodecV2 }
 
@@ -95,12 +113,19 @@ func newCountingCodec() countingCodec { return countingCodec{encoding.GetCodecV2
 
 // Unmarshal decodes a request (encoding.CodecV2).
 func (c countingCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	if m, ok := v.(proto.Message); ok {
-		buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
-		defer buf.Free()
-		if err := checkWire(m.ProtoReflect().Descriptor(), buf.ReadOnlyData()); err != nil {
-			return err
-		}
+	s, ok := v.(*sized)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
 	}
-	return c.CodecV2.Unmarshal(data, v)
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	octets, err := sizeOfWire(s.to.ProtoReflect().Descriptor(), buf.ReadOnlyData())
+	if err == nil {
+		err = room(northbound.Hold(s.ctx, octets))
+	}
+	if err != nil {
+		s.err = err
+		return nil // the server would answer before it is known of which kind it is
+	}
+	return c.CodecV2.Unmarshal(data, s.to)
 }

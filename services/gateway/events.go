@@ -15,6 +15,8 @@ import (
 	"github.com/coder/websocket"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+
+	"weft/internal/northbound"
 )
 
 const (
@@ -38,6 +40,7 @@ type stream struct {
 	any     atomic.Int32 // how many clients there are
 	mu      sync.Mutex   // guards what follows
 	clients map[*client]bool
+	entered int // clients so far
 	closed  bool
 	wait    sync.WaitGroup // of the clients' handlers
 }
@@ -46,6 +49,7 @@ type stream struct {
 type client struct {
 	wants  map[string]bool // subjects; nil is all
 	who    caller
+	number int // of those that have entered
 	events chan []byte
 	end    chan struct{} // closed, once, when the client is to go
 	why    func(*websocket.Conn) error
@@ -126,13 +130,33 @@ func (s *stream) drop(c *client, code websocket.StatusCode, reason string) {
 	close(c.end)
 }
 
-// add takes a client in; false if there is no room.
+// add takes a client in; false if there is no room. For one that may change the
+// network, the oldest that may not is dropped.
 func (s *stream) add(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.clients) >= s.max {
-		return false
+	stay := 0
+	var oldest *client
+	for other := range s.clients {
+		if other.gone {
+			continue
+		}
+		stay++
+		if other.who.role < roleOperate && (oldest == nil || other.number < oldest.number) {
+			oldest = other
+		}
 	}
+	switch {
+	case s.closed:
+		return false
+	case stay < s.max:
+	case c.who.role < roleOperate || oldest == nil:
+		return false
+	default:
+		s.drop(oldest, websocket.StatusTryAgainLater, "an operator follows the events instead; gateway.max_event_clients allows no more")
+	}
+	s.entered++
+	c.number = s.entered
 	s.clients[c] = true
 	s.any.Store(int32(len(s.clients)))
 	s.wait.Add(1)
@@ -174,6 +198,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.remove(c)
+	defer northbound.Follow(r.Context())()
 	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered
 	if err != nil {
 		return

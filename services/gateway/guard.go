@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"weft/internal/localsocket"
+	"weft/internal/northbound"
 )
 
 // The names that the audit log and messages have for those without a token that
@@ -59,10 +60,12 @@ const (
 	refusedRole   refusal = "role"
 	refusedUser   refusal = "user"
 	refusedMany   refusal = "too_many_connections"
+	refusedOldest refusal = "made_room" // connections that were closed for others
+	refusedOctets refusal = "octets"
 )
 
 func refusals() []refusal {
-	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedUser, refusedMany}
+	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedUser, refusedMany, refusedOldest, refusedOctets}
 }
 
 // denied is a request that is not let in.
@@ -84,6 +87,14 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		if no == nil && who.role == roleNone && !open(r.URL.Path) {
 			no = &denied{kind: codes.Unauthenticated, why: refusedToken, text: "a token is needed"} // check has let nobody in
 		}
+		var visit *northbound.Visit
+		if no == nil {
+			if visit, no = g.enter(r, who); no == nil {
+				defer visit.End()
+			}
+		} else {
+			northbound.Identify(r.Context(), northbound.Stranger)
+		}
 		if no != nil {
 			g.count(no.why)
 			if no.kind == codes.Unauthenticated {
@@ -96,8 +107,38 @@ func (g *guard) protect(next http.Handler) http.Handler {
 			return
 		}
 		who.from = r.RemoteAddr
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		r = visit.Request(r)
+		next.ServeHTTP(visit.Writer(w), r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
+}
+
+// enter lets a request in whose caller is known, if there is room for it.
+func (g *guard) enter(r *http.Request, who caller) (*northbound.Visit, *denied) {
+	visit, err := northbound.Enter(r.Context(), rankOf(who.role))
+	if err != nil {
+		return nil, &denied{kind: codes.ResourceExhausted, why: refusedOctets, text: err.Error(), after: time.Second}
+	}
+	return visit, nil
+}
+
+// rankOf returns which clients have precedence.
+func rankOf(r role) northbound.Rank {
+	switch {
+	case r >= roleOperate:
+		return northbound.Operator
+	case r >= roleRead:
+		return northbound.Reader
+	}
+	return northbound.Stranger
+}
+
+// newcomer returns the rank of a user of this machine who has not made a
+// request yet.
+func (g *guard) newcomer(uid int) northbound.Rank {
+	if localsocket.Own(uid) {
+		return northbound.Operator
+	}
+	return rankOf(g.users[uid])
 }
 
 // check returns who makes a request, or why it is not let in.
@@ -146,7 +187,7 @@ type fromKey struct{}
 // identify returns whose a token is.
 func (g *guard) identify(from, token string) (caller, *denied) {
 	if wait := g.throttle.wait(from, token); wait > 0 {
-		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", peerOf(from), wait.Seconds()+1), wait}
+		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", northbound.Address(from), wait.Seconds()+1), wait}
 	}
 	who := caller{}
 	if g.tokens.right(token) {

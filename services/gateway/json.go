@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"weft/internal/northbound"
 )
 
 // maxBody is the largest request, in octets.
@@ -41,9 +44,6 @@ func (c *jsonCodec) Unmarshal(data []byte, v any) error {
 	if !ok {
 		return c.JSONPb.Unmarshal(data, v)
 	}
-	if err := checkJSON(data); err != nil {
-		return err
-	}
 	if err := protojson.Unmarshal(data, m); err != nil {
 		return explain(err, m)
 	}
@@ -59,6 +59,15 @@ func (c *jsonCodec) NewDecoder(r io.Reader) runtime.Decoder {
 		}
 		if len(bytes.TrimSpace(data)) == 0 {
 			return io.EOF
+		}
+		octets, err := sizeOfJSON(data)
+		if b, ok := r.(*body); ok && err == nil {
+			if err = room(b.hold(octets)); err != nil {
+				b.err = err
+			}
+		}
+		if err != nil {
+			return err
 		}
 		return c.Unmarshal(data, v)
 	})
@@ -131,7 +140,7 @@ func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 		err = b.err
 	}
 	s := status.Convert(err)
-	if b.tooLarge() {
+	if errors.Is(err, errTooLarge) {
 		writeError(w, http.StatusRequestEntityTooLarge, s.Code(), s.Message())
 		return
 	}
@@ -140,7 +149,7 @@ func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 
 // refuse answers a request with an error, in the way that its protocol has.
 func refuse(w http.ResponseWriter, r *http.Request, kind codes.Code, text string) {
-	text = shortened(text)
+	text = northbound.Shortened(text)
 	if isGRPC(r) {
 		w.Header().Set("Content-Type", "application/grpc")
 		w.Header().Set("Grpc-Status", fmt.Sprint(int(kind)))

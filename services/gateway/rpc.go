@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"weft/api"
+	"weft/internal/northbound"
 )
 
 // rpc is one method that clients may call.
@@ -81,8 +82,12 @@ func (c *calls) register(s *grpc.Server) {
 						return nil, status.Errorf(codes.Unimplemented, "%s is not offered to clients", full)
 					}
 					req := r.request()
-					if err := decode(req); err != nil {
+					in := &sized{ctx: ctx, to: req.(proto.Message)}
+					if err := decode(in); err != nil {
 						return nil, err
+					}
+					if in.err != nil {
+						return nil, in.err
 					}
 					return c.do(ctx, r, req)
 				},
@@ -119,9 +124,12 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 		}
 	}()
 	resp, err = r.call(ctx, req)
+	if err == nil {
+		err = room(northbound.Hold(ctx, proto.Size(resp.(proto.Message))))
+	}
 	if err != nil {
 		s := status.Convert(kinded(err))
-		return nil, status.Error(s.Code(), shortened(s.Message()))
+		return nil, status.Error(s.Code(), northbound.Shortened(s.Message()))
 	}
 	return resp, nil
 }

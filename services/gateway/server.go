@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -21,11 +20,15 @@ import (
 
 	"weft/api"
 	"weft/internal/keypair"
-	"weft/internal/localsocket"
+	"weft/internal/northbound"
 )
 
 // stopTimeout is how long calls under way may take when the gateway stops.
 const stopTimeout = 2 * time.Second
+
+// streamBuffer is how many octets of HTTP/2 a client may send before they are
+// read.
+const streamBuffer = 256 << 10
 
 // server is the northbound on one port.
 type server struct {
@@ -113,6 +116,11 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 				refuse(w, r, status.Code(err), status.Convert(err).Message())
 				return
 			}
+			if err := whole(r); err != nil {
+				s.tooMuch(err)
+				refuse(w, r, status.Code(err), status.Convert(err).Message())
+				return
+			}
 			rpc.ServeHTTP(w, r)
 			return
 		}
@@ -141,15 +149,26 @@ func headers(next http.Handler) http.Handler {
 // body is read when it is known that the caller may make the call.
 func (s *server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := &body{from: http.MaxBytesReader(w, r.Body, maxBody)}
+		b := &body{
+			from: http.MaxBytesReader(w, r.Body, maxBody),
+			hold: func(octets int) error { return northbound.Hold(r.Context(), octets) },
+		}
 		ctx := context.WithValue(r.Context(), queryKey{}, r.URL.Query())
 		r = r.WithContext(context.WithValue(ctx, bodyKey{}, b))
 		r.Body = b
 		next.ServeHTTP(w, r)
-		if b.tooLarge() {
-			s.refused(refusedSize)
-		}
+		s.tooMuch(b.err)
 	})
+}
+
+// tooMuch counts a request that was too large, or that there was no room for.
+func (s *server) tooMuch(err error) {
+	switch {
+	case errors.Is(err, errTooLarge):
+		s.refused(refusedSize)
+	case status.Code(err) == codes.ResourceExhausted:
+		s.refused(refusedOctets)
+	}
 }
 
 // routingError answers requests that no method is mapped to.
@@ -165,7 +184,7 @@ func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w
 }
 
 // listen opens the port.
-func (s *server) listen() (net.Listener, error) {
+func (s *server) listen() (*northbound.Listener, error) {
 	if s.config.Certificate != "" {
 		pair, err := keypair.Open(keypair.Files{Certificate: s.config.Certificate, Key: s.config.Key}, time.Now)
 		if err != nil {
@@ -180,11 +199,19 @@ func (s *server) listen() (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("gateway.listen: %w", err)
 	}
-	return newFair(netutil.LimitListener(localsocket.Peers(l), s.config.MaxConnections), s.config.MaxConnectionsPerAddress, func() { s.refused(refusedMany) }), nil
+	limited := northbound.Listen(l, northbound.Limits{
+		Connections: s.config.MaxConnections, PerClient: s.config.MaxConnectionsPerAddress,
+		Octets: s.config.MaxOctets, OctetsPerClient: s.config.MaxOctetsPerAddress, Newcomer: s.guard.newcomer,
+		Refused: func() { s.refused(refusedMany) }, Closed: func() { s.refused(refusedOldest) },
+	})
+	if limit := limited.Limit(); limit < s.config.MaxConnections {
+		s.log.Warn("gateway.max_connections is more than a quarter of the files that this process may have open; raise that (ulimit -n)", "max_connections", s.config.MaxConnections, "used", limit)
+	}
+	return limited, nil
 }
 
 // serve answers requests until ctx ends; calls under way are finished.
-func (s *server) serve(ctx context.Context, l net.Listener) error {
+func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	handler, rpc, err := s.handler()
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -195,12 +222,13 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	protocols.SetUnencryptedHTTP2(s.pair == nil) // for gRPC
 	srv := &http.Server{
 		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
+		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: streamBuffer, MaxReceiveBufferPerStream: streamBuffer},
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		// Longer than any call: when one of these is over, net/http cancels it.
 		ReadTimeout: s.config.CallTimeout + 30*time.Second, WriteTimeout: s.config.CallTimeout + 30*time.Second,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, fromKey{}, c.RemoteAddr())
+			return context.WithValue(l.ConnContext(ctx, c), fromKey{}, c.RemoteAddr())
 		},
 	}
 	done := make(chan error, 1)

@@ -2,10 +2,11 @@ package gateway
 
 import (
 	"crypto/sha256"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"weft/internal/northbound"
 )
 
 // throttle bounds how many wrong tokens an address may try in a minute. Tokens
@@ -35,26 +36,6 @@ func newThrottle(perMinute int, now func() time.Time) *throttle {
 	return &throttle{perMinute: perMinute, now: now, peers: map[netip.Addr]*attempts{}}
 }
 
-// peerOf returns the address that a connection comes from; of IPv6 the network,
-// of which one machine has many addresses.
-func peerOf(from string) netip.Addr {
-	host, _, err := net.SplitHostPort(from)
-	if err != nil {
-		host = from
-	}
-	a, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Addr{}
-	}
-	a = a.Unmap().WithZone("")
-	if a.Is6() {
-		if p, err := a.Prefix(64); err == nil {
-			a = p.Addr()
-		}
-	}
-	return a
-}
-
 // refill adds what the time has brought; mu is held.
 func (t *throttle) refill(a *attempts, now time.Time) {
 	a.left = min(float64(t.perMinute), a.left+now.Sub(a.at).Minutes()*float64(t.perMinute))
@@ -66,7 +47,7 @@ func (t *throttle) refill(a *attempts, now time.Time) {
 func (t *throttle) wait(from, token string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.peers[peerOf(from)]
+	a := t.peers[northbound.Address(from)]
 	if a == nil {
 		return 0
 	}
@@ -87,7 +68,7 @@ func (t *throttle) wait(from, token string) time.Duration {
 func (t *throttle) tried(from, token string, right bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	peer, now := peerOf(from), t.now()
+	peer, now := northbound.Address(from), t.now()
 	a := t.peers[peer]
 	if a == nil {
 		a = &attempts{left: float64(t.perMinute), at: now}

@@ -1,4 +1,4 @@
-package gateway
+package northbound
 
 import (
 	"strings"
@@ -13,10 +13,10 @@ const (
 	maxMessage = 4096
 )
 
-// shortened returns the text of an error with at most maxQuoted characters of
+// Shortened returns the text of an error with at most maxQuoted characters of
 // each text that it quotes, and of each word that is too long to be ours: the
 // input of a client is told back in part only.
-func shortened(text string) string {
+func Shortened(text string) string {
 	if len(text) <= maxQuoted {
 		return text
 	}

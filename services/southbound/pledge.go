@@ -33,22 +33,33 @@ const (
 	proofWait  = 500 * time.Millisecond
 )
 
+// question is what the master asks.
+type question struct {
+	tenure
+	// Renewed is the revision of the last renewal in the store. A master that is
+	// only late, time and again, has another one each time.
+	Renewed uint64 `json:"renewed,omitempty"`
+}
+
 // faith is what an instance that stands by knows of a store that the master
 // does not reach. As long as the store fails here, too, the master is left alone.
 // If it takes writes here, the master is the one that is cut off.
 type faith struct {
-	mu     sync.Mutex // guards what follows
-	began  time.Time  // of the first of the questions
-	asked  time.Time  // the last of them
-	proven time.Time  // when the store has taken a write since began; zero: it has not
+	mu      sync.Mutex // guards what follows
+	began   time.Time  // of the first of the questions
+	asked   time.Time  // the last of them
+	renewed uint64     // what they say of the master
+	proven  time.Time  // when the store has taken a write since began; zero: it has not
 }
 
 // question notes a question, and reports whether the master may be left alone.
-func (f *faith) question(now time.Time) bool {
+// A master that has renewed its lease since the last one has reached the store:
+// then its questions begin anew.
+func (f *faith) question(now time.Time, renewed uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.asked.IsZero() || now.Sub(f.asked) > faithEnds {
-		f.began, f.proven = now, time.Time{}
+	if f.asked.IsZero() || now.Sub(f.asked) > faithEnds || renewed != f.renewed {
+		f.began, f.renewed, f.proven = now, renewed, time.Time{}
 	}
 	f.asked = now
 	return f.proven.IsZero() || now.Sub(f.proven) < faithAfter
@@ -71,14 +82,14 @@ func (f *faith) prove(began, now time.Time) {
 }
 
 // asked answers the master of another instance.
-func (m *mastership) asked(question []byte) []byte {
-	var t tenure
-	if json.Unmarshal(question, &t) != nil || !m.faith.question(m.now()) {
+func (m *mastership) asked(encoded []byte) []byte {
+	var q question
+	if json.Unmarshal(encoded, &q) != nil || !m.faith.question(m.now(), q.Renewed) {
 		return denied
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.lease.pledge(m.now(), t) {
+	if !m.lease.pledge(m.now(), q.tenure) {
 		return denied
 	}
 	return promised
@@ -109,7 +120,7 @@ func (m *mastership) vouch(ctx context.Context) {
 		m.mu.Lock()
 		now := m.now()
 		at, never := m.lease.askAt(now)
-		t, names, renew, lasts := m.lease.have, m.lease.asks(), max(m.lease.renew, 10*time.Millisecond), m.lease.lasts
+		q, names, renew, lasts := question{m.lease.have, m.lease.rev}, m.lease.asks(), max(m.lease.renew, 10*time.Millisecond), m.lease.lasts
 		quiet := m.lease.seen
 		m.mu.Unlock()
 		switch late := now.Sub(quiet) > lasts; {
@@ -131,18 +142,19 @@ func (m *mastership) vouch(ctx context.Context) {
 			}
 			continue
 		}
-		asking.Go(func() { m.askAll(ctx, t, names, lasts/2) })
+		asking.Go(func() { m.askAll(ctx, q, names, lasts-margin(lasts)) })
 		if !pause(ctx, renew/2) {
 			return
 		}
 	}
 }
 
-// askAll asks all of the others once, and prolongs the lease if all promise.
-func (m *mastership) askAll(ctx context.Context, t tenure, names []string, limit time.Duration) {
+// askAll asks all of the others once, and prolongs the lease if all promise
+// within the limit; later than that, their promises are worth nothing.
+func (m *mastership) askAll(ctx context.Context, q question, names []string, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	question, err := json.Marshal(t)
+	encoded, err := json.Marshal(q)
 	if err != nil {
 		return
 	}
@@ -150,7 +162,7 @@ func (m *mastership) askAll(ctx context.Context, t tenure, names []string, limit
 	answers := make(chan bool, len(names))
 	for _, name := range names {
 		go func() {
-			answer, err := m.ask(ctx, name, question)
+			answer, err := m.ask(ctx, name, encoded)
 			answers <- err == nil && bytes.Equal(answer, promised)
 		}()
 	}

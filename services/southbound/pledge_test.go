@@ -108,7 +108,7 @@ func TestStrangerWaits(t *testing.T) {
 // alone for a moment only.
 func TestFaith(t *testing.T) {
 	var f faith
-	if !f.question(at(0)) || !f.question(at(1_000)) {
+	if !f.question(at(0), 7) || !f.question(at(1_000), 7) {
 		t.Error("the store may be away for all")
 	}
 	began, try := f.open(at(1_000))
@@ -116,10 +116,21 @@ func TestFaith(t *testing.T) {
 		t.Fatal("the store is not tried")
 	}
 	f.prove(began, at(1_500))
-	if !f.question(at(2_900)) || f.question(at(3_100)) {
+	if !f.question(at(2_900), 7) || f.question(at(3_100), 7) {
 		t.Error("a master that is cut off has its time, and no more")
 	}
-	if !f.question(at(9_000)) {
+	if !f.question(at(3_200), 8) {
+		t.Error("a master that has renewed its lease since is not cut off")
+	}
+	if began, try := f.open(at(3_200)); !try || began != at(3_200) {
+		t.Error("the store is not tried again for its new questions")
+	}
+	f.prove(at(0), at(3_300))
+	if !f.question(at(5_100), 8) {
+		t.Error("what the store did before the questions says nothing of them")
+	}
+	f.prove(at(3_200), at(5_200))
+	if f.question(at(6_800), 8) || !f.question(at(9_000), 8) {
 		t.Error("another time begins anew")
 	}
 }

@@ -44,7 +44,8 @@ type Store struct {
 	replicas    atomic.Int64 // wanted of each bucket; 0 is 1 for new ones
 	short       atomic.Bool  // too few servers for that are up
 	replicating sync.Once
-	failing     atomic.Int64 // since when operations fail, ns since 1970; 0: they do not
+	failing     atomic.Int64           // since when operations fail, ns since 1970; 0: they do not
+	better      atomic.Pointer[string] // host of the server to connect to next; nil: any
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
@@ -129,6 +130,7 @@ func (s *Store) options() []nats.Option {
 		nats.Name("weft"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // fail at once what would be sent late, and let retry decide
 		nats.FlusherTimeout(writeTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
+		nats.ReconnectToServer(s.choose),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.config.Log.Debug("nats", "err", err) }),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			s.link.up()

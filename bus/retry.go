@@ -93,6 +93,7 @@ var passingCodes = []jetstream.ErrorCode{
 	10004, // incomplete results
 	10005, // no suitable peers for placement: they are still starting
 	10008, // system temporarily unavailable
+	10059, // stream not found: it was there when the bucket was opened, and a new leader may not know of it yet
 	10158, // duplicate message id is in process
 	10163, // expected last sequence per subject temporarily unavailable
 }

@@ -12,12 +12,14 @@ import (
 
 const (
 	// seekAfter is how long operations fail at a server that is connected before
-	// another one is looked for.
-	seekAfter = 2 * time.Second
-	// seekEvery is how often that is looked at.
-	seekEvery = time.Second
+	// another one is looked for. It is less than the time for which standbys leave
+	// the mastership to a master that does not reach the store.
+	seekAfter = 500 * time.Millisecond
+	// seekEvery is how often that is looked at; seekMost, while no server answers.
+	seekEvery = 250 * time.Millisecond
+	seekMost  = 2 * time.Second
 	// seekWait bounds the connection to another server, and its answer.
-	seekWait = time.Second
+	seekWait = 500 * time.Millisecond
 )
 
 // seek leaves a server of a cluster that is cut off from the others: it answers
@@ -25,28 +27,41 @@ const (
 // seekAfter, and another server answers what this one does not, the connection
 // goes there. It ends when the store is closed.
 func (s *Store) seek() {
-	tick := time.NewTicker(seekEvery)
-	defer tick.Stop()
-	for {
+	for pause := seekEvery; ; {
 		select {
 		case <-s.link.closed:
 			return
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 		since := s.failing.Load()
 		if since == 0 || time.Since(time.Unix(0, since)) < seekAfter || !s.conn.IsConnected() || answers(s.js) {
+			pause = seekEvery
 			continue
 		}
+		pause = min(2*pause, seekMost)
 		for _, server := range s.servers() {
 			if strings.HasSuffix(s.conn.ConnectedUrl(), server.Host) || !s.serves(server) {
 				continue
 			}
 			s.config.Log.Warn("a server of the store does not reach the others; using another", "server", s.conn.ConnectedUrlRedacted(), "other", server.Host)
 			s.failing.Store(0)
+			s.better.Store(&server.Host)
 			_ = s.conn.ForceReconnect() // fails only if the connection is closed
+			pause = seekEvery
 			break
 		}
 	}
+}
+
+// choose is the server that seek has found, nil for whichever comes next.
+func (s *Store) choose(list []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
+	host := s.better.Swap(nil)
+	for i := range list {
+		if host != nil && list[i].URL.Host == *host {
+			return &list[i], 0
+		}
+	}
+	return nil, 0
 }
 
 // servers returns the servers that may be connected to: those that were given,

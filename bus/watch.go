@@ -2,19 +2,35 @@ package bus
 
 import (
 	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
+
+// goneAfter is how long the stream of a bucket has not been found when it is
+// gone: a leader that is new may not know of it yet.
+const goneAfter = 10 * time.Second
 
 // Watch outlives the loss of the connection and of the server: it is then
 // taken up again, and what has changed meanwhile is told, deletions too.
 func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
 	w := &watch{bucket: b, f: f, told: map[string]uint64{}}
+	var missed time.Time // since when the stream is not found; zero: it is
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		fed, err := w.follow(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		b.store.tried(err)
-		if !passing(err) && !b.store.disk.troubled() {
+		switch {
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			missed = time.Time{}
+		case missed.IsZero():
+			missed = time.Now()
+		}
+		gone := !missed.IsZero() && time.Since(missed) > goneAfter
+		if (gone || !passing(err)) && !b.store.disk.troubled() {
 			return b.store.fail(ctx, "watch bucket "+b.name, err)
 		}
 		if fed {

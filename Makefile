@@ -50,7 +50,7 @@ soak: setup
 
 # Tests that take minutes, not part of make test.
 test-long: setup
-	go test -count 1 -tags long -timeout 30m -run TestTrustReplicas -v ./test
+	go test -count 1 -tags long -timeout 30m -run "^TestTrustReplicas$$" -v ./test
 
 # All packages but those of LAB under the race detector, which is too slow for
 # make test.

@@ -37,9 +37,14 @@ type load struct {
 // connect connects a simulated switch and lets its hosts speak.
 func (d *deployment) connect() *testbed.Source {
 	d.t.Helper()
+	return d.connectTo(d.openflow)
+}
+
+func (d *deployment) connectTo(address string) *testbed.Source {
+	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	s, err := d.source(ctx, testbed.SourceConfig{Address: d.openflow, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
+	s, err := d.source(ctx, testbed.SourceConfig{Address: address, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
 	if err != nil {
 		d.t.Fatalf("%v\n%s", err, d.logs())
 	}

@@ -1,5 +1,3 @@
-//go:build long
-
 package test
 
 import (
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"weft/api"
+	"weft/experiments/testbed"
 )
 
 // natsServer is one server of a NATS cluster, as the test binary of bus runs it.
@@ -27,7 +26,7 @@ type natsServer struct {
 	Routes []int
 
 	program string
-	cmd     *exec.Cmd
+	process *testbed.Process
 }
 
 // natsCluster starts three servers and returns them and their addresses.
@@ -62,35 +61,35 @@ func (s *natsServer) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cmd = exec.Command(s.program)
-	s.cmd.Env = append(os.Environ(), "WEFT_BUS_TEST_NATS="+string(text))
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
+	if s.process, err = testbed.StartProcess(s.Name, -1, "env", "WEFT_BUS_TEST_NATS="+string(text), s.program); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 30*time.Second, "server "+s.Name+" listens", func() bool { return listens("", fmt.Sprint("127.0.0.1:", s.Port)) })
 }
 
 func (s *natsServer) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
+	if s.process != nil {
+		_ = syscall.Kill(s.process.PID(), syscall.SIGKILL) // that it has ended already is all right
+		s.process.Stop()
+		s.process = nil
 	}
 }
 
-// TestTrustReplicas is the part of TestTrust about replicas of the store, which
-// takes a minute.
-func TestTrustReplicas(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
-	f.weft = f.build(t, "weft", ".")
-	trustReplicas(t, f)
+// replicated is a controller over three servers of the store, whose southbound
+// has a standby, and a network of two switches. An election takes longer than the
+// lease lasts; a machine that is busy does not end it.
+type replicated struct {
+	*deployment
+	servers []*natsServer
+	flows   api.FlowrulesClient
+	sw      string // the switch with the operator's entries
+	written int
+	listens map[string]string // the address for switches of each southbound
+	master  string            // process that was master of the switches at first
+	epoch   float64
 }
 
-// trustReplicas kills and wipes each of three servers of the store in turn: the
-// operator's writes go on, no confirmed entry is lost, and the southbound that
-// has a standby stays master. Killed itself, it is replaced.
-func trustReplicas(t *testing.T, f *faults) {
+func (f *faults) replicated(t *testing.T) *replicated {
 	servers, urls := f.natsCluster(t)
 	second := freeAddress(t)
 	d := f.deploy(t, fmt.Sprintf(`name: replicated
@@ -99,61 +98,111 @@ workers:
   southbound:
     services: [southbound]
     standby: 1
-    settings: {southbound: {standby_listen: ["tcp:%s"]}}
+    settings: {southbound: {standby_listen: ["tcp:%s"], lease_time: 3s, lease_renew: 500ms}}
   rest: {services: [discovery, hosts, paths, forwarding, flowrules, stats, gateway]}
 `, urls, second))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(d.logs())
+		}
+	})
 	d.stored(3)
 	l := d.quiet("linear:2", d.openflow, second)
 	d.heldReady(2)
-	flows := api.NewFlowrulesClient(d.conn)
-	sw := l.Topology().Switches[0].DPID.String()
-	written := 0
-	write := func() {
-		t.Helper()
-		written++
-		eventually(t, 40*time.Second, "an entry of the operator's confirmed", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-			defer cancel()
-			r, err := flows.AddFlows(ctx, &api.AddFlowsRequest{Flows: []*api.FlowEntry{{
-				Dpid: sw, Priority: uint32(20000 + written), Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": fmt.Sprint("192.0.2.", written)},
-			}}})
-			return err == nil && r.Flows[0].State == "confirmed"
-		})
-	}
-	write()
-	epoch := d.figure(`weft_southbound_lease_epoch{process="southbound"}`)
-	for _, s := range servers {
-		s.kill()
-		if err := os.RemoveAll(s.Dir); err != nil {
-			t.Fatal(err)
+	r := &replicated{deployment: d, servers: servers, flows: api.NewFlowrulesClient(d.conn), sw: l.Topology().Switches[0].DPID.String()}
+	r.listens = map[string]string{"southbound": d.openflow, "southbound-standby": second}
+	r.master, r.epoch = r.mastered()
+	return r
+}
+
+// mastered returns the process that is master of the switches, and its epoch.
+func (r *replicated) mastered() (process string, epoch float64) {
+	r.t.Helper()
+	eventually(r.t, 40*time.Second, "a master of the switches", func() bool {
+		figures, err := r.figures()
+		for name := range r.listens {
+			label := fmt.Sprintf("{process=%q}", name)
+			epoch = max(epoch, figures["weft_southbound_lease_epoch"+label])
+			if figures["weft_southbound_lease_held"+label] == 1 {
+				process = name
+			}
 		}
-		write()
-		s.start(t)
-		d.stored(3)
-		write()
+		return err == nil && process != ""
+	})
+	return process, epoch
+}
+
+// write adds another entry of the operator's, and waits until it is confirmed.
+func (r *replicated) write() {
+	r.t.Helper()
+	r.written++
+	eventually(r.t, 40*time.Second, "an entry of the operator's confirmed", func() bool {
+		ctx, cancel := context.WithTimeout(r.t.Context(), 15*time.Second)
+		defer cancel()
+		m, err := r.flows.AddFlows(ctx, &api.AddFlowsRequest{Flows: []*api.FlowEntry{{
+			Dpid: r.sw, Priority: uint32(20000 + r.written), Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": fmt.Sprint("192.0.2.", r.written)},
+		}}})
+		return err == nil && m.Flows[0].State == "confirmed"
+	})
+}
+
+// stays checks that the mastership is where it was at first.
+func (r *replicated) stays() {
+	r.t.Helper()
+	if master, epoch := r.mastered(); master != r.master || epoch != r.epoch {
+		r.t.Errorf("%s is master under epoch %v; at first it was %s under %v", master, epoch, r.master, r.epoch)
 	}
-	d.role("southbound", "master")
-	if now := d.figure(`weft_southbound_lease_epoch{process="southbound"}`); now != epoch {
-		t.Errorf("the mastership has gone from epoch %v to %v", epoch, now)
-	}
-	if err := syscall.Kill(d.pids()["southbound"], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	d.role("southbound-standby", "master")
-	write()
-	m, err := flows.ListFlows(t.Context(), &api.ListFlowsRequest{Dpid: sw})
+}
+
+// kept checks that all entries that were written are confirmed.
+func (r *replicated) kept() {
+	r.t.Helper()
+	m, err := r.flows.ListFlows(r.t.Context(), &api.ListFlowsRequest{Dpid: r.sw})
 	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
-	kept := 0
+	n := 0
 	for _, e := range m.Flows {
 		if strings.HasPrefix(e.Flow.Match["ipv4_dst"], "192.0.2.") && e.State == "confirmed" {
-			kept++
+			n++
 		}
 	}
-	if kept != written {
-		t.Errorf("%d of the operator's %d entries are confirmed in the end", kept, written)
+	if n != r.written {
+		r.t.Errorf("%d of the operator's %d entries are confirmed in the end", n, r.written)
 	}
+}
+
+// wiped kills a server under load, wipes it and starts it again: the operator's
+// writes go on, no packet-in is lost or shed, and the mastership stays.
+func (r *replicated) wiped(s *natsServer) {
+	r.t.Helper()
+	source := r.connectTo(r.listens[r.master])
+	defer source.Close()
+	load := r.load(source)
+	time.Sleep(300 * time.Millisecond)
+	s.kill()
+	if err := os.RemoveAll(s.Dir); err != nil {
+		r.t.Fatal(err)
+	}
+	r.write()
+	s.start(r.t)
+	time.Sleep(time.Second)
+	a := load.end()
+	r.stored(3)
+	r.write()
+	r.t.Logf("server %s killed and wiped: %d packet-ins, %d answered, %d shed%s, the longest after %v", s.Name, len(a.messages), a.answered, a.shed, a.reasons, a.longest().Round(time.Millisecond))
+	if a.shed > 0 {
+		r.t.Errorf("%d packet-ins were shed while a server of the store was away:%s", a.shed, a.reasons)
+	}
+	r.stays()
+}
+
+// trustReplica has one of the three servers killed and wiped.
+func trustReplica(t *testing.T, f *faults) {
+	r := f.replicated(t)
+	r.write()
+	r.wiped(r.servers[0])
+	r.kept()
 }
 
 // stored waits until every bucket is kept on so many servers, all of them up,

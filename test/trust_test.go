@@ -12,6 +12,7 @@ func TestTrust(t *testing.T) {
 		name string
 		run  func(*testing.T, *faults)
 	}{
+		{"1-replicas", trustReplica},
 		{"3-plans", trustPlans},
 		{"4-counted", trustCounted},
 		{"5-handshake", trustHandshake},

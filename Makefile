@@ -15,7 +15,7 @@ BUF_VERSION := 1.75.0
 # What makes networks of real switches, and is not run under the race detector.
 LAB = ./test ./lab ./cmd/weft ./docs
 GO_FILES = $(shell git ls-files '*.go')
-VERSION = $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
 .PHONY: setup build demo test test-split test-long soak race fuzz ryu-parity check format lint image generate generated profile
 

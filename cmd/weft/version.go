@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker: -ldflags "-X main.version=1.2.3".
+// release is the version that this source is becoming, or is.
+const release = "0.1.0"
+
+// version is set by the linker for a release, and for what stands between two:
+// -ldflags "-X main.version=0.1.0".
 var version string
 
 // buildInfo is what this binary was made of.
@@ -36,13 +41,11 @@ func build() buildInfo {
 			}
 		}
 	}
-	if b.Version == "" && ok {
-		b.Version = info.Main.Version
-	}
-	if b.Version == "" || b.Version == "(devel)" {
-		b.Version = "devel"
+	b.Version = strings.TrimPrefix(b.Version, "v")
+	if b.Version == "" {
+		b.Version = release + "-dev"
 		if len(b.Revision) >= 12 {
-			b.Version += "-" + b.Revision[:12]
+			b.Version += "." + b.Revision[:12]
 		}
 	}
 	return b

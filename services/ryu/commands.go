@@ -2,6 +2,7 @@ package ryu
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"weft/api"
@@ -55,7 +56,9 @@ func (s *server) commanding(f func(context.Context, *order) error) handler {
 }
 
 // noCommand is the answer to a path whose last part is no command.
-func noCommand(name string) error { return &failure{404, "there is no command " + name} }
+func noCommand(name string) error {
+	return &failure{404, fmt.Sprintf("there is no command %.80q", name)}
+}
 
 func (s *server) flowEntry(ctx context.Context, o *order) error {
 	command, ok := flowCommands[o.args["cmd"]]

@@ -171,5 +171,5 @@ func (c *conf) save(ctx context.Context, sw flow.DPID, values map[string]json.Ra
 func noConf(sw flow.DPID) error { return &failure{404, "no dpid is found " + sw.String()} }
 
 func noKey(sw flow.DPID, key string) error {
-	return &failure{404, fmt.Sprintf("no dpid/key is found %v %s", sw, key)}
+	return &failure{404, fmt.Sprintf("no dpid/key is found %v %.80s", sw, key)}
 }

@@ -30,10 +30,14 @@ type Config struct {
 	ReportRefusals bool `yaml:"report_refusals"`
 	// CallTimeout bounds the time for one request.
 	CallTimeout time.Duration `yaml:"call_timeout"`
-	// MaxConnections bounds the connections at any time; more wait in the
-	// kernel's queue.
+	// MaxConnections bounds the connections at any time, and never exceeds a
+	// quarter of the files that the process may have open; one client, an address
+	// or a user of this machine, has half of it at most. For one more, one that is
+	// idle is closed, or follows events, or is served; last, one of who may change
+	// something.
 	MaxConnections int `yaml:"max_connections"`
-	// MaxEventClients bounds the clients of the WebSocket.
+	// MaxEventClients bounds the clients of the WebSocket. For one more that may
+	// change something, the oldest that may not is dropped.
 	MaxEventClients int `yaml:"max_event_clients"`
 	// EventQueue bounds the events that wait for one client; a client that
 	// lets more wait is dropped.

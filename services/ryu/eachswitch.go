@@ -3,6 +3,7 @@ package ryu
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ func (s *server) pathSwitches(r *request, what string) ([]flow.DPID, error) {
 		}
 	}
 	if v, ok := r.args["vlan"]; ok && v != "all" && (len(v) > 4 || strings.Trim(v, "0123456789") != "") {
-		return nil, &failure{404, "there is no " + r.path + ": want a VLAN, 2 to 4094, or all"}
+		return nil, &failure{404, fmt.Sprintf("there is no %.80q: want a VLAN, 2 to 4094, or all", r.path)}
 	}
 	if len(r.body) > 0 && !json.Valid(r.body) {
 		return nil, bad("body: want JSON")

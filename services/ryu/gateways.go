@@ -70,7 +70,7 @@ func (s *server) eachGateway(h func(context.Context, *request, dict, flow.DPID) 
 func (s *server) gatewaySwitches(r *request) ([]flow.DPID, dict, error) {
 	name, list := r.args["dpid"], s.view.connected()
 	if v, ok := r.args["vlan"]; ok && v != "all" && (len(v) > 4 || strings.Trim(v, "0123456789") != "") {
-		return nil, nil, &failure{404, "there is no " + r.path + ": want a VLAN, 2 to 4094, or all"}
+		return nil, nil, &failure{404, fmt.Sprintf("there is no %.80q: want a VLAN, 2 to 4094, or all", r.path)}
 	}
 	if name != "all" {
 		sw, err := sixteen(r)

@@ -15,8 +15,9 @@ import (
 type dict map[string]any
 
 const (
-	depthMax  = 32   // of lists and dictionaries within each other
-	digitsMax = 1024 // of one number
+	depthMax  = 32     // of lists and dictionaries within each other
+	digitsMax = 1024   // of one number
+	valuesMax = 20_000 // in all: each takes some hundred octets, however short it is
 )
 
 // parseLiteral reads a Python literal as ast.literal_eval does, of which JSON
@@ -39,8 +40,9 @@ func parseLiteral(text string) (any, error) {
 
 // parser reads text from at on.
 type parser struct {
-	text string
-	at   int
+	text   string
+	at     int
+	values int // so far
 }
 
 func (p *parser) peek() byte {
@@ -75,6 +77,9 @@ func (p *parser) space() {
 }
 
 func (p *parser) value(depth int) (any, error) {
+	if p.values++; p.values > valuesMax {
+		return nil, fmt.Errorf("more than %d values; send them in parts", valuesMax)
+	}
 	if depth > depthMax {
 		return nil, fmt.Errorf("lists and dictionaries more than %d deep", depthMax)
 	}
@@ -168,7 +173,7 @@ func (p *parser) word() (any, error) {
 		return nil, nil
 	}
 	p.at = start
-	return nil, fmt.Errorf("want a value, not the name %q", word)
+	return nil, fmt.Errorf("want a value, not the name %.80q", word)
 }
 
 // number reads an integer, decimal or with 0x, 0o or 0b, or a decimal fraction.

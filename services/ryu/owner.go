@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"weft/internal/localsocket"
+	"weft/internal/northbound"
 )
 
 // minToken is the shortest token that is not guessed by trying.
@@ -54,6 +55,28 @@ func newOwners(c *Config) (*owners, error) {
 		return nil, fmt.Errorf("ryu.token_file %s: want one line of at least %d characters, such as that of `openssl rand -hex 16`", c.TokenFile, minToken)
 	}
 	return o, nil
+}
+
+// rank returns which precedence who makes a request has over others.
+func (o *owners) rank(r *http.Request) northbound.Rank {
+	if _, err := o.check(r, false); err != nil {
+		return northbound.Stranger
+	}
+	named := *o
+	named.exposed = false
+	if _, err := named.check(r, true); err != nil {
+		return northbound.Reader
+	}
+	return northbound.Operator
+}
+
+// newcomer returns the same of a user of this machine who has not made a request
+// yet.
+func (o *owners) newcomer(uid int) northbound.Rank {
+	if localsocket.Own(uid) || o.users[uid] {
+		return northbound.Operator
+	}
+	return northbound.Stranger
 }
 
 // check returns who makes a request, and why it may not be made. Who is not

@@ -71,7 +71,7 @@ func (s *server) qosMeter(ctx context.Context, r *request, sw flow.DPID, command
 	}
 	id := numberText(body["meter_id"])
 	if _, err := readMeter(body); err != nil || id == "" {
-		return nil, bad("Invalid meter parameter. : meter_id=%s, %v", id, err)
+		return nil, bad("Invalid meter parameter. : meter_id=%.80s, %v", id, err)
 	}
 	r.args["cmd"] = command
 	if err := s.meterEntry(ctx, &order{r, sw, body}); err != nil {

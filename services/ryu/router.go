@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"weft/internal/northbound"
 )
 
 // route says who answers a method and a path; {name} in the path stands for
@@ -31,6 +33,13 @@ func (s *server) router() http.Handler {
 		list = append(list, more...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visit, err := northbound.Enter(r.Context(), s.owners.rank(r))
+		if err != nil {
+			s.fail(w, r, &failure{429, err.Error()})
+			return
+		}
+		defer visit.End()
+		w, r = visit.Writer(w), visit.Request(r)
 		if err := s.guard(r); err != nil {
 			s.fail(w, r, err)
 			return
@@ -41,7 +50,8 @@ func (s *server) router() http.Handler {
 				s.fail(w, r, err)
 				return
 			}
-			s.stream.ServeHTTP(w, r)
+			defer northbound.Follow(r.Context())()
+			s.stream.ServeHTTP(w, r, s.owners.rank(r))
 			return
 		}
 		for i := range list {
@@ -54,7 +64,7 @@ func (s *server) router() http.Handler {
 				return
 			}
 		}
-		s.fail(w, r, &failure{404, fmt.Sprintf("there is no %s %s", r.Method, r.URL.Path)})
+		s.fail(w, r, &failure{404, fmt.Sprintf("there is no %.80q", r.Method+" "+r.URL.Path)})
 	})
 }
 

@@ -13,17 +13,17 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc/codes"
 
 	"weft/api"
 	"weft/flow"
 	"weft/internal/auditlog"
-	"weft/internal/localsocket"
+	"weft/internal/northbound"
 )
 
 const (
 	maxBody     = 1 << 20
+	maxOctets   = 32 << 20        // that all requests and answers under way hold
 	stopTimeout = 2 * time.Second // how long requests under way may take when the service stops
 )
 
@@ -48,6 +48,7 @@ type server struct {
 	queue    queueService
 	qos      qosNumbers
 	count    func(ok bool)
+	noRoom   func() // counts connections that were closed for others
 	audit    *auditlog.Log
 	log      *slog.Logger
 }
@@ -67,7 +68,7 @@ func (r *request) note(text string) {
 			return ' '
 		}
 		return c
-	}, text))
+	}, northbound.Shortened(text)))
 }
 
 // dict reads the body, a dictionary; none is an empty one.
@@ -106,7 +107,7 @@ func (s *server) connected(text string) (flow.DPID, error) {
 		return 0, bad("dpid: %v", err)
 	}
 	if !n.IsUint64() || !s.view.has(flow.DPID(n.Uint64())) {
-		return 0, &failure{404, "there is no switch " + text}
+		return 0, &failure{404, fmt.Sprintf("there is no switch %.80q", text)}
 	}
 	sw := flow.DPID(n.Uint64())
 	if v := s.view.version(sw); v != "1.3" {
@@ -116,22 +117,25 @@ func (s *server) connected(text string) (flow.DPID, error) {
 }
 
 // listen opens the port.
-func (s *server) listen(ctx context.Context) (net.Listener, error) {
+func (s *server) listen(ctx context.Context) (*northbound.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w; choose another address with ryu.listen", err)
 	}
-	return netutil.LimitListener(localsocket.Peers(l), s.config.MaxConnections), nil
+	return northbound.Listen(l, northbound.Limits{
+		Connections: s.config.MaxConnections, PerClient: max(1, s.config.MaxConnections/2), Octets: maxOctets, OctetsPerClient: maxOctets / 2,
+		Newcomer: s.owners.newcomer, Refused: s.noRoom, Closed: s.noRoom,
+	}), nil
 }
 
 // serve answers requests until ctx ends.
-func (s *server) serve(ctx context.Context, l net.Listener) error {
+func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	web := &http.Server{
 		Handler: s.router(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: s.config.CallTimeout + 30*time.Second, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, fromKey{}, c.RemoteAddr())
+			return context.WithValue(l.ConnContext(ctx, c), fromKey{}, c.RemoteAddr())
 		},
 	}
 	failed := make(chan error, 1)
@@ -163,11 +167,18 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, x *route, args m
 		body, tooLarge = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	}
 	var v any
-	if tooLarge != nil {
+	switch full := (*northbound.Full)(nil); {
+	case errors.As(tooLarge, &full):
+		err = &failure{429, full.Error()}
+	case tooLarge != nil:
 		err = &failure{413, fmt.Sprintf("body: want at most %d octets", maxBody)}
 	}
 	if err == nil {
 		v, err = x.handler(ctx, &request{path: r.URL.Path, args: args, body: body, header: w.Header()})
+	}
+	var text bytes.Buffer
+	if err == nil {
+		err = encode(ctx, &text, v)
 	}
 	if x.changes() {
 		taken.end(s.audit, body, w.Header(), err)
@@ -190,12 +201,25 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, x *route, args m
 		io.WriteString(w, v.text)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(v); err != nil {
-			s.log.Debug("answer not sent", "path", r.URL.Path, "error", err)
-		}
+		w.Write(text.Bytes())
 	}
+}
+
+// encode writes what is to be shown as JSON, if there is room for it.
+func encode(ctx context.Context, text *bytes.Buffer, v any) error {
+	switch v.(type) {
+	case nil, reply:
+		return nil
+	}
+	e := json.NewEncoder(text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	if err := northbound.Hold(ctx, text.Len()); err != nil {
+		return &failure{429, err.Error()}
+	}
+	return nil
 }
 
 // fail writes an error: Ryu's status, with a text that says what is wrong.
@@ -211,7 +235,8 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 			f.status = 500
 		}
 	}
-	s.log.Info("request failed", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", f.status, "error", f.text)
+	f.text = northbound.Shortened(f.text)
+	s.log.Info("request failed", "method", r.Method, "path", northbound.Shortened(r.URL.Path), "from", r.RemoteAddr, "status", f.status, "error", f.text)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(f.status)
 	fmt.Fprintln(w, f.text)

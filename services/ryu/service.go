@@ -78,6 +78,8 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		false: env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "failed"),
 	}
 	s.count = func(ok bool) { requests[ok].Add(1) }
+	closed := env.Metric.Counter("connections_closed_total", "Connections that were closed because there were too many.")
+	s.noRoom = func() { closed.Add(1) }
 	unaudited := env.Metric.Counter("audit_failed_total", "Changes that could not be written to the audit log.")
 	s.audit = &auditlog.Log{
 		Dir: p.Audit, Name: cmp.Or(p.Name, "controller") + ".ryu", Size: auditSize, Files: auditFiles,

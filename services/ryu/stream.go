@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"weft/internal/northbound"
 )
 
 const (
@@ -25,6 +27,7 @@ type stream struct {
 
 	mu      sync.Mutex // guards what follows
 	clients map[*client]bool
+	entered int // clients so far
 	closed  bool
 	wait    sync.WaitGroup // of the clients' handlers
 }
@@ -33,6 +36,8 @@ type stream struct {
 type client struct {
 	events chan event
 	cancel context.CancelFunc
+	rank   northbound.Rank
+	number int // of those that have entered
 }
 
 // event is one change.
@@ -67,6 +72,23 @@ func (s *stream) publish(method string, object any) {
 	}
 }
 
+// makeRoom drops the oldest client below a rank of operator for one of that
+// rank; mu is held.
+func (s *stream) makeRoom(rank northbound.Rank) bool {
+	var oldest *client
+	for c := range s.clients {
+		if c.rank < northbound.Operator && (oldest == nil || c.number < oldest.number) {
+			oldest = c
+		}
+	}
+	if rank < northbound.Operator || oldest == nil {
+		return false
+	}
+	oldest.cancel()
+	delete(s.clients, oldest)
+	return true
+}
+
 // close ends all clients and waits for them.
 func (s *stream) close() {
 	s.mu.Lock()
@@ -78,13 +100,15 @@ func (s *stream) close() {
 	s.wait.Wait()
 }
 
-// ServeHTTP serves one client until it goes.
-func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves one client of a rank until it goes. For an operator, the
+// oldest client that is none is dropped if there are too many.
+func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request, rank northbound.Rank) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &client{events: make(chan event, s.queue), cancel: cancel}
 	s.mu.Lock()
-	if s.closed || len(s.clients) >= s.max {
+	s.entered++
+	c := &client{events: make(chan event, s.queue), cancel: cancel, rank: rank, number: s.entered}
+	if s.closed || len(s.clients) >= s.max && !s.makeRoom(rank) {
 		s.mu.Unlock()
 		http.Error(w, "too many clients; ryu.max_event_clients says how many may be", http.StatusServiceUnavailable)
 		return

@@ -2,6 +2,7 @@ package ryu
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,7 @@ func sixteen(r *request) (flow.DPID, error) {
 	text := r.args["dpid"]
 	n, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || len(text) != 16 || strings.Trim(text, "0123456789abcdef") != "" {
-		return 0, &failure{404, "there is no " + r.path + ": want the switch as 16 hex digits, such as 0000000000000001"}
+		return 0, &failure{404, fmt.Sprintf("there is no %.80q: want the switch as 16 hex digits, such as 0000000000000001", r.path)}
 	}
 	return flow.DPID(n), nil
 }

@@ -138,7 +138,7 @@ func (c *child) start() error {
 	var g *group
 	if p.Memory > 0 {
 		var err error
-		if g, err = c.s.memory.make(c.s.groupName(c.name, nonce), p.Memory); err != nil {
+		if g, err = c.s.rights.makeGroup(c.s.groupName(c.name, nonce), p.Memory); err != nil {
 			un = append(un, Unapplied{"memory", err.Error()})
 		}
 	}
@@ -159,7 +159,7 @@ func (c *child) start() error {
 	if err != nil {
 		c.s.log.Error("the process was not started", "process", c.name, "error", err)
 		if g != nil {
-			g.remove()
+			c.s.rights.removeGroup(g)
 		}
 		c.s.change(c, func(s *Status, r *record) {
 			s.LastExit = &Exit{Time: time.Now(), Code: -1, Text: "it could not be started: " + err.Error()}
@@ -250,7 +250,7 @@ func (c *child) finish(e *ending) {
 	}
 	c.run.close()
 	if c.run.group != nil {
-		if err := c.run.group.remove(); err != nil {
+		if err := c.s.rights.removeGroup(c.run.group); err != nil {
 			c.s.log.Warn("left over", "process", c.name, "error", err)
 		}
 	}
@@ -294,7 +294,7 @@ func (c *child) stop() error {
 // applyLimits applies what is wanted to the run.
 func (c *child) applyLimits() {
 	p := *c.wanted
-	un, err := p.limits().applyAll(c.run.identity)
+	un, err := c.s.rights.all(c.run.identity, p.limits())
 	if err != nil {
 		return // it has just ended; the next run begins with them
 	}
@@ -311,17 +311,17 @@ func (c *child) applyLimits() {
 // limitMemory changes the memory limit of the run.
 func (c *child) limitMemory(bytes int64) error {
 	if c.run.group != nil {
-		return c.run.group.limit(bytes)
+		return c.s.rights.limitGroup(c.run.group, bytes)
 	}
 	if bytes == 0 {
 		return nil
 	}
-	g, err := c.s.memory.make(c.s.groupName(c.name, newNonce()), bytes)
+	g, err := c.s.rights.makeGroup(c.s.groupName(c.name, newNonce()), bytes)
 	if err != nil {
 		return err
 	}
-	if err := g.join(c.run.pid); err != nil {
-		g.remove()
+	if err := c.s.rights.joinGroup(g, c.run.pid); err != nil {
+		c.s.rights.removeGroup(g)
 		return fmt.Errorf("move the process into its cgroup: %w", err)
 	}
 	c.run.group = g
@@ -336,5 +336,5 @@ func (c *child) spawn(p Process, nonce string, g *group) (identity, *os.File, []
 		return identity{}, nil, nil, err
 	}
 	defer log.Close()
-	return spawn(p, nonce, c.s.config.Directory, g, log)
+	return c.s.spawn(p, nonce, g, log)
 }

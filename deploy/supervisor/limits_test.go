@@ -133,9 +133,10 @@ func TestNotAllowed(t *testing.T) {
 	s.memory = findMemory()
 }
 
-// TestUnprivileged: without privileges the processes run all the same, and
-// Status says what they run without.
-func TestUnprivileged(t *testing.T) {
+// modest has a supervisor without privileges run a process with limits, and
+// returns its directory and what it says.
+func modest(t *testing.T, env ...string) (out string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "supervisor")
 	if err != nil {
 		t.Fatal(err)
@@ -148,22 +149,37 @@ func TestUnprivileged(t *testing.T) {
 	for _, d := range []string{dir, filepath.Join(dir, "state")} {
 		if err == nil {
 			os.Mkdir(d, 0o755)
-			err = errors.Join(os.Chmod(d, 0o755), os.Chown(d, 65534, 65534))
+			err = errors.Join(os.Chmod(d, 0o755), os.Chown(d, stranger, stranger))
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i, v := range env {
+		if v == "ROOTPART" {
+			env[i] += "=" + serveRights(t, filepath.Join(dir, "state"))
+		}
+	}
 	cmd := exec.Command(filepath.Join(dir, "test"), "-test.run=none")
 	cmd.Dir = dir
-	cmd.Env = []string{"ROLE=modest", "DIR=" + filepath.Join(dir, "state")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
+	cmd.Env = append([]string{"ROLE=modest", "DIR=" + filepath.Join(dir, "state")}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	text, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: %s", err, text)
 	}
-	for _, want := range []string{"up true\n", "nice nice -5 was refused: ", "real-time SCHED_RR was refused, nice -5 instead: ", "memory make a cgroup: ", "cpus of the CPUs 0-1000 only ", "ended <nil>"} {
-		if !strings.Contains(string(out), want) {
+	return string(text)
+}
+
+// stranger is a user who is not root.
+const stranger = 65534
+
+// TestUnprivileged: without privileges the processes run all the same, and
+// Status says what they run without.
+func TestUnprivileged(t *testing.T) {
+	out := modest(t)
+	for _, want := range []string{"up true\n", "nice nice -5 was refused: ", "real-time SCHED_RR was refused, nice -5 instead: ", "CAP_SYS_NICE", "memory make a cgroup: ", "needs root, or a cgroup that is delegated", "cpus of the CPUs 0-1000 only ", "ended <nil>"} {
+		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
 	}

@@ -104,7 +104,7 @@ func play(role string) {
 		<-term
 		s.Leave()
 	case "modest": // supervises without privileges
-		s, err := New(Config{Directory: os.Getenv("DIR")})
+		s, err := New(Config{Directory: os.Getenv("DIR"), RootPart: os.Getenv("ROOTPART")})
 		if err == nil {
 			p := sleeper("a")
 			p.Nice, p.RealTime, p.Memory, p.CPUs = -5, true, 64<<20, "0-1000"
@@ -115,10 +115,26 @@ func play(role string) {
 					fmt.Println(u.Limit, u.Reason)
 				}
 			}
+			if g := s.children["a"].record.Group; g != nil {
+				pid, in := s.children["a"].record.PID, readFile(g.Path, "cgroup.procs")
+				fmt.Println("in its group", in == fmt.Sprint(pid), "limit", readFile(g.Path, "memory.limit_in_bytes")+readFile(g.Path, "memory.max"))
+				stat := strings.Fields(readFile("/proc", fmt.Sprint(pid), "stat"))
+				fmt.Println("policy", stat[40])
+				p.RealTime, p.CPUs, p.Memory = false, "", 128<<20
+				err = s.Set(context.Background(), []Process{p})
+				stat = strings.Fields(readFile("/proc", fmt.Sprint(pid), "stat"))
+				fmt.Println("then policy", stat[40], "nice", stat[18], "limit", readFile(g.Path, "memory.limit_in_bytes")+readFile(g.Path, "memory.max"), s.Status()[0].Unapplied)
+			}
 			s.Close()
 		}
 		fmt.Println("ended", err)
 	}
+}
+
+// readFile returns what is in a file, nothing if it is not there.
+func readFile(path ...string) string {
+	b, _ := os.ReadFile(filepath.Join(path...))
+	return strings.TrimSpace(string(b))
 }
 
 // actor returns a process that plays a role.

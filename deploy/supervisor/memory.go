@@ -134,6 +134,9 @@ func (h hierarchy) make(name string, limit int64) (*group, error) {
 	}
 	g := &group{h.version, filepath.Join(h.parent, name)}
 	if err := os.Mkdir(g.Path, 0o755); err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w (needs root, or a cgroup that is delegated to this user; systemd: Delegate=yes)", err)
+		}
 		return nil, fmt.Errorf("make a cgroup: %w", err)
 	}
 	if err := g.limit(limit); err != nil {
@@ -173,10 +176,10 @@ func (g *group) write(file, text string) error {
 	return err
 }
 
-// joinThread moves the calling thread (v1), which must not be the process's first,
-// into the cgroup; what it forks is born there.
-func (g *group) joinThread() error {
-	return g.write("tasks", strconv.Itoa(unix.Gettid()))
+// joinThread moves a thread (v1), which must not be its process's first, into the
+// cgroup; what it forks is born there.
+func (g *group) joinThread(tid int) error {
+	return g.write("tasks", strconv.Itoa(tid))
 }
 
 // join moves a process into the cgroup.

@@ -82,10 +82,11 @@ func (p Process) limits() limits { return limits{p.Nice, p.RealTime, p.CPUs, p.M
 // minMemory is the least that a process can be started with.
 const minMemory = 1 << 20
 
+var processName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
 // check reports all mistakes in a list.
 func check(list []Process) error {
 	names := map[string]bool{}
-	proper := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	var errs []error
 	for i, p := range list {
 		wrong := func(format string, args ...any) {
@@ -94,7 +95,7 @@ func check(list []Process) error {
 		switch {
 		case p.Name == "":
 			errs = append(errs, fmt.Errorf("process %d of the list has no name", i+1))
-		case !proper.MatchString(p.Name):
+		case !processName.MatchString(p.Name):
 			wrong("the name may have up to 64 letters, digits, dots, dashes and underscores, and begins with a letter or digit")
 		case names[p.Name]:
 			wrong("listed twice")

@@ -125,26 +125,22 @@ func (r *run) close() {
 // spawn starts a process in a session of its own. Its limits are those of the
 // thread that forks it, which exists for that only: so they are in force before
 // the first instruction, and all threads of the process inherit them.
-func spawn(p Process, nonce, directory string, g *group, log *os.File) (id identity, pidfd *os.File, un []Unapplied, err error) {
+func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id identity, pidfd *os.File, un []Unapplied, err error) {
 	devNull, err := os.Open(os.DevNull)
 	if err != nil {
 		return identity{}, nil, nil, err
 	}
 	defer devNull.Close()
-	m := mark{directory, p.Name, nonce}
+	m := mark{s.config.Directory, p.Name, nonce}
 	fd := -1
 	attr := &os.ProcAttr{
 		Env: merged(os.Environ(), p.Env, []string{markKey + "=" + m.String()}), Files: []*os.File{devNull, log, log},
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
 	}
 	start := func() {
-		un = p.limits().applyThread(0)
+		un = s.rights.thread(p.limits())
 		if g != nil {
-			joined := g.joinThread
-			if g.Version == 2 {
-				joined = func() error { return g.openFor(attr.Sys) }
-			}
-			if err := joined(); err != nil {
+			if err := s.rights.beforeFork(g, attr.Sys); err != nil {
 				un = append(un, Unapplied{"memory", err.Error()})
 			}
 		}
@@ -152,8 +148,13 @@ func spawn(p Process, nonce, directory string, g *group, log *os.File) (id ident
 		if process, err = os.StartProcess(p.Path, append([]string{p.Path}, p.Args...), attr); err == nil {
 			id.pid = process.Pid
 			process.Release()
-			for _, u := range p.limits().applySession(id.pid) {
+			for _, u := range s.rights.session(id.pid, p.limits()) {
 				un = merge(un, u)
+			}
+			if g != nil {
+				if err := s.rights.afterFork(g, id.pid); err != nil {
+					un = merge(un, Unapplied{"memory", err.Error()})
+				}
 			}
 		}
 		if attr.Sys.UseCgroupFD {
@@ -165,7 +166,7 @@ func spawn(p Process, nonce, directory string, g *group, log *os.File) (id ident
 		return identity{}, nil, un, err
 	}
 	// It is our child and not yet waited for: the pid is its own.
-	s, err := readStat(id.pid)
+	st, err := readStat(id.pid)
 	if err == nil && fd < 0 {
 		fd, err = unix.PidfdOpen(id.pid, 0)
 	}
@@ -177,7 +178,7 @@ func spawn(p Process, nonce, directory string, g *group, log *os.File) (id ident
 		syscall.Wait4(id.pid, nil, 0, nil)
 		return identity{}, nil, un, fmt.Errorf("watch the process started: %w", err)
 	}
-	id.started = s.started
+	id.started = st.started
 	return id, os.NewFile(uintptr(fd), "pidfd"), un, nil
 }
 

@@ -190,13 +190,13 @@ func (s *Supervisor) adopt() {
 			s.log.Warn("a process is gone", "process", r.Name, "pid", pid)
 		}
 		if run == nil && group != nil && sameBoot {
-			if err := group.remove(); err != nil {
+			if err := s.rights.removeGroup(group); err != nil {
 				s.log.Warn("left of an earlier run", "error", err)
 			}
 		}
 		go c.keep(run)
 	}
-	s.memory.sweep(s.groupPrefix())
+	s.rights.sweepGroups(s.groupPrefix())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.save()
@@ -209,7 +209,9 @@ func (s *Supervisor) groupName(name, nonce string) string {
 
 // groupPrefix begins the names of all cgroups that a supervisor of this
 // directory makes.
-func (s *Supervisor) groupPrefix() string {
-	h := sha256.Sum256([]byte(s.config.Directory))
+func (s *Supervisor) groupPrefix() string { return groupPrefix(s.config.Directory) }
+
+func groupPrefix(directory string) string {
+	h := sha256.Sum256([]byte(directory))
 	return "weft-" + hex.EncodeToString(h[:4]) + "-"
 }

@@ -4,8 +4,8 @@
 // outlive it; a supervisor started later on the same directory adopts them. It
 // knows nothing of services.
 //
-// Package deploy and cmd/weft may import it. It imports the standard library
-// and golang.org/x/sys, and needs Linux 5.3 or later (pidfd).
+// Package deploy and cmd/weft may import it. It imports the standard library,
+// internal/rootpart and golang.org/x/sys, and needs Linux 5.3 or later (pidfd).
 package supervisor
 
 import (
@@ -28,6 +28,9 @@ type Config struct {
 	// is made if it does not exist; one supervisor uses it at a time.
 	Directory string
 	Log       *slog.Logger // default none
+	// RootPart is the socket of what applies limits in this process's place, as
+	// Rights does; default none.
+	RootPart string
 
 	// Probe asks a process for a sign of life and returns what is wrong, within
 	// ctx. Default none: a process that runs is up.
@@ -95,6 +98,7 @@ type Supervisor struct {
 	log    *slog.Logger
 	lock   *os.File
 	memory hierarchy
+	rights rights
 	boot   string // names this boot of the machine
 
 	setting sync.Mutex // held by Set, Close and Leave: one at a time
@@ -125,6 +129,10 @@ func New(c Config) (*Supervisor, error) {
 	s := &Supervisor{
 		config: c, log: c.Log, lock: lock, memory: findMemory(), boot: boot(),
 		children: map[string]*child{}, watchers: map[chan []Status]struct{}{}, done: make(chan struct{}),
+	}
+	s.rights = own{&s.memory}
+	if c.RootPart != "" {
+		s.rights = asked{c.RootPart}
 	}
 	s.adopt()
 	return s, nil

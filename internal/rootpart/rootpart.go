@@ -1,0 +1,123 @@
+// Package rootpart is how a controller that was started as root, and runs as
+// another user, has its small part that stayed root do what only root may. A
+// question is a verb of a fixed set and its arguments; what they may be, the verb
+// checks. Who answers is cmd/weft; services and the supervisor ask.
+package rootpart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"weft/internal/localsocket"
+)
+
+// Variable is the variable of the environment that names the socket.
+const Variable = "WEFT_ROOT_PART"
+
+// Path returns the socket of the part that stayed root, empty if there is none:
+// the controller was not started as root, or runs as root.
+func Path() string {
+	if os.Geteuid() == 0 {
+		return ""
+	}
+	return os.Getenv(Variable)
+}
+
+// A Verb does something. Its error is passed on as text.
+type Verb func(ctx context.Context, request json.RawMessage) (answer any, err error)
+
+// Limits of one question and its answer.
+const (
+	longest  = 64 << 10 // octets
+	patience = 10 * time.Second
+	atOnce   = 16 // questions; others wait
+)
+
+type question struct {
+	Verb    string          `json:"verb"`
+	Request json.RawMessage `json:"request"`
+}
+
+type reply struct {
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Serve answers processes of a user, and root's, until the listener is closed.
+// Others are not answered.
+func Serve(l net.Listener, uid int, verbs map[string]Verb) error {
+	slots := make(chan struct{}, atOnce)
+	for {
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			time.Sleep(10 * time.Millisecond) // such as too many open files
+			continue
+		}
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			defer conn.Close()
+			if who, err := localsocket.Owner(conn); err != nil || who != 0 && who != uid {
+				return
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			_ = conn.SetDeadline(time.Now().Add(patience)) // without one it ends when the asker does
+			answer(ctx, conn, verbs)
+		}()
+	}
+}
+
+func answer(ctx context.Context, conn net.Conn, verbs map[string]Verb) {
+	var q question
+	if err := json.NewDecoder(io.LimitReader(conn, longest)).Decode(&q); err != nil {
+		return
+	}
+	var r reply
+	if verb := verbs[q.Verb]; verb == nil {
+		r.Error = fmt.Sprintf("%.20q is nothing that the part of the controller that is root does", q.Verb)
+	} else if a, err := verb(ctx, q.Request); err != nil {
+		r.Error = err.Error()
+	} else if r.Answer, err = json.Marshal(a); err != nil {
+		r = reply{Error: err.Error()}
+	}
+	_ = json.NewEncoder(conn).Encode(r) // the asker may have gone
+}
+
+// Ask has the part at a socket do something, and reads its answer.
+func Ask(ctx context.Context, path, verb string, request, answer any) error {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return fmt.Errorf("the part of the controller that is root does not answer: %w", err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	var r reply
+	err = json.NewEncoder(conn).Encode(question{verb, text})
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(conn, longest)).Decode(&r)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("the part of the controller that is root does not answer: %w", err)
+	case r.Error != "":
+		return errors.New(r.Error)
+	}
+	return json.Unmarshal(r.Answer, answer)
+}

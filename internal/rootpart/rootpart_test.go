@@ -1,0 +1,88 @@
+package rootpart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serve answers until the test ends, for a user other than root.
+func serve(t *testing.T, verbs map[string]Verb) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(l, 64653, verbs) }()
+	t.Cleanup(func() {
+		l.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+func TestAsk(t *testing.T) {
+	path := serve(t, map[string]Verb{
+		"double": func(_ context.Context, b json.RawMessage) (any, error) {
+			var n int
+			err := json.Unmarshal(b, &n)
+			return 2 * n, err
+		},
+		"fail": func(context.Context, json.RawMessage) (any, error) { return nil, errors.New("it is full") },
+	})
+	var n int
+	if err := Ask(context.Background(), path, "double", 21, &n); err != nil || n != 42 {
+		t.Errorf("double: %d, %v", n, err)
+	}
+	for verb, want := range map[string]string{"fail": "it is full", "exec": "nothing that the part", strings.Repeat("x", 1000): "nothing that the part"} {
+		if err := Ask(context.Background(), path, verb, 1, &n); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 200 {
+			t.Errorf("%.10s: %v", verb, err)
+		}
+	}
+	if err := Ask(context.Background(), path+"no", "double", 1, &n); err == nil {
+		t.Error("nobody listens there")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Ask(ctx, path, "double", 1, &n); err == nil {
+		t.Error("after the end of its context")
+	}
+}
+
+// TestHostile: whoever speaks otherwise is given nothing, and holds up nobody.
+func TestHostile(t *testing.T) {
+	path := serve(t, map[string]Verb{"one": func(context.Context, json.RawMessage) (any, error) { return 1, nil }})
+	for _, text := range []string{"", "\n", "{", "[]", `{"verb": 7}`, strings.Repeat("[", 1<<16), `{"verb":"` + strings.Repeat("a", 1<<17)} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(conn, text) // what does not fit is not read
+		conn.(*net.UnixConn).CloseWrite()
+		b, _ := io.ReadAll(conn)
+		if strings.Contains(string(b), `"answer"`) {
+			t.Errorf("%.20q is answered %s", text, b)
+		}
+		conn.Close()
+	}
+	for range 2 * atOnce { // who says nothing and goes
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	var n int
+	if err := Ask(context.Background(), path, "one", nil, &n); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+}

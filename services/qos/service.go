@@ -221,6 +221,9 @@ func (n network) bring(ctx context.Context, m *api.QosQueues) error {
 	}
 	for _, p := range ports.Ports {
 		if p.Port == m.Port {
+			if byRoot(target) {
+				return askRoot(ctx, m, p.Name, address)
+			}
 			return bring(ctx, vsctlOf(cfg, target), m, p.Name)
 		}
 	}

@@ -1,0 +1,80 @@
+package qos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"weft/api"
+	"weft/flow"
+	"weft/internal/rootpart"
+)
+
+// verbQueues has the part of the controller that is root (package rootpart) bring
+// the queues of a port into a database whose socket is root's.
+const verbQueues = "bring-queues"
+
+// rightsRequest is what is asked of it: which database that is, and by which
+// program it is changed, its own configuration says.
+type rightsRequest struct {
+	Queues  json.RawMessage `json:"queues"`  // api.QosQueues
+	Name    string          `json:"name"`    // of the port
+	Address string          `json:"address"` // that the switch connects from
+}
+
+// Rights returns the verbs by which qos has root bring queues to ports, with the
+// configuration that the controller was started with.
+func Rights(cfg *Config) map[string]rootpart.Verb {
+	return map[string]rootpart.Verb{verbQueues: func(ctx context.Context, text json.RawMessage) (any, error) {
+		var r rightsRequest
+		if err := json.Unmarshal(text, &r); err != nil {
+			return nil, err
+		}
+		said := &api.QosQueues{}
+		if err := protojson.Unmarshal(r.Queues, said); err != nil {
+			return nil, err
+		}
+		m, err := readQueues(said)
+		if err != nil {
+			return nil, err
+		}
+		if said.State == removing {
+			m.State = removing
+		}
+		sw, err := flow.ParseDPID(m.Dpid)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := netip.ParseAddr(r.Address); err != nil {
+			r.Address = "unknown" // of a socket within the machine; nothing that makes another path
+		}
+		target, ok := cfg.database(sw, r.Address)
+		if !ok {
+			return nil, fmt.Errorf("the part of the controller that is root knows no database of switch %s: it takes qos.ovsdb and qos.ovsdb_switches from weft up itself; give them by --config, the plan or --set", m.Dpid)
+		}
+		return struct{}{}, bring(ctx, vsctlOf(cfg, target), m, r.Name)
+	}}
+}
+
+// byRoot reports whether only root can reach a database, and there is a part of
+// the controller that is root.
+func byRoot(target string) bool {
+	path, local := strings.CutPrefix(target, "unix:")
+	return local && rootpart.Path() != "" && errors.Is(unix.Access(path, unix.W_OK), os.ErrPermission)
+}
+
+// askRoot has root bring the queues of a port.
+func askRoot(ctx context.Context, m *api.QosQueues, name, address string) error {
+	text, err := protojson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return rootpart.Ask(ctx, rootpart.Path(), verbQueues, rightsRequest{Queues: text, Name: name, Address: address}, &struct{}{})
+}

@@ -79,6 +79,9 @@ func (d *demo) closed(ctx context.Context) (*closedDemo, error) {
 	c.further = []string{"--trace", c.spans.url, "--trace-one-in", "1",
 		"--set", "southbound.certificate=" + certificate, "--set", "southbound.key=" + key, "--set", "southbound.authority=" + authority,
 		"--set", "gateway.certificate=" + certificate, "--set", "gateway.key=" + key, "--set", "gateway.token_file=" + c.admin}
+	if err := c.lend(c.pki, key, c.admin); err != nil {
+		return nil, err
+	}
 	if _, err := c.startController(ctx); err != nil {
 		return nil, err
 	}
@@ -100,6 +103,19 @@ func (d *demo) closed(ctx context.Context) (*closedDemo, error) {
 	}
 	_, err = c.awaitDiscovery(ctx)
 	return c, err
+}
+
+// lend has the user whom the controller becomes read files of root's.
+func (c *closedDemo) lend(dir string, files ...string) error {
+	to, err := chooseAccount("", filepath.Join(c.dir, "data"))
+	if err != nil {
+		return err
+	}
+	errs := []error{os.Chmod(dir, 0o711)}
+	for _, file := range files {
+		errs = append(errs, os.Chown(file, to.uid, to.gid))
+	}
+	return errors.Join(errs...)
 }
 
 // stopClosed takes down the second controller and its lab, of this or of an

@@ -103,7 +103,12 @@ func (n *northbound) serve(t *testing.T) {
 }
 
 // weft runs a command line.
+//
+// weft up and weft worker would have this process leave root.
 func weftCommand(args ...string) (status int, stdout, stderr string) {
+	if args[0] == "up" || args[0] == "worker" {
+		args = append(args, "--user", "root")
+	}
 	var out, errs bytes.Buffer
 	status = execute(args, &out, &errs)
 	return status, out.String(), errs.String()

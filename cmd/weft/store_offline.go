@@ -43,7 +43,7 @@ func offline(cmd *cobra.Command, dir string, aside bool) (storeAccess, func() er
 	if err != nil {
 		return nil, nil, err
 	}
-	return deploy.NewStorehouse(store), store.Close, nil
+	return deploy.NewStorehouse(store), func() error { return errors.Join(store.Close(), giveBack(dir)) }, nil
 }
 
 // restore makes the store of a data directory hold what a backup does.
@@ -55,7 +55,7 @@ func restore(ctx context.Context, dir string, buckets map[string][]*api.StoreEnt
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, store.Close(), giveBack(dir)) }()
 	names, err := store.Buckets(ctx)
 	if err != nil {
 		return err

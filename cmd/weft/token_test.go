@@ -35,7 +35,7 @@ func TestTokensOverTLS(t *testing.T) {
 			dir, pki, north := t.TempDir(), filepath.Join(t.TempDir(), "pki"), freeAddress(t)
 			must(t, "certs controller --dir "+pki)
 			t.Setenv("WEFT_SERVER", "https://"+north)
-			args := []string{"up"}
+			args := []string{"up", "--user", "root"} // whose key it reads
 			if apart {
 				args = append(args, gatewayApart(t))
 			}

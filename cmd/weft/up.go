@@ -20,6 +20,7 @@ import (
 
 	"weft/bus"
 	"weft/deploy"
+	"weft/internal/rootpart"
 	"weft/services"
 	"weft/services/gateway"
 	"weft/services/ryu"
@@ -39,6 +40,7 @@ type upOptions struct {
 	quiet    bool
 	profile  string
 	certs    string
+	user     string
 	trace    traceOptions
 }
 
@@ -79,6 +81,11 @@ While it runs, weft config apply changes the configuration. What was applied so
 counts at the next start as well, unless the file has changed since; the log
 says which configuration is in force, and why.
 
+Started as root, the controller becomes another user: --user, or the owner of the
+data directory, or the user weft, or 64653. It then owns the data directory, and
+must be able to read the files that are named here. A small process stays root: it
+gives processes the limits of the plan and makes queues, and nothing else.
+
 With --services only those services run. Calls of others to the ones left out
 fail, so this is for parts that stand by themselves, such as learning switches:
 --services southbound,forwarding --set forwarding.mode=learning`,
@@ -86,16 +93,25 @@ fail, so this is for parts that stand by themselves, such as learning switches:
   weft up split
   weft up --config weft.yaml --set forwarding.mode=proactive
   weft up --listen 0.0.0.0:6653 --set southbound.plain=true --http 127.0.0.1:9000
+  weft up --user weft --config /etc/weft/weft.yaml
   weft up --services southbound,forwarding --set forwarding.mode=learning`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			part, err := o.part(args)
+			if err == nil {
+				err = leaveRoot(o.user, o.dataDir, "up", part)
+			}
+			if err != nil {
+				return err
+			}
+			inheritPart()
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal ends the process at once
 			if len(args) > 0 {
-				return upPlan(ctx, cmd, &o, args[0])
+				return advise(upPlan(ctx, cmd, &o, args[0]))
 			}
-			return up(ctx, cmd, &o)
+			return advise(up(ctx, cmd, &o))
 		},
 	}
 	f := cmd.Flags()
@@ -110,6 +126,7 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 	f.BoolVar(&o.quiet, "quiet", false, "print and log warnings and errors only")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE, for go tool pprof, when the controller stops")
 	f.StringVar(&o.certs, "certs", "", "directory with certificates of the plan's processes, made by weft certs")
+	f.StringVar(&o.user, "user", "", userHelp)
 	o.trace.flags(f)
 	cmd.MarkFlagFilename("config", "yaml", "yml")
 	cmd.MarkFlagDirname("certs")
@@ -215,7 +232,7 @@ func dataPath(dir string) (string, error) {
 	if dir != "" {
 		return dir, nil
 	}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 || rootpart.Path() != "" {
 		return "/var/lib/weft", nil
 	}
 	if state := os.Getenv("XDG_STATE_HOME"); state != "" {
@@ -234,7 +251,11 @@ func dataDirectory(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err = os.MkdirAll(filepath.Dir(dir), 0o755) // who runs the controller passes here
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
 		return "", fmt.Errorf("directory of the durable state: %w; name another with --data-dir", err)
 	}
 	return dir, nil

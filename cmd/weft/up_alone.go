@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	"weft"
 	"weft/deploy"
 	"weft/plan"
+	"weft/services"
+	"weft/services/gateway"
 	"weft/transport"
 )
 
@@ -99,6 +102,25 @@ func (o *upOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 	}
 	a.plan = p
 	return a, nil
+}
+
+// part returns what the part of the controller that stays root knows.
+func (o *upOptions) part(args []string) (c partConfig, err error) {
+	if os.Geteuid() != 0 {
+		return c, nil
+	}
+	var p *plan.Plan
+	if len(args) > 0 {
+		p, err = readPlan(args[0])
+	} else if a, wrong := o.alone(services.All(gateway.Process{}), nil); wrong != nil {
+		err = wrong
+	} else {
+		p = a.plan.WithConfig(a.given.Sections)
+	}
+	if err == nil {
+		c.queues(p, o.set)
+	}
+	return c, err
 }
 
 // unplanned takes the lines of the plan out of an error: nobody has written

@@ -22,6 +22,7 @@ import (
 	"weft/deploy"
 	"weft/deploy/certs"
 	"weft/deploy/supervisor"
+	"weft/internal/rootpart"
 	"weft/plan"
 	"weft/services"
 	"weft/services/gateway"
@@ -230,7 +231,7 @@ func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*p
 func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 	k.entries, k.probes, k.wake = map[string]*deploy.Entry{}, map[string]*probe{}, make(chan struct{}, 1)
 	k.keeper, err = supervisor.New(supervisor.Config{
-		Directory: filepath.Join(k.dir, "workers"), Log: k.log, Probe: k.probe, ProbeEvery: 250 * time.Millisecond, UnresponsiveAfter: 2 * time.Second,
+		Directory: workersDirectory(k.dir), RootPart: rootpart.Path(), Log: k.log, Probe: k.probe, ProbeEvery: 250 * time.Millisecond, UnresponsiveAfter: 2 * time.Second,
 	})
 	if err != nil {
 		return err
@@ -338,10 +339,7 @@ func (k *keeper) complete() bool {
 
 // processes returns the processes of this machine.
 func (k *keeper) processes(c *deploy.Current) []supervisor.Process {
-	exe, err := os.Executable()
-	if err != nil {
-		exe = os.Args[0]
-	}
+	exe := program()
 	var list []supervisor.Process
 	for _, i := range c.InForce().Instances() {
 		w := c.InForce().Worker(i.Worker)
@@ -355,6 +353,9 @@ func (k *keeper) processes(c *deploy.Current) []supervisor.Process {
 			args = append(args, "--bus-token-file", k.secretFile())
 		} else if k.external.Credentials != "" {
 			args = append(args, "--bus-credentials", k.external.Credentials)
+		}
+		if os.Geteuid() == 0 {
+			args = append(args, "--user", "root")
 		}
 		if k.certs != "" {
 			args = append(args, "--certs", k.certs)

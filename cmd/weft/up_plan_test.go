@@ -59,6 +59,17 @@ func startWeft(t *testing.T, args ...string) *process {
 	return p
 }
 
+// openDir returns a directory that goes with the test, and that users other than
+// root can get to: controllers leave root.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // says waits until the process has said something, and fails if it ends.
 func (p *process) says(text string) {
 	p.t.Helper()
@@ -129,7 +140,7 @@ func gone(pids map[string]int) bool {
 // and ends with all of its processes; started again on the same state, it goes
 // on.
 func TestUpPlan(t *testing.T) {
-	dir, north := t.TempDir(), freeAddress(t)
+	dir, north := openDir(t), freeAddress(t)
 	t.Setenv("WEFT_SERVER", "http://"+north)
 	flags := []string{"--listen", freeAddress(t), "--http", north, "--data-dir", dir, "--log-level", "warn"}
 	first := startWeft(t, append([]string{"up", "split"}, flags...)...)
@@ -223,7 +234,7 @@ func TestUpPlanPortInUse(t *testing.T) {
 	defer l.Close()
 	const want = "weft: service southbound: listen for switches: listen tcp %[1]s: bind: address already in use; is another controller running? choose another address with the key listen\n"
 	for _, args := range [][]string{{"up"}, {"up", "split"}} {
-		dir := t.TempDir()
+		dir := openDir(t)
 		p := startWeft(t, append(args, "--listen", l.Addr().String(), "--http", freeAddress(t), "--data-dir", dir, "--quiet")...)
 		select {
 		case <-p.ended:
@@ -295,7 +306,7 @@ func TestWorkerBesideTheFirstUp(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	late := startWeft(t, worker...)
+	late := startWeft(t, append(worker, "--user", "root")...) // whose secret it reads
 	store = open()
 	p, err := plan.Parse("p", []byte("name: p\nworkers:\n  a: {services: [southbound, discovery, hosts, flowrules, stats, gateway]}\n  routing: {services: [paths, forwarding]}\n"))
 	if err != nil {

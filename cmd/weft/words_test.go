@@ -35,7 +35,7 @@ func TestWrongCommandLines(t *testing.T) {
 // blamed on the line of a file that nobody has written.
 func TestServicesThatDoNotDo(t *testing.T) {
 	var out, errs strings.Builder
-	status := execute([]string{"up", "--services", "forwarding", "--data-dir", t.TempDir()}, &out, &errs)
+	status := execute([]string{"up", "--services", "forwarding", "--data-dir", t.TempDir(), "--user", "root"}, &out, &errs)
 	if want := "weft: services: pipeline: service southbound"; status != 1 || !strings.HasPrefix(errs.String(), want) {
 		t.Errorf("exit status %d, %q; want %s", status, &errs, want)
 	}

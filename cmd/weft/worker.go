@@ -27,6 +27,7 @@ import (
 	"weft/deploy/certs"
 	"weft/deploy/outside"
 	"weft/internal/auditlog"
+	"weft/plan"
 	"weft/services"
 	"weft/services/gateway"
 	"weft/transport"
@@ -49,6 +50,7 @@ type workerOptions struct {
 	profile  string
 	trace    traceOptions
 	dataDir  string
+	user     string
 	patience time.Duration
 }
 
@@ -69,11 +71,15 @@ plan is applied, services come and go while it runs. Without certificates
   weft worker --process routing-1 --bus tls://bus.example.org:4222 --certs /etc/weft/certs --listen 192.0.2.7:7000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := leaveRoot(o.user, o.dataDir, "worker "+o.process, o.part()); err != nil {
+				return err
+			}
+			inheritPart()
 			easeTimers()
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal ends the process at once
-			return work(ctx, cmd, &o)
+			return advise(work(ctx, cmd, &o))
 		},
 	}
 	f := cmd.Flags()
@@ -87,6 +93,7 @@ plan is applied, services come and go while it runs. Without certificates
 	f.StringVar(&o.logLevel, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	f.StringVar(&o.profile, "cpu-profile", "", "write a profile of the processor's time to FILE when the process stops")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory in which the gateway, if it comes to run here, keeps its audit log (default /var/lib/weft as root, else ~/.local/state/weft)")
+	f.StringVar(&o.user, "user", "", userHelp)
 	o.trace.flags(f)
 	f.DurationVar(&o.patience, "wait", 5*time.Minute, "how long to wait for the bus, and then for a plan")
 	cmd.MarkFlagRequired("process")
@@ -94,6 +101,15 @@ plan is applied, services come and go while it runs. Without certificates
 	cmd.MarkFlagDirname("certs")
 	cmd.MarkFlagFilename("bus-token-file")
 	return cmd
+}
+
+// part returns what the part that stays root knows, if root has started the
+// process by hand: it takes the settings of queues from --set only.
+func (o *workerOptions) part() (c partConfig) {
+	if os.Geteuid() == 0 {
+		c.queues(&plan.Plan{}, o.set)
+	}
+	return c
 }
 
 // work runs a process of a plan until ctx ends.

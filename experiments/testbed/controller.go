@@ -69,7 +69,9 @@ func New(cfg Config) (c *Controller, err error) {
 			*list = append(*list, fmt.Sprintf("127.0.0.1:%d", port))
 		}
 	}
-	c.dir, err = os.MkdirTemp("", "weft-experiment-")
+	if c.dir, err = os.MkdirTemp("", "weft-experiment-"); err == nil {
+		err = os.Chmod(c.dir, 0o711) // the controller leaves root
+	}
 	return c, err
 }
 

@@ -93,7 +93,7 @@ var guarded = map[string]string{
 
 // starters are the files of cmd/weft that run services. All others talk to a
 // running controller, by its northbound API only.
-var starters = []string{"up.go", "up_alone.go", "up_plan.go", "tracing.go", "worker.go", "worker_audit.go", "plan_put.go", "check.go", "store_offline.go"}
+var starters = []string{"up.go", "up_alone.go", "up_plan.go", "user.go", "root_part.go", "tracing.go", "worker.go", "worker_audit.go", "plan_put.go", "check.go", "store_offline.go"}
 
 // rowOf returns the rules of a folder; false if the table has none.
 func rowOf(dir string) (row, bool) {

@@ -30,9 +30,13 @@ type rightsRequest struct {
 }
 
 // Rights returns the verbs by which qos has root bring queues to ports, with the
-// configuration that the controller was started with.
-func Rights(cfg *Config) map[string]rootpart.Verb {
+// configuration that the controller was started with; nil if that is not known, for
+// a reason.
+func Rights(cfg *Config, why string) map[string]rootpart.Verb {
 	return map[string]rootpart.Verb{verbQueues: func(ctx context.Context, text json.RawMessage) (any, error) {
+		if cfg == nil {
+			return nil, errors.New(why)
+		}
 		var r rightsRequest
 		if err := json.Unmarshal(text, &r); err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Rights(cfg)[verbQueues](context.Background(), text)
+		_, err = Rights(cfg, "")[verbQueues](context.Background(), text)
 		return err
 	}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestRights(t *testing.T) {
 		}
 		os.Remove(filepath.Join(dir, "said"))
 	}
-	if _, err := Rights(cfg)[verbQueues](context.Background(), json.RawMessage(`{"queues": {"vsctl": "/bin/sh"}}`)); err == nil {
+	if _, err := Rights(cfg, "")[verbQueues](context.Background(), json.RawMessage(`{"queues": {"vsctl": "/bin/sh"}}`)); err == nil {
 		t.Error("a program is named")
 	}
 }

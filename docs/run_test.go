@@ -106,7 +106,11 @@ func newGuide(t *testing.T) *guide {
 	}
 	must("ip link set lo up")
 	var log bytes.Buffer
-	up := g.command("exec weft up --data-dir " + filepath.Join(t.TempDir(), "data"))
+	data := t.TempDir()
+	if err := os.Chmod(filepath.Dir(data), 0o711); err != nil { // the controller leaves root
+		t.Fatal(err)
+	}
+	up := g.command("exec weft up --data-dir " + data)
 	up.Stdout, up.Stderr = &log, &log
 	if err := up.Start(); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 // to another worker each time: that of the switches, that of the next stage,
 // and one that has nothing to do with packets.
 func TestApps(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
+	f := &faults{dir: openDir(t)}
 	f.weft = f.build(t, "weft", ".")
 	for _, c := range []struct{ transport, scheme, worker, watched string }{
 		{"rest", "http", "southbound", "north"},

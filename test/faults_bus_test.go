@@ -48,7 +48,7 @@ func (f *faults) supervisorKilled(t *testing.T, transport string) {
 // away, and starts the server again.
 func (f *faults) externalRestarted(t *testing.T, transport string) {
 	address := freeAddress(t)
-	dir := t.TempDir()
+	dir := openDir(t)
 	server, token := startBus(t, "", dir, address, "")
 	t.Cleanup(func() { server.Stop() }) // the last one, after all that needs it
 	text := fourWorkers(transport, "nats") + fmt.Sprintf("bus: {url: \"nats://%s@%s\"}\n", token, address)

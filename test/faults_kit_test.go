@@ -33,7 +33,7 @@ import (
 // packet-ins a second and beside real switches whose established flows must
 // not notice. The programs under test are built once and are real processes.
 func TestFaults(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
+	f := &faults{dir: openDir(t)}
 	f.weft = f.build(t, "weft", ".")
 	for _, transport := range plan.Transports() {
 		t.Run("killed/"+transport, func(t *testing.T) { t.Parallel(); f.killed(t, transport) })
@@ -114,7 +114,7 @@ type deployment struct {
 // prepare makes a deployment that does not run yet.
 func (f *faults) prepare(t *testing.T, text string, flags ...string) *deployment {
 	t.Helper()
-	d := &deployment{t: t, weft: f.weft, dir: t.TempDir(), openflow: freeAddress(t), north: freeAddress(t), flags: flags}
+	d := &deployment{t: t, weft: f.weft, dir: openDir(t), openflow: freeAddress(t), north: freeAddress(t), flags: flags}
 	d.plan = d.write("plan.yaml", text)
 	conn, err := grpc.NewClient("passthrough:///"+d.north, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(d.dial))
 	if err != nil {
@@ -444,4 +444,15 @@ func (d *deployment) pathsLead(links int) bool {
 		}
 	}
 	return !told || sum >= float64(links)
+}
+
+// openDir returns a directory that goes with the test, as t.TempDir does, and that
+// users other than root can get to: controllers leave root.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

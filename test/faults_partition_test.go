@@ -26,7 +26,7 @@ const (
 // seconds: packets vanish, and nobody is told.
 func (f *faults) partitioned(t *testing.T, transport string) {
 	near, far := twoMachines(t)
-	dir := t.TempDir()
+	dir := openDir(t)
 	d := f.prepare(t, "", "--certs", dir)
 	d.namespace = near
 	text := fourWorkers(transport, transport)

@@ -24,7 +24,7 @@ func trustPlans(t *testing.T, f *faults) {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, f.weft, "up", "split", "--quiet", "--data-dir", filepath.Join(t.TempDir(), "data"), "--listen", l.Addr().String(), "--http", freeAddress(t)).CombinedOutput()
+	out, err := exec.CommandContext(ctx, f.weft, "up", "split", "--quiet", "--data-dir", filepath.Join(openDir(t), "data"), "--listen", l.Addr().String(), "--http", freeAddress(t)).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), fmt.Sprintf("listen tcp %s: bind: address already in use; is another controller running?", l.Addr())) {
 		t.Errorf("weft up split with a port in use: %v\n%s", err, out)
 	}

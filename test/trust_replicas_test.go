@@ -32,7 +32,7 @@ type natsServer struct {
 // natsCluster starts three servers and returns them and their addresses.
 func (f *faults) natsCluster(t *testing.T) (servers []*natsServer, urls string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := openDir(t)
 	program := filepath.Join(dir, "nats")
 	if out, err := exec.Command("go", "test", "-c", "-o", program, "weft/bus").CombinedOutput(); err != nil {
 		t.Fatalf("build of the servers: %v\n%s", err, out)

@@ -6,7 +6,7 @@ import "testing"
 // a client or a host does not behave. Every subtest is a class of faults that
 // was once found by attacking a running controller.
 func TestTrust(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
+	f := &faults{dir: openDir(t)}
 	f.weft = f.build(t, "weft", ".")
 	for _, s := range []struct {
 		name string
@@ -19,6 +19,7 @@ func TestTrust(t *testing.T) {
 		{"7-squat", trustSquat},
 		{"2-damaged-store", trustDamagedStore},
 		{"9-root", trustRoot},
+		{"9-root-user", trustUser},
 		{"10-relay", trustLinks},
 		{"11-hosts", trustHosts},
 		{"12-second-topology", trustSecond},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -84,7 +85,7 @@ func attachStream(conn *grpc.ClientConn, h *api.Hello, d decide) (*client, error
 		err = stream.Send(&api.FromApp{Message: &api.FromApp_Hello{Hello: h}})
 	}
 	var first *api.ToApp
-	if err == nil {
+	if err == nil || errors.Is(err, io.EOF) { // the stream has ended: Recv says why
 		first, err = stream.Recv()
 	}
 	if err != nil {

@@ -33,15 +33,21 @@ func Handle[Req, Resp any](env *Env, m api.Method[Req, Resp], h func(context.Con
 // Call calls a method of another service and waits for its answer. Neither
 // side writes to the request or the response afterwards.
 func Call[Req, Resp any](ctx context.Context, env *Env, m api.Method[Req, Resp], req *Req) (*Resp, error) {
-	method := declared(env.spec.Calls, m.Name)
-	if method == nil {
-		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.Name)
-	}
-	resp, err := env.runtime.Call(ctx, method, req)
+	resp, err := CallAny(ctx, env, m, req)
 	if err != nil {
 		return nil, err
 	}
 	return resp.(*Resp), nil
+}
+
+// CallAny makes a call like Call; req and the response are pointers of the types
+// of the method.
+func CallAny(ctx context.Context, env *Env, m Method, req any) (resp any, err error) {
+	method := declared(env.spec.Calls, m.MethodName())
+	if method == nil {
+		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.MethodName())
+	}
+	return env.runtime.Call(ctx, method, req)
 }
 
 // On subscribes to a kind of event. A service's events are handled one at a

@@ -1063,7 +1063,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\xad\x03\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xad\x03\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -1143,15 +1143,15 @@ const file_balancer_proto_rawDesc = "" +
 	"\x05since\x18\b \x01(\tR\x05since\"n\n" +
 	"\x17ListConnectionsResponse\x12=\n" +
 	"\vconnections\x18\x01 \x03(\v2\x1b.weft.v1.BalancedConnectionR\vconnections\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total2\xc1\x03\n" +
-	"\bBalancer\x12.\n" +
-	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\x12B\n" +
-	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\x12?\n" +
-	"\bListVips\x12\x18.weft.v1.ListVipsRequest\x1a\x19.weft.v1.ListVipsResponse\x124\n" +
-	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\x12:\n" +
-	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\x128\n" +
-	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\x12T\n" +
-	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponseB\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total2\x84\x05\n" +
+	"\bBalancer\x12F\n" +
+	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\fbalancer add\x12]\n" +
+	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\"\x19\xea\xe0\x18\x15\b\x02\x10\x01\"\x0fbalancer delete\x12V\n" +
+	"\bListVips\x12\x18.weft.v1.ListVipsRequest\x1a\x19.weft.v1.ListVipsResponse\"\x15\xea\xe0\x18\x11\b\x01\"\rbalancer list\x12S\n" +
+	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"\x1d\xea\xe0\x18\x19\b\x02\x10\x01\"\x13balancer member add\x12\\\n" +
+	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\" \xea\xe0\x18\x1c\b\x02\x10\x01\"\x16balancer member delete\x12R\n" +
+	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0ebalancer drain\x12r\n" +
+	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\"\x1c\xea\xe0\x18\x18\b\x01\"\x14balancer connectionsB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1219,6 +1219,7 @@ func file_balancer_proto_init() {
 	if File_balancer_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

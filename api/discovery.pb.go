@@ -691,7 +691,7 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\xe1\x01\n" +
+	"\x0fdiscovery.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xe1\x01\n" +
 	"\x04Link\x12#\n" +
 	"\x03src\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x03src\x12#\n" +
 	"\x03dst\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03dst\x12\x14\n" +
@@ -731,11 +731,12 @@ const file_discovery_proto_rawDesc = "" +
 	"\x05cause\x18\x03 \x01(\tR\x05cause\"L\n" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
-	"\x04gone\x18\x02 \x01(\bR\x04gone2\xe3\x01\n" +
-	"\tDiscovery\x12B\n" +
-	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\x12N\n" +
-	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\x12B\n" +
-	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponseB\n" +
+	"\x04gone\x18\x02 \x01(\bR\x04gone2\xa2\x02\n" +
+	"\tDiscovery\x12U\n" +
+	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\"\x11\xea\xe0\x18\r\b\x01\"\tget links\x12d\n" +
+	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"\x14\xea\xe0\x18\x10\b\x01\"\fexplain port\x12X\n" +
+	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"link allowB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -796,6 +797,7 @@ func file_discovery_proto_init() {
 	if File_discovery_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1079,7 +1079,7 @@ var File_firewall_proto protoreflect.FileDescriptor
 
 const file_firewall_proto_rawDesc = "" +
 	"\n" +
-	"\x0efirewall.proto\x12\aweft.v1\"\xe6\x02\n" +
+	"\x0efirewall.proto\x12\aweft.v1\x1a\roptions.proto\"\xe6\x02\n" +
 	"\fFirewallRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\rR\bpriority\x12\x16\n" +
@@ -1157,14 +1157,19 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x15CheckFirewallResponse\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12)\n" +
-	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xa1\x04\n" +
-	"\bFirewall\x12W\n" +
-	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\x12`\n" +
-	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\x12Z\n" +
-	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\x12]\n" +
-	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\x12O\n" +
-	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\x12N\n" +
-	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponseB\n" +
+	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xf8\x05\n" +
+	"\bFirewall\x12v\n" +
+	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"\x1d\xea\xe0\x18\x19\b\x02\x10\x01\x1a\x052\x03ids\"\ffirewall add\x12}\n" +
+	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"\x1b\xea\xe0\x18\x17\b\x02\x10\x01\x1a\x00\"\x0ffirewall delete\x12}\n" +
+	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"!\xea\xe0\x18\x1d\b\x01\x1a\n" +
+	"\n" +
+	"\x04dpid:\x02id\"\rfirewall list\x12\x81\x01\n" +
+	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"\"\xea\xe0\x18\x1e\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\x10firewall default\x12\x81\x01\n" +
+	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"0\xea\xe0\x18,\b\x01\x1a\x17\n" +
+	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status\x12n\n" +
+	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"\x1e\xea\xe0\x18\x1a\b\x01\x1a\x06\n" +
+	"\x04dpid\"\x0efirewall checkB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1233,6 +1238,7 @@ func file_firewall_proto_init() {
 	if File_firewall_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

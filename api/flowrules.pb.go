@@ -1313,7 +1313,7 @@ var File_flowrules_proto protoreflect.FileDescriptor
 
 const file_flowrules_proto_rawDesc = "" +
 	"\n" +
-	"\x0fflowrules.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\x8e\x01\n" +
+	"\x0fflowrules.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x8e\x01\n" +
 	"\n" +
 	"WantedFlow\x12&\n" +
 	"\x04flow\x18\x01 \x01(\v2\x12.weft.v1.FlowEntryR\x04flow\x12\x14\n" +
@@ -1400,14 +1400,17 @@ const file_flowrules_proto_rawDesc = "" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\"5\n" +
 	"\n" +
 	"FlowFailed\x12'\n" +
-	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\xf3\x03\n" +
-	"\tFlowrules\x12?\n" +
-	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\x12H\n" +
-	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\x12B\n" +
-	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\x12?\n" +
-	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\x12H\n" +
-	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\x12<\n" +
-	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponse\x12N\n" +
+	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\x94\x05\n" +
+	"\tFlowrules\x12c\n" +
+	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"\"\xea\xe0\x18\x1e\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add\x12y\n" +
+	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\"/\xea\xe0\x18+\b\x02\x10\x01\x1a\x18\n" +
+	"\x06all_of\x12\x05flows*\adeleted\"\vflow delete\x12]\n" +
+	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget flows\x12S\n" +
+	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\"\x12\xea\xe0\x18\x0e\b\x01\x1a\x00\"\bget sync\x12V\n" +
+	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\"\f\xea\xe0\x18\b\x1a\x06\n" +
+	"\x04dpid\x12K\n" +
+	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponse\"\r\xea\xe0\x18\t\x1a\a\x12\x05dpids\x12N\n" +
 	"\rDirectPackets\x12\x1d.weft.v1.DirectPacketsRequest\x1a\x1e.weft.v1.DirectPacketsResponseB\n" +
 	"Z\bweft/apib\x06proto3"
 
@@ -1488,6 +1491,7 @@ func file_flowrules_proto_init() {
 	if File_flowrules_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

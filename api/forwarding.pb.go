@@ -684,7 +684,7 @@ var File_forwarding_proto protoreflect.FileDescriptor
 
 const file_forwarding_proto_rawDesc = "" +
 	"\n" +
-	"\x10forwarding.proto\x12\aweft.v1\x1a\vpaths.proto\x1a\x0eswitches.proto\"\xb1\x01\n" +
+	"\x10forwarding.proto\x12\aweft.v1\x1a\roptions.proto\x1a\vpaths.proto\x1a\x0eswitches.proto\"\xb1\x01\n" +
 	"\x05Route\x12\x10\n" +
 	"\x03src\x18\x01 \x01(\tR\x03src\x12\x10\n" +
 	"\x03dst\x18\x02 \x01(\tR\x03dst\x12\x12\n" +
@@ -727,12 +727,13 @@ const file_forwarding_proto_rawDesc = "" +
 	"\bout_port\x18\x03 \x01(\rR\aoutPort\"O\n" +
 	"\vRouteDetour\x12\x19\n" +
 	"\bout_port\x18\x01 \x01(\rR\aoutPort\x12%\n" +
-	"\x04hops\x18\x02 \x03(\v2\x11.weft.v1.RouteHopR\x04hops2\x92\x01\n" +
+	"\x04hops\x18\x02 \x03(\v2\x11.weft.v1.RouteHopR\x04hops2\xae\x01\n" +
 	"\n" +
-	"Forwarding\x12E\n" +
+	"Forwarding\x12Y\n" +
 	"\n" +
-	"ListRoutes\x12\x1a.weft.v1.ListRoutesRequest\x1a\x1b.weft.v1.ListRoutesResponse\x12=\n" +
-	"\vGetFlooding\x12\x1b.weft.v1.GetFloodingRequest\x1a\x11.weft.v1.FloodingB\n" +
+	"ListRoutes\x12\x1a.weft.v1.ListRoutesRequest\x1a\x1b.weft.v1.ListRoutesResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
+	"get routes\x12E\n" +
+	"\vGetFlooding\x12\x1b.weft.v1.GetFloodingRequest\x1a\x11.weft.v1.Flooding\"\x06\xea\xe0\x18\x02\b\x01B\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -788,6 +789,7 @@ func file_forwarding_proto_init() {
 	if File_forwarding_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_paths_proto_init()
 	file_switches_proto_init()
 	type x struct{}

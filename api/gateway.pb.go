@@ -1507,7 +1507,7 @@ var File_gateway_proto protoreflect.FileDescriptor
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\x1a\fconfig.proto\x1a\rprofile.proto\x1a\vstore.proto\"\x14\n" +
+	"apps.proto\x1a\fconfig.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
@@ -1622,25 +1622,26 @@ const file_gateway_proto_rawDesc = "" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x17\n" +
 	"\atook_us\x18\t \x01(\x04R\x06tookUs\"C\n" +
 	"\x11ListAuditResponse\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xc6\b\n" +
-	"\aGateway\x121\n" +
-	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\x12H\n" +
-	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\x121\n" +
-	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\x12B\n" +
-	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\x12>\n" +
-	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\x12H\n" +
-	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\x12H\n" +
-	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\x12N\n" +
-	"\x0eRollbackConfig\x12\x1e.weft.v1.RollbackConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\x12:\n" +
-	"\bGetStore\x12\x18.weft.v1.GetStoreRequest\x1a\x14.weft.v1.StoreStatus\x12B\n" +
-	"\tReadStore\x12\x19.weft.v1.ReadStoreRequest\x1a\x1a.weft.v1.ReadStoreResponse\x12H\n" +
-	"\vRepairStore\x12\x1b.weft.v1.RepairStoreRequest\x1a\x1c.weft.v1.RepairStoreResponse\x12:\n" +
-	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\x12E\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xa1\v\n" +
+	"\aGateway\x12G\n" +
+	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\x14\xea\xe0\x18\x10\b\x01\"\fget services\x12]\n" +
+	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vget workers\x12D\n" +
+	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x11\xea\xe0\x18\r\b\x03\"\tplan show\x12S\n" +
+	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x0f\xea\xe0\x18\v\b\x03\x10\x01\"\x05apply\x12S\n" +
+	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\"\x13\xea\xe0\x18\x0f\b\x03\"\vconfig show\x12`\n" +
+	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\fconfig apply\x12`\n" +
+	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\"\x16\xea\xe0\x18\x12\b\x03\"\x0econfig history\x12i\n" +
+	"\x0eRollbackConfig\x12\x1e.weft.v1.RollbackConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"\x19\xea\xe0\x18\x15\b\x03\x10\x01\"\x0fconfig rollback\x12P\n" +
+	"\bGetStore\x12\x18.weft.v1.GetStoreRequest\x1a\x14.weft.v1.StoreStatus\"\x14\xea\xe0\x18\x10\b\x01\"\fstore status\x12X\n" +
+	"\tReadStore\x12\x19.weft.v1.ReadStoreRequest\x1a\x1a.weft.v1.ReadStoreResponse\"\x14\xea\xe0\x18\x10\b\x03\"\fstore backup\x12`\n" +
+	"\vRepairStore\x12\x1b.weft.v1.RepairStoreRequest\x1a\x1c.weft.v1.RepairStoreResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\fstore repair\x12R\n" +
+	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\ftoken create\x12Y\n" +
 	"\n" +
-	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\x12H\n" +
-	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\x12B\n" +
-	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponse\x12H\n" +
-	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponseB\n" +
+	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\"\x12\xea\xe0\x18\x0e\b\x03\"\n" +
+	"token list\x12`\n" +
+	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\ftoken revoke\x12U\n" +
+	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponse\"\x11\xea\xe0\x18\r\b\x03\"\tget audit\x12Y\n" +
+	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"\x0f\xea\xe0\x18\v\b\x03\"\aprofileB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1751,6 +1752,7 @@ func file_gateway_proto_init() {
 	}
 	file_apps_proto_init()
 	file_config_proto_init()
+	file_options_proto_init()
 	file_profile_proto_init()
 	file_store_proto_init()
 	type x struct{}

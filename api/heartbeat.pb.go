@@ -523,7 +523,7 @@ var File_heartbeat_proto protoreflect.FileDescriptor
 
 const file_heartbeat_proto_rawDesc = "" +
 	"\n" +
-	"\x0fheartbeat.proto\x12\aweft.v1\"+\n" +
+	"\x0fheartbeat.proto\x12\aweft.v1\x1a\roptions.proto\"+\n" +
 	"\x15ListHeartbeatsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"\x81\x02\n" +
 	"\x0fSwitchHeartbeat\x12\x12\n" +
@@ -562,9 +562,11 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\basked_us\x18\x03 \x01(\x04R\aaskedUs\x12\x17\n" +
 	"\acall_us\x18\x04 \x01(\x04R\x06callUs\"C\n" +
 	"\x14EchoSwitchesResponse\x12+\n" +
-	"\x06echoes\x18\x01 \x03(\v2\x13.weft.v1.SwitchEchoR\x06echoes2^\n" +
-	"\tHeartbeat\x12Q\n" +
-	"\x0eListHeartbeats\x12\x1e.weft.v1.ListHeartbeatsRequest\x1a\x1f.weft.v1.ListHeartbeatsResponseB\n" +
+	"\x06echoes\x18\x01 \x03(\v2\x13.weft.v1.SwitchEchoR\x06echoes2\x8a\x01\n" +
+	"\tHeartbeat\x12}\n" +
+	"\x0eListHeartbeats\x12\x1e.weft.v1.ListHeartbeatsRequest\x1a\x1f.weft.v1.ListHeartbeatsResponse\"*\xea\xe0\x18&\b\x01\x1a\x12\n" +
+	"\x04dpidB\n" +
+	"incomplete\"\x0eget heartbeatsB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -606,6 +608,7 @@ func file_heartbeat_proto_init() {
 	if File_heartbeat_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1081,7 +1081,7 @@ var File_hosts_proto protoreflect.FileDescriptor
 
 const file_hosts_proto_rawDesc = "" +
 	"\n" +
-	"\vhosts.proto\x12\aweft.v1\x1a\x0eswitches.proto\"\x91\x02\n" +
+	"\vhosts.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x91\x02\n" +
 	"\x04Host\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
@@ -1153,16 +1153,16 @@ const file_hosts_proto_rawDesc = "" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\"6\n" +
 	"\x1aDeletePortSecurityResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted2\xfa\x03\n" +
-	"\x05Hosts\x12B\n" +
-	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\x123\n" +
-	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\x12:\n" +
-	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\x12E\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted2\x82\x05\n" +
+	"\x05Hosts\x12U\n" +
+	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\"\x11\xea\xe0\x18\r\b\x01\"\tget hosts\x12;\n" +
+	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x06\xea\xe0\x18\x02\b\x01\x12O\n" +
+	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost bind\x12\\\n" +
 	"\n" +
-	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\x12K\n" +
-	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\x12I\n" +
-	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\x12]\n" +
-	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponseB\n" +
+	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost unbind\x12b\n" +
+	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\"\x15\xea\xe0\x18\x11\b\x01\"\rhost bindings\x12^\n" +
+	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost port\x12r\n" +
+	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost portB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1238,6 +1238,7 @@ func file_hosts_proto_init() {
 	if File_hosts_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

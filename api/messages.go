@@ -63,69 +63,15 @@ func (s Subject[E]) WithdrawnBy(last any) any {
 	return s.Withdrawn(last.(*E))
 }
 
-// The calls between services.
+// The calls that carry out a decision, which is not a message of the .proto
+// files. Both are put to the partitions of the decision's switches.
 var (
-	ListSwitches   = Method[ListSwitchesRequest, ListSwitchesResponse]{"southbound.ListSwitches"}
-	ListPorts      = Method[ListPortsRequest, ListPortsResponse]{"southbound.ListPorts"}
-	ReadFlows      = Method[ReadFlowsRequest, ReadFlowsResponse]{"southbound.ReadFlows"}
-	ReadGroups     = Method[ReadGroupsRequest, ReadGroupsResponse]{"southbound.ReadGroups"}
-	ReadMeters     = Method[ReadMetersRequest, ReadMetersResponse]{"southbound.ReadMeters"}
-	ReadPortStats  = Method[ReadPortStatsRequest, ReadPortStatsResponse]{"southbound.ReadPortStats"}
-	ReadTableStats = Method[ReadTableStatsRequest, ReadTableStatsResponse]{"southbound.ReadTableStats"}
-	ForgetSwitch   = Method[ForgetSwitchRequest, ForgetSwitchResponse]{"southbound.ForgetSwitch"}
 	// Apply carries out a decision and answers when every switch that it
 	// touches has confirmed it, by barrier, or has failed to.
 	Apply = Method[flow.Decision, ApplyResult]{"southbound.Apply"}
 	// Send carries out a decision and answers when it is in the send queues;
 	// fences are still waited for, behind the answer.
 	Send = Method[flow.Decision, ApplyResult]{"southbound.Send"}
-
-	ListLinks     = Method[ListLinksRequest, ListLinksResponse]{"discovery.ListLinks"}
-	ListPortRoles = Method[ListPortRolesRequest, ListPortRolesResponse]{"discovery.ListPortRoles"}
-	AllowLink     = Method[AllowLinkRequest, AllowLinkResponse]{"discovery.AllowLink"}
-
-	ListHosts = Method[ListHostsRequest, ListHostsResponse]{"hosts.ListHosts"}
-	FindHost  = Method[FindHostRequest, Host]{"hosts.FindHost"}
-
-	BindHost           = Method[BindHostRequest, HostBinding]{"hosts.BindHost"}
-	UnbindHost         = Method[UnbindHostRequest, UnbindHostResponse]{"hosts.UnbindHost"}
-	ListBindings       = Method[ListBindingsRequest, ListBindingsResponse]{"hosts.ListBindings"}
-	SetPortSecurity    = Method[SetPortSecurityRequest, PortSecurity]{"hosts.SetPortSecurity"}
-	DeletePortSecurity = Method[DeletePortSecurityRequest, DeletePortSecurityResponse]{"hosts.DeletePortSecurity"}
-
-	FindPath = Method[FindPathRequest, FindPathResponse]{"paths.FindPath"}
-	GetTree  = Method[GetTreeRequest, Tree]{"paths.GetTree"}
-	// ExchangeSummaries is between the paths of partitions.
-	ExchangeSummaries = Method[ExchangeSummariesRequest, ExchangeSummariesResponse]{"paths.ExchangeSummaries"}
-
-	ListRoutes  = Method[ListRoutesRequest, ListRoutesResponse]{"forwarding.ListRoutes"}
-	GetFlooding = Method[GetFloodingRequest, Flooding]{"forwarding.GetFlooding"}
-
-	AddFlows    = Method[AddFlowsRequest, AddFlowsResponse]{"flowrules.AddFlows"}
-	DeleteFlows = Method[DeleteFlowsRequest, DeleteFlowsResponse]{"flowrules.DeleteFlows"}
-	ListFlows   = Method[ListFlowsRequest, ListFlowsResponse]{"flowrules.ListFlows"}
-	ListSync    = Method[ListSyncRequest, ListSyncResponse]{"flowrules.ListSync"}
-	SetStanding = Method[SetStandingRequest, SetStandingResponse]{"flowrules.SetStanding"}
-	Observe     = Method[ObserveRequest, ObserveResponse]{"flowrules.Observe"}
-
-	ListPortStats  = Method[ListPortStatsRequest, ListPortStatsResponse]{"stats.ListPortStats"}
-	ListTableStats = Method[ListTableStatsRequest, ListTableStatsResponse]{"stats.ListTableStats"}
-	ListFlowStats  = Method[ListFlowStatsRequest, ListFlowStatsResponse]{"stats.ListFlowStats"}
-
-	GetInfo     = Method[GetInfoRequest, Info]{"gateway.GetInfo"}
-	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
-	GetPlan     = Method[GetPlanRequest, Plan]{"gateway.GetPlan"}
-	ApplyPlan   = Method[ApplyPlanRequest, ApplyPlanResponse]{"gateway.ApplyPlan"}
-	TakeProfile = Method[TakeProfileRequest, TakeProfileResponse]{"gateway.TakeProfile"}
-
-	GetStore    = Method[GetStoreRequest, StoreStatus]{"gateway.GetStore"}
-	ReadStore   = Method[ReadStoreRequest, ReadStoreResponse]{"gateway.ReadStore"}
-	RepairStore = Method[RepairStoreRequest, RepairStoreResponse]{"gateway.RepairStore"}
-
-	GetConfig      = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
-	ApplyConfig    = Method[ApplyConfigRequest, ApplyConfigResponse]{"gateway.ApplyConfig"}
-	ListConfigs    = Method[ListConfigsRequest, ListConfigsResponse]{"gateway.ListConfigs"}
-	RollbackConfig = Method[RollbackConfigRequest, ApplyConfigResponse]{"gateway.RollbackConfig"}
 )
 
 // The events. Each subject has one publisher: the service of its prefix.

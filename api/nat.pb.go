@@ -571,7 +571,7 @@ var File_nat_proto protoreflect.FileDescriptor
 
 const file_nat_proto_rawDesc = "" +
 	"\n" +
-	"\tnat.proto\x12\aweft.v1\"\xb7\x04\n" +
+	"\tnat.proto\x12\aweft.v1\x1a\roptions.proto\"\xb7\x04\n" +
 	"\n" +
 	"NatGateway\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
@@ -615,11 +615,12 @@ const file_nat_proto_rawDesc = "" +
 	"\x0fListNatsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"C\n" +
 	"\x10ListNatsResponse\x12/\n" +
-	"\bgateways\x18\x01 \x03(\v2\x13.weft.v1.NatGatewayR\bgateways2\xc1\x01\n" +
-	"\x03Nat\x125\n" +
-	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\x12B\n" +
-	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\x12?\n" +
-	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponseB\n" +
+	"\bgateways\x18\x01 \x03(\v2\x13.weft.v1.NatGatewayR\bgateways2\xfc\x01\n" +
+	"\x03Nat\x12H\n" +
+	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\"\x11\xea\xe0\x18\r\b\x02\x10\x01\"\anat add\x12X\n" +
+	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"nat delete\x12Q\n" +
+	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"\x10\xea\xe0\x18\f\b\x01\"\bnat listB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -666,6 +667,7 @@ func file_nat_proto_init() {
 	if File_nat_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -2,9 +2,6 @@ package api
 
 import "fmt"
 
-// ListLimits tells which ports' packet-ins are limited.
-var ListLimits = Method[ListLimitsRequest, ListLimitsResponse]{"southbound.ListLimits"}
-
 // FloodChangedEvent tells of a port whose packet-ins are limited now, or are
 // no longer.
 var FloodChangedEvent = Subject[FloodChanged]{

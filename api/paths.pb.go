@@ -802,7 +802,7 @@ var File_paths_proto protoreflect.FileDescriptor
 
 const file_paths_proto_rawDesc = "" +
 	"\n" +
-	"\vpaths.proto\x12\aweft.v1\x1a\x0fdiscovery.proto\x1a\x0eswitches.proto\"\x8d\x01\n" +
+	"\vpaths.proto\x12\aweft.v1\x1a\x0fdiscovery.proto\x1a\roptions.proto\x1a\x0eswitches.proto\"\x8d\x01\n" +
 	"\x0fFindPathRequest\x12\x10\n" +
 	"\x03src\x18\x01 \x01(\tR\x03src\x12\x10\n" +
 	"\x03dst\x18\x02 \x01(\tR\x03dst\x12\x12\n" +
@@ -854,11 +854,14 @@ const file_paths_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\x06R\x04peer\x12\x1b\n" +
 	"\tpeer_port\x18\x04 \x01(\rR\bpeerPort\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\rR\x06weight2\xd7\x01\n" +
-	"\x05Paths\x12?\n" +
-	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\x121\n" +
-	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\x12Z\n" +
-	"\x11ExchangeSummaries\x12!.weft.v1.ExchangeSummariesRequest\x1a\".weft.v1.ExchangeSummariesResponseB\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight2\x9d\x02\n" +
+	"\x05Paths\x12T\n" +
+	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\"\x13\xea\xe0\x18\x0f\b\x01\x1a\x05\n" +
+	"\x03src\"\x04path\x12N\n" +
+	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\"\x1b\xea\xe0\x18\x17\b\x01\x1a\x132\x05portsB\n" +
+	"incomplete\x12n\n" +
+	"\x11ExchangeSummaries\x12!.weft.v1.ExchangeSummariesRequest\x1a\".weft.v1.ExchangeSummariesResponse\"\x12\xea\xe0\x18\x0e\x1a\fB\n" +
+	"incompleteB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -919,6 +922,7 @@ func file_paths_proto_init() {
 		return
 	}
 	file_discovery_proto_init()
+	file_options_proto_init()
 	file_switches_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1314,7 +1314,7 @@ var File_qos_proto protoreflect.FileDescriptor
 
 const file_qos_proto_rawDesc = "" +
 	"\n" +
-	"\tqos.proto\x12\aweft.v1\"\xb6\x03\n" +
+	"\tqos.proto\x12\aweft.v1\x1a\roptions.proto\"\xb6\x03\n" +
 	"\tQosPolicy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05order\x18\x02 \x01(\rR\x05order\x123\n" +
@@ -1404,16 +1404,21 @@ const file_qos_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x16\n" +
 	"\x14QosListQueuesRequest\"A\n" +
 	"\x15QosListQueuesResponse\x12(\n" +
-	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\x88\x04\n" +
-	"\x03Qos\x12=\n" +
-	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\x12Q\n" +
-	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\x12Q\n" +
-	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\x12=\n" +
-	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\x12=\n" +
-	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\x12Q\n" +
-	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\x12K\n" +
+	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\x97\x05\n" +
+	"\x03Qos\x12P\n" +
+	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"\x11\xea\xe0\x18\r\b\x02\x10\x01\"\aqos add\x12g\n" +
+	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"qos delete\x12c\n" +
+	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\"\x10\xea\xe0\x18\f\b\x01\"\bqos list\x12Q\n" +
+	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
+	"qos status\x12S\n" +
+	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"qos queues\x12g\n" +
+	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"qos queues\x12_\n" +
 	"\n" +
-	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponseB\n" +
+	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
+	"qos queuesB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1490,6 +1495,7 @@ func file_qos_proto_init() {
 	if File_qos_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_qos_proto_msgTypes[0].OneofWrappers = []any{}
 	file_qos_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}

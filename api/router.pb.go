@@ -832,7 +832,7 @@ var File_router_proto protoreflect.FileDescriptor
 
 const file_router_proto_rawDesc = "" +
 	"\n" +
-	"\frouter.proto\x12\aweft.v1\"\xfb\x01\n" +
+	"\frouter.proto\x12\aweft.v1\x1a\roptions.proto\"\xfb\x01\n" +
 	"\rVirtualRouter\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x124\n" +
@@ -883,13 +883,14 @@ const file_router_proto_rawDesc = "" +
 	"\x12ListRoutersRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"G\n" +
 	"\x13ListRoutersResponse\x120\n" +
-	"\arouters\x18\x01 \x03(\v2\x16.weft.v1.VirtualRouterR\arouters2\xbc\x03\n" +
-	"\x06Router\x12W\n" +
-	"\x10AddRouterAddress\x12 .weft.v1.AddRouterAddressRequest\x1a!.weft.v1.AddRouterAddressResponse\x12`\n" +
-	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\x12Q\n" +
-	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\x12Z\n" +
-	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\x12H\n" +
-	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponseB\n" +
+	"\arouters\x18\x01 \x03(\v2\x16.weft.v1.VirtualRouterR\arouters2\xb2\x04\n" +
+	"\x06Router\x12m\n" +
+	"\x10AddRouterAddress\x12 .weft.v1.AddRouterAddressRequest\x1a!.weft.v1.AddRouterAddressResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"router add\x12y\n" +
+	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\"\x17\xea\xe0\x18\x13\b\x02\x10\x01\"\rrouter delete\x12i\n" +
+	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\frouter route\x12t\n" +
+	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0erouter unroute\x12]\n" +
+	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vrouter listB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -948,6 +949,7 @@ func file_router_proto_init() {
 	if File_router_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1846,7 +1846,7 @@ var File_southbound_proto protoreflect.FileDescriptor
 
 const file_southbound_proto_rawDesc = "" +
 	"\n" +
-	"\x10southbound.proto\x12\aweft.v1\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xd2\x04\n" +
+	"\x10southbound.proto\x12\aweft.v1\x1a\x0fheartbeat.proto\x1a\x0fmultipart.proto\x1a\roptions.proto\x1a\x0eoverload.proto\x1a\x0eswitches.proto\"\xd2\x04\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x1c\n" +
 	"\tconnected\x18\x02 \x01(\bR\tconnected\x12\x18\n" +
@@ -1982,21 +1982,47 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttransient\x18\x04 \x01(\bR\ttransient\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\rR\x04type\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\rR\x04code2\xa6\x05\n" +
+	"\x04code\x18\x06 \x01(\rR\x04code2\x94\n" +
 	"\n" +
-	"Southbound\x12K\n" +
-	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\x12B\n" +
-	"\tListPorts\x12\x19.weft.v1.ListPortsRequest\x1a\x1a.weft.v1.ListPortsResponse\x12B\n" +
-	"\tReadFlows\x12\x19.weft.v1.ReadFlowsRequest\x1a\x1a.weft.v1.ReadFlowsResponse\x12E\n" +
 	"\n" +
-	"ReadGroups\x12\x1a.weft.v1.ReadGroupsRequest\x1a\x1b.weft.v1.ReadGroupsResponse\x12E\n" +
+	"Southbound\x12o\n" +
+	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\"\"\xea\xe0\x18\x1e\b\x01\x1a\fB\n" +
+	"incomplete\"\fget switches\x12i\n" +
+	"\tListPorts\x12\x19.weft.v1.ListPortsRequest\x1a\x1a.weft.v1.ListPortsResponse\"%\xea\xe0\x18!\b\x01\x1a\x12\n" +
+	"\x04dpidB\n" +
+	"incomplete\"\tget ports\x12]\n" +
+	"\tReadFlows\x12\x19.weft.v1.ReadFlowsRequest\x1a\x1a.weft.v1.ReadFlowsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget flows\x12a\n" +
 	"\n" +
-	"ReadMeters\x12\x1a.weft.v1.ReadMetersRequest\x1a\x1b.weft.v1.ReadMetersResponse\x12N\n" +
-	"\rReadPortStats\x12\x1d.weft.v1.ReadPortStatsRequest\x1a\x1e.weft.v1.ReadPortStatsResponse\x12Q\n" +
-	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponse\x12E\n" +
+	"ReadGroups\x12\x1a.weft.v1.ReadGroupsRequest\x1a\x1b.weft.v1.ReadGroupsResponse\"\x1a\xea\xe0\x18\x16\b\x01\x1a\x06\n" +
+	"\x04dpid\"\n" +
+	"get groups\x12U\n" +
 	"\n" +
-	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponse\x12K\n" +
-	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponseB\n" +
+	"ReadMeters\x12\x1a.weft.v1.ReadMetersRequest\x1a\x1b.weft.v1.ReadMetersResponse\"\x0e\xea\xe0\x18\n" +
+	"\b\x01\x1a\x06\n" +
+	"\x04dpid\x12^\n" +
+	"\rReadPortStats\x12\x1d.weft.v1.ReadPortStatsRequest\x1a\x1e.weft.v1.ReadPortStatsResponse\"\x0e\xea\xe0\x18\n" +
+	"\b\x01\x1a\x06\n" +
+	"\x04dpid\x12a\n" +
+	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponse\"\x0e\xea\xe0\x18\n" +
+	"\b\x01\x1a\x06\n" +
+	"\x04dpid\x12m\n" +
+	"\n" +
+	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponse\"&\xea\xe0\x18\"\b\x01\x1a\x12\n" +
+	"\x04dpidB\n" +
+	"incomplete\"\n" +
+	"get limits\x12l\n" +
+	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponse\"\x1f\xea\xe0\x18\x1b\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\rswitch forget\x12^\n" +
+	"\rReadMultipart\x12\x1d.weft.v1.ReadMultipartRequest\x1a\x1e.weft.v1.ReadMultipartResponse\"\x0e\xea\xe0\x18\n" +
+	"\b\x01\x1a\x06\n" +
+	"\x04dpid\x12L\n" +
+	"\n" +
+	"ModifyPort\x12\x1a.weft.v1.ModifyPortRequest\x1a\x14.weft.v1.ApplyResult\"\f\xea\xe0\x18\b\x1a\x06\n" +
+	"\x04dpid\x12X\n" +
+	"\x10SendExperimenter\x12 .weft.v1.SendExperimenterRequest\x1a\x14.weft.v1.ApplyResult\"\f\xea\xe0\x18\b\x1a\x06\n" +
+	"\x04dpid\x12i\n" +
+	"\fEchoSwitches\x12\x1c.weft.v1.EchoSwitchesRequest\x1a\x1d.weft.v1.EchoSwitchesResponse\"\x1c\xea\xe0\x18\x18\x1a\x16\x12\x05dpids\x1a\x06echoes\"\x05errorB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -2013,38 +2039,44 @@ func file_southbound_proto_rawDescGZIP() []byte {
 
 var file_southbound_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_southbound_proto_goTypes = []any{
-	(*Switch)(nil),                 // 0: weft.v1.Switch
-	(*Port)(nil),                   // 1: weft.v1.Port
-	(*ListSwitchesRequest)(nil),    // 2: weft.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),   // 3: weft.v1.ListSwitchesResponse
-	(*ListPortsRequest)(nil),       // 4: weft.v1.ListPortsRequest
-	(*ListPortsResponse)(nil),      // 5: weft.v1.ListPortsResponse
-	(*ReadFlowsRequest)(nil),       // 6: weft.v1.ReadFlowsRequest
-	(*ReadFlowsResponse)(nil),      // 7: weft.v1.ReadFlowsResponse
-	(*ReadGroupsRequest)(nil),      // 8: weft.v1.ReadGroupsRequest
-	(*ReadGroupsResponse)(nil),     // 9: weft.v1.ReadGroupsResponse
-	(*ReadMetersRequest)(nil),      // 10: weft.v1.ReadMetersRequest
-	(*ReadMetersResponse)(nil),     // 11: weft.v1.ReadMetersResponse
-	(*ReadPortStatsRequest)(nil),   // 12: weft.v1.ReadPortStatsRequest
-	(*PortStats)(nil),              // 13: weft.v1.PortStats
-	(*ReadPortStatsResponse)(nil),  // 14: weft.v1.ReadPortStatsResponse
-	(*ReadTableStatsRequest)(nil),  // 15: weft.v1.ReadTableStatsRequest
-	(*TableStats)(nil),             // 16: weft.v1.TableStats
-	(*ReadTableStatsResponse)(nil), // 17: weft.v1.ReadTableStatsResponse
-	(*SwitchChanged)(nil),          // 18: weft.v1.SwitchChanged
-	(*SwitchForgotten)(nil),        // 19: weft.v1.SwitchForgotten
-	(*ForgetSwitchRequest)(nil),    // 20: weft.v1.ForgetSwitchRequest
-	(*ForgetSwitchResponse)(nil),   // 21: weft.v1.ForgetSwitchResponse
-	(*PortChanged)(nil),            // 22: weft.v1.PortChanged
-	(*FlowRemoved)(nil),            // 23: weft.v1.FlowRemoved
-	(*SwitchError)(nil),            // 24: weft.v1.SwitchError
-	(*ApplyResult)(nil),            // 25: weft.v1.ApplyResult
-	(*ApplyFailure)(nil),           // 26: weft.v1.ApplyFailure
-	(*FlowEntry)(nil),              // 27: weft.v1.FlowEntry
-	(*Group)(nil),                  // 28: weft.v1.Group
-	(*Meter)(nil),                  // 29: weft.v1.Meter
-	(*ListLimitsRequest)(nil),      // 30: weft.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),     // 31: weft.v1.ListLimitsResponse
+	(*Switch)(nil),                  // 0: weft.v1.Switch
+	(*Port)(nil),                    // 1: weft.v1.Port
+	(*ListSwitchesRequest)(nil),     // 2: weft.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),    // 3: weft.v1.ListSwitchesResponse
+	(*ListPortsRequest)(nil),        // 4: weft.v1.ListPortsRequest
+	(*ListPortsResponse)(nil),       // 5: weft.v1.ListPortsResponse
+	(*ReadFlowsRequest)(nil),        // 6: weft.v1.ReadFlowsRequest
+	(*ReadFlowsResponse)(nil),       // 7: weft.v1.ReadFlowsResponse
+	(*ReadGroupsRequest)(nil),       // 8: weft.v1.ReadGroupsRequest
+	(*ReadGroupsResponse)(nil),      // 9: weft.v1.ReadGroupsResponse
+	(*ReadMetersRequest)(nil),       // 10: weft.v1.ReadMetersRequest
+	(*ReadMetersResponse)(nil),      // 11: weft.v1.ReadMetersResponse
+	(*ReadPortStatsRequest)(nil),    // 12: weft.v1.ReadPortStatsRequest
+	(*PortStats)(nil),               // 13: weft.v1.PortStats
+	(*ReadPortStatsResponse)(nil),   // 14: weft.v1.ReadPortStatsResponse
+	(*ReadTableStatsRequest)(nil),   // 15: weft.v1.ReadTableStatsRequest
+	(*TableStats)(nil),              // 16: weft.v1.TableStats
+	(*ReadTableStatsResponse)(nil),  // 17: weft.v1.ReadTableStatsResponse
+	(*SwitchChanged)(nil),           // 18: weft.v1.SwitchChanged
+	(*SwitchForgotten)(nil),         // 19: weft.v1.SwitchForgotten
+	(*ForgetSwitchRequest)(nil),     // 20: weft.v1.ForgetSwitchRequest
+	(*ForgetSwitchResponse)(nil),    // 21: weft.v1.ForgetSwitchResponse
+	(*PortChanged)(nil),             // 22: weft.v1.PortChanged
+	(*FlowRemoved)(nil),             // 23: weft.v1.FlowRemoved
+	(*SwitchError)(nil),             // 24: weft.v1.SwitchError
+	(*ApplyResult)(nil),             // 25: weft.v1.ApplyResult
+	(*ApplyFailure)(nil),            // 26: weft.v1.ApplyFailure
+	(*FlowEntry)(nil),               // 27: weft.v1.FlowEntry
+	(*Group)(nil),                   // 28: weft.v1.Group
+	(*Meter)(nil),                   // 29: weft.v1.Meter
+	(*ListLimitsRequest)(nil),       // 30: weft.v1.ListLimitsRequest
+	(*ReadMultipartRequest)(nil),    // 31: weft.v1.ReadMultipartRequest
+	(*ModifyPortRequest)(nil),       // 32: weft.v1.ModifyPortRequest
+	(*SendExperimenterRequest)(nil), // 33: weft.v1.SendExperimenterRequest
+	(*EchoSwitchesRequest)(nil),     // 34: weft.v1.EchoSwitchesRequest
+	(*ListLimitsResponse)(nil),      // 35: weft.v1.ListLimitsResponse
+	(*ReadMultipartResponse)(nil),   // 36: weft.v1.ReadMultipartResponse
+	(*EchoSwitchesResponse)(nil),    // 37: weft.v1.EchoSwitchesResponse
 }
 var file_southbound_proto_depIdxs = []int32{
 	0,  // 0: weft.v1.ListSwitchesResponse.switches:type_name -> weft.v1.Switch
@@ -2068,17 +2100,25 @@ var file_southbound_proto_depIdxs = []int32{
 	15, // 18: weft.v1.Southbound.ReadTableStats:input_type -> weft.v1.ReadTableStatsRequest
 	30, // 19: weft.v1.Southbound.ListLimits:input_type -> weft.v1.ListLimitsRequest
 	20, // 20: weft.v1.Southbound.ForgetSwitch:input_type -> weft.v1.ForgetSwitchRequest
-	3,  // 21: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
-	5,  // 22: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
-	7,  // 23: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
-	9,  // 24: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
-	11, // 25: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
-	14, // 26: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
-	17, // 27: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
-	31, // 28: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
-	21, // 29: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
-	21, // [21:30] is the sub-list for method output_type
-	12, // [12:21] is the sub-list for method input_type
+	31, // 21: weft.v1.Southbound.ReadMultipart:input_type -> weft.v1.ReadMultipartRequest
+	32, // 22: weft.v1.Southbound.ModifyPort:input_type -> weft.v1.ModifyPortRequest
+	33, // 23: weft.v1.Southbound.SendExperimenter:input_type -> weft.v1.SendExperimenterRequest
+	34, // 24: weft.v1.Southbound.EchoSwitches:input_type -> weft.v1.EchoSwitchesRequest
+	3,  // 25: weft.v1.Southbound.ListSwitches:output_type -> weft.v1.ListSwitchesResponse
+	5,  // 26: weft.v1.Southbound.ListPorts:output_type -> weft.v1.ListPortsResponse
+	7,  // 27: weft.v1.Southbound.ReadFlows:output_type -> weft.v1.ReadFlowsResponse
+	9,  // 28: weft.v1.Southbound.ReadGroups:output_type -> weft.v1.ReadGroupsResponse
+	11, // 29: weft.v1.Southbound.ReadMeters:output_type -> weft.v1.ReadMetersResponse
+	14, // 30: weft.v1.Southbound.ReadPortStats:output_type -> weft.v1.ReadPortStatsResponse
+	17, // 31: weft.v1.Southbound.ReadTableStats:output_type -> weft.v1.ReadTableStatsResponse
+	35, // 32: weft.v1.Southbound.ListLimits:output_type -> weft.v1.ListLimitsResponse
+	21, // 33: weft.v1.Southbound.ForgetSwitch:output_type -> weft.v1.ForgetSwitchResponse
+	36, // 34: weft.v1.Southbound.ReadMultipart:output_type -> weft.v1.ReadMultipartResponse
+	25, // 35: weft.v1.Southbound.ModifyPort:output_type -> weft.v1.ApplyResult
+	25, // 36: weft.v1.Southbound.SendExperimenter:output_type -> weft.v1.ApplyResult
+	37, // 37: weft.v1.Southbound.EchoSwitches:output_type -> weft.v1.EchoSwitchesResponse
+	25, // [25:38] is the sub-list for method output_type
+	12, // [12:25] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2089,6 +2129,9 @@ func file_southbound_proto_init() {
 	if File_southbound_proto != nil {
 		return
 	}
+	file_heartbeat_proto_init()
+	file_multipart_proto_init()
+	file_options_proto_init()
 	file_overload_proto_init()
 	file_switches_proto_init()
 	type x struct{}

@@ -19,15 +19,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Southbound_ListSwitches_FullMethodName   = "/weft.v1.Southbound/ListSwitches"
-	Southbound_ListPorts_FullMethodName      = "/weft.v1.Southbound/ListPorts"
-	Southbound_ReadFlows_FullMethodName      = "/weft.v1.Southbound/ReadFlows"
-	Southbound_ReadGroups_FullMethodName     = "/weft.v1.Southbound/ReadGroups"
-	Southbound_ReadMeters_FullMethodName     = "/weft.v1.Southbound/ReadMeters"
-	Southbound_ReadPortStats_FullMethodName  = "/weft.v1.Southbound/ReadPortStats"
-	Southbound_ReadTableStats_FullMethodName = "/weft.v1.Southbound/ReadTableStats"
-	Southbound_ListLimits_FullMethodName     = "/weft.v1.Southbound/ListLimits"
-	Southbound_ForgetSwitch_FullMethodName   = "/weft.v1.Southbound/ForgetSwitch"
+	Southbound_ListSwitches_FullMethodName     = "/weft.v1.Southbound/ListSwitches"
+	Southbound_ListPorts_FullMethodName        = "/weft.v1.Southbound/ListPorts"
+	Southbound_ReadFlows_FullMethodName        = "/weft.v1.Southbound/ReadFlows"
+	Southbound_ReadGroups_FullMethodName       = "/weft.v1.Southbound/ReadGroups"
+	Southbound_ReadMeters_FullMethodName       = "/weft.v1.Southbound/ReadMeters"
+	Southbound_ReadPortStats_FullMethodName    = "/weft.v1.Southbound/ReadPortStats"
+	Southbound_ReadTableStats_FullMethodName   = "/weft.v1.Southbound/ReadTableStats"
+	Southbound_ListLimits_FullMethodName       = "/weft.v1.Southbound/ListLimits"
+	Southbound_ForgetSwitch_FullMethodName     = "/weft.v1.Southbound/ForgetSwitch"
+	Southbound_ReadMultipart_FullMethodName    = "/weft.v1.Southbound/ReadMultipart"
+	Southbound_ModifyPort_FullMethodName       = "/weft.v1.Southbound/ModifyPort"
+	Southbound_SendExperimenter_FullMethodName = "/weft.v1.Southbound/SendExperimenter"
+	Southbound_EchoSwitches_FullMethodName     = "/weft.v1.Southbound/EchoSwitches"
 )
 
 // SouthboundClient is the client API for Southbound service.
@@ -56,6 +60,16 @@ type SouthboundClient interface {
 	// that it is away. What operators have set for it stays. A switch that is connected is learnt
 	// anew.
 	ForgetSwitch(ctx context.Context, in *ForgetSwitchRequest, opts ...grpc.CallOption) (*ForgetSwitchResponse, error)
+	// Asks a switch for one kind of OpenFlow statistics or description.
+	ReadMultipart(ctx context.Context, in *ReadMultipartRequest, opts ...grpc.CallOption) (*ReadMultipartResponse, error)
+	// Changes the configuration of a port of a switch. A refusal by the switch is a failure in
+	// the result, not an error.
+	ModifyPort(ctx context.Context, in *ModifyPortRequest, opts ...grpc.CallOption) (*ApplyResult, error)
+	// Sends a message of an experimenter to a switch. A refusal by the switch is a failure in the
+	// result, not an error.
+	SendExperimenter(ctx context.Context, in *SendExperimenterRequest, opts ...grpc.CallOption) (*ApplyResult, error)
+	// Asks each of many switches for an echo, and answers when all have answered or time is up.
+	EchoSwitches(ctx context.Context, in *EchoSwitchesRequest, opts ...grpc.CallOption) (*EchoSwitchesResponse, error)
 }
 
 type southboundClient struct {
@@ -156,6 +170,46 @@ func (c *southboundClient) ForgetSwitch(ctx context.Context, in *ForgetSwitchReq
 	return out, nil
 }
 
+func (c *southboundClient) ReadMultipart(ctx context.Context, in *ReadMultipartRequest, opts ...grpc.CallOption) (*ReadMultipartResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadMultipartResponse)
+	err := c.cc.Invoke(ctx, Southbound_ReadMultipart_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *southboundClient) ModifyPort(ctx context.Context, in *ModifyPortRequest, opts ...grpc.CallOption) (*ApplyResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyResult)
+	err := c.cc.Invoke(ctx, Southbound_ModifyPort_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *southboundClient) SendExperimenter(ctx context.Context, in *SendExperimenterRequest, opts ...grpc.CallOption) (*ApplyResult, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApplyResult)
+	err := c.cc.Invoke(ctx, Southbound_SendExperimenter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *southboundClient) EchoSwitches(ctx context.Context, in *EchoSwitchesRequest, opts ...grpc.CallOption) (*EchoSwitchesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EchoSwitchesResponse)
+	err := c.cc.Invoke(ctx, Southbound_EchoSwitches_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SouthboundServer is the server API for Southbound service.
 // All implementations must embed UnimplementedSouthboundServer
 // for forward compatibility.
@@ -182,6 +236,16 @@ type SouthboundServer interface {
 	// that it is away. What operators have set for it stays. A switch that is connected is learnt
 	// anew.
 	ForgetSwitch(context.Context, *ForgetSwitchRequest) (*ForgetSwitchResponse, error)
+	// Asks a switch for one kind of OpenFlow statistics or description.
+	ReadMultipart(context.Context, *ReadMultipartRequest) (*ReadMultipartResponse, error)
+	// Changes the configuration of a port of a switch. A refusal by the switch is a failure in
+	// the result, not an error.
+	ModifyPort(context.Context, *ModifyPortRequest) (*ApplyResult, error)
+	// Sends a message of an experimenter to a switch. A refusal by the switch is a failure in the
+	// result, not an error.
+	SendExperimenter(context.Context, *SendExperimenterRequest) (*ApplyResult, error)
+	// Asks each of many switches for an echo, and answers when all have answered or time is up.
+	EchoSwitches(context.Context, *EchoSwitchesRequest) (*EchoSwitchesResponse, error)
 	mustEmbedUnimplementedSouthboundServer()
 }
 
@@ -218,6 +282,18 @@ func (UnimplementedSouthboundServer) ListLimits(context.Context, *ListLimitsRequ
 }
 func (UnimplementedSouthboundServer) ForgetSwitch(context.Context, *ForgetSwitchRequest) (*ForgetSwitchResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForgetSwitch not implemented")
+}
+func (UnimplementedSouthboundServer) ReadMultipart(context.Context, *ReadMultipartRequest) (*ReadMultipartResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadMultipart not implemented")
+}
+func (UnimplementedSouthboundServer) ModifyPort(context.Context, *ModifyPortRequest) (*ApplyResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method ModifyPort not implemented")
+}
+func (UnimplementedSouthboundServer) SendExperimenter(context.Context, *SendExperimenterRequest) (*ApplyResult, error) {
+	return nil, status.Error(codes.Unimplemented, "method SendExperimenter not implemented")
+}
+func (UnimplementedSouthboundServer) EchoSwitches(context.Context, *EchoSwitchesRequest) (*EchoSwitchesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EchoSwitches not implemented")
 }
 func (UnimplementedSouthboundServer) mustEmbedUnimplementedSouthboundServer() {}
 func (UnimplementedSouthboundServer) testEmbeddedByValue()                    {}
@@ -402,6 +478,78 @@ func _Southbound_ForgetSwitch_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Southbound_ReadMultipart_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadMultipartRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).ReadMultipart(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_ReadMultipart_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).ReadMultipart(ctx, req.(*ReadMultipartRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Southbound_ModifyPort_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ModifyPortRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).ModifyPort(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_ModifyPort_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).ModifyPort(ctx, req.(*ModifyPortRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Southbound_SendExperimenter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SendExperimenterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).SendExperimenter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_SendExperimenter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).SendExperimenter(ctx, req.(*SendExperimenterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Southbound_EchoSwitches_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EchoSwitchesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SouthboundServer).EchoSwitches(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Southbound_EchoSwitches_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SouthboundServer).EchoSwitches(ctx, req.(*EchoSwitchesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Southbound_ServiceDesc is the grpc.ServiceDesc for Southbound service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -444,6 +592,22 @@ var Southbound_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ForgetSwitch",
 			Handler:    _Southbound_ForgetSwitch_Handler,
+		},
+		{
+			MethodName: "ReadMultipart",
+			Handler:    _Southbound_ReadMultipart_Handler,
+		},
+		{
+			MethodName: "ModifyPort",
+			Handler:    _Southbound_ModifyPort_Handler,
+		},
+		{
+			MethodName: "SendExperimenter",
+			Handler:    _Southbound_SendExperimenter_Handler,
+		},
+		{
+			MethodName: "EchoSwitches",
+			Handler:    _Southbound_EchoSwitches_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

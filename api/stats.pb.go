@@ -401,7 +401,7 @@ var File_stats_proto protoreflect.FileDescriptor
 
 const file_stats_proto_rawDesc = "" +
 	"\n" +
-	"\vstats.proto\x12\aweft.v1\x1a\x10southbound.proto\"*\n" +
+	"\vstats.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x10southbound.proto\"*\n" +
 	"\x14ListPortStatsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"A\n" +
 	"\x15ListPortStatsResponse\x12(\n" +
@@ -422,11 +422,14 @@ const file_stats_proto_rawDesc = "" +
 	"\n" +
 	"bits_per_s\x18\a \x01(\x01R\bbitsPerS\"A\n" +
 	"\x15ListFlowStatsResponse\x12(\n" +
-	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowStatsR\x05flows2\xfa\x01\n" +
-	"\x05Stats\x12N\n" +
-	"\rListPortStats\x12\x1d.weft.v1.ListPortStatsRequest\x1a\x1e.weft.v1.ListPortStatsResponse\x12Q\n" +
-	"\x0eListTableStats\x12\x1e.weft.v1.ListTableStatsRequest\x1a\x1f.weft.v1.ListTableStatsResponse\x12N\n" +
-	"\rListFlowStats\x12\x1d.weft.v1.ListFlowStatsRequest\x1a\x1e.weft.v1.ListFlowStatsResponseB\n" +
+	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowStatsR\x05flows2\xcb\x02\n" +
+	"\x05Stats\x12i\n" +
+	"\rListPortStats\x12\x1d.weft.v1.ListPortStatsRequest\x1a\x1e.weft.v1.ListPortStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget stats\x12l\n" +
+	"\x0eListTableStats\x12\x1e.weft.v1.ListTableStatsRequest\x1a\x1f.weft.v1.ListTableStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget stats\x12i\n" +
+	"\rListFlowStats\x12\x1d.weft.v1.ListFlowStatsRequest\x1a\x1e.weft.v1.ListFlowStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget statsB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -475,6 +478,7 @@ func file_stats_proto_init() {
 	if File_stats_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	file_southbound_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -2,17 +2,6 @@ package api
 
 import "strconv"
 
-// The calls of the tenants service.
-var (
-	SetTenant        = Method[SetTenantRequest, Tenant]{"tenants.SetTenant"}
-	DeleteTenant     = Method[DeleteTenantRequest, DeleteTenantResponse]{"tenants.DeleteTenant"}
-	ListTenants      = Method[ListTenantsRequest, ListTenantsResponse]{"tenants.ListTenants"}
-	SetNetwork       = Method[SetNetworkRequest, TenantNetwork]{"tenants.SetNetwork"}
-	DeleteNetwork    = Method[DeleteNetworkRequest, DeleteNetworkResponse]{"tenants.DeleteNetwork"}
-	ListNetworks     = Method[ListNetworksRequest, ListNetworksResponse]{"tenants.ListNetworks"}
-	GetTenantsStatus = Method[GetTenantsStatusRequest, TenantsStatus]{"tenants.GetTenantsStatus"}
-)
-
 // SegmentChangedEvent tells the ports of each virtual network, by the VLAN that
 // carries it inside the network. It is retained.
 var SegmentChangedEvent = Subject[SegmentChanged]{"tenants.SegmentChanged", segmentKey, segmentGone, segmentWithdrawn, ""}

@@ -1210,7 +1210,7 @@ var File_tenants_proto protoreflect.FileDescriptor
 
 const file_tenants_proto_rawDesc = "" +
 	"\n" +
-	"\rtenants.proto\x12\aweft.v1\"\xac\x01\n" +
+	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xac\x01\n" +
 	"\x06Tenant\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tmax_hosts\x18\x02 \x01(\rR\bmaxHosts\x12\x1b\n" +
@@ -1281,16 +1281,17 @@ const file_tenants_proto_rawDesc = "" +
 	"\x05hosts\x18\x05 \x03(\tR\x05hosts\"V\n" +
 	"\x0eSegmentChanged\x12*\n" +
 	"\asegment\x18\x01 \x01(\v2\x10.weft.v1.SegmentR\asegment\x12\x18\n" +
-	"\aremoved\x18\x02 \x01(\bR\aremoved2\x86\x04\n" +
-	"\aTenants\x127\n" +
-	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\x12K\n" +
-	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\x12H\n" +
-	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\x12@\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved2\xb5\x05\n" +
+	"\aTenants\x12M\n" +
+	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
+	"tenant add\x12d\n" +
+	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"\x17\xea\xe0\x18\x13\b\x02\x10\x01\"\rtenant delete\x12]\n" +
+	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vtenant list\x12Z\n" +
 	"\n" +
-	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\x12N\n" +
-	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\x12K\n" +
-	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\x12L\n" +
-	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatusB\n" +
+	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0etenant network\x12o\n" +
+	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\"\x1f\xea\xe0\x18\x1b\b\x02\x10\x01\"\x15tenant delete-network\x12d\n" +
+	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"\x17\xea\xe0\x18\x13\b\x01\"\x0ftenant networks\x12c\n" +
+	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x15\xea\xe0\x18\x11\b\x01\"\rtenant statusB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1364,6 +1365,7 @@ func file_tenants_proto_init() {
 	if File_tenants_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -21,7 +21,7 @@ import (
 // for all of them call those that a partition has for itself, such as its
 // southbound, without knowing that there are several: a call goes to the
 // partition of the switch that it is about, is divided among the partitions of
-// its switches, or is put to all, whose answers are merged (api.Directions).
+// its switches, or is put to all, whose answers are merged (api.Routings).
 
 // partPatience is how long a partition that does not answer is waited for when
 // others are asked by the same call and can do without it. One that is asked
@@ -30,10 +30,10 @@ const partPatience = time.Second
 
 // directed returns how a call is directed, false if it goes to whoever serves
 // the method within reach.
-func (n *Node) directed(m weft.Method) (*view, api.Direction, bool) {
+func (n *Node) directed(m weft.Method) (*view, *api.Routing, bool) {
 	v := n.view.Load()
 	if v.parts == nil {
-		return nil, api.Direction{}, false
+		return nil, nil, false
 	}
 	d, ok := v.parts.methods[m.MethodName()]
 	return v, d, ok
@@ -45,7 +45,7 @@ var errReplanned = api.Errorf(codes.Aborted, "another plan has come into force m
 
 // direct makes a directed call for a service of this process, or (from is nil)
 // for somebody outside. It is made anew if another plan comes into force.
-func (n *Node) direct(ctx context.Context, from *service, v *view, dir api.Direction, m weft.Method, req any) (any, error) {
+func (n *Node) direct(ctx context.Context, from *service, v *view, dir *api.Routing, m weft.Method, req any) (any, error) {
 	for {
 		c := directedCall{n: n, from: from, view: v, parts: v.parts, method: m, direction: dir}
 		resp, err := c.make(ctx, req)
@@ -98,7 +98,7 @@ type directedCall struct {
 	view      *view    // by which it is directed
 	parts     *parts   // of the view
 	method    weft.Method
-	direction api.Direction
+	direction *api.Routing
 }
 
 // one puts a request to a partition, and waits for that as ever.

@@ -35,7 +35,7 @@ type target struct {
 type parts struct {
 	plan    *plan.Plan
 	own     string                          // the process's own; empty if it works for all
-	methods map[string]api.Direction        // of services that run per partition
+	methods map[string]*api.Routing         // of services that run per partition
 	asOne   map[string]bool                 // services whose instances work as one
 	runs    map[string]map[string]bool      // by partition: the services that it has for itself
 	targets map[string]map[string][]*target // by partition and service
@@ -47,7 +47,7 @@ func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 	if len(c.plan.Partitions) < 2 || mine.Partition != "" && !c.plan.OneNetwork(n.config.Specs) {
 		return nil
 	}
-	p := &parts{plan: c.plan, own: mine.Partition, methods: map[string]api.Direction{}, asOne: c.plan.AsOne(n.config.Specs), runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
+	p := &parts{plan: c.plan, own: mine.Partition, methods: map[string]*api.Routing{}, asOne: c.plan.AsOne(n.config.Specs), runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
 	for _, x := range c.plan.Partitions {
 		p.runs[x.Name], p.targets[x.Name] = map[string]bool{}, map[string][]*target{}
 	}
@@ -58,9 +58,9 @@ func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 			}
 		}
 	}
-	for method, direction := range api.Directions() {
+	for method, routing := range api.Routings() {
 		if c.plan.RunsPerPartition(publisherOf(method)) {
-			p.methods[method] = direction
+			p.methods[method] = routing
 		}
 	}
 	return p

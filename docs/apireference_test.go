@@ -3,9 +3,6 @@ package docs
 import (
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,10 +16,10 @@ import (
 )
 
 // TestAPIReference holds docs/reference/api.md to the .proto files, to the paths
-// of HTTP, and to the roles that the gateway asks for: every method that clients
+// of HTTP, and to the commands: every method that clients
 // may call, and every message that goes with one.
 func TestAPIReference(t *testing.T) {
-	comments, paths, roles := protoComments(t), httpPaths(t), methodRoles(t)
+	comments, paths := protoComments(t), httpPaths(t)
 	files := []protoreflect.FileDescriptor{}
 	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(f protoreflect.FileDescriptor) bool {
 		files = append(files, f)
@@ -39,32 +36,31 @@ gRPC only. ROLE is what the caller's token needs ([tokens and roles](../guide/se
 The commands have [a reference of their own](commands.md).
 `)
 	needed := map[protoreflect.FullName]protoreflect.MessageDescriptor{}
-	documented := map[string]bool{}
+	documented := 0
 	for _, f := range files {
 		for i := range f.Services().Len() {
 			s := f.Services().Get(i)
 			var table strings.Builder
 			for j := range s.Methods().Len() {
 				m := s.Methods().Get(j)
-				name := strings.ToLower(string(s.Name())) + "." + string(m.Name())
-				role, called := roles[name]
-				if !called {
+				rules := api.RulesOf(api.MethodName(m))
+				if rules.GetRole() == api.Role_ROLE_UNSPECIFIED {
 					continue // between services only
 				}
-				documented[name] = true
+				documented++
+				role, command := strings.ToLower(strings.TrimPrefix(rules.GetRole().String(), "ROLE_")), ""
+				if c := rules.GetCommand(); c != "" {
+					first, _, _ := strings.Cut(c, " ")
+					command = fmt.Sprintf("[%s](%s.md)", c, first)
+				}
 				need(needed, m.Input())
 				need(needed, m.Output())
 				http := strings.Join(paths[string(s.Name())+"_"+string(m.Name())], "<br>")
-				fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", m.Name(), http, messageLink(m.Input()), messageLink(m.Output()), role, cell(comments[string(s.Name())+"."+string(m.Name())]))
+				fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s | %s |\n", m.Name(), http, command, messageLink(m.Input()), messageLink(m.Output()), role, cell(comments[string(s.Name())+"."+string(m.Name())]))
 			}
 			if table.Len() > 0 {
-				fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| method | HTTP | takes | answers | role | what it does |\n|---|---|---|---|---|---|\n%s", s.Name(), cell(comments[string(s.Name())]), table.String())
+				fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| method | HTTP | weft | takes | answers | role | what it does |\n|---|---|---|---|---|---|---|\n%s", s.Name(), cell(comments[string(s.Name())]), table.String())
 			}
-		}
-	}
-	for name := range roles {
-		if !documented[name] {
-			t.Errorf("services/gateway/roles.go has a role for %s, which no .proto file has", name)
 		}
 	}
 	b.WriteString("\n## Messages\n")
@@ -94,7 +90,7 @@ The commands have [a reference of their own](commands.md).
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name(), fieldType(f), cell(about))
 		}
 	}
-	t.Logf("%d methods, %d messages; %d fields speak for themselves", len(documented), len(names), undescribed)
+	t.Logf("%d methods, %d messages; %d fields speak for themselves", documented, len(names), undescribed)
 	whole(t, "docs/reference/api.md", b.String())
 }
 
@@ -198,6 +194,9 @@ func protoComments(t *testing.T) map[string]string {
 				comments[inside[len(inside)-1]+"."+key] = strings.TrimSpace(above + strings.TrimSpace(behind))
 			}
 			above = ""
+			if strings.HasPrefix(line, "rpc ") && strings.HasSuffix(line, "{") { // its options
+				inside = append(inside, inside[len(inside)-1])
+			}
 		}
 	}
 	return comments
@@ -230,36 +229,4 @@ func httpPaths(t *testing.T) map[string][]string {
 		slices.Sort(list)
 	}
 	return paths
-}
-
-// methodRoles returns the role that each method needs, as services/gateway/roles.go
-// has it.
-func methodRoles(t *testing.T) map[string]string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "services/gateway/roles.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := map[string]string{"reads": "read", "operates": "operate", "administer": "admin", "inspects": "admin"}
-	roles := map[string]string{}
-	ast.Inspect(file, func(n ast.Node) bool {
-		kv, ok := n.(*ast.KeyValueExpr)
-		if !ok {
-			return true
-		}
-		key, ok := kv.Key.(*ast.BasicLit)
-		value, ok2 := kv.Value.(*ast.Ident)
-		if ok && ok2 && key.Kind == token.STRING {
-			role := words[value.Name]
-			if role == "" {
-				t.Errorf("services/gateway/roles.go: %s has the right %s, which this test does not know", key.Value, value.Name)
-			}
-			roles[strings.Trim(key.Value, `"`)] = role
-		}
-		return true
-	})
-	if len(roles) < 30 {
-		t.Fatalf("services/gateway/roles.go: only %d methods found", len(roles))
-	}
-	return roles
 }

@@ -278,8 +278,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 // directed reports whether a call finds its servers by the switches that it is
 // about, or is put to all.
 func directed(method string) bool {
-	_, ok := api.Directions()[method]
-	return ok
+	return api.RulesOf(method).GetRoute() != nil
 }
 
 // pipeline checks that the stages are in the plan, are stages, and can be

@@ -31,7 +31,7 @@ func TestFiguresGoWithObjects(t *testing.T) {
 	}
 	call(c, api.SetVip, &api.SetVipRequest{Vip: &api.Vip{Name: name, Address: "10.0.0.200", Protocol: "tcp", Port: 80, Pool: []*api.PoolMember{{Address: "10.0.0.3"}}}})
 	call(c, api.SetNat, &api.SetNatRequest{Gateway: &api.NatGateway{Name: name, Dpid: "1", Port: 1, Pool: "198.51.100.1", NextHop: "198.51.100.9", Gateway: "10.0.0.254", Inside: []string{"10.0.0.0/24"}}})
-	call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: name, Limit: &api.QosLimit{RateKbps: 1000}}})
+	call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: name, Limit: &api.QosLimit{RateKbps: 1000}}})
 	call(c, api.SetTenant, &api.SetTenantRequest{Tenant: &api.Tenant{Name: name, RateKbps: 1000}})
 	call(c, api.SetNetwork, &api.SetNetworkRequest{Network: &api.TenantNetwork{Tenant: name, Name: name, Members: []*api.TenantMember{{Dpid: "1", Port: 1}}}})
 	call(c, api.AddFirewallRules, &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{Id: name, Action: "allow"}}})
@@ -48,7 +48,7 @@ func TestFiguresGoWithObjects(t *testing.T) {
 	eventually(t, 20*time.Second, "just these are labelled by a name", func() bool { got = labelled(); return slices.Equal(got, want) })
 	call(c, api.DeleteVip, &api.DeleteVipRequest{Name: name})
 	call(c, api.DeleteNat, &api.DeleteNatRequest{Name: name})
-	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: name})
+	call(c, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: name})
 	call(c, api.DeleteTenant, &api.DeleteTenantRequest{Name: name})
 	call(c, api.DeleteFirewallRules, &api.DeleteFirewallRulesRequest{Ids: []string{name}})
 	eventually(t, 20*time.Second, "no figures of what is deleted", func() bool { got, want = labelled(), nil; return len(got) == 0 })

@@ -54,7 +54,7 @@ func TestQoSKinds(t *testing.T) {
 		{"class", &api.QosPolicy{Class: &api.QosClass{Protocol: "tcp", DstPort: 5201}}, both, "h1", true},
 	} {
 		x.policy.Name, x.policy.Limit = "p", &api.QosLimit{RateKbps: limit * 1000, Burst: limit * 200}
-		call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: x.policy})
+		call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: x.policy})
 		policyState(c, "p", "enforced")
 		for _, ipv6 := range []bool{false, true} {
 			about := x.version == both || ipv6 == (x.version == v6)
@@ -87,7 +87,7 @@ func TestQoSKinds(t *testing.T) {
 			return beyond > 0
 		})
 	}
-	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "p"})
+	call(c, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: "p"})
 	if got := fastest(limit*3, func() float64 { return rate("h1", "h3", true, false) }); got < limit*3 {
 		t.Errorf("after deletion: %.1f Mbit/s", got)
 	}

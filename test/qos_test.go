@@ -57,7 +57,7 @@ func policyState(c *controller, name, state string) *api.QosPolicyStatus {
 	c.t.Helper()
 	var last *api.QosPolicyStatus
 	eventually(c.t, 20*time.Second, "policy "+name+" is "+state, func() bool {
-		last = call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: name}).Policies[0]
+		last = call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: name}).Policies[0]
 		return last.State == state
 	})
 	return last
@@ -72,8 +72,8 @@ func TestQoSLimit(t *testing.T) {
 	pingAll(t, l, false)
 	h1 := lookup(t, l, "h1")
 	const limit = 5 // Mbit/s
-	m := call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "slow", Host: h1.MAC.String(), Limit: &api.QosLimit{RateKbps: limit * 1000}}})
-	if again := call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "slow", Host: h1.MAC.String(), Limit: &api.QosLimit{RateKbps: limit * 1000}}}); again.Meter != m.Meter {
+	m := call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "slow", Host: h1.MAC.String(), Limit: &api.QosLimit{RateKbps: limit * 1000}}})
+	if again := call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "slow", Host: h1.MAC.String(), Limit: &api.QosLimit{RateKbps: limit * 1000}}}); again.Meter != m.Meter {
 		t.Errorf("the same policy again: meter %d, then %d", m.Meter, again.Meter)
 	}
 	st := policyState(c, "slow", "enforced")
@@ -128,7 +128,7 @@ func TestQoSLimit(t *testing.T) {
 	eventually(t, 20*time.Second, "the limit at the host's new place", func() bool {
 		speaker.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(h1.MAC), SenderIP: h1.IPv4.Addr(), TargetIP: h1.IPv4.Addr()}))
 		time.Sleep(20 * time.Millisecond)
-		st := call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "slow"}).Policies[0]
+		st := call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "slow"}).Policies[0]
 		return st.State == "enforced" && len(st.Switches) == 1 && st.Switches[0].Dpid == s2
 	})
 	eventually(t, 20*time.Second, "the host reachable at its new place", func() bool {
@@ -144,7 +144,7 @@ func TestQoSLimit(t *testing.T) {
 		meters, err := l.OfCtl(context.Background(), "s1", "dump-meters")
 		return err == nil && !strings.Contains(meters, "meter=")
 	})
-	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "slow"})
+	call(c, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: "slow"})
 	fast := fastest(3*slow, func() float64 { return throughput(t, l, "h2", "h3") })
 	t.Logf("after deletion: %.1f Mbit/s", fast)
 	if fast < 3*slow {
@@ -161,7 +161,7 @@ func TestQoSMark(t *testing.T) {
 	settled(c, l)
 	pingAll(t, l, false)
 	mark, queue := uint32(46), uint32(1)
-	call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "ping", Class: &api.QosClass{Protocol: "icmp"}, MarkDscp: &mark, Queue: &queue, Dpid: dpid(t, l, "s1")}})
+	call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "ping", Class: &api.QosClass{Protocol: "icmp"}, MarkDscp: &mark, Queue: &queue, Dpid: dpid(t, l, "s1")}})
 	policyState(c, "ping", "enforced")
 	h1 := lookup(t, l, "h1")
 	var marked, plain atomic.Int64
@@ -195,21 +195,21 @@ func TestQoSOpenFlow10(t *testing.T) {
 	topo.Switches[1].Protocols = []string{"OpenFlow10"}
 	l := bring(t, topo, c)
 	settled(c, l)
-	call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "all", Limit: &api.QosLimit{RatePps: 100_000}}})
+	call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "all", Limit: &api.QosLimit{RatePps: 100_000}}})
 	eventually(t, 20*time.Second, "the policy is in force on s1 and refused on s2", func() bool {
-		st := call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0]
+		st := call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0]
 		return st.State == "refused" && len(st.Switches) == 2 && st.Switches[0].State == "enforced" &&
 			st.Switches[1].State == "refused" && strings.Contains(st.Switches[1].Reason, "OpenFlow 1.0")
 	})
 	// A band that Open vSwitch does not have: the switch's own words are told.
-	call(c, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "remark", Dpid: dpid(t, l, "s1"), Limit: &api.QosLimit{RateKbps: 1000, Remark: 1}}})
+	call(c, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "remark", Dpid: dpid(t, l, "s1"), Limit: &api.QosLimit{RateKbps: 1000, Remark: 1}}})
 	if st := policyState(c, "remark", "failing"); st.Reason == "" {
 		t.Errorf("no reason: %v", st)
 	}
 	pingAll(t, l, false)
-	call(c, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "remark"})
+	call(c, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: "remark"})
 	eventually(t, 20*time.Second, "s1 enforces again", func() bool {
-		return call(c, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0].Switches[0].State == "enforced"
+		return call(c, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "all"}).Policies[0].Switches[0].State == "enforced"
 	})
 }
 
@@ -226,7 +226,7 @@ func TestQoSQueues(t *testing.T) {
 	})
 	h1 := lookup(t, l, "h1")
 	wanted := &api.QosQueues{Dpid: dpid(t, l, "s1"), Port: uint32(h1.Port), MaxKbps: 10_000, Queues: []*api.QosQueue{{Id: 0, MaxKbps: 10_000}, {Id: 1, MinKbps: 1000, MaxKbps: 2000}}}
-	if m := call(c, api.SetQueues, &api.QosSetQueuesRequest{Queues: wanted}); m.State != "failing" || m.Reason == "" {
+	if m := call(c, api.QosSetQueues, &api.QosSetQueuesRequest{Queues: wanted}); m.State != "failing" || m.Reason == "" {
 		t.Errorf("without a database: %v", m)
 	}
 	// The database is where it is: what was kept is made now.
@@ -235,14 +235,14 @@ func TestQoSQueues(t *testing.T) {
 	var ports []*api.QosQueues
 	t.Cleanup(func() { t.Logf("queues: %v", ports) })
 	eventually(t, 20*time.Second, "the queues are made", func() bool {
-		ports = call(c, api.ListQueues, &api.QosListQueuesRequest{}).Ports
+		ports = call(c, api.QosListQueues, &api.QosListQueuesRequest{}).Ports
 		return len(ports) == 1 && ports[0].State == "configured"
 	})
 	rows, err := l.VSCtl(context.Background(), "list", "queue")
 	if err != nil || !strings.Contains(rows, `max-rate="2000000"`) {
 		t.Errorf("queues: %v %v", rows, err)
 	}
-	if r := call(c, api.DeleteQueues, &api.QosDeleteQueuesRequest{Dpid: wanted.Dpid, Port: wanted.Port}); !r.Deleted {
+	if r := call(c, api.QosDeleteQueues, &api.QosDeleteQueuesRequest{Dpid: wanted.Dpid, Port: wanted.Port}); !r.Deleted {
 		t.Error("no queues to delete")
 	}
 	eventually(t, 20*time.Second, "no rows left", func() bool {

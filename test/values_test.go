@@ -164,10 +164,10 @@ func TestCVE_2019_1010250_HostileValues(t *testing.T) {
 		spoiling(api.ListConnections, `{"vip":"web","limit":3}`),
 		spoiling(api.SetNat, `{"gateway":{"name":"gw","dpid":"1","port":1,"pool":"192.0.2.1","first_port":1024,"last_port":2048,"next_hop":"192.0.2.254","gateway":"10.0.0.254","inside":["10.0.0.0/24"],"forwards":[{"protocol":"tcp","address":"192.0.2.1","port":80,"to":"10.0.0.5","to_port":8080}]}}`),
 		spoiling(api.DeleteNat, `{"name":"gw"}`),
-		spoiling(api.SetPolicy, `{"policy":{"name":"p1","order":5,"match":{"eth_type":"0x0800"},"class":{"protocol":"tcp","dst_port":80},"dpid":"1","limit":{"rate_kbps":1000,"burst":100}}}`),
-		spoiling(api.DeletePolicy, `{"name":"p1"}`),
-		spoiling(api.SetQueues, `{"queues":{"dpid":"1","port":1,"max_kbps":1000,"queues":[{"id":0,"min_kbps":10,"max_kbps":100}]}}`),
-		spoiling(api.DeleteQueues, `{"dpid":"1","port":1}`),
+		spoiling(api.QosSetPolicy, `{"policy":{"name":"p1","order":5,"match":{"eth_type":"0x0800"},"class":{"protocol":"tcp","dst_port":80},"dpid":"1","limit":{"rate_kbps":1000,"burst":100}}}`),
+		spoiling(api.QosDeletePolicy, `{"name":"p1"}`),
+		spoiling(api.QosSetQueues, `{"queues":{"dpid":"1","port":1,"max_kbps":1000,"queues":[{"id":0,"min_kbps":10,"max_kbps":100}]}}`),
+		spoiling(api.QosDeleteQueues, `{"dpid":"1","port":1}`),
 		spoiling(api.SetTenant, `{"tenant":{"name":"t1","max_hosts":5,"rate_kbps":1000}}`),
 		spoiling(api.SetNetwork, `{"network":{"tenant":"t1","name":"n1","members":[{"dpid":"1","port":2,"vlan":5},{"mac":"02:00:00:00:00:09"}]}}`),
 		spoiling(api.DeleteNetwork, `{"tenant":"t1","name":"n1"}`),
@@ -193,9 +193,9 @@ func TestCVE_2019_1010250_HostileValues(t *testing.T) {
 		call(c, api.GetFirewallStatus, &api.GetFirewallStatusRequest{})
 		call(c, api.ListVips, &api.ListVipsRequest{})
 		call(c, api.ListNats, &api.ListNatsRequest{})
-		call(c, api.ListPolicies, &api.QosListPoliciesRequest{})
-		call(c, api.GetQosStatus, &api.QosGetStatusRequest{})
-		call(c, api.ListQueues, &api.QosListQueuesRequest{})
+		call(c, api.QosListPolicies, &api.QosListPoliciesRequest{})
+		call(c, api.QosGetStatus, &api.QosGetStatusRequest{})
+		call(c, api.QosListQueues, &api.QosListQueuesRequest{})
 		call(c, api.ListNetworks, &api.ListNetworksRequest{})
 		call(c, api.GetTenantsStatus, &api.GetTenantsStatusRequest{})
 		call(c, api.ListRouters, &api.ListRoutersRequest{})

@@ -13,18 +13,25 @@ import (
 // Unimplemented.
 func Fake[Req, Resp any](h *Harness, m api.Method[Req, Resp], f func(context.Context, *Req) (*Resp, error)) {
 	h.t.Helper()
-	if !listed(h.spec.Calls, m.Name) {
-		h.t.Fatalf("fake of %s, which the Spec of %s does not list in Calls", m.Name, h.spec.Name)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.fakes[m.Name] = func(ctx context.Context, req any) (any, error) {
+	FakeAny(h, m, func(ctx context.Context, req any) (any, error) {
 		resp, err := f(ctx, req.(*Req))
 		if err != nil {
 			return nil, err
 		}
 		return resp, nil
+	})
+}
+
+// FakeAny is Fake without the types: f gets and returns pointers of those of the
+// method.
+func FakeAny(h *Harness, m weft.Method, f func(ctx context.Context, req any) (any, error)) {
+	h.t.Helper()
+	if !listed(h.spec.Calls, m.MethodName()) {
+		h.t.Fatalf("fake of %s, which the Spec of %s does not list in Calls", m.MethodName(), h.spec.Name)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fakes[m.MethodName()] = f
 }
 
 // Call calls the service. In mode Twice it does so again, and the test fails

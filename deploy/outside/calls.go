@@ -17,25 +17,12 @@ import (
 	"weft/api"
 )
 
-// internal are the methods that are between services only: what they do is
-// about all entries of any owner, or is done by a Decision, or is put to a switch
-// as it comes.
-func internal() []string {
-	return []string{
-		"flowrules.SetStanding", "flowrules.Observe", "southbound.Apply", "southbound.Send",
-		"southbound.ModifyPort", "southbound.SendExperimenter", "southbound.EchoSwitches",
-		"flowrules.DirectPackets", "paths.ExchangeSummaries",
-	}
-}
-
 // Internal reports whether a method is not for those outside: it is between
-// services only, or an administrator's. Those of the gateway are, as plan and
-// configuration are its: who calls them shows a token at the northbound.
+// services only, or an administrator's. Who calls an administrator's shows a
+// token at the northbound.
 func Internal(method string) bool {
-	if strings.HasPrefix(method, "gateway.") {
-		return method != "gateway.GetInfo" && method != "gateway.ListWorkers"
-	}
-	return slices.Contains(internal(), method)
+	role := api.RulesOf(method).GetRole()
+	return role == api.Role_ROLE_UNSPECIFIED || role == api.Role_ROLE_ADMIN
 }
 
 // calls makes the calls of clients.

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"weft/api"
 )
@@ -155,26 +154,13 @@ func TestOffered(t *testing.T) {
 	if d := w.offered(); len(d) < 8 || n < 20 {
 		t.Errorf("%d services with %d methods; want all of api", len(d), n)
 	}
-	for _, name := range internal() { // those that remain are of .proto files, or are Go's only
-		service, method, _ := strings.Cut(name, ".")
-		if service == "southbound" {
-			continue
-		}
-		s := api.File_flowrules_proto.Services().ByName("Flowrules")
-		if service == "paths" {
-			s = api.File_paths_proto.Services().ByName("Paths")
-		}
-		if service != "flowrules" && service != "paths" || s.Methods().ByName(protoreflect.Name(method)) == nil {
-			t.Errorf("internal method %s does not exist", name)
-		}
-	}
 }
 
 // TestAdministratorsMethods: what the northbound asks an administrator's token
 // for is not offered at ports that know no tokens, nor is what is put to a
 // switch as it comes.
 func TestAdministratorsMethods(t *testing.T) {
-	open := map[string]bool{"GetInfo": true, "ListWorkers": true}
+	open := map[string]bool{"GetInfo": true, "ListWorkers": true, "GetStore": true}
 	methods := api.File_gateway_proto.Services().ByName("Gateway").Methods()
 	for i := range methods.Len() {
 		if name := string(methods.Get(i).Name()); Internal("gateway."+name) == open[name] {

@@ -50,6 +50,7 @@ var table = []row{
 	{"internal/document", nil, []string{yaml}},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},
 	{"internal/northbound", []string{"internal/localsocket"}, nil},
+	{"internal/protoc-gen-methods", nil, []string{"google.golang.org/protobuf/"}},
 	{"internal/rootpart", []string{"internal/localsocket"}, nil},
 	{"internal/*", nil, nil},
 	{"experiments", []string{"*", "*/*"}, []string{"*"}},

@@ -16,44 +16,32 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"weft/api"
 )
 
-// Every method that clients may call has its row in the table of rights, and
-// every row a method. A method that is new is the administrator's until it has.
-func TestEveryMethodHasARole(t *testing.T) {
-	table := rights()
-	left := map[string]bool{}
-	for name := range table {
-		left[name] = true
+// A method whose name says that it reads is no change, and one whose name says
+// that it changes something is one. A method without a role is the
+// administrator's.
+func TestRolesMatchNames(t *testing.T) {
+	begins := func(name string, verbs ...string) bool {
+		return slices.ContainsFunc(verbs, func(verb string) bool { return strings.HasPrefix(name, verb) })
 	}
-	methodsOf(func(m protoreflect.MethodDescriptor) { delete(left, own(m)) })
-	for _, d := range apiServices() {
-		for _, m := range d.Methods {
-			service := strings.TrimPrefix(d.ServiceName, "weft.v1.")
-			name := strings.ToLower(service[:1]) + service[1:] + "." + m.MethodName
-			if slices.Contains(internal(), name) {
-				continue
-			}
-			if _, ok := table[name]; !ok {
-				t.Errorf("%s has no role; add it to rights in roles.go", name)
-			}
-			right, get := table[name], strings.HasPrefix(m.MethodName, "List") || strings.HasPrefix(m.MethodName, "Get") || strings.HasPrefix(m.MethodName, "Find") || strings.HasPrefix(m.MethodName, "Read")
-			if get && right.changes {
-				t.Errorf("%s reads, by its name, and is in the audit log as a change", name)
-			}
-			if changes := []string{"Add", "Delete", "Set", "Apply", "Create", "Revoke", "Rollback", "Drain"}; !right.changes && slices.ContainsFunc(changes, func(verb string) bool { return strings.HasPrefix(m.MethodName, verb) }) {
-				t.Errorf("%s changes something, by its name, and is not in the audit log", name)
-			}
+	for _, m := range api.Methods() {
+		_, name, _ := strings.Cut(m.MethodName(), ".")
+		rules := api.RulesOf(m.MethodName())
+		if rules.GetChanges() && begins(name, "List", "Get", "Find", "Read") {
+			t.Errorf("%s reads, by its name, and is in the audit log as a change", m.MethodName())
+		}
+		if changes := begins(name, "Add", "Delete", "Set", "Apply", "Create", "Revoke", "Rollback", "Drain", "Forget", "Bind", "Unbind", "Allow", "Repair"); rules.GetRole() != 0 && changes && !rules.GetChanges() {
+			t.Errorf("%s changes something, by its name, and is not in the audit log", m.MethodName())
+		}
+		if rules.GetChanges() && rules.GetRole() < api.Role_ROLE_OPERATE {
+			t.Errorf("%s changes something, and asks for the role %v", m.MethodName(), rules.GetRole())
 		}
 	}
-	for name := range left {
-		t.Errorf("%s is in the table of rights, and there is no such method", name)
-	}
-	if r := rightOf(table, "new.Method"); r != administer {
-		t.Errorf("an unknown method asks for %v", r)
+	if needs("new.Method") != roleAdmin {
+		t.Errorf("an unknown method asks for %v", needs("new.Method"))
 	}
 }
 

@@ -24,25 +24,25 @@ type rpc struct {
 	call    func(ctx context.Context, req any) (any, error)
 }
 
-// apiServices are the services of the .proto files.
+// apiServices are the services of the .proto files whose methods do not stream.
 func apiServices() []*grpc.ServiceDesc {
-	return []*grpc.ServiceDesc{
-		&api.Gateway_ServiceDesc, &api.Southbound_ServiceDesc, &api.Discovery_ServiceDesc, &api.Hosts_ServiceDesc,
-		&api.Paths_ServiceDesc, &api.Forwarding_ServiceDesc, &api.Flowrules_ServiceDesc, &api.Stats_ServiceDesc, &api.Qos_ServiceDesc, &api.Tenants_ServiceDesc, &api.Balancer_ServiceDesc, &api.Nat_ServiceDesc, &api.Router_ServiceDesc, &api.Heartbeat_ServiceDesc, &api.Firewall_ServiceDesc,
+	by := map[string]*grpc.ServiceDesc{}
+	var list []*grpc.ServiceDesc
+	for _, m := range api.Methods() {
+		service, name, _ := strings.Cut(strings.TrimPrefix(fullName(m.MethodName()), "/"), "/")
+		d := by[service]
+		if d == nil {
+			d = &grpc.ServiceDesc{ServiceName: service}
+			by[service], list = d, append(list, d)
+		}
+		d.Methods = append(d.Methods, grpc.MethodDesc{MethodName: name})
 	}
-}
-
-// internal are the methods that are between services only. SetStanding
-// replaces all entries of any owner, so no client may call it; Observe makes
-// work for services.
-func internal() []string {
-	return []string{"flowrules.SetStanding", "flowrules.Observe", "flowrules.DirectPackets", "paths.ExchangeSummaries"}
+	return list
 }
 
 // calls are the methods by their full names in gRPC: /weft.v1.Service/Method.
 type calls struct {
 	rpcs    map[string]rpc
-	rights  map[string]right
 	timeout time.Duration
 	failed  func(codes.Code)
 	refused func(refusal)
@@ -58,7 +58,7 @@ func fullName(method string) string {
 
 func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls {
 	c := &calls{
-		rpcs: map[string]rpc{}, rights: rights(), timeout: timeout, failed: failed,
+		rpcs: map[string]rpc{}, timeout: timeout, failed: failed,
 		refused: func(refusal) {}, audit: &audit{}, now: time.Now,
 	}
 	for _, r := range rpcs {
@@ -71,7 +71,7 @@ func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls
 // that no client may call answer so.
 func (c *calls) register(s *grpc.Server) {
 	for _, d := range apiServices() {
-		own := grpc.ServiceDesc{ServiceName: d.ServiceName, Metadata: d.Metadata}
+		own := grpc.ServiceDesc{ServiceName: d.ServiceName}
 		for _, m := range d.Methods {
 			full := "/" + d.ServiceName + "/" + m.MethodName
 			own.Methods = append(own.Methods, grpc.MethodDesc{
@@ -99,8 +99,8 @@ func (c *calls) register(s *grpc.Server) {
 
 // do makes one call, if its caller may, and has changes written down.
 func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
-	who, asked := callerOf(ctx), rightOf(c.rights, r.name)
-	if asked.changes {
+	who, changes := callerOf(ctx), api.RulesOf(r.name).GetChanges()
+	if changes {
 		begun := c.now()
 		line := &record{Time: begun.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: requestText(req)}
 		defer func() {
@@ -108,7 +108,7 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 			c.audit.Add(line)
 		}()
 	}
-	if err := who.may(r.name, asked.needs); err != nil {
+	if err := who.may(r.name, needs(r.name)); err != nil {
 		c.refused(refusedRole)
 		c.failed(codes.PermissionDenied)
 		return nil, err
@@ -142,12 +142,12 @@ func (c *calls) permit(ctx context.Context, method string) error {
 	if !ok {
 		return nil
 	}
-	who, asked := callerOf(ctx), rightOf(c.rights, r.name)
-	err := who.may(r.name, asked.needs)
+	who, changes := callerOf(ctx), api.RulesOf(r.name).GetChanges()
+	err := who.may(r.name, needs(r.name))
 	if err == nil {
 		return nil
 	}
-	if asked.changes {
+	if changes {
 		now := c.now()
 		line := &record{Time: now.UTC(), Who: who.name, Role: who.role.String(), From: who.from, Method: r.name, Request: json.RawMessage(`"not read"`)}
 		outcome(line, err, 0)
@@ -201,27 +201,15 @@ func share(dst, src proto.Message) {
 	})
 }
 
-// missing returns an error if a method of the .proto files is neither offered
-// nor internal, or one is offered that they do not have.
+// missing returns an error if a method that clients may call is not offered, or
+// one is that they may not.
 func (c *calls) missing() error {
-	left := map[string]bool{}
-	for name := range c.rpcs {
-		left[name] = true
-	}
-	for _, name := range internal() {
-		left[fullName(name)] = true
-	}
-	for _, d := range apiServices() {
-		for _, m := range d.Methods {
-			full := "/" + d.ServiceName + "/" + m.MethodName
-			if !left[full] {
-				return fmt.Errorf("gateway: %s is not offered; add it to offered in service.go, or to internal", full)
-			}
-			delete(left, full)
+	for _, m := range api.Methods() {
+		name := m.MethodName()
+		_, offered := c.rpcs[fullName(name)]
+		if may := api.RulesOf(name).GetRole() != api.Role_ROLE_UNSPECIFIED; may != offered {
+			return fmt.Errorf("gateway: %s is offered to clients: %v; by its role in the .proto file: %v", name, offered, may)
 		}
-	}
-	for name := range left {
-		return fmt.Errorf("gateway: %s is offered, but the .proto files do not have it", name)
 	}
 	return nil
 }

@@ -65,24 +65,7 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
 	ctx := context.Background() // the registrations keep it, and have no use for it with a connection of ours
-	err := errors.Join(
-		api.RegisterGatewayHandlerClient(ctx, jsonCalls, api.NewGatewayClient(s.calls)),
-		api.RegisterSouthboundHandlerClient(ctx, jsonCalls, api.NewSouthboundClient(s.calls)),
-		api.RegisterDiscoveryHandlerClient(ctx, jsonCalls, api.NewDiscoveryClient(s.calls)),
-		api.RegisterHostsHandlerClient(ctx, jsonCalls, api.NewHostsClient(s.calls)),
-		api.RegisterPathsHandlerClient(ctx, jsonCalls, api.NewPathsClient(s.calls)),
-		api.RegisterForwardingHandlerClient(ctx, jsonCalls, api.NewForwardingClient(s.calls)),
-		api.RegisterFlowrulesHandlerClient(ctx, jsonCalls, api.NewFlowrulesClient(s.calls)),
-		api.RegisterStatsHandlerClient(ctx, jsonCalls, api.NewStatsClient(s.calls)),
-		api.RegisterQosHandlerClient(ctx, jsonCalls, api.NewQosClient(s.calls)),
-		api.RegisterTenantsHandlerClient(ctx, jsonCalls, api.NewTenantsClient(s.calls)),
-		api.RegisterBalancerHandlerClient(ctx, jsonCalls, api.NewBalancerClient(s.calls)),
-		api.RegisterNatHandlerClient(ctx, jsonCalls, api.NewNatClient(s.calls)),
-		api.RegisterRouterHandlerClient(ctx, jsonCalls, api.NewRouterClient(s.calls)),
-		api.RegisterFirewallHandlerClient(ctx, jsonCalls, api.NewFirewallClient(s.calls)),
-		api.RegisterHeartbeatHandlerClient(ctx, jsonCalls, api.NewHeartbeatClient(s.calls)),
-	)
-	if err != nil {
+	if err := api.RegisterHandlers(ctx, jsonCalls, s.calls); err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -65,24 +66,10 @@ type Profiles interface {
 // Spec declares the service.
 func Spec(p Process) weft.Spec {
 	return weft.Spec{
-		Name:   "gateway",
-		Doc:    "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves: weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
-		Calls: weft.Methods(
-			api.ListSwitches, api.ListPorts, api.ReadFlows, api.ReadGroups, api.ReadMeters, api.ReadPortStats, api.ReadTableStats, api.ListLimits, api.ForgetSwitch,
-			api.ListLinks, api.ListPortRoles, api.AllowLink,
-			api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
-			api.FindPath, api.GetTree,
-			api.ListRoutes, api.GetFlooding,
-			api.AddFlows, api.DeleteFlows, api.ListFlows, api.ListSync,
-			api.ListHeartbeats,
-			api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections,
-			api.SetNat, api.DeleteNat, api.ListNats,
-			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters,
-			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus, api.CheckFirewall,
-			api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus, api.SetQueues, api.DeleteQueues, api.ListQueues,
-			api.SetTenant, api.DeleteTenant, api.ListTenants, api.SetNetwork, api.DeleteNetwork, api.ListNetworks, api.GetTenantsStatus,
-			api.ListPortStats, api.ListTableStats, api.ListFlowStats),
+		Name:     "gateway",
+		Doc:      "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
+		Serves:   weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
+		Calls:    forwarded(),
 		Optional: []string{"heartbeat", "balancer", "nat", "router", "firewall", "qos", "tenants"},
 		Subscribes: weft.Subjects(
 			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.SwitchForgottenEvent,
@@ -169,7 +156,11 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		}
 		return m, nil
 	}
-	s.calls = newCalls(append(offered(env), itself(api.GetInfo, info), itself(api.ListWorkers, plans.ListWorkers),
+	var offered []rpc
+	for _, m := range forwarded() {
+		offered = append(offered, forward(env, m))
+	}
+	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ListWorkers, plans.ListWorkers),
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
@@ -223,37 +214,23 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	return s.serve(ctx, l)
 }
 
-// offered returns the methods that clients may call.
-func offered(env *weft.Env) []rpc {
-	return []rpc{
-		forward(env, api.ListSwitches), forward(env, api.ListPorts), forward(env, api.ReadFlows),
-		forward(env, api.ReadGroups), forward(env, api.ReadMeters), forward(env, api.ReadPortStats), forward(env, api.ReadTableStats), forward(env, api.ListLimits), forward(env, api.ForgetSwitch),
-		forward(env, api.ListLinks), forward(env, api.ListPortRoles), forward(env, api.AllowLink),
-		forward(env, api.ListHosts), forward(env, api.FindHost), forward(env, api.BindHost), forward(env, api.UnbindHost),
-		forward(env, api.ListBindings), forward(env, api.SetPortSecurity), forward(env, api.DeletePortSecurity),
-		forward(env, api.FindPath), forward(env, api.GetTree),
-		forward(env, api.ListRoutes), forward(env, api.GetFlooding),
-		forward(env, api.AddFlows), forward(env, api.DeleteFlows), forward(env, api.ListFlows), forward(env, api.ListSync),
-		forward(env, api.ListHeartbeats),
-		forward(env, api.SetVip), forward(env, api.DeleteVip), forward(env, api.ListVips), forward(env, api.SetMember),
-		forward(env, api.DeleteMember), forward(env, api.DrainMember), forward(env, api.ListConnections),
-		forward(env, api.SetNat), forward(env, api.DeleteNat), forward(env, api.ListNats),
-		forward(env, api.AddRouterAddress), forward(env, api.DeleteRouterAddress), forward(env, api.AddRouterRoute), forward(env, api.DeleteRouterRoute), forward(env, api.ListRouters),
-		forward(env, api.AddFirewallRules), forward(env, api.DeleteFirewallRules), forward(env, api.ListFirewallRules),
-		forward(env, api.SetFirewallDefault), forward(env, api.GetFirewallStatus), forward(env, api.CheckFirewall),
-		forward(env, api.SetPolicy), forward(env, api.DeletePolicy), forward(env, api.ListPolicies), forward(env, api.GetQosStatus),
-		forward(env, api.SetQueues), forward(env, api.DeleteQueues), forward(env, api.ListQueues),
-		forward(env, api.SetTenant), forward(env, api.DeleteTenant), forward(env, api.ListTenants),
-		forward(env, api.SetNetwork), forward(env, api.DeleteNetwork), forward(env, api.ListNetworks), forward(env, api.GetTenantsStatus),
-		forward(env, api.ListPortStats), forward(env, api.ListTableStats), forward(env, api.ListFlowStats),
+// forwarded returns the methods of other services that clients may call.
+func forwarded() []weft.Method {
+	var list []weft.Method
+	for _, m := range api.Methods() {
+		if api.RulesOf(m.MethodName()).GetRole() != api.Role_ROLE_UNSPECIFIED && !strings.HasPrefix(m.MethodName(), "gateway.") {
+			list = append(list, m)
+		}
 	}
+	return list
 }
 
 // forward offers a method of another service.
-func forward[Req, Resp any](env *weft.Env, m api.Method[Req, Resp]) rpc {
+func forward(env *weft.Env, m weft.Method) rpc {
 	return rpc{
-		name: m.Name, request: func() any { return new(Req) },
-		call: func(ctx context.Context, req any) (any, error) { return weft.Call(ctx, env, m, req.(*Req)) },
+		name:    m.MethodName(),
+		request: func() any { req, _ := m.NewMessages(); return req },
+		call:    func(ctx context.Context, req any) (any, error) { return weft.CallAny(ctx, env, m, req) },
 	}
 }
 

@@ -23,7 +23,7 @@ func TestLive(t *testing.T) {
 		}
 	}
 	set := func(h *wefttest.Harness, name string) error {
-		_, err := wefttest.Call(h, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: name, Class: &api.QosClass{Protocol: "tcp", DstPort: 80}, Limit: &api.QosLimit{RateKbps: 1}}})
+		_, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: name, Class: &api.QosClass{Protocol: "tcp", DstPort: 80}, Limit: &api.QosLimit{RateKbps: 1}}})
 		return err
 	}
 	// program returns a program that writes down what it is called with.
@@ -42,7 +42,7 @@ func TestLive(t *testing.T) {
 		fakes(h)
 		connect(h, sw1, "1.3", 254)
 		h.Settle()
-		if _, err := wefttest.Call(h, api.SetQueues, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw1, Port: 1, Queues: []*api.QosQueue{{Id: 1, MaxKbps: 5}}}}); err != nil {
+		if _, err := wefttest.Call(h, api.QosSetQueues, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw1, Port: 1, Queues: []*api.QosQueue{{Id: 1, MaxKbps: 5}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestLive(t *testing.T) {
 			queues(t, h, "ovsdb: unix:/x\nvsctl: "+path)
 			change(t, h, func(c *Config) { c.VSCtlTimeout = 100 * time.Millisecond })
 			soon(t, "it takes too long", func() bool {
-				list, err := wefttest.Call(h, api.ListQueues, &api.QosListQueuesRequest{})
+				list, err := wefttest.Call(h, api.QosListQueues, &api.QosListQueuesRequest{})
 				return err == nil && len(list.Ports) == 1 && strings.Contains(list.Ports[0].Reason, "no answer within 100ms")
 			})
 		},

@@ -23,8 +23,8 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name: "qos",
 		Doc:  "limits, marks and queues traffic by meters and queues of the switches",
-		Serves: weft.Methods(api.SetPolicy, api.DeletePolicy, api.ListPolicies, api.GetQosStatus,
-			api.SetQueues, api.DeleteQueues, api.ListQueues),
+		Serves: weft.Methods(api.QosSetPolicy, api.QosDeletePolicy, api.QosListPolicies, api.QosGetStatus,
+			api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues),
 		Calls:      weft.Methods(api.SetStanding, api.ReadFlows, api.ReadMeters, api.ListPorts),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.FlowsObservedEvent, api.HostChangedEvent),
 		Buckets:    []string{"policies", "queues"},
@@ -119,7 +119,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 			env.Log.Warn("policies are not in force on all switches yet", "error", err)
 		}
 	}
-	weft.Handle(env, api.SetPolicy, func(ctx context.Context, r *api.QosSetPolicyRequest) (*api.QosPolicy, error) {
+	weft.Handle(env, api.QosSetPolicy, func(ctx context.Context, r *api.QosSetPolicyRequest) (*api.QosPolicy, error) {
 		m, changed, err := b.set(ctx, r.GetPolicy())
 		if err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 		settle(ctx, changed)
 		return m, nil
 	})
-	weft.Handle(env, api.DeletePolicy, func(ctx context.Context, r *api.QosDeletePolicyRequest) (*api.QosDeletePolicyResponse, error) {
+	weft.Handle(env, api.QosDeletePolicy, func(ctx context.Context, r *api.QosDeletePolicyRequest) (*api.QosDeletePolicyResponse, error) {
 		deleted, changed, err := b.remove(ctx, r.GetName())
 		if err != nil {
 			return nil, err
@@ -135,10 +135,10 @@ func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 		settle(ctx, changed)
 		return &api.QosDeletePolicyResponse{Deleted: deleted}, nil
 	})
-	weft.Handle(env, api.ListPolicies, func(context.Context, *api.QosListPoliciesRequest) (*api.QosListPoliciesResponse, error) {
+	weft.Handle(env, api.QosListPolicies, func(context.Context, *api.QosListPoliciesRequest) (*api.QosListPoliciesResponse, error) {
 		return &api.QosListPoliciesResponse{Policies: b.list()}, nil
 	})
-	weft.Handle(env, api.GetQosStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
+	weft.Handle(env, api.QosGetStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
 		return b.status(ctx, r.GetPolicy(), peers, k.Status)
@@ -152,7 +152,7 @@ func serveQueues(env *weft.Env, b *book, q *ports) {
 		defer cancel()
 		q.settle(ctx, key)
 	}
-	weft.Handle(env, api.SetQueues, func(ctx context.Context, r *api.QosSetQueuesRequest) (*api.QosQueues, error) {
+	weft.Handle(env, api.QosSetQueues, func(ctx context.Context, r *api.QosSetQueuesRequest) (*api.QosQueues, error) {
 		key, err := q.set(ctx, r.GetQueues())
 		if err != nil {
 			return nil, err
@@ -163,7 +163,7 @@ func serveQueues(env *weft.Env, b *book, q *ports) {
 		}
 		return nil, api.Errorf(codes.Aborted, "queues of %s: somebody else has taken them away meanwhile", key)
 	})
-	weft.Handle(env, api.DeleteQueues, func(ctx context.Context, r *api.QosDeleteQueuesRequest) (*api.QosDeleteQueuesResponse, error) {
+	weft.Handle(env, api.QosDeleteQueues, func(ctx context.Context, r *api.QosDeleteQueuesRequest) (*api.QosDeleteQueuesResponse, error) {
 		key, there, err := q.remove(ctx, r.GetDpid(), r.GetPort())
 		if err != nil {
 			return nil, err
@@ -171,7 +171,7 @@ func serveQueues(env *weft.Env, b *book, q *ports) {
 		wait(ctx, key)
 		return &api.QosDeleteQueuesResponse{Deleted: there}, nil
 	})
-	weft.Handle(env, api.ListQueues, func(context.Context, *api.QosListQueuesRequest) (*api.QosListQueuesResponse, error) {
+	weft.Handle(env, api.QosListQueues, func(context.Context, *api.QosListQueuesRequest) (*api.QosListQueuesResponse, error) {
 		return &api.QosListQueuesResponse{Ports: q.list("")}, nil
 	})
 }

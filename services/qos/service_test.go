@@ -88,7 +88,7 @@ func TestService(t *testing.T) {
 		h.Settle()
 		set := func(m *api.QosPolicy) *api.QosPolicy {
 			t.Helper()
-			resp, err := wefttest.Call(h, api.SetPolicy, &api.QosSetPolicyRequest{Policy: m})
+			resp, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: m})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestService(t *testing.T) {
 		host := &api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: sw1, Port: 4}, Ipv4: []string{"10.0.0.1"}}}
 		wefttest.Publish(h, api.HostChangedEvent, host)
 		soon(t, "the limit is on switch 1", func() bool { return len(s.of(sw1).Flows) == 3 && s.of(sw1).Flows[0].Match["in_port"] == "4" })
-		st, err := wefttest.Call(h, api.GetQosStatus, &api.QosGetStatusRequest{})
+		st, err := wefttest.Call(h, api.QosGetStatus, &api.QosGetStatusRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,20 +130,20 @@ func TestService(t *testing.T) {
 		soon(t, "the limit has moved to switch 2", func() bool {
 			return len(s.of(sw1).GetFlows()) == 2 && len(s.of(sw2).GetFlows()) == 3 && s.of(sw2).Flows[0].Match["in_port"] == "7"
 		})
-		list, err := wefttest.Call(h, api.ListPolicies, &api.QosListPoliciesRequest{})
+		list, err := wefttest.Call(h, api.QosListPolicies, &api.QosListPoliciesRequest{})
 		if err != nil || len(list.Policies) != 2 || list.Policies[0].Meter != slow.Meter {
 			t.Errorf("list: %v, %v", list, err)
 		}
-		if _, err := wefttest.Call(h, api.DeletePolicy, &api.QosDeletePolicyRequest{Name: "web"}); err != nil {
+		if _, err := wefttest.Call(h, api.QosDeletePolicy, &api.QosDeletePolicyRequest{Name: "web"}); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.of(sw1).Flows) != 0 || len(s.of(sw2).Flows) != 1 {
 			t.Errorf("deleted, and still there: %v %v", s.of(sw1), s.of(sw2))
 		}
-		if _, err := wefttest.Call(h, api.GetQosStatus, &api.QosGetStatusRequest{Policy: "web"}); api.KindOf(err) != codes.NotFound {
+		if _, err := wefttest.Call(h, api.QosGetStatus, &api.QosGetStatusRequest{Policy: "web"}); api.KindOf(err) != codes.NotFound {
 			t.Errorf("status of what is not there: %v", err)
 		}
-		if _, err := wefttest.Call(h, api.SetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "x"}}); api.KindOf(err) != codes.InvalidArgument {
+		if _, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "x"}}); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("a policy that does nothing: %v", err)
 		}
 		if n := h.Metric("policies"); n != 1 {
@@ -158,7 +158,7 @@ func TestQueuesNotConfigured(t *testing.T) {
 		fakes(h)
 		connect(h, sw1, "1.3", 254)
 		h.Settle()
-		m, err := wefttest.Call(h, api.SetQueues, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw1, Port: 1, Queues: []*api.QosQueue{{Id: 1, MaxKbps: 5}}}})
+		m, err := wefttest.Call(h, api.QosSetQueues, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw1, Port: 1, Queues: []*api.QosQueue{{Id: 1, MaxKbps: 5}}}})
 		if err != nil || m.State != failing || !strings.Contains(m.Reason, "qos.ovsdb") {
 			t.Errorf("%v, %v", m, err)
 		}
@@ -173,7 +173,7 @@ func TestLimitOfPolicies(t *testing.T) {
 		h.Settle()
 		set := func(name string, m *api.QosPolicy) error {
 			m.Name, m.Limit = name, &api.QosLimit{RateKbps: 1}
-			_, err := wefttest.Call(h, api.SetPolicy, &api.QosSetPolicyRequest{Policy: m})
+			_, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: m})
 			return err
 		}
 		for _, name := range []string{"a", "b"} {

@@ -26,7 +26,7 @@ func Spec(p Process) weft.Spec {
 		Doc:  "offers the REST interface of Ryu",
 		Calls: weft.Methods(api.ReadMultipart, api.ModifyPort, api.SendExperimenter, api.Apply,
 			api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault, api.GetFirewallStatus,
-			api.SetQueues, api.DeleteQueues, api.ListQueues,
+			api.QosSetQueues, api.QosDeleteQueues, api.QosListQueues,
 			api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute, api.ListRouters),
 		Optional:   []string{"firewall", "qos", "router"},
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.LinkChangedEvent, api.HostChangedEvent),
@@ -143,15 +143,15 @@ func (n network) firewallStatus(ctx context.Context, req *api.GetFirewallStatusR
 }
 
 func (n network) setQueues(ctx context.Context, req *api.QosSetQueuesRequest) (*api.QosQueues, error) {
-	return weft.Call(ctx, n.env, api.SetQueues, req)
+	return weft.Call(ctx, n.env, api.QosSetQueues, req)
 }
 
 func (n network) deleteQueues(ctx context.Context, req *api.QosDeleteQueuesRequest) (*api.QosDeleteQueuesResponse, error) {
-	return weft.Call(ctx, n.env, api.DeleteQueues, req)
+	return weft.Call(ctx, n.env, api.QosDeleteQueues, req)
 }
 
 func (n network) listQueues(ctx context.Context, req *api.QosListQueuesRequest) (*api.QosListQueuesResponse, error) {
-	return weft.Call(ctx, n.env, api.ListQueues, req)
+	return weft.Call(ctx, n.env, api.QosListQueues, req)
 }
 
 func (n network) addAddress(ctx context.Context, req *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {

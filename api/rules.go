@@ -1,0 +1,64 @@
+package api
+
+import (
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// AnyMethod is a Method without its types.
+type AnyMethod interface {
+	MethodName() string
+	NewMessages() (req, resp any)
+}
+
+// Methods returns all methods of the .proto files that do not stream.
+func Methods() []AnyMethod { return methods }
+
+// RulesOf returns what the .proto files say of a method, service.Method: who may
+// call it, and which partitions are asked. Of a method that they do not have it
+// says that only services of the partition may call it.
+func RulesOf(method string) *MethodRules {
+	if r, ok := rules()[method]; ok {
+		return r
+	}
+	return &MethodRules{}
+}
+
+// Routings returns which partitions are asked, by method, of all methods that can
+// be called from outside their server's partition.
+func Routings() map[string]*Routing {
+	all := map[string]*Routing{}
+	for name, r := range rules() {
+		if r.GetRoute() != nil {
+			all[name] = r.Route
+		}
+	}
+	return all
+}
+
+// MethodName returns the name of a method, service.Method.
+func MethodName(m protoreflect.MethodDescriptor) string {
+	return strings.ToLower(string(m.Parent().Name())) + "." + string(m.Name())
+}
+
+// rules are what the .proto files say of each method.
+var rules = sync.OnceValue(func() map[string]*MethodRules {
+	all := map[string]*MethodRules{
+		Apply.Name: {Route: &Routing{}},
+		Send.Name:  {Route: &Routing{}},
+	}
+	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			list := f.Services().Get(i).Methods()
+			for j := range list.Len() {
+				all[MethodName(list.Get(j))] = proto.GetExtension(list.Get(j).Options(), E_Method).(*MethodRules)
+			}
+		}
+		return true
+	})
+	return all
+})

@@ -18,6 +18,7 @@ func TestTrust(t *testing.T) {
 		{"5-handshake", trustHandshake},
 		{"7-squat", trustSquat},
 		{"2-damaged-store", trustDamagedStore},
+		{"8-northbound", trustNorthbound},
 		{"9-root", trustRoot},
 		{"9-root-user", trustUser},
 		{"10-relay", trustLinks},

@@ -30,6 +30,9 @@ const stopTimeout = 2 * time.Second
 // read.
 const streamBuffer = 256 << 10
 
+// metricsOctets is what the figures hold while they are written, about.
+const metricsOctets = 4 << 20
+
 // server is the northbound on one port.
 type server struct {
 	config  Config
@@ -82,7 +85,14 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		w.Write(document)
 	})
 	if s.metrics != nil {
-		mux.Handle("GET /metrics", s.metrics)
+		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+			if err := room(northbound.Hold(r.Context(), metricsOctets)); err != nil {
+				s.tooMuch(err)
+				refuse(w, r, status.Code(err), status.Convert(err).Message())
+				return
+			}
+			s.metrics.ServeHTTP(w, r)
+		})
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

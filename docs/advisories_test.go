@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// advisoryTests finds a folder and a test in it, in a cell of the table.
-var advisoryTests = regexp.MustCompile("`([a-z/]+)` (Test\\w+)")
+// advisoryTests finds a folder, a test in it and perhaps a subtest, in a cell of
+// the table.
+var advisoryTests = regexp.MustCompile("`([a-z/]+)` (Test\\w+)(?:/([\\w-]+))?")
 
 // advisoryNames finds tests that are named after advisories and issues of other
 // controllers.
@@ -53,6 +54,9 @@ func TestAdvisories(t *testing.T) {
 			}
 			if !strings.Contains(folders[dir], "\nfunc "+name+"(t *testing.T)") {
 				t.Errorf("%s has no %s: %.60s…", dir, name, line)
+			}
+			if sub := m[3]; sub != "" && !strings.Contains(folders[dir], `{"`+sub+`", `) {
+				t.Errorf("%s %s has no subtest %s: %.60s…", dir, name, sub, line)
 			}
 		}
 	}

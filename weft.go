@@ -111,9 +111,10 @@ type Pipeline interface {
 	Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict
 	// Flush sends off the packets that are away; for the end of a batch.
 	Flush()
-	// Returned is how many packets that were away are so no more: decided about,
-	// or given up. They are counted before Later is called with nil.
-	Returned() uint64
+	// Returned is how many packets that were away are so no more, decided about or
+	// given up, and how many of these are LLDP, which return apart; all others
+	// return in their order. They are counted before Later is called with nil.
+	Returned() (all, probes uint64)
 	// Close ends the session; decisions that come later are dropped.
 	Close()
 }

@@ -134,7 +134,7 @@ func (l *lane) send(p *parcel) {
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
 		l.crossing.shedFull.Add(float64(len(p.records)))
 		for i := range p.records {
-			p.records[i].walk.back.Add(1)
+			p.records[i].walk.returns(1, l == l.crossing.probes())
 		}
 		p.back()
 		l.recycle(p)
@@ -252,7 +252,7 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 		if last == nil {
 			return
 		}
-		last.back.Add(returned)
+		last.returns(returned, l == l.crossing.probes())
 		if returned = 0; !closed {
 			last.hand(nil)
 		}

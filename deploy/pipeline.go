@@ -35,6 +35,7 @@ type walk struct {
 
 	away atomic.Int64  // packets that are on their way through the rest
 	back atomic.Uint64 // packets that have been
+	seen atomic.Uint64 // of back, probes
 	here int           // how many stages, of all, come before the rest
 	held bool          // more of them could be here, but for the packets that are away
 }
@@ -202,8 +203,20 @@ func (w *walk) Flush() {
 	}
 }
 
-// Returned is how many packets have been away and are so no more.
-func (w *walk) Returned() uint64 { return w.back.Load() }
+// Returned is how many packets have been away and are so no more, and how many of
+// these are probes.
+func (w *walk) Returned() (all, probes uint64) {
+	all = w.back.Load()
+	return all, min(all, w.seen.Load())
+}
+
+// returns takes packets that are away no more.
+func (w *walk) returns(n uint64, probes bool) {
+	if probes {
+		w.seen.Add(n) // before back: rather too many probes than too many others
+	}
+	w.back.Add(n)
+}
 
 // Away returns how many packets of the session are on their way through stages in
 // other processes.

@@ -57,7 +57,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		},
 		changed: make(chan struct{}, 1), log: env.Log,
 	}
-	memory, err := weft.Scratch(env, "packet-ins", southbound.TallySize)
+	memory, err := weft.Scratch(env, "packet-ins", southbound.EstateSize)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}

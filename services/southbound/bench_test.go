@@ -144,5 +144,5 @@ type stageOf func(*flow.PacketIn, *flow.Decision) flow.Verdict
 
 func (f stageOf) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict { return f(in, d) }
 func (stageOf) Flush()                                                    {}
-func (stageOf) Returned() uint64                                          { return 0 }
+func (stageOf) Returned() (all, probes uint64)                            { return 0, 0 }
 func (stageOf) Close()                                                    {}

@@ -19,6 +19,7 @@ import (
 // hub is all sessions, and what is remembered of the switches that had one.
 type hub struct {
 	tally  *tally // of packet-ins
+	keep   *keep
 	cfg    atomic.Pointer[Config]
 	mine   atomic.Pointer[partition]
 	epoch  atomic.Uint64 // of this run as master; of the one that is, as far as known, where this process stands by
@@ -92,7 +93,7 @@ const recordsMax = 100_000
 func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
-		fence: f, log: log, memory: newMemory(&cfg), tally: &tally{},
+		fence: f, log: log, memory: newMemory(&cfg), tally: &tally{}, keep: &keep{},
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{}, standing: map[*session]bool{},
 	}
 	h.cfg.Store(&cfg)
@@ -260,6 +261,10 @@ func (h *hub) join(s *session) error {
 	s.pipeline = h.open(s.dpid, s.later)
 	s.admission = newAdmission(h.cfg.Load().flood(), s.account)
 	s.backlog.away, _ = s.pipeline.(awayer)
+	var left []leftOver
+	s.outgoing, left = h.keep.begin(s.dpid)
+	s.progress.ring = s.outgoing.ring
+	s.resume(left)
 	h.mu.Lock()
 	h.record(s.dpid)
 	h.up.put(s.dpid, s)
@@ -304,6 +309,7 @@ func (h *hub) keepAlive(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
+		h.keep.expire(now)
 		for _, s := range h.all() {
 			s.releaseHeld(now)
 			s.out.release() // whoever holds packets for it may itself be held up

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"weft/api"
 	"weft/flow"
@@ -60,7 +61,7 @@ func NewIntake(cfg IntakeConfig) *Intake {
 	h.portChanged = func(*api.PortChanged) {}
 	h.flowRemoved = func(*api.FlowRemoved) {}
 	h.switchError = func(*api.SwitchError) {}
-	h.tally = openTally(cfg.Memory)
+	h.tally, h.keep = openEstate(cfg.Memory, time.Now())
 	i.hub = h
 	return i
 }

@@ -63,11 +63,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	h.switchError = publisher(env, h, api.SwitchErrorEvent)
 	h.floodChanged = publisher(env, h, api.FloodChangedEvent)
 	h.surpassed = m.surpassed(h)
-	memory, err := weft.Scratch(env, "packet-ins", TallySize)
+	memory, err := weft.Scratch(env, "packet-ins", EstateSize)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}
-	h.tally = openTally(memory)
+	h.tally, h.keep = openEstate(memory, time.Now())
 	h.tally.register(env.Metric)
 	h.total.register(env.Metric, h)
 	weft.OnConfig(env, func(_ context.Context, old, c *Config) error {

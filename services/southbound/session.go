@@ -24,7 +24,7 @@ type dpid = flow.DPID
 type pipeline interface {
 	Packet(*flow.PacketIn, *flow.Decision) flow.Verdict
 	Flush()
-	Returned() uint64
+	Returned() (all, probes uint64)
 	Close()
 }
 
@@ -83,6 +83,8 @@ type session struct {
 	pipeline  pipeline
 	batch     batchCounts
 	progress  progress
+	outgoing  outgoing
+	again     again
 	admission admission
 	backlog   backlog
 	sent      sent
@@ -131,6 +133,7 @@ func (s *session) run() (err error) {
 		s.waits.close()
 		s.echoes.close()
 		s.progress.end()
+		s.hub.keep.end(s.outgoing.ring)
 	}()
 	go s.write()
 	if err := s.handshake(); err != nil {
@@ -232,6 +235,9 @@ func (s *session) receive() error {
 			return err
 		}
 		s.progress.settle(left) // those that were not for this process
+		if err := s.dealAgain(now); err != nil {
+			return err
+		}
 		s.sendHeld(s.in.end, now)
 		if s.in.end >= yieldAt {
 			runtime.Gosched() // a busy switch takes turns with the others
@@ -381,6 +387,7 @@ func (s *session) packetIn(msg []byte) error {
 	switch v := s.pipeline.Packet(in, d); {
 	case v == flow.Away:
 		s.batch.away++
+		s.outgoing.away(msg, in)
 		return nil
 	case len(d.Ops) == 0:
 		return nil

@@ -107,7 +107,7 @@ type idle struct{}
 
 func (idle) Packet(*flow.PacketIn, *flow.Decision) flow.Verdict { return flow.Drop }
 func (idle) Flush()                                             {}
-func (idle) Returned() uint64                                   { return 0 }
+func (idle) Returned() (all, probes uint64)                     { return 0, 0 }
 func (idle) Close()                                             {}
 
 // resume tells anew of switches to which something could not be sent while the

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"weft/openflow"
@@ -23,32 +24,48 @@ type tally struct {
 	_       [56]byte
 	killed  atomic.Uint64 // neither, when the process was killed
 	ended   atomic.Uint64 // neither, when the session ended
-	_       [48]byte
+	again   atomic.Uint64 // of a killed process, dealt with by the next
+	_       [40]byte
 }
 
 // tallyLayout says that memory holds a tally; another layout gets another number.
-const tallyLayout = 0x5745465400000001
+const tallyLayout = 0x5745465400000002
 
-// TallySize is how much memory the account of packet-ins takes.
-const TallySize = int(unsafe.Sizeof(tally{}))
+// estate is what is in memory that outlives the process.
+type estate struct {
+	tally tally
+	rings rings
+}
 
-// openTally makes a tally of memory that an earlier process may have left behind:
-// what that was dealing with then has been lost.
-func openTally(memory []byte) *tally {
-	t := (*tally)(unsafe.Pointer(unsafe.SliceData(memory[:TallySize:TallySize])))
+// EstateSize is how much memory the account of packet-ins takes, and those that
+// are away. What is not used is zeros.
+const EstateSize = int(unsafe.Sizeof(estate{}))
+
+// openEstate takes over memory that an earlier process may have left behind: what
+// that was dealing with then has been lost, unless it can be dealt with again.
+func openEstate(memory []byte, now time.Time) (*tally, *keep) {
+	l := (*estate)(unsafe.Pointer(unsafe.SliceData(memory[:EstateSize:EstateSize])))
+	t := &l.tally
 	if t.layout.Load() != tallyLayout {
-		clear(memory)
+		clear(memory[:unsafe.Sizeof(tally{})])
+		for i := range l.rings.heads {
+			l.rings.heads[i].taken.Store(0)
+		}
 		t.layout.Store(tallyLayout)
 	}
-	if left := int64(t.read.Load() - t.settled.Load() - t.killed.Load() - t.ended.Load()); left > 0 {
-		t.killed.Add(uint64(left))
+	left := max(0, int64(t.read.Load()-t.settled.Load()-t.killed.Load()-t.ended.Load()))
+	k := openKeep(t, &l.rings, now, left)
+	for _, list := range k.left {
+		left -= int64(len(list))
 	}
-	return t
+	t.killed.Add(uint64(left))
+	return t, k
 }
 
 // register makes the figures known.
 func (t *tally) register(m figures) {
 	m.CounterFunc("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being dealt with.", func() float64 { return float64(t.read.Load()) })
+	m.CounterFunc("packet_ins_again_total", "Packet-ins that a process was dealing with when it was killed, and that the next dealt with instead; in this process and those of its name before it.", func() float64 { return float64(t.again.Load()) })
 	m.CounterFunc("packet_ins_settled_total", "Packet-ins whose decision was sent, or that were shed and counted by reason, in this process and those of its name before it.", func() float64 { return float64(t.settled.Load()) })
 	const lost = "Packet-ins that were read and not settled, because the process was killed or the session ended, in this process and those of its name before it."
 	m.CounterFunc("packet_ins_lost_total", lost, func() float64 { return float64(t.killed.Load()) }, "reason", "killed")
@@ -63,6 +80,7 @@ type progress struct {
 	mu       sync.Mutex // guards what follows
 	away     int64      // with stages in other processes
 	returned uint64     // from there, of the session
+	ring     *ring      // of those; nil: none
 }
 
 // read counts packet-ins that have been read.
@@ -91,11 +109,21 @@ func (p *progress) leave(n int64) {
 	}
 }
 
-// back counts packet-ins that were away as settled; returned is how many the
-// session has had back in all.
-func (p *progress) back(returned uint64) {
+// lose counts packet-ins that an earlier process has left and that nobody deals
+// with any more.
+func (p *progress) lose(n int64) {
+	p.pending.Add(-n)
+	p.tally.killed.Add(uint64(n))
+}
+
+// back counts packet-ins that were away as settled, given how many the session
+// has had back in all, and how many of those are probes.
+func (p *progress) back(returned, probes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ring != nil {
+		p.ring.returned.Store(returned - probes)
+	}
 	if n := min(int64(returned-p.returned), p.away); n > 0 { // the rest when it is known to have left
 		p.returned += uint64(n)
 		p.away -= n
@@ -108,6 +136,7 @@ func (p *progress) back(returned uint64) {
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.ring = nil // another's from now on
 	p.tally.settled.Add(uint64(p.away))
 	p.away = 0
 	p.tally.ended.Add(uint64(max(0, p.pending.Swap(0))))

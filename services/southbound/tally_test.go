@@ -3,19 +3,24 @@ package southbound
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // TestTally: whatever happens to sessions, and whenever the process is killed,
 // what was read is settled, lost or being dealt with; what is being dealt with is
 // lost for the next process, once.
 func TestTally(t *testing.T) {
-	memory := make([]byte, TallySize)
+	memory := make([]byte, EstateSize)
 	for i := range memory {
 		memory[i] = 0xff // of another layout
 	}
+	openTallyOf := func(memory []byte) *tally {
+		t, _ := openEstate(memory, time.Now())
+		return t
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		tally := openTally(memory)
+		tally := openTallyOf(memory)
 		if n := tally.read.Load(); n != tally.settled.Load()+tally.killed.Load()+tally.ended.Load() {
 			t.Fatalf("at start %d read, %d settled, %d and %d lost", n, tally.settled.Load(), tally.killed.Load(), tally.ended.Load())
 		}
@@ -27,13 +32,13 @@ func TestTally(t *testing.T) {
 			a.read(read)
 			away := r.Int64N(read + 1)
 			back := uint64(r.Int64N(away + 1))
-			a.back(back) // before it is known that they have left
+			a.back(back, 0) // before it is known that they have left
 			a.leave(away)
-			a.back(back)
+			a.back(back, 0)
 			a.settle(r.Int64N(read - away + 1))
 			if r.IntN(2) == 0 {
 				a.end()
-				a.back(back + 1) // late
+				a.back(back+1, 0) // late
 			} else {
 				open += a.pending.Load() + a.away
 			}
@@ -41,7 +46,7 @@ func TestTally(t *testing.T) {
 		if left := int64(tally.read.Load() - tally.settled.Load() - tally.killed.Load() - tally.ended.Load()); left != open {
 			t.Fatalf("%d are being dealt with, want %d", left, open)
 		}
-		if next := openTally(memory); next.killed.Load() != killed+uint64(open) {
+		if next := openTallyOf(memory); next.killed.Load() != killed+uint64(open) {
 			t.Fatalf("%d killed, want %d", next.killed.Load(), killed+uint64(open))
 		}
 	}

@@ -171,9 +171,18 @@ const (
 // there is none.
 func (b *bucket) last(ctx context.Context, key string) (entry, error) {
 	m, err := (*b.stream.Load()).GetLastMsgForSubject(ctx, b.prefix+key)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		// So says the server of a message, too, that it has and cannot read.
+		there, listErr := b.listed(ctx, key)
+		if !there || listErr != nil {
+			return entry{key: key}, listErr
+		}
+		if m, err = (*b.stream.Load()).GetLastMsgForSubject(ctx, b.prefix+key); errors.Is(err, jetstream.ErrMsgNotFound) {
+			b.store.suspect(b.name)
+			return entry{}, errUnreadable
+		}
+	}
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return entry{key: key}, nil
 	case err != nil:
 		if info := (*b.stream.Load()).CachedInfo(); passing(err) && info.Cluster != nil && info.Config.AllowDirect {
 			// Others may have given it copies, which are read in another way.
@@ -182,6 +191,12 @@ func (b *bucket) last(ctx context.Context, key string) (entry, error) {
 		return entry{}, err
 	}
 	return b.newEntry(m.Subject, m.Header, m.Data, m.Sequence), nil
+}
+
+// listed reports whether the server knows of a message of a key.
+func (b *bucket) listed(ctx context.Context, key string) (bool, error) {
+	keys, err := b.keys(ctx, key)
+	return len(keys) > 0, err
 }
 
 // lookUp asks for how the stream is kept now.

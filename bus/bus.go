@@ -47,6 +47,10 @@ type Store struct {
 	failing     atomic.Int64           // since when operations fail, ns since 1970; 0: they do not
 	better      atomic.Pointer[string] // host of the server to connect to next; nil: any
 
+	following atomic.Bool   // damage is known as it is found
+	doubts    sync.Map      // buckets by name, whose doubt is on its way
+	reread    chan struct{} // holds one: the files have been read anew
+
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
 
@@ -64,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{config: c, token: c.Token, buckets: map[string]*bucket{}, link: newLink(), health: newHealth()}
+	s := &Store{config: c, token: c.Token, buckets: map[string]*bucket{}, link: newLink(), health: newHealth(), reread: make(chan struct{}, 1)}
 	s.replicas.Store(int64(c.Replicas))
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -101,6 +105,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if dir := s.config.manifests(); err == nil && dir != "" {
 		err = s.record(ctx, dir)
 	}
+	s.following.Store(err == nil)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // Config says where the state is kept: in Directory or at URL, one of them.
@@ -41,6 +42,9 @@ type Config struct {
 	// opened. "" is a folder of Directory, and nowhere with URL: then another
 	// process keeps them.
 	Manifests string
+	// CheckEvery is how often all buckets are compared with their manifests while
+	// the store is open; 0 is 10 min.
+	CheckEvery time.Duration
 	// Rebuilt says of a bucket that what it holds is learnt again, so that it can
 	// be written to although it is damaged; nil for none.
 	Rebuilt func(bucket string) bool

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ const (
 	damagePrefix = "damage/"
 	acceptPrefix = "accept/"
 	reportPrefix = "report/"
+	doubtPrefix  = "doubt/"
 	spanKey      = "span"
 )
 
@@ -151,6 +153,32 @@ func (b *bucket) Report(ctx context.Context, reason string) error {
 	return err
 }
 
+// doubtWait bounds how long it takes to say that a bucket is to be looked at.
+const doubtWait = 10 * time.Second
+
+// suspect has a bucket compared with its manifest, because something of it could
+// not be read.
+func (s *Store) suspect(name string) {
+	if _, damaged := s.health.of(name); damaged || strings.HasPrefix(name, "bus.") || !s.following.Load() {
+		return
+	}
+	if _, under := s.doubts.LoadOrStore(name, true); under {
+		return
+	}
+	go func() { // ends with the store
+		defer s.doubts.Delete(name)
+		ctx, cancel := context.WithTimeout(context.Background(), doubtWait)
+		defer cancel()
+		state, err := s.state(ctx)
+		if err == nil {
+			_, err = state.Put(ctx, doubtPrefix+name, []byte("now"))
+		}
+		if err != nil {
+			s.config.Log.Warn("a bucket could not be read, and the process that keeps its manifest could not be notified", "bucket", name, "error", err)
+		}
+	}()
+}
+
 // writable refuses a change of a bucket that is read-only.
 func (b *bucket) writable(op, key string) error {
 	if d, damaged := b.store.health.of(b.name); damaged && !d.Writable {
@@ -211,7 +239,7 @@ func (s *Store) Fill(ctx context.Context, bucketName, key string, value []byte) 
 	if _, damaged := s.health.of(bucketName); !damaged {
 		return false, api.Errorf(codes.FailedPrecondition, "bucket %s is not damaged", bucketName)
 	}
-	if _, revision, err := b.Get(ctx, key); err != nil || revision > 0 {
+	if _, revision, err := b.Get(ctx, key); err != nil && !errors.Is(err, errUnreadable) || revision > 0 {
 		return false, err
 	}
 	_, err = b.put(ctx, key, value)

@@ -83,6 +83,10 @@ func (s *Store) tend(dir string) {
 		}
 		s.disk.ended.Store(time.Now().UnixNano())
 		s.disk.trouble.Store(nil)
+		select {
+		case s.reread <- struct{}{}:
+		default:
+		}
 		s.config.Log.Info("the store can write again", "directory", dir)
 	}
 }

@@ -22,6 +22,8 @@ const (
 var (
 	errSilent = errors.New("the server has stopped to tell of changes")
 	errGap    = errors.New("changes are missing from what the server tells")
+	// errSkipped ends what first reads, because the rest cannot be read.
+	errSkipped = errors.New("the server has passed over entries that it cannot read")
 )
 
 // feed is a stream of the entries of a bucket: the last one of each key, and
@@ -32,6 +34,8 @@ type feed struct {
 	consumer string
 	replayed uint64 // number of the last message
 	pending  uint64 // entries that are there and not yet read
+	lost     bool   // some of them cannot be read
+	read     bool   // all that were there at first are read, or lost
 	behind   uint64 // revision that is to be seen before all is read; 0: none
 }
 
@@ -98,6 +102,15 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 			if last := m.Header.Get("Nats-Last-Consumer"); last != "" && last != strconv.FormatUint(f.replayed, 10) {
 				return entry{}, errGap
 			}
+			if f.read || f.pending == 0 || reply != "" {
+				continue
+			}
+			if err := f.count(ctx); err != nil {
+				return entry{}, err
+			}
+			if f.lost {
+				return entry{}, errSkipped
+			}
 			continue
 		}
 		if m.Header.Get("Status") != "" { // the server has ended the feed, as it does before it ends itself
@@ -119,6 +132,20 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 	}
 }
 
+// count asks the server, which has said that nothing comes, what there is yet to
+// read: it passes over what it cannot read.
+func (f *feed) count(ctx context.Context) error {
+	consumer, err := f.bucket.store.js.PushConsumer(ctx, "KV_"+legal(f.bucket.name), f.consumer)
+	if err != nil {
+		return err
+	}
+	if info := consumer.CachedInfo(); info.NumPending == 0 && info.Delivered.Consumer == f.replayed {
+		f.pending, f.behind, f.lost = 0, 0, true
+		f.bucket.store.suspect(f.bucket.name)
+	}
+	return nil
+}
+
 // message waits for a message, while the connection lasts, and not for ever.
 func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
 	alive, _ := f.bucket.store.link.state()
@@ -130,6 +157,20 @@ func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
 		return nil, errSilent
 	}
 	return m, err
+}
+
+// first returns the next of the entries that were there at first; more is false
+// once all are read. The feed knows whether some were lost.
+func (f *feed) first(ctx context.Context) (e entry, more bool, err error) {
+	if f.read, err = f.all(ctx); f.read || err != nil {
+		return e, false, err
+	}
+	e, err = f.next(ctx)
+	if err == errSkipped {
+		f.read = true
+		return e, false, nil
+	}
+	return e, err == nil, err
 }
 
 // all says whether what was there at first is read.
@@ -155,14 +196,12 @@ func (b *bucket) snapshot(ctx context.Context) ([]entry, error) {
 	defer f.close()
 	last := map[string]entry{}
 	for {
-		if all, err := f.all(ctx); err != nil {
-			return nil, err
-		} else if all {
-			break
-		}
-		e, err := f.next(ctx)
+		e, more, err := f.first(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if !more {
+			break
 		}
 		last[e.key] = e
 	}

@@ -32,6 +32,8 @@ type recorder struct {
 	news  chan struct{} // holds one: there may be another bucket
 	stop  context.CancelFunc
 
+	checking sync.Mutex // held while a bucket is compared
+
 	mu        sync.Mutex // guards what follows
 	manifests map[string]*manifest
 	known     map[string]bool
@@ -147,7 +149,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	if err != nil {
 		return err
 	}
-	damage := Damage{Bucket: name, Found: time.Now(), Writable: r.store.config.Rebuilt != nil && r.store.config.Rebuilt(name)}
+	damage := r.damage(name)
 	switch {
 	case rec.missing && expected && h.reached > 0:
 		damage.Reason = fmt.Sprintf("its manifest %s is missing, so nobody can tell whether it is whole", r.path(name))
@@ -165,7 +167,6 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	r.mu.Unlock()
 	if damage.Reason != "" {
 		f.close()
-		r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", name, "damage", damage.Reason, "read_only", !damage.Writable, "remedy", "weft store repair")
 		return r.declare(ctx, state, damage)
 	}
 	if _, told := r.store.health.of(name); told {
@@ -191,8 +192,14 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	return nil
 }
 
-// declare tells everybody of the damage of a bucket.
+// damage returns one that is found now, without its reason.
+func (r *recorder) damage(bucket string) Damage {
+	return Damage{Bucket: bucket, Found: time.Now(), Writable: r.store.config.Rebuilt != nil && r.store.config.Rebuilt(bucket)}
+}
+
+// declare notifies everybody of the damage of a bucket.
 func (r *recorder) declare(ctx context.Context, state *bucket, d Damage) error {
+	r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", d.Bucket, "damage", d.Reason, "read_only", !d.Writable, "remedy", "weft store repair")
 	r.store.health.set(d.Bucket, &d)
 	text, err := json.Marshal(d)
 	if err == nil {
@@ -283,7 +290,7 @@ func (r *recorder) run(ctx context.Context, state *bucket) {
 	asked := make(chan [2]string, 64)
 	r.store.tended.Go(func() {
 		err := state.Watch(ctx, func(key string, value []byte, _ uint64) {
-			if value != nil && (strings.HasPrefix(key, acceptPrefix) || strings.HasPrefix(key, reportPrefix)) {
+			if value != nil && slices.ContainsFunc([]string{acceptPrefix, reportPrefix, doubtPrefix}, func(p string) bool { return strings.HasPrefix(key, p) }) {
 				select {
 				case asked <- [2]string{key, string(value)}:
 				case <-ctx.Done():
@@ -294,6 +301,7 @@ func (r *recorder) run(ctx context.Context, state *bucket) {
 			r.store.config.Log.Error("damage can be neither reported nor accepted any more", "error", err)
 		}
 	})
+	r.store.tended.Go(func() { r.watchOver(ctx, state) })
 	signed := time.Now()
 	for {
 		var err error
@@ -322,16 +330,16 @@ func (r *recorder) answer(ctx context.Context, state *bucket, key, value string)
 	if name, report := strings.CutPrefix(key, reportPrefix); report {
 		r.mu.Lock()
 		if m := r.manifests[name]; m != nil {
-			err = errors.Join(m.report(value), m.close())
-			delete(r.manifests, name)
+			err = m.report(value)
 		}
 		r.mu.Unlock()
-		if err == nil {
-			r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", name, "damage", value, "remedy", "weft store repair")
-			err = r.declare(ctx, state, Damage{Bucket: name, Reason: value, Found: time.Now()})
-		}
+		d := r.damage(name)
+		d.Reason, d.Writable = value, false
+		err = errors.Join(err, r.spoil(ctx, state, d))
 	} else if name, accept := strings.CutPrefix(key, acceptPrefix); accept {
 		err = r.accept(ctx, state, name)
+	} else if name, doubt := strings.CutPrefix(key, doubtPrefix); doubt {
+		err = r.compare(ctx, state, name)
 	}
 	return errors.Join(err, state.Delete(ctx, key))
 }

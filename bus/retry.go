@@ -26,6 +26,9 @@ const (
 	maxPause    = 250 * time.Millisecond
 )
 
+// errUnreadable is the error of what the store has and cannot read.
+var errUnreadable = errors.New("the store has it and cannot read it: its files are damaged")
+
 var errClosed = errors.New("the store was closed")
 
 // retry does an operation until it succeeds, or fails for a reason that asking
@@ -135,6 +138,8 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 		return api.Errorf(codes.Unavailable, "%s: the data directory cannot be written to (%s); make room there, and it goes on by itself", what, s.disk.failure())
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s at %s: %w (%v)", what, s.where(), ctx.Err(), err)
+	case errors.Is(err, errUnreadable):
+		return api.Errorf(codes.DataLoss, "%s at %s: %w; see weft store status, and run weft store repair", what, s.where(), err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return api.Errorf(codes.InvalidArgument, "%s: the value is larger than the %d octets that the store takes; split it", what, s.conn.MaxPayload())
 	case errors.Is(err, errClosed) || errors.Is(err, nats.ErrConnectionClosed):

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -44,7 +46,7 @@ func (s *Store) serve(ctx context.Context) (err error) {
 	if s.lock, err = lockDirectory(dir); err != nil {
 		return err
 	}
-	log := &serverLog{log: s.config.Log, disk: &s.disk, dir: dir}
+	log := &serverLog{log: s.config.Log, disk: &s.disk, dir: dir, suspect: s.suspect}
 	options := &server.Options{
 		ServerName: "weft", DontListen: true, NoSigs: true, DisableJetStreamBanner: true,
 		JetStream: true, StoreDir: dir, SyncAlways: true, JetStreamMaxStore: diskMost, MaxPayload: maxValue, MaxPending: 8 * maxValue,
@@ -178,7 +180,12 @@ type serverLog struct {
 	disk  *disk
 	dir   string
 	fatal atomic.Pointer[string]
+
+	suspect func(bucket string) // something of it cannot be read
 }
+
+// corrupt finds the stream in what the server says of files that it cannot read.
+var corrupt = regexp.MustCompile(`(?i)(?:corrupt.*KV_weft-|KV_weft-([a-z0-9_-]+).*corrupt)([a-z0-9_-]*)`)
 
 func (l *serverLog) say(kind, format string, args []any) {
 	if l.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -189,12 +196,23 @@ func (l *serverLog) say(kind, format string, args []any) {
 // Noticef and the others are server.Logger.
 func (l *serverLog) Noticef(format string, args ...any) { l.say("notice", format, args) }
 
-// Warnf logs a warning.
-func (l *serverLog) Warnf(format string, args ...any) { l.say("warning", format, args) }
+// Warnf logs a warning, and listens for damage.
+func (l *serverLog) Warnf(format string, args ...any) {
+	l.say("warning", format, args)
+	l.hear(fmt.Sprintf(format, args...))
+}
+
+// hear looks for damage in what the server says.
+func (l *serverLog) hear(text string) {
+	if m := corrupt.FindStringSubmatch(text); m != nil {
+		l.suspect(strings.ReplaceAll(cmp.Or(m[1], m[2]), "-", "."))
+	}
+}
 
 // Errorf logs an error, and listens for those of the disk.
 func (l *serverLog) Errorf(format string, args ...any) {
 	l.say("error", format, args)
+	l.hear(fmt.Sprintf(format, args...))
 	if l.disk.hear(fmt.Sprintf(format, args...)) {
 		l.log.Error("nothing can be kept: the data directory cannot be written to; make room, and the store goes on by itself", "directory", l.dir, "err", l.disk.failure())
 	}

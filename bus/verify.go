@@ -12,6 +12,7 @@ import (
 // ones included, and the highest revisions of those and that it has given.
 type holding struct {
 	last    map[string]entry // values are digests
+	lost    bool             // something cannot be read
 	seen    uint64
 	reached uint64
 }
@@ -35,17 +36,13 @@ func (b *bucket) hold(ctx context.Context) (*feed, holding, error) {
 		return nil, h, err
 	}
 	for {
-		all, err := f.all(ctx)
-		if err == nil && all {
-			break
-		}
-		var e entry
-		if err == nil {
-			e, err = f.next(ctx)
-		}
+		e, more, err := f.first(ctx)
 		if err != nil {
 			f.close()
 			return nil, h, err
+		}
+		if !more {
+			break
 		}
 		if e.value != nil {
 			e.value = []byte(digestOf(e.value))
@@ -58,7 +55,7 @@ func (b *bucket) hold(ctx context.Context) (*feed, holding, error) {
 		f.close()
 		return nil, h, err
 	}
-	h.reached = max(h.seen, info.State.LastSeq)
+	h.reached, h.lost = max(h.seen, info.State.LastSeq), f.lost
 	return f, h, nil
 }
 

@@ -61,19 +61,22 @@ func (w *watch) follow(ctx context.Context) (fed bool, err error) {
 	seen := map[string]bool{} // of the values that are there at first
 	for {
 		if !fed {
-			if fed, err = feed.all(ctx); err != nil {
+			e, more, err := feed.first(ctx)
+			if err != nil {
 				return false, err
-			} else if fed {
-				w.settle(seen)
-				seen = nil
 			}
+			if more {
+				seen[e.key] = true
+				w.tell(e)
+				continue
+			}
+			fed = true
+			w.settle(seen, feed.lost || w.bucket.Damage() != "")
+			seen = nil
 		}
 		e, err := feed.next(ctx)
 		if err != nil {
 			return fed, err
-		}
-		if !fed {
-			seen[e.key] = true
 		}
 		w.tell(e)
 	}
@@ -94,10 +97,11 @@ func (w *watch) tell(e entry) {
 }
 
 // settle ends the first values: told keys that are not among them are gone,
-// and so is the memory of when.
-func (w *watch) settle(seen map[string]bool) {
+// and so is the memory of when. If some values were lost, nobody knows which are
+// gone.
+func (w *watch) settle(seen map[string]bool, lost bool) {
 	for key, revision := range w.told {
-		if !seen[key] {
+		if !seen[key] && !lost {
 			delete(w.told, key)
 			w.f(key, nil, revision+1)
 		}

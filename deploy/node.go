@@ -172,6 +172,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.worker.node = n
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storehouse = &Storehouse{store: kept}
+		(&metrics{n.worker.registry, "deploy"}).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
 	n.worker.scratches.dir, n.worker.scratches.process = c.Scratch, c.Process
 	n.figuresOf = newConfigFigures(n)

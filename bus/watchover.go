@@ -1,0 +1,158 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// checkEvery is how often an open store is compared with its manifests, unless
+// the Config says otherwise.
+const checkEvery = 10 * time.Minute
+
+// watchOver compares all buckets with their manifests time and again until ctx
+// ends: a disk may damage what has been written long ago.
+func (r *recorder) watchOver(ctx context.Context, state *bucket) {
+	every := r.store.config.CheckEvery
+	if every == 0 {
+		every = checkEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-r.store.reread:
+		}
+		names, err := r.store.Buckets(ctx)
+		for _, name := range names {
+			if err = r.compare(ctx, state, name); err != nil {
+				break
+			}
+		}
+		if err != nil && ctx.Err() == nil && !passing(err) && !r.store.disk.troubled() {
+			r.store.config.Log.Warn("the store could not be compared with its manifests", "error", err)
+		}
+	}
+}
+
+// compare compares a bucket that is taken for whole with its manifest, which is
+// read first: what is written meanwhile, the bucket has beyond it. One whose files
+// cannot be read any more is written anew.
+func (r *recorder) compare(ctx context.Context, state *bucket, name string) error {
+	r.checking.Lock()
+	defer r.checking.Unlock()
+	if r.current(name) == nil {
+		return nil // damaged, as everybody knows, or new
+	}
+	rec, err := readManifest(r.path(name), name)
+	if err != nil {
+		return fmt.Errorf("manifest of bucket %s: %w", name, err)
+	}
+	opened, err := r.store.Bucket(ctx, name)
+	if err != nil {
+		return err
+	}
+	b := opened.(*bucket)
+	f, h, err := b.hold(ctx)
+	if err != nil {
+		return err
+	}
+	f.close()
+	d := r.damage(name)
+	if d.Reason, d.Lost = compare(rec, h, time.Now()); rec.fault != "" {
+		d.Reason = rec.fault
+	} else if rec.missing {
+		d.Reason = fmt.Sprintf("its manifest %s is missing, so nobody can tell whether it is whole", r.path(name))
+	} else if d.Reason == "" && h.lost {
+		d.Reason = "something in it cannot be read"
+	}
+	if d.Reason == "" {
+		return nil
+	}
+	err = r.spoil(ctx, state, d)
+	if err == nil && (d.Lost > 0 || h.lost) && r.store.server != nil {
+		err = b.mend(ctx, max(rec.last, h.reached))
+	}
+	return err
+}
+
+// mend writes a bucket anew with all of it that can be read: the server stops
+// writing to files that it cannot read, and after a start knows nothing of what is
+// behind the damage. Revisions go on after the last one.
+func (b *bucket) mend(ctx context.Context, last uint64) error {
+	entries, err := b.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	c := (*b.stream.Load()).CachedInfo().Config
+	c.FirstSeq = last + 1
+	if err := b.store.js.DeleteStream(ctx, c.Name); err != nil {
+		return err
+	}
+	err = b.retry(ctx, "make", "all keys", func(ctx context.Context) error {
+		stream, err := b.store.js.CreateOrUpdateStream(ctx, c)
+		if err == nil {
+			b.stream.Store(&stream)
+		}
+		return err
+	})
+	for _, e := range entries {
+		if err == nil {
+			_, err = b.put(ctx, e.key, e.value)
+		}
+	}
+	return err
+}
+
+// spoil gives up the manifest of a bucket, as it is, because the bucket is
+// damaged, and notifies everybody.
+func (r *recorder) spoil(ctx context.Context, state *bucket, d Damage) error {
+	r.mu.Lock()
+	m := r.manifests[d.Bucket]
+	delete(r.manifests, d.Bucket)
+	r.mu.Unlock()
+	if m != nil {
+		if err := m.close(); err != nil {
+			return err
+		}
+	}
+	return r.declare(ctx, state, d)
+}
+
+// keys returns the keys that the server knows of and that fit a filter, also
+// those whose values it cannot read.
+func (b *bucket) keys(ctx context.Context, filter string) (keys []string, err error) {
+	for {
+		req := fmt.Appendf(nil, `{"subjects_filter": %q, "offset": %d}`, b.prefix+filter, len(keys))
+		m, err := b.store.conn.RequestWithContext(ctx, "$JS.API.STREAM.INFO.KV_"+legal(b.name), req)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Error *jetstream.APIError `json:"error"`
+			Total int                 `json:"total"`
+			State struct {
+				Subjects map[string]uint64 `json:"subjects"`
+			} `json:"state"`
+		}
+		if err := json.Unmarshal(m.Data, &page); err != nil {
+			return nil, fmt.Errorf("keys of bucket %s: %w", b.name, err)
+		}
+		if page.Error != nil {
+			return nil, page.Error
+		}
+		for subject := range page.State.Subjects {
+			keys = append(keys, strings.TrimPrefix(subject, b.prefix))
+		}
+		if len(page.State.Subjects) == 0 || len(keys) >= page.Total {
+			return keys, nil
+		}
+	}
+}

@@ -35,6 +35,7 @@ class Fake:
     def __init__(self) -> None:
         self.hellos: "queue.Queue[dict]" = queue.Queue()
         self.left = threading.Event()
+        self.callers: "queue.Queue[str]" = queue.Queue()  # the app's name that each call has come with
         self.refusal: Optional[dict] = None  # the error that the next hello gets
 
     def ask(self, packets: dict) -> dict:
@@ -66,6 +67,7 @@ class FakeREST(Fake):
                     fake.hellos.put(body)
                     self.answer(200, WELCOME)
                 elif self.path == "/v1/call/hosts.FindHost":
+                    fake.callers.put(self.headers.get("Weft-App", ""))
                     host = find_host(body)
                     self.answer(404 if host is None else 200, NOT_FOUND if host is None else host)
                 else:
@@ -127,8 +129,10 @@ class FakeWS(Fake):
 
     def _serve(self, conn: socket.socket) -> None:
         with conn, conn.makefile("rb") as file:
-            key = b""
+            key, name = b"", ""
             while (line := file.readline().strip()):
+                if line.lower().startswith(b"weft-app:"):
+                    name = line.split(b":")[1].strip().decode()
                 if line.lower().startswith(b"sec-websocket-key:"):
                     key = line.split(b":")[1].strip()
             accept = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
@@ -144,9 +148,9 @@ class FakeWS(Fake):
                 if length == 126:
                     length = struct.unpack(">H", file.read(2))[0]
                 mask, body = file.read(4), file.read(length)
-                self._frame(conn, json.loads(bytes(b ^ mask[i & 3] for i, b in enumerate(body))))
+                self._frame(conn, name, json.loads(bytes(b ^ mask[i & 3] for i, b in enumerate(body))))
 
-    def _frame(self, conn: socket.socket, frame: dict) -> None:
+    def _frame(self, conn: socket.socket, name: str, frame: dict) -> None:
         if "hello" in frame:
             if self.refusal:
                 refusal, self.refusal = self.refusal, None
@@ -159,6 +163,7 @@ class FakeWS(Fake):
         elif "decisions" in frame:
             self._answers.put(frame["decisions"])
         elif frame["call"] == "hosts.FindHost":
+            self.callers.put(name)
             host = find_host(frame["request"])
             self._send(conn, {"id": frame["id"], "error": NOT_FOUND} if host is None else {"id": frame["id"], "response": host})
         else:
@@ -194,6 +199,7 @@ class FakeRPC(Fake):
         name, req, resp = messages.method("hosts.FindHost")
 
         def call(request: Any, context: Any) -> Any:
+            self.callers.put(dict(context.invocation_metadata()).get("weft-app", ""))
             host = find_host(to_json(request))
             if host is None:
                 context.abort(grpc.StatusCode.NOT_FOUND, NOT_FOUND["message"])

@@ -100,6 +100,18 @@ class Suite:
                 connection.call("hosts.LoseHost")
             self.assertEqual(e.exception.code, 12)
 
+    def test_names_its_app(self) -> None:
+        for options, want in (({}, ""), ({"app": "blocker"}, "blocker")):
+            with weft.connect(self.weft.address, **options) as connection:
+                connection.call("hosts.FindHost", {"address": "10.0.0.1"})
+            self.assertEqual(self.weft.callers.get(timeout=5), want)
+        app = weft.Stage("asker")
+        app.packet(lambda packet: app.call("hosts.FindHost", {"address": "10.0.0.9"}) and None)
+        self.start(app)
+        self.weft.hellos.get(timeout=5)
+        self.weft.ask(packets(1, 1))
+        self.assertEqual(self.weft.callers.get(timeout=5), "asker")
+
     def test_call_while_deciding(self) -> None:
         app = weft.Stage("asker")
 

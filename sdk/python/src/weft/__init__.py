@@ -8,7 +8,8 @@ contract that this package speaks.
 """
 
 from .app import DONE, DROP, NEXT, App, Observer, Packet, Stage
-from .connection import TLS, Connection, Disconnected, Error, connect
+from .connection import TLS, Connection, Disconnected, Error
+from .transports import connect
 
 __all__ = [
     "DONE", "DROP", "NEXT", "App", "Connection", "Disconnected", "Error",

@@ -7,7 +7,8 @@ import logging
 import threading
 from typing import Any, Callable, Iterable, Mapping, Optional
 
-from .connection import JSON, TLS, Connection, Disconnected, Error, connect
+from .connection import JSON, TLS, Connection, Disconnected, Error
+from .transports import connect
 
 log = logging.getLogger("weft")
 
@@ -162,7 +163,7 @@ class App:
 
         while not self.stopped.is_set():
             try:
-                with connect(url, tls) as connection:
+                with connect(url, tls, app=self.name) as connection:
                     with self._guard:
                         self._connection = connection
                     if not self.stopped.is_set():

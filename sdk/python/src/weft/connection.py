@@ -1,4 +1,4 @@
-"""Connections to a worker of Weft, over any of its transports."""
+"""What connections to a worker of Weft have in common, whichever the transport."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import abc
 import dataclasses
 import json
 import ssl
-import urllib.parse
-from typing import TYPE_CHECKING, Any, Callable, Optional
-
-if TYPE_CHECKING:
-    from .app import App
+from typing import Any, Callable, Optional, Protocol
 
 JSON = dict[str, Any]
 
@@ -63,6 +59,20 @@ class TLS:
         return context
 
 
+class Attachable(Protocol):
+    """What a connection attaches: a weft.App."""
+
+    name: str
+    kind: str
+
+    @property
+    def hello(self) -> JSON:
+        """What it says of itself."""
+
+    def decide(self, packets: JSON) -> JSON:
+        """Answers one Packets message with a Decisions message, both as JSON."""
+
+
 class Connection(abc.ABC):
     """A connection to one worker; any thread may use it, and `with` closes it."""
 
@@ -75,7 +85,7 @@ class Connection(abc.ABC):
         """
 
     @abc.abstractmethod
-    def attach(self, app: "App", attached: Callable[[JSON], None] = lambda welcome: None) -> None:
+    def attach(self, app: Attachable, attached: Callable[[JSON], None] = lambda welcome: None) -> None:
         """Attaches an app, and has it decide until it is stopped.
 
         `attached` is called with Weft's welcome. Raises Error when Weft refuses
@@ -91,31 +101,6 @@ class Connection(abc.ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def connect(url: str, tls: Optional[TLS] = None, timeout: float = 30) -> Connection:
-    """Connects to a worker.
-
-    The URL's scheme is the transport: http, ws or grpc, and with certificates
-    https, wss or grpcs. `timeout` is how many seconds a call may take.
-    """
-    parts = urllib.parse.urlsplit(url)
-    scheme, secure = parts.scheme, parts.scheme in ("https", "wss", "grpcs")
-    if not parts.netloc or parts.path not in ("", "/"):
-        raise ValueError(f"url {url!r}: want SCHEME://HOST:PORT")
-    if secure != (tls is not None):
-        raise ValueError(f"url {url!r}: https, wss and grpcs need tls=weft.TLS(…), and the others take none")
-    # What a transport needs is imported when it is used.
-    if scheme in ("http", "https"):
-        from .rest import REST
-        return REST(f"{scheme}://{parts.netloc}", tls, timeout)
-    if scheme in ("ws", "wss"):
-        from .ws import WebSocket
-        return WebSocket(f"{scheme}://{parts.netloc}", tls, timeout)
-    if scheme in ("grpc", "grpcs"):
-        from .rpc import RPC
-        return RPC(parts.netloc, tls, timeout)
-    raise ValueError(f"url {url!r}: want http, ws or grpc, or https, wss or grpcs with certificates")
 
 
 def read(text: "str | bytes") -> JSON:

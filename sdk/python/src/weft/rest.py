@@ -12,12 +12,9 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import TYPE_CHECKING, Callable, Optional
+from typing import Callable, Optional
 
-from .connection import JSON, TLS, Connection, Disconnected, Error, read
-
-if TYPE_CHECKING:
-    from .app import App
+from .connection import JSON, TLS, Attachable, Connection, Disconnected, Error, read
 
 log = logging.getLogger("weft")
 
@@ -27,8 +24,9 @@ _LARGEST = 64 << 20  # octets of packets that are taken at once
 class REST(Connection):
     """A worker by REST."""
 
-    def __init__(self, url: str, tls: Optional[TLS], timeout: float):
+    def __init__(self, url: str, tls: Optional[TLS], timeout: float, app: str = ""):
         self._url, self._tls, self._timeout = url, tls, timeout
+        self._headers = {"Content-Type": "application/json", **({"Weft-App": app} if app else {})}
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if tls is not None:
             handlers.append(urllib.request.HTTPSHandler(context=tls.client()))
@@ -38,7 +36,7 @@ class REST(Connection):
     def call(self, method: str, request: Optional[JSON] = None) -> JSON:
         return self._request("POST", "/v1/call/" + urllib.parse.quote(method), request or {})
 
-    def attach(self, app: "App", attached: Callable[[JSON], None] = lambda welcome: None) -> None:
+    def attach(self, app: Attachable, attached: Callable[[JSON], None] = lambda welcome: None) -> None:
         # A path that nobody else knows: others on this machine cannot ask the app.
         path = "/" + secrets.token_urlsafe(16)
         server = _Server(self._own_address(), app, path)
@@ -87,7 +85,7 @@ class REST(Connection):
 
     def _request(self, method: str, path: str, body: Optional[JSON] = None) -> JSON:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(self._url + path, data, self._headers, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
                 return read(response.read())
@@ -107,7 +105,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, host: str, app: "App", path: str):
+    def __init__(self, host: str, app: Attachable, path: str):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.app, self.path = app, path
         super().__init__((host, 0), _Handler)

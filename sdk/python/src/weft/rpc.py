@@ -7,7 +7,7 @@ import importlib.resources
 import inspect
 import queue
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, Optional
 
 try:
     import grpc
@@ -15,10 +15,7 @@ try:
 except ImportError as e:  # pragma: no cover
     raise ImportError("grpc:// needs grpcio and protobuf: pip install 'weft-sdk[grpc]', or apt-get install python3-grpcio python3-protobuf") from e
 
-from .connection import INVALID_ARGUMENT, UNIMPLEMENTED, JSON, TLS, Connection, Disconnected, Error
-
-if TYPE_CHECKING:
-    from .app import App
+from .connection import INVALID_ARGUMENT, UNIMPLEMENTED, JSON, TLS, Attachable, Connection, Disconnected, Error
 
 # Fields without a value are written too, as Weft does; the option has two names.
 _ALL = ("always_print_fields_with_no_presence"
@@ -70,8 +67,9 @@ def from_json(value: JSON, kind: Any) -> Any:
 class RPC(Connection):
     """A worker by gRPC."""
 
-    def __init__(self, address: str, tls: Optional[TLS], timeout: float):
+    def __init__(self, address: str, tls: Optional[TLS], timeout: float, app: str = ""):
         self._timeout = timeout
+        self._metadata = [("weft-app", app)] if app else []
         self._messages = Messages()
         options = [("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 64 << 20)]
         if tls is None:
@@ -87,13 +85,13 @@ class RPC(Connection):
         name, req, resp = self._messages.method(method)
         unary = self._channel.unary_unary(name, request_serializer=req.SerializeToString, response_deserializer=resp.FromString)
         try:
-            return to_json(unary(from_json(request or {}, req), timeout=self._timeout))
+            return to_json(unary(from_json(request or {}, req), timeout=self._timeout, metadata=self._metadata))
         except grpc.RpcError as e:
             raise _error(e) from e
         except ValueError as e:  # the channel is closed
             raise Disconnected(str(e)) from e
 
-    def attach(self, app: "App", attached: Callable[[JSON], None] = lambda welcome: None) -> None:
+    def attach(self, app: Attachable, attached: Callable[[JSON], None] = lambda welcome: None) -> None:
         from_app, to_app = self._messages.type("FromApp"), self._messages.type("ToApp")
         outbox: "queue.Queue[Any]" = queue.Queue()
         outbox.put(from_json({"hello": app.hello}, from_app))

@@ -6,25 +6,24 @@ import json
 import queue
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional
+from typing import Any, Callable, Optional
 
 try:
     import websocket
 except ImportError as e:  # pragma: no cover
     raise ImportError("ws:// needs websocket-client: pip install 'weft-sdk[ws]', or apt-get install python3-websocket") from e
 
-from .connection import JSON, TLS, Connection, Disconnected, Error, read
-
-if TYPE_CHECKING:
-    from .app import App
+from .connection import JSON, TLS, Attachable, Connection, Disconnected, Error, read
 
 
 class WebSocket(Connection):
     """A worker by WebSocket."""
 
-    def __init__(self, url: str, tls: Optional[TLS], timeout: float):
+    def __init__(self, url: str, tls: Optional[TLS], timeout: float, app: str = ""):
         self._url, self._timeout = url, timeout
         options: JSON = {"suppress_origin": True, "enable_multithread": True, "http_no_proxy": ["*"], "timeout": timeout}
+        if app:
+            options["header"] = {"Weft-App": app}
         if tls is not None:
             options["sslopt"] = {"context": tls.client()}
         try:
@@ -63,7 +62,7 @@ class WebSocket(Connection):
             raise Error.of(frame["error"])
         return frame["response"]
 
-    def attach(self, app: "App", attached: Callable[[JSON], None] = lambda welcome: None) -> None:
+    def attach(self, app: Attachable, attached: Callable[[JSON], None] = lambda welcome: None) -> None:
         self._send({"hello": app.hello})
         while True:
             frame = self._inbox.get()

@@ -53,6 +53,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 	}
 	name := rest[0]
 	policy := plan.AbsentHold
+	asked := false
 	if err := app.Packets(ctx, b.list); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -72,6 +73,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		}
 	} else {
 		c.counted(name, b.list)
+		asked = true
 	}
 	w := workbenches.Get().(*workbench)
 	defer func() {
@@ -82,6 +84,9 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 	w.results, w.answer = w.results[:0], append(w.answer[:0], answerOK)
 	now := time.Now().UnixNano()
 	for i, p := range b.list {
+		if asked && p.Verdict == flow.Next {
+			p.In.Pass(name)
+		}
 		if p.Verdict == flow.Next && len(rest) > 1 {
 			if err := w.rest.add(nil, c.onward(process, b.sessions[i]), p.In, p.Decision, now); err != nil {
 				return nil, err

@@ -31,6 +31,10 @@ const (
 	packetTrace                // the number of its trace, 8
 )
 
+// packetUnapproved, in the second octet, says that somebody holds a host of the
+// packet: behind the trace are the stages that have not let it pass.
+const packetUnapproved = 1 << 7
+
 var errFrame = errors.New("malformed packets from another process")
 
 // appendPacket appends a packet and the decision so far.
@@ -74,6 +78,13 @@ func appendPacket(b []byte, in *flow.PacketIn, d *flow.Decision) ([]byte, error)
 		has |= packetTrace
 		b = binary.LittleEndian.AppendUint64(b, in.Trace)
 	}
+	if in.Unapproved {
+		b[at+1] |= packetUnapproved
+		b = append(b, uint8(len(in.HeldBy)))
+		for _, stage := range in.HeldBy {
+			b = appendBytes(b, []byte(stage))
+		}
+	}
 	b = append(b, in.Data...)
 	if !d.Empty() {
 		has |= packetDecision
@@ -104,7 +115,7 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 		return errFrame
 	}
 	has, k := head[0], &in.Key
-	in.Reason, in.Role, in.Table = flow.Reason(head[1]&15), flow.PortRole(head[1]>>4), head[2]
+	in.Reason, in.Role, in.Table = flow.Reason(head[1]&15), flow.PortRole(head[1]>>4&7), head[2]
 	port := flow.Port(binary.LittleEndian.Uint32(head[3:]))
 	n := binary.LittleEndian.Uint16(head[7:])
 	in.BufferID, in.TotalLen, in.Cookie = flow.BufferNone, n, 0
@@ -132,6 +143,10 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	in.Trace = 0
 	if has&packetTrace != 0 {
 		in.Trace = r.uint64()
+	}
+	in.HeldBy = nil
+	if in.Unapproved = head[1]&packetUnapproved != 0; in.Unapproved {
+		in.HeldBy = r.strings()
 	}
 	in.Data = r.take(uint64(n))
 	if in.Parsed = !packet.ParseEthernet(in.Data, k); in.Parsed {

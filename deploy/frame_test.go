@@ -26,6 +26,9 @@ func anyPacket(r *rand.Rand) *flow.PacketIn {
 		in.Src, in.Dst = flow.Location{Switch: 1, Port: flow.Port(r.Uint32())}, flow.Location{Switch: flow.DPID(r.Uint64()), Port: 3}
 		in.DstMAC = flow.MAC{2, byte(r.Uint32())}
 	}
+	if r.IntN(4) == 0 {
+		in.Unapproved, in.HeldBy = true, []string{"portal", "badges"}[:1+r.IntN(2)]
+	}
 	in.Key.InPort = flow.Port(r.Uint32())
 	if r.IntN(4) == 0 {
 		in.Key.InPhyPort, in.Key.Metadata, in.Key.TunnelID = 7, r.Uint64(), r.Uint64()

@@ -157,6 +157,9 @@ func (w *walk) run(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 		if v := w.stages[w.at](in, d); v != flow.Next {
 			return v
 		}
+		if len(in.HeldBy) > 0 {
+			in.Pass(w.owners[w.at].spec.Name)
+		}
 	}
 	return flow.Next
 }

@@ -227,6 +227,9 @@ func runStages(stages []weft.StageFunc, owners []*service, in *flow.PacketIn, d 
 		if v := stages[at](in, d); v != flow.Next {
 			return v, at
 		}
+		if len(in.HeldBy) > 0 {
+			in.Pass(owners[at].spec.Name)
+		}
 	}
 	return flow.Next, at
 }

@@ -124,6 +124,7 @@ const (
 	packetDst
 	packetParsed
 	packetTrace
+	packetUnapproved
 )
 
 // AppendBinary appends the encoding of p, what the stages noted included
@@ -131,7 +132,7 @@ const (
 func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	var flags uint8
 	for i, set := range [...]bool{p.BufferID != BufferNone, p.Cookie != 0, p.Src != Location{},
-		p.Dst != Location{} || p.DstMAC != MAC{}, p.Parsed, p.Trace != 0} {
+		p.Dst != Location{} || p.DstMAC != MAC{}, p.Parsed, p.Trace != 0, p.Unapproved} {
 		if set {
 			flags |= 1 << i
 		}
@@ -155,6 +156,12 @@ func (p *PacketIn) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if flags&packetTrace != 0 {
 		b = binary.LittleEndian.AppendUint64(b, p.Trace)
+	}
+	if flags&packetUnapproved != 0 {
+		b = append(b, uint8(len(p.HeldBy)))
+		for _, stage := range p.HeldBy {
+			b = append(binary.AppendUvarint(b, uint64(len(stage))), stage...)
+		}
 	}
 	b = appendKey(b, &p.Key)
 	b = binary.AppendUvarint(b, uint64(len(p.Data)))
@@ -189,6 +196,11 @@ func (p *PacketIn) UnmarshalBinary(b []byte) error {
 	}
 	if flags&packetTrace != 0 {
 		p.Trace = r.uint64()
+	}
+	if p.Unapproved = flags&packetUnapproved != 0; p.Unapproved {
+		for range r.uint8() {
+			p.HeldBy = append(p.HeldBy, string(r.bytes()))
+		}
 	}
 	r.key(&p.Key)
 	p.Data = append(data, r.bytes()...)

@@ -18,6 +18,7 @@ func randomPacketIn(r *rand.Rand) PacketIn {
 		p.Key.CTState, p.Key.CTZone, p.Key.CTMark = 0, 0, 0
 		p.BufferID, p.Cookie = r.Uint32(), NewCookie(OwnerRoutes, 1, 2)
 		p.Src, p.Dst, p.DstMAC = Location{1, 2}, Location{3, 4}, MAC{2, 1, 2, 3, 4, 5}
+		p.Unapproved, p.HeldBy = true, []string{"portal", "badges"}
 	}
 	return p
 }

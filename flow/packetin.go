@@ -1,5 +1,7 @@
 package flow
 
+import "slices"
+
 // Reason says why a packet was sent to the controller (OpenFlow 1.3.5 §7.4.1).
 type Reason uint8
 
@@ -47,7 +49,24 @@ type PacketIn struct {
 	Dst    Location // by hosts: where the destination is attached; zero is not known
 	DstMAC MAC      // by hosts: the address of the host at Dst
 
+	// By hosts: Unapproved says that a stage holds the sender or the destination
+	// and has not approved it, so that no entry may be made for its packets.
+	// HeldBy are the stages that do and have not let this packet pass; nobody
+	// writes to the list.
+	Unapproved bool
+	HeldBy     []string
+
 	Trace uint64 // number of the trace that its stages are told of in; 0: it is not traced
+}
+
+// MaxHolds is how many stages may hold hosts at once.
+const MaxHolds = 8
+
+// Pass takes a stage off HeldBy: it has seen the packet and said Next.
+func (p *PacketIn) Pass(stage string) {
+	if i := slices.Index(p.HeldBy, stage); i >= 0 {
+		p.HeldBy = slices.Concat(p.HeldBy[:i], p.HeldBy[i+1:])
+	}
 }
 
 // Verdict is what a stage says of a packet-in.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,7 @@ type App interface {
 type AppInfo struct {
 	Name      string
 	Kind      Kind
-	Filter    flow.Match // of other packets the app says Next, without being asked
+	Filter    flow.Match // of other packets the app says Next, without being asked; not of hosts that it holds
 	Transport string     // grpc, ws or rest
 	Peer      string     // where it has attached from, or its url
 	App       App
@@ -156,11 +157,11 @@ func (a *app) Packets(ctx context.Context, list []Packet) error {
 }
 
 // message returns a packet-in as it is sent, in memory of its own; nil if it
-// does not meet the filter.
+// does not meet the filter and is of no host that the app holds.
 func (a *app) message(in *flow.PacketIn) *api.PacketIn {
 	whole := *in
 	packet.Headers(&whole)
-	if !a.info.Filter.Matches(&whole.Key) {
+	if !a.info.Filter.Matches(&whole.Key) && !slices.Contains(in.HeldBy, a.info.Name) {
 		return nil
 	}
 	whole.Data = bytes.Clone(in.Data)

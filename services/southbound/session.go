@@ -380,6 +380,7 @@ func (s *session) packetIn(msg []byte) error {
 		return nil
 	}
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
+	in.Unapproved, in.HeldBy = false, nil
 	d.Reset()
 	if s.hub.intake != nil && !s.take(in) {
 		return nil

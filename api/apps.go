@@ -44,6 +44,7 @@ func NewPacketIn(in *flow.PacketIn) *PacketIn {
 	if in.Dst != (flow.Location{}) {
 		p.Dst, p.DstMac = NewLocation(in.Dst), in.DstMAC.String()
 	}
+	p.HeldBy = in.HeldBy
 	return p
 }
 
@@ -87,6 +88,7 @@ func (p *PacketIn) Flow() (in flow.PacketIn, err error) {
 			return fail("dst_mac: %w", err)
 		}
 	}
+	in.HeldBy, in.Unapproved = p.GetHeldBy(), len(p.GetHeldBy()) > 0
 	return in, nil
 }
 

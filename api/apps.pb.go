@@ -197,10 +197,11 @@ type Hello struct {
 	// Lower-case letters, digits and "-", beginning with a letter; at most 40.
 	// One app of a name is attached at a time.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// stage: it decides on every packet, and is waited for. observer: it is sent
-	// copies, and is not.
+	// stage: it decides on the packets that switches send to the controller, and
+	// is waited for. observer: it is sent copies of them, and is not.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Only packets that meet this match are sent; of others a stage says next.
+	// Only packets that meet this match are sent, and those of hosts that the stage
+	// holds; of others it says next.
 	Filter map[string]string `protobuf:"bytes,3,rep,name=filter,proto3" json:"filter,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Over REST: where packets are POSTed; on this machine, unless certificates
 	// are in use.
@@ -489,7 +490,11 @@ type PacketIn struct {
 	// Where the destination is attached, if known.
 	Dst *Location `protobuf:"bytes,12,opt,name=dst,proto3" json:"dst,omitempty"`
 	// The address of the host at dst, if known.
-	DstMac        string `protobuf:"bytes,13,opt,name=dst_mac,json=dstMac,proto3" json:"dst_mac,omitempty"`
+	DstMac string `protobuf:"bytes,13,opt,name=dst_mac,json=dstMac,proto3" json:"dst_mac,omitempty"`
+	// The stages that hold the sender or the destination (Hosts.SetHold), have not
+	// approved it, and have not said next of this packet yet. While there are any,
+	// the packet is not delivered.
+	HeldBy        []string `protobuf:"bytes,14,rep,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -613,6 +618,13 @@ func (x *PacketIn) GetDstMac() string {
 		return x.DstMac
 	}
 	return ""
+}
+
+func (x *PacketIn) GetHeldBy() []string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return nil
 }
 
 // What a stage says of one packet.
@@ -1180,7 +1192,7 @@ const file_apps_proto_rawDesc = "" +
 	"\apackets\x18\x02 \x03(\v2\x11.weft.v1.PacketInR\apackets\"L\n" +
 	"\tDecisions\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12/\n" +
-	"\tdecisions\x18\x02 \x03(\v2\x11.weft.v1.DecisionR\tdecisions\"\xab\x03\n" +
+	"\tdecisions\x18\x02 \x03(\v2\x11.weft.v1.DecisionR\tdecisions\"\xc4\x03\n" +
 	"\bPacketIn\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x17\n" +
 	"\ain_port\x18\x02 \x01(\rR\x06inPort\x12\x16\n" +
@@ -1195,7 +1207,8 @@ const file_apps_proto_rawDesc = "" +
 	" \x01(\tR\x04role\x12#\n" +
 	"\x03src\x18\v \x01(\v2\x11.weft.v1.LocationR\x03src\x12#\n" +
 	"\x03dst\x18\f \x01(\v2\x11.weft.v1.LocationR\x03dst\x12\x17\n" +
-	"\adst_mac\x18\r \x01(\tR\x06dstMac\x1a9\n" +
+	"\adst_mac\x18\r \x01(\tR\x06dstMac\x12\x17\n" +
+	"\aheld_by\x18\x0e \x03(\tR\x06heldBy\x1a9\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +

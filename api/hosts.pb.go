@@ -44,7 +44,9 @@ type Host struct {
 	Bound string `protobuf:"bytes,9,opt,name=bound,proto3" json:"bound,omitempty"`
 	// Where somebody claims its Ethernet address, or one of its IP addresses, and
 	// is in quarantine; unset if nobody is.
-	ClaimedAt     *Location `protobuf:"bytes,10,opt,name=claimed_at,json=claimedAt,proto3" json:"claimed_at,omitempty"`
+	ClaimedAt *Location `protobuf:"bytes,10,opt,name=claimed_at,json=claimedAt,proto3" json:"claimed_at,omitempty"`
+	// The stages that hold it and have not approved it.
+	HeldBy        []string `protobuf:"bytes,11,rep,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -145,6 +147,13 @@ func (x *Host) GetBound() string {
 func (x *Host) GetClaimedAt() *Location {
 	if x != nil {
 		return x.ClaimedAt
+	}
+	return nil
+}
+
+func (x *Host) GetHeldBy() []string {
+	if x != nil {
+		return x.HeldBy
 	}
 	return nil
 }
@@ -297,12 +306,13 @@ func (x *FindHostRequest) GetVlan() int32 {
 	return 0
 }
 
-// HostChanged: a host was learnt, has moved, has new addresses, or is gone.
+// HostChanged: a host was learnt, has moved, has new addresses, is held or not
+// held any more, or is gone.
 type HostChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As it is now, or was last.
 	Host *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	// learnt, moved, addresses or gone.
+	// learnt, moved, addresses, held (held_by is another) or gone.
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
 	// Where it was before, if it has moved.
 	From          *Location `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
@@ -1077,11 +1087,529 @@ func (x *DeletePortSecurityResponse) GetDeleted() bool {
 	return false
 }
 
+// A stage's hold on hosts.
+type HostHold struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stage of the pipeline, an app or a service.
+	Stage string `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	// Hosts at these ports are held; a port of 0 is all of the switch. None: all
+	// hosts are.
+	At []*Location `protobuf:"bytes,2,rep,name=at,proto3" json:"at,omitempty"`
+	// RFC 3339; when it was set first.
+	Since string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// How many hosts the stage has approved.
+	Approved uint32 `protobuf:"varint,4,opt,name=approved,proto3" json:"approved,omitempty"`
+	// How many known hosts it holds.
+	Held          uint32 `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostHold) Reset() {
+	*x = HostHold{}
+	mi := &file_hosts_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostHold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostHold) ProtoMessage() {}
+
+func (x *HostHold) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostHold.ProtoReflect.Descriptor instead.
+func (*HostHold) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *HostHold) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *HostHold) GetAt() []*Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *HostHold) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *HostHold) GetApproved() uint32 {
+	if x != nil {
+		return x.Approved
+	}
+	return 0
+}
+
+func (x *HostHold) GetHeld() uint32 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+// What SetHold is asked. InvalidArgument if it is wrong; ResourceExhausted if
+// there are too many.
+type SetHoldRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Since, approved and held are not read. An app leaves the stage empty: it is
+	// its own.
+	Hold          *HostHold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetHoldRequest) Reset() {
+	*x = SetHoldRequest{}
+	mi := &file_hosts_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetHoldRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetHoldRequest) ProtoMessage() {}
+
+func (x *SetHoldRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetHoldRequest.ProtoReflect.Descriptor instead.
+func (*SetHoldRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SetHoldRequest) GetHold() *HostHold {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+// What DeleteHold is asked.
+type DeleteHoldRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An app leaves it empty.
+	Stage         string `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteHoldRequest) Reset() {
+	*x = DeleteHoldRequest{}
+	mi := &file_hosts_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteHoldRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteHoldRequest) ProtoMessage() {}
+
+func (x *DeleteHoldRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteHoldRequest.ProtoReflect.Descriptor instead.
+func (*DeleteHoldRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeleteHoldRequest) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+// The answer of DeleteHold.
+type DeleteHoldResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False if the stage held nothing.
+	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteHoldResponse) Reset() {
+	*x = DeleteHoldResponse{}
+	mi := &file_hosts_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteHoldResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteHoldResponse) ProtoMessage() {}
+
+func (x *DeleteHoldResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteHoldResponse.ProtoReflect.Descriptor instead.
+func (*DeleteHoldResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DeleteHoldResponse) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
+// What ListHolds is asked.
+type ListHoldsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsRequest) Reset() {
+	*x = ListHoldsRequest{}
+	mi := &file_hosts_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsRequest) ProtoMessage() {}
+
+func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
+func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{20}
+}
+
+// The answer of ListHolds.
+type ListHoldsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By stage.
+	Holds         []*HostHold `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsResponse) Reset() {
+	*x = ListHoldsResponse{}
+	mi := &file_hosts_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsResponse) ProtoMessage() {}
+
+func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
+func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListHoldsResponse) GetHolds() []*HostHold {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+// What ApproveHost is asked. NotFound if the stage holds nothing;
+// ResourceExhausted if there are too many approvals.
+type ApproveHostRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An app leaves it empty.
+	Stage string `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	// The host's Ethernet address.
+	Mac string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	// 0 is untagged; the VLAN of a virtual network's segment inside the network.
+	Vlan          uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveHostRequest) Reset() {
+	*x = ApproveHostRequest{}
+	mi := &file_hosts_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveHostRequest) ProtoMessage() {}
+
+func (x *ApproveHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveHostRequest.ProtoReflect.Descriptor instead.
+func (*ApproveHostRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ApproveHostRequest) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *ApproveHostRequest) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *ApproveHostRequest) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+// The answer of ApproveHost.
+type ApproveHostResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveHostResponse) Reset() {
+	*x = ApproveHostResponse{}
+	mi := &file_hosts_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveHostResponse) ProtoMessage() {}
+
+func (x *ApproveHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveHostResponse.ProtoReflect.Descriptor instead.
+func (*ApproveHostResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{23}
+}
+
+// What RevokeHost is asked. NotFound if the stage holds nothing.
+type RevokeHostRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An app leaves it empty.
+	Stage string `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	// The host's Ethernet address.
+	Mac string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	// 0 is untagged; the VLAN of a virtual network's segment inside the network.
+	Vlan          uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeHostRequest) Reset() {
+	*x = RevokeHostRequest{}
+	mi := &file_hosts_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeHostRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeHostRequest) ProtoMessage() {}
+
+func (x *RevokeHostRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeHostRequest.ProtoReflect.Descriptor instead.
+func (*RevokeHostRequest) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RevokeHostRequest) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *RevokeHostRequest) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *RevokeHostRequest) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+// The answer of RevokeHost.
+type RevokeHostResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False if it was not approved.
+	Revoked       bool `protobuf:"varint,1,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeHostResponse) Reset() {
+	*x = RevokeHostResponse{}
+	mi := &file_hosts_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeHostResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeHostResponse) ProtoMessage() {}
+
+func (x *RevokeHostResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeHostResponse.ProtoReflect.Descriptor instead.
+func (*RevokeHostResponse) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RevokeHostResponse) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
 var File_hosts_proto protoreflect.FileDescriptor
 
 const file_hosts_proto_rawDesc = "" +
 	"\n" +
-	"\vhosts.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x91\x02\n" +
+	"\vhosts.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xaa\x02\n" +
 	"\x04Host\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
@@ -1095,7 +1623,8 @@ const file_hosts_proto_rawDesc = "" +
 	"\x05bound\x18\t \x01(\tR\x05bound\x120\n" +
 	"\n" +
 	"claimed_at\x18\n" +
-	" \x01(\v2\x11.weft.v1.LocationR\tclaimedAt\"\x12\n" +
+	" \x01(\v2\x11.weft.v1.LocationR\tclaimedAt\x12\x17\n" +
+	"\aheld_by\x18\v \x03(\tR\x06heldBy\"\x12\n" +
 	"\x10ListHostsRequest\"\xb7\x01\n" +
 	"\x11ListHostsResponse\x12#\n" +
 	"\x05hosts\x18\x01 \x03(\v2\r.weft.v1.HostR\x05hosts\x12A\n" +
@@ -1153,7 +1682,33 @@ const file_hosts_proto_rawDesc = "" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\"6\n" +
 	"\x1aDeletePortSecurityResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted2\x82\x05\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x89\x01\n" +
+	"\bHostHold\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\x12!\n" +
+	"\x02at\x18\x02 \x03(\v2\x11.weft.v1.LocationR\x02at\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\x12\x1a\n" +
+	"\bapproved\x18\x04 \x01(\rR\bapproved\x12\x12\n" +
+	"\x04held\x18\x05 \x01(\rR\x04held\"7\n" +
+	"\x0eSetHoldRequest\x12%\n" +
+	"\x04hold\x18\x01 \x01(\v2\x11.weft.v1.HostHoldR\x04hold\")\n" +
+	"\x11DeleteHoldRequest\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\".\n" +
+	"\x12DeleteHoldResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x12\n" +
+	"\x10ListHoldsRequest\"<\n" +
+	"\x11ListHoldsResponse\x12'\n" +
+	"\x05holds\x18\x01 \x03(\v2\x11.weft.v1.HostHoldR\x05holds\"P\n" +
+	"\x12ApproveHostRequest\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04vlan\x18\x03 \x01(\rR\x04vlan\"\x15\n" +
+	"\x13ApproveHostResponse\"O\n" +
+	"\x11RevokeHostRequest\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\tR\x05stage\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04vlan\x18\x03 \x01(\rR\x04vlan\".\n" +
+	"\x12RevokeHostResponse\x12\x18\n" +
+	"\arevoked\x18\x01 \x01(\bR\arevoked2\xc2\b\n" +
 	"\x05Hosts\x12U\n" +
 	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\"\x11\xea\xe0\x18\r\b\x01\"\tget hosts\x12;\n" +
 	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x06\xea\xe0\x18\x02\b\x01\x12O\n" +
@@ -1162,7 +1717,15 @@ const file_hosts_proto_rawDesc = "" +
 	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost unbind\x12b\n" +
 	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\"\x15\xea\xe0\x18\x11\b\x01\"\rhost bindings\x12^\n" +
 	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost port\x12r\n" +
-	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost portB\n" +
+	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost port\x12J\n" +
+	"\aSetHold\x12\x17.weft.v1.SetHoldRequest\x1a\x11.weft.v1.HostHold\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost hold\x12Z\n" +
+	"\n" +
+	"DeleteHold\x12\x1a.weft.v1.DeleteHoldRequest\x1a\x1b.weft.v1.DeleteHoldResponse\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost hold\x12V\n" +
+	"\tListHolds\x12\x19.weft.v1.ListHoldsRequest\x1a\x1a.weft.v1.ListHoldsResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
+	"host holds\x12`\n" +
+	"\vApproveHost\x12\x1b.weft.v1.ApproveHostRequest\x1a\x1c.weft.v1.ApproveHostResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\fhost approve\x12\\\n" +
+	"\n" +
+	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost revokeB\n" +
 	"Z\bweft/apib\x06proto3"
 
 var (
@@ -1177,7 +1740,7 @@ func file_hosts_proto_rawDescGZIP() []byte {
 	return file_hosts_proto_rawDescData
 }
 
-var file_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_hosts_proto_goTypes = []any{
 	(*Host)(nil),                       // 0: weft.v1.Host
 	(*ListHostsRequest)(nil),           // 1: weft.v1.ListHostsRequest
@@ -1195,42 +1758,65 @@ var file_hosts_proto_goTypes = []any{
 	(*SetPortSecurityRequest)(nil),     // 13: weft.v1.SetPortSecurityRequest
 	(*DeletePortSecurityRequest)(nil),  // 14: weft.v1.DeletePortSecurityRequest
 	(*DeletePortSecurityResponse)(nil), // 15: weft.v1.DeletePortSecurityResponse
-	nil,                                // 16: weft.v1.ListHostsResponse.RefusedEntry
-	(*Location)(nil),                   // 17: weft.v1.Location
+	(*HostHold)(nil),                   // 16: weft.v1.HostHold
+	(*SetHoldRequest)(nil),             // 17: weft.v1.SetHoldRequest
+	(*DeleteHoldRequest)(nil),          // 18: weft.v1.DeleteHoldRequest
+	(*DeleteHoldResponse)(nil),         // 19: weft.v1.DeleteHoldResponse
+	(*ListHoldsRequest)(nil),           // 20: weft.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),          // 21: weft.v1.ListHoldsResponse
+	(*ApproveHostRequest)(nil),         // 22: weft.v1.ApproveHostRequest
+	(*ApproveHostResponse)(nil),        // 23: weft.v1.ApproveHostResponse
+	(*RevokeHostRequest)(nil),          // 24: weft.v1.RevokeHostRequest
+	(*RevokeHostResponse)(nil),         // 25: weft.v1.RevokeHostResponse
+	nil,                                // 26: weft.v1.ListHostsResponse.RefusedEntry
+	(*Location)(nil),                   // 27: weft.v1.Location
 }
 var file_hosts_proto_depIdxs = []int32{
-	17, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
-	17, // 1: weft.v1.Host.claimed_at:type_name -> weft.v1.Location
+	27, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
+	27, // 1: weft.v1.Host.claimed_at:type_name -> weft.v1.Location
 	0,  // 2: weft.v1.ListHostsResponse.hosts:type_name -> weft.v1.Host
-	16, // 3: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
+	26, // 3: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
 	0,  // 4: weft.v1.HostChanged.host:type_name -> weft.v1.Host
-	17, // 5: weft.v1.HostChanged.from:type_name -> weft.v1.Location
-	17, // 6: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
-	17, // 7: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
-	17, // 8: weft.v1.HostBinding.at:type_name -> weft.v1.Location
+	27, // 5: weft.v1.HostChanged.from:type_name -> weft.v1.Location
+	27, // 6: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
+	27, // 7: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
+	27, // 8: weft.v1.HostBinding.at:type_name -> weft.v1.Location
 	6,  // 9: weft.v1.BindHostRequest.binding:type_name -> weft.v1.HostBinding
 	6,  // 10: weft.v1.ListBindingsResponse.bindings:type_name -> weft.v1.HostBinding
 	12, // 11: weft.v1.ListBindingsResponse.ports:type_name -> weft.v1.PortSecurity
 	12, // 12: weft.v1.SetPortSecurityRequest.security:type_name -> weft.v1.PortSecurity
-	1,  // 13: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
-	3,  // 14: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
-	7,  // 15: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
-	8,  // 16: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
-	10, // 17: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
-	13, // 18: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
-	14, // 19: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
-	2,  // 20: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
-	0,  // 21: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
-	6,  // 22: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
-	9,  // 23: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
-	11, // 24: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
-	12, // 25: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
-	15, // 26: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	27, // 13: weft.v1.HostHold.at:type_name -> weft.v1.Location
+	16, // 14: weft.v1.SetHoldRequest.hold:type_name -> weft.v1.HostHold
+	16, // 15: weft.v1.ListHoldsResponse.holds:type_name -> weft.v1.HostHold
+	1,  // 16: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
+	3,  // 17: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
+	7,  // 18: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
+	8,  // 19: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
+	10, // 20: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
+	13, // 21: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
+	14, // 22: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
+	17, // 23: weft.v1.Hosts.SetHold:input_type -> weft.v1.SetHoldRequest
+	18, // 24: weft.v1.Hosts.DeleteHold:input_type -> weft.v1.DeleteHoldRequest
+	20, // 25: weft.v1.Hosts.ListHolds:input_type -> weft.v1.ListHoldsRequest
+	22, // 26: weft.v1.Hosts.ApproveHost:input_type -> weft.v1.ApproveHostRequest
+	24, // 27: weft.v1.Hosts.RevokeHost:input_type -> weft.v1.RevokeHostRequest
+	2,  // 28: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
+	0,  // 29: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
+	6,  // 30: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
+	9,  // 31: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
+	11, // 32: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
+	12, // 33: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
+	15, // 34: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
+	16, // 35: weft.v1.Hosts.SetHold:output_type -> weft.v1.HostHold
+	19, // 36: weft.v1.Hosts.DeleteHold:output_type -> weft.v1.DeleteHoldResponse
+	21, // 37: weft.v1.Hosts.ListHolds:output_type -> weft.v1.ListHoldsResponse
+	23, // 38: weft.v1.Hosts.ApproveHost:output_type -> weft.v1.ApproveHostResponse
+	25, // 39: weft.v1.Hosts.RevokeHost:output_type -> weft.v1.RevokeHostResponse
+	28, // [28:40] is the sub-list for method output_type
+	16, // [16:28] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_hosts_proto_init() }
@@ -1246,7 +1832,7 @@ func file_hosts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hosts_proto_rawDesc), len(file_hosts_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,11 @@ const (
 	Hosts_ListBindings_FullMethodName       = "/weft.v1.Hosts/ListBindings"
 	Hosts_SetPortSecurity_FullMethodName    = "/weft.v1.Hosts/SetPortSecurity"
 	Hosts_DeletePortSecurity_FullMethodName = "/weft.v1.Hosts/DeletePortSecurity"
+	Hosts_SetHold_FullMethodName            = "/weft.v1.Hosts/SetHold"
+	Hosts_DeleteHold_FullMethodName         = "/weft.v1.Hosts/DeleteHold"
+	Hosts_ListHolds_FullMethodName          = "/weft.v1.Hosts/ListHolds"
+	Hosts_ApproveHost_FullMethodName        = "/weft.v1.Hosts/ApproveHost"
+	Hosts_RevokeHost_FullMethodName         = "/weft.v1.Hosts/RevokeHost"
 )
 
 // HostsClient is the client API for Hosts service.
@@ -50,6 +55,18 @@ type HostsClient interface {
 	SetPortSecurity(ctx context.Context, in *SetPortSecurityRequest, opts ...grpc.CallOption) (*PortSecurity, error)
 	// Delete what was set for a port. Its sticky bindings stay.
 	DeletePortSecurity(ctx context.Context, in *DeletePortSecurityRequest, opts ...grpc.CallOption) (*DeletePortSecurityResponse, error)
+	// Have hosts held for a stage: no entry carries packets from or to one of them
+	// until the stage has approved it, and each of its packets is one for the
+	// stage to decide on. It replaces what the stage held, and keeps its approvals.
+	SetHold(ctx context.Context, in *SetHoldRequest, opts ...grpc.CallOption) (*HostHold, error)
+	// End a stage's hold, and delete its approvals.
+	DeleteHold(ctx context.Context, in *DeleteHoldRequest, opts ...grpc.CallOption) (*DeleteHoldResponse, error)
+	// The stages that hold hosts.
+	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
+	// Approve a host: the stage holds it no more. It need not be known yet.
+	ApproveHost(ctx context.Context, in *ApproveHostRequest, opts ...grpc.CallOption) (*ApproveHostResponse, error)
+	// Take an approval back: the host is held again, and its routes go.
+	RevokeHost(ctx context.Context, in *RevokeHostRequest, opts ...grpc.CallOption) (*RevokeHostResponse, error)
 }
 
 type hostsClient struct {
@@ -130,6 +147,56 @@ func (c *hostsClient) DeletePortSecurity(ctx context.Context, in *DeletePortSecu
 	return out, nil
 }
 
+func (c *hostsClient) SetHold(ctx context.Context, in *SetHoldRequest, opts ...grpc.CallOption) (*HostHold, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HostHold)
+	err := c.cc.Invoke(ctx, Hosts_SetHold_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) DeleteHold(ctx context.Context, in *DeleteHoldRequest, opts ...grpc.CallOption) (*DeleteHoldResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteHoldResponse)
+	err := c.cc.Invoke(ctx, Hosts_DeleteHold_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHoldsResponse)
+	err := c.cc.Invoke(ctx, Hosts_ListHolds_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) ApproveHost(ctx context.Context, in *ApproveHostRequest, opts ...grpc.CallOption) (*ApproveHostResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApproveHostResponse)
+	err := c.cc.Invoke(ctx, Hosts_ApproveHost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostsClient) RevokeHost(ctx context.Context, in *RevokeHostRequest, opts ...grpc.CallOption) (*RevokeHostResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeHostResponse)
+	err := c.cc.Invoke(ctx, Hosts_RevokeHost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostsServer is the server API for Hosts service.
 // All implementations must embed UnimplementedHostsServer
 // for forward compatibility.
@@ -152,6 +219,18 @@ type HostsServer interface {
 	SetPortSecurity(context.Context, *SetPortSecurityRequest) (*PortSecurity, error)
 	// Delete what was set for a port. Its sticky bindings stay.
 	DeletePortSecurity(context.Context, *DeletePortSecurityRequest) (*DeletePortSecurityResponse, error)
+	// Have hosts held for a stage: no entry carries packets from or to one of them
+	// until the stage has approved it, and each of its packets is one for the
+	// stage to decide on. It replaces what the stage held, and keeps its approvals.
+	SetHold(context.Context, *SetHoldRequest) (*HostHold, error)
+	// End a stage's hold, and delete its approvals.
+	DeleteHold(context.Context, *DeleteHoldRequest) (*DeleteHoldResponse, error)
+	// The stages that hold hosts.
+	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
+	// Approve a host: the stage holds it no more. It need not be known yet.
+	ApproveHost(context.Context, *ApproveHostRequest) (*ApproveHostResponse, error)
+	// Take an approval back: the host is held again, and its routes go.
+	RevokeHost(context.Context, *RevokeHostRequest) (*RevokeHostResponse, error)
 	mustEmbedUnimplementedHostsServer()
 }
 
@@ -182,6 +261,21 @@ func (UnimplementedHostsServer) SetPortSecurity(context.Context, *SetPortSecurit
 }
 func (UnimplementedHostsServer) DeletePortSecurity(context.Context, *DeletePortSecurityRequest) (*DeletePortSecurityResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeletePortSecurity not implemented")
+}
+func (UnimplementedHostsServer) SetHold(context.Context, *SetHoldRequest) (*HostHold, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetHold not implemented")
+}
+func (UnimplementedHostsServer) DeleteHold(context.Context, *DeleteHoldRequest) (*DeleteHoldResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteHold not implemented")
+}
+func (UnimplementedHostsServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
+}
+func (UnimplementedHostsServer) ApproveHost(context.Context, *ApproveHostRequest) (*ApproveHostResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApproveHost not implemented")
+}
+func (UnimplementedHostsServer) RevokeHost(context.Context, *RevokeHostRequest) (*RevokeHostResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeHost not implemented")
 }
 func (UnimplementedHostsServer) mustEmbedUnimplementedHostsServer() {}
 func (UnimplementedHostsServer) testEmbeddedByValue()               {}
@@ -330,6 +424,96 @@ func _Hosts_DeletePortSecurity_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Hosts_SetHold_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetHoldRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).SetHold(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_SetHold_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).SetHold(ctx, req.(*SetHoldRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_DeleteHold_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteHoldRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).DeleteHold(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_DeleteHold_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).DeleteHold(ctx, req.(*DeleteHoldRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_ListHolds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHoldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).ListHolds(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_ListHolds_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).ListHolds(ctx, req.(*ListHoldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_ApproveHost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApproveHostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).ApproveHost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_ApproveHost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).ApproveHost(ctx, req.(*ApproveHostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Hosts_RevokeHost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeHostRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostsServer).RevokeHost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Hosts_RevokeHost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostsServer).RevokeHost(ctx, req.(*RevokeHostRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Hosts_ServiceDesc is the grpc.ServiceDesc for Hosts service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -364,6 +548,26 @@ var Hosts_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeletePortSecurity",
 			Handler:    _Hosts_DeletePortSecurity_Handler,
+		},
+		{
+			MethodName: "SetHold",
+			Handler:    _Hosts_SetHold_Handler,
+		},
+		{
+			MethodName: "DeleteHold",
+			Handler:    _Hosts_DeleteHold_Handler,
+		},
+		{
+			MethodName: "ListHolds",
+			Handler:    _Hosts_ListHolds_Handler,
+		},
+		{
+			MethodName: "ApproveHost",
+			Handler:    _Hosts_ApproveHost_Handler,
+		},
+		{
+			MethodName: "RevokeHost",
+			Handler:    _Hosts_RevokeHost_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

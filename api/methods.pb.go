@@ -163,6 +163,18 @@ var (
 	SetPortSecurity = Method[SetPortSecurityRequest, PortSecurity]{"hosts.SetPortSecurity"}
 	// Delete what was set for a port. Its sticky bindings stay.
 	DeletePortSecurity = Method[DeletePortSecurityRequest, DeletePortSecurityResponse]{"hosts.DeletePortSecurity"}
+	// Have hosts held for a stage: no entry carries packets from or to one of them
+	// until the stage has approved it, and each of its packets is one for the
+	// stage to decide on. It replaces what the stage held, and keeps its approvals.
+	SetHold = Method[SetHoldRequest, HostHold]{"hosts.SetHold"}
+	// End a stage's hold, and delete its approvals.
+	DeleteHold = Method[DeleteHoldRequest, DeleteHoldResponse]{"hosts.DeleteHold"}
+	// The stages that hold hosts.
+	ListHolds = Method[ListHoldsRequest, ListHoldsResponse]{"hosts.ListHolds"}
+	// Approve a host: the stage holds it no more. It need not be known yet.
+	ApproveHost = Method[ApproveHostRequest, ApproveHostResponse]{"hosts.ApproveHost"}
+	// Take an approval back: the host is held again, and its routes go.
+	RevokeHost = Method[RevokeHostRequest, RevokeHostResponse]{"hosts.RevokeHost"}
 )
 
 // The methods of Nat.
@@ -325,6 +337,11 @@ var methods = []AnyMethod{
 	ListBindings,
 	SetPortSecurity,
 	DeletePortSecurity,
+	SetHold,
+	DeleteHold,
+	ListHolds,
+	ApproveHost,
+	RevokeHost,
 	SetNat,
 	DeleteNat,
 	ListNats,

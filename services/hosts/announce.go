@@ -24,6 +24,7 @@ type announcer struct {
 type published struct {
 	at        flow.Location
 	addresses []string
+	held      uint32
 }
 
 func newAnnouncer() *announcer { return &announcer{wake: make(chan struct{}, 1)} }
@@ -75,7 +76,7 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 		if h.changed() {
 			t.book.note(h)
 		}
-		events := h.news()
+		events := t.newsOf(h)
 		t.mu.Unlock()
 		for _, e := range events {
 			publish(e)
@@ -89,12 +90,12 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 // of it by an earlier run.
 func (h *host) changed() bool {
 	now := h.state()
-	return h.published == nil || h.gone.Load() || h.published.at != now.at || !slices.Equal(h.published.addresses, now.addresses)
+	return h.published == nil || h.gone.Load() || h.published.at != now.at || h.published.held != now.held || !slices.Equal(h.published.addresses, now.addresses)
 }
 
-// news returns the events that lead from what was published to what is.
-func (h *host) news() (events []*api.HostChanged) {
-	msg, now := h.message(), h.state()
+// newsOf returns the events that lead from what was published of a host to what is.
+func (t *table) newsOf(h *host) (events []*api.HostChanged) {
+	msg, now := t.message(h), h.state()
 	old := h.published
 	add := func(change string, from *api.Location) {
 		events = append(events, &api.HostChanged{Host: msg, Change: change, From: from})
@@ -115,6 +116,9 @@ func (h *host) news() (events []*api.HostChanged) {
 		if !slices.Equal(old.addresses, now.addresses) {
 			add("addresses", nil)
 		}
+		if old.held != now.held {
+			add("held", nil)
+		}
 	}
 	h.published = now
 	return events
@@ -122,7 +126,7 @@ func (h *host) news() (events []*api.HostChanged) {
 
 // state returns what of a host is worth an event.
 func (h *host) state() *published {
-	p := &published{at: h.at.Load().Location}
+	p := &published{at: h.at.Load().Location, held: h.held.Load()}
 	for _, v6 := range []bool{false, true} {
 		for _, a := range h.addresses {
 			if a.ip.Is6() == v6 {
@@ -134,10 +138,11 @@ func (h *host) state() *published {
 }
 
 // message returns the host as others see it; table.mu is held.
-func (h *host) message() *api.Host {
+func (t *table) message(h *host) *api.Host {
 	m := &api.Host{
 		Mac: h.id.mac().String(), Vlan: uint32(h.id.vlan()), At: api.NewLocation(h.at.Load().Location),
 		FirstSeen: rfc3339(h.first), LastSeen: rfc3339(h.seen.Load()), Moves: h.moves,
+		HeldBy: t.holds.names(h.held.Load()),
 	}
 	for _, a := range h.addresses {
 		if a.ip.Is4() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -29,33 +28,13 @@ func portKey(at flow.Location) string {
 	return fmt.Sprintf("%s%s/%d", portPrefix, strings.ReplaceAll(at.Switch.String(), ":", ""), uint32(at.Port))
 }
 
-// store is a bucket whose keys can be deleted.
-type store interface {
-	bucket
-	Delete(ctx context.Context, key string) error
-}
-
 // bindingShelf is where bindings are kept.
-type bindingShelf struct {
-	store store
-	run   *shelf // tells whether this instance is the last one
-
-	mu        sync.Mutex // guards revisions, and is held while keys are written
-	revisions map[string]uint64
-}
+type bindingShelf struct{ journal }
 
 // load reads the bindings that are kept. What cannot be read, and what the
 // configuration has otherwise, is reported and left out.
 func (s *bindingShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
-	s.revisions = map[string]uint64{}
-	err := s.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		s.revisions[key] = revision
-		if err := t.restoreBinding(key, value); err != nil {
-			bad(key, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := s.read(ctx, t.restoreBinding, bad); err != nil {
 		return fmt.Errorf("hosts: read bindings: %w", err)
 	}
 	return nil
@@ -152,30 +131,4 @@ func (t *table) takeBindings() map[string]proto.Message {
 	}
 	clear(b.dirty)
 	return values
-}
-
-// put writes or deletes one key, unless another instance has taken over.
-func (s *bindingShelf) put(ctx context.Context, key string, m proto.Message) error {
-	if err := s.run.last(ctx); err != nil {
-		return err
-	}
-	if m == nil {
-		delete(s.revisions, key)
-		return s.store.Delete(ctx, key)
-	}
-	value, err := protojson.Marshal(m)
-	if err != nil {
-		return err
-	}
-	revision, err := s.store.Update(ctx, key, value, s.revisions[key])
-	if err != nil { // what an earlier instance has written while it ended
-		if _, revision, err = s.store.Get(ctx, key); err != nil {
-			return err
-		}
-		if revision, err = s.store.Update(ctx, key, value, revision); err != nil {
-			return err
-		}
-	}
-	s.revisions[key] = revision
-	return nil
 }

@@ -32,6 +32,8 @@ type host struct {
 	// contested counts the claimants in quarantine: while there are any, every
 	// packet of the host is looked at.
 	contested atomic.Int32
+	// held are the holds that hold the host, by their bits.
+	held atomic.Uint32
 
 	first      int64
 	addresses  []address

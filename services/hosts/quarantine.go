@@ -175,7 +175,7 @@ func (t *table) claimant(h *host) *api.Location {
 
 // describe returns a host as clients see it: with its binding and claimant.
 func (t *table) describe(h *host) *api.Host {
-	m := h.message()
+	m := t.message(h)
 	if one := t.bindings.of[h.id]; one != nil {
 		m.Bound = one.kind()
 	}

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"weft"
 	"weft/api"
 	"weft/flow"
@@ -22,14 +20,15 @@ import (
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:       "hosts",
-		Doc:        "knows which host is attached where, and its addresses",
-		Serves:     weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity),
+		Name: "hosts",
+		Doc:  "knows which host is attached where, and its addresses",
+		Serves: weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
+			api.SetHold, api.DeleteHold, api.ListHolds, api.ApproveHost, api.RevokeHost),
 		Calls:      weft.Methods(api.Send),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
 		Optional:   []string{"tenants"},
 		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
-		Buckets:    []string{"hosts", "bindings"},
+		Buckets:    []string{"hosts", "bindings", "holds"},
 		Rebuilt:    []string{"hosts"},
 		Stage:      true,
 		Class:      weft.Latency,
@@ -55,10 +54,20 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
+	held, err := weft.State(env, "holds")
+	if err != nil {
+		return err
+	}
 	s := &shelf{bucket: kept}
-	b := &bindingShelf{store: bound, run: s}
+	b := &bindingShelf{journal{store: bound, run: s}}
+	holds := &holdShelf{journal{store: held, run: s}}
 	if err := b.load(ctx, t, func(key string, err error) {
 		env.Log.Warn("binding of an earlier run left out", "key", key, "error", err)
+	}); err != nil {
+		return err
+	}
+	if err := holds.load(ctx, t, func(key string, err error) {
+		env.Log.Error("hold of an earlier run left out", "key", key, "error", err)
 	}); err != nil {
 		return err
 	}
@@ -102,6 +111,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return t.find(r.GetAddress(), r.GetVlan())
 	})
 	handleBindings(env, t, b)
+	handleHolds(env, t, holds)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -161,10 +171,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingShelf) {
 		if err != nil {
 			return err
 		}
-		if err := b.save(ctx, t); err != nil {
-			return api.Errorf(codes.Unavailable, "in force, but not kept yet: call again, or wait: %w", err)
-		}
-		return nil
+		return inForce(b.save(ctx, t))
 	}
 	weft.Handle(env, api.BindHost, func(ctx context.Context, r *api.BindHostRequest) (*api.HostBinding, error) {
 		m, err := t.bindHost(weft.Now(env).UnixNano(), r.GetBinding())
@@ -184,6 +191,25 @@ func handleBindings(env *weft.Env, t *table, b *bindingShelf) {
 	})
 	weft.Handle(env, api.ListBindings, func(context.Context, *api.ListBindingsRequest) (*api.ListBindingsResponse, error) {
 		return t.listBindings(), nil
+	})
+}
+
+// handleHolds answers the calls about holds.
+func handleHolds(env *weft.Env, t *table, s *holdShelf) {
+	weft.Handle(env, api.SetHold, func(ctx context.Context, r *api.SetHoldRequest) (*api.HostHold, error) {
+		return s.set(ctx, t, weft.Now(env).UnixNano(), r.GetHold())
+	})
+	weft.Handle(env, api.DeleteHold, func(ctx context.Context, r *api.DeleteHoldRequest) (*api.DeleteHoldResponse, error) {
+		return s.drop(ctx, t, r.GetStage())
+	})
+	weft.Handle(env, api.ListHolds, func(context.Context, *api.ListHoldsRequest) (*api.ListHoldsResponse, error) {
+		return t.listHolds(""), nil
+	})
+	weft.Handle(env, api.ApproveHost, func(ctx context.Context, r *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
+		return s.approve(ctx, t, r)
+	})
+	weft.Handle(env, api.RevokeHost, func(ctx context.Context, r *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
+		return s.revoke(ctx, t, r)
 	})
 }
 

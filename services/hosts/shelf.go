@@ -161,6 +161,7 @@ func (t *table) restore(now int64, number int, e entry) {
 		return
 	}
 	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}
+	h.held.Store(t.holds.bits(h.id, e.at))
 	h.at.Store(p)
 	h.seen.Store(min(e.seen, now))
 	h.spared = now - int64(float64(t.cfg.Age)*0.8*float64(e.id.hash()>>11)/(1<<53)) // not all asked at once

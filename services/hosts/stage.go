@@ -34,7 +34,8 @@ func (c *cache) find(x *index, i id) *host {
 }
 
 // open returns the stage for one switch: it learns who is where from edge
-// ports, and says of every packet where sender and destination are.
+// ports, and says of every packet where sender and destination are, and
+// which stages hold them.
 func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	known := &cache{}
 	var says []evidence
@@ -79,12 +80,16 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			t.tally.add(unsettled)
 			return flow.Drop
 		}
+		var held uint32
 		if h != nil {
 			in.Src = h.at.Load().Location
+			held = h.held.Load()
 		}
 		if to := t.destination(k, known); to != nil {
 			in.Dst, in.DstMAC = to.at.Load().Location, to.id.mac()
+			held |= to.held.Load()
 		}
+		in.Unapproved, in.HeldBy = held != 0, t.holds.names(held)
 		return flow.Next
 	}
 }

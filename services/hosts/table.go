@@ -36,6 +36,7 @@ type table struct {
 	roll      rollCall
 	claimNews claimNews
 	bindings  bindings
+	holds     holds
 	// Before these times nothing happens by itself.
 	judging, evicting, ageing, calling deadline
 }
@@ -140,6 +141,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 		return nil, why
 	}
 	h := &host{id: s.who, first: s.now}
+	h.held.Store(t.holds.bits(h.id, s.at))
 	h.at.Store(p)
 	h.seen.Store(s.now)
 	p.hosts[h] = struct{}{}
@@ -178,6 +180,7 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 // transfer puts a host to another place.
 func (t *table) transfer(now int64, h *host, p *place) {
 	h.moves++
+	t.hold(h, p.Location) // before its first packet from there
 	from := h.at.Load()
 	delete(from.hosts, h)
 	t.emptied(from)

@@ -1,0 +1,180 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+)
+
+// holdShelf is where holds are kept: each under hold/STAGE, and its approvals in
+// pages under approved/STAGE/NUMBER, as "VLAN MAC" by line. What lets packets
+// pass is in force once it is kept; what holds them, at once.
+type holdShelf struct{ journal }
+
+func holdKey(stage string) string { return "hold/" + stage }
+
+// approvedPages is how many pages a stage's approvals are spread over.
+const approvedPages = 256
+
+func approvedPage(who id) uint64 { return who.hash() >> 56 }
+
+func approvedKey(stage string, page uint64) string {
+	return fmt.Sprintf("approved/%s/%03d", stage, page)
+}
+
+// load reads the holds that are kept, and then their approvals. What cannot be
+// read is reported and left out.
+func (s *holdShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
+	approved := map[string][]byte{}
+	err := s.read(ctx, func(key string, value []byte) error {
+		if !strings.HasPrefix(key, holdKey("")) {
+			approved[key] = value
+			return nil
+		}
+		m := &api.HostHold{}
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, m); err != nil {
+			return err
+		}
+		one, err := readHold(m)
+		if err != nil {
+			return err
+		}
+		if at, err := time.Parse(time.RFC3339Nano, m.Since); err == nil {
+			one.since = at.UnixNano()
+		}
+		return t.setHold(one)
+	}, bad)
+	if err != nil {
+		return fmt.Errorf("hosts: read holds: %w", err)
+	}
+	for key, value := range approved {
+		stage, _, _ := strings.Cut(strings.TrimPrefix(key, "approved/"), "/")
+		for line := range strings.Lines(string(value)) {
+			who, err := parseApproval(line)
+			if err != nil {
+				bad(key, err)
+				continue
+			}
+			t.approve(stage, who, true)
+		}
+	}
+	return nil
+}
+
+func parseApproval(line string) (id, error) {
+	vlan, mac, _ := strings.Cut(strings.TrimSpace(line), " ")
+	n, err := strconv.ParseUint(vlan, 10, 12)
+	if err != nil {
+		return 0, err
+	}
+	return readHost(mac, uint32(n))
+}
+
+// set is SetHold.
+func (s *holdShelf) set(ctx context.Context, t *table, now int64, m *api.HostHold) (*api.HostHold, error) {
+	one, err := readHold(m)
+	if err != nil {
+		return nil, err
+	}
+	one.since = now
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := t.setHold(one); err != nil {
+		return nil, err
+	}
+	shown := t.listHolds(one.stage).Holds[0]
+	kept := proto.CloneOf(shown)
+	kept.Approved, kept.Held = 0, 0
+	return shown, inForce(s.put(ctx, holdKey(one.stage), kept))
+}
+
+// drop is DeleteHold. The approvals go first: a hold that stays without them
+// holds more, not less.
+func (s *holdShelf) drop(ctx context.Context, t *table, stage string) (*api.DeleteHoldResponse, error) {
+	if err := checkStage(stage); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, _, err := t.approval(stage, 0); err != nil {
+		return &api.DeleteHoldResponse{}, nil
+	}
+	for page := range uint64(approvedPages) {
+		if _, kept := s.revisions[approvedKey(stage, page)]; kept {
+			if err := s.put(ctx, approvedKey(stage, page), nil); err != nil {
+				return nil, unkept(err)
+			}
+		}
+	}
+	if err := s.put(ctx, holdKey(stage), nil); err != nil {
+		return nil, unkept(err)
+	}
+	t.dropHold(stage)
+	return &api.DeleteHoldResponse{Deleted: true}, nil
+}
+
+// approve is ApproveHost.
+func (s *holdShelf) approve(ctx context.Context, t *table, m *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
+	who, err := readHost(m.GetMac(), m.GetVlan())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch approved, all, err := t.approval(m.GetStage(), who); {
+	case err != nil:
+		return nil, err
+	case approved:
+		return &api.ApproveHostResponse{}, nil
+	case all >= maxApprovals:
+		return nil, api.Errorf(codes.ResourceExhausted, "%d hosts are approved already; revoke some", all)
+	}
+	if err := s.write(ctx, t, m.Stage, who, true); err != nil {
+		return nil, unkept(err)
+	}
+	t.approve(m.Stage, who, true)
+	return &api.ApproveHostResponse{}, nil
+}
+
+// revoke is RevokeHost.
+func (s *holdShelf) revoke(ctx context.Context, t *table, m *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
+	who, err := readHost(m.GetMac(), m.GetVlan())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	approved, _, err := t.approval(m.GetStage(), who)
+	if err != nil {
+		return nil, err
+	}
+	t.approve(m.Stage, who, false)
+	return &api.RevokeHostResponse{Revoked: approved}, inForce(s.write(ctx, t, m.Stage, who, false))
+}
+
+// write writes the page that has, or is to have, the approval of a host.
+func (s *holdShelf) write(ctx context.Context, t *table, stage string, who id, yes bool) error {
+	page := approvedPage(who)
+	var text []byte
+	line := func(one id) { text = fmt.Appendf(text, "%d %v\n", one.vlan(), one.mac()) }
+	t.mu.Lock()
+	one, _ := t.holds.find(stage)
+	for other := range one.approved {
+		if approvedPage(other) == page && other != who {
+			line(other)
+		}
+	}
+	t.mu.Unlock()
+	if yes {
+		line(who)
+	}
+	return s.putText(ctx, approvedKey(stage, page), text)
+}

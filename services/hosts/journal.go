@@ -1,0 +1,92 @@
+package hosts
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"weft/api"
+)
+
+// store is a bucket whose keys can be deleted.
+type store interface {
+	bucket
+	Delete(ctx context.Context, key string) error
+}
+
+// journal writes to a store, as long as no other instance has taken over.
+type journal struct {
+	store store
+	run   *shelf // tells whether this instance is the last one
+
+	mu        sync.Mutex // guards revisions, and is held while keys are written
+	revisions map[string]uint64
+}
+
+// read has take read all that is kept; what it cannot read is reported.
+func (s *journal) read(ctx context.Context, take func(key string, value []byte) error, bad func(key string, err error)) error {
+	s.revisions = map[string]uint64{}
+	return s.store.All(ctx, func(key string, value []byte, revision uint64) error {
+		s.revisions[key] = revision
+		if err := take(key, value); err != nil {
+			bad(key, err)
+		}
+		return nil
+	})
+}
+
+// put writes one key, or deletes it if m is nil, unless another instance has taken over.
+func (s *journal) put(ctx context.Context, key string, m proto.Message) error {
+	if m == nil {
+		return s.putText(ctx, key, nil)
+	}
+	value, err := protojson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return s.putText(ctx, key, value)
+}
+
+// putText is put for a value as it is kept; an empty one is deleted.
+func (s *journal) putText(ctx context.Context, key string, value []byte) error {
+	if err := s.run.last(ctx); err != nil {
+		return err
+	}
+	if len(value) == 0 {
+		if _, kept := s.revisions[key]; !kept {
+			return nil
+		}
+		if err := s.store.Delete(ctx, key); err != nil {
+			return err
+		}
+		delete(s.revisions, key)
+		return nil
+	}
+	revision, err := s.store.Update(ctx, key, value, s.revisions[key])
+	if err != nil { // what an earlier instance has written while it ended
+		if _, revision, err = s.store.Get(ctx, key); err != nil {
+			return err
+		}
+		if revision, err = s.store.Update(ctx, key, value, revision); err != nil {
+			return err
+		}
+	}
+	s.revisions[key] = revision
+	return nil
+}
+
+// inForce makes an error of what could not be kept, although it is in force.
+func inForce(err error) error {
+	if err == nil {
+		return nil
+	}
+	return api.Errorf(codes.Unavailable, "in force, but not kept yet: call again, or wait: %w", err)
+}
+
+// unkept makes an error of what could not be kept and is not in force.
+func unkept(err error) error {
+	return api.Errorf(codes.Unavailable, "not in force, as it could not be kept: call again: %w", err)
+}

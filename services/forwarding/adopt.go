@@ -281,6 +281,8 @@ func (e *engine) adopt(now time.Time) {
 		overdue := now.Sub(pl.since) >= adoptWithin
 		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
 		switch {
+		case e.hosts.holds(p, pl.rewrite):
+			broken[p] = pl // to be removed
 		case whole && (settled || !e.cfg.FastFailover): // detours are those of all links
 			kept = append(kept, &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()})
 		case overdue || complete && settled:
@@ -296,7 +298,7 @@ func (e *engine) adopt(now time.Time) {
 			e.protect(r)
 		}
 		e.routes.with(r.pair, func(s *routeShard) {
-			if s.m[r.pair] == nil {
+			if s.m[r.pair] == nil && !e.hosts.holds(r.pair, r.rewrite) {
 				s.put(r)
 				e.count.adopted.Add(1)
 			}
@@ -319,7 +321,7 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 		}
 		remains := pl.route(p)
 		var r *route
-		if from, to, known := e.endsOf(p, pl); known {
+		if from, to, known := e.endsOf(p, pl); known && !e.hosts.holds(p, pl.rewrite) {
 			r = e.compute(p, from, to, pl.rewrite)
 		}
 		if r == nil {
@@ -331,12 +333,12 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 		r.among = e.replicas.changes.Load()
 		stored := false
 		e.routes.with(p, func(s *routeShard) {
-			if stored = s.m[p] == nil; stored {
+			if stored = s.m[p] == nil && !e.hosts.holds(p, r.rewrite); stored {
 				s.put(r)
 			}
 		})
 		if !stored {
-			continue // a packet was faster
+			continue // a packet was faster, or a host is held since
 		}
 		e.count.rerouted.Add(1)
 		e.program.add(d, r, nil, nil)

@@ -33,6 +33,7 @@ type engine struct {
 	links    *linkView
 	hosts    *whereabouts
 	adoption *adoption
+	expelled expulsion
 	sharing  *sharing
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
@@ -153,5 +154,6 @@ func (e *engine) due(now time.Time) {
 	e.adopt(now)
 	e.audit(now)
 	e.connectFresh(now)
+	e.expelAgain(now)
 	e.held.expire(now.UnixNano(), &e.count)
 }

@@ -45,6 +45,9 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if k.EthType == flow.EthTypeLLDP {
 		return flow.Done
 	}
+	if len(in.HeldBy) > 0 {
+		return flow.Drop
+	}
 	table, now := l.table(k.VLAN), uint16(in.Time/int64(time.Second))
 	table.put(k.EthSrc.Uint64(), k.InPort, now)
 	out := flow.PortFlood
@@ -56,7 +59,7 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 			out = p
 		}
 	}
-	if out == flow.PortFlood {
+	if out == flow.PortFlood || in.Unapproved {
 		releaseAt(l.sw, in, d, out)
 		return flow.Done
 	}

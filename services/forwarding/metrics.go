@@ -14,7 +14,7 @@ type counters struct {
 	proxied, floods, transit                              atomic.Uint64
 
 	// Packets that were not delivered, or not programmed, by reason.
-	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed atomic.Uint64
+	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed, unapproved atomic.Uint64
 }
 
 // register makes the figures known.
@@ -35,7 +35,7 @@ func (c *counters) register(m figures, e *engine) {
 	figure("transit_total", "Packets that a switch in the middle did not know, delivered at their destination.", &c.transit)
 	for reason, n := range map[string]*atomic.Uint64{
 		"unsettled_port": &c.unsettled, "stray": &c.stray, "same_port": &c.hairpin, "routes_full": &c.full, "unreachable": &c.unreachable,
-		"flood_allowance": &c.floodsShed, "malformed": &c.malformed, "unroutable": &c.unroutable, "held_too_long": &c.heldShed,
+		"flood_allowance": &c.floodsShed, "malformed": &c.malformed, "unroutable": &c.unroutable, "held_too_long": &c.heldShed, "unapproved": &c.unapproved,
 	} {
 		figure("packets_shed_total", "Packets that were not delivered, or (routes_full) not programmed.", n, "reason", reason)
 	}

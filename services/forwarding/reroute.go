@@ -149,10 +149,11 @@ func (e *engine) certain(r *route) *route {
 	return nil
 }
 
-// replace puts r, or nothing, in the place of old, if old is still there.
+// replace puts r, or nothing, in the place of old, if old is still there. Where
+// somebody holds one of its hosts, old is about to go, and r comes too late.
 func (e *engine) replace(old, r *route) (done bool) {
 	e.routes.with(old.pair, func(s *routeShard) {
-		if done = s.m[old.pair] == old; !done {
+		if done = s.m[old.pair] == old && (r == nil || !e.hosts.holds(r.pair, r.rewrite)); !done {
 			return
 		}
 		if r == nil {

@@ -117,13 +117,17 @@ const conflicting = int64(5 * time.Second)
 func (e *engine) shared(ev *api.RoutesShared) {
 	now := e.now()
 	lost := e.links.losses(now)
-	var cut, crossed []*route
+	var cut, crossed, late []*route
 	strays := map[pair][]hop{}
 	for _, m := range ev.Routes {
 		r := routeOf(m)
 		var old *route
 		later := false
+		held := false
 		e.routes.with(r.pair, func(s *routeShard) {
+			if held = len(r.hops) > 0 && e.hosts.holds(r.pair, r.rewrite); held {
+				return
+			}
 			old = s.m[r.pair]
 			later = old == nil || old.sent <= r.sent
 			switch {
@@ -135,6 +139,12 @@ func (e *engine) shared(ev *api.RoutesShared) {
 			}
 		})
 		e.adoption.take(r.pair)
+		if held {
+			if e.replicas.owns(r.pair) {
+				late = append(late, r)
+			}
+			continue
+		}
 		if len(r.hops) == 0 || !e.replicas.owns(r.pair) {
 			continue
 		}
@@ -151,6 +161,7 @@ func (e *engine) shared(ev *api.RoutesShared) {
 			cut = append(cut, inForce)
 		}
 	}
+	e.expelLate(late, now)
 	e.move(relocation{routes: crossed, began: now, reason: "programmed twice", lost: e.links.fresh(now, patience), strays: strays})
 	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
 }

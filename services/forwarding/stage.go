@@ -14,6 +14,10 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	ports := e.edge(sw)
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
+		if len(in.HeldBy) > 0 {
+			e.count.unapproved.Add(1)
+			return flow.Drop
+		}
 		if in.Role == flow.RoleLink {
 			return e.transit(in, d)
 		}
@@ -94,6 +98,14 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 		e.count.unreachable.Add(1)
 		return
 	}
+	if in.Unapproved {
+		deliver(d, in.Data, to, rewrite) // those who hold it have let it pass
+		return
+	}
+	if e.hosts.holds(p, rewrite) {
+		e.count.unapproved.Add(1) // held since; or chosen by a stage that has come later
+		return
+	}
 	var fresh, full bool
 	e.routes.with(p, func(s *routeShard) {
 		r := s.m[p]
@@ -126,16 +138,24 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 // perShard is how many routes each part of the table may hold.
 func (e *engine) perShard() int { return e.cfg.MaxRoutes/len(e.routes.shards) + 1 }
 
-// install stores a route and appends its programming.
+// install stores a route and appends its programming, unless somebody holds one
+// of its hosts.
 func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	var old *route
+	held := false
 	r.among = e.replicas.changes.Load()
 	e.routes.with(r.pair, func(s *routeShard) {
+		if held = e.hosts.holds(r.pair, r.rewrite); held {
+			return
+		}
 		if old = s.m[r.pair]; old != nil {
 			r.since, r.sent, r.moved = old.since, max(r.sent, old.sent), old.moved
 		}
 		s.put(r)
 	})
+	if held {
+		return
+	}
 	e.program.add(d, r, e.certain(old), release)
 	if old == nil {
 		e.count.routes.Add(1)

@@ -156,13 +156,13 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 // itself known.
 func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
 	if len(e.subnets) > 0 && in.Src != (flow.Location{}) {
-		e.release(d, a, in.Src, in.Key.EthSrc, in.Time)
+		e.release(d, a, in.Src, in.Key.EthSrc, in.Time, in.Unapproved)
 	}
 }
 
 // release sends the packets that are held for an address on to the host that
-// has it.
-func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac flow.MAC, now int64) {
+// has it. If somebody holds that host, they are dropped: nobody was asked.
+func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac flow.MAC, now int64, unapproved bool) {
 	h := e.held
 	h.mu.Lock()
 	host := h.dst[a]
@@ -173,6 +173,10 @@ func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac f
 	h.mu.Unlock()
 	to := e.subnetOf(a)
 	if host == nil || to == nil {
+		return
+	}
+	if unapproved {
+		e.count.unapproved.Add(uint64(len(host.packets)))
 		return
 	}
 	for i := range host.packets {

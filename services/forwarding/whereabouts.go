@@ -13,6 +13,7 @@ type whereabouts struct {
 	mu    sync.Mutex // guards all below
 	at    map[knownHost]flow.Location
 	gone  map[knownHost]bool // those that were told to be gone, up to goneMax
+	held  map[knownHost]bool // those of at that a stage holds: they have no routes
 	fresh []knownHost        // not connected to the others yet, in proactive mode
 }
 
@@ -25,7 +26,7 @@ type knownHost struct {
 const goneMax = 1 << 16
 
 func newWhereabouts() *whereabouts {
-	return &whereabouts{at: map[knownHost]flow.Location{}, gone: map[knownHost]bool{}}
+	return &whereabouts{at: map[knownHost]flow.Location{}, gone: map[knownHost]bool{}, held: map[knownHost]bool{}}
 }
 
 func vlanKey(vlan uint32) uint16 {
@@ -35,22 +36,37 @@ func vlanKey(vlan uint32) uint16 {
 	return uint16(vlan) | flow.VLANPresent
 }
 
-// update takes what has happened to a host and reports whether it is a new one.
-func (w *whereabouts) update(k knownHost, ev *api.HostChanged) (learnt bool) {
+// update takes what has happened to a host and reports whether it is one that
+// may have routes since, and whether it may not have any since.
+func (w *whereabouts) update(k knownHost, ev *api.HostChanged) (free, held bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.at[k]
+	was := w.held[k]
 	if ev.Change == "gone" {
 		delete(w.at, k)
+		delete(w.held, k)
 		if len(w.gone) >= goneMax {
 			clear(w.gone)
 		}
 		w.gone[k] = true
-		return false
+		return false, false
 	}
 	delete(w.gone, k)
 	w.at[k] = ev.Host.At.Flow()
-	return !known
+	if len(ev.Host.HeldBy) > 0 {
+		w.held[k] = true
+		return false, !was
+	}
+	delete(w.held, k)
+	return !known || was, false
+}
+
+// holds reports whether a stage holds one of the hosts of a route.
+func (w *whereabouts) holds(p pair, rewrite []flow.Action) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held[knownHost{p.src, p.vlan}] || w.held[receiver(p, rewrite)]
 }
 
 // ends returns where the hosts of a route are, where they are known; equal
@@ -114,8 +130,12 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 		return
 	}
 	host := knownHost{mac, vlanKey(ev.Host.Vlan)}
-	if e.hosts.update(host, ev) && e.cfg.Mode == modeProactive {
+	free, held := e.hosts.update(host, ev)
+	if free && e.cfg.Mode == modeProactive {
 		e.connectLater(host)
+	}
+	if held {
+		e.expel(host)
 	}
 	if ev.Change != "gone" {
 		e.arrived(ev.Host, mac)
@@ -153,7 +173,7 @@ func (e *engine) arrived(host *api.Host, mac flow.MAC) {
 	d := &flow.Decision{}
 	for _, text := range append(append([]string(nil), host.Ipv4...), host.Ipv6...) {
 		if a, err := netip.ParseAddr(text); err == nil {
-			e.release(d, a, host.At.Flow(), mac, e.now().UnixNano())
+			e.release(d, a, host.At.Flow(), mac, e.now().UnixNano(), len(host.HeldBy) > 0)
 		}
 	}
 	if d.Empty() {

@@ -15,16 +15,20 @@ func hostCommand() *cobra.Command {
 	var r remote
 	cmd := &cobra.Command{
 		Use:   "host",
-		Short: "Bind hosts to ports and addresses, and limit the hosts of a port",
+		Short: "Bind hosts to ports and addresses, limit them, and hold them for stages",
 		Long: `Bind hosts to ports and addresses, and limit the hosts of a port (port
 security). Packets that contradict a binding are dropped and counted, and
-weft events shows them. The controller keeps bindings over restarts.`,
+weft events shows them. Hosts can be held until a stage of the pipeline, such as a
+captive portal, has approved them. The controller keeps all of it over restarts.`,
 		Example: `  weft host bind 02:00:00:00:00:01 --at 1/3 --ip 10.0.0.1
   weft host port 1/4 --max 2 --sticky
-  weft host bindings`,
+  weft host bindings
+  weft host hold portal --at 1/3
+  weft host approve 02:00:00:00:00:01 --stage portal`,
 	}
 	r.flags(cmd)
-	cmd.AddCommand(hostBindCommand(&r), hostUnbindCommand(&r), hostBindingsCommand(&r), hostPortCommand(&r))
+	cmd.AddCommand(hostBindCommand(&r), hostUnbindCommand(&r), hostBindingsCommand(&r), hostPortCommand(&r),
+		hostHoldCommand(&r), hostHoldsCommand(&r), hostApproveCommand(&r), hostRevokeCommand(&r))
 	return cmd
 }
 
@@ -228,6 +232,9 @@ func hostState(h *api.Host) string {
 	}
 	if h.ClaimedAt != nil {
 		words = append(words, "claimed at "+place(h.ClaimedAt))
+	}
+	if len(h.HeldBy) > 0 {
+		words = append(words, "held by "+strings.Join(h.HeldBy, " "))
 	}
 	return strings.Join(words, ", ")
 }

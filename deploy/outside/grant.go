@@ -60,6 +60,19 @@ func (c *calls) permit(v visitor, method string, req proto.Message) error {
 			return denied("all_of is the operator's: an app lists its own entries")
 		}
 		return g.flows(v.app, method, req.GetFlows())
+	case *api.SetHoldRequest:
+		if req.Hold == nil {
+			req.Hold = &api.HostHold{}
+		}
+		if err := ownStage(v.app, method, &req.Hold.Stage); err != nil {
+			return err
+		}
+	case *api.DeleteHoldRequest:
+		return ownStage(v.app, method, &req.Stage)
+	case *api.ApproveHostRequest:
+		return ownStage(v.app, method, &req.Stage)
+	case *api.RevokeHostRequest:
+		return ownStage(v.app, method, &req.Stage)
 	}
 	if len(g.Switches.Ranges) == 0 {
 		return nil
@@ -91,6 +104,15 @@ func (g *Grant) flows(app, method string, list []*api.FlowEntry) error {
 		}
 		f.Owner = api.AppOwner(app)
 	}
+	return nil
+}
+
+// ownStage fills in the stage that an app's request is about: the app itself.
+func ownStage(app, method string, stage *string) error {
+	if *stage != "" && *stage != app {
+		return api.Errorf(codes.PermissionDenied, "%s: stage %.60q is not app %s: leave it empty", method, *stage, app)
+	}
+	*stage = app
 	return nil
 }
 

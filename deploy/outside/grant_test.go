@@ -37,7 +37,7 @@ func TestAppsCallWhatThePlanGivesThem(t *testing.T) {
 	c := &calls{grant: func(name string) Grant {
 		switch name {
 		case "some":
-			g := giving("1-2", "flowrules.AddFlows", "flowrules.DeleteFlows", "firewall.SetFirewallDefault", "tenants.SetTenant")
+			g := giving("1-2", "flowrules.AddFlows", "flowrules.DeleteFlows", "firewall.SetFirewallDefault", "tenants.SetTenant", "hosts.SetHold", "hosts.ApproveHost", "hosts.RevokeHost", "hosts.DeleteHold")
 			g.Tables = []int{0}
 			return g
 		case "all":
@@ -65,6 +65,15 @@ func TestAppsCallWhatThePlanGivesThem(t *testing.T) {
 		{"some", "flowrules.DeleteFlows", &api.DeleteFlowsRequest{Flows: []*api.FlowEntry{{Dpid: "3"}}}, "switch"},
 		{"some", "firewall.SetFirewallDefault", &api.SetFirewallDefaultRequest{}, "whole network"},
 		{"some", "firewall.DeleteFirewallRules", &api.DeleteFirewallRulesRequest{}, "may"},
+		{"some", "hosts.SetHold", &api.SetHoldRequest{}, "whole network"},
+		{"some", "hosts.SetHold", &api.SetHoldRequest{Hold: &api.HostHold{At: []*api.Location{{Dpid: "3"}}}}, "does not give app some switch"},
+		{"some", "hosts.SetHold", &api.SetHoldRequest{Hold: &api.HostHold{At: []*api.Location{{Dpid: "2"}}}}, ""},
+		{"some", "hosts.SetHold", &api.SetHoldRequest{Hold: &api.HostHold{Stage: "all", At: []*api.Location{{Dpid: "2"}}}}, "is not app some"},
+		{"some", "hosts.ApproveHost", &api.ApproveHostRequest{Stage: "some"}, ""},
+		{"some", "hosts.ApproveHost", &api.ApproveHostRequest{Stage: "all"}, "is not app some"},
+		{"some", "hosts.RevokeHost", &api.RevokeHostRequest{Stage: "all"}, "is not app some"},
+		{"some", "hosts.DeleteHold", &api.DeleteHoldRequest{Stage: "all"}, "is not app some"},
+		{"all", "hosts.ApproveHost", &api.ApproveHostRequest{}, "add it to apps.all.may"},
 		{"all", "flowrules.AddFlows", add("99", 7), ""},
 		{"all", "firewall.SetFirewallDefault", &api.SetFirewallDefaultRequest{}, ""},
 	} {
@@ -72,6 +81,9 @@ func TestAppsCallWhatThePlanGivesThem(t *testing.T) {
 		switch {
 		case x.text == "" && err != nil, x.text != "" && (api.KindOf(err) != codes.PermissionDenied || !strings.Contains(err.Error(), x.text)):
 			t.Errorf("%s, %s: %v; want %q", x.app, x.method, err, x.text)
+		}
+		if a, ok := x.req.(*api.ApproveHostRequest); ok && err == nil && a.Stage != x.app {
+			t.Errorf("%s: approval in the name of %q", x.app, a.Stage)
 		}
 		if a, ok := x.req.(*api.AddFlowsRequest); ok && err == nil && (a.Flows[1].Owner != "app "+x.app || a.Most != 2) {
 			t.Errorf("%s: %v is not the app's own", x.app, a)

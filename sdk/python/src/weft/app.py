@@ -36,6 +36,7 @@ class Packet:
         self.fields: dict[str, str] = message.get("fields") or {}  # as a match has them
         self.src: Optional[JSON] = message.get("src")  # {"dpid", "port"} of the sender, if known
         self.dst: Optional[JSON] = message.get("dst")  # of the destination, if known
+        self.held_by: list[str] = message.get("held_by") or []  # stages that have not approved one of its hosts
         self.operations: list[JSON] = []
 
     @property

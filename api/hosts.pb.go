@@ -312,7 +312,8 @@ type HostChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As it is now, or was last.
 	Host *Host `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	// learnt, moved, addresses, held (held_by is another) or gone.
+	// With held, held_by is another:
+	// learnt, moved, addresses, held or gone.
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
 	// Where it was before, if it has moved.
 	From          *Location `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`

@@ -35,6 +35,7 @@ class Fake:
     def __init__(self) -> None:
         self.hellos: "queue.Queue[dict]" = queue.Queue()
         self.left = threading.Event()
+        self.holds: "queue.Queue[dict]" = queue.Queue()  # requests of hosts.SetHold and hosts.ApproveHost
         self.callers: "queue.Queue[str]" = queue.Queue()  # the app's name that each call has come with
         self.refusal: Optional[dict] = None  # the error that the next hello gets
 
@@ -70,6 +71,9 @@ class FakeREST(Fake):
                     fake.callers.put(self.headers.get("Weft-App", ""))
                     host = find_host(body)
                     self.answer(404 if host is None else 200, NOT_FOUND if host is None else host)
+                elif self.path in ("/v1/call/hosts.SetHold", "/v1/call/hosts.ApproveHost"):
+                    fake.holds.put(body)
+                    self.answer(200, {})
                 else:
                     self.answer(501, {"code": 12, "message": "there is no such method"})
 
@@ -166,6 +170,9 @@ class FakeWS(Fake):
             self.callers.put(name)
             host = find_host(frame["request"])
             self._send(conn, {"id": frame["id"], "error": NOT_FOUND} if host is None else {"id": frame["id"], "response": host})
+        elif frame["call"] in ("hosts.SetHold", "hosts.ApproveHost"):
+            self.holds.put(frame["request"])
+            self._send(conn, {"id": frame["id"], "response": {}})
         else:
             self._send(conn, {"id": frame["id"], "error": {"code": 12, "message": "there is no such method"}})
 
@@ -205,10 +212,17 @@ class FakeRPC(Fake):
                 context.abort(grpc.StatusCode.NOT_FOUND, NOT_FOUND["message"])
             return from_json(host, resp)
 
+        def hold(answer: Any) -> Any:
+            return lambda request, context: self.holds.put(to_json(request)) or answer()
+
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(call, req.FromString, resp.SerializeToString),
             "/weft.v1.Apps/Attach": grpc.stream_stream_rpc_method_handler(self._attach, self._from_app.FromString, self._to_app.SerializeToString),
         }
+
+        for method in ("hosts.SetHold", "hosts.ApproveHost"):
+            path, asks, answers = messages.method(method)
+            handlers[path] = grpc.unary_unary_rpc_method_handler(hold(answers), asks.FromString, answers.SerializeToString)
 
         class Generic(grpc.GenericRpcHandler):
             def service(self, details: Any) -> Any:

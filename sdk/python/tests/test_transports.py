@@ -124,6 +124,17 @@ class Suite:
         answer = self.weft.ask(packets(1, 1))
         self.assertEqual(answer["decisions"][0]["operations"][0]["packet_out"]["actions"], ["10.0.0.9"])
 
+    def test_holds(self) -> None:
+        app = weft.Stage("portal", holds=[{"dpid": "1"}])
+        app.packet(lambda packet: app.approve("02:00:00:00:00:01") if packet.held_by == ["portal"] else weft.DROP)
+        self.start(app)
+        self.weft.hellos.get(timeout=5)
+        self.assertEqual(self.weft.holds.get(timeout=5)["hold"]["at"][0]["dpid"], "1")
+        asked = packets(1, 1, 2)
+        asked["packets"][0]["held_by"] = ["portal"]
+        self.assertEqual([d["verdict"] for d in self.weft.ask(asked)["decisions"]], ["next", "drop"])
+        self.assertEqual(self.weft.holds.get(timeout=5)["mac"], "02:00:00:00:00:01")
+
     def test_refused(self) -> None:
         self.weft.refusal = {"code": 3, "message": "name: want lower-case letters"}
         raised = self.start(weft.Stage("BLOCKER"))

@@ -105,6 +105,7 @@ class App:
     def __init__(self, name: str, filter: Optional[Mapping[str, Any]] = None):
         self.name = name
         self.filter = _texts(filter or {})
+        self.holds: "Optional[list[JSON]]" = None  # places whose hosts are held; none of them: everywhere
         self.welcome: Optional[JSON] = None  # Weft's, while attached
         self.stopped = threading.Event()
         self._function: Callable[[Packet], Optional[str]] = lambda packet: NEXT
@@ -160,6 +161,8 @@ class App:
             nonlocal pause
             pause = _FIRST_PAUSE
             self.welcome = welcome
+            if self.holds is not None:
+                self.call("hosts.SetHold", {"hold": {"at": self.holds}})
             log.info("%s is attached to %s", self.name, url)
 
         while not self.stopped.is_set():
@@ -192,9 +195,28 @@ class App:
 
 
 class Stage(App):
-    """An app that decides: Weft waits for its answer."""
+    """An app that decides: Weft waits for its answer.
+
+    With `holds`, hosts are held until the stage has approved them: no flow entry
+    carries packets from or to them, and each of their packets comes to the stage,
+    whatever its filter. True is all hosts; else it is a list of places, as
+    {"dpid": "1", "port": 3}, or {"dpid": "1"} for a switch.
+    """
 
     kind = "stage"
+
+    def __init__(self, name: str, filter: Optional[Mapping[str, Any]] = None, holds: "bool | Iterable[JSON]" = False):
+        super().__init__(name, filter)
+        if holds is not False:
+            self.holds = [] if holds is True else list(holds)
+
+    def approve(self, mac: str, vlan: int = 0) -> None:
+        """Has a host held no more, now and in future; it need not be known yet."""
+        self.call("hosts.ApproveHost", {"mac": mac, "vlan": vlan})
+
+    def revoke(self, mac: str, vlan: int = 0) -> None:
+        """Takes an approval back: the host is held again, and its routes go."""
+        self.call("hosts.RevokeHost", {"mac": mac, "vlan": vlan})
 
 
 class Observer(App):

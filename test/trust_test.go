@@ -29,6 +29,7 @@ func TestTrust(t *testing.T) {
 		{"17-said-early", trustSaidEarly},
 		{"16-limiter", trustLimiter},
 		{"18-flowfile", trustFlowFile},
+		{"19-first-day", trustFirstDay},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

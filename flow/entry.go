@@ -105,12 +105,13 @@ const (
 	OwnerGuard      Owner = 11 // southbound's limits against floods
 	OwnerVerdicts   Owner = 12 // firewall's verdicts on flows
 	OwnerRouter     Owner = 13
+	OwnerBindings   Owner = 14 // hosts' bindings
 )
 
 // String returns the owner's name.
 func (o Owner) String() string {
 	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator",
-		"firewall", "balancer", "nat", "qos", "tenants", "guard", "verdicts", "router"}
+		"firewall", "balancer", "nat", "qos", "tenants", "guard", "verdicts", "router", "bindings"}
 	if int(o) < len(names) {
 		return names[o]
 	}

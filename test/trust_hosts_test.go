@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,44 @@ func trustHosts(t *testing.T, f *faults) {
 		speak("h3", "h1")
 		return host(h3.MAC.String()).GetBound() == "static"
 	})
+
+	// The switch of h4 keeps it from using the address of h3 along its own route.
+	h1 := lookup(t, l, "h1")
+	if r, err := l.Ping(ctx, "h4", "h1", lab.PingOptions{Count: 2, Timeout: patience}); err != nil || r.Lost() > 0 {
+		t.Fatalf("h4 -> h1: %v %v", r, err)
+	}
+	dropped := func() (packets uint64, there bool) {
+		m, _ := api.NewSouthboundClient(d.conn).ReadFlows(ctx, &api.ReadFlowsRequest{Dpid: dpid(t, l, "s4")}) // none if it fails
+		for _, e := range m.GetFlows() {
+			if e.Owner == flow.OwnerBindings.String() && e.Match["ipv4_src"] == h3.IPv4.Addr().String() && e.Match["eth_src"] == "" {
+				packets, there = packets+e.Packets, true
+			}
+		}
+		return packets, there
+	}
+	eventually(t, 30*time.Second, "an entry against a bound source", func() bool { _, there := dropped(); return there })
+	came := make(chan struct{}, 1)
+	stop := attach(t, l, "h1").listen(func(frame []byte) {
+		if bytes.Contains(frame, []byte("foreign source")) {
+			select {
+			case came <- struct{}{}:
+			default:
+			}
+		}
+	})
+	foreign := packet.AppendUDP(nil, packet.Ether{Src: mac(t, l, "h4"), Dst: flow.MAC(h1.MAC)}, packet.IP{Src: h3.IPv4.Addr(), Dst: h1.IPv4.Addr()}, 7001, 7002, []byte("foreign source"))
+	eventually(t, 30*time.Second, "packets with a bound source dropped in the switch", func() bool {
+		attacker.send(foreign)
+		n, _ := dropped()
+		return n >= 20
+	})
+	stop()
+	if len(came) > 0 {
+		t.Error("a packet with a bound source has come through")
+	}
+	if r, err := l.Ping(ctx, "h3", "h1", lab.PingOptions{Count: 3, Timeout: patience}); err != nil || r.Lost() > 0 {
+		t.Errorf("h3, which is bound, to h1: %v %v", r, err)
+	}
 
 	// h4 gets another Ethernet address, and h1 hears of it from the controller.
 	h4 := lookup(t, l, "h4")

@@ -160,7 +160,7 @@ func standingOwner(name string) (flow.Owner, bool) {
 }
 
 func standingOwners() []flow.Owner {
-	return append([]flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding}, flow.PolicyOwners()...)
+	return append([]flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerBindings}, flow.PolicyOwners()...)
 }
 
 // digest returns what identifies an entry's key: equal for equal keys only.

@@ -12,7 +12,7 @@ import (
 
 // owners returns those whose entries are made known.
 func owners() []flow.Owner {
-	list := []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator}
+	list := []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator, flow.OwnerBindings}
 	return append(list, flow.PolicyOwners()...)
 }
 

@@ -64,7 +64,7 @@ func TestKeepsWhatIsRightOverRestart(t *testing.T) {
 		for _, o := range g.observed {
 			seen[o.Owner] += 1 + len(o.Flows)
 		}
-		if got := fmt.Sprint(seen); got != "map[balancer:1 discovery:2 firewall:1 forwarding:1 guard:1 hosts:1 nat:1 operator:51 qos:1 router:1 routes:2 tenants:1]" {
+		if got := fmt.Sprint(seen); got != "map[balancer:1 bindings:1 discovery:2 firewall:1 forwarding:1 guard:1 hosts:1 nat:1 operator:51 qos:1 router:1 routes:2 tenants:1]" {
 			t.Errorf("observed %v", got)
 		}
 	})

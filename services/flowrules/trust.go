@@ -70,7 +70,7 @@ func (h history) between(at time.Time) bool {
 // policy reports whether an owner's entries follow from what operators have set.
 func policy(o flow.Owner) bool {
 	switch o {
-	case flow.OwnerFirewall, flow.OwnerBalancer, flow.OwnerNAT, flow.OwnerQoS, flow.OwnerTenants, flow.OwnerRouter:
+	case flow.OwnerFirewall, flow.OwnerBalancer, flow.OwnerNAT, flow.OwnerQoS, flow.OwnerTenants, flow.OwnerRouter, flow.OwnerBindings:
 		return true
 	}
 	return false

@@ -119,4 +119,5 @@ func (t *table) configure(now int64) {
 		t.secure(now, at, set)
 	}
 	t.routers.Store(&s.routers)
+	t.bindings.count++
 }

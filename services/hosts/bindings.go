@@ -43,6 +43,7 @@ type bindings struct {
 	owners *owners
 	dirty  map[string]struct{} // keys to be written
 	told   map[claim]int64     // when a violation was last published
+	count  uint64              // of changes of what is bound
 }
 
 const (
@@ -111,6 +112,7 @@ func (b *bindings) allow(who id, at flow.Location) bool {
 // put adds or replaces a binding.
 func (b *bindings) put(one *binding) {
 	b.drop(one.who)
+	b.count++
 	b.of[one.who] = one
 	for _, at := range one.at {
 		if b.naming[at] == nil {
@@ -130,6 +132,7 @@ func (b *bindings) drop(who id) {
 	if one == nil {
 		return
 	}
+	b.count++
 	delete(b.of, who)
 	for _, at := range one.at {
 		delete(b.naming[at], who)
@@ -201,6 +204,7 @@ func (t *table) stickAddress(h *host, ip netip.Addr) {
 		return
 	}
 	one.ips = append(one.ips, ip)
+	t.bindings.count++
 	t.bindings.owners.set(ip, h.id)
 	t.bindings.note(one.key(), one.origin)
 }

@@ -55,6 +55,9 @@ type Config struct {
 	// RouterPorts are the ports, as SWITCH/PORT, behind which routers are: their
 	// packets may have IP addresses as source that are bound to others.
 	RouterPorts []string `yaml:"router_ports"`
+	// Guard has switches drop IP packets whose source is bound to another host or
+	// another port, so that packets of established routes are checked, too.
+	Guard bool `yaml:"guard"`
 }
 
 // Binding is one binding of a host.
@@ -87,7 +90,7 @@ func DefaultConfig() *Config {
 		Hold: 30 * time.Second, Probation: 2 * time.Minute,
 		PortGrace: 10 * time.Second, SwitchGrace: time.Minute,
 		Moves: 5, MoveWindow: 10 * time.Second, Quarantine: 30 * time.Second,
-		ProbeMAC: "02:57:46:00:00:01",
+		ProbeMAC: "02:57:46:00:00:01", Guard: true,
 	}
 }
 

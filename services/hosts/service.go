@@ -24,9 +24,9 @@ func Spec() weft.Spec {
 		Doc:  "knows which host is attached where, and its addresses",
 		Serves: weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.SetHold, api.DeleteHold, api.ListHolds, api.ApproveHost, api.RevokeHost),
-		Calls:      weft.Methods(api.Send),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent),
-		Optional:   []string{"tenants"},
+		Calls:      weft.Methods(api.Send, api.SetStanding),
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.SegmentChangedEvent, api.FlowsObservedEvent),
+		Optional:   []string{"tenants", "flowrules"},
 		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
 		Buckets:    []string{"hosts", "bindings", "holds"},
 		Rebuilt:    []string{"hosts"},
@@ -79,6 +79,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	gauges(env.Metric, t)
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
+	g := newGuard()
+	k := weft.KeepStanding(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.guardRequest(g, info) })
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		t.retune(now(), c)
@@ -88,6 +90,10 @@ func run(ctx context.Context, env *weft.Env) error {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
 			t.routesIn(sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
+			if m.Switch.GetConnected() {
+				g.switchChanged(sw, m.Ports)
+			}
+			k.SwitchChanged(m)
 		}
 	})
 	weft.On(env, api.SwitchForgottenEvent, func(_ context.Context, m *api.SwitchForgotten) {
@@ -98,11 +104,21 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
 			t.portChanged(now(), sw, m.Port, m.Removed)
+			if g.portChanged(sw, m.Port, m.Removed) && t.guarded() {
+				k.Changed(sw)
+			}
 		}
 	})
 	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, m *api.PortRoleChanged) {
-		t.roleChanged(now(), m.GetPort().GetAt().Flow(), m.GetPort().GetRole())
+		at := m.GetPort().GetAt().Flow()
+		t.roleChanged(now(), at, m.GetPort().GetRole())
+		if m.Gone {
+			g.drop(at)
+		} else if g.set(at, m.GetPort().GetRole() == flow.RoleEdge.String()) && t.guarded() {
+			k.Changed(at.Switch)
+		}
 	})
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, m *api.FlowsObserved) { k.FlowsObserved(m) })
 	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, m *api.SegmentChanged) { t.segmentChanged(m) })
 	weft.Handle(env, api.ListHosts, func(context.Context, *api.ListHostsRequest) (*api.ListHostsResponse, error) {
 		return t.list(), nil
@@ -119,6 +135,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { announce(ctx, env, t) })
 	work.Go(func() { keep(ctx, env, t, s, b) })
+	work.Go(func() { k.Run(ctx) })
+	work.Go(func() { watchBindings(ctx, t, func() { k.Changed() }) })
 	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -211,6 +229,25 @@ func handleHolds(env *weft.Env, t *table, s *holdShelf) {
 	weft.Handle(env, api.RevokeHost, func(ctx context.Context, r *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
 		return s.revoke(ctx, t, r)
 	})
+}
+
+// watchBindings calls changed when bindings have changed, until ctx ends: soon,
+// and less often where they are many and it takes longer to follow.
+func watchBindings(ctx context.Context, t *table, changed func()) {
+	seen := t.bindingChanges()
+	for {
+		n, pause := t.bindingChanges(), 100*time.Millisecond
+		if n != seen {
+			seen = n
+			changed()
+			pause += time.Duration(t.boundHosts()) * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // keep writes what has changed every second until ctx ends, and what is left

@@ -1,0 +1,217 @@
+package hosts
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+
+	"weft/api"
+	"weft/flow"
+)
+
+// guard is the entries by which switches drop IP packets whose source is bound to
+// another host or another port: packets of established routes, and multicasts, do
+// not come to the controller. They are the last of table 0, so that what operators
+// and virtual networks have there is decided before. Ports that are not known to
+// be edge ports, and those of routers, are let through.
+type guard struct {
+	mu    sync.Mutex // guards edges
+	edges map[flow.DPID]map[flow.Port]bool
+}
+
+// Priorities of the entries.
+const (
+	priorityTrusted   = 6 // ports that are not edge ports; neighbour discovery, which the controller judges
+	priorityOwnSource = 5 // a bound IP address of its host
+	priorityNotOwn    = 4 // of anybody else: dropped
+	priorityOwnPort   = 3 // a bound Ethernet address at its port
+	priorityElsewhere = 2 // at any other: dropped
+)
+
+// guardMost bounds the entries of a switch; bindings for which there is no room
+// are enforced by the controller alone.
+const guardMost = 10_000
+
+func newGuard() *guard { return &guard{edges: map[flow.DPID]map[flow.Port]bool{}} }
+
+// set takes whether a port is an edge port, and reports whether that is news.
+func (g *guard) set(at flow.Location, edge bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ports := g.edges[at.Switch]
+	if ports == nil {
+		ports = map[flow.Port]bool{}
+		g.edges[at.Switch] = ports
+	}
+	was, known := ports[at.Port]
+	ports[at.Port] = edge
+	return !known || was != edge
+}
+
+// drop forgets a port.
+func (g *guard) drop(at flow.Location) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if delete(g.edges[at.Switch], at.Port); len(g.edges[at.Switch]) == 0 {
+		delete(g.edges, at.Switch)
+	}
+}
+
+// switchChanged takes the ports of a switch that has connected: one that is not
+// known yet is no edge port until it is said to be.
+func (g *guard) switchChanged(sw flow.DPID, list []*api.Port) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old, ports := g.edges[sw], make(map[flow.Port]bool, len(list))
+	for _, p := range list {
+		ports[flow.Port(p.GetPort())] = old[flow.Port(p.GetPort())]
+	}
+	g.edges[sw] = ports
+}
+
+// portChanged takes a port that was added or removed, and reports whether that is
+// news.
+func (g *guard) portChanged(sw flow.DPID, p *api.Port, removed bool) bool {
+	at := flow.Location{Switch: sw, Port: flow.Port(p.GetPort())}
+	if removed {
+		g.drop(at)
+		return false
+	}
+	g.mu.Lock()
+	_, known := g.edges[sw][at.Port]
+	g.mu.Unlock()
+	return !known && g.set(at, false)
+}
+
+// trusted returns the ports of a switch that are not edge ports, in order.
+func (g *guard) trusted(sw flow.DPID) (list []flow.Port) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for port, edge := range g.edges[sw] {
+		if !edge {
+			list = append(list, port)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// guardEntries returns what a switch is to have for the bindings there are.
+func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.cfg.Guard || len(t.bindings.of) == 0 {
+		return nil
+	}
+	add := func(priority uint16, m flow.Match, next uint8) {
+		list = append(list, flow.Entry{Table: flow.TableIngress, Priority: priority, Match: m, Goto: next, Cookie: flow.NewCookie(flow.OwnerBindings, 0, 0)})
+	}
+	pass := func(priority uint16, m flow.Match) { add(priority, m, flow.TableFirewall) }
+	for _, port := range g.trusted(sw) {
+		pass(priorityTrusted, flow.Match{}.WithInPort(port))
+	}
+	for at := range *t.routers.Load() {
+		if at.Switch == sw && g.isEdge(at) {
+			pass(priorityTrusted, flow.Match{}.WithInPort(at.Port))
+		}
+	}
+	pass(priorityTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
+	pass(priorityTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
+	for _, one := range t.bindings.inOrder() {
+		before := len(list)
+		one.guard(sw, pass, func(priority uint16, m flow.Match) { add(priority, m, 0) })
+		if len(list) > guardMost {
+			return list[:before]
+		}
+	}
+	return list
+}
+
+// guardRequest returns the set of a switch. Switches with one table have none.
+func (t *table) guardRequest(g *guard, info *api.Switch) *api.SetStandingRequest {
+	req := &api.SetStandingRequest{}
+	sw, err := flow.ParseDPID(info.GetDpid())
+	if err != nil || flow.ForwardTable(info.GetTables(), info.GetOpenflow() == "1.0") == 0 {
+		return req
+	}
+	list := t.guardEntries(g, sw)
+	for i := range list {
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
+	}
+	return req
+}
+
+// guarded reports whether switches have any entries for bindings.
+func (t *table) guarded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cfg.Guard && len(t.bindings.of) > 0
+}
+
+// bindingChanges counts what changes the entries.
+func (t *table) bindingChanges() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bindings.count
+}
+
+// boundHosts returns how many bindings there are.
+func (t *table) boundHosts() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.bindings.of)
+}
+
+// isEdge reports whether a port is known to be an edge port.
+func (g *guard) isEdge(at flow.Location) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.edges[at.Switch][at.Port]
+}
+
+// inOrder returns the bindings, in the order of VLAN and address.
+func (b *bindings) inOrder() []*binding {
+	list := make([]*binding, 0, len(b.of))
+	for _, one := range b.of {
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(x, y *binding) int {
+		if x.who < y.who {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// guard hands over the entries of one binding on a switch.
+func (one *binding) guard(sw flow.DPID, pass, drop func(uint16, flow.Match)) {
+	vlan := flow.Match{}.WithoutVLAN()
+	if v := one.who.vlan(); v != 0 {
+		vlan = flow.Match{}.WithVLAN(v)
+	}
+	own := func(priority uint16, m flow.Match) { // at the host's ports here
+		m = m.WithEthSrc(one.who.mac())
+		if len(one.at) == 0 {
+			pass(priority, m)
+		}
+		for _, at := range one.at {
+			if at.Switch == sw {
+				pass(priority, m.WithInPort(at.Port))
+			}
+		}
+	}
+	for _, ip := range one.ips {
+		m := vlan.WithIPSrc(netip.PrefixFrom(ip, ip.BitLen()))
+		own(priorityOwnSource, m)
+		drop(priorityNotOwn, m)
+	}
+	if len(one.at) == 0 {
+		return
+	}
+	for _, kind := range [...]uint16{flow.EthTypeIPv4, flow.EthTypeIPv6} {
+		m := vlan.WithEthType(kind)
+		own(priorityOwnPort, m)
+		drop(priorityElsewhere, m.WithEthSrc(one.who.mac()))
+	}
+}

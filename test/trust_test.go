@@ -27,6 +27,7 @@ func TestTrust(t *testing.T) {
 		{"13-damping", trustDamping},
 		{"14-lab", trustLab},
 		{"17-said-early", trustSaidEarly},
+		{"15-apps", trustApps},
 		{"16-limiter", trustLimiter},
 		{"18-flowfile", trustFlowFile},
 		{"19-first-day", trustFirstDay},

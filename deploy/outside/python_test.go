@@ -220,6 +220,10 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%s does not show examples/blocker.py as it is", name)
 		}
 	}
+	portal := read(t, filepath.Join(sdk, "examples/portal.py"))
+	if n := strings.Count(portal, "\n"); n > 25 || !strings.Contains(read(t, "../../docs/apps.md"), "```python\n"+portal+"```\n") {
+		t.Errorf("docs/apps.md does not show examples/portal.py as it is, or its %d lines are more than 25", n)
+	}
 	found := 0
 	for _, m := range regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```").FindAllStringSubmatch(read(t, "../../docs/apps.md"), -1) {
 		kind, err := protoregistry.GlobalTypes.FindMessageByName(api.File_apps_proto.Package().Append(protoreflect.Name(m[1])))

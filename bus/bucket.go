@@ -308,6 +308,11 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	if err := b.writable("delete", key); err != nil {
 		return err
 	}
+	return b.purge(ctx, key)
+}
+
+// purge replaces what a key has by a marker, damaged or not.
+func (b *bucket) purge(ctx context.Context, key string) error {
 	m := b.message(key, nil)
 	m.Header.Set(operation, purge)
 	m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)

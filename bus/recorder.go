@@ -32,7 +32,7 @@ type recorder struct {
 	news  chan struct{} // holds one: there may be another bucket
 	stop  context.CancelFunc
 
-	checking sync.Mutex // held while a bucket is compared
+	checking sync.Mutex // held while a bucket is compared, or its manifest begun; taken before mu
 
 	mu        sync.Mutex // guards what follows
 	manifests map[string]*manifest
@@ -104,7 +104,10 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
 	for _, name := range names {
-		if err := r.check(ctx, life, state, name, listed[name]); err != nil {
+		r.checking.Lock()
+		err := r.check(ctx, life, state, name, listed[name])
+		r.checking.Unlock()
+		if err != nil {
 			stop()
 			return err
 		}
@@ -129,7 +132,7 @@ func (s *Store) record(ctx context.Context, dir string) error {
 }
 
 // check compares a bucket with its manifest, and goes on with the manifest if
-// the bucket is whole. expected says that it must have one.
+// the bucket is whole. expected says that it must have one. checking is held.
 func (r *recorder) check(ctx, life context.Context, state *bucket, name string, expected bool) error {
 	opened, err := r.store.Bucket(ctx, name)
 	if err != nil {
@@ -346,6 +349,8 @@ func (r *recorder) answer(ctx context.Context, state *bucket, key, value string)
 
 // accept takes what a bucket holds for all of it.
 func (r *recorder) accept(ctx context.Context, state *bucket, name string) error {
+	r.checking.Lock()
+	defer r.checking.Unlock()
 	d, damaged := r.store.health.of(name)
 	if !damaged {
 		return nil
@@ -391,12 +396,14 @@ func (r *recorder) discover(ctx context.Context, state *bucket) error {
 	}
 	var errs []error
 	for _, name := range names {
+		r.checking.Lock()
 		r.mu.Lock()
 		known := r.known[name]
 		r.mu.Unlock()
 		if !known {
 			errs = append(errs, r.check(ctx, ctx, state, name, false))
 		}
+		r.checking.Unlock()
 	}
 	return errors.Join(append(errs, r.sign(time.Now()))...)
 }

@@ -166,7 +166,7 @@ func healthOfStore(c *controller) (healthResult, error) {
 		return healthResult{
 			State:  healthFailing,
 			Detail: fmt.Sprintf("%d of %d buckets are damaged, and switches keep all entries: %s", len(damaged), len(m.GetBuckets()), some(damaged)),
-			Remedy: "weft store repair, from a backup or with --accept-loss",
+			Remedy: "weft store repair --from BACKUP; or, if what is missing was removed on purpose, weft store repair --accept-loss, and switches lose the entries that nobody wants",
 		}, err
 	case m.GetTrouble() != "":
 		return healthResult{State: healthFailing, Detail: "nothing can be written: " + m.GetTrouble(), Remedy: "make room in the data directory; it goes on by itself"}, err

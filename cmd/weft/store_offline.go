@@ -66,33 +66,15 @@ func restore(ctx context.Context, dir string, buckets map[string][]*api.StoreEnt
 		}
 	}
 	again := deploy.Rebuilt(services.All(gateway.Process{}))
+	contents := map[string]map[string][]byte{}
 	for _, name := range names {
 		if again(name) {
 			continue
 		}
-		if err := store.Accept(ctx, name); err != nil {
-			return err
-		}
-		b, err := store.Bucket(ctx, name)
-		if err != nil {
-			return err
-		}
-		wanted := map[string]bool{}
+		contents[name] = map[string][]byte{}
 		for _, e := range buckets[name] {
-			wanted[e.Key] = true
-			if _, err := b.Put(ctx, e.Key, e.Value); err != nil {
-				return err
-			}
-		}
-		err = b.All(ctx, func(key string, _ []byte, _ uint64) error {
-			if wanted[key] {
-				return nil
-			}
-			return b.Delete(ctx, key)
-		})
-		if err != nil {
-			return err
+			contents[name][e.Key] = e.Value
 		}
 	}
-	return nil
+	return store.Restore(ctx, contents)
 }

@@ -95,7 +95,7 @@ func (l *ledger) unheardOf(owner flow.Owner, have map[flow.EntryKey]*seen, now t
 // known n entries that are there.
 func (l *ledger) distrust(owner flow.Owner, n int) {
 	l.doubtful = true
-	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that this store has never held: it is an older copy, or its directory was emptied, or the switch had another controller", l.sw, n, owner))
+	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that this store has never held: it is an older copy, or its directory was emptied, or the switch had another controller; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the state was removed on purpose", l.sw, n, owner))
 }
 
 // tellDoubts marks the store as damaged if a switch has shown that it is.

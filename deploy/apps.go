@@ -57,7 +57,7 @@ func (a *apps) init(n *Node) {
 // machines are asked, also says that the port asks for certificates; nil: it
 // does not, and all stays on this machine.
 func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
-	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout, Grant: n.apps.grant}
+	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout, Grant: n.apps.grant, Refused: n.apps.refused}
 	if client != nil {
 		c.Peer = transport.Peer
 	}
@@ -107,6 +107,15 @@ func (a *apps) grant(name string) outside.Grant {
 		}
 	}
 	return outside.Grant{May: func(string) bool { return false }}
+}
+
+// refused counts what the plan does not give an app. Who is not in the plan has no
+// name of its own in the figures.
+func (a *apps) refused(name, reason string) {
+	if v := a.node.view.Load(); v.current == nil || v.current.plan.App(name) == nil {
+		name = ""
+	}
+	a.metric.Counter("app_refused_total", "Calls and decisions of apps that the plan does not give them, by reason; without a name those of callers that it does not name.", "app", name, "reason", reason).Add(1)
 }
 
 // attach takes in an app and lets the other processes know.

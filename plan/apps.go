@@ -145,6 +145,11 @@ func (j *judge) apps() {
 		if !appName.MatchString(a.Name) {
 			j.fail(path, "%s: the name of an app is up to 40 lower-case letters, digits and dashes, and begins with a letter, not %q", path, a.Name)
 		}
+		for _, other := range p.Apps[:i] {
+			if flow.MarkOf(other.Name)&0xfff == flow.MarkOf(a.Name)&0xfff && other.Name != a.Name {
+				j.fail(path, "%s: its entries and groups could not be told from those of %s, whose name has the same mark; rename one", path, other.Name)
+			}
+		}
 		if i > 0 && p.Apps[i-1].Name == a.Name {
 			j.fail(path, "%s: the name is there twice; give each app its own", path)
 		}

@@ -1,11 +1,13 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"weft/flow"
 	"weft/plan"
 )
 
@@ -56,5 +58,23 @@ func TestApps(t *testing.T) {
 	}
 	if !slices.Equal(lines, wanted) {
 		t.Errorf("changes are %q; want %q", lines, wanted)
+	}
+}
+
+// TestAppsWithOneMark: apps whose entries and groups could not be told apart are
+// refused.
+func TestAppsWithOneMark(t *testing.T) {
+	marks := map[flow.AppMark]string{}
+	for i := 0; ; i++ {
+		name := fmt.Sprint("a", i)
+		mark := flow.MarkOf(name) & 0xfff
+		if other := marks[mark]; other != "" {
+			_, err := plan.Parse("p", fmt.Appendf(nil, "name: p\napps:\n  %s: {absent: skip}\n  %s: {absent: skip}\nworkers:\n  w: {services: [southbound]}\n", other, name))
+			if err == nil || !strings.Contains(err.Error(), "rename one") {
+				t.Errorf("%s and %s: %v", other, name, err)
+			}
+			return
+		}
+		marks[mark] = name
 	}
 }

@@ -11,7 +11,7 @@ import (
 // takes a minute. Each of three servers is killed and wiped in turn; then the master
 // of the switches is killed, and its standby takes over.
 func TestTrustReplicas(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
+	f := &faults{dir: openDir(t)}
 	f.weft = f.build(t, "weft", ".")
 	r := f.replicated(t)
 	r.write()

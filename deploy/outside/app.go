@@ -140,6 +140,7 @@ func (a *app) Packets(ctx context.Context, list []Packet) error {
 	if a.config.Grant != nil {
 		grant := a.config.Grant(a.info.Name)
 		if err := a.used.decide(a.info.Name, &grant, scratch, time.Now(), func() { a.unsent.Add(1) }); err != nil {
+			a.config.refused(a.info.Name, err)
 			err = a.fail(api.KindOf(err), err)
 			a.end(err)
 			return err

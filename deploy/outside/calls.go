@@ -32,6 +32,7 @@ type calls struct {
 	room    chan struct{} // one token for each call under way
 	changed func(Change)  // nil: nobody wants to know
 	grant   func(name string) Grant
+	refused func(app string, err error) // nil: nobody wants to know
 }
 
 // methods returns the names of what clients may call.
@@ -56,6 +57,9 @@ func (c *calls) do(ctx context.Context, method string, req proto.Message) (resp 
 	begun := time.Now()
 	defer func() { c.tell(ctx, method, req, begun, err) }()
 	if err := c.permit(visitorOf(ctx), method, req); err != nil {
+		if c.refused != nil {
+			c.refused(visitorOf(ctx).app, err)
+		}
 		return nil, kinded(err)
 	}
 	select {

@@ -1,7 +1,7 @@
 package outside
 
 import (
-	"hash/fnv"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -32,32 +32,53 @@ const (
 	opGroups     = "groups"
 )
 
+// refusal is an error that says why an app was refused something, in a word.
+type refusal struct {
+	reason string
+	err    error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func refusedFor(reason, form string, args ...any) error {
+	return &refusal{reason, api.Errorf(codes.PermissionDenied, form, args...)}
+}
+
+// reasonOf returns why an app was refused something, empty if it was not.
+func reasonOf(err error) string {
+	if r := (*refusal)(nil); errors.As(err, &r) {
+		return r.reason
+	}
+	return ""
+}
+
 // permit reports a call that its caller may not make, and marks the entries in
 // it as the caller's. What only reads may be called by all.
 func (c *calls) permit(v visitor, method string, req proto.Message) error {
 	if reads(method) || c.grant == nil {
 		return nil
 	}
-	denied := func(form string, args ...any) error {
-		return api.Errorf(codes.PermissionDenied, method+": "+form, args...)
+	denied := func(reason, form string, args ...any) error {
+		return refusedFor(reason, method+": "+form, args...)
 	}
 	if v.app == "" {
-		return denied("without the name of an app of the plan only what reads may be called: attach as one, or send Weft-App: NAME")
+		return denied("unnamed", "without the name of an app of the plan only what reads may be called: attach as one, or send Weft-App: NAME")
 	}
 	g := c.grant(v.app)
 	if g.May != nil && !g.May(method) {
-		return denied("the plan does not give it to app %s; add it to apps.%s.may", v.app, v.app)
+		return denied("method", "the plan does not give it to app %s; add it to apps.%s.may", v.app, v.app)
 	}
 	switch req := req.(type) {
 	case *api.AddFlowsRequest:
 		req.Most = uint32(g.Entries)
 		if g.Entries == 0 {
-			return denied("the plan gives app %s no entries; raise apps.%s.entries", v.app, v.app)
+			return denied("entries", "the plan gives app %s no entries; raise apps.%s.entries", v.app, v.app)
 		}
 		return g.flows(v.app, method, req.GetFlows())
 	case *api.DeleteFlowsRequest:
 		if req.GetAllOf() != "" {
-			return denied("all_of is the operator's: an app lists its own entries")
+			return denied("method", "all_of is the operator's: an app lists its own entries")
 		}
 		return g.flows(v.app, method, req.GetFlows())
 	case *api.SetHoldRequest:
@@ -79,11 +100,11 @@ func (c *calls) permit(v visitor, method string, req proto.Message) error {
 	}
 	named := namedSwitches(req.ProtoReflect(), nil)
 	if len(named) == 0 {
-		return denied("it is about the whole network, and the plan gives app %s some switches only: %s", v.app, strings.Join(g.Switches.Items(), ", "))
+		return denied("switch", "it is about the whole network, and the plan gives app %s some switches only: %s", v.app, strings.Join(g.Switches.Items(), ", "))
 	}
 	for _, dpid := range named {
 		if err := g.onSwitch(v.app, dpid); err != nil {
-			return denied("%w", err)
+			return denied("switch", "%w", err)
 		}
 	}
 	return nil
@@ -100,7 +121,7 @@ func (g *Grant) flows(app, method string, list []*api.FlowEntry) error {
 			err = g.inTable(app, int(f.GetTable()))
 		}
 		if err != nil {
-			return api.Errorf(codes.PermissionDenied, "%s: entry %d: %w", method, i, err)
+			return refusedFor(reasonOf(err), "%s: entry %d: %w", method, i, err)
 		}
 		f.Owner = api.AppOwner(app)
 	}
@@ -123,14 +144,14 @@ func (g *Grant) onSwitch(app, dpid string) error {
 	if sw, err := flow.ParseDPID(dpid); err == nil && g.Switches.Names(sw) {
 		return nil
 	}
-	return api.Errorf(codes.PermissionDenied, "the plan does not give app %s switch %.40q; its switches are %s", app, dpid, strings.Join(g.Switches.Items(), ", "))
+	return refusedFor("switch", "the plan does not give app %s switch %.40q; its switches are %s", app, dpid, strings.Join(g.Switches.Items(), ", "))
 }
 
 func (g *Grant) inTable(app string, table int) error {
 	if len(g.Tables) == 0 || slices.Contains(g.Tables, table) {
 		return nil
 	}
-	return api.Errorf(codes.PermissionDenied, "the plan does not give app %s table %d; its tables are %v", app, table, g.Tables)
+	return refusedFor("table", "the plan does not give app %s table %d; its tables are %v", app, table, g.Tables)
 }
 
 // namedSwitches returns the switches that a message names in fields called dpid
@@ -160,6 +181,7 @@ type allowance struct {
 	left    float64
 	at      time.Time
 	entries map[entryOf]time.Time // when each is over; zero: when it is deleted
+	groups  map[groupOf]struct{}
 }
 
 type entryOf struct {
@@ -167,28 +189,20 @@ type entryOf struct {
 	key flow.EntryKey
 }
 
-// appMark begins the cookies of the entries that apps have by their decisions:
-// with it and the app's name in the upper half, an app deletes its own only.
-const appMark = 0x4150 // "AP"
-
-// cookieOf returns an app's cookie.
-func cookieOf(app string, own flow.Cookie) flow.Cookie {
-	h := fnv.New32a()
-	h.Write([]byte(app))
-	sum := h.Sum32()
-	return appMark<<48 | flow.Cookie(uint16(sum>>16)^uint16(sum))<<32 | own&0xffffffff
+type groupOf struct {
+	sw flow.DPID
+	id uint32
 }
 
 // decide checks what an app's decisions on a batch of packets hold against its
 // grant, and marks its entries as its own. What is refused refuses the batch;
 // packets beyond the rate are left out and counted by over.
 func (l *allowance) decide(app string, g *Grant, list []flow.Decision, now time.Time, over func()) error {
-	refuse := func(form string, args ...any) error { return api.Errorf(codes.PermissionDenied, form, args...) }
 	may := func(operation string) error {
 		if g.May == nil || g.May(operation) {
 			return nil
 		}
-		return refuse("the plan does not give app %s the operation %s; add it to apps.%s.may", app, operation, app)
+		return refusedFor("operation", "the plan does not give app %s the operation %s; add it to apps.%s.may", app, operation, app)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,8 +218,9 @@ func (l *allowance) decide(app string, g *Grant, list []flow.Decision, now time.
 			case flow.OpFlow:
 				err = l.flow(app, g, op.Switch, &d.Flows[op.Index], now, may)
 			case flow.OpGroup:
-				err = may(opGroups)
+				err = l.group(app, g, op.Switch, &d.Groups[op.Index], may)
 			case flow.OpPacketOut:
+				ownGroups(flow.MarkOf(app), d.Outs[op.Index].Actions)
 				if err = may(opPacketOut); err == nil && l.left < 1 {
 					leave = true
 					over()
@@ -231,11 +246,17 @@ func (l *allowance) decide(app string, g *Grant, list []flow.Decision, now time.
 // flow checks one flow-mod of a decision; mu is held.
 func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now time.Time, may func(string) error) error {
 	e := &m.Entry
-	e.Cookie = cookieOf(app, e.Cookie)
+	mark := flow.MarkOf(app)
+	e.Cookie = flow.AppCookie(mark, e.Cookie)
+	ownGroups(mark, e.Apply)
+	ownGroups(mark, e.Write)
 	at := entryOf{sw, e.Key()}
 	if m.Command != flow.Add {
+		if err := may(opDeleteFlow); err != nil {
+			return err
+		}
 		delete(l.entries, at)
-		return may(opDeleteFlow)
+		return nil
 	}
 	if err := may(opAddFlow); err != nil {
 		return err
@@ -243,8 +264,8 @@ func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now ti
 	if err := g.inTable(app, int(e.Table)); err != nil {
 		return err
 	}
-	if e.Table == 0 && e.Priority == flow.PriorityMax || e.Table < flow.PipelineTables && e.Priority == 0 && e.Match.Set == 0 {
-		return api.Errorf(codes.PermissionDenied, "app %s: table %d, priority %d is reserved to Weft: want another priority", app, e.Table, e.Priority)
+	if flow.Reserved(e.Table, e.Priority) || e.Table < flow.PipelineTables && e.Priority == 0 && e.Match.Set == 0 {
+		return refusedFor("reserved", "app %s: table %d, priority %d is reserved to Weft's services: want another priority, or table 0", app, e.Table, e.Priority)
 	}
 	if l.entries == nil {
 		l.entries = map[entryOf]time.Time{}
@@ -256,7 +277,7 @@ func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now ti
 			}
 		}
 		if len(l.entries) >= g.Entries {
-			return api.Errorf(codes.ResourceExhausted, "app %s has %d entries; raise apps.%s.entries, or give entries time-outs", app, len(l.entries), app)
+			return &refusal{"entries", api.Errorf(codes.ResourceExhausted, "app %s has %d entries; raise apps.%s.entries, or give entries time-outs", app, len(l.entries), app)}
 		}
 	}
 	var end time.Time
@@ -265,6 +286,47 @@ func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now ti
 			end = t
 		}
 	}
+	if !end.IsZero() {
+		e.Flags |= flow.FlagSendRem // so that its place is known to be free
+	}
 	l.entries[at] = end
 	return nil
+}
+
+// group checks one change of a group, and gives it a number of the app's; mu is
+// held.
+func (l *allowance) group(app string, g *Grant, sw flow.DPID, m *flow.GroupMod, may func(string) error) error {
+	if err := may(opGroups); err != nil {
+		return err
+	}
+	if m.Group.ID > flow.AppGroupMax {
+		return refusedFor("reserved", "app %s: group %d: want 1 to %d", app, m.Group.ID, flow.AppGroupMax)
+	}
+	mark := flow.MarkOf(app)
+	m.Group.ID = flow.AppGroup(mark, m.Group.ID)
+	for i := range m.Group.Buckets {
+		ownGroups(mark, m.Group.Buckets[i].Actions)
+	}
+	at := groupOf{sw, m.Group.ID}
+	switch _, there := l.groups[at]; {
+	case m.Command == flow.Delete:
+		delete(l.groups, at)
+	case !there && len(l.groups) >= g.Entries:
+		return &refusal{"entries", api.Errorf(codes.ResourceExhausted, "app %s has %d groups; raise apps.%s.entries", app, len(l.groups), app)}
+	case !there:
+		if l.groups == nil {
+			l.groups = map[groupOf]struct{}{}
+		}
+		l.groups[at] = struct{}{}
+	}
+	return nil
+}
+
+// ownGroups has actions name groups of the app's.
+func ownGroups(mark flow.AppMark, list []flow.Action) {
+	for i := range list {
+		if list[i].Kind == flow.ActionGroup && list[i].Arg <= flow.AppGroupMax {
+			list[i].Arg = flow.AppGroup(mark, list[i].Arg)
+		}
+	}
 }

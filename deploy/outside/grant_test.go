@@ -3,6 +3,7 @@ package outside
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,8 +95,10 @@ func TestAppsCallWhatThePlanGivesThem(t *testing.T) {
 // TestUnnamedCallersOnlyRead: over REST and gRPC without a name, and with one that
 // the plan does not give the method, nothing is changed.
 func TestUnnamedCallersOnlyRead(t *testing.T) {
+	var refused sync.Map
 	w := serve(t, func(c *Config) {
 		c.Caller = adding{}
+		c.Refused = func(app, reason string) { refused.Store(app+" "+reason, true) }
 		c.Grant = func(name string) Grant {
 			if name == "mine" {
 				return giving("", "flowrules.AddFlows")
@@ -119,6 +122,11 @@ func TestUnnamedCallersOnlyRead(t *testing.T) {
 			t.Errorf("gRPC as %q: %v; want %v", app, err, want)
 		}
 	}
+	for _, want := range []string{" unnamed", "other method"} {
+		if _, told := refused.Load(want); !told {
+			t.Errorf("%q is not counted", want)
+		}
+	}
 }
 
 // TestDecisionsStayWithinTheGrant: operations that the plan does not give refuse
@@ -132,6 +140,11 @@ func TestDecisionsStayWithinTheGrant(t *testing.T) {
 		d := flow.Decision{}
 		d.Flow(sw, m)
 		return []flow.Decision{d}
+	}
+	inTable := func(table uint8, priority uint16) flow.Mod {
+		m := entry(priority, 0)
+		m.Entry.Table = table
+		return m
 	}
 	g := giving("1", "add_flow", "delete_flow", "packet_out")
 	l := &allowance{}
@@ -152,6 +165,10 @@ func TestDecisionsStayWithinTheGrant(t *testing.T) {
 		{&g, add(2, entry(1, 0)), "switch"},
 		{&g, add(1, entry(flow.PriorityMax, 0)), "reserved"},
 		{&g, add(1, entry(0, 0)), "reserved"},
+		{&g, add(1, entry(25000, 0)), "reserved"},
+		{&g, add(1, inTable(4, 10000)), "reserved"},
+		{&g, add(1, inTable(4, 10001)), ""},
+		{&g, add(1, inTable(1, 5)), "reserved"},
 	} {
 		err := l.decide("a", x.g, x.list, now, nil)
 		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
@@ -160,6 +177,16 @@ func TestDecisionsStayWithinTheGrant(t *testing.T) {
 	}
 
 	l = &allowance{}
+	for i, x := range []struct {
+		list []flow.Decision
+		want string
+	}{
+		{add(1, entry(1, 0)), "operation"}, {add(2, entry(1, 0)), "operation"}, {[]flow.Decision{group}, "operation"},
+	} {
+		if got := reasonOf(l.decide("a", &none, x.list, now, nil)); got != x.want {
+			t.Errorf("%d: refused for %q, want %q", i, got, x.want)
+		}
+	}
 	first, other := add(1, entry(1, 10)), add(1, entry(1, 10))
 	if err := l.decide("a", &g, first, now, nil); err != nil {
 		t.Fatal(err)
@@ -168,7 +195,7 @@ func TestDecisionsStayWithinTheGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := first[0].Flows[0].Entry.Cookie, other[0].Flows[0].Entry.Cookie
-	if a == b || a>>48 != appMark || uint32(a) != 0x55667788 {
+	if a == b || a>>48 != 0x4150 || uint32(a) != 0x55667788 {
 		t.Errorf("cookies %x and %x", a, b)
 	}
 	// Two entries are the most; one that is over makes room.
@@ -197,5 +224,53 @@ func TestDecisionsStayWithinTheGrant(t *testing.T) {
 	}
 	if got := fmt.Sprint(sent, " ", over); got != "10 5" {
 		t.Errorf("%s packets are sent and left out, want 10 5", got)
+	}
+}
+
+// TestGroupsAreTheirOwn: what apps call group 1 are several groups, and theirs
+// only; those of Weft cannot be named.
+func TestGroupsAreTheirOwn(t *testing.T) {
+	g := giving("", "groups", "add_flow", "packet_out")
+	decision := func(command flow.Command, id uint32) []flow.Decision {
+		d := flow.Decision{}
+		d.Group(1, flow.GroupMod{Command: command, Group: flow.Group{ID: id, Buckets: []flow.Bucket{{Actions: []flow.Action{flow.ToGroup(7)}}}}})
+		d.Flow(1, flow.Mod{Command: flow.Add, Entry: flow.Entry{Priority: 9, Apply: []flow.Action{flow.ToGroup(id)}}})
+		d.PacketOut(1, flow.PacketOut{Actions: []flow.Action{flow.ToGroup(id)}})
+		return []flow.Decision{d}
+	}
+	now, numbers := time.Unix(1000, 0), map[uint32]bool{}
+	for _, app := range []string{"a", "b"} {
+		l := &allowance{}
+		for id := range uint32(2) {
+			list := decision(flow.Add, id+1)
+			if err := l.decide(app, &g, list, now, nil); err != nil {
+				t.Fatal(err)
+			}
+			d := &list[0]
+			number := d.Groups[0].Group.ID
+			if owner := flow.GroupOwner(number); owner != flow.OwnerForeign || number < flow.AppGroups || numbers[number] {
+				t.Errorf("app %s: group %d is %#x, of %v", app, id+1, number, owner)
+			}
+			numbers[number] = true
+			for i, got := range []uint32{d.Flows[0].Entry.Apply[0].Arg, d.Outs[0].Actions[0].Arg} {
+				if got != number {
+					t.Errorf("app %s: %d names group %#x, want %#x", app, i, got, number)
+				}
+			}
+			if got := d.Groups[0].Group.Buckets[0].Actions[0].Arg; got != flow.AppGroup(flow.MarkOf(app), 7) {
+				t.Errorf("app %s: a bucket names group %#x", app, got)
+			}
+		}
+		if err := l.decide(app, &g, decision(flow.Add, 3), now, nil); api.KindOf(err) != codes.ResourceExhausted || reasonOf(err) != "entries" {
+			t.Errorf("app %s, a third group: %v", app, err)
+		}
+		if err := l.decide(app, &g, decision(flow.Delete, 1), now, nil); err != nil {
+			t.Error(err)
+		}
+		for _, id := range []uint32{flow.BalancerGroups, flow.FloodGroups + 1, 1 << 16} {
+			if err := l.decide(app, &g, decision(flow.Delete, id), now, nil); reasonOf(err) != "reserved" {
+				t.Errorf("app %s, group %#x: %v", app, id, err)
+			}
+		}
 	}
 }

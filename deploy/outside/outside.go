@@ -49,6 +49,9 @@ type Config struct {
 	// Changed is told of every call that may have changed something, once it has
 	// ended; nil for nobody.
 	Changed func(Change)
+	// Refused is told of every call and decision that the plan does not give to an
+	// app (empty: to a caller without a name), and why in a word; nil for nobody.
+	Refused func(app, reason string)
 	// Timeout returns how long the stage of a name may take to answer; nil, or 0:
 	// Limits.Timeout.
 	Timeout func(name string) time.Duration
@@ -56,6 +59,13 @@ type Config struct {
 	Grant func(name string) Grant
 
 	Limits Limits // zero fields have their defaults
+}
+
+// refused tells of what an app was refused, if the plan is the reason.
+func (c *Config) refused(app string, err error) {
+	if reason := reasonOf(err); reason != "" && c.Refused != nil {
+		c.Refused(app, reason)
+	}
 }
 
 // Limits bound what apps may use.
@@ -123,7 +133,7 @@ func New(c Config) (*Outside, error) {
 	c.Limits = c.Limits.withDefaults()
 	o := &Outside{config: c, log: c.Log, room: make(chan struct{}, c.Limits.Connections)}
 	o.ctx, o.end = context.WithCancelCause(context.Background())
-	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls), changed: c.Changed, grant: c.Grant}
+	o.calls = &calls{caller: c.Caller, timeout: c.Limits.CallTimeout, room: make(chan struct{}, c.Limits.Calls), changed: c.Changed, grant: c.Grant, refused: c.refused}
 	o.apps = newRegistry(&o.config, rate.NewLimiter(rate.Limit(c.Limits.AttachRate), int(2*c.Limits.AttachRate)+1))
 	return o, nil
 }

@@ -16,6 +16,9 @@ import (
 func (s *session) appendOp(dst []byte, d *flow.Decision, op *flow.Op, xid uint32) ([]byte, error) {
 	switch op.Kind {
 	case flow.OpFlow:
+		if err := s.claims.change(&d.Flows[op.Index]); err != nil {
+			return dst, err
+		}
 		return s.version.AppendFlowMod(dst, xid, &d.Flows[op.Index])
 	case flow.OpPacketOut:
 		return s.version.AppendPacketOut(dst, xid, &d.Outs[op.Index])
@@ -117,6 +120,10 @@ func (s *session) sendForeign(target *session) {
 }
 
 func (h *hub) unsendable(s *session, err error) {
+	if errors.Is(err, errClaimed) {
+		h.total.shed.claimed.Add(1)
+		return
+	}
 	h.total.shed.unsendable.Add(1)
 	h.log.Warn("message cannot be sent", "dpid", s.dpid, "error", err)
 }

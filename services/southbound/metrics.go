@@ -35,7 +35,7 @@ func (c *counts) add(b *batchCounts) {
 type totals struct {
 	over     counts // of sessions that are over
 	refused  struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
-	shed     struct{ queue, away, unsendable, fenced atomic.Uint64 }
+	shed     struct{ queue, away, unsendable, fenced, claimed atomic.Uint64 }
 	floods   atomic.Uint64 // ports that have been limited
 	unheard  atomic.Uint64 // packet-ins of handshakes that were not kept
 	excesses map[bound]*atomic.Uint64
@@ -70,7 +70,7 @@ func (t *totals) register(m figures, h *hub) {
 	for reason, n := range map[string]*atomic.Uint64{"duplicate": &t.refused.duplicate, "elsewhere": &t.refused.elsewhere, "too_many": &t.refused.tooMany, "handshake": &t.refused.handshake} {
 		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
-	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable, "not_master": &t.shed.fenced} {
+	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable, "not_master": &t.shed.fenced, "not_own": &t.shed.claimed} {
 		m.CounterFunc("messages_shed_total", "Messages that could not be sent to a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
 	for why := overPort; why < reasonCount; why++ {

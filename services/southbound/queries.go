@@ -122,6 +122,7 @@ func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.Re
 	}, func(body []byte) (int, error) {
 		err := s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
 			n++
+			s.claims.seen(&f.Entry)
 			e := api.NewFlowEntry(s.dpid, &f.Entry)
 			if req.Owner != "" && e.Owner != req.Owner {
 				return nil

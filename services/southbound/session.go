@@ -41,6 +41,7 @@ type session struct {
 	out        *outbox
 	waits      waits
 	account    *account
+	claims     claims
 	said       said
 	waiting    buffer // a workspace that waits for the switch to read
 	xid        atomic.Uint32
@@ -351,6 +352,7 @@ func (s *session) message(msg []byte) error {
 		if err := s.version.DecodeFlowRemoved(msg, &r); err != nil {
 			return err
 		}
+		s.claims.removed(&flow.Entry{Table: r.Table, Priority: r.Priority, Cookie: r.Cookie, Match: r.Match})
 		s.hub.flowRemoved(&api.FlowRemoved{Flow: removedEntry(s.dpid, &r), Reason: removedReason(r.Reason)})
 	case openflow.TypeError:
 		return s.refused(msg)

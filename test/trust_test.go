@@ -21,6 +21,7 @@ func TestTrust(t *testing.T) {
 		{"8-northbound", trustNorthbound},
 		{"9-root", trustRoot},
 		{"9-root-user", trustUser},
+		{"9-root-apps", trustOwn},
 		{"10-relay", trustLinks},
 		{"11-hosts", trustHosts},
 		{"12-second-topology", trustSecond},

@@ -40,6 +40,10 @@ func (g *Group) Group() (flow.DPID, flow.Group, error) {
 	return sw, out, nil
 }
 
+// groupBuckets bounds the buckets of a group: more, of one action each, do not fit
+// an OpenFlow message.
+const groupBuckets = 2000
+
 func (g *Group) group() (flow.Group, error) {
 	out := flow.Group{ID: g.GetId()}
 	if id := flow.Port(g.GetId()); id == 0 || id > flow.PortMax {
@@ -50,8 +54,8 @@ func (g *Group) group() (flow.Group, error) {
 		return out, err
 	}
 	out.Kind = kind
-	if n := len(g.GetBuckets()); n > maxBuckets || kind == flow.GroupKindIndirect && n != 1 {
-		return out, fmt.Errorf("%d buckets: want at most %d, and exactly one in a group of type indirect", n, maxBuckets)
+	if n := len(g.GetBuckets()); n > groupBuckets || kind == flow.GroupKindIndirect && n != 1 {
+		return out, fmt.Errorf("%d buckets: want at most %d, and exactly one in a group of type indirect", n, groupBuckets)
 	}
 	for i, b := range g.GetBuckets() {
 		k := flow.Bucket{Weight: uint16(b.GetWeight()), WatchPort: flow.PortAny, WatchGroup: flow.GroupAny}

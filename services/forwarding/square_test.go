@@ -200,3 +200,21 @@ func TestChangesWakeOnce(t *testing.T) {
 		t.Error("not woken by the first change after a commit")
 	}
 }
+
+// TestManyPortsAreTaken: what is declared for a switch with many ports is read by
+// who gets it as it was written.
+func TestManyPortsAreTaken(t *testing.T) {
+	for _, n := range []int{outputsMost, 5000} {
+		entries, groups := manyPorts(t, n).standingEntries(9, nil, false, flow.TableForward)
+		for _, m := range entryMessages(9, entries) {
+			if _, _, err := m.Entry(); err != nil {
+				t.Errorf("%d ports: %v", n, err)
+			}
+		}
+		for i := range groups {
+			if _, _, err := api.NewGroup(9, &groups[i]).Group(); err != nil {
+				t.Errorf("%d ports: %v", n, err)
+			}
+		}
+	}
+}

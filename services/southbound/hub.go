@@ -112,10 +112,7 @@ func (h *hub) session(sw dpid) *session { return h.up.get(sw) }
 
 // serve accepts switches until ctx ends, and then ends all sessions.
 func (h *hub) serve(ctx context.Context, listeners []listener) error {
-	var err error
-	if h.watch, err = newWatch(); err != nil {
-		return err
-	}
+	h.watch = newWatch()
 	limit := rate.NewLimiter(rate.Limit(h.cfg.Load().NewSessionsPerSecond), max(1, h.cfg.Load().NewSessionsPerSecond/5))
 	g, ctx := errgroup.WithContext(ctx)
 	var sessions sync.WaitGroup
@@ -154,7 +151,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	g.Go(func() error { return h.watch.run(ctx) })
 	g.Go(func() error { return h.keepAlive(ctx) })
 	g.Go(func() error { return h.rearrange(ctx) })
-	err = g.Wait()
+	err := g.Wait()
 	h.mu.Lock()
 	for _, s := range h.conns {
 		s.end("the controller is stopping")

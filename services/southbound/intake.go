@@ -94,7 +94,7 @@ func (i *Intake) Serve(ctx context.Context, m figures, ready func() error) error
 		return err
 	}
 	secrets.register(m, pair)
-	listeners, err := listen(i.cfg.Sessions.Listen, secrets)
+	listeners, err := listen(i.cfg.Sessions.Listen, secrets, listenLocal)
 	if err != nil {
 		return fmt.Errorf("intake: %w", err)
 	}

@@ -20,9 +20,17 @@ type listener struct {
 	secrets *secrets // nil: without TLS
 }
 
-// listen opens the addresses; a Unix socket that nobody listens on any more is
-// taken over.
-func listen(addresses []string, s *secrets) (listeners []listener, err error) {
+// listenLocal opens an address of this machine; a Unix socket that nobody listens
+// on any more is taken over.
+func listenLocal(network, address string) (net.Listener, error) {
+	if network == "unix" {
+		return localsocket.Listen(address)
+	}
+	return net.Listen(network, address)
+}
+
+// listen opens the addresses.
+func listen(addresses []string, s *secrets, open func(network, address string) (net.Listener, error)) (listeners []listener, err error) {
 	defer func() {
 		if err != nil {
 			for _, l := range listeners {
@@ -39,12 +47,7 @@ func listen(addresses []string, s *secrets) (listeners []listener, err error) {
 		if network == "tls" {
 			network, own.secrets = "tcp", s
 		}
-		if network == "unix" {
-			own.Listener, err = localsocket.Listen(address)
-		} else {
-			own.Listener, err = net.Listen(network, address)
-		}
-		if err != nil {
+		if own.Listener, err = open(network, address); err != nil {
 			return listeners, fmt.Errorf("listen for switches: %w; is another controller running? choose another address with the key listen", err)
 		}
 		listeners = append(listeners, own)

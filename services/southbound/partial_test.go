@@ -14,10 +14,7 @@ func TestUnfinishedIsOneMessage(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		sessions, ends := gatheringHub(t, 1)
 		s := sessions[0]
-		var err error
-		if s.hub.watch, err = newWatch(); err != nil {
-			t.Fatal(err)
-		}
+		s.hub.watch = newWatch()
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching, work sync.WaitGroup
 		watching.Go(func() { _ = s.hub.watch.run(ctx) }) // until ctx ends

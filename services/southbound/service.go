@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -21,7 +22,11 @@ import (
 )
 
 // Spec declares the service.
-func Spec() weft.Spec {
+func Spec() weft.Spec { return SpecOn(listenLocal) }
+
+// SpecOn declares the service on a network other than this machine's: listen
+// opens an address of it, as net.Listen does. For networks in memory.
+func SpecOn(listen func(network, address string) (net.Listener, error)) weft.Spec {
 	return weft.Spec{
 		Name: "southbound",
 		Doc:  "holds the OpenFlow sessions of the switches",
@@ -38,11 +43,11 @@ func Spec() weft.Spec {
 		Live: []string{"handshake_timeout", "echo_interval", "dead_after", "write_timeout", "confirm_timeout", "new_sessions_per_second", "max_sessions",
 			"port_events_per_second", "flood_rate", "flood_factor", "flood_floor", "flood_meters", "probe_rate", "realtime_first",
 			"lease_time", "lease_renew", "standbys", "standby", "instance", "switches", "elsewhere", "hold_others"},
-		Run: run,
+		Run: func(ctx context.Context, env *weft.Env) error { return run(ctx, env, listen) },
 	}
 }
 
-func run(ctx context.Context, env *weft.Env) error {
+func run(ctx context.Context, env *weft.Env, open func(network, address string) (net.Listener, error)) error {
 	cfg := env.Config.(*Config)
 	book, err := openLedger(env)
 	if err != nil {
@@ -110,7 +115,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	secrets.register(env.Metric, pair)
-	listeners, err := listen(cfg.listenAt(), secrets)
+	listeners, err := listen(cfg.listenAt(), secrets, open)
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,16 @@ import (
 // answered, before the goroutines of their sessions get to them: near saturation
 // these wait for each other, and Go's scheduler knows no priorities. It looks
 // whenever the runtime finds something to read, and between packet-ins, on the
-// goroutine that deals with them, once lookEvery is over.
+// goroutine that deals with them, once lookEvery is over. Before its first
+// connection it has no epoll instance.
 type watch struct {
-	file *os.File // of the epoll instance, so that the runtime waits for it
-	last atomic.Int64
-	some atomic.Bool // there are members
+	opened chan struct{} // closed when there is an epoll instance
+	last   atomic.Int64
+	some   atomic.Bool // there are members
 
 	mu      sync.Mutex // guards what follows, and who looks
 	over    bool
+	file    *os.File // of the epoll instance, so that the runtime waits for it; nil before it is opened
 	epoll   int
 	members map[int32]*early
 	next    int32
@@ -37,16 +39,23 @@ const lookEvery = 2 * time.Millisecond
 // lookPackets is after how many messages it is looked at the time.
 const lookPackets = 16
 
-func newWatch() (*watch, error) {
+func newWatch() *watch {
+	return &watch{opened: make(chan struct{}), members: map[int32]*early{}, events: make([]unix.EpollEvent, 256)}
+}
+
+// open makes the epoll instance; it is called with the lock.
+func (w *watch) open() error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("southbound: epoll: %w", err)
+		return fmt.Errorf("southbound: epoll: %w", err)
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("southbound: epoll: %w", err)
+		return fmt.Errorf("southbound: epoll: %w", err)
 	}
-	return &watch{file: os.NewFile(uintptr(fd), "epoll"), epoll: fd, members: map[int32]*early{}, events: make([]unix.EpollEvent, 256)}, nil
+	w.file, w.epoll = os.NewFile(uintptr(fd), "epoll"), fd
+	close(w.opened)
+	return nil
 }
 
 // add has a connection looked after.
@@ -55,6 +64,11 @@ func (w *watch) add(e *early) error {
 	defer w.mu.Unlock()
 	if w.over {
 		return net.ErrClosed
+	}
+	if w.file == nil {
+		if err := w.open(); err != nil {
+			return err
+		}
 	}
 	for w.next++; w.members[w.next] != nil; w.next++ {
 	}
@@ -126,13 +140,22 @@ func (w *watch) look(now int64) {
 func (w *watch) close() {
 	w.mu.Lock()
 	w.over = true
+	file := w.file
 	w.mu.Unlock()
-	w.file.Close() // without the lock: it waits for who looks
+	if file != nil {
+		file.Close() // without the lock: it waits for who looks
+	}
 }
 
 // run looks when something comes, until ctx ends.
 func (w *watch) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, w.close)()
+	select {
+	case <-w.opened:
+	case <-ctx.Done():
+		w.close()
+		return nil
+	}
 	raw, err := w.file.SyscallConn()
 	if err != nil {
 		return err

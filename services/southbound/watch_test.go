@@ -234,15 +234,12 @@ func TestReadInPieces(t *testing.T) {
 // TestWatchThatIsOver: nobody is looked after by a watch that has ended, nor, by
 // mistake, by one that has its file descriptor since.
 func TestWatchThatIsOver(t *testing.T) {
-	over, err := newWatch()
-	if err != nil {
+	over, other := newWatch(), newWatch()
+	first, _ := socketPair(t)
+	if err := over.add(newEarly(&session{}, rawConn(first))); err != nil {
 		t.Fatal(err)
 	}
 	over.close()
-	other, err := newWatch()
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer other.close()
 	ours, _ := socketPair(t)
 	e := newEarly(&session{}, rawConn(ours))

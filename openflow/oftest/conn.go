@@ -46,6 +46,14 @@ func (s *Switch) Role(id int) openflow.Role {
 	return openflow.RoleNoChange
 }
 
+// Roles returns the roles of all controllers that are connected.
+func (s *Switch) Roles() (list []openflow.Role) {
+	for _, c := range s.connList() {
+		list = append(list, c.role)
+	}
+	return list
+}
+
 // connList returns the connections in the order in which they were opened.
 func (s *Switch) connList() []*conn {
 	list := make([]*conn, 0, len(s.conns))

@@ -126,6 +126,17 @@ func (n *Network) Link(a, b flow.Location) {
 	n.links[a], n.links[b] = &end{far: b}, &end{far: a}
 }
 
+// Unlink takes the link at a port away: both ports are free afterwards. It is no
+// news to the switches; see Cut.
+func (n *Network) Unlink(at flow.Location) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l := n.links[at]; l != nil {
+		delete(n.links, l.far)
+		delete(n.links, at)
+	}
+}
+
 // free panics unless a port exists and nothing is at it.
 func (n *Network) free(at flow.Location) {
 	d := n.devices[at.Switch]

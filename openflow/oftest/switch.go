@@ -126,6 +126,16 @@ func (s *Switch) DPID() flow.DPID { return s.cfg.DPID }
 // Now returns where the switch's clock stands.
 func (s *Switch) Now() time.Time { return s.now }
 
+// Restart has the switch lose its entries, groups, meters and what it knows of
+// controllers, as without power. Ports stay as they are, and so do connections:
+// see Device.Disconnect.
+func (s *Switch) Restart() Effects {
+	s.tables = make([]table, s.cfg.Tables)
+	s.groups, s.meters = map[uint32]*group{}, map[uint32]*meter{}
+	s.generation, s.generated = 0, false
+	return s.take()
+}
+
 // Advance sets the switch's clock, which never goes back, and lets happen what
 // is due: flow entries time out.
 func (s *Switch) Advance(now time.Time) Effects {

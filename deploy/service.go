@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type service struct {
 	asOne    bool         // it works as one with those of other partitions
 	sent     *sent        // what it has sent others
 
+	methods       []*method                // that it serves, also when it is out of the tables
 	subscriptions map[string]*subscription // by subject
 	replicas      *subscription            // of changes in their number
 	changes       *subscription            // of its configuration
@@ -60,9 +62,9 @@ type service struct {
 
 // Handle registers the handler of a method.
 func (s *service) Handle(m weft.Method, h func(context.Context, any) (any, error)) {
-	method := s.worker.tables.Load().methods[m.MethodName()]
-	s.register(method != nil && method.server == s, "the handler of "+m.MethodName(), func() bool {
-		return method.handler.CompareAndSwap(nil, &h)
+	at := slices.IndexFunc(s.methods, func(own *method) bool { return own.name == m.MethodName() })
+	s.register(at >= 0, "the handler of "+m.MethodName(), func() bool {
+		return s.methods[at].handler.CompareAndSwap(nil, &h)
 	})
 }
 
@@ -160,10 +162,9 @@ func (s *service) Ready(ctx context.Context) error {
 
 // unkept reports what the Spec declares and the set-up has not registered.
 func (s *service) unkept() (errs []error) {
-	methods := s.worker.tables.Load().methods
-	for _, m := range s.spec.Serves {
-		if methods[m.MethodName()].handler.Load() == nil {
-			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.spec.Name, m.MethodName()))
+	for _, m := range s.methods {
+		if m.handler.Load() == nil {
+			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.spec.Name, m.name))
 		}
 	}
 	for _, sub := range s.spec.Subscribes {
@@ -268,7 +269,7 @@ func (s *service) stop(timeout time.Duration) error {
 	case <-timer.C:
 		return fmt.Errorf("service %s has not stopped within %v; its Run or one of its event handlers does not heed its context", s.spec.Name, timeout)
 	}
-	for _, m := range s.group.methods[s.spec.Name] {
+	for _, m := range s.methods {
 		m.handler.Store(nil)
 	}
 	s.metric.removeAll()

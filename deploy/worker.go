@@ -47,10 +47,9 @@ type tables struct {
 // group is services that start together.
 type group struct {
 	services []*service
-	methods  map[string][]*method // by service
-	arrived  chan *service        // those whose set-up is complete
-	started  chan struct{}        // closed when that is all of them
-	ripe     atomic.Bool          // all have arrived that stood by
+	arrived  chan *service // those whose set-up is complete
+	started  chan struct{} // closed when that is all of them
+	ripe     atomic.Bool   // all have arrived that stood by
 }
 
 // New checks that the services fit together, and their configurations, and
@@ -105,7 +104,7 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 	if w.node != nil {
 		began = w.node.now()
 	}
-	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{}), methods: map[string][]*method{}}
+	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{})}
 	for i := range specs {
 		spec := &specs[i]
 		config, err := w.config.Settings.configure(spec)
@@ -126,7 +125,7 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 		s.slow = own.Counter("slow_publishes", "Publishers that waited longer than a second for a service's full queue.", "service", spec.Name)
 		own.Gauge("queue_depth", "Events that wait for a service.", func() float64 { return float64(s.inbox.pending.Load()) }, "service", spec.Name)
 		for _, m := range spec.Serves {
-			g.methods[spec.Name] = append(g.methods[spec.Name], &method{name: m.MethodName(), decl: m, server: s})
+			s.methods = append(s.methods, &method{name: m.MethodName(), decl: m, server: s})
 		}
 		g.services = append(g.services, s)
 	}
@@ -141,7 +140,7 @@ func (w *Worker) enter(g *group) {
 	t := w.tables.Load().clone()
 	for _, s := range g.services {
 		t.services = append(t.services, s)
-		for _, m := range g.methods[s.spec.Name] {
+		for _, m := range s.methods {
 			t.methods[m.name] = m
 		}
 		for _, p := range s.spec.Publishes {

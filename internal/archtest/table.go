@@ -43,6 +43,7 @@ var table = []row{
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy", "internal/document", "internal/rootpart"}, []string{"*"}},
 	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
+	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"lab", []string{"flow", "packet", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},
 	{"sim/*", []string{"sim", "flow", "packet", "openflow"}, []string{"*"}},

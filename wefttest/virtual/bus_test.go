@@ -1,0 +1,207 @@
+package virtual
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"weft"
+	"weft/api"
+	"weft/wefttest"
+)
+
+// storePatience is how long an operation waits for the store if its context has
+// no deadline, as bus.Patience.
+const storePatience = 30 * time.Second
+
+// bus is the store, with the ways in which it fails.
+type bus struct {
+	*wefttest.Store
+	chance *chance
+
+	mu      sync.Mutex               // guards what follows
+	back    chan struct{}            // closed while the store is there
+	reached map[string]chan struct{} // by process that is cut off from it: closed when it no longer is
+	lag     time.Duration            // bound of what each operation and each change takes
+}
+
+func newBus(c *chance) *bus {
+	b := &bus{Store: wefttest.NewStore(), chance: c, back: make(chan struct{}), reached: map[string]chan struct{}{}, lag: time.Millisecond}
+	close(b.back)
+	return b
+}
+
+// away takes the store away from a process, or, with "", from all.
+func (b *bus) away(process string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if process != "" {
+		if b.reached[process] == nil {
+			b.reached[process] = make(chan struct{})
+		}
+		return
+	}
+	select {
+	case <-b.back:
+		b.back = make(chan struct{})
+	default:
+	}
+}
+
+// mend ends all that away has done.
+func (b *bus) mend() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.back:
+	default:
+		close(b.back)
+	}
+	for p, c := range b.reached {
+		close(c)
+		delete(b.reached, p)
+	}
+	b.lag = time.Millisecond
+}
+
+func (b *bus) slow(lag time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lag = lag
+}
+
+// reach waits until a process reaches the store.
+func (b *bus) reach(ctx context.Context, process string) error {
+	for {
+		b.mu.Lock()
+		back, reached, lag := b.back, b.reached[process], b.lag
+		b.mu.Unlock()
+		select {
+		case <-back:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if reached == nil {
+			if !rest(ctx, b.chance.within(lag)) {
+				return ctx.Err()
+			}
+			return nil
+		}
+		select {
+		case <-reached:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// seat is the store as one process has it.
+type seat struct {
+	bus  *bus
+	gate *gate
+	skew time.Duration // of the store's clock, as this process has read it
+}
+
+func (s *seat) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
+	if err := s.ask(ctx); err != nil {
+		return nil, err
+	}
+	b, err := s.bus.Store.Bucket(ctx, name)
+	return &gated{b, s}, err
+}
+
+// Now returns the time by the store's clock.
+func (s *seat) Now(ctx context.Context) (time.Time, error) {
+	err := s.ask(ctx)
+	return time.Now().Add(s.skew), err
+}
+
+// ask waits until an operation of the process reaches the store, and fails as
+// the bus does.
+func (s *seat) ask(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, storePatience)
+		defer cancel()
+	}
+	err := s.gate.pass(ctx)
+	if err == nil {
+		err = s.bus.reach(ctx, s.gate.process)
+	}
+	if err != nil {
+		return api.Errorf(codes.Unavailable, "the store does not answer: %v", err)
+	}
+	return nil
+}
+
+// gated is a bucket as one process has it. An answer may be lost, and its
+// operation done.
+type gated struct {
+	weft.Bucket
+	seat *seat
+}
+
+func (b *gated) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	if err := b.seat.ask(ctx); err != nil {
+		return nil, 0, err
+	}
+	value, revision, err := b.Bucket.Get(ctx, key)
+	if lost := b.seat.ask(ctx); lost != nil {
+		return nil, 0, lost
+	}
+	return value, revision, err
+}
+
+func (b *gated) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if err := b.seat.ask(ctx); err != nil {
+		return 0, err
+	}
+	revision, err := b.Bucket.Put(ctx, key, value)
+	if lost := b.seat.ask(ctx); lost != nil {
+		return 0, lost
+	}
+	return revision, err
+}
+
+func (b *gated) Update(ctx context.Context, key string, value []byte, over uint64) (uint64, error) {
+	if err := b.seat.ask(ctx); err != nil {
+		return 0, err
+	}
+	revision, err := b.Bucket.Update(ctx, key, value, over)
+	if lost := b.seat.ask(ctx); lost != nil {
+		return 0, lost
+	}
+	return revision, err
+}
+
+func (b *gated) Delete(ctx context.Context, key string) error {
+	if err := b.seat.ask(ctx); err != nil {
+		return err
+	}
+	err := b.Bucket.Delete(ctx, key)
+	if lost := b.seat.ask(ctx); lost != nil {
+		return lost
+	}
+	return err
+}
+
+func (b *gated) All(ctx context.Context, f func(string, []byte, uint64) error) error {
+	if err := b.seat.ask(ctx); err != nil {
+		return err
+	}
+	return b.Bucket.All(ctx, f)
+}
+
+func (b *gated) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
+	if err := b.seat.ask(ctx); err != nil {
+		return err
+	}
+	return b.Bucket.Watch(ctx, func(key string, value []byte, revision uint64) {
+		if b.seat.gate.pass(ctx) != nil || b.seat.bus.reach(ctx, b.seat.gate.process) != nil {
+			return // it is over
+		}
+		f(key, value, revision)
+	})
+}

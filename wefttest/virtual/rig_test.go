@@ -1,0 +1,114 @@
+package virtual
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// edit is a change of a source file for a build: old, which is there once, becomes new.
+type edit struct{ file, old, new string }
+
+// runtimeEdits are those of Go's runtime by which a seed determines a run, in one
+// thread: a bubble has random numbers of its own, so that select, maps and timers
+// of one instant choose alike; nobody is preempted. And they let time pass while a
+// goroutine waits for a mutex, whose holder may itself wait for a store.
+var runtimeEdits = []edit{
+	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\tclear(seed[:])\n\tseed[0] = 1\n\tglobalRand.state.Init(*seed)\n"},
+	{"runtime/rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif b := getg().bubble; b != nil {\n\t\treturn b.random()\n\t}\n"},
+	{"runtime/rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif b := getg().bubble; b != nil {\n\t\treturn uint32(b.random())\n\t}\n"},
+	{"runtime/synctest.go", "\ttotal   int // total goroutines\n", "\tstate   uint64 // of random\n\ttotal   int // total goroutines\n"},
+	{"runtime/synctest.go", "// changegstatus is called when", `// random returns the next number of SplitMix64.
+//
+//go:nosplit
+func (bubble *synctestBubble) random() uint64 {
+	bubble.state += 0x9e3779b97f4a7c15
+	z := bubble.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// changegstatus is called when`},
+	{"runtime/runtime2.go", "\twaitReasonSynctestRun:           true,\n", "\twaitReasonSynctestRun:           true,\n\twaitReasonSyncMutexLock:         true,\n\twaitReasonSyncRWMutexRLock:      true,\n\twaitReasonSyncRWMutexLock:       true,\n"},
+	{"runtime/proc.go", "const forcePreemptNS = 10 * 1000 * 1000 // 10ms", "const forcePreemptNS = 1000 * 1000 * 1000 * 1000"},
+}
+
+// build builds this package's tests with changes, at a path or, with "", in a
+// directory of the test's, and returns the path.
+func build(t *testing.T, program string, edits []edit) string {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for _, e := range edits {
+		from := e.file
+		if b, ok := overlay.Replace[e.file]; ok {
+			from = b
+		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(text, []byte(e.old)); n != 1 {
+			t.Fatalf("%s: want once, is there %d times; bring the edit up to date: %s", e.file, n, e.old)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(e.file, "/"), "/", "_"))
+		if err := os.WriteFile(to, bytes.Replace(text, []byte(e.old), []byte(e.new), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[e.file] = to
+	}
+	data, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if program == "" {
+		program = filepath.Join(dir, "virtual")
+	}
+	if err := os.WriteFile(list, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", program, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// inRuntime returns the edits with whole paths, of the runtime and of this module.
+func inRuntime(t *testing.T, edits ...edit) (list []edit) {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := strings.TrimSpace(string(out))
+	module, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range runtimeEdits {
+		e.file = filepath.Join(root, "src", e.file)
+		list = append(list, e)
+	}
+	for _, e := range edits {
+		e.file = filepath.Join(module, e.file)
+		list = append(list, e)
+	}
+	return list
+}
+
+// runSeed runs one schedule in a process of its own, and returns what it prints.
+func runSeed(ctx context.Context, program string, seed uint64) (string, error) {
+	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "5m", "-seed", fmt.Sprint(seed))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

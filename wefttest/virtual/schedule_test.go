@@ -1,0 +1,134 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+)
+
+// length is how long a schedule lasts.
+const length = 10 * time.Minute
+
+// storms are the kinds of faults of which one storm has some.
+var storms = []kind{network, network | devices, processes, processes | store | between, plans | processes, network | devices | processes | store | between | plans}
+
+// schedule runs the controller for ten minutes, with storms of faults that the
+// seed determines, and after each has its state compared with what is.
+func schedule(t *testing.T, seed uint64) (failure error, w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		for range seed % 65536 {
+			_ = rand.Uint64() // the bubble's numbers begin elsewhere for each seed
+		}
+		cryptotest.SetGlobalRandom(t, seed)
+		w = newWorld(t, seed)
+		life, end := context.WithCancel(context.Background())
+		w.life = life
+		w.build()
+		first := pick(w.chance, w.plans)
+		w.logf("plan %s", first.name)
+		if err := w.cluster.apply(life, first.with(w.chance)); err != nil {
+			t.Fatal(err)
+		}
+		w.work.Go(func() { w.cluster.supervise(life) })
+		for _, d := range w.devices {
+			w.powerOn(life, d)
+		}
+		for _, s := range w.stations {
+			w.work.Go(func() { w.talk(life, s) })
+		}
+		failure = w.live(life)
+		end()
+		w.cluster.stop()
+		w.work.Wait()
+	})
+	return failure, w
+}
+
+// build makes a network: a tree of switches, some more links, and hosts.
+func (w *world) build() {
+	for range 3 + w.chance.n(4) {
+		d := w.addSwitch()
+		if d.sw > 1 {
+			w.addLink(w.devices[w.chance.n(int(d.sw)-1)], d)
+		}
+	}
+	for range w.chance.n(4) {
+		if a, b := pick(w.chance, w.devices), pick(w.chance, w.devices); a != b {
+			w.addLink(a, b)
+		}
+	}
+	for range 3 + w.chance.n(3) {
+		w.addStation(pick(w.chance, w.devices))
+	}
+}
+
+// talk has a host ping another now and then.
+func (w *world) talk(ctx context.Context, s *station) {
+	c := newChance(w.seed, uint64(100+len(s.name)+int(s.mac[5])))
+	for rest(ctx, c.between(500*time.Millisecond, 4*time.Second)) {
+		if to := pick(c, w.stations); to != s {
+			s.ping(ctx, to, w.number(), 3*time.Second)
+		}
+	}
+}
+
+// live has storm follow storm until the time is over.
+func (w *world) live(ctx context.Context) error {
+	if err := w.calm(ctx, time.Minute); err != nil {
+		return fmt.Errorf("at the start: %w", err)
+	}
+	for time.Since(w.began) < length {
+		of := pick(w.chance, storms)
+		w.logf("storm")
+		storm, cancel := context.WithCancel(ctx)
+		end := time.Now().Add(w.chance.between(5*time.Second, 30*time.Second))
+		w.storm.Go(func() { // the operator
+			for rest(storm, w.chance.between(time.Second, 5*time.Second)) {
+				ctx, cancel := context.WithTimeout(storm, 10*time.Second)
+				w.wish(ctx)
+				cancel()
+			}
+		})
+		for time.Now().Before(end) && rest(ctx, w.chance.between(100*time.Millisecond, 5*time.Second)) {
+			possible := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.of&of == 0 })
+			f := pick(w.chance, possible)
+			w.logf("%s", f.name)
+			f.do(storm, w)
+		}
+		cancel()
+		w.storm.Wait()
+		w.heal()
+		w.logf("calm")
+		if err := w.calm(ctx, time.Minute); err != nil {
+			return err
+		}
+	}
+	return until(ctx, idle, w.stale)
+}
+
+// idle is after how long, and a little more, routes are gone over which nothing goes.
+const idle = 3 * time.Minute
+
+// calm waits until the network is sound, and looks at what has happened until then.
+func (w *world) calm(ctx context.Context, within time.Duration) error {
+	err := until(ctx, within, w.look)
+	w.logf("sound: %v", err == nil)
+	if loops := w.net.Loops(); len(loops) > 0 {
+		err = errors.Join(err, fmt.Errorf("%d loops; the first: %v", len(loops), loops[0]))
+	}
+	w.net.Forget()
+	duplicates := 0
+	for _, s := range w.stations {
+		duplicates += s.duplicates()
+	}
+	if duplicates > 0 {
+		w.logf("%d duplicates", duplicates)
+	}
+	return err
+}

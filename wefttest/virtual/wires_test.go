@@ -1,0 +1,146 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// wires is the network between switches and the processes that hold their
+// sessions: byte streams in memory.
+type wires struct {
+	trace *trace
+
+	mu        sync.Mutex // guards listeners
+	listeners map[string]*socket
+}
+
+// socket is a listener at an address.
+type socket struct {
+	wires   *wires
+	address string
+	gate    *gate
+	backlog chan net.Conn
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// wire is a process's end of a connection of a switch.
+type wire struct {
+	net.Conn
+	gate  *gate
+	trace *trace
+}
+
+// listen returns what opens addresses for a process, in the place of net.Listen.
+func (w *wires) listen(g *gate) func(network, address string) (net.Listener, error) {
+	return func(_, address string) (net.Listener, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if g.dead() || w.listeners[address] != nil && !w.listeners[address].gate.dead() {
+			return nil, fmt.Errorf("listen %s: address already in use", address)
+		}
+		s := &socket{wires: w, address: address, gate: g, backlog: make(chan net.Conn, 16), closed: make(chan struct{})}
+		w.listeners[address] = s
+		return s, nil
+	}
+}
+
+// dial connects a switch.
+func (w *wires) dial(address string) (net.Conn, error) {
+	w.mu.Lock()
+	s := w.listeners[address]
+	w.mu.Unlock()
+	if s == nil || s.gate.dead() {
+		return nil, fmt.Errorf("dial %s: connection refused", address)
+	}
+	near, far := net.Pipe()
+	c := &wire{far, s.gate, s.wires.trace}
+	s.gate.hold(c)
+	select {
+	case s.backlog <- c:
+		return near, nil
+	default:
+		c.Close()
+		return nil, fmt.Errorf("dial %s: connection refused", address)
+	}
+}
+
+func (s *socket) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.backlog:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *socket) Close() error {
+	s.once.Do(func() {
+		close(s.closed)
+		s.wires.mu.Lock()
+		defer s.wires.mu.Unlock()
+		if s.wires.listeners[s.address] == s {
+			delete(s.wires.listeners, s.address)
+		}
+		for {
+			select {
+			case c := <-s.backlog:
+				c.Close()
+			default:
+				return
+			}
+		}
+	})
+	return nil
+}
+
+func (s *socket) Addr() net.Addr  { return s }
+func (s *socket) Network() string { return "wire" }
+func (s *socket) String() string  { return s.address }
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if gone := w.gate.pass(context.Background()); gone != nil {
+		return 0, gone
+	}
+	return n, err
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	if err := w.gate.pass(context.Background()); err != nil {
+		return 0, err
+	}
+	w.trace.add(w.gate.process, b)
+	return w.Conn.Write(b)
+}
+
+func (w *wire) Close() error {
+	w.gate.drop(w)
+	return w.Conn.Close()
+}
+
+// plug has a switch connect to every address, again and again, until ctx ends:
+// after a second, and more seldom where connections do not last.
+func (w *world) plug(ctx context.Context, d *device) {
+	for i, address := range w.addresses {
+		w.work.Go(func() {
+			pause := retry
+			for n := 0; ; n++ {
+				began := time.Now()
+				if conn, err := w.wires.dial(address); err == nil {
+					_ = d.Serve(ctx, conn) // until the connection ends, for whatever reason
+				}
+				if time.Since(began) > retryMost {
+					pause = retry
+				}
+				if !rest(ctx, pause+spread(uint64(d.sw), uint64(i), uint64(n))) {
+					return
+				}
+				pause = min(2*pause, retryMost)
+			}
+		})
+	}
+}

@@ -254,6 +254,11 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	return errors.Join(errs...)
 }
 
+// successionMost is for how much longer a service that can stand by may set itself up:
+// also in a plan without a standby it may wait for one that was at work by an earlier
+// plan, and, ended before that is over, it would wait anew.
+const successionMost = 45 * time.Second
+
 // launch starts the services of a group and waits until all are ready. They are
 // not if ctx ends first, or one of them does; the error of its Run is not told
 // here, but by its stop.
@@ -265,7 +270,11 @@ func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 		go s.run(w.failed)
 	}
 	missing := slices.Clone(g.services)
-	timeout := time.NewTimer(w.config.ReadyTimeout)
+	limit := w.config.ReadyTimeout
+	if slices.ContainsFunc(g.services, func(s *service) bool { return s.spec.Standby }) {
+		limit += successionMost
+	}
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	for len(missing) > 0 {
 		select {
@@ -280,7 +289,7 @@ func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 			for _, s := range missing {
 				names = append(names, s.spec.Name)
 			}
-			return false, fmt.Errorf("not set up after %v: %s; each service's Run must reach weft.Ready or weft.Serve", w.config.ReadyTimeout, strings.Join(names, ", "))
+			return false, fmt.Errorf("not set up after %v: %s; each service's Run must reach weft.Ready or weft.Serve", limit, strings.Join(names, ", "))
 		}
 	}
 	close(g.started)

@@ -5,6 +5,8 @@
 # make test    everything for real, the lab included
 # make check   generated code, format, linters; part of make test
 # make test-long  tests that take minutes, not part of make test
+# make virtual the controller in virtual time, as many schedules of faults as
+#              wanted (SCHEDULES, FIRST), not part of make test
 # make soak    half an hour of churn on real switches, not part of make test
 # make ryu-parity  Ryu itself, from PyPI, and Weft side by side, their answers
 #              compared field by field; RECORD=1 keeps Ryu's for make test
@@ -17,7 +19,7 @@ LAB = ./test ./lab ./cmd/weft ./docs
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build demo test test-split test-long soak race fuzz ryu-parity check format lint image generate generated profile
+.PHONY: setup build demo test test-split test-long virtual virtual-defects soak race fuzz ryu-parity check format lint image generate generated profile
 
 setup:
 	.ci/setup
@@ -51,6 +53,19 @@ soak: setup
 # Tests that take minutes, not part of make test.
 test-long: setup
 	go test -count 1 -tags long -timeout 30m -run "^TestTrustReplicas$$" -v ./test
+
+# The whole controller in virtual time: schedules of ten minutes with faults, of
+# the seeds from FIRST on, some 80 a minute on two processors. A failure names its
+# seed. The first run compiles everything anew, for Go's runtime is changed
+# such that a seed determines what happens (wefttest/virtual/rig_test.go).
+# make virtual-defects sees whether they find defects that are put back.
+FIRST = 1
+SCHEDULES = 300
+virtual:
+	go test -count 1 -tags long -timeout 24h ./wefttest/virtual -run 'TestVirtual$$' -first $(FIRST) -schedules $(SCHEDULES)
+
+virtual-defects:
+	go test -count 1 -tags long -timeout 3h ./wefttest/virtual -run TestDefects -v
 
 # All packages but those of LAB under the race detector, which is too slow for
 # make test.

@@ -20,6 +20,7 @@ const storePatience = 30 * time.Second
 type bus struct {
 	*wefttest.Store
 	chance *chance
+	trace  *trace
 
 	mu      sync.Mutex               // guards what follows
 	back    chan struct{}            // closed while the store is there
@@ -27,8 +28,8 @@ type bus struct {
 	lag     time.Duration            // bound of what each operation and each change takes
 }
 
-func newBus(c *chance) *bus {
-	b := &bus{Store: wefttest.NewStore(), chance: c, back: make(chan struct{}), reached: map[string]chan struct{}{}, lag: time.Millisecond}
+func newBus(c *chance, t *trace) *bus {
+	b := &bus{Store: wefttest.NewStore(), chance: c, trace: t, back: make(chan struct{}), reached: map[string]chan struct{}{}, lag: time.Millisecond}
 	close(b.back)
 	return b
 }
@@ -64,6 +65,18 @@ func (b *bus) mend() {
 		delete(b.reached, p)
 	}
 	b.lag = time.Millisecond
+}
+
+// whole reports whether every process reaches the store as usual.
+func (b *bus) whole() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.back:
+		return len(b.reached) == 0 && b.lag == time.Millisecond
+	default:
+		return false
+	}
 }
 
 func (b *bus) slow(lag time.Duration) {
@@ -126,6 +139,7 @@ func (s *seat) ask(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, storePatience)
 		defer cancel()
 	}
+	s.bus.trace.add(s.gate.process+" store", nil)
 	err := s.gate.pass(ctx)
 	if err == nil {
 		err = s.bus.reach(ctx, s.gate.process)

@@ -1,6 +1,8 @@
 package virtual
 
 import (
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -48,25 +50,28 @@ func spread(numbers ...uint64) time.Duration {
 	return time.Duration(h % uint64(100*time.Millisecond))
 }
 
-// trace is what has happened, as one number: all that went between switches,
-// processes and the store, in its order, with its time.
+// trace is what has happened, as one number: all that went between switches and
+// processes, in its order, with its time.
 type trace struct {
-	mu  sync.Mutex
-	now uint64
-	n   int
+	mu    sync.Mutex // guards what follows
+	now   uint64
+	lines io.Writer // nil: nobody reads it
 }
 
 func (t *trace) add(what string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.now ^ uint64(time.Now().UnixNano())
+	at := time.Since(epoch)
+	h := t.now ^ uint64(at)
 	for _, s := range [2]string{what, string(data)} {
 		for i := range len(s) {
 			h = (h ^ uint64(s[i])) * 0x100000001b3
 		}
 	}
 	t.now = h
-	t.n++
+	if t.lines != nil {
+		fmt.Fprintf(t.lines, "%.9f %s %x\n", at.Seconds(), what, data)
+	}
 }
 
 func (t *trace) sum() uint64 {

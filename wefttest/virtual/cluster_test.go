@@ -199,6 +199,7 @@ func (c *cluster) start(ctx context.Context, name string) {
 			err = n.Run(own)
 		}
 		p.err = err
+		p.gate.kill() // with a process, all that it has open is closed
 	})
 }
 

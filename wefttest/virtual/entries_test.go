@@ -82,7 +82,7 @@ func (w *world) stale(ctx context.Context) error {
 		for _, e := range d.Flows() {
 			m := &e.Entry.Match.Key
 			if key := fmt.Sprintf("%v>%v %v", m.EthSrc, m.EthDst, d.sw); e.Entry.Cookie.Owner() == flow.OwnerRoutes && !known[key] {
-				return fmt.Errorf("switch %v has an entry of a route that nobody knows: %v to %v", d.sw, m.EthSrc, m.EthDst)
+				return fmt.Errorf("switch %v has an entry of a route that nobody knows: %v to %v, port %v, %d packets, after %d s", d.sw, m.EthSrc, m.EthDst, m.InPort, e.Packets, e.DurationSec)
 			}
 		}
 	}

@@ -37,6 +37,7 @@ var faults = []fault{
 	{"switch silent", devices, silentSwitch},
 	{"switch does not read", devices, deafSwitch},
 	{"switch restarts", devices, restartSwitch},
+	{"cables exchanged", devices, exchangeCables},
 	{"process killed", processes, killProcess}, {"process killed", processes, killProcess},
 	{"process stopped", processes, stopProcess},
 	{"store away", store, storeAway},
@@ -172,6 +173,39 @@ func restartSwitch(ctx context.Context, w *world) {
 	w.powerOn(w.life, d)
 }
 
+// exchangeCables takes the power off the switches at both ends of a link and puts
+// the cable into other ports; a host comes to where it was.
+func exchangeCables(ctx context.Context, w *world) {
+	c := pick(w.chance, w.links)
+	a, b := w.device(c.a.Switch), w.device(c.b.Switch)
+	if c.cut || a.off || b.off || a.next > ports || b.next > ports {
+		return
+	}
+	w.logf("%v-%v", c.a, c.b)
+	old := c.a
+	for _, d := range []*device{a, b} {
+		d.off = true
+		d.unplug()
+	}
+	w.net.Cut(c.a)
+	w.net.Unlink(c.a)
+	b.spare = append(b.spare, c.b.Port)
+	c.a, c.b, c.mute = a.port(), b.port(), false
+	w.net.Link(c.a, c.b)
+	w.net.Mend(c.a)
+	s := pick(w.chance, w.stations)
+	was := s.Location()
+	w.device(was.Switch).SetLink(was.Port, false)
+	s.Move(old)
+	a.SetLink(old.Port, true)
+	w.device(was.Switch).spare = append(w.device(was.Switch).spare, was.Port)
+	w.logf("%s from %v to %v", s.name, was, old)
+	rest(ctx, w.chance.within(5*time.Second))
+	w.powerOn(w.life, a)
+	w.powerOn(w.life, b)
+	s.announce()
+}
+
 // somebody returns a process that runs.
 func (w *world) somebody() *process {
 	if list := w.cluster.all(); len(list) > 0 {
@@ -195,9 +229,28 @@ func stopProcess(ctx context.Context, w *world) {
 	}
 }
 
+// storeAway takes the store away from all. Where nothing else has happened, who is
+// master of the switches stays so meanwhile: nobody can take over.
 func storeAway(ctx context.Context, w *world) {
+	alone := w.kind == store && w.befallen == 1 && w.holders() > 0
 	w.bus.away("")
-	w.later(ctx, w.chance.within(10*time.Second), w.bus.mend)
+	w.later(ctx, w.chance.between(2*time.Second, 10*time.Second), w.bus.mend)
+	for n := 0; alone && n < 15 && rest(ctx, 100*time.Millisecond) && !w.bus.whole(); n++ {
+		if w.holders() == 0 {
+			w.fail("nobody is master since %d ms after the store has gone", (n+1)*100)
+			return
+		}
+	}
+}
+
+// holders returns how many processes hold the mastership of their switches.
+func (w *world) holders() (n int) {
+	for _, p := range w.cluster.all() {
+		if figures, err := p.figures(); err == nil && figures["weft_southbound_lease_held"] > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func partProcesses(_ context.Context, w *world) {

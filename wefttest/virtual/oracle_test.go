@@ -193,15 +193,9 @@ func join(texts ...string) error {
 // counted says whose packet-ins are not all settled or counted as lost.
 func (w *world) counted() error {
 	for _, p := range w.cluster.all() {
-		families, err := p.registry.Gather()
+		figures, err := p.figures()
 		if err != nil {
 			return err
-		}
-		figures := map[string]float64{}
-		for _, f := range families {
-			for _, m := range f.Metric {
-				figures[f.GetName()] += m.GetCounter().GetValue()
-			}
 		}
 		read, settled, lost := figures["weft_southbound_packet_ins_read_total"], figures["weft_southbound_packet_ins_settled_total"], figures["weft_southbound_packet_ins_lost_total"]
 		if read != settled+lost {
@@ -209,4 +203,16 @@ func (w *world) counted() error {
 		}
 	}
 	return nil
+}
+
+// figures returns the metrics of a process, added up over their labels.
+func (p *process) figures() (map[string]float64, error) {
+	families, err := p.registry.Gather()
+	figures := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			figures[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return figures, err
 }

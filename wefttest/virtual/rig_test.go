@@ -1,3 +1,5 @@
+//go:build long
+
 package virtual
 
 import (
@@ -17,12 +19,13 @@ type edit struct{ file, old, new string }
 
 // runtimeEdits are those of Go's runtime by which a seed determines a run, in one
 // thread: a bubble has random numbers of its own, so that select, maps and timers
-// of one instant choose alike; nobody is preempted. And they let time pass while a
+// of one instant choose alike; nobody is preempted, and no system call gives way. And they let time pass while a
 // goroutine waits for a mutex, whose holder may itself wait for a store.
 var runtimeEdits = []edit{
 	{"runtime/rand.go", "\tglobalRand.state.Init(*seed)\n", "\tclear(seed[:])\n\tseed[0] = 1\n\tglobalRand.state.Init(*seed)\n"},
 	{"runtime/rand.go", "func rand() uint64 {\n", "func rand() uint64 {\n\tif b := getg().bubble; b != nil {\n\t\treturn b.random()\n\t}\n"},
-	{"runtime/rand.go", "func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif b := getg().bubble; b != nil {\n\t\treturn uint32(b.random())\n\t}\n"},
+	{"runtime/select.go", "j := cheaprandn(uint32(norder + 1))", "j := uint32(pick() % uint64(norder+1))"},
+	{"runtime/time.go", "t.rand = cheaprand()", "t.rand = uint32(pick())"},
 	{"runtime/synctest.go", "\ttotal   int // total goroutines\n", "\tstate   uint64 // of random\n\ttotal   int // total goroutines\n"},
 	{"runtime/synctest.go", "// changegstatus is called when", `// random returns the next number of SplitMix64.
 //
@@ -35,9 +38,18 @@ func (bubble *synctestBubble) random() uint64 {
 	return z ^ z>>31
 }
 
+// pick is cheaprand for choices that decide who goes on.
+func pick() uint64 {
+	if b := getg().bubble; b != nil {
+		return b.random()
+	}
+	return uint64(cheaprand())
+}
+
 // changegstatus is called when`},
 	{"runtime/runtime2.go", "\twaitReasonSynctestRun:           true,\n", "\twaitReasonSynctestRun:           true,\n\twaitReasonSyncMutexLock:         true,\n\twaitReasonSyncRWMutexRLock:      true,\n\twaitReasonSyncRWMutexLock:       true,\n"},
-	{"runtime/proc.go", "const forcePreemptNS = 10 * 1000 * 1000 // 10ms", "const forcePreemptNS = 1000 * 1000 * 1000 * 1000"},
+	{"runtime/proc.go", "if pp.schedtick%61 == 0 && ", "if pp.schedtick == ^uint32(0) && "},
+	{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif now != 0 {\n\t\treturn 0\n\t}\n"},
 }
 
 // build builds this package's tests with changes, at a path or, with "", in a
@@ -75,7 +87,7 @@ func build(t *testing.T, program string, edits []edit) string {
 	if err := os.WriteFile(list, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", program, ".").CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-tags", "long", "-overlay", list, "-o", program, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
@@ -108,7 +120,7 @@ func inRuntime(t *testing.T, edits ...edit) (list []edit) {
 // runSeed runs one schedule in a process of its own, and returns what it prints.
 func runSeed(ctx context.Context, program string, seed uint64) (string, error) {
 	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "5m", "-seed", fmt.Sprint(seed))
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=off")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOGC=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

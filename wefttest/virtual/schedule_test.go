@@ -16,17 +16,18 @@ import (
 const length = 10 * time.Minute
 
 // storms are the kinds of faults of which one storm has some.
-var storms = []kind{network, network | devices, processes, processes | store | between, plans | processes, network | devices | processes | store | between | plans}
+var storms = []kind{network, network | devices, devices, store, processes, processes | store | between, plans | processes, network | devices | processes | store | between | plans}
 
 // schedule runs the controller for ten minutes, with storms of faults that the
 // seed determines, and after each has its state compared with what is.
-func schedule(t *testing.T, seed uint64) (failure error, w *world) {
+func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure error) {
 	synctest.Test(t, func(t *testing.T) {
 		for range seed % 65536 {
 			_ = rand.Uint64() // the bubble's numbers begin elsewhere for each seed
 		}
 		cryptotest.SetGlobalRandom(t, seed)
 		w = newWorld(t, seed)
+		setup(w)
 		life, end := context.WithCancel(context.Background())
 		w.life = life
 		w.build()
@@ -47,7 +48,7 @@ func schedule(t *testing.T, seed uint64) (failure error, w *world) {
 		w.cluster.stop()
 		w.work.Wait()
 	})
-	return failure, w
+	return w, failure
 }
 
 // build makes a network: a tree of switches, some more links, and hosts.
@@ -84,8 +85,8 @@ func (w *world) live(ctx context.Context) error {
 		return fmt.Errorf("at the start: %w", err)
 	}
 	for time.Since(w.began) < length {
-		of := pick(w.chance, storms)
-		w.logf("storm")
+		w.kind, w.befallen = pick(w.chance, storms), 0
+		w.logf("storm of %d", w.kind)
 		storm, cancel := context.WithCancel(ctx)
 		end := time.Now().Add(w.chance.between(5*time.Second, 30*time.Second))
 		w.storm.Go(func() { // the operator
@@ -96,16 +97,17 @@ func (w *world) live(ctx context.Context) error {
 			}
 		})
 		for time.Now().Before(end) && rest(ctx, w.chance.between(100*time.Millisecond, 5*time.Second)) {
-			possible := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.of&of == 0 })
+			possible := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.of&w.kind == 0 })
 			f := pick(w.chance, possible)
 			w.logf("%s", f.name)
+			w.befallen++
 			f.do(storm, w)
 		}
 		cancel()
 		w.storm.Wait()
 		w.heal()
 		w.logf("calm")
-		if err := w.calm(ctx, time.Minute); err != nil {
+		if err := w.calm(ctx, w.kind.over()); err != nil {
 			return err
 		}
 	}
@@ -115,9 +117,17 @@ func (w *world) live(ctx context.Context) error {
 // idle is after how long, and a little more, routes are gone over which nothing goes.
 const idle = 3 * time.Minute
 
+// over is how long after a storm all must be sound again.
+func (k kind) over() time.Duration {
+	if k == network {
+		return 8 * time.Second // less than the least time for which flapping links are dampened
+	}
+	return time.Minute
+}
+
 // calm waits until the network is sound, and looks at what has happened until then.
 func (w *world) calm(ctx context.Context, within time.Duration) error {
-	err := until(ctx, within, w.look)
+	err := errors.Join(w.failure, until(ctx, within, w.look))
 	w.logf("sound: %v", err == nil)
 	if loops := w.net.Loops(); len(loops) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d loops; the first: %v", len(loops), loops[0]))

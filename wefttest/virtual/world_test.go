@@ -3,6 +3,7 @@ package virtual
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ const (
 )
 
 // ports is how many ports a switch has.
-const ports = 14
+const ports = 30
 
 // world is a controller and its network, in one bubble.
 type world struct {
@@ -40,6 +41,9 @@ type world struct {
 	stations  []*station
 	links     []*cable
 	plans     []layout
+	kind      kind  // of the storm
+	befallen  int   // faults of the storm so far
+	failure   error // what has been found while it lasted; guarded by mu
 	wishes    *wishes
 	life      context.Context // lasts until the schedule is over
 	work      sync.WaitGroup  // of goroutines of the test's own
@@ -89,7 +93,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{t: t, seed: seed, began: time.Now(), chance: newChance(seed, 1), wires: &wires{listeners: map[string]*socket{}}}
 	w.wires.trace = &w.trace
 	w.net = oftest.NewNetwork(time.Now)
-	w.bus, w.paths = newBus(newChance(seed, 2)), newPaths(newChance(seed, 3), &w.trace)
+	w.bus, w.paths = newBus(newChance(seed, 2), &w.trace), newPaths(newChance(seed, 3), &w.trace)
 	w.cluster = &cluster{w: w, log: &w.logs, processes: map[string]*process{}, skews: func() time.Duration { return 0 }}
 	w.plans, w.wishes = layouts, newWishes()
 	w.addresses = []string{"127.0.0.1:6653", "127.0.0.1:6654"}
@@ -102,6 +106,13 @@ func (w *world) logf(format string, args ...any) {
 	defer w.mu.Unlock()
 	fmt.Fprintf(&w.story, "%9.3f ", time.Since(w.began).Seconds())
 	fmt.Fprintf(&w.story, format+"\n", args...)
+}
+
+// fail notes what must not be, found during a storm.
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failure = errors.Join(w.failure, fmt.Errorf(format, args...))
 }
 
 // addSwitch adds a switch all of whose ports are down.

@@ -2,9 +2,12 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -43,6 +46,13 @@ func (f *faults) partitioned(t *testing.T, transport string) {
 		if out, err := exec.Command(d.weft, args...).CombinedOutput(); err != nil {
 			t.Fatalf("weft %v: %v\n%s", args, err, out)
 		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	for _, file := range files {
+		err = errors.Join(err, os.Chown(file, userFree, userFree)) // whom controllers become
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	address := net.JoinHostPort(nearAddress, "4222")
 	server, token := startBus(t, near, t.TempDir(), address, dir)

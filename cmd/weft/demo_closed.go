@@ -79,7 +79,7 @@ func (d *demo) closed(ctx context.Context) (*closedDemo, error) {
 	c.further = []string{"--trace", c.spans.url, "--trace-one-in", "1",
 		"--set", "southbound.certificate=" + certificate, "--set", "southbound.key=" + key, "--set", "southbound.authority=" + authority,
 		"--set", "gateway.certificate=" + certificate, "--set", "gateway.key=" + key, "--set", "gateway.token_file=" + c.admin}
-	if err := c.lend(c.pki, key, c.admin); err != nil {
+	if err := c.lend(c.pki, certificate, key, authority, c.admin); err != nil {
 		return nil, err
 	}
 	if _, err := c.startController(ctx); err != nil {

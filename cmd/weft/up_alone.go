@@ -110,9 +110,11 @@ func (o *upOptions) part(args []string) (c partConfig, err error) {
 		return c, nil
 	}
 	var p *plan.Plan
-	if len(args) > 0 {
+	if listen, wrong := listenAddresses(o.listen); wrong != nil {
+		return c, nil // as the controller says
+	} else if len(args) > 0 {
 		p, err = readPlan(args[0])
-	} else if a, wrong := o.alone(services.All(gateway.Process{}), nil); wrong != nil {
+	} else if a, wrong := o.alone(services.All(gateway.Process{}), listen); wrong != nil {
 		err = wrong
 	} else {
 		p = a.plan.WithConfig(a.given.Sections)

@@ -127,8 +127,14 @@ func (s *Store) record(ctx context.Context, dir string) error {
 		return err
 	}
 	s.recorder = r
-	s.tended.Go(func() { r.run(life, state) })
-	return nil
+	ready := make(chan struct{})
+	s.tended.Go(func() { r.run(life, state, ready) })
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // check compares a bucket with its manifest, and goes on with the manifest if
@@ -286,13 +292,18 @@ func (r *recorder) current(bucket string) *manifest {
 	return r.manifests[bucket]
 }
 
-// run looks after the manifests until ctx ends.
-func (r *recorder) run(ctx context.Context, state *bucket) {
+// run looks after the manifests until ctx ends. It closes ready once it follows
+// what it is asked for.
+func (r *recorder) run(ctx context.Context, state *bucket, ready chan<- struct{}) {
 	tick := time.NewTicker(recordEvery)
 	defer tick.Stop()
-	asked := make(chan [2]string, 64)
+	asked, first := make(chan [2]string, 64), make(chan struct{}, 2) // its goroutine sends at most twice
 	r.store.tended.Go(func() {
+		defer func() { first <- struct{}{} }() // if it has failed before
 		err := state.Watch(ctx, func(key string, value []byte, _ uint64) {
+			if key == "" {
+				first <- struct{}{}
+			}
 			if value != nil && slices.ContainsFunc([]string{acceptPrefix, reportPrefix, doubtPrefix}, func(p string) bool { return strings.HasPrefix(key, p) }) {
 				select {
 				case asked <- [2]string{key, string(value)}:
@@ -305,13 +316,16 @@ func (r *recorder) run(ctx context.Context, state *bucket) {
 		}
 	})
 	r.store.tended.Go(func() { r.watchOver(ctx, state) })
-	signed := time.Now()
+	begun, signed := first, time.Now()
 	for {
 		var err error
 		select {
 		case <-ctx.Done():
 			r.end()
 			return
+		case <-begun:
+			close(ready)
+			begun = nil
 		case a := <-asked:
 			err = r.answer(ctx, state, a[0], a[1])
 		case <-r.news:

@@ -16,8 +16,9 @@ type group struct {
 	buckets []openflow.Counter
 }
 
-// bucketsMax bounds the buckets of a group.
-const bucketsMax = 256
+// bucketsMax bounds the buckets of a group: more, with an action each, do not fit a
+// message.
+const bucketsMax = 2047
 
 // groupMod handles a group-mod (§6.5, §7.3.4.2).
 func (s *Switch) groupMod(c *conn, msg []byte) error {

@@ -16,6 +16,7 @@ func TestTrust(t *testing.T) {
 		{"3-plans", trustPlans},
 		{"4-counted", trustCounted},
 		{"5-handshake", trustHandshake},
+		{"6-square", trustSquare},
 		{"7-squat", trustSquat},
 		{"2-damaged-store", trustDamagedStore},
 		{"8-northbound", trustNorthbound},

@@ -52,7 +52,7 @@ soak: setup
 
 # Tests that take minutes, not part of make test.
 test-long: setup
-	go test -count 1 -tags long -timeout 30m -run "^TestTrustReplicas$$" -v ./test
+	go test -count 1 -tags long -timeout 30m -run "^TestTrust(Replicas|Partition)$$" -v ./test
 
 # The whole controller in virtual time: schedules of ten minutes with faults, of
 # the seeds from FIRST on, some 80 a minute on two processors. A failure names its

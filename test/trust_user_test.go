@@ -179,6 +179,14 @@ workers:
 		})
 	}
 
+	// An earlier run was root's.
+	flags := d.flags
+	d.flags = append(slices.Clone(flags), "--user", "root")
+	earlier := d.supervise()
+	d.allUp()
+	earlier.Stop()
+	d.flags = flags
+
 	first := d.supervise()
 	check(first)
 	queues("2000")

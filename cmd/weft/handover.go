@@ -14,7 +14,7 @@ import (
 
 // inDataDirectory are the names of what a controller keeps in its data directory,
 // up to the first dot.
-var inDataDirectory = []string{"jetstream", "audit", "scratch", "workers", "manifests", "lock", "room", "store", "bus"}
+var inDataDirectory = []string{"jetstream", "audit", "scratch", "workers", "manifests", "lock", "room", "store", "bus", "token"}
 
 // workersDirectory returns where, in the directory of the durable state, the
 // supervisor keeps the processes of a plan.

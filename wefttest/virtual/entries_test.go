@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"weft"
@@ -87,6 +88,20 @@ func (w *world) stale(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// routes returns the entries of routes in all switches, as text, for who looks for
+// the cause of a failure.
+func (w *world) routes() string {
+	var b strings.Builder
+	for _, d := range w.devices {
+		for _, e := range d.Flows() {
+			if m := &e.Entry.Match.Key; e.Entry.Cookie.Owner() == flow.OwnerRoutes {
+				fmt.Fprintf(&b, "%v/%v %v>%v: %v, %d packets, %d s\n", d.sw, m.InPort, m.EthSrc, m.EthDst, e.Entry.Apply, e.Packets, e.DurationSec)
+			}
+		}
+	}
+	return b.String()
 }
 
 // entries compares the operator's entries with what was confirmed.

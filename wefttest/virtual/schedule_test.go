@@ -43,7 +43,9 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 		for _, s := range w.stations {
 			w.work.Go(func() { w.talk(life, s) })
 		}
-		failure = w.live(life)
+		if failure = w.live(life); failure != nil {
+			w.logf("links %v\nhosts %v\n%s", w.trueLinks(), w.trueHosts(), w.routes())
+		}
 		end()
 		w.cluster.stop()
 		w.work.Wait()

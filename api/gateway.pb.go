@@ -9,6 +9,7 @@ package api
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	anypb "google.golang.org/protobuf/types/known/anypb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -1502,12 +1503,287 @@ func (x *ListAuditResponse) GetRecords() []*AuditRecord {
 	return nil
 }
 
+// A position among the events, as it was answered; unset is the beginning.
+type EventPosition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run of the gateway that has numbered the events.
+	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The last event that was read.
+	Number uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// While the state is read, the number of the event that it is told up to; else 0.
+	State         uint64 `protobuf:"varint,3,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventPosition) Reset() {
+	*x = EventPosition{}
+	mi := &file_gateway_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventPosition) ProtoMessage() {}
+
+func (x *EventPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventPosition.ProtoReflect.Descriptor instead.
+func (*EventPosition) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *EventPosition) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *EventPosition) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *EventPosition) GetState() uint64 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
+
+// What ReadEvents is asked. InvalidArgument if there is no such subject.
+type ReadEventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// That of the last answer.
+	Position *EventPosition `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	// Subjects, as hosts.HostChanged, or services, as hosts; none is all.
+	Subjects []string `protobuf:"bytes,2,rep,name=subjects,proto3" json:"subjects,omitempty"`
+	// How long it may wait for events, in milliseconds; up to 20,000.
+	WaitMs        uint32 `protobuf:"varint,3,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadEventsRequest) Reset() {
+	*x = ReadEventsRequest{}
+	mi := &file_gateway_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadEventsRequest) ProtoMessage() {}
+
+func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
+func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReadEventsRequest) GetPosition() *EventPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *ReadEventsRequest) GetSubjects() []string {
+	if x != nil {
+		return x.Subjects
+	}
+	return nil
+}
+
+func (x *ReadEventsRequest) GetWaitMs() uint32 {
+	if x != nil {
+		return x.WaitMs
+	}
+	return 0
+}
+
+// The answer of ReadEvents.
+type ReadEventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// To be asked for what follows.
+	Position *EventPosition `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
+	// In the order of their numbers; none if there were none in that time.
+	Events []*LoggedEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
+	// What was known before is void, because the gateway has been started since, or
+	// events have been missed: the state follows anew. So it is at the beginning.
+	Restarted     bool `protobuf:"varint,3,opt,name=restarted,proto3" json:"restarted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadEventsResponse) Reset() {
+	*x = ReadEventsResponse{}
+	mi := &file_gateway_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadEventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadEventsResponse) ProtoMessage() {}
+
+func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
+func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ReadEventsResponse) GetPosition() *EventPosition {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+func (x *ReadEventsResponse) GetEvents() []*LoggedEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ReadEventsResponse) GetRestarted() bool {
+	if x != nil {
+		return x.Restarted
+	}
+	return false
+}
+
+// One event.
+type LoggedEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Greater than that of every event before.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// RFC 3339.
+	Time string `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Service.Event.
+	Subject string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
+	// It is the last that was told of something, from before the state was asked for.
+	State bool `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
+	// The message, such as HostChanged.
+	Event         *anypb.Any `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoggedEvent) Reset() {
+	*x = LoggedEvent{}
+	mi := &file_gateway_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoggedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoggedEvent) ProtoMessage() {}
+
+func (x *LoggedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoggedEvent.ProtoReflect.Descriptor instead.
+func (*LoggedEvent) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *LoggedEvent) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *LoggedEvent) GetTime() string {
+	if x != nil {
+		return x.Time
+	}
+	return ""
+}
+
+func (x *LoggedEvent) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *LoggedEvent) GetState() bool {
+	if x != nil {
+		return x.State
+	}
+	return false
+}
+
+func (x *LoggedEvent) GetEvent() *anypb.Any {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
 var File_gateway_proto protoreflect.FileDescriptor
 
 const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
-	"apps.proto\x1a\fconfig.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\"\x14\n" +
+	"apps.proto\x1a\fconfig.proto\x1a\x19google/protobuf/any.proto\x1a\roptions.proto\x1a\rprofile.proto\x1a\vstore.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
 	"\aworkers\x18\x01 \x03(\v2\x0f.weft.v1.WorkerR\aworkers\x12\x1e\n" +
@@ -1622,9 +1898,29 @@ const file_gateway_proto_rawDesc = "" +
 	"\x05error\x18\b \x01(\tR\x05error\x12\x17\n" +
 	"\atook_us\x18\t \x01(\x04R\x06tookUs\"C\n" +
 	"\x11ListAuditResponse\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords2\xa1\v\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.weft.v1.AuditRecordR\arecords\"S\n" +
+	"\rEventPosition\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\x04R\x05state\"|\n" +
+	"\x11ReadEventsRequest\x122\n" +
+	"\bposition\x18\x01 \x01(\v2\x16.weft.v1.EventPositionR\bposition\x12\x1a\n" +
+	"\bsubjects\x18\x02 \x03(\tR\bsubjects\x12\x17\n" +
+	"\await_ms\x18\x03 \x01(\rR\x06waitMs\"\x94\x01\n" +
+	"\x12ReadEventsResponse\x122\n" +
+	"\bposition\x18\x01 \x01(\v2\x16.weft.v1.EventPositionR\bposition\x12,\n" +
+	"\x06events\x18\x02 \x03(\v2\x14.weft.v1.LoggedEventR\x06events\x12\x1c\n" +
+	"\trestarted\x18\x03 \x01(\bR\trestarted\"\x95\x01\n" +
+	"\vLoggedEvent\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xf0\v\n" +
 	"\aGateway\x12G\n" +
-	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\x14\xea\xe0\x18\x10\b\x01\"\fget services\x12]\n" +
+	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\x14\xea\xe0\x18\x10\b\x01\"\fget services\x12M\n" +
+	"\n" +
+	"ReadEvents\x12\x1a.weft.v1.ReadEventsRequest\x1a\x1b.weft.v1.ReadEventsResponse\"\x06\xea\xe0\x18\x02\b\x01\x12]\n" +
 	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vget workers\x12D\n" +
 	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x11\xea\xe0\x18\r\b\x03\"\tplan show\x12S\n" +
 	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x0f\xea\xe0\x18\v\b\x03\x10\x01\"\x05apply\x12S\n" +
@@ -1656,7 +1952,7 @@ func file_gateway_proto_rawDescGZIP() []byte {
 	return file_gateway_proto_rawDescData
 }
 
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_gateway_proto_goTypes = []any{
 	(*ListWorkersRequest)(nil),    // 0: weft.v1.ListWorkersRequest
 	(*ListWorkersResponse)(nil),   // 1: weft.v1.ListWorkersResponse
@@ -1679,70 +1975,81 @@ var file_gateway_proto_goTypes = []any{
 	(*ListAuditRequest)(nil),      // 18: weft.v1.ListAuditRequest
 	(*AuditRecord)(nil),           // 19: weft.v1.AuditRecord
 	(*ListAuditResponse)(nil),     // 20: weft.v1.ListAuditResponse
-	nil,                           // 21: weft.v1.Worker.AddressesEntry
-	(*App)(nil),                   // 22: weft.v1.App
-	(*GetConfigRequest)(nil),      // 23: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 24: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 25: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 26: weft.v1.RollbackConfigRequest
-	(*GetStoreRequest)(nil),       // 27: weft.v1.GetStoreRequest
-	(*ReadStoreRequest)(nil),      // 28: weft.v1.ReadStoreRequest
-	(*RepairStoreRequest)(nil),    // 29: weft.v1.RepairStoreRequest
-	(*TakeProfileRequest)(nil),    // 30: weft.v1.TakeProfileRequest
-	(*Configuration)(nil),         // 31: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 32: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 33: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 34: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 35: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 36: weft.v1.RepairStoreResponse
-	(*TakeProfileResponse)(nil),   // 37: weft.v1.TakeProfileResponse
+	(*EventPosition)(nil),         // 21: weft.v1.EventPosition
+	(*ReadEventsRequest)(nil),     // 22: weft.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),    // 23: weft.v1.ReadEventsResponse
+	(*LoggedEvent)(nil),           // 24: weft.v1.LoggedEvent
+	nil,                           // 25: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                   // 26: weft.v1.App
+	(*anypb.Any)(nil),             // 27: google.protobuf.Any
+	(*GetConfigRequest)(nil),      // 28: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 29: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 30: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 31: weft.v1.RollbackConfigRequest
+	(*GetStoreRequest)(nil),       // 32: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),      // 33: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),    // 34: weft.v1.RepairStoreRequest
+	(*TakeProfileRequest)(nil),    // 35: weft.v1.TakeProfileRequest
+	(*Configuration)(nil),         // 36: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 37: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 38: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 39: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 40: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 41: weft.v1.RepairStoreResponse
+	(*TakeProfileResponse)(nil),   // 42: weft.v1.TakeProfileResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
 	2,  // 1: weft.v1.ListWorkersResponse.store:type_name -> weft.v1.StoreState
 	4,  // 2: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
-	21, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
-	22, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
+	25, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
+	26, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
 	11, // 5: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
 	13, // 6: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
 	19, // 7: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
-	9,  // 8: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
-	0,  // 9: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	5,  // 10: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	7,  // 11: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	23, // 12: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	24, // 13: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	25, // 14: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	26, // 15: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	27, // 16: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
-	28, // 17: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
-	29, // 18: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
-	12, // 19: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	14, // 20: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	16, // 21: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	18, // 22: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	30, // 23: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	10, // 24: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	1,  // 25: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	6,  // 26: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	8,  // 27: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	31, // 28: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	32, // 29: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	33, // 30: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	32, // 31: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	34, // 32: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	35, // 33: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	36, // 34: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	13, // 35: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	15, // 36: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	17, // 37: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	20, // 38: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	37, // 39: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	24, // [24:40] is the sub-list for method output_type
-	8,  // [8:24] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	21, // 8: weft.v1.ReadEventsRequest.position:type_name -> weft.v1.EventPosition
+	21, // 9: weft.v1.ReadEventsResponse.position:type_name -> weft.v1.EventPosition
+	24, // 10: weft.v1.ReadEventsResponse.events:type_name -> weft.v1.LoggedEvent
+	27, // 11: weft.v1.LoggedEvent.event:type_name -> google.protobuf.Any
+	9,  // 12: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
+	22, // 13: weft.v1.Gateway.ReadEvents:input_type -> weft.v1.ReadEventsRequest
+	0,  // 14: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
+	5,  // 15: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	7,  // 16: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	28, // 17: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	29, // 18: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	30, // 19: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	31, // 20: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	32, // 21: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	33, // 22: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	34, // 23: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	12, // 24: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	14, // 25: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	16, // 26: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	18, // 27: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	35, // 28: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	10, // 29: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	23, // 30: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 31: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	6,  // 32: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	8,  // 33: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	36, // 34: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	37, // 35: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	38, // 36: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	37, // 37: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	39, // 38: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	40, // 39: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	41, // 40: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	13, // 41: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	15, // 42: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	17, // 43: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	20, // 44: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	42, // 45: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	29, // [29:46] is the sub-list for method output_type
+	12, // [12:29] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -1761,7 +2068,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Gateway_GetInfo_FullMethodName        = "/weft.v1.Gateway/GetInfo"
+	Gateway_ReadEvents_FullMethodName     = "/weft.v1.Gateway/ReadEvents"
 	Gateway_ListWorkers_FullMethodName    = "/weft.v1.Gateway/ListWorkers"
 	Gateway_GetPlan_FullMethodName        = "/weft.v1.Gateway/GetPlan"
 	Gateway_ApplyPlan_FullMethodName      = "/weft.v1.Gateway/ApplyPlan"
@@ -45,6 +46,11 @@ const (
 type GatewayClient interface {
 	// What is running: build, services, pipeline.
 	GetInfo(ctx context.Context, in *GetInfoRequest, opts ...grpc.CallOption) (*Info, error)
+	// The controller's events behind a position: first the last of each thing whose
+	// state is told, then all that follow, numbered. It waits for events if there
+	// are none. Nobody who reads slowly is waited for: it is told that it has missed
+	// some, and given the state anew.
+	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
 	// The plan in force.
@@ -92,6 +98,16 @@ func (c *gatewayClient) GetInfo(ctx context.Context, in *GetInfoRequest, opts ..
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Info)
 	err := c.cc.Invoke(ctx, Gateway_GetInfo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadEventsResponse)
+	err := c.cc.Invoke(ctx, Gateway_ReadEvents_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -256,6 +272,11 @@ func (c *gatewayClient) TakeProfile(ctx context.Context, in *TakeProfileRequest,
 type GatewayServer interface {
 	// What is running: build, services, pipeline.
 	GetInfo(context.Context, *GetInfoRequest) (*Info, error)
+	// The controller's events behind a position: first the last of each thing whose
+	// state is told, then all that follow, numbered. It waits for events if there
+	// are none. Nobody who reads slowly is waited for: it is told that it has missed
+	// some, and given the state anew.
+	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)
 	// The plan in force.
@@ -301,6 +322,9 @@ type UnimplementedGatewayServer struct{}
 
 func (UnimplementedGatewayServer) GetInfo(context.Context, *GetInfoRequest) (*Info, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetInfo not implemented")
+}
+func (UnimplementedGatewayServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
 }
 func (UnimplementedGatewayServer) ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkers not implemented")
@@ -382,6 +406,24 @@ func _Gateway_GetInfo_Handler(srv interface{}, ctx context.Context, dec func(int
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServer).GetInfo(ctx, req.(*GetInfoRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ReadEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ReadEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ReadEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ReadEvents(ctx, req.(*ReadEventsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -666,6 +708,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetInfo",
 			Handler:    _Gateway_GetInfo_Handler,
+		},
+		{
+			MethodName: "ReadEvents",
+			Handler:    _Gateway_ReadEvents_Handler,
 		},
 		{
 			MethodName: "ListWorkers",

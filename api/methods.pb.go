@@ -104,6 +104,11 @@ var (
 var (
 	// What is running: build, services, pipeline.
 	GetInfo = Method[GetInfoRequest, Info]{"gateway.GetInfo"}
+	// The controller's events behind a position: first the last of each thing whose
+	// state is told, then all that follow, numbered. It waits for events if there
+	// are none. Nobody who reads slowly is waited for: it is told that it has missed
+	// some, and given the state anew.
+	ReadEvents = Method[ReadEventsRequest, ReadEventsResponse]{"gateway.ReadEvents"}
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}
 	// The plan in force.
@@ -314,6 +319,7 @@ var methods = []AnyMethod{
 	ListRoutes,
 	GetFlooding,
 	GetInfo,
+	ReadEvents,
 	ListWorkers,
 	GetPlan,
 	ApplyPlan,

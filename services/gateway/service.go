@@ -68,7 +68,7 @@ func Spec(p Process) weft.Spec {
 	return weft.Spec{
 		Name:     "gateway",
 		Doc:      "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves:   weft.Methods(api.GetInfo, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
+		Serves:   weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
 		Calls:    forwarded(),
 		Optional: []string{"heartbeat", "balancer", "nat", "router", "firewall", "qos", "tenants"},
 		Subscribes: weft.Subjects(
@@ -147,6 +147,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if state == nil {
 		state = noState{}
 	}
+	events := newEventLog(func() time.Time { return weft.Now(env) }, ctx.Done())
 	info := func(ctx context.Context, _ *api.GetInfoRequest) (*api.Info, error) {
 		m := describe(p, weft.Specs(env))
 		ctx, cancel := context.WithTimeout(ctx, infoPatience)
@@ -160,7 +161,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
 	}
-	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ListWorkers, plans.ListWorkers),
+	s.calls = newCalls(append(offered, itself(api.GetInfo, info), itself(api.ReadEvents, events.read), itself(api.ListWorkers, plans.ListWorkers),
 		itself(api.GetPlan, plans.GetPlan), itself(api.ApplyPlan, plans.ApplyPlan),
 		itself(api.GetConfig, configs.GetConfig), itself(api.ApplyConfig, configs.ApplyConfig),
 		itself(api.ListConfigs, configs.ListConfigs), itself(api.RollbackConfig, configs.RollbackConfig),
@@ -174,23 +175,25 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	}
 	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.any.Load()) })
 
-	follow(env, s.stream, api.SwitchChangedEvent)
-	follow(env, s.stream, api.PortChangedEvent)
-	follow(env, s.stream, api.FlowRemovedEvent)
-	follow(env, s.stream, api.SwitchErrorEvent)
-	follow(env, s.stream, api.SwitchForgottenEvent)
-	follow(env, s.stream, api.LinkChangedEvent)
-	follow(env, s.stream, api.PortRoleChangedEvent)
-	follow(env, s.stream, api.HostChangedEvent)
-	follow(env, s.stream, api.HostClaimedEvent)
-	follow(env, s.stream, api.PathsConvergedEvent)
-	follow(env, s.stream, api.RouteChangedEvent)
-	follow(env, s.stream, api.FlowsObservedEvent)
-	follow(env, s.stream, api.SegmentChangedEvent)
-	follow(env, s.stream, api.FlowFailedEvent)
-	follow(env, s.stream, api.FloodChangedEvent)
-	follow(env, s.stream, api.HeartbeatChangedEvent)
+	follow(env, s.stream, events, api.SwitchChangedEvent)
+	follow(env, s.stream, events, api.PortChangedEvent)
+	follow(env, s.stream, events, api.FlowRemovedEvent)
+	follow(env, s.stream, events, api.SwitchErrorEvent)
+	follow(env, s.stream, events, api.SwitchForgottenEvent)
+	follow(env, s.stream, events, api.LinkChangedEvent)
+	follow(env, s.stream, events, api.PortRoleChangedEvent)
+	follow(env, s.stream, events, api.HostChangedEvent)
+	follow(env, s.stream, events, api.HostClaimedEvent)
+	follow(env, s.stream, events, api.PathsConvergedEvent)
+	follow(env, s.stream, events, api.RouteChangedEvent)
+	follow(env, s.stream, events, api.FlowsObservedEvent)
+	follow(env, s.stream, events, api.SegmentChangedEvent)
+	follow(env, s.stream, events, api.FlowFailedEvent)
+	follow(env, s.stream, events, api.FloodChangedEvent)
+	follow(env, s.stream, events, api.HeartbeatChangedEvent)
+	events.subjects = s.stream.subjects
 	weft.Handle(env, api.GetInfo, info)
+	weft.Handle(env, api.ReadEvents, events.read)
 	weft.Handle(env, api.ListWorkers, plans.ListWorkers)
 	weft.Handle(env, api.GetPlan, plans.GetPlan)
 	weft.Handle(env, api.ApplyPlan, plans.ApplyPlan)
@@ -279,10 +282,15 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 	}
 }
 
-// follow passes the events of a subject to the stream.
-func follow[E any](env *weft.Env, s *stream, subject api.Subject[E]) {
+// follow passes the events of a subject to the stream and the log.
+func follow[E any](env *weft.Env, s *stream, log *eventLog, subject api.Subject[E]) {
 	s.subjects = append(s.subjects, subject.Name)
-	weft.On(env, subject, func(_ context.Context, e *E) { s.publish(subject.Name, any(e).(proto.Message)) })
+	weft.On(env, subject, func(_ context.Context, e *E) {
+		m := any(e).(proto.Message)
+		key, fact := subject.KeyOf(e)
+		log.add(subject.Name, m, key, fact, subject.GoneBy(e), subject.Renews)
+		s.publish(subject.Name, m)
+	})
 }
 
 // describe returns what runs. All services of a process are ready when the

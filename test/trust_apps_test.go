@@ -19,13 +19,13 @@ import (
 // whoever speaks first, and whatever dies.
 func trustApps(t *testing.T, f *faults) {
 	for _, c := range []struct{ name, scheme, attach, workers string }{
-		{"rest", "http", "north", "  switches: {services: [southbound, discovery, hosts]}\n  routing: {services: [paths, forwarding]}\n  north: {services: [flowrules, stats, gateway]}\n"},
-		{"grpc", "grpc", "switches", "  switches: {services: [southbound, discovery, hosts]}\n  routing: {services: [paths, forwarding], replicas: 2}\n  north: {services: [flowrules, stats, gateway]}\n"},
-		{"ws", "ws", "all", "  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]}\n"},
+		{"rest", "http", "north", "  switches: {services: [southbound, discovery, hosts]}\n  routing: {services: [paths, forwarding]}\n  north: {services: [flowrules, stats, gateway], listen: %q}\n"},
+		{"grpc", "grpc", "switches", "  switches: {services: [southbound, discovery, hosts], listen: %q}\n  routing: {services: [paths, forwarding], replicas: 2}\n  north: {services: [flowrules, stats, gateway]}\n"},
+		{"ws", "ws", "all", "  all: {services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway], listen: %q}\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			plan := "name: portal\npipeline: [discovery, hosts, portal, forwarding]\n" +
-				"apps:\n  portal: {absent: skip, may: [hosts.SetHold, hosts.ApproveHost]}\nworkers:\n" + c.workers
+				"apps:\n  portal: {absent: skip, may: [hosts.SetHold, hosts.ApproveHost]}\nworkers:\n" + fmt.Sprintf(c.workers, freeAddress(t))
 			a := &appsTest{t: t, deployment: f.deploy(t, plan)}
 			l := a.quiet("ring:4", a.openflow)
 			p := &portalTest{appsTest: a, l: l}
@@ -33,6 +33,14 @@ func trustApps(t *testing.T, f *faults) {
 			start := func() *script {
 				return a.python(filepath.Join(sdk, "examples/portal.py"), c.scheme+"://"+a.address(c.attach), server.MAC.String())
 			}
+
+			watch := a.python(filepath.Join(sdk, "examples/watch.py"), c.scheme+"://"+a.address(c.attach))
+			told := func(what string, n int) { // null comes before the state
+				t.Helper()
+				eventually(t, 60*time.Second, fmt.Sprintf("%s is told %d times", what, n), func() bool { return strings.Count("\n"+watch.String(), what) >= n })
+			}
+			told("\nnull\n", 1)
+			told(`"state": true`, 4) // the switches
 
 			// h1 and h4 have talked before the portal is there: that is over.
 			p.reach("h1", "h4", true)
@@ -52,6 +60,7 @@ func trustApps(t *testing.T, f *faults) {
 			// The word opens both directions, and lasts.
 			p.say("h1", server)
 			eventually(t, 20*time.Second, "h1 approved", func() bool { return len(p.heldBy("h1")) == 0 })
+			told(`"change": "held"`, 5) // four are held, and one of them approved
 			p.reach("h1", "h4", true)
 			p.reach("h4", "h1", true)
 			p.reach("h2", "h4", false)
@@ -71,6 +80,7 @@ func trustApps(t *testing.T, f *faults) {
 			}
 			a.allUp()
 			a.whole(l)
+			told("\nnull\n", 2) // the controller has been started again
 			p.reach("h4", "h2", false)
 			p.without("h2")
 			p.reach("h1", "h4", true)

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import json
 import ssl
-from typing import Any, Callable, Optional, Protocol
+from typing import Any, Callable, Iterator, Optional, Protocol
 
 JSON = dict[str, Any]
 
@@ -83,6 +83,26 @@ class Connection(abc.ABC):
         Requests and responses are those of the .proto files as JSON, with the
         names that they have there. Raises Error, or Disconnected.
         """
+
+    def events(self, *subjects: str, position: Optional[JSON] = None) -> Iterator[Optional[JSON]]:
+        """The controller's events, for as long as they are wanted.
+
+        First comes the state, the last event about each thing, then each event as
+        it happens: a dict with number, time, subject, state, event and position.
+        With the position of the last one that was seen, those that follow it
+        come. None says that what was known before is void, because events were
+        missed or the controller was started again: the state follows. So does
+        every beginning. Raises Error, or Disconnected; then go on by position.
+        """
+        while True:
+            answer = self.call("gateway.ReadEvents", {"position": position, "subjects": list(subjects), "wait_ms": 10_000})
+            if answer["restarted"]:
+                yield None
+            position = answer["position"]
+            for event in answer["events"]:
+                # Of an answer with state, all is; the last of it ends with the number that it is told up to.
+                upto = (position["state"] if int(position["state"]) else position["number"]) if event["state"] else 0
+                yield {**event, "position": {"epoch": position["epoch"], "number": event["number"], "state": upto}}
 
     @abc.abstractmethod
     def attach(self, app: Attachable, attached: Callable[[JSON], None] = lambda welcome: None) -> None:

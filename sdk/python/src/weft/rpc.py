@@ -53,7 +53,7 @@ class Messages:
 
 def to_json(message: Any) -> JSON:
     """A message as JSON, as Weft writes it."""
-    return json_format.MessageToDict(message, preserving_proto_field_name=True, **{_ALL: True})
+    return json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=message.DESCRIPTOR.file.pool, **{_ALL: True})
 
 
 def from_json(value: JSON, kind: Any) -> Any:

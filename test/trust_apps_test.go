@@ -60,7 +60,7 @@ func trustApps(t *testing.T, f *faults) {
 			// The word opens both directions, and lasts.
 			p.say("h1", server)
 			eventually(t, 20*time.Second, "h1 approved", func() bool { return len(p.heldBy("h1")) == 0 })
-			told(`"change": "held"`, 5) // four are held, and one of them approved
+			told(`"change": "held"`, 4) // h1 and h4 were held, and approved
 			p.reach("h1", "h4", true)
 			p.reach("h4", "h1", true)
 			p.reach("h2", "h4", false)

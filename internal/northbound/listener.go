@@ -163,13 +163,16 @@ func (l *Listener) admit(c *conn, from client) (wait time.Duration, ok bool) {
 		if goes == nil {
 			return 0, false
 		}
+		if wait := l.spared(goes, now); wait > 0 && c.rank == Operator { // others would hold up all
+			return wait, false
+		}
 		l.evict(goes)
 	} else if l.all.len() >= l.limits.Connections {
 		goes := l.all.goes(now.Add(-l.patience))
 		if goes == nil {
 			return 0, false
 		}
-		if wait := goes.since.Add(l.patience).Sub(now); goes.state == quiet && wait > 0 {
+		if wait := l.spared(goes, now); wait > 0 {
 			return wait, false
 		}
 		l.evict(goes)
@@ -181,6 +184,15 @@ func (l *Listener) admit(c *conn, from client) (wait time.Duration, ok bool) {
 	c.share, c.since = s, now
 	l.insert(c)
 	return 0, true
+}
+
+// spared returns for how long a connection is not to be closed, since it has yet
+// to say whose it is.
+func (l *Listener) spared(c *conn, now time.Time) time.Duration {
+	if c.state != quiet {
+		return 0
+	}
+	return c.since.Add(l.patience).Sub(now)
 }
 
 // drop closes a connection as there are too many open files; false if there is

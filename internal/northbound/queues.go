@@ -122,7 +122,7 @@ func least(of []list.List, reserve int, then time.Time) *conn {
 	switch {
 	case many && !first.since.After(then):
 		return first
-	case waits != nil:
+	case waits != nil && !waits.since.After(then): // and has not just begun to
 		return waits
 	}
 	most := &of[quiet]
@@ -131,15 +131,18 @@ func least(of []list.List, reserve int, then time.Time) *conn {
 			most = &of[s]
 		}
 	}
-	return front(most)
+	if c := front(most); c != nil {
+		return c
+	}
+	return waits
 }
 
 // waits returns the connection, but for one, that waits for its client for
-// longest, of clients of a rank or below it.
-func (q *queues) waits(rank Rank, but *conn) *conn {
+// longest, and since before then, of clients of a rank or below it.
+func (q *queues) waits(rank Rank, but *conn, then time.Time) *conn {
 	for _, of := range []*list.List{&q.below[stalled], &q.operators[stalled]} {
 		for e := of.Front(); e != nil; e = e.Next() {
-			if c := e.Value.(*conn); c != but {
+			if c := e.Value.(*conn); c != but && !c.since.After(then) {
 				return c
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // RequestOctets is what a request counts as before anything of its body is read.
@@ -128,7 +129,7 @@ func (v *Visit) hold(octets int) error {
 			continue
 		}
 		for *bound.held+octets > bound.limit && *bound.held-v.octets > bound.limit/2 {
-			waits := bound.queues.waits(c.rank, c)
+			waits := bound.queues.waits(c.rank, c, time.Now().Add(-l.patience))
 			if waits == nil {
 				return &Full{fmt.Sprintf("%s hold %d octets already, and %d are the limit; try again when some of them have ended", bound.whose, *bound.held, bound.limit)}
 			}

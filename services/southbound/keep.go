@@ -29,6 +29,7 @@ type leftOver struct {
 	msg []byte
 }
 
+// What a standby takes over is not among it: that is another process.
 const (
 	ringCount = 128
 	ringBytes = 256 << 10

@@ -84,7 +84,7 @@ func trustApps(t *testing.T, f *faults) {
 			p.reach("h4", "h2", false)
 			p.without("h2")
 			p.reach("h1", "h4", true)
-			app = start()
+			start()
 			a.attached("portal", "stage", c.name, c.attach)
 			p.reach("h2", "h3", true)
 

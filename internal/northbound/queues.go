@@ -52,7 +52,7 @@ func (c *conn) change(f func()) {
 	}
 	before, rank, octets := c.state, c.rank, c.octets
 	f()
-	after := c.state
+	var after state
 	switch {
 	case c.requests == 0:
 		after = quiet

@@ -90,10 +90,17 @@ func exists(name, document string) bool {
 	return false
 }
 
-// TestSymbols looks for the functions that ARCHITECTURE names beside a file.
+// TestSymbols looks for the functions that ARCHITECTURE and the pages below it
+// name beside a file.
 func TestSymbols(t *testing.T) {
 	near := regexp.MustCompile("`([\\w/]+\\.go)`: `(\\w+)`|`(\\w+)` in `([\\w/]+\\.go)`")
-	text := strings.Join(strings.Fields(strings.Join(prose(t, "ARCHITECTURE.md"), "\n")), " ")
+	lines := prose(t, "ARCHITECTURE.md")
+	for _, document := range documents(t) {
+		if path.Dir(document) == "docs/internals" {
+			lines = append(lines, prose(t, document)...)
+		}
+	}
+	text := strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
 	found := near.FindAllStringSubmatch(text, -1)
 	if len(found) < 5 {
 		t.Fatalf("only %d functions found beside their files; does the pattern still fit?", len(found))
@@ -101,7 +108,7 @@ func TestSymbols(t *testing.T) {
 	for _, m := range found {
 		file, name := m[1]+m[4], m[2]+m[3]
 		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\b`).MatchString(read(t, file)) {
-			t.Errorf("ARCHITECTURE.md: %s has no function %s", file, name)
+			t.Errorf("%s has no function %s", file, name)
 		}
 	}
 }

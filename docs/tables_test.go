@@ -20,7 +20,7 @@ import (
 
 func specs() []weft.Spec { return services.All(gateway.Process{}) }
 
-// TestServiceTable holds the README's table of services to their Specs.
+// TestServiceTable holds the table of services to their Specs.
 func TestServiceTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| service | what it does | answers | stage | class | scale |\n|---|---|---|---|---|---|\n")
@@ -40,9 +40,9 @@ func TestServiceTable(t *testing.T) {
 		if s.Stage {
 			stage = strconv.Itoa(slices.Index(stages, s.Name) + 1)
 		}
-		fmt.Fprintf(&b, "| [%s](services/%[1]s) | %s | %s | %s | %s | %s |\n", s.Name, s.Doc, strings.Join(serves, ", "), stage, s.Class, s.Scale)
+		fmt.Fprintf(&b, "| [%s](../services/%[1]s) | %s | %s | %s | %s | %s |\n", s.Name, s.Doc, strings.Join(serves, ", "), stage, s.Class, s.Scale)
 	}
-	section(t, "README.md", "services", b.String())
+	section(t, "docs/services.md", "services", b.String())
 }
 
 // TestEventTable holds ARCHITECTURE's table of events to the Specs.
@@ -64,9 +64,9 @@ func TestEventTable(t *testing.T) {
 	section(t, "ARCHITECTURE.md", "events", b.String())
 }
 
-// TestBuckets holds ARCHITECTURE to the buckets that services declare.
+// TestBuckets holds docs/internals/state.md to the buckets that services declare.
 func TestBuckets(t *testing.T) {
-	text := read(t, "ARCHITECTURE.md")
+	text := read(t, "docs/internals/state.md")
 	_, text, _ = strings.Cut(text, "| bucket |")
 	var listed []string
 	for _, line := range strings.Split(text, "\n")[2:] {
@@ -84,11 +84,11 @@ func TestBuckets(t *testing.T) {
 		}
 	}
 	if !slices.Equal(listed, declared) {
-		t.Errorf("ARCHITECTURE.md lists the buckets %q; the Specs declare %q", listed, declared)
+		t.Errorf("docs/internals/state.md lists the buckets %q; the Specs declare %q", listed, declared)
 	}
 }
 
-// TestImportTable holds ARCHITECTURE to internal/archtest/table.go.
+// TestImportTable holds docs/internals/imports.md to internal/archtest/table.go.
 func TestImportTable(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal/archtest/table.go"), nil, 0)
 	if err != nil {
@@ -159,7 +159,7 @@ func TestImportTable(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(dir, "*", `\*`), strings.ReplaceAll(cell(value(r.Elts[1])), "*", `\*`), cell(value(r.Elts[2])))
 	}
-	section(t, "ARCHITECTURE.md", "imports", b.String())
+	section(t, "docs/internals/imports.md", "imports", b.String())
 }
 
 func unquote(t *testing.T, e ast.Expr) string {
@@ -175,10 +175,10 @@ func unquote(t *testing.T, e ast.Expr) string {
 	return s
 }
 
-// TestPriorities holds ARCHITECTURE's priorities to forwarding's constants, and
+// TestPriorities holds the priorities of docs/internals/entries.md to forwarding's constants, and
 // its picture of the cookie to flow's.
 func TestPriorities(t *testing.T) {
-	text := read(t, "ARCHITECTURE.md")
+	text, words := read(t, "docs/internals/entries.md"), read(t, "ARCHITECTURE.md")
 	source := read(t, "services/forwarding/route.go")
 	for _, c := range []string{"priorityLinkFlood", "priorityTrap", "priorityFlood", "priorityOther", "priorityRoute", "priorityMiss"} {
 		_, rest, ok := strings.Cut(source, "\t"+c+" ")
@@ -187,16 +187,16 @@ func TestPriorities(t *testing.T) {
 			t.Fatalf("services/forwarding/route.go does not declare %s", c)
 		}
 		if !strings.Contains(text, "\n| "+fields[1]+" |") {
-			t.Errorf("ARCHITECTURE.md has no row for %s, priority %s", c, fields[1])
+			t.Errorf("docs/internals/entries.md has no row for %s, priority %s", c, fields[1])
 		}
 	}
 	if !strings.Contains(text, fmt.Sprintf("\n| %d |", flow.PriorityMax)) {
-		t.Errorf("ARCHITECTURE.md has no row for priority %d", flow.PriorityMax)
+		t.Errorf("docs/internals/entries.md has no row for priority %d", flow.PriorityMax)
 	}
 	if got, want := uint64(flow.NewCookie(0x12, 0x34, 0x56789abc)), uint64(0x5745<<48|0x12<<40|0x34<<32|0x56789abc); got != want {
-		t.Errorf("a cookie is %016x; by the picture in ARCHITECTURE.md it would be %016x", got, want)
+		t.Errorf("a cookie is %016x; by the picture in docs/internals/entries.md it would be %016x", got, want)
 	}
-	owners := text[strings.Index(text, "- **owner**"):]
+	owners := words[strings.Index(words, "- **owner**"):]
 	owners, _, _ = strings.Cut(owners, "\n")
 	for o := flow.OwnerDiscovery; !strings.HasPrefix(o.String(), "owner-"); o++ {
 		if !strings.Contains(owners, o.String()) {

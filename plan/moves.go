@@ -9,7 +9,7 @@ import (
 )
 
 // MoveCost is what it costs to move a shard: a service is away for a moment, and
-// what comes meanwhile waits (ARCHITECTURE: packets and calls for a service that
+// what comes meanwhile waits (docs/internals/processes.md: packets and calls for a service that
 // is away are held, none is lost).
 type MoveCost struct {
 	// Pause is how long a service is away that moves, in seconds, without its

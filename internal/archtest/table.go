@@ -113,7 +113,7 @@ func (c *check) imports() {
 		f := &c.files[i]
 		r, ok := rowOf(f.dir)
 		if !ok {
-			c.fail(f, nil, "folder %s has no row in the import table; add it to internal/archtest/table.go and to ARCHITECTURE.md", f.dir)
+			c.fail(f, nil, "folder %s has no row in the import table; add it to internal/archtest/table.go and to docs/internals/imports.md", f.dir)
 			continue
 		}
 		for _, spec := range f.syntax.Imports {

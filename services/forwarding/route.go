@@ -9,7 +9,7 @@ import (
 	"weft/flow"
 )
 
-// Priorities of the entries in table 0; see ARCHITECTURE.md for all of them.
+// Priorities of the entries in table 0; see docs/internals/entries.md for all of them.
 const (
 	priorityLinkFlood = 45000 // multicast from the link ports
 	priorityTrap      = 40000 // ARP, neighbour discovery and DHCP, to the controller

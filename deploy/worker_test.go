@@ -134,6 +134,21 @@ func TestReadyNamesWhoIsMissing(t *testing.T) {
 	}
 }
 
+// TestReadyAfterAnEarlierMaster: who can stand by may wait for a master of an
+// earlier plan for longer than others may set themselves up.
+func TestReadyAfterAnEarlierMaster(t *testing.T) {
+	stop := start(t, deploy.Config{
+		Specs: []weft.Spec{{Name: "heir", Scale: weft.PerPartition, Standby: true, Run: func(ctx context.Context, env *weft.Env) error {
+			time.Sleep(200 * time.Millisecond)
+			return weft.Serve(ctx, env)
+		}}},
+		ReadyTimeout: 20 * time.Millisecond,
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEarlyEndStopsWorker(t *testing.T) {
 	broken := errors.New("port 6653 is in use")
 	for _, c := range []struct {

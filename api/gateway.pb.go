@@ -1510,7 +1510,7 @@ type EventPosition struct {
 	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// The last event that was read.
 	Number uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	// While the state is read, the number of the event that it is told up to; else 0.
+	// While the client reads the state: the number of the newest event when it began; else 0.
 	State         uint64 `protobuf:"varint,3,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1570,7 +1570,7 @@ func (x *EventPosition) GetState() uint64 {
 // What ReadEvents is asked. InvalidArgument if there is no such subject.
 type ReadEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// That of the last answer.
+	// The position in the last answer; none for the first call.
 	Position *EventPosition `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
 	// Subjects, as hosts.HostChanged, or services, as hosts; none is all.
 	Subjects []string `protobuf:"bytes,2,rep,name=subjects,proto3" json:"subjects,omitempty"`
@@ -1634,12 +1634,12 @@ func (x *ReadEventsRequest) GetWaitMs() uint32 {
 // The answer of ReadEvents.
 type ReadEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// To be asked for what follows.
+	// The position to send in the next call.
 	Position *EventPosition `protobuf:"bytes,1,opt,name=position,proto3" json:"position,omitempty"`
 	// In the order of their numbers; none if there were none in that time.
 	Events []*LoggedEvent `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
-	// What was known before is void, because the gateway has been started since, or
-	// events have been missed: the state follows anew. So it is at the beginning.
+	// The client must forget what it knew, because the gateway was restarted or events were
+	// missed: the state follows. It is set in the answer to the first call, too.
 	Restarted     bool `protobuf:"varint,3,opt,name=restarted,proto3" json:"restarted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1705,7 +1705,7 @@ type LoggedEvent struct {
 	Time string `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// Service.Event.
 	Subject string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// It is the last that was told of something, from before the state was asked for.
+	// Whether the event belongs to the state: it was published before the client asked.
 	State bool `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
 	// The message, such as HostChanged.
 	Event         *anypb.Any `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`

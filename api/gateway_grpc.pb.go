@@ -46,10 +46,9 @@ const (
 type GatewayClient interface {
 	// What is running: build, services, pipeline.
 	GetInfo(ctx context.Context, in *GetInfoRequest, opts ...grpc.CallOption) (*Info, error)
-	// The controller's events behind a position: first the last of each thing whose
-	// state is told, then all that follow, numbered. It waits for events if there
-	// are none. Nobody who reads slowly is waited for: it is told that it has missed
-	// some, and given the state anew.
+	// The controller's events after a position, numbered. A client that has no position yet,
+	// or has missed events because it reads slowly, gets the current state first: the last
+	// event of each retained subject and key. If there are no events, the call waits for some.
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers(ctx context.Context, in *ListWorkersRequest, opts ...grpc.CallOption) (*ListWorkersResponse, error)
@@ -272,10 +271,9 @@ func (c *gatewayClient) TakeProfile(ctx context.Context, in *TakeProfileRequest,
 type GatewayServer interface {
 	// What is running: build, services, pipeline.
 	GetInfo(context.Context, *GetInfoRequest) (*Info, error)
-	// The controller's events behind a position: first the last of each thing whose
-	// state is told, then all that follow, numbered. It waits for events if there
-	// are none. Nobody who reads slowly is waited for: it is told that it has missed
-	// some, and given the state anew.
+	// The controller's events after a position, numbered. A client that has no position yet,
+	// or has missed events because it reads slowly, gets the current state first: the last
+	// event of each retained subject and key. If there are no events, the call waits for some.
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers(context.Context, *ListWorkersRequest) (*ListWorkersResponse, error)

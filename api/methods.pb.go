@@ -104,10 +104,9 @@ var (
 var (
 	// What is running: build, services, pipeline.
 	GetInfo = Method[GetInfoRequest, Info]{"gateway.GetInfo"}
-	// The controller's events behind a position: first the last of each thing whose
-	// state is told, then all that follow, numbered. It waits for events if there
-	// are none. Nobody who reads slowly is waited for: it is told that it has missed
-	// some, and given the state anew.
+	// The controller's events after a position, numbered. A client that has no position yet,
+	// or has missed events because it reads slowly, gets the current state first: the last
+	// event of each retained subject and key. If there are no events, the call waits for some.
 	ReadEvents = Method[ReadEventsRequest, ReadEventsResponse]{"gateway.ReadEvents"}
 	// The processes of the controller, asked for a sign of life now.
 	ListWorkers = Method[ListWorkersRequest, ListWorkersResponse]{"gateway.ListWorkers"}

@@ -266,8 +266,8 @@ func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context 
 // connKey is the context's key for the connection that a request came by.
 type connKey struct{}
 
-// Address returns the address of HOST:PORT; of IPv6 the network, of which one
-// machine has many addresses.
+// Address returns the address in HOST:PORT. For IPv6 it is the /64 network,
+// because one machine has many addresses in it.
 func Address(from string) netip.Addr {
 	host, _, err := net.SplitHostPort(from)
 	if err != nil {

@@ -26,7 +26,7 @@ type Full struct{ text string }
 // Error says how much there may be (error).
 func (f *Full) Error() string { return f.text }
 
-// Identify says of which rank the client is who has made a request.
+// Identify sets the rank of the client that made a request.
 func Identify(ctx context.Context, rank Rank) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok {
@@ -67,8 +67,8 @@ func (v *Visit) End() {
 	})
 }
 
-// Request returns a request of which what is read of the body counts, and whose
-// context knows the visit.
+// Request returns a copy of r that counts what is read of its body, and whose
+// context holds the visit.
 func (v *Visit) Request(r *http.Request) *http.Request {
 	r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
 	if v.conn != nil {

@@ -93,7 +93,7 @@ func answer(ctx context.Context, conn net.Conn, verbs map[string]Verb) {
 	_ = json.NewEncoder(conn).Encode(r) // the asker may have gone
 }
 
-// Ask has the part at a socket do something, and reads its answer.
+// Ask sends a verb and its request to the root part at path and reads the answer.
 func Ask(ctx context.Context, path, verb string, request, answer any) error {
 	text, err := json.Marshal(request)
 	if err != nil {

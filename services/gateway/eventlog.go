@@ -15,9 +15,9 @@ import (
 	"weft/api"
 )
 
-// eventLog is the controller's events, numbered: the last logMost of them, and
-// the last of each thing whose state is told. Nobody is waited for: whoever reads
-// too slowly is told so, and given the state anew.
+// eventLog keeps the controller's events, numbered: the last logMost of them, and
+// the last of each retained subject and key. It never waits for a reader: one that
+// has missed events learns that, and reads the state again.
 type eventLog struct {
 	epoch    uint64 // of this run; numbers of another mean nothing
 	subjects []string

@@ -70,7 +70,7 @@ virtual-defects:
 # All packages but those of LAB under the race detector, which is too slow for
 # make test.
 race:
-	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=weft%),$(shell go list ./...))
+	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list ./...))
 
 # Every fuzzer for FUZZTIME, in make test for 5 s; what it finds is kept as a
 # test. FUZZTIME=5m for an afternoon.

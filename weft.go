@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Class says how urgent a service's work is: real-time before latency-sensitive

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // MaxOperations is how many operations one Decision of an app may have;

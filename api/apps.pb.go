@@ -1251,8 +1251,7 @@ const file_apps_proto_rawDesc = "" +
 	"\x13ListMethodsResponse\x12\x18\n" +
 	"\amethods\x18\x01 \x03(\tR\amethods26\n" +
 	"\x04Apps\x12.\n" +
-	"\x06Attach\x12\x10.weft.v1.FromApp\x1a\x0e.weft.v1.ToApp(\x010\x01B\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x06Attach\x12\x10.weft.v1.FromApp\x1a\x0e.weft.v1.ToApp(\x010\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_apps_proto_rawDescOnce sync.Once

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // arp is a packet-in whose header fields are all known.

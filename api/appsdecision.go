@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Append adds to d what the message decides on a packet and returns its

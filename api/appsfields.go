@@ -1,6 +1,6 @@
 package api
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // headerFields returns the match that a packet with these header fields, and
 // as far as they tell no other, meets.

@@ -1151,8 +1151,7 @@ const file_balancer_proto_rawDesc = "" +
 	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"\x1d\xea\xe0\x18\x19\b\x02\x10\x01\"\x13balancer member add\x12\\\n" +
 	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\" \xea\xe0\x18\x1c\b\x02\x10\x01\"\x16balancer member delete\x12R\n" +
 	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0ebalancer drain\x12r\n" +
-	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\"\x1c\xea\xe0\x18\x18\b\x01\"\x14balancer connectionsB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\"\x1c\xea\xe0\x18\x18\b\x01\"\x14balancer connectionsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_balancer_proto_rawDescOnce sync.Once

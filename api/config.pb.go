@@ -628,8 +628,7 @@ const file_config_proto_rawDesc = "" +
 	"\x15RollbackConfigRequest\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x19\n" +
-	"\blimit_ms\x18\x03 \x01(\rR\alimitMsB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\blimit_ms\x18\x03 \x01(\rR\alimitMsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_config_proto_rawDescOnce sync.Once

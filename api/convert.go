@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // NewLocation returns the message for a port of a switch.

@@ -736,8 +736,7 @@ const file_discovery_proto_rawDesc = "" +
 	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\"\x11\xea\xe0\x18\r\b\x01\"\tget links\x12d\n" +
 	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"\x14\xea\xe0\x18\x10\b\x01\"\fexplain port\x12X\n" +
 	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"link allowB\n" +
-	"Z\bweft/apib\x06proto3"
+	"link allowB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_discovery_proto_rawDescOnce sync.Once

@@ -1169,8 +1169,7 @@ const file_firewall_proto_rawDesc = "" +
 	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"0\xea\xe0\x18,\b\x01\x1a\x17\n" +
 	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status\x12n\n" +
 	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"\x1e\xea\xe0\x18\x1a\b\x01\x1a\x06\n" +
-	"\x04dpid\"\x0efirewall checkB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x04dpid\"\x0efirewall checkB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_firewall_proto_rawDescOnce sync.Once

@@ -1411,8 +1411,7 @@ const file_flowrules_proto_rawDesc = "" +
 	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\"\f\xea\xe0\x18\b\x1a\x06\n" +
 	"\x04dpid\x12K\n" +
 	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponse\"\r\xea\xe0\x18\t\x1a\a\x12\x05dpids\x12N\n" +
-	"\rDirectPackets\x12\x1d.weft.v1.DirectPacketsRequest\x1a\x1e.weft.v1.DirectPacketsResponseB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\rDirectPackets\x12\x1d.weft.v1.DirectPacketsRequest\x1a\x1e.weft.v1.DirectPacketsResponseB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_flowrules_proto_rawDescOnce sync.Once

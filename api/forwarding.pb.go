@@ -733,8 +733,7 @@ const file_forwarding_proto_rawDesc = "" +
 	"\n" +
 	"ListRoutes\x12\x1a.weft.v1.ListRoutesRequest\x1a\x1b.weft.v1.ListRoutesResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
 	"get routes\x12E\n" +
-	"\vGetFlooding\x12\x1b.weft.v1.GetFloodingRequest\x1a\x11.weft.v1.Flooding\"\x06\xea\xe0\x18\x02\b\x01B\n" +
-	"Z\bweft/apib\x06proto3"
+	"\vGetFlooding\x12\x1b.weft.v1.GetFloodingRequest\x1a\x11.weft.v1.Flooding\"\x06\xea\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_forwarding_proto_rawDescOnce sync.Once

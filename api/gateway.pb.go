@@ -1937,8 +1937,7 @@ const file_gateway_proto_rawDesc = "" +
 	"token list\x12`\n" +
 	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\ftoken revoke\x12U\n" +
 	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponse\"\x11\xea\xe0\x18\r\b\x03\"\tget audit\x12Y\n" +
-	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"\x0f\xea\xe0\x18\v\b\x03\"\aprofileB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"\x0f\xea\xe0\x18\v\b\x03\"\aprofileB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_gateway_proto_rawDescOnce sync.Once

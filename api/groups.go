@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // meterFlags are the words for the bits of a meter's flags, from the lowest

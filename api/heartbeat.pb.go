@@ -566,8 +566,7 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\tHeartbeat\x12}\n" +
 	"\x0eListHeartbeats\x12\x1e.weft.v1.ListHeartbeatsRequest\x1a\x1f.weft.v1.ListHeartbeatsResponse\"*\xea\xe0\x18&\b\x01\x1a\x12\n" +
 	"\x04dpidB\n" +
-	"incomplete\"\x0eget heartbeatsB\n" +
-	"Z\bweft/apib\x06proto3"
+	"incomplete\"\x0eget heartbeatsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_heartbeat_proto_rawDescOnce sync.Once

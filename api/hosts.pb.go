@@ -1726,8 +1726,7 @@ const file_hosts_proto_rawDesc = "" +
 	"host holds\x12`\n" +
 	"\vApproveHost\x12\x1b.weft.v1.ApproveHostRequest\x1a\x1c.weft.v1.ApproveHostResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\fhost approve\x12\\\n" +
 	"\n" +
-	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost revokeB\n" +
-	"Z\bweft/apib\x06proto3"
+	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost revokeB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_hosts_proto_rawDescOnce sync.Once

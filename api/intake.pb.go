@@ -84,8 +84,7 @@ const file_intake_proto_rawDesc = "" +
 	"\fintake.proto\x12\aweft.v1\"2\n" +
 	"\bPortUsed\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04portB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x04port\x18\x02 \x01(\rR\x04portB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_intake_proto_rawDescOnce sync.Once

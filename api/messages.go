@@ -6,7 +6,7 @@
 // and gRPC runtimes.
 package api
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // Method names a unary call and the types of its request and its response.
 type Method[Req, Resp any] struct{ Name string } // service.Method

@@ -2617,8 +2617,7 @@ const file_multipart_proto_rawDesc = "" +
 	"\x15MULTIPART_METER_STATS\x10\r\x12\x1a\n" +
 	"\x16MULTIPART_METER_CONFIG\x10\x0e\x12\x1c\n" +
 	"\x18MULTIPART_METER_FEATURES\x10\x0f\x12\x12\n" +
-	"\x0eMULTIPART_ROLE\x10\x10B\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x0eMULTIPART_ROLE\x10\x10B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_multipart_proto_rawDescOnce sync.Once

@@ -620,8 +620,7 @@ const file_nat_proto_rawDesc = "" +
 	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\"\x11\xea\xe0\x18\r\b\x02\x10\x01\"\anat add\x12X\n" +
 	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
 	"nat delete\x12Q\n" +
-	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"\x10\xea\xe0\x18\f\b\x01\"\bnat listB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"\x10\xea\xe0\x18\f\b\x01\"\bnat listB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_nat_proto_rawDescOnce sync.Once

@@ -321,8 +321,7 @@ const file_options_proto_rawDesc = "" +
 	"\fROLE_OPERATE\x10\x02\x12\x0e\n" +
 	"\n" +
 	"ROLE_ADMIN\x10\x03:N\n" +
-	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\x8d\x8c\x03 \x01(\v2\x14.weft.v1.MethodRulesR\x06methodB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\x8d\x8c\x03 \x01(\v2\x14.weft.v1.MethodRulesR\x06methodB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_options_proto_rawDescOnce sync.Once

@@ -333,8 +333,7 @@ const file_overload_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"N\n" +
 	"\fFloodChanged\x12(\n" +
 	"\x05limit\x18\x01 \x01(\v2\x12.weft.v1.PortLimitR\x05limit\x12\x14\n" +
-	"\x05ended\x18\x02 \x01(\bR\x05endedB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x05ended\x18\x02 \x01(\bR\x05endedB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_overload_proto_rawDescOnce sync.Once

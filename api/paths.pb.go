@@ -861,8 +861,7 @@ const file_paths_proto_rawDesc = "" +
 	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\"\x1b\xea\xe0\x18\x17\b\x01\x1a\x132\x05portsB\n" +
 	"incomplete\x12n\n" +
 	"\x11ExchangeSummaries\x12!.weft.v1.ExchangeSummariesRequest\x1a\".weft.v1.ExchangeSummariesResponse\"\x12\xea\xe0\x18\x0e\x1a\fB\n" +
-	"incompleteB\n" +
-	"Z\bweft/apib\x06proto3"
+	"incompleteB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_paths_proto_rawDescOnce sync.Once

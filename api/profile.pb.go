@@ -459,8 +459,7 @@ const file_profile_proto_rawDesc = "" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x1c\n" +
 	"\ttransport\x18\x02 \x01(\tR\ttransport\x12\x14\n" +
 	"\x05local\x18\x03 \x01(\bR\x05local\x12\"\n" +
-	"\fmicroseconds\x18\x04 \x01(\x01R\fmicrosecondsB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\fmicroseconds\x18\x04 \x01(\x01R\fmicrosecondsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_profile_proto_rawDescOnce sync.Once

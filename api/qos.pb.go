@@ -1418,8 +1418,7 @@ const file_qos_proto_rawDesc = "" +
 	"qos queues\x12_\n" +
 	"\n" +
 	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
-	"qos queuesB\n" +
-	"Z\bweft/apib\x06proto3"
+	"qos queuesB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_qos_proto_rawDescOnce sync.Once

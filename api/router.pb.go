@@ -890,8 +890,7 @@ const file_router_proto_rawDesc = "" +
 	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\"\x17\xea\xe0\x18\x13\b\x02\x10\x01\"\rrouter delete\x12i\n" +
 	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\frouter route\x12t\n" +
 	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0erouter unroute\x12]\n" +
-	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vrouter listB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vrouter listB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_router_proto_rawDescOnce sync.Once

@@ -2022,8 +2022,7 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04dpid\x12X\n" +
 	"\x10SendExperimenter\x12 .weft.v1.SendExperimenterRequest\x1a\x14.weft.v1.ApplyResult\"\f\xea\xe0\x18\b\x1a\x06\n" +
 	"\x04dpid\x12i\n" +
-	"\fEchoSwitches\x12\x1c.weft.v1.EchoSwitchesRequest\x1a\x1d.weft.v1.EchoSwitchesResponse\"\x1c\xea\xe0\x18\x18\x1a\x16\x12\x05dpids\x1a\x06echoes\"\x05errorB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\fEchoSwitches\x12\x1c.weft.v1.EchoSwitchesRequest\x1a\x1d.weft.v1.EchoSwitchesResponse\"\x1c\xea\xe0\x18\x18\x1a\x16\x12\x05dpids\x1a\x06echoes\"\x05errorB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_southbound_proto_rawDescOnce sync.Once

@@ -429,8 +429,7 @@ const file_stats_proto_rawDesc = "" +
 	"\x0eListTableStats\x12\x1e.weft.v1.ListTableStatsRequest\x1a\x1f.weft.v1.ListTableStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
 	"\x04dpid\"\tget stats\x12i\n" +
 	"\rListFlowStats\x12\x1d.weft.v1.ListFlowStatsRequest\x1a\x1e.weft.v1.ListFlowStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
-	"\x04dpid\"\tget statsB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x04dpid\"\tget statsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_stats_proto_rawDescOnce sync.Once

@@ -501,8 +501,7 @@ const file_store_proto_rawDesc = "" +
 	"\aentries\x18\x02 \x03(\v2\x13.weft.v1.StoreEntryR\aentries\x12\x16\n" +
 	"\x06accept\x18\x03 \x01(\bR\x06accept\"-\n" +
 	"\x13RepairStoreResponse\x12\x16\n" +
-	"\x06filled\x18\x01 \x01(\rR\x06filledB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x06filled\x18\x01 \x01(\rR\x06filledB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_store_proto_rawDescOnce sync.Once

@@ -715,8 +715,7 @@ const file_switches_proto_rawDesc = "" +
 	"\x05bands\x18\x04 \x03(\v2\r.weft.v1.BandR\x05bands\x12\x14\n" +
 	"\x05flows\x18\x05 \x01(\rR\x05flows\x12\x18\n" +
 	"\apackets\x18\x06 \x01(\x04R\apackets\x12\x14\n" +
-	"\x05bytes\x18\a \x01(\x04R\x05bytesB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x05bytes\x18\a \x01(\x04R\x05bytesB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_switches_proto_rawDescOnce sync.Once

@@ -1,6 +1,6 @@
 package api
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // Tagged returns the VLAN that carries a virtual network, as flow.Key has it,
 // and its ports. What cannot be read is left out; a VLAN of 0 is none.

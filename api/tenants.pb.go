@@ -1291,8 +1291,7 @@ const file_tenants_proto_rawDesc = "" +
 	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0etenant network\x12o\n" +
 	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\"\x1f\xea\xe0\x18\x1b\b\x02\x10\x01\"\x15tenant delete-network\x12d\n" +
 	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"\x17\xea\xe0\x18\x13\b\x01\"\x0ftenant networks\x12c\n" +
-	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x15\xea\xe0\x18\x11\b\x01\"\rtenant statusB\n" +
-	"Z\bweft/apib\x06proto3"
+	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x15\xea\xe0\x18\x11\b\x01\"\rtenant statusB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_tenants_proto_rawDescOnce sync.Once

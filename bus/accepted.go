@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/bus"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // TestToken checks that the secret is kept, is asked for, and is not told.

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nuid"
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // markerLife is how long the store remembers that a key was deleted.

@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Store is an open store; it implements deploy.Store. It outlives the loss of

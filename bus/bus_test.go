@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/bus"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // child is the variable by which a copy of the test binary knows that it is to

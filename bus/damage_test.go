@@ -11,9 +11,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/bus"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // damaged is a directory with a store whose bucket has 100 keys, of which 10

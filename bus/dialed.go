@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 const (

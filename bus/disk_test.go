@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/bus"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // logged keeps what is logged.

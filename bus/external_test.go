@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/bus"
-	"weft/bus/bustest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/bus/bustest"
 )
 
 // suite runs the suite of buckets within one store.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // A connection of the transport is two subjects, one up to the listener and

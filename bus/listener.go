@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // listener is a handler on offer.

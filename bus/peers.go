@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/bus"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // soon waits until a condition holds.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"weft/bus"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // ending is a context that ends when it has been looked at so many times.

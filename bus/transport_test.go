@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/bus"
-	"weft/transport"
-	"weft/transport/transporttest"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/transporttest"
 )
 
 // apart is a transport whose listeners use one store and whose connections

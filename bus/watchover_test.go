@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/bus"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // TestDamageWhileRunning damages the files of a store that is open: what cannot

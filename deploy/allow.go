@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // The prefixes of identities in certificates.

@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft"
-	"weft/api"
-	"weft/deploy/outside"
-	"weft/flow"
-	"weft/plan"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // outsideMethod carries a call for somebody outside to the process that has

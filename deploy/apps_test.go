@@ -16,12 +16,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
-	"weft/flow"
-	"weft/transport"
-	"weft/transport/port"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/port"
 )
 
 // appsCluster is two processes, a with the switches and the first stage, b with

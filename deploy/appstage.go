@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/deploy/outside"
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // bundle is packets that have come from another process, or from this one on

@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/transport"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // askMethod asks a service of another instance something, by weft.Ask: the name

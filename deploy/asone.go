@@ -3,7 +3,7 @@ package deploy
 import (
 	"slices"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Where the partitions of a plan are parts of one network, the instances of some

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // asOne is one network of two partitions, each of which has a forwarding of its

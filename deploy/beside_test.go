@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // TestBeside: a service that opens the pipeline beside the one that runs it

@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // method is one method that some service serves.

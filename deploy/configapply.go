@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // The times of applying a configuration.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"weft"
-	"weft/api"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // The effects of a change.

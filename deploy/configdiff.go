@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/internal/document"
-	"weft/plan"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // keyChange is one difference between two configurations of a service.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/deploy"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // randomTuned returns a configuration and the document that says it.

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft"
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // crossing carries packet-ins to stages in other processes, and takes in those

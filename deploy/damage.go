@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/bus"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // Rebuilt reports of buckets whether what they hold is learnt or written anew,

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // The buckets by which processes find each other.

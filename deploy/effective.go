@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // Effective returns the configuration that a service runs with: its Spec's with

@@ -7,11 +7,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
-	"weft/transport"
-	"weft/transport/inproc"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/inproc"
 )
 
 // wire carries the calls and events of a worker encoded: each service listens

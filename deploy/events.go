@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // subject is one kind of event in this process, with those here who want it

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/internal/document"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // maxFile is the largest configuration file, in octets.

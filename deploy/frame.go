@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // The form in which packet-ins travel between processes. A request is the

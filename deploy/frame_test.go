@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // anyPacket returns a packet-in as a southbound or a stage may hand it on.

@@ -13,9 +13,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // keeperBucket holds what the supervisor says of each process that it keeps.

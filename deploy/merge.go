@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Packets of a session that are the same to the octet, and wait together, cross

@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestMerge: packets of a session that are the same to the octet are sent once,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // registry holds the figures of one worker. It is itself one collector of the

@@ -3,7 +3,7 @@ package deploy
 import (
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // stray reports whether an event is not for a service of this process, as it says

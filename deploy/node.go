@@ -16,11 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/deploy/outside"
-	"weft/plan"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // NodeConfig says how a process takes part in a plan.

@@ -11,10 +11,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // callers declares hosts, which serves FindHost, and gateway, which calls it.

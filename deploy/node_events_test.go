@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
 )
 
 // heard is what subscribers have been told, by process, in order.

@@ -16,15 +16,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weft"
-	"weft/deploy"
-	"weft/plan"
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/port"
-	"weft/transport/rest"
-	"weft/transport/ws"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/port"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/ws"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // cluster is several processes of a plan in one, connected by sockets.

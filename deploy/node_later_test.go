@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // TestDecisionsComeOneAtATime: the decisions about packets and about probes, which

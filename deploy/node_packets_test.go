@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // stageNames are the stages of the tests' pipeline.

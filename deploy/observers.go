@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"weft/deploy/outside"
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // observeMethod brings copies of packet-ins to the observers of a process. Its

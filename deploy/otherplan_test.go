@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
 )
 
 // TestOfAnotherPlan: a process that has not learnt of a plan yet goes on by the

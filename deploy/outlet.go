@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // outlet is the way of events to one run of another process: a queue from which

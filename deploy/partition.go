@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // The keys by which a service is told, if its configuration has them, which

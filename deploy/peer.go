@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/plan"
-	"weft/transport"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // peer is one run of another process, and our connections to it: one for each

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // walk is the opened pipeline of one session of a switch: the stages that are

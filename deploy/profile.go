@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
-	"weft/internal/cputime"
-	"weft/transport"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/cputime"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // profileMethod asks a process where its time goes.

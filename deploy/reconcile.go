@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // reconcile brings this process closer to what the plan wants of it: services

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // takeLimit is how long a service may take to take over a configuration.

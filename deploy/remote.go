@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/deploy/outside"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // The requests between processes that are not calls of a service's methods.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // sent counts what a service sends others, for profiles.

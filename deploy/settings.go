@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // Settings are changes to the defaults of services' configurations, in the

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/deploy"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // limits is a configuration with all kinds of keys.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // blame adds to the mistakes that Validate found where the keys that they begin

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // read makes of a place in a configuration what a value says, and reports all

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // stamp is what a request between processes bears besides its method: which plan

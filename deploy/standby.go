@@ -3,8 +3,8 @@ package deploy
 import (
 	"context"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // A service of which a plan has a standby runs in several processes, and works

@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
 )
 
 // TestStandbyTakesOver: of a service with a standby both processes run it, and

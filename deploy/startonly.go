@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Keys of configurations that name a program, a file or a directory carry the

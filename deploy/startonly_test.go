@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // naming is a configuration with keys that name programs and files.

@@ -3,8 +3,8 @@ package deploy
 import (
 	"time"
 
-	"weft"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Tracer takes what single packet-ins meet on their way, for those who want to

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"weft/deploy"
-	"weft/flow"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // recorder is a tracer that traces every second packet and keeps the spans.

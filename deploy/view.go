@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"weft/api"
-	"weft/deploy/outside"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // view is who is where now. It is replaced, never written to; next is closed

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"weft"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
 )
 
 var errNotHere = errors.New("the stage is not there")

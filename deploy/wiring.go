@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // CheckSpecs reports everything by which services do not fit together: each

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // Worker runs services in this process. It starts with those of its Config; a

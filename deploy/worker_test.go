@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
 )
 
 // server serves FindHost and publishes HostChanged under the name hosts.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestAPIReference holds docs/reference/api.md to the .proto files, to the paths

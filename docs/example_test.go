@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"weft/internal/archtest"
+	"github.com/weft-sdn/weft/internal/archtest"
 )
 
 // TestExampleService builds the service of CONTRIBUTING.md into the module, by

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // TestPlanTable holds the README's table of plans to those that are built in.

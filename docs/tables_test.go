@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/deploy"
-	"weft/flow"
-	"weft/services"
-	"weft/services/gateway"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
 )
 
 func specs() []weft.Spec { return services.All(gateway.Process{}) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/freeport"
 )
 
 // startTestController runs the controller that comes with Open vSwitch.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // LoadGML reads a network in GML (Himsolt, GML: A portable Graph File Format,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 type graphML struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/internal/cputime"
+	"github.com/weft-sdn/weft/internal/cputime"
 )
 
 // A text that nests or repeats as much as it can is refused in a time of a

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // limits are those of lab files.

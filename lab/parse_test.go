@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 const fullFile = `

@@ -3,7 +3,7 @@ package openflow
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // appendActions appends a list of actions of OpenFlow 1.3 (§7.2.5).

@@ -3,7 +3,7 @@ package openflow
 import (
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 var versions = []struct {

@@ -3,7 +3,7 @@ package openflow
 import (
 	"math/bits"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // CheckMatch reports whether m obeys OpenFlow 1.3.5 §7.2.3.7 and §7.2.3.8, as

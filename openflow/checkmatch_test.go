@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func TestCheckMatchAcceptsRandomMatches(t *testing.T) {

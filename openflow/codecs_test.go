@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // codec is one kind of message as the tests see it: random values of it, and

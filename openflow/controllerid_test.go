@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // controllerActions are flows that send packets to one of several controllers.

@@ -3,8 +3,8 @@ package openflow_test
 import (
 	"fmt"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // A controller cuts messages off its receive buffer, decodes each into memory

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // Bits of Features.Capabilities (OpenFlow 1.3.5 §7.3.1).
 const (

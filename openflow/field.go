@@ -3,7 +3,7 @@ package openflow
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 var be = binary.BigEndian

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // RemovedReason says why an entry was removed (OpenFlow 1.3.5 §7.4.2).
 type RemovedReason uint8

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // FlowStats is a flow entry and its counters (OpenFlow 1.3.5 §7.3.5.2).
 type FlowStats struct {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -3,7 +3,7 @@ package openflow
 import (
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func goldens() []golden {

@@ -1,7 +1,7 @@
 package openflow
 
 import (
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // goldenOthers is every other message, OpenFlow 1.0's own forms included.

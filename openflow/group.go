@@ -3,7 +3,7 @@ package openflow
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 const (

@@ -3,7 +3,7 @@ package openflow
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The instructions (OpenFlow 1.3.5 §7.2.4).

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestWhatOpenFlow10CannotExpress: the error names what it is, and the buffer

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // MalformedError reports a message that breaks the format.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // malformedMessage is a message of the kind that has brought controllers down;

@@ -3,7 +3,7 @@ package openflow
 import (
 	"math/bits"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The match of OpenFlow 1.0.1 §5.2.3.

@@ -3,7 +3,7 @@ package openflow
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Bits of flow.Meter.Flags and MeterFeatures.Capabilities (OpenFlow 1.3.5

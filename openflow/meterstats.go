@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // MeterStats is the counters of a meter (OpenFlow 1.3.5 §7.3.5.12).
 type MeterStats struct {

@@ -3,7 +3,7 @@ package openflow
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // MultipartType is the kind of a multipart message (OpenFlow 1.3.5 §7.3.5);

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 const (
 	flowRequestLen   = 32 // before the match

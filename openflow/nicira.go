@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // nxmClass1 is the class of Open vSwitch's own match fields (NXM_NX_*,
 // include/openvswitch/meta-flow.h of Open vSwitch).

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ctFlows are flows with Open vSwitch's connection tracking.

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // ovsFlow is a flow as ovs-ofctl add-flows reads it and what of a flow-mod it
 // says beyond the defaults.

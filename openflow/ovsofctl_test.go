@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ofctl runs an ovs-ofctl command against a switch that this test plays; SWITCH

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // Bits of PortDesc.Config and PortMod.Config (OpenFlow 1.3.5 §7.2.1).
 const (

@@ -1,6 +1,6 @@
 package openflow
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // PortStats is the counters of a port (OpenFlow 1.3.5 §7.3.5.6); a counter
 // that the switch does not keep is all ones.

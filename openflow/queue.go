@@ -3,7 +3,7 @@ package openflow
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Queue describes a queue of a port (OpenFlow 1.3.5 §7.2.2).

@@ -3,7 +3,7 @@ package openflow
 import (
 	"math/rand/v2"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func many[T any](r *rand.Rand, most int, f func() T) []T {

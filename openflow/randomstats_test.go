@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func randomDesc(r *rand.Rand, v Version) Desc {

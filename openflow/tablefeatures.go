@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ActionSet is a set of actions, a bit per flow.ActionKind; SetExperimenter

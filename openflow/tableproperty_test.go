@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // tableOfTwo is one table, number 3, whose properties are, in this order: next

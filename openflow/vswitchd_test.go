@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // vswitch is an Open vSwitch of this test's own, with the dummy datapath, that

@@ -3,7 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Apply carries out one action of OpenFlow 1.3.5 §5.12 that rewrites the

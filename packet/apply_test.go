@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // sumsGood reports whether the checksums of a frame, as far as it has some and

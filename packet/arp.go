@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The operations of ARP (RFC 826).

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The UDP ports of DHCP (RFC 2131 §4.1).

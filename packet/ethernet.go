@@ -3,7 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Ether is the addressing of a frame to be built.

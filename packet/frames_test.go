@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // everything calls every function of the package that takes a frame, and every

@@ -3,7 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The ICMP types of echo (RFC 792, RFC 4443 §4).

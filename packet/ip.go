@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // IPv4 is a view of an IPv4 packet (RFC 791), from its header to its end, or to

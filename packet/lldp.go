@@ -3,7 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // LLDPNearestBridge is the group address that no bridge forwards

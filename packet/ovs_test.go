@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestOpenVSwitchExtractsTheSame: Open vSwitch extracts from frames, good ones

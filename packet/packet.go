@@ -15,7 +15,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // be16, be32 read numbers in network order.

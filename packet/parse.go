@@ -1,6 +1,6 @@
 package packet
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // Headers returns the header fields of a packet-in. Whoever is first to ask
 // pays for reading what lies behind Ethernet.

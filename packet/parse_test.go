@@ -3,7 +3,7 @@ package packet
 import (
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func TestParseTCP4(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // setField writes a field's value, v in wire order, into the frame.

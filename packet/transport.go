@@ -3,7 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TCP is a view of a TCP segment (RFC 9293).

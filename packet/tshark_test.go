@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // writePcap writes frames as a capture file and returns its path.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // frame returns the frame of frames() with this name.

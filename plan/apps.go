@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"weft"
-	"weft/flow"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // What becomes of packets for an app that is not attached, or does not answer.

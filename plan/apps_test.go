@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // An app is a stage where the plan says, or else before forwarding; its

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // TestCheckAsOne: a service whose instances tell each other what they do may be

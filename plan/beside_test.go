@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // TestBeside: a service to which switches connect beside the southbound listens

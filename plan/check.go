@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/api"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // Check reports everything that is wrong with the plan for the given services,

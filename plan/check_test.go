@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // at builds the text of a plan that is right but for what is put in: lines of

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func document(t testing.TB, text string) *plan.Document {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func TestDiff(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func TestDrawings(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft/plan/place"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // Reason says why a shard is where it is.

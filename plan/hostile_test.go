@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/internal/cputime"
-	"weft/plan"
+	"github.com/weft-sdn/weft/internal/cputime"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Texts that nest or repeat as much as a plan may are read or refused in a

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weft"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Instance is one process of a plan.

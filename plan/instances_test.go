@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func names(list []plan.Instance) string {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // Measures of the drawing in pixels. The fonts are monospaced, so that the

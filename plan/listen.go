@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // address is where something listens.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/plan/partition"
-	"weft/plan/place"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // How compute-class services, whose load comes in spikes, are kept from the

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"weft"
-	"weft/plan/place"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // The ports at which the services of made plans listen; further partitions on a

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/plan/place"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // declared is the weight, in events a second, of traffic that services declare

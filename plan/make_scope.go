@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weft"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // cut takes down the partitions.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"weft/plan"
-	"weft/plan/partition"
-	"weft/plan/place"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // enough is a profile with all that is needed of the network's services.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // MoveCost is what it costs to move a shard: a service is away for a moment, and

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // OneNetwork reports whether the partitions of the plan are parts of one

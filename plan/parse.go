@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/flow"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // limits are those of texts that come from outside.

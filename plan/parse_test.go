@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // full is a plan with every key.

@@ -3,7 +3,7 @@ package plan_test
 import (
 	"testing"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // TestCheckPartners: a service whose instances call each other is in workers of

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The transports. Inproc joins services in one process; a plan does not name it.

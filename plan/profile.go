@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // Figure is a number that has been measured, or has not.

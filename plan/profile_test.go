@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 const someProfile = `# measured

@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // Section are the settings of one service, not read yet: which keys it has, its

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // standbys checks that all services of a worker with a standby can stand ready.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // colours of the transports, on light and on dark ground.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // textWidth is how many columns a drawing in a terminal takes, unless a single

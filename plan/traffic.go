@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // Traffic is what one worker sends another, besides packet-ins.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"weft"
-	"weft/flow"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // The bounds of values.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // YAML returns the plan as Parse reads it: keys in a fixed order, defaults of

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/services"
-	"weft/services/gateway"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
 )
 
 // harmless are the keys that hold text and name neither a program nor a file.

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // TestBeatsAreAnswered: heartbeats go out at their rate beside a load, each is

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // port is one port of a switch.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // probe returns an LLDP frame that can be told from others.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // TestHydraShare: a partition has its part of the paper's network, and links

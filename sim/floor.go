@@ -9,7 +9,7 @@ import (
 	"net"
 	"sync"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // Floor answers every packet-in that arrives on ln with the same flow-mod but

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // generator makes the packet-ins of one switch.

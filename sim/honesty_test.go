@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // reply is what a responder makes of a packet-in: messages to send. n counts

@@ -3,8 +3,8 @@ package sim
 import (
 	"encoding/binary"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // frameLen is the length of the frames of a load, without check sequence.

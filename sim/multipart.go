@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // partSize is how large a part of a reply is before the next is begun.

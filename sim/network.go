@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // Config says what to simulate and where the controller is.

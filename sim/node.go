@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // phase is how far a connection has come.

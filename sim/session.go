@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // defaultAsync is what a switch sends before the controller has said what it

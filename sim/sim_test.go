@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // listen returns a listener on the loopback.

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // entry is a flow entry of a simulated switch.

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // End is one end of a link: a switch by its index in Topology.Switches, and a

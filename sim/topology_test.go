@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // reach returns how many switches the first one reaches.

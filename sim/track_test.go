@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // take issues a packet from the next free slot.

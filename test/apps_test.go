@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // TestApps: a stage and an observer in Python, over every transport, attached

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // TestSwitchAway has a switch lose its controller, or its entries with it, and

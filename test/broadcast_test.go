@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/lab"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // copies counts, at every host of a lab, how often each marked broadcast

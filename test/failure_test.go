@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // path returns the switches of the route between two hosts, in order.

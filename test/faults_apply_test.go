@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // applied moves a controller from plan to plan under load: services move,

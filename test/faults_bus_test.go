@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/bus"
-	"weft/deploy/certs"
-	"weft/experiments/testbed"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/experiments/testbed"
 )
 
 // supervisorKilled kills weft up, and with it the embedded bus: the workers go

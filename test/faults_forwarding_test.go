@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // forwardingKilled has one network in two partitions, each with a forwarding of

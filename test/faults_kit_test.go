@@ -23,10 +23,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"weft/api"
-	"weft/experiments/testbed"
-	"weft/lab"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // TestFaults has controllers of several processes suffer, under 2,000
@@ -78,7 +78,7 @@ func (f *faults) build(t *testing.T, name, folder string, args ...string) string
 	program := filepath.Join(f.dir, name)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", program}, args, []string{"weft/cmd/weft"})...)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", program}, args, []string{"github.com/weft-sdn/weft/cmd/weft"})...)
 	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build of %s: %v\n%s", name, err, out)

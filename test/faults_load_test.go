@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/experiments/testbed"
-	"weft/flow"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // The load under which everything happens.

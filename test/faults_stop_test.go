@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/experiments/testbed"
+	"github.com/weft-sdn/weft/experiments/testbed"
 )
 
 // stopped stops every worker in turn with SIGSTOP and lets it go on with

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // sighting is what weft get workers said once.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestFiguresGoWithObjects: figures that are labelled by names that people have

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/services"
-	"weft/services/gateway"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
 )
 
 // TestFirewallKilled kills the process of the firewall alone, with rules in the

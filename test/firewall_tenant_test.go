@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestFirewallTenant denies what one tenant does, by its name: in all its virtual

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestHeartbeat asks real switches ten times a second; a switch whose process is

@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"weft/lab"
-	"weft/packet"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // loopDetector watches every link of a lab: a frame that no host sends twice,

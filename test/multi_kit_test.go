@@ -12,15 +12,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
-	"weft/flow"
-	"weft/lab"
-	"weft/plan"
-	"weft/services"
-	"weft/services/gateway"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // networks are the network services of a plan with partitions, each in a node

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
-	"weft/flow"
-	"weft/lab"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // TestMulti runs two network services over two islands whose hosts have the

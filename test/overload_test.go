@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/lab"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // floodRate is how many new flows a second a host floods with. With twice as many

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/deploy"
-	"weft/deploy/plans"
-	"weft/lab"
-	"weft/plan"
-	"weft/services"
-	"weft/services/gateway"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // halved is the built-in plan hydra, each of its workers a node of its own: one

@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"weft"
-	"weft/deploy"
-	"weft/plan"
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/port"
-	"weft/transport/rest"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/port"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 // planVariable is the environment's variable by which all tests of this package

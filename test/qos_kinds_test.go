@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // TestQoSKinds has traffic limited by host, by port and by class, of IPv4 and of

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/lab"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // Of TestRandomFaults: which faults, and how many. The seed is printed; the

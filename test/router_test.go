@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // routedHosts are the hosts of Ryu's documentation of rest_router, and their IPv6

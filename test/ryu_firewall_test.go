@@ -3,7 +3,7 @@ package test
 import (
 	"testing"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // TestRyuFirewall makes the requests of Ryu's documentation of rest_firewall, and

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // ryuCall makes a request and returns status and headers.

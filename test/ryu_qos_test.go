@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestRyuQos does what TestRyuFirewall does for rest_qos.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // ryuRouterHosts are the hosts of Ryu's documentation of rest_router: h1, h4 and h7

@@ -3,7 +3,7 @@ package test
 import (
 	"testing"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // ryuSpec is the network of the tests of Ryu's REST.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // rpcEvent is what ws_topology calls at its client.

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/api"
-	"weft/flow"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // soakVariable says for how long TestSoak runs, as 30m.

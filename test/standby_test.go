@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // mostTakeover is how long a takeover may take here. The goal is a second; a

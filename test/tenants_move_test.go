@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // echoesHeard returns how many echo requests a host has got, of IPv4 and IPv6.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/deploy/certs"
-	"weft/flow"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // pki is a directory with an authority.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/experiments/testbed"
+	"github.com/weft-sdn/weft/experiments/testbed"
 )
 
 // trustFirstDay follows the recipe of a NATS cluster with certificates in

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // trustDamping has the only link between two switches go down again and again:

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // trustFlowFile adds a file of entries that no single request could carry, all

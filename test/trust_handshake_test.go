@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
-	"weft/openflow/oftest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // handshakePlan has all that a switch deals with in one process.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/lab"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // trustHosts has a host claim what others have: that of a host which answers

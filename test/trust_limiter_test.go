@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // generator is a switch as cbench plays it: OpenFlow 1.0, an ARP announcement as

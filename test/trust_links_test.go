@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/lab"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // trustLinks has hosts on fresh ports pass on genuine probes to each other, with

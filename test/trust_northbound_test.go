@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // trustNorthbound has clients of many kinds take all that the northbound and

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // intruderScript is a stage that, on a packet, adds and deletes what others have

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestTrustReplicas is the part of TestTrust about replicas of the store that

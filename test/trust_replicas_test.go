@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/experiments/testbed"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/testbed"
 )
 
 // natsServer is one server of a NATS cluster, as the test binary of bus runs it.
@@ -34,7 +34,7 @@ func (f *faults) natsCluster(t *testing.T) (servers []*natsServer, urls string) 
 	t.Helper()
 	dir := openDir(t)
 	program := filepath.Join(dir, "nats")
-	if out, err := exec.Command("go", "test", "-c", "-o", program, "weft/bus").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-o", program, "github.com/weft-sdn/weft/bus").CombinedOutput(); err != nil {
 		t.Fatalf("build of the servers: %v\n%s", err, out)
 	}
 	port := func() int {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // trustRoot has another user of the machine, and the administrator, try to have

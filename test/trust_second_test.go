@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // trustSecond has the switches of a network leave for good, and others come

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow/oftest"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // trustDamagedStore has 50 entries of the operator's on a switch, flips three

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/experiments/testbed"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // rights is what a process may do, as the kernel has it.

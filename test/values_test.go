@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // wrongTexts and wrongNumbers are what clients put where something else is

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"weft/flow"
-	"weft/lab"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // wire is a packet socket on the interface of a host: it sends any frame, and

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // Live checks that a running service takes over each key that its Spec lists in

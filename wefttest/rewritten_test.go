@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestRewritten catches a service that changes an event that it has published,

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // Fake answers the calls that the service makes of a method, from now on, on

@@ -18,7 +18,7 @@ package wefttest
 import (
 	"testing"
 
-	"weft"
+	"github.com/weft-sdn/weft"
 )
 
 // Mode is a way of running a service.

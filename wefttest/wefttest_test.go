@@ -9,11 +9,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
-	"weft/bus/bustest"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bus/bustest"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 func TestStore(t *testing.T) {

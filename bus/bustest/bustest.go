@@ -17,8 +17,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // Store is what is tested.

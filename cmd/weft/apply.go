@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func applyCommand() *cobra.Command {

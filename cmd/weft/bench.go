@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/openflow"
-	"weft/sim"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // benchCommand is `weft bench`.

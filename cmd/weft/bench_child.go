@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/experiments/testbed"
+	"github.com/weft-sdn/weft/experiments/testbed"
 )
 
 // benchServices is which services of Weft's a bench starts.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/experiments"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // benchCrossingConfig is the flags of crossing.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/experiments"
-	"weft/experiments/testbed"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/testbed"
 )
 
 // benchSplit is a controller of learning switches in several processes,

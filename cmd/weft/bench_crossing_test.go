@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/sim"
+	"github.com/weft-sdn/weft/sim"
 )
 
 func TestBenchAdded(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/experiments/testbed"
-	"weft/flow"
-	"weft/openflow"
-	"weft/sim"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // benchDiscoveryConfig is the flags of discovery.

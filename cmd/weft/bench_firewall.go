@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"weft/api"
-	"weft/experiments/testbed"
-	"weft/sim/classbench"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/sim/classbench"
 )
 
 // benchRulesStart starts Weft's learning switch with the firewall in front of

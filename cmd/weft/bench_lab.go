@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/experiments/testbed"
-	"weft/lab"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // benchPeer is the controller that Weft's is compared with in a lab unless

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // benchFirstConfig is the flags of first-packet.

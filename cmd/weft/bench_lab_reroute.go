@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/lab"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // benchRerouteConfig is the flags of reroute.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func TestBenchLabRefusesWrongFlags(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // benchWire joins the switches of a lab to their controller and notes what

@@ -11,9 +11,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"weft/experiments/testbed"
-	"weft/internal/cputime"
-	"weft/sim"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/cputime"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // benchSubject is one side of a comparison, a controller or the floor, and the

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/experiments/hydra"
+	"github.com/weft-sdn/weft/experiments/hydra"
 )
 
 // benchPathsResult is what weft bench paths prints.

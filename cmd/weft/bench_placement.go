@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/experiments/hydra"
-	placement "weft/plan/place"
+	"github.com/weft-sdn/weft/experiments/hydra"
+	placement "github.com/weft-sdn/weft/plan/place"
 )
 
 // benchPlacementConfig is the flags of weft bench placement.

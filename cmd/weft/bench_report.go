@@ -8,8 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"weft/openflow"
-	"weft/sim"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // benchFigures is the rounds of one subject: medians, and the extremes of the

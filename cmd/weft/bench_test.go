@@ -14,9 +14,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"weft/experiments/testbed"
-	"weft/openflow"
-	"weft/sim"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // benchExecute runs `bench` with arguments.

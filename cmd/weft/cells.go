@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The values of tables, as people read them.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/deploy/certs"
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func certsCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/deploy/certs"
-	"weft/flow"
+	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func certsController() *cobra.Command {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/deploy/certs"
+	"github.com/weft-sdn/weft/deploy/certs"
 )
 
 func TestCerts(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft"
-	"weft/deploy"
-	"weft/internal/document"
-	"weft/lab"
-	"weft/plan"
-	"weft/services"
-	"weft/services/gateway"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
 )
 
 // checkResult is what is said of one file.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 const defaultServer = "http://127.0.0.1:8181"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 func configCommand() *cobra.Command {

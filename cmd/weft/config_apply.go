@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func configApplyCommand() *cobra.Command {

@@ -24,8 +24,8 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"weft/internal/freeport"
-	"weft/lab"
+	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // demoClosedLab is the lab of the controller that is closed to strangers.

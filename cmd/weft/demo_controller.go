@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // startController starts the controller as a process of its own, which

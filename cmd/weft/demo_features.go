@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/internal/freeport"
-	"weft/lab"
+	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // demoFeature is a part of the controller that --features shows.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // showNAT has the last host of the lab be the outside: one inside asks it, and

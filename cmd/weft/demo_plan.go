@@ -14,9 +14,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"weft/api"
-	"weft/lab"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // planSteps is what is shown of a controller in several processes.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // showFirewall denies what one host sends to another, and allows it again.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // showHeartbeats waits for beats of all switches.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 func (d *demo) startLab(ctx context.Context) (string, error) {

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // eventMessage returns an empty message of the kind of a subject, nil if it is

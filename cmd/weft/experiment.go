@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/experiments"
-	"weft/experiments/hydra"
-	"weft/experiments/msn"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/hydra"
+	"github.com/weft-sdn/weft/experiments/msn"
 )
 
 // experimentCommand is `weft experiment`.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // portExplained is what weft explain port prints.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/deploy/export"
-	"weft/deploy/plans"
+	"github.com/weft-sdn/weft/deploy/export"
+	"github.com/weft-sdn/weft/deploy/plans"
 )
 
 func exportCommand() *cobra.Command {

@@ -14,9 +14,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"weft/deploy/export"
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/export"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 var updateExports = flag.Bool("update-exports", false, "write the golden files of weft export")

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"weft/api"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // readFirewallFile reads rules from a file; its errors name the lines.

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"weft/api"
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // readFlowFile reads flow entries from a file; its errors name the lines.

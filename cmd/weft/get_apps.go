@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // appsView is what weft get apps says.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // healthResult is what one look at the controller has found.

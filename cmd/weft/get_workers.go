@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func getWorkers(r *remote) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func hostHoldCommand(r *remote) *cobra.Command {

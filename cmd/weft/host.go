@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func hostCommand() *cobra.Command {

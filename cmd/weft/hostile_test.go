@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/internal/cputime"
+	"github.com/weft-sdn/weft/internal/cputime"
 )
 
 // Files of entries and of rules that nest or repeat as much as they can are refused

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // labCommand is `weft lab`: networks of real switches on this machine.

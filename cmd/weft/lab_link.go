@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 func labLinkCommand() *cobra.Command {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 func labPruneCommand() *cobra.Command {

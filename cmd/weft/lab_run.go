@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 func labExecCommand() *cobra.Command {

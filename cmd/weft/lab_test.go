@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // runLab runs `weft lab ARGS` in this process.

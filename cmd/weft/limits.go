@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func getLimits(r *remote) *cobra.Command {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func (n *northbound) ListLimits(context.Context, *api.ListLimitsRequest) (*api.ListLimitsResponse, error) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestCommandsOfMethods holds the commands that the .proto files name to those

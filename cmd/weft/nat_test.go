@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func TestReadForward(t *testing.T) {

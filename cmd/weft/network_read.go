@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/flow"
-	"weft/lab"
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // networkGenerators returns the networks that are made of a name and numbers.

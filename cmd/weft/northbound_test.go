@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // hostileName is a port's name that forges a line of a table, clears the screen

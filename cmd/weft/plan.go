@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func planCommand() *cobra.Command {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // planUpdate is what weft plan diff prints.

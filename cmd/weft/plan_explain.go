@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // explained is what weft plan explain prints.

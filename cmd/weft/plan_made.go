@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // madePlan is a plan that weft plan make has written, with what its head says.

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"weft/internal/document"
-	"weft/plan"
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // makeOptions are the flags of weft plan make, which explain and diff have, too.

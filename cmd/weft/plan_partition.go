@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"weft/flow"
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // partitionFormats are the forms in which partitions are printed.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"weft/experiments/hydra"
-	"weft/plan/converge"
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/experiments/hydra"
+	"github.com/weft-sdn/weft/plan/converge"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // chooseOptions say how the number of partitions is chosen.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/flow"
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // partitionReport is what weft plan partition prints.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // drawnMost is the largest network of which a drawing shows anything.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
-	"weft/plan"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // TestReadNetwork: files, generators of the planner with defaults, and

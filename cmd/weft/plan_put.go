@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/bus"
-	"weft/deploy"
-	"weft/plan"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // planPutOptions are the flags of weft plan put.

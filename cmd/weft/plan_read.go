@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"weft/deploy/plans"
-	"weft/internal/document"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // unknownPlan says that there is no plan of a name: a command called wrongly.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // planFormats are the forms in which a plan is shown.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Every built-in plan runs all services, fits them, settings included, and can

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/internal/document"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // profileSlice is how long processes are looked at with one request.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"weft/plan"
+	"github.com/weft-sdn/weft/plan"
 )
 
 func TestProfileOfARunningController(t *testing.T) {
@@ -95,12 +95,12 @@ func TestSamplesAreChargedToTheInnermostService(t *testing.T) {
 		want  string
 		stack *profile.Sample
 	}{
-		{"forwarding", stack("runtime.mallocgc", "weft/services/forwarding.(*forwarder).stage", "weft/deploy.(*walk).run", "weft/services/southbound.(*session).packetIn")},
-		{"paths", stack("weft/services/paths.(*convergence).run.func1")},
-		{"southbound", stack("weft/openflow.AppendFlowMod", "weft/deploy.x")},
-		{"stats", stack("weft/openflow.Decode", "weft/services/stats.read")},
+		{"forwarding", stack("runtime.mallocgc", "github.com/weft-sdn/weft/services/forwarding.(*forwarder).stage", "github.com/weft-sdn/weft/deploy.(*walk).run", "github.com/weft-sdn/weft/services/southbound.(*session).packetIn")},
+		{"paths", stack("github.com/weft-sdn/weft/services/paths.(*convergence).run.func1")},
+		{"southbound", stack("github.com/weft-sdn/weft/openflow.AppendFlowMod", "github.com/weft-sdn/weft/deploy.x")},
+		{"stats", stack("github.com/weft-sdn/weft/openflow.Decode", "github.com/weft-sdn/weft/services/stats.read")},
 		{"", stack("runtime.gcBgMarkWorker")},
-		{"", stack("weft/services.All")},
+		{"", stack("github.com/weft-sdn/weft/services.All")},
 		{"", stack()},
 	} {
 		if got := serviceOf(c.stack); got != c.want {

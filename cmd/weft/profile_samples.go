@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"weft/api"
-	"weft/plan"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // samples is what has been measured of a controller's processes, put together.
@@ -181,7 +181,7 @@ func serviceOf(s *profile.Sample) string {
 			if name, ok := servicePackage(line.Function.Name); ok {
 				return name
 			}
-			wire = wire || strings.HasPrefix(line.Function.Name, "weft/openflow.") || strings.HasPrefix(line.Function.Name, "weft/openflow/")
+			wire = wire || strings.HasPrefix(line.Function.Name, "github.com/weft-sdn/weft/openflow.") || strings.HasPrefix(line.Function.Name, "github.com/weft-sdn/weft/openflow/")
 		}
 	}
 	if wire {
@@ -192,7 +192,7 @@ func serviceOf(s *profile.Sample) string {
 
 // servicePackage returns the service in whose folder a function is.
 func servicePackage(function string) (string, bool) {
-	rest, ok := strings.CutPrefix(function, "weft/services/")
+	rest, ok := strings.CutPrefix(function, "github.com/weft-sdn/weft/services/")
 	if !ok {
 		return "", false
 	}

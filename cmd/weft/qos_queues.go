@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func qosQueuesCommand(r *remote) *cobra.Command {

@@ -21,11 +21,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"weft/deploy"
-	"weft/deploy/supervisor"
-	"weft/internal/rootpart"
-	"weft/plan"
-	"weft/services/qos"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/supervisor"
+	"github.com/weft-sdn/weft/internal/rootpart"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services/qos"
 )
 
 // partDirectory is where the sockets of parts that stay root are.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // storeAccess is the durable state, of a running controller or in a directory.

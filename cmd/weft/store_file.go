@@ -12,7 +12,7 @@ import (
 	"io"
 	"os"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // backupHead is the first line of a backup, and backupLineMost bounds a line.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/bus"
-	"weft/deploy"
-	"weft/services"
-	"weft/services/gateway"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
 )
 
 // openOffline opens the store in a data directory that no controller uses.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/bus"
+	"github.com/weft-sdn/weft/bus"
 )
 
 // keptBucket is one that is not learnt again.

@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // supportMost bounds one document of a bundle, in octets.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func tokenCommand() *cobra.Command {

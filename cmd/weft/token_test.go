@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/deploy/certs"
-	"weft/services"
-	"weft/services/gateway"
+	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
 )
 
 // gatewayApart writes a plan that has the gateway in a process of its own.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // execution is what a switch does with one packet (OpenFlow 1.3.5 §5.9 to

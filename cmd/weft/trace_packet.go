@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // etherTypeExperimental is for hosts that no IP address is known of (IEEE 802,

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // traceWorld is a network for traces: three switches in a row, hosts a at port

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"weft/deploy"
-	"weft/deploy/tracing"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/tracing"
 )
 
 // traceOptions are the flags by which single packet-ins are traced.

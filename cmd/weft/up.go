@@ -18,13 +18,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
-	"weft/bus"
-	"weft/deploy"
-	"weft/internal/rootpart"
-	"weft/services"
-	"weft/services/gateway"
-	"weft/services/ryu"
-	"weft/services/southbound"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/internal/rootpart"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+	"github.com/weft-sdn/weft/services/ryu"
+	"github.com/weft-sdn/weft/services/southbound"
 )
 
 // upOptions are the flags of weft up.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weft"
-	"weft/deploy"
-	"weft/plan"
-	"weft/services"
-	"weft/services/gateway"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // alone is a controller of one process: a plan of one worker, which nobody has

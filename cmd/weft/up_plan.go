@@ -17,17 +17,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft"
-	"weft/bus"
-	"weft/deploy"
-	"weft/deploy/certs"
-	"weft/deploy/supervisor"
-	"weft/internal/rootpart"
-	"weft/plan"
-	"weft/services"
-	"weft/services/gateway"
-	"weft/transport"
-	"weft/transport/grpc"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/deploy/supervisor"
+	"github.com/weft-sdn/weft/internal/rootpart"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
 )
 
 // upPlan brings a plan into force and keeps its processes until ctx ends.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/bus"
-	"weft/deploy"
-	"weft/plan"
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // asWeft is the environment's variable with which the test's binary is weft, so

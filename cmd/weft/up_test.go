@@ -17,11 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weft/api"
-	"weft/flow"
-	"weft/internal/freeport"
-	"weft/openflow/oftest"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // running is a controller that runs within the test.

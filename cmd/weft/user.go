@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/deploy/supervisor"
-	"weft/internal/rootpart"
+	"github.com/weft-sdn/weft/deploy/supervisor"
+	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
 // account is a user whom a controller that root has started becomes.

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
-	"weft/deploy/outside"
-	"weft/internal/auditlog"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
 // appChanges writes what apps change by calls into the audit log, in a file of

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Kind is what a certificate is for.

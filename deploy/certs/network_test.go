@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A switch's certificate names its datapaths, and is no good as a server: with

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Renewal is what Renew has done with one certificate.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/rest"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 // who answers with the identities of who asks.

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // workerPort is where the processes of a plan reach each other in containers,

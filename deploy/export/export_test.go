@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"weft"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // listening is a configuration with a key listen.

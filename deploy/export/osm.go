@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // Pack says whether packages are written as archives instead of folders.

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"weft"
-	"weft/internal/document"
-	"weft/plan"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // gatewayName is the service that clients talk to, which wants a token from

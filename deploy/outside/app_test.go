@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func hello(name, kind string) *api.Hello { return &api.Hello{Name: name, Kind: kind} }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // BenchmarkStage: one packet to an app in Go and its decision back, by

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // Internal reports whether a method is not for those outside: it is between

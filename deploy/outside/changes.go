@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // Change is a call from outside that may have changed something, for the audit

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // conversation is the link to an app over a connection on which both sides

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
-	"weft/flow"
-	"weft/transport/port"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/transport/port"
 )
 
 // fakeCaller is a controller with a few methods.

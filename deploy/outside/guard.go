@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // identities returns the names of services and apps in an app's certificate.

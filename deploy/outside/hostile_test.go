@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func op(o *api.Operation) *api.Decision { return &api.Decision{Operations: []*api.Operation{o}} }

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // HTTP returns what answers the outside's requests over HTTP:

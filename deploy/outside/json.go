@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // written is how messages are written as JSON: names as in the .proto files,

@@ -3,7 +3,7 @@ package outside
 import (
 	"context"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // observe puts packets into an observer's queue, and counts those that it has

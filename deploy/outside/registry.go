@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // registry knows the apps that are attached.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // helloTimeout is how long a connection may take to say who it is.

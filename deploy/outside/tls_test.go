@@ -25,9 +25,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
-	"weft/flow"
-	"weft/transport"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // serverTLS is with what the tests' worker serves: its own certificate, and

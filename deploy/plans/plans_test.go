@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"weft/deploy/plans"
-	"weft/plan"
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // Every built-in plan can be read, has its file's name, and says what it is for.

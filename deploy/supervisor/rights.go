@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/internal/rootpart"
+	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
 // rights does what this process may not be allowed to: it limits threads and

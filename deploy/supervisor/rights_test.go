@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"weft/internal/rootpart"
+	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
 // serveRights has this process, which is root, limit what the supervisor of a

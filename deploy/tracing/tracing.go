@@ -17,8 +17,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"weft/deploy"
-	"weft/flow"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Config says where traces go, and how many packet-ins are traced.

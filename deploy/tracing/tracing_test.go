@@ -16,8 +16,8 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"weft/deploy"
-	"weft/flow"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // collect returns a collector and what it has been sent.

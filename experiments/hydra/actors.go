@@ -10,13 +10,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
-	"weft/services/paths"
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/inproc"
-	"weft/transport/rest"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/services/paths"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/inproc"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 // summarised is the subject of summaries between partitions.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"weft/api"
-	"weft/sim"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // times are how long the parts of a round take. The orders take turns of length

@@ -12,7 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"weft/sim"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // beatCounts are what the service heartbeat has counted: beats, those missed,

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/experiments"
-	"weft/sim"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/sim"
 )
 
 func TestParseBeats(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 
-	"weft/experiments"
-	"weft/flow"
-	"weft/plan/partition"
-	"weft/services/paths"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/services/paths"
 )
 
 // The ways of computing after a failure that are compared.

@@ -7,9 +7,9 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"weft/experiments"
-	model "weft/plan/converge"
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/experiments"
+	model "github.com/weft-sdn/weft/plan/converge"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // convergenceCase is the figures of one case, in ms.

@@ -13,9 +13,9 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"weft/experiments"
-	"weft/plan"
-	"weft/sim"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // demands is the experiment of Fig. 5 and Table 1.

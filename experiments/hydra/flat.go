@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"time"
 
-	"weft/experiments"
-	"weft/plan/partition"
-	"weft/services/paths"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/services/paths"
 )
 
 // FlatConfig is how the computation of paths of a whole network is measured.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/experiments"
+	"github.com/weft-sdn/weft/experiments"
 )
 
 // heartbeats is the experiment of Figs. 7 to 10.

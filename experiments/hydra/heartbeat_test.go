@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/experiments"
+	"github.com/weft-sdn/weft/experiments"
 )
 
 // TestKeeps: a mark is kept up to a load if it is kept at all loads below, too.

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"weft/experiments"
+	"github.com/weft-sdn/weft/experiments"
 )
 
 // Columns of the samples.

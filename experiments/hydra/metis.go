@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/plan/place"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // metisProgram is METIS's k-way partitioner (Karypis and Kumar, the paper's

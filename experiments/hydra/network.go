@@ -1,9 +1,9 @@
 package hydra
 
 import (
-	"weft/flow"
-	"weft/plan/partition"
-	"weft/services/paths"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/services/paths"
 )
 
 // cables returns the links of a network, one direction of each, with ports

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/flow"
-	"weft/plan/partition"
-	"weft/services/paths"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/services/paths"
 )
 
 // Partitioned is how long a partitioned network takes after a failure, or at its

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"weft/experiments"
-	"weft/plan/place"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // placed is one instance of the comparison.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"weft/plan/place"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // TestPlacementInstances: every instance of the comparison has a placement, and

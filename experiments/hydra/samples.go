@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"weft/experiments"
+	"github.com/weft-sdn/weft/experiments"
 )
 
 // column returns the samples of a case as numbers; what is none is NaN.

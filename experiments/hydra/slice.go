@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"weft/api"
-	"weft/experiments/testbed"
-	"weft/openflow"
-	"weft/sim"
-	"weft/sim/classbench"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/sim/classbench"
 )
 
 // slicing is how the controller of one partition is divided into processes, as

@@ -3,7 +3,7 @@ package hydra
 import (
 	"testing"
 
-	"weft/sim"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // TestStagesHandPacketsToTheirHosts: what is measured without connections does

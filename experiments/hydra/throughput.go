@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"weft/experiments"
-	"weft/sim"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/sim"
 )
 
 // throughput is the experiment of Fig. 6.

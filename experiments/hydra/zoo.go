@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"weft/flow"
-	"weft/plan/partition"
-	"weft/plan/place"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/plan/partition"
+	"github.com/weft-sdn/weft/plan/place"
 )
 
 // zooFiles are networks of the Internet Topology Zoo (Knight et al. 2011; CC BY

@@ -6,7 +6,7 @@
 // Only cmd/weft imports it.
 package msn
 
-import "weft/experiments"
+import "github.com/weft-sdn/weft/experiments"
 
 // All returns the experiments.
 func All() []experiments.Experiment {

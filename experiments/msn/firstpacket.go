@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"weft/experiments"
-	"weft/experiments/testbed"
-	"weft/lab"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // monolith is the case of one process.

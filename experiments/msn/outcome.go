@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"weft/experiments"
+	"github.com/weft-sdn/weft/experiments"
 )
 
 // point is one message: when it was due, in seconds, and its delay in

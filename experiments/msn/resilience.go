@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"weft/experiments"
-	"weft/experiments/testbed"
-	"weft/lab"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // What the resilience test is made of.

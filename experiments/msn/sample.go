@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"weft/experiments"
+	"github.com/weft-sdn/weft/experiments"
 )
 
 // column returns the figures of one column of the samples whose first columns

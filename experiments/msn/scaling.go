@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"weft/experiments"
-	"weft/experiments/testbed"
-	"weft/lab"
+	"github.com/weft-sdn/weft/experiments"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // scaled is one way to scale the controller.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/experiments/testbed"
-	"weft/lab"
+	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // site is a controller with a network of real switches of its own.

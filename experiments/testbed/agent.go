@@ -7,8 +7,8 @@ import (
 	"net"
 	"sync"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // agent is the OpenFlow 1.3 end of a simulated switch without tables: it says

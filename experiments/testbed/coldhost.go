@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // ColdHost is a host of a lab that takes a new Ethernet and IPv4 address for

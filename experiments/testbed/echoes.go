@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/lab"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // Echo is one ping of a flow: when it was sent, and its round trip, 0 if it was

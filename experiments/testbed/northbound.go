@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
-	"weft/lab"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/lab"
 )
 
 // readyWait is how long a controller may take to know a network.

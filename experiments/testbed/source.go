@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // SourceConfig says what a Source is.

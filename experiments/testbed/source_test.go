@@ -5,8 +5,8 @@ import (
 	"net"
 	"testing"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // echoController is a controller that sends every packet back to where the

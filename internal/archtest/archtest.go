@@ -18,7 +18,7 @@ import (
 )
 
 // module is the path of the module whose rules these are.
-const module = "weft"
+const module = "github.com/weft-sdn/weft"
 
 // maxLines bounds hand-written files.
 const maxLines = 500

@@ -61,7 +61,7 @@ func matches(patterns []string, dir string) bool {
 // nameOf returns how a folder is called in messages.
 func nameOf(dir string) string {
 	if dir == "." {
-		return module
+		return "weft"
 	}
 	return dir
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/internal/document"
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 var (

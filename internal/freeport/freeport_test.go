@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/freeport"
 )
 
 func TestLoopback(t *testing.T) {

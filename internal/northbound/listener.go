@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // Rank orders clients by what they may do.

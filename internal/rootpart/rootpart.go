@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // Variable is the variable of the environment that names the socket.

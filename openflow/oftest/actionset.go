@@ -1,6 +1,6 @@
 package oftest
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // actionSet is the action set of a packet: at most one action of each kind,
 // and one set-field of each field (§5.10).

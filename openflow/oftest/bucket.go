@@ -4,8 +4,8 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // toGroup sends a packet through a group (§5.6.1).

@@ -3,9 +3,9 @@ package oftest
 import (
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // buffers are the packets that wait for a controller's word. When all are

@@ -3,8 +3,8 @@ package oftest
 import (
 	"encoding/binary"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // conn is the connection of one controller.

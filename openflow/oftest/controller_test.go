@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // controller is a controller of a switch under test.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func TestHello(t *testing.T) {

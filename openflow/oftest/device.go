@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // Device is a switch for many goroutines: a Switch behind a lock, with a clock,

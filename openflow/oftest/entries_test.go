@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func out(p flow.Port) []flow.Action { return []flow.Action{flow.Output(p)} }

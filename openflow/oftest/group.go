@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // group is a group with its counters.

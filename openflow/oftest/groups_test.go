@@ -3,8 +3,8 @@ package oftest
 import (
 	"testing"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func watching(p flow.Port, list ...flow.Action) flow.Bucket {

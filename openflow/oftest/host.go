@@ -3,7 +3,7 @@ package oftest
 import (
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Host is whatever is attached to a port at the edge: it records what it

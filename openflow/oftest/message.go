@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // refusedData is how much of a refused message goes along with the error: the

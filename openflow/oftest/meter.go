@@ -3,8 +3,8 @@ package oftest
 import (
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // meter is a meter with its counters and, for each band, a token bucket.

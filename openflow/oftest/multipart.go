@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // replyRoom is how many octets of a multipart reply's body go in one message.

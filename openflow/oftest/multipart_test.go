@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func TestFlowStatistics(t *testing.T) {

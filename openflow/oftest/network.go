@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Network is devices joined by links, with hosts at their edge. A frame that

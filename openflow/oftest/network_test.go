@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func loc(sw flow.DPID, p flow.Port) flow.Location { return flow.Location{Switch: sw, Port: p} }

@@ -3,8 +3,8 @@ package oftest
 import (
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // output carries out an output action (§4.5, §5.12).

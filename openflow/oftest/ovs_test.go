@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // openVSwitch is a private Open vSwitch with one bridge of four ports, in a

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // TestOpenVSwitchForwardsTheSame gives random rules, as the same octets, to the

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // TestOpenVSwitchKeepsTheSameEntries has the fake and Open vSwitch take the

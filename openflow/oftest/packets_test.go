@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func TestPacketIn(t *testing.T) {

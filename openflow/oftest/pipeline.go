@@ -3,9 +3,9 @@ package oftest
 import (
 	"slices"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // transit is a packet on its way through the switch.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // port is a port with its counters.

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // chance makes rules and packets that have to do with each other: their values

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // tick is how often a device that is connected looks whether flow entries have

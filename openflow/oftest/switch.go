@@ -18,8 +18,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // Config is what a switch is made of. The zero value of a field is its default.

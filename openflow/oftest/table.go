@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // entry is a flow entry with what the switch knows of it.

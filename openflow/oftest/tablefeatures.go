@@ -3,8 +3,8 @@ package oftest
 import (
 	"fmt"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // actions is what lists of actions, action sets and buckets may hold.

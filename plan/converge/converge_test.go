@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 func near(t *testing.T, what string, got, want, share float64) {

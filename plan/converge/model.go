@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"math"
 
-	"weft/plan/partition"
+	"github.com/weft-sdn/weft/plan/partition"
 )
 
 // Shape is what the model knows of a partitioned network.

@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Check returns what is wrong with a result, all of it: that it is not of this

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestDemandsKept: demands that some partitioning meets are met, with what they

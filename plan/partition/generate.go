@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // network collects a generated graph: switches with DPIDs from 1 and loads of

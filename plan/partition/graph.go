@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The largest graph.

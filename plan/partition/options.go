@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // MaxPartitions is the largest number of partitions.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestFatTreesBySymmetricPods: fat trees are cut between pods, all partitions

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // young is how old a connection's entries must be to be missed, nanoseconds:

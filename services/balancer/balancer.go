@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // balancer is the virtual IPs and their connections.

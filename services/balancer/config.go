@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Config is the configuration of the balancer.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // connKey names a connection as the client has it.

@@ -3,8 +3,8 @@ package balancer
 import (
 	"net/netip"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // groupFits reports whether a switch may choose members of a VIP by itself. A

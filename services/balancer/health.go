@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // checkKind is how it is found out whether a member serves.

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // station is a host as the balancer knows it.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // chunk bounds the operations of one decision that is sent.

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // The ports that checks by TCP come from.

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // recently is for how long after the entries of a connection were sent its

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // idleMax bounds idle timeouts, seconds: the way back has twice as long, and

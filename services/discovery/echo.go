@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // echoEvery is the time between two rounds of echoes, while links are on trial.

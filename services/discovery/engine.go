@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // counter is a figure that only grows.

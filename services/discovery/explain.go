@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The causes for which a port takes no traffic, as PortRole names them.

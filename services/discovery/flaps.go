@@ -1,7 +1,7 @@
 package discovery
 
 import (
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A pair is the two ends of a link without direction: a before b.

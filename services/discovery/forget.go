@@ -3,7 +3,7 @@ package discovery
 import (
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // forgetSwitch drops what is known of a switch, and that other ports were

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // cause returns why a port takes no traffic, as ListPortRoles says.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestGoneSwitchIsShed: when a switch goes, every port of which a role was told of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A memory is what a port was when it was last saved, for the next run.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestManyPortsAtOnce connects far more ports than there are probes for in an

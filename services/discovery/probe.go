@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 	"hash"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // A probe is an LLDP frame with the chassis id of the switch (16 hex digits),

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // mirror follows the events as a subscriber does.

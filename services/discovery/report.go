@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // logDamping logs that a link is dampened, or no longer.

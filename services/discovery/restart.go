@@ -3,8 +3,8 @@ package discovery
 import (
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // How a topology goes on after a restart, its own or the southbound's.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // roleEvents returns the role events so far, as "port role", and forgets all.

@@ -1,7 +1,7 @@
 package discovery
 
 import (
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // How a topology learns a switch anew that was gone and has returned: its

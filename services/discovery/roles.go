@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // settle brings the role of a port up to date and sees that it is looked at

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ladder connects n switches with four ports each in a ring of double links.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A schedule says when a switch sends probes next.

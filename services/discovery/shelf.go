@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // store is durable key-value state; Update changes a value only if its

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A link is known to be there by its probes. One that has not been heard of for

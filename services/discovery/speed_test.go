@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // BenchmarkProbeMade signs one probe of a switch with twelve ports.

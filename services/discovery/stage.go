@@ -3,7 +3,7 @@ package discovery
 import (
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ethTypeBDDP is that of LLDP-like frames that other controllers broadcast to

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // standing returns the entries that discovery wants on every switch: LLDP goes

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A topology is what is known of switches, ports and links. It decides and

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // A trial judges a link in one direction by the time that its probes take. A

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A busyWorld is a world on a machine whose load changes: probes and echoes wait

@@ -3,7 +3,7 @@ package discovery
 import (
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestUsedPortsAreHosts: packets that an intake takes make a port one of hosts,

@@ -3,7 +3,7 @@ package discovery
 import (
 	"sync/atomic"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A view is what the stage knows of the ports of one switch, read without a lock.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // address is an IPv4 address in lo, or an IPv6 address.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestCVE_2021_38363_RulesThatCoincide: of rules that come to the same entries,

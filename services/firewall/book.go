@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // keeper sees that switches have the entries that they are to have.

@@ -3,7 +3,7 @@ package firewall
 import (
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // builder makes classifiers, each from the one before: what does not change is

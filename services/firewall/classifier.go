@@ -1,6 +1,6 @@
 package firewall
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // classifier finds the first of many ordered conditions that a packet meets.
 // Those about IPv4 or IPv6 it finds by pairs of address prefixes: it looks only

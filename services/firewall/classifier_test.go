@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/sim/classbench"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/sim/classbench"
 )
 
 // must returns a rule with its conditions, taken by a builder.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The modes in which a switch does what the rules say.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestRangesAreMasks checks that the masked ports of a range are just its ports.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // portRange is a range of transport ports, both ends in it.

@@ -3,7 +3,7 @@ package firewall
 import (
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ruleset is all rules in force at a moment, for lookups. It is not changed once

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // segment tells that a VLAN carries a virtual network of a tenant, or no more.

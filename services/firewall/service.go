@@ -10,9 +10,9 @@ import (
 	"context"
 	"sync"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Spec declares the service.

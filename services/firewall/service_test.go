@@ -12,11 +12,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
-	"weft/sim/classbench"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/sim/classbench"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // peers are the firewall's: a flowrules that confirms, a southbound that counts.

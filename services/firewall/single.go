@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The priorities of entries on switches with one table: above forwarding's

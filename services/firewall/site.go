@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // network is what the firewall asks of others.

@@ -1,8 +1,8 @@
 package firewall
 
 import (
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // keyWords is how many words of a packet the rules may look at for its verdict

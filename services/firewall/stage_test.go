@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/sim/classbench"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/sim/classbench"
 )
 
 // filled returns a book of rules that asks nobody.

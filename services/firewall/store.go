@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // bucket is where rules are kept.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // switchChanged takes note of a switch that has connected or gone.

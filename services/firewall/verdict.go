@@ -3,7 +3,7 @@ package firewall
 import (
 	"encoding/binary"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // fieldAt is where a header field is within words.

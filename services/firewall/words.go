@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // numWords is how many words the header fields of a packet take.

@@ -3,7 +3,7 @@ package flowrules
 import (
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // roomOfApps checks what apps ask for: an app replaces no entry of the

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestAppsOwnTheirEntries: an app writes and deletes its own entries only, and

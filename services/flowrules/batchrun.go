@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // carryOut makes the entries of batches desired, one batch after the other, and

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // seen is an entry as a switch has told it.

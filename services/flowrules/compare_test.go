@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func TestSame(t *testing.T) {

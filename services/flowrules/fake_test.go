@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // fakeSwitch is a switch with one flow table that keeps to OpenFlow: an add

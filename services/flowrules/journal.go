@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // journal keeps the batches that are certain and not finished, so that a run

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ledger is everything about the entries of one switch: what it is to have,

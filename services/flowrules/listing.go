@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // ListFlows answers the call: the entries that the operator and the services

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // failuresMax bounds the refusals that wait to be made known.

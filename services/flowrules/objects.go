@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // doubt asks, as an owner would, for a reading: a group or meter seems to be

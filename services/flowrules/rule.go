@@ -3,7 +3,7 @@ package flowrules
 import (
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // state is how far a desired entry has come.

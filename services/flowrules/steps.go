@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // stepKind is what to do next for a switch.

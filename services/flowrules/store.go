@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Store is durable key-value state; a change is on disk before the call

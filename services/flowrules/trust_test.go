@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // stateOf is a State that says what a test has it say.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Network is what the service asks of the southbound.

@@ -3,8 +3,8 @@ package forwarding
 import (
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // report is which entries of routes a switch has told to have.

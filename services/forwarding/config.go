@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The modes.

@@ -3,8 +3,8 @@ package forwarding
 import (
 	"testing"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // BenchmarkConnect is the first packet of a pair that has no route yet, over

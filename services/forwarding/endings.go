@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // flowRemoved forgets a route whose first entry was idle for too long; its

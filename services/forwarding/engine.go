@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // engine is the state of forwarding by whole paths: the routes, and what the

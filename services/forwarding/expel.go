@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // expulsion is the routes that were removed because a stage holds one of their

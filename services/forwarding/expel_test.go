@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // tell has hosts say of a host to all instances who holds it.

@@ -3,7 +3,7 @@ package forwarding
 import (
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // An OpenFlow message, and so an entry, is shorter than 64 KiB. A switch with more

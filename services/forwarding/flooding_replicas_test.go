@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // floodRig is one instance's flooding on a line of three switches whose tree is

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // learner is the learning mode: one switch that remembers behind which of its

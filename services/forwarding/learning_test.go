@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 func learningPacket(t testing.TB, src, dst flow.MAC, in flow.Port, at time.Time) *flow.PacketIn {

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // linkView is the links between switches as discovery tells them, and those

@@ -5,8 +5,8 @@ import (
 	"sort"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // listRoutes answers the call: any instance knows all routes.

@@ -3,7 +3,7 @@ package forwarding
 import (
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // BenchmarkKnownRoute is a packet of one of ten thousand pairs whose route, over

@@ -3,8 +3,8 @@ package forwarding
 import (
 	"log/slog"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // missEntry is the table miss: what no entry matches goes to the controller

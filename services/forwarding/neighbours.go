@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // arp answers requests for hosts that are known and for gateways, hands

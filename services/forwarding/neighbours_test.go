@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 func TestARPIsAnsweredForKnownHosts(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The instances of partitions of one network are a cluster in which each gets the

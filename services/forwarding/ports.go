@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // edgePorts are the ports of one switch, and the allowance of each for packets

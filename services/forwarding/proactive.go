@@ -3,7 +3,7 @@ package forwarding
 import (
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // connectLater has a new host connected to all others, in proactive mode.

@@ -1,6 +1,6 @@
 package forwarding
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // programmer turns routes into flow-mods. It is plain data.
 type programmer struct {

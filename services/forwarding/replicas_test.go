@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func TestEveryPairHasOneOwner(t *testing.T) {

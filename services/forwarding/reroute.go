@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // converged moves the routes that a lost link carried to other paths, egress

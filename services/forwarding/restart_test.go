@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // restart ends the one instance and starts another.

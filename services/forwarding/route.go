@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Priorities of the entries in table 0; see docs/internals/entries.md for all of them.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestRoutesAreFound: routes are found by their hosts, networks and ports,

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // segmentChanged takes what a virtual network's ports are, and moves or removes

@@ -3,8 +3,8 @@ package forwarding
 import (
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // sessions orders what two others say of a switch: the southbound that it has

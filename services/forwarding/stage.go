@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // open returns the stage for the packets of one switch.

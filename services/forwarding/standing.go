@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // inputs numbers the states of what the standing entries of a switch are made

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // between routes a packet that a host has sent to a gateway (RFC 1812 §5.2):

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"sync"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // whereabouts is where hosts are, as the hosts service tells.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
-	"weft/internal/auditlog"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
 // audit is the audit log: it writes what comes by this gateway, and reads what

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/internal/auditlog"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
 func newAudit(t *testing.T, dir, process string) *audit {

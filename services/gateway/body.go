@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // body is the body of a request. It is not read before it is known which

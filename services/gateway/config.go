@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // minToken is the shortest token that is not guessed by trying.

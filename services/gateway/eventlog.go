@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // eventLog keeps the controller's events, numbered: the last logMost of them, and

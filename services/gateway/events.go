@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 const (

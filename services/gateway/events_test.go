@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // subscribe opens the event stream.

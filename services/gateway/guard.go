@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/internal/localsocket"
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // The names that the audit log and messages have for those without a token that

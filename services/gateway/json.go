@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // maxBody is the largest request, in octets.

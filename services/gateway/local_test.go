@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // stranger is a user of the machine who is neither root nor runs the tests.

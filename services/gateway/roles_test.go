@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // A method whose name says that it reads is no change, and one whose name says

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"weft/api"
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // rpc is one method that clients may call.

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
-	"weft/internal/keypair"
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/keypair"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // stopTimeout is how long calls under way may take when the gateway stops.

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
-	"weft"
-	"weft/api"
-	"weft/internal/auditlog"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
 // Process is what the gateway tells of the process that it runs in.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestOperatorGetsIn: however many connections others have, of one user or of

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // throttle bounds how many wrong tokens an address may try in a minute. Tokens

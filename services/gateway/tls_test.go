@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // certificate writes a certificate for 127.0.0.1 of its own authority.

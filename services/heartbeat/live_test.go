@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestLive: each key that a running service takes over has its effect.

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // bench is a monitor whose southbound is the test's.

@@ -3,8 +3,8 @@ package heartbeat
 import (
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // state is how a switch answers.

@@ -7,8 +7,8 @@ import (
 	"context"
 	"time"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // Spec declares the service.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestService asks by calls, tells by events, and is listed.

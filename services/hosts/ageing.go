@@ -3,7 +3,7 @@ package hosts
 import (
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // advance does what happens by itself by now: claims are decided, hosts at lost

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // An announcer knows which hosts are not what was last published of them. The

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // ask appends to d a question to a host at its place: for one of its addresses,

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // The tests of this file are named after the advisories of

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // security is what a configuration says of bindings and ports.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A binding is what an Ethernet address may be and have: the ports at which it

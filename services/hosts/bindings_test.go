@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // bind makes a binding as BindHost does.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A book is the hosts as they are kept for the next run, in pages: a change

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A claim is a packet that contradicts what is known: it comes with the Ethernet

@@ -3,8 +3,8 @@ package hosts
 import (
 	"net/netip"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // evidence is what a packet says of a host's addresses, beyond that its sender

@@ -3,7 +3,7 @@ package hosts
 import (
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // formerKey is an IP address in a VLAN.

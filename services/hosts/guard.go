@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // guard is the entries by which switches drop IP packets whose source is bound to

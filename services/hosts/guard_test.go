@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // TestGuard: a switch lets through what bound hosts send at their ports, and what

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // An id names a host: Ethernet address and VLAN.

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // leavings are the places and switches that are away, by when it is due to look

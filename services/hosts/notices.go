@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // notices are the addresses whose Ethernet address has changed. Others in the

@@ -1,8 +1,8 @@
 package hosts
 
 import (
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A place is a port, as far as hosts live there. table.mu guards it, but for

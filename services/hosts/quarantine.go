@@ -3,8 +3,8 @@ package hosts
 import (
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // quarantineQuestions is how often holder and claimant are asked during Hold.

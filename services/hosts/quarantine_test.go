@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // raw is a frame without an IP address.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // counting is a bucket that counts what is written.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // Every key of live is one of the configuration that retune takes over, and all

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // crowd returns a rig with 256 known hosts, and packets between them.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A table is what is known of hosts and places, and the decisions about them.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/services/southbound"
+	"github.com/weft-sdn/weft/services/southbound"
 )
 
 // Config is how switches are received that send packet-ins here.

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // holder tells flowrules, again and again, of which switches packets are to come

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestHolds: the list is told when it changes, or is not known; else only that it

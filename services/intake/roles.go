@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // roles is what discovery has told of ports, for the packets that do not pass

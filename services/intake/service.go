@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
-	"weft/services/southbound"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound"
 )
 
 // Spec declares the service.

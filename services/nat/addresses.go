@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // v6 reports whether a gateway translates IPv6; it translates IPv4 or IPv6, as

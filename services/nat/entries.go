@@ -3,8 +3,8 @@ package nat
 import (
 	"net/netip"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // tableCommitted is where packets go on that the gateway's own ct has tracked,

@@ -1,8 +1,8 @@
 package nat
 
 import (
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // figures is what the entries of a gateway have counted.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Bounds of one gateway.

@@ -3,7 +3,7 @@ package nat
 import (
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // answer is a next hop's telling its Ethernet address.

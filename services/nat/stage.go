@@ -3,8 +3,8 @@ package nat
 import (
 	"net/netip"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // packet is the stage: it answers for the addresses of gateways, and brings

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Converge computes the distances between all switches that are not known yet,

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The network of the Hydra paper's evaluation: 2,560 switches, 49,152 links.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Disjoint lists up to k paths from src to dst, all different, that share as

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // MaxWeight is the largest weight of a link, that of OSPF (RFC 2328 §A.4.2,

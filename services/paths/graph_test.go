@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // equal fails the test unless a topology answers as the facts say: as a fresh

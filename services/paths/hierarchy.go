@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // AreaConfig says which part of a network an Area is.

@@ -3,7 +3,7 @@ package paths
 import (
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // border is the network of islands as one partition knows it (paper 001 §3.2,

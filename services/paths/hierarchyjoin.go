@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Hierarchy is all partitions of a network together, in one process: what the

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // outside is the costs from every slot of an area to one island elsewhere (paper

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Summary is what a partition tells the others of itself (paper 001 §3.2, step

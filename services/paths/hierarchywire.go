@@ -3,8 +3,8 @@ package paths
 import (
 	"fmt"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Message returns a summary as it is sent.

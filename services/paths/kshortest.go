@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // route is a path while it is being found: the links it takes from a slot.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // network is what a graph has been told, kept apart from it: the facts from

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // partitions is which switches are of which partition.

@@ -3,7 +3,7 @@ package paths
 import (
 	"fmt"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Hop is a switch on a path and the ports by which the path enters and leaves

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // Spec declares the service.

@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 func switchMsg(sw flow.DPID, up bool) *api.SwitchChanged {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Unreachable is the distance between switches that no usable links connect.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Tree is the part of a topology on which broadcasts travel without looping: a

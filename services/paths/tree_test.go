@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // spanning fails the test unless a tree is a spanning forest of a topology:

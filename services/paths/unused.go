@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Reason is why a known link is not usable.

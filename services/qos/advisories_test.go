@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestCVE_2018_1000615_OVSDBAnswers: whatever a database answers, it is an error

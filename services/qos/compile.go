@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // priorityTop is the priority of the entry that counts first; the others follow

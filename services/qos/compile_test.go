@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // read reads policies as the service does, meters given in their order.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Config is the configuration of qos.

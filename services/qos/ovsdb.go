@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // vsctl runs the program that changes a switch's database (ovs-vsctl(8)) with

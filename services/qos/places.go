@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // places is where hosts are, by what hosts says of them.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // database behaves as ovs-vsctl does for the few commands that are used.

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"weft/api"
-	"weft/flow"
-	"weft/internal/rootpart"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
 // verbQueues has the part of the controller that is root (package rootpart) bring

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestRights: root runs the program of its own configuration, on the database of

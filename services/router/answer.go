@@ -3,8 +3,8 @@ package router
 import (
 	"net/netip"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // arp answers who asks for a router, and takes the answers to its questions.

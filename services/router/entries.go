@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // priorityRouted is that of the entries in flow.TableTranslate, to which twice the

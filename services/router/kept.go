@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // keptRouter is a router as the bucket has it.

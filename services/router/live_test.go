@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestLive: each key that a running service takes over has its effect.

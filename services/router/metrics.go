@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Counter is a figure that only grows.

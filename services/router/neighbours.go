@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // place is an address in a VLAN, as in flow.Key.

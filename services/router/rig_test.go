@@ -5,10 +5,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/packet"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // rig is a book without the service around it.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // key names a router: a switch and a VLAN there, as in flow.Key.

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Spec declares the service.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // shelf keeps the neighbours in subnets for the next run. One goroutine uses it.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // many is 64 routers in a row, each with a subnet of 32 hosts.

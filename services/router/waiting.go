@@ -3,8 +3,8 @@ package router
 import (
 	"net/netip"
 
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // What waits for one destination at most, in packets; the part of all that one

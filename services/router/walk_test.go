@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func TestWalk(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/internal/auditlog"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
 // auditWho is what the audit log calls who comes by Ryu's REST, with the number

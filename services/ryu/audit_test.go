@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/internal/auditlog"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/auditlog"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestAuditLog: every request that may change something has its line, with who

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // commandRoutes are the routes of ofctl_rest that change something.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The bounds of what is kept for each switch.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // eachSwitch makes a handler of rest_firewall or rest_qos (what) of one for a

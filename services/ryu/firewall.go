@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // ruleService is what the handlers of rest_firewall need of the firewall service.

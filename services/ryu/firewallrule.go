@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The bounds of VLANs and priorities, as Ryu has them.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // flowCommands are the last parts of the paths /stats/flowentry/{cmd}.

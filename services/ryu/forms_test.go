@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func parsed(t *testing.T, text string) dict {

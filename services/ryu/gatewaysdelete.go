@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // delete takes addresses or routes from a router, by their numbers.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // changes are the commands for groups and meters.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The names of group types, meter flags and capabilities, by their bits.

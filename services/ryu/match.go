@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // matchKeys are the names of match fields that Ryu takes besides those of OXM.

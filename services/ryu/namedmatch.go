@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"slices"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The names by which rest_firewall and rest_qos have ethertypes and protocols.

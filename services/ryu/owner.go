@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/internal/localsocket"
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // minToken is the shortest token that is not guessed by trying.

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/sys/unix"
 
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // as returns a client that another user of the machine runs; root may.

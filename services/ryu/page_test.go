@@ -10,9 +10,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestPagesOfTheWeb: what a page has the browser of somebody on this machine

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // qosNumbers are the last numbers of rules given, by switch and VLAN. They are

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // queueService is what the handlers of rest_qos need of the service of quality

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 // route says who answers a method and a path; {name} in the path stands for

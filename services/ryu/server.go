@@ -15,10 +15,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"weft/api"
-	"weft/flow"
-	"weft/internal/auditlog"
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/auditlog"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"context"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
-	"weft/internal/auditlog"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
 // Process is what the service is told of the process that it runs in.

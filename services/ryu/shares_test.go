@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestOwnerGetsIn: who may change something gets in, whatever others hold.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // statsRoutes are the routes of ofctl_rest that read.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/internal/northbound"
+	"github.com/weft-sdn/weft/internal/northbound"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // topologyRoutes are the routes of rest_topology.

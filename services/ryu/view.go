@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // view is the network as the last events tell it. What appears and disappears

@@ -5,7 +5,7 @@ import (
 	"time"
 	"unsafe"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // class is what a packet-in is about, for admission.

@@ -3,8 +3,8 @@ package southbound
 import (
 	"encoding/binary"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // aheadFrom is how much has to have been read for it to be looked through for

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // socketPair returns the ends of a connection.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow/oftest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // claimed returns a flow-mod at a priority, with a cookie.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // pressure is what the packet-ins of a switch compete with beside each other.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestLonePort: a port that sends alone is limited only if the processor or the

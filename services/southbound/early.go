@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // early is what has been read of a connection before its goroutine has come to

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // errFenced is why what would program a switch is not sent: this process is not

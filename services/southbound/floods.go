@@ -3,8 +3,8 @@ package southbound
 import (
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // roll ends a window of the session's admission: it tells which ports are limited

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"sync"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // gathering is the switches that packets of others are held for, so that those

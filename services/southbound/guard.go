@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // guard is what keeps a limited port's packets in its switch: a meter, and

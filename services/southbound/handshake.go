@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // missSendLen asks for whole packets (OFPCML_NO_BUFFER; the largest number in

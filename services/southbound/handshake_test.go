@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestVersions: the highest version that both speak is used (OpenFlow 1.3.5

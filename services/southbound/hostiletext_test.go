@@ -5,11 +5,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // printable reports a text that tables, terminals and encodings can take.

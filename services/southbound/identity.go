@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // An identity belongs to the first connection that finishes its handshake with

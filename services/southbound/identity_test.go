@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/openflow"
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestCVE_2024_29461 stands for CVE-2013-7333 too: a second connection with

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/internal/keypair"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/keypair"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // Intake is connections of switches, beside those of the southbound, over which

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // judge is a switch that implements roles and generation ids, and logs every

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // keep holds the packet-ins that are away, for the process that comes after this

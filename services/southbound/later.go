@@ -1,6 +1,6 @@
 package southbound
 
-import "weft/flow"
+import "github.com/weft-sdn/weft/flow"
 
 // later carries out a decision of stages in another process, on the goroutine
 // that brings it; nil ends a series of them. What is for the session's own

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // listLimits answers api.ListLimits.

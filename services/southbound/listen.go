@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"weft/flow"
-	"weft/internal/keypair"
-	"weft/internal/localsocket"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/keypair"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // listener is where switches connect.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // The tests named after advisories are about messages by which controllers

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sort"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // readMeters answers api.ReadMeters: the meters of a switch with their counters.

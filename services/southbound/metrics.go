@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/internal/keypair"
+	"github.com/weft-sdn/weft/internal/keypair"
 )
 
 // figures is where the service's figures are made known; weft.Metrics is one.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // A plan that is applied may give a switch to another partition. Its new owner

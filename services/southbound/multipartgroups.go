@@ -1,9 +1,9 @@
 package southbound
 
 import (
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 func packetBytes(list []openflow.Counter) []*api.PacketBytes {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // errQueueFull is why a message to a switch that reads too slowly is shed.

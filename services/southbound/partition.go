@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // switchList is a list of switches.

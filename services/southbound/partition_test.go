@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 func TestPartitionAdmits(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // plain returns a text of a switch, such as the name of a port, as it is passed

@@ -4,9 +4,9 @@ import (
 	"sort"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // port is what a session knows of one port of its switch.

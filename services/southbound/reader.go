@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // readMax is how much is read, and dealt with, at once. A message is shorter.

@@ -1,7 +1,7 @@
 package southbound
 
 import (
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // said is the messages that a switch sends on its own while it is at its

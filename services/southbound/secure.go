@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // switchIdentity is what the URI in a switch's certificate begins with; its

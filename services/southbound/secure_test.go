@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"weft/openflow/oftest"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // authority is one that issues certificates for a test.

@@ -1,8 +1,8 @@
 package southbound
 
 import (
-	"weft/flow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // senders are the allowances of the addresses that packet-ins of limited ports

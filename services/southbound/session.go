@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
-	"weft/packet"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/packet"
 )
 
 type dpid = flow.DPID

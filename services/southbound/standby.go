@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // A session stands by while this process is not master of its switch: it is

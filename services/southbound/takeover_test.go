@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // TestNeverTwoMasters: processes are killed, stopped and woken, cut off from the

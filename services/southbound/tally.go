@@ -7,7 +7,7 @@ import (
 	"time"
 	"unsafe"
 
-	"weft/openflow"
+	"github.com/weft-sdn/weft/openflow"
 )
 
 // tally counts what becomes of packet-ins, in memory that outlives the process:

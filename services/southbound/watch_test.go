@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/wefttest"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // echoes reads until the answers to echoes after one number up to another have

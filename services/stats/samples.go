@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 // portSample is the last reading of one port and the rates since the one

@@ -6,9 +6,9 @@ package stats
 import (
 	"context"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Spec declares the service.

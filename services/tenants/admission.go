@@ -3,8 +3,8 @@ package tenants
 import (
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // admit decides anew which hosts tenants with a limit have, after networks or

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // The priorities of our entries in the first table, highest first. The

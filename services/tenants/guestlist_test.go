@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // TestGuestlist: whatever comes and goes, those are let in that were first seen

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // holding is the switches that have connected and of which is not known yet

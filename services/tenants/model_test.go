@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weft/api"
+	"github.com/weft-sdn/weft/api"
 )
 
 func member1(dpid string, port, vlan uint32) *api.TenantMember {

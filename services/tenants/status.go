@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // status answers GetTenantsStatus. standing says how a switch stands.

@@ -5,7 +5,7 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 
-	"weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/mux"
 )
 
 // message is what the stream of a link carries: octets that are not encoded

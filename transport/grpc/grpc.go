@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"weft/transport"
-	"weft/transport/mux"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 // linkMethod is the method of the stream, with the version of what it carries.

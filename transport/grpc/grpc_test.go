@@ -3,9 +3,9 @@ package grpc_test
 import (
 	"testing"
 
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/transporttest"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/transporttest"
 )
 
 func TestTransport(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc/mem"
 
-	"weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/mux"
 )
 
 // stream is either side of the stream of a link.

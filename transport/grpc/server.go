@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"weft/transport"
-	"weft/transport/mux"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 const (

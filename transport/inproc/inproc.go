@@ -9,7 +9,7 @@ import (
 	"context"
 	"sync"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Network is a set of addresses that can reach each other. Addresses are any

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"weft/transport"
-	"weft/transport/inproc"
-	"weft/transport/transporttest"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/inproc"
+	"github.com/weft-sdn/weft/transport/transporttest"
 )
 
 func TestTransport(t *testing.T) {

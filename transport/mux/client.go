@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Client is the dialling side of a connection: a transport.Conn.

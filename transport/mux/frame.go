@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Kind says what a frame is.

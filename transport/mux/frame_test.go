@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 var frames = []Frame{

@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // assembly collects the parts of a message. Its memory grows with what has

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // What one connection may have under way at the listening side.

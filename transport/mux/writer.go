@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 const (

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/inproc"
-	"weft/transport/port"
-	"weft/transport/rest"
-	"weft/transport/transporttest"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/inproc"
+	"github.com/weft-sdn/weft/transport/port"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/transporttest"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 // serveVariable makes the test binary a process that echoes at a port.

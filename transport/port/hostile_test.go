@@ -16,10 +16,10 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/transport"
-	"weft/transport/mux"
-	"weft/transport/port"
-	"weft/transport/rest"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/port"
+	"github.com/weft-sdn/weft/transport/rest"
 )
 
 // TestHostile attacks a port and checks after each attack that others are

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/transport/port"
+	"github.com/weft-sdn/weft/transport/port"
 )
 
 // TestPagesOfTheWeb: what a page has the browser of somebody on this machine

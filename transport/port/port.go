@@ -15,12 +15,12 @@ import (
 
 	"google.golang.org/grpc"
 
-	"weft/transport"
-	weftgrpc "weft/transport/grpc"
-	"weft/transport/mux"
-	"weft/transport/rest"
-	"weft/transport/socket"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft/transport"
+	weftgrpc "github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/socket"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 // Config is what a port serves.

@@ -23,12 +23,12 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"weft/transport"
-	"weft/transport/grpc"
-	"weft/transport/port"
-	"weft/transport/rest"
-	"weft/transport/transporttest"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/grpc"
+	"github.com/weft-sdn/weft/transport/port"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/transporttest"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 // through dials with a transport and listens with a port.

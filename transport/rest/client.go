@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/transport"
-	"weft/transport/mux"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/mux"
 )
 
 const (

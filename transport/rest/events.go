@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // keepAliveAfter is how long the wire of events may be idle before a ping on

@@ -20,8 +20,8 @@ import (
 	"errors"
 	"net/http"
 
-	"weft/transport"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 // Paths that the listening side answers at.

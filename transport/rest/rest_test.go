@@ -3,9 +3,9 @@ package rest_test
 import (
 	"testing"
 
-	"weft/transport"
-	"weft/transport/rest"
-	"weft/transport/transporttest"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/rest"
+	"github.com/weft-sdn/weft/transport/transporttest"
 )
 
 func TestTransport(t *testing.T) {

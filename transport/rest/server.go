@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weft/transport"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 // Server answers requests at the paths of this package.

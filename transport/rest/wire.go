@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/transport"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 // wire is one connection of HTTP/1.1, used by one request after the other.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Config is how a Listener treats those who connect.

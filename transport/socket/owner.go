@@ -5,7 +5,7 @@ import (
 	"net"
 	"os"
 
-	"weft/internal/localsocket"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // A socket without TLS is for this machine, and on it for one user: who runs

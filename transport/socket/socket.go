@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"weft/internal/localsocket"
-	"weft/transport"
+	"github.com/weft-sdn/weft/internal/localsocket"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Split takes an address apart: "unix:PATH", where a PATH of the form @NAME is

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // Bench measures calls one after the other and at once, and events, with a

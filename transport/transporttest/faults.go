@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // wantNoLeak checks, when all of a test is closed, that its goroutines end.

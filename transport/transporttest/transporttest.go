@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // patience bounds every wait of the suite.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/transport/mux"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 // link is a mux.Link over a WebSocket: one binary message for each of its own.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weft/transport"
-	"weft/transport/mux"
-	"weft/transport/socket"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/mux"
+	"github.com/weft-sdn/weft/transport/socket"
 )
 
 // Path is where the listening side answers.

@@ -5,9 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"weft/transport"
-	"weft/transport/transporttest"
-	"weft/transport/ws"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/transporttest"
+	"github.com/weft-sdn/weft/transport/ws"
 )
 
 func TestTransport(t *testing.T) {

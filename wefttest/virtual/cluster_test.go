@@ -11,13 +11,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weft"
-	"weft/deploy"
-	"weft/plan"
-	"weft/services"
-	"weft/services/gateway"
-	"weft/services/southbound"
-	"weft/transport"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+	"github.com/weft-sdn/weft/services/southbound"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // process is one run of a process of the plan.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // wishes are the operator's entries: what was confirmed must be there, and what

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"weft/flow"
-	"weft/openflow/oftest"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // fault is something that befalls the network or the controller at a moment.

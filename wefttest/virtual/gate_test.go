@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"weft/transport"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // gate is what all that a process hears and says goes through. While it is

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"weft/transport"
-	"weft/transport/inproc"
+	"github.com/weft-sdn/weft/transport"
+	"github.com/weft-sdn/weft/transport/inproc"
 )
 
 // deadAfter is how long a connection on which nothing is heard counts as alive.

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"weft"
-	"weft/api"
-	"weft/flow"
-	"weft/openflow"
-	"weft/openflow/oftest"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 var errAbsent = errors.New("the witness does not run")

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"weft/flow"
-	"weft/openflow/oftest"
-	"weft/packet"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow/oftest"
+	"github.com/weft-sdn/weft/packet"
 )
 
 // station is a host: it has an address, answers who asks for it, and pings.

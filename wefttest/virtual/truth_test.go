@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"weft/flow"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // islands returns, for each switch, the number of the part of the network that it

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"weft"
-	"weft/api"
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // sorted returns the keys of a map in order.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"weft/flow"
-	"weft/openflow"
-	"weft/openflow/oftest"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // retry is how long a switch waits before it connects again, a little more than

@@ -19,7 +19,7 @@ LAB = ./test ./lab ./cmd/weft ./docs
 GO_FILES = $(shell git ls-files '*.go')
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
-.PHONY: setup build demo test test-split test-long virtual virtual-defects soak race fuzz ryu-parity check format lint image generate generated profile
+.PHONY: setup build demo test suite test-long virtual virtual-defects soak race fuzz ryu-parity check format lint image generate generated profile
 
 setup:
 	.ci/setup
@@ -33,26 +33,28 @@ demo: setup build
 # Real switches share a few processors with everything else: a test that fails
 # runs once more, when the machine is quieter, and both are shown. What fails
 # twice fails, and so do more than five at once.
-TEST = go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --packages
+TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --packages
 
-# The tests of the whole system run over both plans, single and split; those
-# that bring plans of their own need to run only once. They wait more than they
-# work: beside the first, linters and fuzzers take what it leaves.
-test: setup generated format
-	$(MAKE) --no-print-directory -j 3 -O lint fuzz test-split FUZZTIME=5s
-	$(TEST) './test ./...' -- -timeout 20m -parallel 4
+# Everything once. Tests of the whole system wait more than they work, so four
+# packages run at once, and eight tests of one.
+test: setup generated format build
+	$(MAKE) --no-print-directory -j 2 -O lint suite
 
-test-split:
-	WEFT_TEST_PLAN=split $(TEST) ./test -- -timeout 14m -parallel 3 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
+suite:
+	$(TEST) './test ./...' -- -timeout 15m -p 4 -parallel 8
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.
 soak: setup
 	go test -tags soak -timeout 60m -run TestSoak -v ./test
 
-# Tests that take minutes, not part of make test.
-test-long: setup
-	go test -count 1 -tags long -timeout 30m -run "^TestTrust(Replicas|Partition)$$" -v ./test
+# What takes longer than make test may: every fault over every transport, the
+# tests of the whole system over the plan single as well, replicas and
+# partitions of the store, and the fuzzers.
+test-long: setup build
+	$(TEST) ./test -- -tags long -timeout 60m -parallel 4
+	WEFT_TEST_PLAN=single $(TEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
+	$(MAKE) --no-print-directory fuzz
 
 # The whole controller in virtual time: schedules of ten minutes with faults, of
 # the seeds from FIRST on, some 50 a minute on two idle processors. A failure names its
@@ -72,8 +74,8 @@ virtual-defects:
 race:
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(filter-out $(LAB:.%=github.com/weft-sdn/weft%),$(shell go list ./...))
 
-# Every fuzzer for FUZZTIME, in make test for 5 s; what it finds is kept as a
-# test. FUZZTIME=5m for an afternoon.
+# Every fuzzer for FUZZTIME; what it finds is kept as a test, and make test runs
+# that. FUZZTIME=5m for an afternoon.
 FUZZTIME = 20s
 fuzz:
 	FUZZTIME=$(FUZZTIME) nice -n 19 .ci/fuzz

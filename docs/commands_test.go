@@ -8,13 +8,21 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
-// build builds the program, of the module as it is or with an overlay.
-func build(t *testing.T, args ...string) string {
+func TestMain(m *testing.M) {
+	status := m.Run()
+	testprogram.Remove()
+	os.Exit(status)
+}
+
+// build builds the program with an overlay.
+func build(t *testing.T, overlay string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "weft")
-	cmd := exec.Command("go", append(append([]string{"build", "-o", binary}, args...), "./cmd/weft")...)
+	cmd := exec.Command("go", "build", "-o", binary, "-overlay", overlay, testprogram.Package)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -25,7 +33,7 @@ func build(t *testing.T, args ...string) string {
 // TestCommands has every weft command line of the documents parsed by the
 // program itself: commands, flags, their values, and how many arguments.
 func TestCommands(t *testing.T) {
-	weft := build(t)
+	weft := testprogram.Weft(t)
 	lines := 0
 	for _, document := range documents(t) {
 		for _, b := range blocks(t, document) {
@@ -208,7 +216,7 @@ func parses(weft string, args []string) string {
 // TestConfigurations checks every configuration and topology in the documents
 // with the program.
 func TestConfigurations(t *testing.T) {
-	weft := build(t)
+	weft := testprogram.Weft(t)
 	checked := 0
 	for _, document := range documents(t) {
 		for _, b := range blocks(t, document) {

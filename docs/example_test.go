@@ -56,7 +56,7 @@ func TestExampleService(t *testing.T) {
 		}
 	}
 
-	weft := build(t, "-overlay", overlay)
+	weft := build(t, overlay)
 	config := filepath.Join(t.TempDir(), "weft.yaml")
 	text := "pipeline: [discovery, storm, hosts, firewall, balancer, router, nat, forwarding]\nstorm:\n  per_second: 10\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {

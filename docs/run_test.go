@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 // runPages are the pages of the guide whose blocks marked "sh run" are run, one
@@ -88,7 +90,7 @@ type guide struct {
 // newGuide starts a controller and a lab, and waits until it is discovered.
 func newGuide(t *testing.T) *guide {
 	t.Helper()
-	binary := build(t)
+	binary := testprogram.Weft(t)
 	g := &guide{ns: fmt.Sprintf("guide%d", os.Getpid()), dir: t.TempDir(), bin: filepath.Dir(binary)}
 	if out, err := exec.Command("ip", "netns", "add", g.ns).CombinedOutput(); err != nil {
 		t.Fatalf("ip netns add: %v: %s", err, out)

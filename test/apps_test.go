@@ -21,8 +21,8 @@ import (
 // to another worker each time: that of the switches, that of the next stage,
 // and one that has nothing to do with packets.
 func TestApps(t *testing.T) {
-	f := &faults{dir: openDir(t)}
-	f.weft = f.build(t, "weft", ".")
+	t.Parallel()
+	f := newFaults(t)
 	for _, c := range []struct{ transport, scheme, worker, watched string }{
 		{"rest", "http", "southbound", "north"},
 		{"ws", "ws", "routing", "southbound"},

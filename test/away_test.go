@@ -15,6 +15,7 @@ import (
 // come back: what the operator has asked for meanwhile is done then, and what
 // was right is not touched.
 func TestSwitchAway(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name    string
 		flushed bool

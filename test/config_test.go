@@ -53,17 +53,13 @@ func startConfigured(t *testing.T, store deploy.Store, address, given string, mo
 	})
 	specs = append(specs, asks)
 	c.known = specs
-	workers, names := "", []string{"all"}
+	workers, names := "", []string{}
 	for _, s := range specs {
-		workers += s.Name + ", "
+		workers += fmt.Sprintf("  %s: {services: [%s]}\n", s.Name, s.Name)
+		names = append(names, s.Name)
 	}
-	workers = "  all: {services: [" + workers + "]}\n"
-	if os.Getenv(planVariable) == "split" {
-		workers, names = "", nil
-		for _, s := range specs {
-			workers += fmt.Sprintf("  %s: {services: [%s]}\n", s.Name, s.Name)
-			names = append(names, s.Name)
-		}
+	if os.Getenv(planVariable) == "single" {
+		workers, names = "  all: {services: ["+strings.Join(names, ", ")+"]}\n", []string{"all"}
 	}
 	p, err := plan.Parse("configured", []byte("name: configured\nevents: grpc\nworkers:\n"+workers))
 	if err != nil {
@@ -180,6 +176,7 @@ func (c *configured) restarted(since map[string]uint64) (names []string) {
 // configuration that does not work is put back, and the last good one outlasts
 // the controller.
 func TestConfigChangesUnderTraffic(t *testing.T) {
+	t.Parallel()
 	store, address := wefttest.NewStore(), freeAddress(t)
 	given := "southbound: {listen: [\"tcp:" + address + "\"]}\n"
 	c := startConfigured(t, store, address, given)

@@ -73,6 +73,7 @@ func (p *pair) introduce() {
 // before the rules are on it, nor while they and the routes come, nor when the
 // controller starts anew with it.
 func TestCVE_2018_12691_DenyBeforeFirstPacket(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"2000", "0"} { // rules in the switch; verdicts
 		t.Run("limit "+limit, func(t *testing.T) {
 			t.Parallel()

@@ -112,6 +112,7 @@ func (s *streaming) end() lab.PingResult {
 }
 
 func TestLinkFailure(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name string
 		set  []string
@@ -175,6 +176,7 @@ func entries(t *testing.T, l *lab.Lab) map[string]float64 {
 }
 
 func TestControllerRestart(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name string
 		set  []string

@@ -163,6 +163,7 @@ func within(namespace string, command ...string) []string {
 
 // TestBusProcess is the process of startBus; run as a test it does nothing.
 func TestBusProcess(t *testing.T) {
+	t.Parallel()
 	if flag.NArg() != 3 {
 		return
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/experiments/testbed"
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -32,29 +33,28 @@ import (
 // TestFaults has controllers of several processes suffer, under 2,000
 // packet-ins a second and beside real switches whose established flows must
 // not notice. The programs under test are built once and are real processes.
+// Each fault is seen over one transport and each transport under a fault;
+// everyPair has every fault over every transport.
 func TestFaults(t *testing.T) {
-	f := &faults{dir: openDir(t)}
-	f.weft = f.build(t, "weft", ".")
-	for _, transport := range plan.Transports() {
-		t.Run("killed/"+transport, func(t *testing.T) { t.Parallel(); f.killed(t, transport) })
-	}
-	for _, transport := range plan.Transports() {
-		t.Run("stopped/"+transport, func(t *testing.T) { t.Parallel(); f.stopped(t, transport) })
-	}
-	for _, transport := range plan.Transports() {
-		t.Run("supervisor/"+transport, func(t *testing.T) { t.Parallel(); f.supervisorKilled(t, transport) })
-	}
-	for _, transport := range plan.Transports() {
-		t.Run("external/"+transport, func(t *testing.T) { t.Parallel(); f.externalRestarted(t, transport) })
-	}
-	for _, transport := range plan.Transports() {
-		t.Run("partition/"+transport, func(t *testing.T) { t.Parallel(); f.partitioned(t, transport) })
-	}
-	for _, transport := range plan.Transports() {
-		t.Run("previous/"+transport, func(t *testing.T) { t.Parallel(); f.previousBuild(t, transport) })
-	}
-	for _, transport := range plan.Transports() {
-		t.Run("clock/"+transport, func(t *testing.T) { t.Parallel(); f.clockOff(t, transport) })
+	t.Parallel()
+	f := newFaults(t)
+	for _, fault := range []struct {
+		name, transport string // the transport in make test
+		run             func(*testing.T, string)
+	}{
+		{"killed", "grpc", f.killed},
+		{"stopped", "ws", f.stopped},
+		{"supervisor", "rest", f.supervisorKilled},
+		{"external", "nats", f.externalRestarted},
+		{"partition", "grpc", f.partitioned},
+		{"previous", "rest", f.previousBuild},
+		{"clock", "ws", f.clockOff},
+	} {
+		for _, transport := range plan.Transports() {
+			if everyPair || transport == fault.transport {
+				t.Run(fault.name+"/"+transport, func(t *testing.T) { t.Parallel(); fault.run(t, transport) })
+			}
+		}
 	}
 	t.Run("intake", func(t *testing.T) { t.Parallel(); f.intakeKilled(t) })
 	t.Run("standby", func(t *testing.T) { t.Parallel(); f.standby(t) })
@@ -71,6 +71,21 @@ type faults struct {
 	builds otherBuilds
 }
 
+// newFaults returns a folder that others may enter, with the program in it.
+func newFaults(t *testing.T) *faults {
+	t.Helper()
+	f := &faults{dir: openDir(t)}
+	f.weft = filepath.Join(f.dir, "weft")
+	b, err := os.ReadFile(testprogram.Weft(t))
+	if err == nil {
+		err = os.WriteFile(f.weft, b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // build builds cmd/weft of a module in a folder, with more arguments for go
 // build, and returns the program.
 func (f *faults) build(t *testing.T, name, folder string, args ...string) string {
@@ -78,7 +93,7 @@ func (f *faults) build(t *testing.T, name, folder string, args ...string) string
 	program := filepath.Join(f.dir, name)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", program}, args, []string{"github.com/weft-sdn/weft/cmd/weft"})...)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", program}, args, []string{testprogram.Package})...)
 	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build of %s: %v\n%s", name, err, out)

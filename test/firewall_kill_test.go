@@ -23,8 +23,7 @@ func TestFirewallKilled(t *testing.T) {
 			rest = append(rest, spec.Name)
 		}
 	}
-	f := &faults{dir: openDir(t)}
-	f.weft = f.build(t, "weft", ".")
+	f := newFaults(t)
 	for _, limit := range []string{"2000", "0"} {
 		t.Run("limit "+limit, func(t *testing.T) {
 			d := f.deploy(t, `name: firewall

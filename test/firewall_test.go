@@ -136,6 +136,7 @@ for p in sys.argv[1:]: threading.Thread(target=serve, args=(int(p),)).start()
 // TestFirewall denies and allows, under running traffic, over IPv4 and IPv6, by
 // port and by VLAN, with rules in the switches and with verdicts.
 func TestFirewall(t *testing.T) {
+	t.Parallel()
 	for _, m := range []struct {
 		name, mode string
 		set        []string
@@ -286,6 +287,7 @@ func TestFirewallVLAN(t *testing.T) {
 // TestFirewallRestart has rules outlast the controller, which finds the entries
 // as they are.
 func TestFirewallRestart(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"2000", "0"} {
 		t.Run("limit "+limit, func(t *testing.T) {
 			t.Parallel()

@@ -16,9 +16,10 @@ import (
 // TestHeartbeat asks real switches ten times a second; a switch whose process is
 // stopped is lost after three beats, and alive again when it goes on.
 func TestHeartbeat(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			c := start(t, options{split: m.split, set: []string{"heartbeat.rate=10"}})
+		t.Run(m, func(t *testing.T) {
+			c := start(t, options{plan: m, set: []string{"heartbeat.rate=10"}})
 			l := up(t, "ring:4", c)
 			settled(c, l)
 			all := func(state string) func() bool {

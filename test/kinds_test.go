@@ -16,6 +16,7 @@ import (
 // TestOldSwitches has switches that speak OpenFlow 1.0 only, alone and among
 // others.
 func TestOldSwitches(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name string
 		old  func(i int) bool

@@ -19,6 +19,7 @@ import (
 // TestHostMoves has a host unplugged, or fall silent, and appear on another
 // switch, with the same addresses.
 func TestHostMoves(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name  string
 		leave func(*lab.Lab, context.Context, string, string) error

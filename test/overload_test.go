@@ -66,8 +66,8 @@ func flooding(t *testing.T, l *lab.Lab, host string, perSecond int, arp bool) (s
 func TestOverload(t *testing.T) {
 	for _, kind := range []string{"data", "arp"} {
 		for _, m := range modes {
-			t.Run(kind+"/"+m.name, func(t *testing.T) {
-				c := start(t, options{split: m.split, set: []string{"southbound.flood_rate=1500", "southbound.flood_floor=300"}})
+			t.Run(kind+"/"+m, func(t *testing.T) {
+				c := start(t, options{plan: m, set: []string{"southbound.flood_rate=1500", "southbound.flood_floor=300"}})
 				l := up(t, "ring:4,2", c)
 				settled(c, l)
 				pingAll(t, l, false)
@@ -143,9 +143,10 @@ func TestOverload(t *testing.T) {
 // TestIdenticalPackets: a burst of packets that are the same, before there is a
 // route for them, is delivered whole; between processes most cross together.
 func TestIdenticalPackets(t *testing.T) {
+	t.Parallel()
 	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
-			c := start(t, options{split: m.split})
+		t.Run(m, func(t *testing.T) {
+			c := start(t, options{plan: m})
 			l := up(t, "ring:4", c)
 			settled(c, l)
 			for _, p := range [][2]string{{"h1", "h3"}, {"h2", "h4"}} { // so that all are known
@@ -179,7 +180,7 @@ func TestIdenticalPackets(t *testing.T) {
 			if n := got.Load(); n != burst {
 				t.Errorf("%d of %d arrived", n, burst)
 			}
-			if m.split {
+			if m == "split" {
 				t.Logf("%v of the packets crossed with another", c.metric("weft_deploy_packets_merged_total"))
 			}
 			explain(c)

@@ -21,8 +21,9 @@ import (
 	"github.com/weft-sdn/weft/transport/ws"
 )
 
-// planVariable is the environment's variable by which all tests of this package
-// run over the plan split: make test runs them over both.
+// planVariable is the environment variable by which the tests of this package
+// run over the plan single. The default is split, which has the stages of single
+// and the calls between processes as well; make test-long runs them over both.
 const planVariable = "WEFT_TEST_PLAN"
 
 // single runs all services in one worker.

@@ -12,6 +12,7 @@ import (
 // TestQoSKinds has traffic limited by host, by port and by class, of IPv4 and of
 // IPv6: what a policy is about is slow, all else is not.
 func TestQoSKinds(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	topo, err := lab.Resolve("linear:2,2")
 	if err != nil {

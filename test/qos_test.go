@@ -66,6 +66,7 @@ func policyState(c *controller, name, state string) *api.QosPolicyStatus {
 // TestQoSLimit has a host limited where it comes in: it is slow and another is
 // fast; it remains so when the controller restarts and when the host moves.
 func TestQoSLimit(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	l := up(t, "linear:3", c)
 	settled(c, l)

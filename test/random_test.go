@@ -74,6 +74,7 @@ var mishaps = []mishap{
 // back at random. After every step, hosts reach each other just where the
 // surviving graph connects them, and nothing has ever gone round in a loop.
 func TestRandomFaults(t *testing.T) {
+	t.Parallel()
 	seed, steps := number(t, seedVariable, 20), number(t, stepsVariable, 120)
 	if os.Getenv(planVariable) == "split" {
 		steps = min(steps, number(t, stepsVariable, 80))

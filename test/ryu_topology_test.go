@@ -147,6 +147,7 @@ func topologyAnswers(t *testing.T, l *lab.Lab, address string) []ryuAnswer {
 // TestRyuTopology compares what rest_topology and ws_topology tell of a network
 // with what they tell with Ryu.
 func TestRyuTopology(t *testing.T) {
+	t.Parallel()
 	var want []ryuAnswer
 	if *ryuDirectory != "" {
 		openflow := freeAddress(t)

@@ -32,6 +32,7 @@ func linkState(c *controller, l *lab.Lab, a, b string) (states [2]string, flaps 
 // frame is out of use, and looks whether others are kept. All is well twice, of a
 // few times: a busy machine is slow now and then, a timer that is wrong always.
 func TestSilentFailure(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		name           string
 		set            []string

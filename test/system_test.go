@@ -23,6 +23,7 @@ import (
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/services/balancer"
 	"github.com/weft-sdn/weft/services/discovery"
@@ -44,15 +45,14 @@ import (
 
 func TestMain(m *testing.M) {
 	lab.RunKeeperIfAsked()
-	os.Exit(m.Run())
+	status := m.Run()
+	testprogram.Remove()
+	os.Exit(status)
 }
 
 // modes are the ways in which services are connected; all must behave alike:
 // the plans single and split.
-var modes = []struct {
-	name  string
-	split bool
-}{{"single", false}, {"split", true}}
+var modes = []string{"single", "split"}
 
 // controller is a running controller.
 type controller struct {
@@ -67,7 +67,7 @@ type controller struct {
 
 // options say what a controller is like.
 type options struct {
-	split   bool         // every service in a node of its own, connected as processes are
+	plan    string       // one of modes; empty: that of the environment, or else split
 	store   deploy.Store // nil: a fresh one
 	address string       // HOST:PORT; empty: a free one
 	set     []string
@@ -96,9 +96,9 @@ func start(t *testing.T, o options) *controller {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
-	run := c.single
-	if o.split || os.Getenv(planVariable) == "split" {
-		run = c.split
+	run := c.split
+	if o.plan == "single" || o.plan == "" && os.Getenv(planVariable) == "single" {
+		run = c.single
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := run(ctx, specs, set, log)
@@ -338,10 +338,11 @@ func programmed(c *controller, l *lab.Lab) {
 }
 
 func TestPingAll(t *testing.T) {
+	t.Parallel()
 	for _, spec := range []string{"linear:3", "demo"} {
 		for _, m := range modes {
-			t.Run(spec+"/"+m.name, func(t *testing.T) {
-				c := start(t, options{split: m.split})
+			t.Run(spec+"/"+m, func(t *testing.T) {
+				c := start(t, options{plan: m})
 				l := up(t, spec, c)
 				settled(c, l)
 				pingAll(t, l, false)

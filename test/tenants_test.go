@@ -367,6 +367,7 @@ func TestTenants(t *testing.T) {
 
 // TestTenantLimits has a tenant kept to its number of hosts and to its rate.
 func TestTenantLimits(t *testing.T) {
+	t.Parallel()
 	c := start(t, options{})
 	l := up(t, "linear:3", c)
 	settled(c, l)

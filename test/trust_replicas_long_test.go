@@ -17,8 +17,7 @@ import (
 // takes a minute. Each of three servers is killed and wiped in turn; then the master
 // of the switches is killed, and its standby takes over.
 func TestTrustReplicas(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
-	f.weft = f.build(t, "weft", ".")
+	f := newFaults(t)
 	r := f.replicated(t)
 	r.write()
 	for _, s := range r.servers {
@@ -38,8 +37,7 @@ func TestTrustReplicas(t *testing.T) {
 // health says so, switches keep their entries, and the master goes on by the
 // promises of its standby; when they are back nothing is lost.
 func TestTrustPartition(t *testing.T) {
-	f := &faults{dir: t.TempDir()}
-	f.weft = f.build(t, "weft", ".")
+	f := newFaults(t)
 	r := f.replicated(t)
 	r.write()
 	cut := func(signal syscall.Signal, servers ...*natsServer) {

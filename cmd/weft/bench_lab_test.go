@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -34,10 +34,7 @@ func TestBenchLabRefusesWrongFlags(t *testing.T) {
 // TestBenchLab runs both on real labs, with the real binary. Figures of so few
 // runs mean nothing; that they are there does.
 func TestBenchLab(t *testing.T) {
-	weft := filepath.Join(t.TempDir(), "weft")
-	if out, err := exec.Command("go", "build", "-o", weft, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build weft: %v\n%s", err, out)
-	}
+	weft := testprogram.Weft(t)
 	run := func(into any, args ...string) {
 		t.Helper()
 		cmd := exec.Command(weft, append([]string{"bench"}, args...)...)

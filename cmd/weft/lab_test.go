@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/internal/testprogram"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -106,10 +107,7 @@ func TestLabUsageErrors(t *testing.T) {
 
 // TestLabCommands runs the commands on a real lab, with the real binary.
 func TestLabCommands(t *testing.T) {
-	weft := filepath.Join(t.TempDir(), "weft")
-	if out, err := exec.Command("go", "build", "-o", weft, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build weft: %v\n%s", err, out)
-	}
+	weft := testprogram.Weft(t)
 	name := fmt.Sprintf("cli%d", os.Getpid())
 	t.Cleanup(func() {
 		if err := lab.Down(context.Background(), name); err != nil {

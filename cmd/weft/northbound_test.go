@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testprogram"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -27,7 +28,9 @@ func TestMain(m *testing.M) {
 		os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	time.Local = time.UTC
-	os.Exit(m.Run())
+	status := m.Run()
+	testprogram.Remove()
+	os.Exit(status)
 }
 
 // northbound is a controller that knows one small network:

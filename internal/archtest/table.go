@@ -68,7 +68,7 @@ const (
 )
 
 // suites are the packages made for tests; any test may import them.
-var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest"}
+var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/testprogram"}
 
 // helpers are packages that make input or measure; any test may import them, and
 // else those whose rows allow it.

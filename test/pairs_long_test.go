@@ -1,0 +1,5 @@
+//go:build long
+
+package test
+
+const everyPair = true

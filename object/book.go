@@ -1,0 +1,317 @@
+// Package object keeps the named objects of a service that people make: a
+// policy, a gateway, a virtual IP. A Book admits them, stores each with its
+// revision before it is in force, and follows what another instance stores.
+// Hosts and Shelf are what such services know of hosts and keep of that.
+//
+// Services import it; it imports weft for the store and knows no service.
+package object
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+)
+
+// Store is durable key-value state; a change is on disk before the call returns.
+type Store = weft.Bucket
+
+// Guard guards the objects of one or several books, and whatever else a service
+// decides together with them. No call of a store is made with it locked. Besides,
+// writers take turns, which nobody else waits for. The zero value is ready.
+type Guard struct {
+	sync.Mutex
+	once sync.Once
+	turn chan struct{}
+}
+
+// Turn waits until no other writer is at work, or ctx ends; done ends the turn.
+func (g *Guard) Turn(ctx context.Context) (done func(), err error) {
+	g.once.Do(func() { g.turn = make(chan struct{}, 1) })
+	select {
+	case g.turn <- struct{}{}:
+		return func() { <-g.turn }, nil
+	case <-ctx.Done():
+		return nil, api.Errorf(codes.Unavailable, "other changes are still being stored: %w", ctx.Err())
+	}
+}
+
+// Kind describes the objects of a book. T is a pointer; nil is no object, and
+// nobody writes to an object that is in a book.
+type Kind[T comparable] struct {
+	What, Many string // for errors: "policy", "policies"
+	Most       func() int
+	Raise      string // the configuration key that Most returns
+	Name       func(T) string
+	Format[T]
+	// Changed follows a change, with the guard locked: old or now is nil if the
+	// object is new or gone. It may be nil.
+	Changed func(old, now T)
+	// Bad takes what was stored and cannot be used, which is left out.
+	Bad func(name string, err error)
+}
+
+// Book is the objects of a kind that are in force.
+type Book[T comparable] struct {
+	kind  Kind[T]
+	store Store
+	guard *Guard
+
+	objects map[string]T // guarded by guard, as the following
+	sorted  []T          // by name; nil: to be made
+
+	// The following belong to the writer whose turn it is.
+	known  map[string]version
+	unsure map[string][]byte // what was written without an answer; nil: deleted
+}
+
+// version is the revision of the last value of a name.
+type version struct {
+	revision uint64
+	gone     bool // it has been deleted since
+}
+
+// expected returns the revision that the store has if nobody else has written.
+func (v version) expected() uint64 {
+	if v.gone {
+		return 0
+	}
+	return v.revision
+}
+
+// version returns the version of a value, nil if it has been deleted, and then
+// not before the last value.
+func (b *Book[T]) version(name string, value []byte, revision uint64) version {
+	if value == nil {
+		return version{max(revision, b.known[name].revision), true}
+	}
+	return version{revision, false}
+}
+
+// New returns an empty book.
+func New[T comparable](guard *Guard, store Store, kind Kind[T]) *Book[T] {
+	if kind.Changed == nil {
+		kind.Changed = func(T, T) {}
+	}
+	return &Book[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}}
+}
+
+// Get returns the object of a name, nil if there is none. The guard is locked,
+// as with List and Len.
+func (b *Book[T]) Get(name string) T { return b.objects[name] }
+
+// List returns the objects by name. The list must not be changed.
+func (b *Book[T]) List() []T {
+	if b.sorted == nil {
+		b.sorted = make([]T, 0, len(b.objects))
+		for _, name := range slices.Sorted(maps.Keys(b.objects)) {
+			b.sorted = append(b.sorted, b.objects[name])
+		}
+	}
+	return b.sorted
+}
+
+// Len returns how many objects there are.
+func (b *Book[T]) Len() int { return len(b.objects) }
+
+// Load reads the objects of earlier runs.
+func (b *Book[T]) Load(ctx context.Context) error {
+	done, err := b.guard.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	type stored struct {
+		value    []byte
+		revision uint64
+	}
+	all := map[string]stored{}
+	if err := b.store.All(ctx, func(name string, value []byte, revision uint64) error {
+		all[name] = stored{value, revision}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b.adopt(name, all[name].value, all[name].revision)
+	}
+	return nil
+}
+
+// Follow puts into force what other instances store, until ctx ends.
+func (b *Book[T]) Follow(ctx context.Context) error {
+	first := map[string]bool{} // the names that are there at first; then nil
+	return b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
+		done, err := b.guard.Turn(ctx)
+		if err != nil {
+			return
+		}
+		defer done()
+		if name == "" {
+			b.missing(ctx, first)
+			first = nil
+			return
+		}
+		if first != nil {
+			first[name] = true
+		}
+		if v, known := b.known[name]; revision > v.revision && (known || value != nil) {
+			b.adopt(name, value, revision)
+		}
+	})
+}
+
+// missing drops what was deleted after it had been read, before it was watched.
+func (b *Book[T]) missing(ctx context.Context, there map[string]bool) {
+	for _, name := range slices.Sorted(maps.Keys(b.known)) {
+		if there[name] || b.known[name].gone {
+			continue
+		}
+		if value, revision, err := b.store.Get(ctx, name); err == nil {
+			b.adopt(name, value, revision)
+		}
+	}
+}
+
+// Change replaces the object of a name by what admit makes of it, which is
+// called with the guard locked and refuses with an error. If admit returns nil,
+// the object is deleted. Change returns the object before and now; they are the
+// same if nothing has changed.
+func (b *Book[T]) Change(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
+	var none T
+	done, err := b.guard.Turn(ctx)
+	if err != nil {
+		return none, none, err
+	}
+	defer done()
+	b.guard.Lock()
+	old = b.objects[name]
+	now, err = admit(old)
+	if n := len(b.objects); err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
+		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one, or raise %s", b.kind.What, name, n, b.kind.Many, b.kind.Raise)
+	}
+	b.guard.Unlock()
+	switch {
+	case err != nil:
+		return old, old, err
+	case now == old || now != none && old != none && b.kind.Equal(old, now):
+		return old, old, nil
+	}
+	var value []byte
+	if now != none {
+		if value, err = b.kind.Format.Format(now); err != nil {
+			return old, old, api.Errorf(codes.Internal, "%s %s: %w", b.kind.What, name, err)
+		}
+	}
+	revision, err := b.write(ctx, name, value)
+	if err != nil {
+		return old, old, err
+	}
+	b.put(name, now, b.version(name, value, revision))
+	return old, now, nil
+}
+
+// Remove deletes an object; it returns it, nil if there was none.
+func (b *Book[T]) Remove(ctx context.Context, name string) (old T, err error) {
+	old, _, err = b.Change(ctx, name, func(T) (none T, _ error) { return none, nil })
+	return old, err
+}
+
+// write stores a value, nil to delete, over the one that is known.
+func (b *Book[T]) write(ctx context.Context, name string, value []byte) (revision uint64, err error) {
+	v := b.known[name]
+	for {
+		if revision, err = b.replace(ctx, name, value, v.expected()); err == nil {
+			delete(b.unsure, name)
+			return revision, nil
+		}
+		if !errors.Is(err, weft.ErrRevision) {
+			break
+		}
+		var there []byte
+		if there, revision, err = b.store.Get(ctx, name); err != nil {
+			break
+		}
+		if there != nil && bytes.Equal(there, value) {
+			delete(b.unsure, name)
+			return revision, nil
+		}
+		mine, tried := b.unsure[name]
+		if delete(b.unsure, name); !tried || !bytes.Equal(mine, there) || (mine == nil) != (there == nil) {
+			b.adopt(name, there, revision)
+			return 0, api.Errorf(codes.Aborted, "%s %s has been changed by another instance of the service meanwhile; look at it, and try again", b.kind.What, name)
+		}
+		v = b.version(name, there, revision)
+	}
+	b.unsure[name] = value
+	what := "stored, so it is not in force"
+	if value == nil {
+		what = "deleted"
+	}
+	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, what, err)
+}
+
+// replace writes a value over one of a revision.
+func (b *Book[T]) replace(ctx context.Context, name string, value []byte, revision uint64) (uint64, error) {
+	if value != nil {
+		return b.store.Update(ctx, name, value, revision)
+	}
+	there, is, err := b.store.Get(ctx, name)
+	if err != nil || there == nil {
+		return 0, err
+	}
+	if is != revision {
+		return 0, weft.ErrRevision
+	}
+	return 0, b.store.Delete(ctx, name)
+}
+
+// adopt puts into force what the store has. What cannot be read leaves things as
+// they are.
+func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
+	var now T
+	if value != nil {
+		b.guard.Lock()
+		var err error
+		if now, err = b.kind.Parse(value); err == nil && b.kind.Name(now) != name {
+			err = fmt.Errorf("describes the %s %s", b.kind.What, b.kind.Name(now))
+		}
+		old := b.objects[name]
+		b.guard.Unlock()
+		if err != nil {
+			b.known[name] = b.version(name, value, revision)
+			b.kind.Bad(name, err)
+			return
+		}
+		if none := *new(T); old != none && b.kind.Equal(old, now) {
+			now = old
+		}
+	}
+	b.put(name, now, b.version(name, value, revision))
+}
+
+// put has an object in force.
+func (b *Book[T]) put(name string, now T, v version) {
+	var none T
+	b.guard.Lock()
+	defer b.guard.Unlock()
+	b.known[name] = v
+	old := b.objects[name]
+	if old == now {
+		return
+	}
+	if b.sorted = nil; now == none {
+		delete(b.objects, name)
+	} else {
+		b.objects[name] = now
+	}
+	b.kind.Changed(old, now)
+}

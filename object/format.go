@@ -1,0 +1,33 @@
+package object
+
+import (
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Format is how objects are stored and compared. Parse is called with the guard
+// locked, and may compare with the objects that there are.
+type Format[T any] struct {
+	Format func(T) ([]byte, error)
+	Parse  func([]byte) (T, error)
+	Equal  func(a, b T) bool // nothing is stored then
+}
+
+// Messages is the format of objects that are stored as a message, in JSON: read
+// makes an object of a message, which said returns.
+func Messages[T any, M any, P interface {
+	*M
+	proto.Message
+}](read func(P) (T, error), said func(T) P) Format[T] {
+	return Format[T]{
+		Format: func(o T) ([]byte, error) { return protojson.Marshal(said(o)) },
+		Parse: func(value []byte) (o T, err error) {
+			m := P(new(M))
+			if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, m); err != nil {
+				return o, err
+			}
+			return read(m)
+		},
+		Equal: func(a, b T) bool { return proto.Equal(said(a), said(b)) },
+	}
+}

@@ -1,0 +1,87 @@
+package object
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/weft-sdn/weft"
+)
+
+// Shelf stores what a service has learnt, for its next run. One goroutine uses it.
+type Shelf struct {
+	store Store
+	kept  map[string]shelved
+}
+
+// shelved is what the store has of a key.
+type shelved struct {
+	value    string
+	revision uint64
+	unsure   bool // it was written without an answer
+}
+
+// shelfTurn bounds what Keep writes at a time.
+const shelfTurn = 256
+
+// NewShelf returns a shelf on a store.
+func NewShelf(store Store) *Shelf { return &Shelf{store: store, kept: map[string]shelved{}} }
+
+// Load calls f for what an earlier run has stored.
+func (s *Shelf) Load(ctx context.Context, f func(key, value string)) error {
+	return s.store.All(ctx, func(key string, value []byte, revision uint64) error {
+		s.kept[key] = shelved{string(value), revision, false}
+		f(key, string(value))
+		return nil
+	})
+}
+
+// Keep has the store hold want, of which it writes a part at a time: first what
+// goes, then what comes, as long as there are fewer than most. It reports whether
+// there is more to write.
+func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (more bool, err error) {
+	writes := 0
+	for _, key := range slices.Sorted(maps.Keys(s.kept)) {
+		k := s.kept[key]
+		if _, wanted := want[key]; wanted {
+			continue
+		}
+		if writes++; writes > shelfTurn {
+			return true, nil
+		}
+		if err := s.store.Delete(ctx, key); err != nil {
+			s.kept[key] = shelved{k.value, k.revision, true}
+			return true, err
+		}
+		delete(s.kept, key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		k, there := s.kept[key]
+		if k.value == want[key] && there && !k.unsure || !there && len(s.kept) >= most {
+			continue
+		}
+		if writes++; writes > shelfTurn {
+			return true, nil
+		}
+		revision, err := s.store.Update(ctx, key, []byte(want[key]), k.revision)
+		if errors.Is(err, weft.ErrRevision) { // an instance before or after this one; the next turn writes over it
+			var value []byte
+			if value, revision, err = s.store.Get(ctx, key); err != nil {
+				return true, err
+			}
+			if more = true; value == nil {
+				delete(s.kept, key)
+			} else {
+				s.kept[key] = shelved{string(value), revision, false}
+			}
+			continue
+		}
+		if err != nil {
+			s.kept[key] = shelved{want[key], k.revision, true}
+			return true, err
+		}
+		s.kept[key] = shelved{want[key], revision, false}
+	}
+	return more, nil
+}

@@ -263,3 +263,13 @@ func (k *Standing) Settle(ctx context.Context) error {
 		k.mu.Lock()
 	}
 }
+
+// Confirm is Settle for at most a time. It logs what is not in force by then,
+// which is tried again.
+func (k *Standing) Confirm(ctx context.Context, most time.Duration, what string) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	if err := k.Settle(ctx); err != nil {
+		k.env.Log.Warn(what+" are not in force on all switches yet", "error", err)
+	}
+}

@@ -3,43 +3,30 @@ package nat
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
-
-// Store is durable key-value state; a change is on disk before the call
-// returns.
-type Store interface {
-	// Update sets a value if its revision is still the given one (0: none yet).
-	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
-}
 
 // book is the gateways, the switches and the hosts inside.
 type book struct {
-	cfg   atomic.Pointer[Config]
-	store Store
-	news  chan answer           // of next hops
-	index atomic.Pointer[index] // of the gateways, for the stage; nil: there are none
+	cfg     atomic.Pointer[Config]
+	news    chan answer           // of next hops
+	index   atomic.Pointer[index] // of the gateways, for the stage; nil: there are none
+	declare func(...flow.DPID)    // declares the entries of switches anew
 
-	writing sync.Mutex // held while a gateway is written to the store
-
-	mu       sync.Mutex // guards the following
-	gateways map[string]*gateway
-	revision map[string]uint64
+	mu       object.Guard // guards the following
+	gateways *object.Book[*gateway]
+	changes  uint64                    // of gateways
 	switches map[flow.DPID]*api.Switch // those that are connected
-	hosts    *residents
+	hosts    *object.Hosts
 	figures  map[string]*figures
 	asked    map[string]int64 // when a next hop was last asked for
 	heard    map[string]int64 // when it last answered
@@ -59,92 +46,82 @@ type outside struct {
 	v6 bool
 }
 
-func newBook(cfg *Config, store Store, hosts *residents) *book {
-	b := &book{store: store, news: make(chan answer, 64), gateways: map[string]*gateway{}, revision: map[string]uint64{},
-		switches: map[flow.DPID]*api.Switch{}, hosts: hosts, figures: map[string]*figures{},
-		asked: map[string]int64{}, heard: map[string]int64{}}
+func newBook(cfg *Config, store object.Store, bad func(name string, err error)) *book {
+	b := &book{news: make(chan answer, 64), declare: func(...flow.DPID) {}, switches: map[flow.DPID]*api.Switch{}, hosts: object.NewHosts(),
+		figures: map[string]*figures{}, asked: map[string]int64{}, heard: map[string]int64{}}
 	b.cfg.Store(cfg)
+	b.gateways = object.New(&b.mu, store, object.Kind[*gateway]{
+		What: "gateway", Many: "gateways", Most: func() int { return b.cfg.Load().Gateways }, Raise: "nat.gateways",
+		Name:    func(g *gateway) string { return g.name },
+		Format:  object.Messages(b.parse, func(g *gateway) *api.NatGateway { return g.said }),
+		Changed: b.changed, Bad: bad,
+	})
 	return b
 }
 
-// load reads the gateways of earlier runs. What cannot be read is told to bad
-// and left out.
-func (b *book) load(ctx context.Context, bad func(key string, err error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	err := b.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		m := &api.NatGateway{}
-		g, err := (*gateway)(nil), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
-		if err == nil {
-			g, err = readGateway(m, b.cfg.Load())
+// parse returns the gateway that was stored.
+func (b *book) parse(m *api.NatGateway) (*gateway, error) {
+	g, err := readGateway(m, b.cfg.Load())
+	if err != nil {
+		return nil, err
+	}
+	if m.Zone == 0 || m.Zone > 0xffff {
+		return nil, fmt.Errorf("gateway %s: has zone %d", m.Name, m.Zone)
+	}
+	g.zone, g.said.Zone = uint16(m.Zone), m.Zone
+	if g.hopMAC, err = flow.ParseMAC(m.NextHopMac); err == nil {
+		g.said.NextHopMac = m.NextHopMac
+	}
+	return g, nil
+}
+
+// changed follows a change of a gateway. It is called with mu held.
+func (b *book) changed(old, now *gateway) {
+	b.changes++
+	switch {
+	case now == nil:
+		delete(b.figures, old.name)
+		delete(b.asked, old.name)
+		delete(b.heard, old.name)
+	case old == nil:
+		b.figures[now.name] = &figures{}
+	}
+	for _, g := range []*gateway{old, now} {
+		if g != nil {
+			b.declare(g.at.Switch)
 		}
-		if err == nil && (m.Name != key || m.Zone == 0 || m.Zone > 0xffff) {
-			err = fmt.Errorf("describes the gateway %s with zone %d", m.Name, m.Zone)
-		}
-		if err != nil {
-			bad(key, err)
-			return nil
-		}
-		g.zone, g.said.Zone = uint16(m.Zone), m.Zone
-		if g.hopMAC, err = flow.ParseMAC(m.NextHopMac); err == nil {
-			g.said.NextHopMac = m.NextHopMac
-		}
-		b.gateways[key], b.revision[key], b.figures[key] = g, revision, &figures{}
-		return nil
-	})
+	}
 	b.reindex()
-	return err
 }
 
 // reindex is called with mu held.
 func (b *book) reindex() {
-	if len(b.gateways) == 0 {
+	if b.gateways.Len() == 0 {
 		b.index.Store(nil)
 		return
 	}
 	x := &index{map[flow.MAC]*gateway{}, map[netip.Addr]*gateway{}, map[outside]*gateway{}}
-	for _, g := range b.gateways {
+	for _, g := range b.gateways.List() {
 		x.macs[g.mac], x.addrs[g.addr], x.ports[outside{g.at, g.v6()}] = g, g, g
 	}
 	b.index.Store(x)
 }
 
-// set keeps a gateway. It returns the switches that it concerns.
-func (b *book) set(ctx context.Context, m *api.NatGateway) ([]flow.DPID, error) {
+// set stores a gateway, and reports whether anything has changed.
+func (b *book) set(ctx context.Context, m *api.NatGateway) (changed bool, err error) {
 	g, err := readGateway(m, b.cfg.Load())
 	if err != nil {
-		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old := b.gateways[g.name]
-	err = b.admit(g, old)
-	b.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if old != nil && proto.Equal(old.said, g.said) {
-		return nil, nil
-	}
-	if err := b.keep(ctx, g); err != nil {
-		return nil, err
-	}
-	concerned := []flow.DPID{g.at.Switch}
-	if old != nil && old.at.Switch != g.at.Switch {
-		concerned = append(concerned, old.at.Switch)
-	}
-	return concerned, nil
+	old, now, err := b.gateways.Change(ctx, g.name, func(old *gateway) (*gateway, error) { return g, b.admit(g, old) })
+	return old != now, err
 }
 
-// admit checks that there is room for a gateway beside the others, and gives it
-// its zone. It is called with mu held.
+// admit checks that a gateway goes with the others, and gives it its zone. It is
+// called with mu held.
 func (b *book) admit(g, old *gateway) error {
-	if old == nil && len(b.gateways) >= b.cfg.Load().Gateways {
-		return api.Errorf(codes.ResourceExhausted, "gateway %s: there are %d gateways already; delete one, or raise nat.gateways", g.name, len(b.gateways))
-	}
 	zones := map[uint16]bool{}
-	for _, o := range b.gateways {
+	for _, o := range b.gateways.List() {
 		if o.name == g.name {
 			continue
 		}
@@ -169,70 +146,28 @@ func (b *book) admit(g, old *gateway) error {
 	return nil
 }
 
-// keep writes a gateway, and has it in force. It is called with writing held.
-func (b *book) keep(ctx context.Context, g *gateway) error {
-	value, err := protojson.Marshal(g.said)
-	if err != nil {
-		return api.Errorf(codes.Internal, "gateway %s: %w", g.name, err)
-	}
-	b.mu.Lock()
-	revision := b.revision[g.name]
-	b.mu.Unlock()
-	if revision, err = b.store.Update(ctx, g.name, value, revision); err != nil {
-		return api.Errorf(codes.Unavailable, "gateway %s is not kept, so it is not in force: %w", g.name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.gateways[g.name], b.revision[g.name] = g, revision
-	if b.figures[g.name] == nil {
-		b.figures[g.name] = &figures{}
-	}
-	b.reindex()
-	return nil
-}
-
-// remove forgets a gateway. It returns its switch.
-func (b *book) remove(ctx context.Context, name string) (bool, []flow.DPID, error) {
+// remove deletes a gateway, and reports whether there was one.
+func (b *book) remove(ctx context.Context, name string) (bool, error) {
 	if err := checkName(name); err != nil {
-		return false, nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old := b.gateways[name]
-	b.mu.Unlock()
-	if old == nil {
-		return false, nil, nil
-	}
-	if err := b.store.Delete(ctx, name); err != nil {
-		return false, nil, api.Errorf(codes.Unavailable, "gateway %s is not deleted: %w", name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.gateways, name)
-	delete(b.revision, name)
-	delete(b.figures, name)
-	delete(b.asked, name)
-	delete(b.heard, name)
-	b.reindex()
-	return true, []flow.DPID{old.at.Switch}, nil
+	old, err := b.gateways.Remove(ctx, name)
+	return old != nil, err
 }
 
 // learnt takes note of the Ethernet address of a next hop, and reports whether
 // it is another than before.
-func (b *book) learnt(ctx context.Context, name string, hop netip.Addr, mac flow.MAC) (flow.DPID, bool, error) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old := b.gateways[name]
-	b.mu.Unlock()
-	if old == nil || old.hop != hop || old.hopMAC == mac {
-		return 0, false, nil
-	}
-	g := *old
-	g.said = proto.CloneOf(old.said)
-	g.hopMAC, g.said.NextHopMac = mac, mac.String()
-	return g.at.Switch, true, b.keep(ctx, &g)
+func (b *book) learnt(ctx context.Context, name string, hop netip.Addr, mac flow.MAC) (bool, error) {
+	old, now, err := b.gateways.Change(ctx, name, func(old *gateway) (*gateway, error) {
+		if old == nil || old.hop != hop || old.hopMAC == mac {
+			return old, nil
+		}
+		g := *old
+		g.said = proto.CloneOf(old.said)
+		g.hopMAC, g.said.NextHopMac = mac, mac.String()
+		return &g, nil
+	})
+	return old != now, err
 }
 
 // switchChanged takes note of a switch that has connected or gone.
@@ -249,20 +184,18 @@ func (b *book) switchChanged(ev *api.SwitchChanged) {
 	}
 }
 
-// hostChanged takes note of a host; it returns the switches whose entries may
-// be others now.
-func (b *book) hostChanged(ev *api.HostChanged) []flow.DPID {
+// hostChanged takes note of a host; the entries of gateways follow.
+func (b *book) hostChanged(ev *api.HostChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var switches []flow.DPID
-	for _, a := range b.hosts.changed(ev) {
-		for _, g := range b.gateways {
-			if g.within(a) && !slices.Contains(switches, g.at.Switch) {
-				switches = append(switches, g.at.Switch)
+	_, _, moved := b.hosts.Changed(ev)
+	for _, a := range moved {
+		for _, g := range b.gateways.List() {
+			if g.reaches(a) {
+				b.declare(g.at.Switch)
 			}
 		}
 	}
-	return switches
 }
 
 // unable says why a switch cannot be a gateway, nil if it can. Whether it has
@@ -286,8 +219,8 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	req := &api.SetStandingRequest{}
-	for _, name := range slices.Sorted(maps.Keys(b.gateways)) {
-		if g := b.gateways[name]; g.at.Switch == sw {
+	for _, g := range b.gateways.List() {
+		if g.at.Switch == sw {
 			req.Flows = append(req.Flows, g.entries(b.reach(g))...)
 		}
 	}
@@ -298,9 +231,10 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 // called with mu held.
 func (b *book) reach(g *gateway) map[netip.Addr]flow.MAC {
 	out := map[netip.Addr]flow.MAC{}
-	for _, a := range b.hosts.addresses() {
-		if g.within(a) && a != g.addr && len(out) < b.cfg.Load().Hosts {
-			out[a] = b.hosts.of[a]
+	for _, a := range b.hosts.Addresses() {
+		if g.reaches(a) && a.Addr != g.addr && len(out) < b.cfg.Load().Hosts {
+			s, _ := b.hosts.Station(a)
+			out[a.Addr] = s.MAC
 		}
 	}
 	return out
@@ -311,11 +245,11 @@ func (b *book) list(name string, now int64, status func(flow.DPID) (string, erro
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := []*api.NatGateway{}
-	for _, n := range slices.Sorted(maps.Keys(b.gateways)) {
-		if name != "" && n != name {
+	for _, g := range b.gateways.List() {
+		if name != "" && g.name != name {
 			continue
 		}
-		g, f := b.gateways[n], b.figures[n]
+		f := b.figures[g.name]
 		m := proto.CloneOf(g.said)
 		m.Hosts = uint32(len(b.reach(g)))
 		m.ExhaustedPackets, m.PacketsOut, m.PacketsIn = f.refused, f.last[kindOut], f.last[kindIn]
@@ -348,17 +282,13 @@ func (b *book) state(g *gateway, f *figures, now int64, status func(flow.DPID) (
 }
 
 // names returns the names of the gateways.
-func (b *book) names() []string {
+func (b *book) names() (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Collect(maps.Keys(b.gateways))
-}
-
-// size returns how many gateways there are.
-func (b *book) size() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.gateways)
+	for _, g := range b.gateways.List() {
+		list = append(list, g.name)
+	}
+	return list
 }
 
 // sites returns the connected switches that have gateways.
@@ -366,19 +296,11 @@ func (b *book) sites() []flow.DPID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []flow.DPID
-	for _, g := range b.gateways {
+	for _, g := range b.gateways.List() {
 		if b.switches[g.at.Switch] != nil && !slices.Contains(out, g.at.Switch) {
 			out = append(out, g.at.Switch)
 		}
 	}
 	slices.Sort(out)
 	return out
-}
-
-// forget drops hosts that only an earlier run knew; it reports whether there
-// were any.
-func (b *book) forget() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.hosts.forget()) > 0
 }

@@ -38,12 +38,12 @@ func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var out []refusal
-	for name, g := range b.gateways {
+	for _, g := range b.gateways.List() {
 		sum := sums[g.zone]
 		if g.at.Switch != sw || sum == nil {
 			continue
 		}
-		f := b.figures[name]
+		f := b.figures[g.name]
 		n := sum[kindExhausted]
 		if was := f.last[kindExhausted]; n >= was && f.read {
 			n -= was
@@ -52,7 +52,7 @@ func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal
 		}
 		if f.last, f.read = *sum, true; n > 0 {
 			f.refused, f.at = f.refused+n, now
-			out = append(out, refusal{name, n})
+			out = append(out, refusal{g.name, n})
 		}
 	}
 	return out

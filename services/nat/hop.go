@@ -33,14 +33,14 @@ func (b *book) answered(g *gateway, mac flow.MAC, now int64) {
 func (b *book) ask(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name, g := range b.gateways {
+	for _, g := range b.gateways.List() {
 		if unable(b.switches[g.at.Switch]) != nil {
 			continue
 		}
-		if known := g.hopMAC != (flow.MAC{}); known && now-max(b.asked[name], b.heard[name]) < 6*int64(b.cfg.Load().AskInterval) {
+		if known := g.hopMAC != (flow.MAC{}); known && now-max(b.asked[g.name], b.heard[g.name]) < 6*int64(b.cfg.Load().AskInterval) {
 			continue
 		}
-		b.asked[name] = now
+		b.asked[g.name] = now
 		g.send(d, g.at, g.question())
 	}
 }

@@ -10,6 +10,7 @@ package nat
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Spec declares the service.
@@ -54,33 +56,26 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	hosts, s := newResidents(), &shelf{store: keptHosts}
-	if s.revisions, err = hosts.load(ctx, keptHosts); err != nil {
-		return err
-	}
-	b := newBook(cfg, kept, hosts)
-	if err := b.load(ctx, func(key string, err error) {
+	b, s := newBook(cfg, kept, func(key string, err error) {
 		env.Log.Warn("gateway of an earlier run not read", "key", key, "error", err)
-	}); err != nil {
+	}), &shelf{Shelf: object.NewShelf(keptHosts)}
+	if err := errors.Join(s.load(ctx, b.hosts), b.gateways.Load(ctx)); err != nil {
 		return err
 	}
-	env.Metric.Gauge("gateways", "Gateways.", func() float64 { return float64(b.size()) })
+	env.Metric.Gauge("gateways", "Gateways.", func() float64 { return float64(len(b.names())) })
 	env.Metric.Gauge("stray_packets", "Packets to or from a gateway that were refused since the service started.", func() float64 { return float64(b.strays.Load()) })
 	m := &meters{metric: env.Metric, book: b, of: map[string]bool{}}
 	m.update()
 	turns := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)} // of attend and watch
 	k := weft.KeepStanding(env, flow.OwnerNAT, b.want)
+	b.declare = k.Changed
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
 		k.SwitchChanged(e)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		if changed := b.hostChanged(e); len(changed) > 0 {
-			k.Changed(changed...)
-		}
-	})
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		k.Changed() // another bound of hosts
@@ -99,24 +94,17 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { k.Run(ctx) })
-	work.Go(func() { attend(ctx, env, b, k, s, turns[0]) })
+	work.Go(func() { attend(ctx, env, b, s, turns[0]) })
 	work.Go(func() { watch(ctx, env, b, m, turns[1]) })
-	<-ctx.Done()
-	return nil
+	return b.gateways.Follow(ctx)
 }
 
 // serve answers what is asked of gateways.
 func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
-	settle := func(ctx context.Context, changed []flow.DPID) {
-		if len(changed) == 0 {
-			return
-		}
-		m.update()
-		k.Changed(changed...)
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
-		defer cancel()
-		if err := k.Settle(ctx); err != nil {
-			env.Log.Warn("gateways are not in force on all switches yet", "error", err)
+	settle := func(ctx context.Context, changed bool) {
+		if changed {
+			m.update()
+			k.Confirm(ctx, b.cfg.Load().Deadline, "gateways")
 		}
 	}
 	weft.Handle(env, api.SetNat, func(ctx context.Context, r *api.SetNatRequest) (*api.NatGateway, error) {
@@ -132,11 +120,11 @@ func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 		return list[0], nil
 	})
 	weft.Handle(env, api.DeleteNat, func(ctx context.Context, r *api.DeleteNatRequest) (*api.DeleteNatResponse, error) {
-		deleted, changed, err := b.remove(ctx, r.GetName())
+		deleted, err := b.remove(ctx, r.GetName())
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx, changed)
+		settle(ctx, deleted)
 		return &api.DeleteNatResponse{Deleted: deleted}, nil
 	})
 	weft.Handle(env, api.ListNats, func(_ context.Context, r *api.ListNatsRequest) (*api.ListNatsResponse, error) {
@@ -146,7 +134,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 
 // attend asks for next hops, takes their answers and keeps the hosts inside.
 // again says that the configuration has changed.
-func attend(ctx context.Context, env *weft.Env, b *book, k *weft.Standing, s *shelf, again <-chan struct{}) {
+func attend(ctx context.Context, env *weft.Env, b *book, s *shelf, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().AskInterval)
 	defer tick.Stop()
 	former := time.After(settleHosts)
@@ -157,16 +145,18 @@ func attend(ctx context.Context, env *weft.Env, b *book, k *weft.Standing, s *sh
 		case <-again:
 			tick.Reset(b.cfg.Load().AskInterval)
 		case a := <-b.news:
-			sw, changed, err := b.learnt(ctx, a.gateway, a.hop, a.mac)
+			changed, err := b.learnt(ctx, a.gateway, a.hop, a.mac)
 			if err != nil {
 				env.Log.Warn("next hop not kept", "gateway", a.gateway, "error", err)
 			} else if changed {
 				env.Log.Info("next hop found", "gateway", a.gateway, "address", a.hop, "mac", a.mac)
-				k.Changed(sw)
 			}
 		case <-former:
-			if b.forget() {
-				k.Changed()
+			b.mu.Lock()
+			forgot := b.hosts.Forget()
+			b.mu.Unlock()
+			if forgot {
+				b.declare()
 			}
 		case <-tick.C:
 			d := &flow.Decision{}
@@ -196,6 +186,7 @@ func watch(ctx context.Context, env *weft.Env, b *book, m *meters, again <-chan 
 			continue
 		case <-tick.C:
 		}
+		m.update()
 		for _, sw := range b.sites() {
 			resp, err := call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerNAT.String()})
 			if err != nil {

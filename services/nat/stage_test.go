@@ -33,15 +33,15 @@ func rig(t testing.TB) (*book, *gateway) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBook(DefaultConfig(), bucket, newResidents())
+	b := newBook(DefaultConfig(), bucket, nil)
 	b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
 	if _, err := b.set(context.Background(), wanted()); err != nil {
 		t.Fatal(err)
 	}
-	if _, changed, err := b.learnt(context.Background(), "internet", hop, hopMAC); !changed || err != nil {
+	if changed, err := b.learnt(context.Background(), "internet", hop, hopMAC); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	return b, b.gateways["internet"]
+	return b, b.gateways.Get("internet")
 }
 
 func syn(src, dst flow.MAC, from, to netip.Addr) []byte {
@@ -109,7 +109,7 @@ func TestStage6(t *testing.T) {
 	if _, err := b.set(context.Background(), wanted6()); err != nil {
 		t.Fatal(err)
 	}
-	g := b.gateways["internet6"]
+	g := b.gateways.Get("internet6")
 	if g.zone == v4.zone || g.mac == v4.mac {
 		t.Fatalf("zones %d and %d, addresses %v and %v", g.zone, v4.zone, g.mac, v4.mac)
 	}
@@ -132,7 +132,7 @@ func TestStage6(t *testing.T) {
 	}
 	select {
 	case a := <-b.news:
-		if _, changed, err := b.learnt(context.Background(), a.gateway, a.hop, a.mac); !changed || err != nil || a.mac != hopMAC {
+		if changed, err := b.learnt(context.Background(), a.gateway, a.hop, a.mac); !changed || err != nil || a.mac != hopMAC {
 			t.Fatal(a, changed, err)
 		}
 	default:
@@ -261,7 +261,7 @@ func FuzzStage(f *testing.F) {
 
 func BenchmarkStageIdle(b *testing.B) {
 	bucket, _ := wefttest.NewStore().Bucket(context.Background(), "nat.gateways")
-	book := newBook(DefaultConfig(), bucket, newResidents())
+	book := newBook(DefaultConfig(), bucket, nil)
 	in, d := wefttest.NewPacketIn(1, 1, syn(h1MAC, hopMAC, h1, far)), &flow.Decision{}
 	for b.Loop() {
 		book.packet(in, d)

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -49,14 +50,23 @@ func (g *Guard) Turn(ctx context.Context) (done func(), err error) {
 type Kind[T comparable] struct {
 	What, Many string // for errors: "policy", "policies"
 	Most       func() int
-	Raise      string // the configuration key that Most returns
+	Raise      string // the configuration key that Most returns; empty: there is none
 	Name       func(T) string
 	Format[T]
 	// Changed follows a change, with the guard locked: old or now is nil if the
 	// object is new or gone. It may be nil.
 	Changed func(old, now T)
-	// Bad takes what was stored and cannot be used, which is left out.
+	// Bad takes what was stored under a name and cannot be used, which is left out,
+	// and, without a name, why the store cannot be watched for a while.
 	Bad func(name string, err error)
+}
+
+// raise says how there may be more.
+func (k *Kind[T]) raise() string {
+	if k.Raise == "" {
+		return ""
+	}
+	return ", or raise " + k.Raise
 }
 
 // Book is the objects of a kind that are in force.
@@ -146,27 +156,41 @@ func (b *Book[T]) Load(ctx context.Context) error {
 	return nil
 }
 
+// followPause is how long after a failure a store is watched again.
+const followPause = 5 * time.Second
+
 // Follow puts into force what other instances store, until ctx ends.
-func (b *Book[T]) Follow(ctx context.Context) error {
-	first := map[string]bool{} // the names that are there at first; then nil
-	return b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
-		done, err := b.guard.Turn(ctx)
-		if err != nil {
+func (b *Book[T]) Follow(ctx context.Context) {
+	for {
+		first := map[string]bool{} // the names that are there at first; then nil
+		err := b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
+			done, err := b.guard.Turn(ctx)
+			if err != nil {
+				return
+			}
+			defer done()
+			if name == "" {
+				b.missing(ctx, first)
+				first = nil
+				return
+			}
+			if first != nil {
+				first[name] = true
+			}
+			if v, known := b.known[name]; revision > v.revision && (known || value != nil) {
+				b.adopt(name, value, revision)
+			}
+		})
+		if ctx.Err() != nil {
 			return
 		}
-		defer done()
-		if name == "" {
-			b.missing(ctx, first)
-			first = nil
+		b.kind.Bad("", err)
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(followPause):
 		}
-		if first != nil {
-			first[name] = true
-		}
-		if v, known := b.known[name]; revision > v.revision && (known || value != nil) {
-			b.adopt(name, value, revision)
-		}
-	})
+	}
 }
 
 // missing drops what was deleted after it had been read, before it was watched.
@@ -196,7 +220,7 @@ func (b *Book[T]) Change(ctx context.Context, name string, admit func(old T) (T,
 	old = b.objects[name]
 	now, err = admit(old)
 	if n := len(b.objects); err == nil && old == none && now != none && b.kind.Most != nil && n >= b.kind.Most() {
-		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one, or raise %s", b.kind.What, name, n, b.kind.Many, b.kind.Raise)
+		err = api.Errorf(codes.ResourceExhausted, "%s %s: there are %d %s already; delete one%s", b.kind.What, name, n, b.kind.Many, b.kind.raise())
 	}
 	b.guard.Unlock()
 	switch {

@@ -168,11 +168,7 @@ func TestBookConverges(t *testing.T) {
 					t.Fatal(err)
 				}
 				guards, books, stores = append(guards, g), append(books, b), append(stores, f)
-				following.Go(func() {
-					if err := b.Follow(ctx); err != nil {
-						t.Error(err)
-					}
-				})
+				following.Go(func() { b.Follow(ctx) })
 				for w := range 3 {
 					work.Go(func() {
 						for k := range 60 {

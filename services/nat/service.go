@@ -96,7 +96,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { attend(ctx, env, b, s, turns[0]) })
 	work.Go(func() { watch(ctx, env, b, m, turns[1]) })
-	return b.gateways.Follow(ctx)
+	b.gateways.Follow(ctx)
+	return nil
 }
 
 // serve answers what is asked of gateways.

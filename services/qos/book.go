@@ -3,122 +3,75 @@ package qos
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
-
-// Store is durable key-value state; a change is on disk before the call
-// returns.
-type Store interface {
-	// Update sets a value if its revision is still the given one (0: none yet).
-	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
-}
 
 // book is the policies, the switches and where hosts are.
 type book struct {
-	cfg   atomic.Pointer[Config]
-	store Store
+	cfg     atomic.Pointer[Config]
+	declare func(...flow.DPID) // declares the entries of switches anew
 
-	writing sync.Mutex // held while a policy is written to the store
-
-	mu       sync.Mutex // guards the following
-	policies map[string]*policy
-	revision map[string]uint64
+	mu       object.Guard // guards the following
+	policies *object.Book[*policy]
 	order    []*policy // as they count; replaced, not changed
-	places   *places
+	hosts    *object.Hosts
 	switches map[flow.DPID]*api.Switch // those that are or were connected
 }
 
-func newBook(cfg *Config, store Store) *book {
-	b := &book{store: store, policies: map[string]*policy{}, revision: map[string]uint64{}, places: newPlaces(), switches: map[flow.DPID]*api.Switch{}}
+func newBook(cfg *Config, store object.Store, bad func(name string, err error)) *book {
+	b := &book{declare: func(...flow.DPID) {}, hosts: object.NewHosts(), switches: map[flow.DPID]*api.Switch{}}
 	b.cfg.Store(cfg)
+	b.policies = object.New(&b.mu, store, object.Kind[*policy]{
+		What: "policy", Many: "policies", Most: func() int { return b.cfg.Load().Policies }, Raise: "qos.policies",
+		Name:    func(p *policy) string { return p.said.Name },
+		Format:  object.Messages(parse, func(p *policy) *api.QosPolicy { return p.said }),
+		Changed: b.changed, Bad: bad,
+	})
 	return b
 }
 
-// load reads the policies of earlier runs. What cannot be read is told to bad
-// and left out.
-func (b *book) load(ctx context.Context, bad func(key string, err error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	err := b.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		m := &api.QosPolicy{}
-		p, err := (*policy)(nil), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
-		if err == nil {
-			p, err = readPolicy(m)
-		}
-		if err == nil && m.Name != key {
-			err = fmt.Errorf("describes the policy %s", m.Name)
-		}
-		if err == nil && m.Limit != nil && (m.Meter == 0 || m.Meter > meterMax) {
-			err = fmt.Errorf("has meter %d", m.Meter)
-		}
-		if err != nil {
-			bad(key, err)
-			return nil
-		}
-		b.policies[key], b.revision[key] = p, revision
-		return nil
-	})
-	b.sort()
-	return err
+// parse returns the policy that was stored.
+func parse(m *api.QosPolicy) (*policy, error) {
+	p, err := readPolicy(m)
+	if err == nil && m.Limit != nil && (m.Meter == 0 || m.Meter > meterMax) {
+		err = fmt.Errorf("has meter %d", m.Meter)
+	}
+	return p, err
 }
 
-// sort is called with mu held.
-func (b *book) sort() { b.order = slices.SortedFunc(maps.Values(b.policies), before) }
+// changed follows a change of a policy. It is called with mu held.
+func (b *book) changed(old, now *policy) {
+	b.order = slices.SortedFunc(slices.Values(b.policies.List()), before)
+	if list := b.concerned(old, now); len(list) > 0 {
+		b.declare(list...)
+	}
+}
 
-// set keeps a policy. It returns the policy as it is kept, and the switches
-// that it concerns, those of its predecessor included.
-func (b *book) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, []flow.DPID, error) {
+// set stores a policy. It returns the policy as it is stored, and whether it is
+// another than before.
+func (b *book) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool, error) {
 	p, err := readPolicy(m)
 	if err != nil {
-		return nil, nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	name := p.said.Name
-	b.mu.Lock()
-	old, revision := b.policies[name], b.revision[name]
-	err = b.admit(p, old)
-	b.mu.Unlock()
+	old, now, err := b.policies.Change(ctx, p.said.Name, func(old *policy) (*policy, error) { return p, b.admit(p, old) })
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
-	if old != nil && old.equal(p) {
-		return old.said, nil, nil
-	}
-	value, err := protojson.Marshal(p.said)
-	if err != nil {
-		return nil, nil, api.Errorf(codes.Internal, "policy %s: %w", name, err)
-	}
-	if revision, err = b.store.Update(ctx, name, value, revision); err != nil {
-		return nil, nil, api.Errorf(codes.Unavailable, "policy %s is not kept, so it is not in force: %w", name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	concerned := b.concerned(p, old)
-	b.policies[name], b.revision[name] = p, revision
-	b.sort()
-	return p.said, concerned, nil
+	return now.said, old != now, nil
 }
 
 // admit checks that there is room for a policy, and gives it its meter. It is
 // called with mu held.
 func (b *book) admit(p, old *policy) error {
-	name := p.said.Name
-	if old == nil && len(b.policies) >= b.cfg.Load().Policies {
-		return api.Errorf(codes.ResourceExhausted, "policy %s: there are %d policies already; delete one, or raise qos.policies", name, len(b.policies))
-	}
 	p.said.Meter = 0
 	if p.said.Limit != nil {
 		if old != nil {
@@ -136,8 +89,8 @@ func (b *book) admit(p, old *policy) error {
 	}
 	slices.SortFunc(list, before)
 	for sw := range b.switches {
-		if _, err := compile(list, sw, b.places, b.cfg.Load().Entries); err != nil {
-			return api.Errorf(codes.ResourceExhausted, "policy %s: %w", name, err)
+		if _, err := compile(list, sw, b.hosts, b.cfg.Load().Entries); err != nil {
+			return api.Errorf(codes.ResourceExhausted, "policy %s: %w", p.said.Name, err)
 		}
 	}
 	return nil
@@ -146,8 +99,8 @@ func (b *book) admit(p, old *policy) error {
 // freeMeter returns the lowest number that no policy has. It is called with mu
 // held; there are more numbers than policies.
 func (b *book) freeMeter() uint32 {
-	used := make(map[uint32]bool, len(b.policies))
-	for _, p := range b.policies {
+	used := map[uint32]bool{}
+	for _, p := range b.order {
 		used[p.said.Meter] = true
 	}
 	id := uint32(1)
@@ -157,28 +110,13 @@ func (b *book) freeMeter() uint32 {
 	return id
 }
 
-// remove forgets a policy. It returns the switches that it concerned.
-func (b *book) remove(ctx context.Context, name string) (bool, []flow.DPID, error) {
+// remove deletes a policy, and reports whether there was one.
+func (b *book) remove(ctx context.Context, name string) (bool, error) {
 	if err := checkName(name); err != nil {
-		return false, nil, api.Errorf(codes.InvalidArgument, "%w", err)
+		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old := b.policies[name]
-	b.mu.Unlock()
-	if old == nil {
-		return false, nil, nil
-	}
-	if err := b.store.Delete(ctx, name); err != nil {
-		return false, nil, api.Errorf(codes.Unavailable, "policy %s is not deleted: %w", name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.policies, name)
-	delete(b.revision, name)
-	b.sort()
-	return true, b.concerned(old), nil
+	old, err := b.policies.Remove(ctx, name)
+	return old != nil, err
 }
 
 // concerned returns the switches at which policies have something to do. It is
@@ -187,7 +125,7 @@ func (b *book) concerned(list ...*policy) []flow.DPID {
 	var switches []flow.DPID
 	for sw := range b.switches {
 		for _, p := range list {
-			if p != nil && len(p.on(sw, b.places)) > 0 {
+			if p != nil && len(p.on(sw, b.hosts)) > 0 {
 				switches = append(switches, sw)
 				break
 			}
@@ -219,27 +157,21 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 	b.switches[sw] = proto.CloneOf(e.Switch)
 }
 
-// hostChanged takes the event of hosts, and returns the switches whose entries
-// change by it.
-func (b *book) hostChanged(e *api.HostChanged) []flow.DPID {
+// hostChanged takes the event of hosts; the entries of switches follow.
+func (b *book) hostChanged(e *api.HostChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was, is := b.places.changed(e)
-	if was != nil && is != nil && was.at == is.at && slices.Equal(was.ips, is.ips) {
-		return nil
+	was, is, _ := b.hosts.Changed(e)
+	if was != nil && is != nil && was.At == is.At && slices.Equal(was.Addrs, is.Addrs) {
+		return
 	}
-	var switches []flow.DPID
 	for _, p := range b.order {
-		if !p.host.given() {
-			continue
-		}
-		for _, h := range []*placed{was, is} {
-			if h.meets(p.host) && !slices.Contains(switches, h.at.Switch) {
-				switches = append(switches, h.at.Switch)
+		for _, h := range []*object.Host{was, is} {
+			if h != nil && p.host.given() && p.host.is(h) {
+				b.declare(h.At.Switch)
 			}
 		}
 	}
-	return switches
 }
 
 // refusal returns why a switch cannot enforce policies, "" if it can.
@@ -261,7 +193,7 @@ func (b *book) want(sw *api.Switch) *api.SetStandingRequest {
 		return req
 	}
 	b.mu.Lock()
-	c, _ := compile(b.order, dpid, b.places, b.cfg.Load().Entries)
+	c, _ := compile(b.order, dpid, b.hosts, b.cfg.Load().Entries)
 	b.mu.Unlock()
 	for i := range c.entries {
 		req.Flows = append(req.Flows, api.NewFlowEntry(dpid, &c.entries[i]))
@@ -285,8 +217,8 @@ func (b *book) sizes() (policies, entries, refused int) {
 			refused++
 			continue
 		}
-		c, _ := compile(b.order, sw, b.places, b.cfg.Load().Entries)
+		c, _ := compile(b.order, sw, b.hosts, b.cfg.Load().Entries)
 		entries += len(c.entries)
 	}
-	return len(b.policies), entries, refused
+	return b.policies.Len(), entries, refused
 }

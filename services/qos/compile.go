@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // priorityTop is the priority of the entry that counts first; the others follow
@@ -38,7 +39,7 @@ type clause struct {
 // has one entry for a packet, so each combination of a limit, a mark and a
 // queue that a packet may meet gets one: those of earlier policies first. If
 // more than most are needed, the error says so, and the first are returned.
-func compile(list []*policy, sw flow.DPID, at *places, most int) (*compiled, error) {
+func compile(list []*policy, sw flow.DPID, at *object.Hosts, most int) (*compiled, error) {
 	c := &compiled{concern: map[*policy]bool{}}
 	var limits, marks, queues []clause
 	for _, p := range list {
@@ -115,7 +116,7 @@ func (v verdict) entry(m flow.Match, priority int) flow.Entry {
 
 // on returns the conditions of a policy on a switch, none if it has nothing to
 // do there.
-func (p *policy) on(sw flow.DPID, at *places) []flow.Match {
+func (p *policy) on(sw flow.DPID, at *object.Hosts) []flow.Match {
 	if p.sited && p.sw != sw {
 		return nil
 	}
@@ -126,13 +127,13 @@ func (p *policy) on(sw flow.DPID, at *places) []flow.Match {
 		return p.match
 	}
 	var list []flow.Match
-	for _, h := range at.of(p.host) {
-		if h.at.Switch != sw {
+	for _, h := range p.host.of(at) {
+		if h.At.Switch != sw {
 			continue
 		}
 		m := flow.Match{}.WithoutVLAN()
-		if h.vlan != 0 {
-			m = m.WithVLAN(h.vlan)
+		if h.VLAN != 0 {
+			m = m.WithVLAN(h.VLAN &^ flow.VLANPresent)
 		}
 		switch ip := p.host.ip; {
 		case p.said.ToHost && ip.IsValid():
@@ -140,9 +141,9 @@ func (p *policy) on(sw flow.DPID, at *places) []flow.Match {
 		case p.said.ToHost:
 			m = m.WithEthDst(p.host.mac)
 		case ip.IsValid():
-			m = m.WithInPort(h.at.Port).WithIPSrc(netip.PrefixFrom(ip, ip.BitLen()))
+			m = m.WithInPort(h.At.Port).WithIPSrc(netip.PrefixFrom(ip, ip.BitLen()))
 		default:
-			m = m.WithInPort(h.at.Port).WithEthSrc(p.host.mac)
+			m = m.WithInPort(h.At.Port).WithEthSrc(p.host.mac)
 		}
 		list = append(list, each(p.match, m)...)
 	}

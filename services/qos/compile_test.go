@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // read reads policies as the service does, meters given in their order.
@@ -31,10 +32,10 @@ func u32(n uint32) *uint32 { return &n }
 
 // at returns the places of h1, at port 1 of switch 1, in VLAN 7 as well on
 // switch 2.
-func at() *places {
-	p := newPlaces()
-	p.changed(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: "1", Port: 1}, Ipv4: []string{"10.0.0.1"}}})
-	p.changed(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", Vlan: 7, At: &api.Location{Dpid: "2", Port: 4}, Ipv6: []string{"fd00::1"}}})
+func at() *object.Hosts {
+	p := object.NewHosts()
+	p.Changed(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", At: &api.Location{Dpid: "1", Port: 1}, Ipv4: []string{"10.0.0.1"}}})
+	p.Changed(&api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:01", Vlan: 7, At: &api.Location{Dpid: "2", Port: 4}, Ipv6: []string{"fd00::1"}}})
 	return p
 }
 
@@ -177,11 +178,11 @@ func TestTooMany(t *testing.T) {
 		}
 		list = append(list, m)
 	}
-	c, err := compile(read(t, list...), 1, newPlaces(), 100)
+	c, err := compile(read(t, list...), 1, object.NewHosts(), 100)
 	if err == nil || len(c.entries) != 100 {
 		t.Errorf("%d entries, %v", len(c.entries), err)
 	}
-	if c, err = compile(read(t, list...), 1, newPlaces(), 1000); err != nil || len(c.entries) != 21*21-1 {
+	if c, err = compile(read(t, list...), 1, object.NewHosts(), 1000); err != nil || len(c.entries) != 21*21-1 {
 		t.Errorf("%d entries, %v", len(c.entries), err)
 	}
 }

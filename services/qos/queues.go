@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // What queues may be: as many as linux-htb has, on so many ports.
@@ -37,36 +36,61 @@ const (
 	retryLast  = time.Minute
 )
 
-// ports is the queues that ports are to have, kept in the store and brought
-// into the databases of their switches.
+// ports is the queues that ports are to have, stored and brought into the
+// databases of their switches.
 type ports struct {
-	store Store
-	try   func(ctx context.Context, q *api.QosQueues) error // brings queues to a port, or takes them away if they are removing
-	now   func() time.Time
+	try  func(ctx context.Context, q *api.QosQueues) error // brings queues to a port, or takes them away if they are removing
+	now  func() time.Time
+	wake chan struct{}
 
-	writing sync.Mutex // held while something is written to the store
-
-	mu    sync.Mutex // guards the following
-	ports map[string]*portQueues
-	wake  chan struct{}
-	moved chan struct{} // closed and replaced when a state changes
+	mu     object.Guard // guards the following
+	queues *object.Book[*portQueues]
+	states map[string]*portState
+	moved  chan struct{} // closed and replaced when a state changes
 }
 
 // portQueues is what one port is to have.
 type portQueues struct {
 	said     *api.QosQueues // without state; nobody writes to it
 	removing bool
-	revision uint64
-	state    string
-	reason   string
-	due      time.Time // when to try
-	pause    time.Duration
-	busy     bool
-	asked    uint64 // counts changes
 }
 
-func newPorts(store Store, now func() time.Time, try func(context.Context, *api.QosQueues) error) *ports {
-	return &ports{store: store, try: try, now: now, ports: map[string]*portQueues{}, wake: make(chan struct{}, 1), moved: make(chan struct{})}
+// portState is how far it has it.
+type portState struct {
+	state  string
+	reason string
+	due    time.Time // when to try
+	pause  time.Duration
+	busy   bool
+	asked  uint64 // counts changes
+}
+
+func newPorts(store object.Store, now func() time.Time, try func(context.Context, *api.QosQueues) error, bad func(key string, err error)) *ports {
+	p := &ports{try: try, now: now, wake: make(chan struct{}, 1), states: map[string]*portState{}, moved: make(chan struct{})}
+	p.queues = object.New(&p.mu, store, object.Kind[*portQueues]{
+		What: "port", Many: "ports with queues", Most: func() int { return portsMax },
+		Name:    (*portQueues).key,
+		Format:  object.Messages(parseQueues, (*portQueues).message),
+		Changed: p.changed, Bad: bad,
+	})
+	return p
+}
+
+func (q *portQueues) key() string { return portKey(q.said.Dpid, q.said.Port) }
+
+// message returns the queues as they are stored and brought to the port.
+func (q *portQueues) message() *api.QosQueues {
+	m := proto.CloneOf(q.said)
+	if q.removing {
+		m.State = removing
+	}
+	return m
+}
+
+// parseQueues reads what message returns.
+func parseQueues(m *api.QosQueues) (*portQueues, error) {
+	said, err := readQueues(m)
+	return &portQueues{said, m.GetState() == removing}, err
 }
 
 // readQueues reads and checks the queues of a port, and brings them into one form.
@@ -107,126 +131,72 @@ func readQueues(m *api.QosQueues) (*api.QosQueues, error) {
 
 func portKey(dpid string, port uint32) string { return fmt.Sprintf("%s/%d", dpid, port) }
 
-// load reads the queues of earlier runs.
-func (p *ports) load(ctx context.Context, bad func(key string, err error)) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		m := &api.QosQueues{}
-		err := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
-		gone := m.State == removing
-		if err == nil {
-			m, err = readQueues(m)
+// changed follows a change of what a port is to have. It is called with mu held.
+func (p *ports) changed(old, now *portQueues) {
+	if now == nil {
+		if key := old.key(); !p.states[key].busy { // else configure does so
+			delete(p.states, key)
 		}
-		if err == nil && portKey(m.Dpid, m.Port) != key {
-			err = fmt.Errorf("describes the queues of %s", portKey(m.Dpid, m.Port))
+	} else {
+		s := p.states[now.key()]
+		if s == nil {
+			s = &portState{}
+			p.states[now.key()] = s
 		}
-		if err != nil {
-			bad(key, err)
-			return nil
-		}
-		p.ports[key] = &portQueues{said: m, removing: gone, revision: revision, state: pending, due: p.now()}
-		return nil
-	})
+		*s = portState{state: pending, due: p.now(), busy: s.busy, asked: s.asked + 1}
+	}
+	p.ring()
 }
 
-// set keeps the queues of a port, and has them configured.
+// set stores the queues of a port; they are then configured.
 func (p *ports) set(ctx context.Context, m *api.QosQueues) (key string, err error) {
 	m, err = readQueues(m)
 	if err != nil {
 		return "", api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	return portKey(m.Dpid, m.Port), p.keep(ctx, m, false)
+	q := &portQueues{said: m}
+	old, now, err := p.queues.Change(ctx, q.key(), func(*portQueues) (*portQueues, error) { return q, nil })
+	if err == nil && old == now {
+		p.again(q.key())
+	}
+	return q.key(), err
 }
 
-// remove has the queues of a port taken away. It reports whether there were some.
+// remove takes away the queues of a port. It reports whether there were some.
 func (p *ports) remove(ctx context.Context, dpid string, port uint32) (key string, there bool, err error) {
 	sw, err := flow.ParseDPID(dpid)
 	if err != nil {
 		return "", false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	key = portKey(sw.String(), port)
-	p.mu.Lock()
-	old := p.ports[key]
-	p.mu.Unlock()
-	if old == nil || old.removing {
-		return key, false, nil
-	}
-	return key, true, p.keep(ctx, old.said, true)
-}
-
-// keep writes what a port is to have, unless that is kept already.
-func (p *ports) keep(ctx context.Context, m *api.QosQueues, gone bool) error {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	key := portKey(m.Dpid, m.Port)
-	p.mu.Lock()
-	old := p.ports[key]
-	full := old == nil && len(p.ports) >= portsMax
-	p.mu.Unlock()
-	if full {
-		return api.Errorf(codes.ResourceExhausted, "queues of %s: %d ports have queues already; delete those of one", key, portsMax)
-	}
-	revision := uint64(0)
-	if old != nil {
-		if old.removing == gone && proto.Equal(old.said, m) {
-			p.again(key)
-			return nil
+	old, now, err := p.queues.Change(ctx, key, func(old *portQueues) (*portQueues, error) {
+		if old == nil || old.removing {
+			return old, nil
 		}
-		revision = old.revision
-	}
-	kept := proto.CloneOf(m)
-	if gone {
-		kept.State = removing
-	}
-	value, err := protojson.Marshal(kept)
-	if err == nil {
-		revision, err = p.store.Update(ctx, key, value, revision)
-	}
-	if err != nil {
-		return api.Errorf(codes.Unavailable, "queues of %s are not kept, so they are not changed: %w", key, err)
-	}
-	p.mu.Lock()
-	next := &portQueues{said: m, removing: gone, revision: revision, state: pending, due: p.now()}
-	if old != nil {
-		next.busy, next.asked = old.busy, old.asked+1
-	}
-	p.ports[key] = next
-	p.mu.Unlock()
-	p.ring()
-	return nil
+		return &portQueues{old.said, true}, nil
+	})
+	return key, old != now, err
 }
 
-// again has a port that is not as it is to be tried at once.
+// again tries a port at once that is not as it is to be.
 func (p *ports) again(key string) {
 	p.mu.Lock()
-	if q := p.ports[key]; q != nil && q.state != configured {
-		q.due, q.pause = p.now(), 0
+	if s := p.states[key]; s != nil && s.state != configured {
+		s.due, s.pause = p.now(), 0
 	}
 	p.mu.Unlock()
 	p.ring()
 }
 
-// switchConnected has the ports of a switch configured anew: it may be another
-// one than before, or have started afresh.
-func (p *ports) switchConnected(dpid string) {
+// retry configures the ports of a switch anew, of all if dpid is empty: it may be
+// another one than before, or have started afresh, or be reached another way.
+func (p *ports) retry(dpid string) {
 	p.mu.Lock()
-	for _, q := range p.ports {
-		if q.said.Dpid == dpid {
-			q.due, q.pause = p.now(), 0
-			q.asked++
+	for _, q := range p.queues.List() {
+		if s := p.states[q.key()]; dpid == "" || q.said.Dpid == dpid {
+			s.due, s.pause = p.now(), 0
+			s.asked++
 		}
-	}
-	p.mu.Unlock()
-	p.ring()
-}
-
-// retry has every port configured anew at once: the way to it may be another.
-func (p *ports) retry() {
-	p.mu.Lock()
-	for _, q := range p.ports {
-		q.due, q.pause = p.now(), 0
-		q.asked++
 	}
 	p.mu.Unlock()
 	p.ring()
@@ -245,7 +215,7 @@ func (p *ports) run(ctx context.Context) {
 	defer work.Wait()
 	slots := make(chan struct{}, 4)
 	for {
-		key, q, wait := p.next()
+		q, wait := p.next()
 		if q == nil {
 			timer := time.NewTimer(wait)
 			select {
@@ -265,83 +235,66 @@ func (p *ports) run(ctx context.Context) {
 		}
 		work.Go(func() {
 			defer func() { <-slots }()
-			p.configure(ctx, key)
+			p.configure(ctx, q)
 		})
 	}
 }
 
 // next returns a port that is due and marks it busy; nil, and how long to wait,
 // if none is.
-func (p *ports) next() (string, *portQueues, time.Duration) {
+func (p *ports) next() (*portQueues, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait, now := time.Minute, p.now()
-	for _, key := range slices.Sorted(maps.Keys(p.ports)) {
-		q := p.ports[key]
-		if q.busy || q.due.IsZero() {
+	for _, q := range p.queues.List() {
+		s := p.states[q.key()]
+		if s.busy || s.due.IsZero() {
 			continue
 		}
-		if d := q.due.Sub(now); d > 0 {
+		if d := s.due.Sub(now); d > 0 {
 			wait = min(wait, d)
 			continue
 		}
-		q.busy = true
-		return key, q, 0
+		s.busy = true
+		return q, 0
 	}
-	return "", nil, wait
+	return nil, wait
 }
 
 // configure tries one port once.
-func (p *ports) configure(ctx context.Context, key string) {
+func (p *ports) configure(ctx context.Context, q *portQueues) {
+	key := q.key()
 	p.mu.Lock()
-	q := p.ports[key]
-	asked := q.asked
-	m := proto.CloneOf(q.said)
-	if q.removing {
-		m.State = removing
-	}
+	q, s := p.queues.Get(key), p.states[key]
+	asked := s.asked
 	p.mu.Unlock()
-	err := p.try(ctx, m)
-	if err == nil && m.State == removing {
-		err = p.forget(ctx, key, asked)
+	var err error
+	if q != nil {
+		err = p.try(ctx, q.message())
+	}
+	if q != nil && q.removing && err == nil {
+		_, _, err = p.queues.Change(ctx, key, func(old *portQueues) (*portQueues, error) {
+			if s.asked != asked { // it has been given others meanwhile
+				return old, nil
+			}
+			return nil, nil
+		})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() { close(p.moved); p.moved = make(chan struct{}); p.ring() }()
-	if q = p.ports[key]; q == nil {
-		return
-	}
-	q.busy = false
+	s.busy = false
 	switch {
-	case q.asked != asked: // something else is wanted by now: due at once
+	case p.queues.Get(key) == nil:
+		delete(p.states, key)
+	case s.asked != asked: // something else is wanted by now: due at once
 	case err == nil:
-		q.state, q.reason, q.due, q.pause = configured, "", time.Time{}, 0
+		s.state, s.reason, s.due, s.pause = configured, "", time.Time{}, 0
 	default:
-		q.state, q.reason = failing, err.Error()
-		q.pause = min(max(2*q.pause, retryFirst), retryLast)
-		q.due = p.now().Add(q.pause)
+		s.state, s.reason = failing, err.Error()
+		s.pause = min(max(2*s.pause, retryFirst), retryLast)
+		s.due = p.now().Add(s.pause)
 	}
-}
-
-// forget removes what is kept of a port whose queues are gone, unless it has
-// been given others meanwhile.
-func (p *ports) forget(ctx context.Context, key string, asked uint64) error {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	p.mu.Lock()
-	q := p.ports[key]
-	stale := q == nil || q.asked != asked
-	p.mu.Unlock()
-	if stale {
-		return nil
-	}
-	if err := p.store.Delete(ctx, key); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	delete(p.ports, key)
-	p.mu.Unlock()
-	return nil
 }
 
 // settle waits until a port is as it is to be, has failed to become so, or ctx
@@ -349,8 +302,8 @@ func (p *ports) forget(ctx context.Context, key string, asked uint64) error {
 func (p *ports) settle(ctx context.Context, key string) {
 	for {
 		p.mu.Lock()
-		q, moved := p.ports[key], p.moved
-		waiting := q != nil && q.state == pending
+		s, moved := p.states[key], p.moved
+		waiting := s != nil && s.state == pending
 		p.mu.Unlock()
 		if !waiting {
 			return
@@ -369,14 +322,12 @@ func (p *ports) list(key string) []*api.QosQueues {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []*api.QosQueues
-	for _, k := range slices.Sorted(maps.Keys(p.ports)) {
-		q := p.ports[k]
-		if key != "" && k != key {
+	for _, q := range p.queues.List() {
+		if key != "" && q.key() != key {
 			continue
 		}
-		m := proto.CloneOf(q.said)
-		m.State, m.Reason = q.state, q.reason
-		if q.removing {
+		m, s := proto.CloneOf(q.said), p.states[q.key()]
+		if m.State, m.Reason = s.state, s.reason; q.removing {
 			m.State = removing
 		}
 		list = append(list, m)

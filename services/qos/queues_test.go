@@ -131,7 +131,8 @@ func TestPorts(t *testing.T) {
 		tried = append(tried, m.State)
 		return fail
 	}
-	p := newPorts(bucket, time.Now, try)
+	bad := func(key string, err error) { t.Error(key, err) }
+	p := newPorts(bucket, time.Now, try, bad)
 	done := make(chan struct{})
 	go func() { p.run(ctx); close(done) }()
 	m := &api.QosQueues{Dpid: "1", Port: 1, Queues: []*api.QosQueue{{Id: 1}}}
@@ -156,8 +157,8 @@ func TestPorts(t *testing.T) {
 	// A later run takes away what the earlier could not.
 	ctx, cancel = context.WithCancel(context.Background())
 	answer(nil)
-	later := newPorts(bucket, time.Now, try)
-	if err := later.load(ctx, func(key string, err error) { t.Error(key, err) }); err != nil {
+	later := newPorts(bucket, time.Now, try, bad)
+	if err := later.queues.Load(ctx); err != nil {
 		t.Fatal(err)
 	}
 	done = make(chan struct{})

@@ -7,6 +7,7 @@ package qos
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -51,10 +52,7 @@ func run(ctx context.Context, env *weft.Env) error {
 			env.Log.Warn(what+" of an earlier run not read", "key", key, "error", err)
 		}
 	}
-	b := newBook(cfg, kept)
-	if err := b.load(ctx, bad("policy")); err != nil {
-		return err
-	}
+	b := newBook(cfg, kept, bad("policy"))
 	runs := map[bool]weft.Counter{
 		true:  env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "done"),
 		false: env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "failed"),
@@ -66,8 +64,8 @@ func run(ctx context.Context, env *weft.Env) error {
 			runs[err == nil].Add(1)
 		}
 		return err
-	})
-	if err := q.load(ctx, bad("queues")); err != nil {
+	}, bad("queues"))
+	if err := errors.Join(b.policies.Load(ctx), q.queues.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("policies", "Policies in force.", func() float64 { n, _, _ := b.sizes(); return float64(n) })
@@ -75,23 +73,20 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("switches_refused", "Switches that cannot enforce policies.", func() float64 { _, _, n := b.sizes(); return float64(n) })
 
 	k := weft.KeepStanding(env, flow.OwnerQoS, b.want)
+	b.declare = k.Changed
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
 		b.switchChanged(e)
 		k.SwitchChanged(e)
 		if e.GetSwitch().GetConnected() {
-			q.switchConnected(e.Switch.Dpid)
+			q.retry(e.Switch.Dpid)
 		}
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) {
-		if changed := b.hostChanged(e); len(changed) > 0 {
-			k.Changed(changed...)
-		}
-	})
+	weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { b.hostChanged(e) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		k.Changed() // another bound of entries
-		q.retry()   // another way to the databases
+		q.retry("") // another way to the databases
 		return nil
 	})
 	serve(env, b, k, peers)
@@ -102,38 +97,28 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { q.run(ctx) })
+	work.Go(func() { b.policies.Follow(ctx) })
+	work.Go(func() { q.queues.Follow(ctx) })
 	k.Run(ctx)
 	return nil
 }
 
 // serve answers what is asked of policies.
 func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
-	settle := func(ctx context.Context, changed []flow.DPID) {
-		if len(changed) == 0 {
-			return
-		}
-		k.Changed(changed...)
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
-		defer cancel()
-		if err := k.Settle(ctx); err != nil {
-			env.Log.Warn("policies are not in force on all switches yet", "error", err)
+	settle := func(ctx context.Context, changed bool) {
+		if changed {
+			k.Confirm(ctx, b.cfg.Load().Deadline, "policies")
 		}
 	}
 	weft.Handle(env, api.QosSetPolicy, func(ctx context.Context, r *api.QosSetPolicyRequest) (*api.QosPolicy, error) {
 		m, changed, err := b.set(ctx, r.GetPolicy())
-		if err != nil {
-			return nil, err
-		}
 		settle(ctx, changed)
-		return m, nil
+		return m, err
 	})
 	weft.Handle(env, api.QosDeletePolicy, func(ctx context.Context, r *api.QosDeletePolicyRequest) (*api.QosDeletePolicyResponse, error) {
-		deleted, changed, err := b.remove(ctx, r.GetName())
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx, changed)
-		return &api.QosDeletePolicyResponse{Deleted: deleted}, nil
+		deleted, err := b.remove(ctx, r.GetName())
+		settle(ctx, deleted)
+		return &api.QosDeletePolicyResponse{Deleted: deleted}, err
 	})
 	weft.Handle(env, api.QosListPolicies, func(context.Context, *api.QosListPoliciesRequest) (*api.QosListPoliciesResponse, error) {
 		return &api.QosListPoliciesResponse{Policies: b.list()}, nil

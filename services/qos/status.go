@@ -47,11 +47,12 @@ func (b *book) status(ctx context.Context, only string, network Switches, standi
 	b.mu.Lock()
 	order := b.order
 	if only != "" {
-		if b.policies[only] == nil {
+		p := b.policies.Get(only)
+		if p == nil {
 			b.mu.Unlock()
 			return nil, api.Errorf(codes.NotFound, "there is no policy %q; ListPolicies tells those that are", only)
 		}
-		order = []*policy{b.policies[only]}
+		order = []*policy{p}
 	}
 	var sites []*site
 	for _, sw := range slices.Sorted(maps.Keys(b.switches)) {
@@ -74,7 +75,7 @@ func (b *book) status(ctx context.Context, only string, network Switches, standi
 // mu held.
 func (b *book) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
 	info := b.switches[sw]
-	c, err := compile(b.order, sw, b.places, b.cfg.Load().Entries)
+	c, err := compile(b.order, sw, b.hosts, b.cfg.Load().Entries)
 	s := &site{sw: sw, compiled: c, status: &api.QosSwitch{Dpid: sw.String(), Entries: uint32(len(c.entries)), Meters: uint32(len(c.meters))}}
 	switch why := refusal(info); {
 	case !info.Connected:

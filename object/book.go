@@ -108,6 +108,9 @@ func (b *Book[T]) version(name string, value []byte, revision uint64) version {
 
 // New returns an empty book.
 func New[T comparable](guard *Guard, store Store, kind Kind[T]) *Book[T] {
+	if kind.Equal == nil {
+		kind.Equal = func(a, b T) bool { return a == b }
+	}
 	if kind.Changed == nil {
 		kind.Changed = func(T, T) {}
 	}
@@ -305,7 +308,7 @@ func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
 	if value != nil {
 		b.guard.Lock()
 		var err error
-		if now, err = b.kind.Parse(value); err == nil && b.kind.Name(now) != name {
+		if now, err = b.kind.Parse(name, value); err == nil && b.kind.Name(now) != name {
 			err = fmt.Errorf("describes the %s %s", b.kind.What, b.kind.Name(now))
 		}
 		old := b.objects[name]

@@ -72,7 +72,7 @@ func newThings(t *testing.T, store Store, most func() int) (*Guard, *Book[*thing
 		Name: func(o *thing) string { return o.name },
 		Format: Format[*thing]{
 			Format: func(o *thing) ([]byte, error) { return fmt.Appendf(nil, "%s %s %d", o.name, o.text, o.number), nil },
-			Parse: func(value []byte) (*thing, error) {
+			Parse: func(_ string, value []byte) (*thing, error) {
 				o := &thing{}
 				_, err := fmt.Sscanf(string(value), "%s %s %d", &o.name, &o.text, &o.number)
 				return o, err

@@ -9,8 +9,8 @@ import (
 // locked, and may compare with the objects that there are.
 type Format[T any] struct {
 	Format func(T) ([]byte, error)
-	Parse  func([]byte) (T, error)
-	Equal  func(a, b T) bool // nothing is stored then
+	Parse  func(name string, value []byte) (T, error)
+	Equal  func(a, b T) bool // nothing is stored then; nil: what is not the same is not equal
 }
 
 // Messages is the format of objects that are stored as a message, in JSON: read
@@ -21,7 +21,7 @@ func Messages[T any, M any, P interface {
 }](read func(P) (T, error), said func(T) P) Format[T] {
 	return Format[T]{
 		Format: func(o T) ([]byte, error) { return protojson.Marshal(said(o)) },
-		Parse: func(value []byte) (o T, err error) {
+		Parse: func(_ string, value []byte) (o T, err error) {
 			m := P(new(M))
 			if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(value, m); err != nil {
 				return o, err

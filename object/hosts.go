@@ -20,6 +20,9 @@ type Address struct {
 	VLAN uint16
 }
 
+// In returns an address in a VLAN.
+func In(addr netip.Addr, vlan uint16) Address { return Address{addr, vlan} }
+
 // Station is a host's Ethernet address, and where it is; not known if zero.
 type Station struct {
 	MAC flow.MAC

@@ -11,8 +11,9 @@ import (
 
 // Shelf stores what a service has learnt, for its next run. One goroutine uses it.
 type Shelf struct {
-	store Store
-	kept  map[string]shelved
+	store   Store
+	kept    map[string]shelved
+	version uint64 // that Follow has stored
 }
 
 // shelved is what the store has of a key.
@@ -84,4 +85,22 @@ func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (mor
 		s.kept[key] = shelved{want[key], revision, false}
 	}
 	return more, nil
+}
+
+// Follow is Keep for what changes seldom: version and want are called with the
+// guard locked, want only if the version is another than the one stored.
+func (s *Shelf) Follow(ctx context.Context, guard *Guard, version func() uint64, want func() map[string]string, most int) error {
+	guard.Lock()
+	v := version()
+	if v == s.version {
+		guard.Unlock()
+		return nil
+	}
+	w := want()
+	guard.Unlock()
+	more, err := s.Keep(ctx, w, most)
+	if err == nil && !more {
+		s.version = v
+	}
+	return err
 }

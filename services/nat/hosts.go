@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/weft-sdn/weft/flow"
@@ -16,50 +17,30 @@ func (g *gateway) reaches(a object.Address) bool {
 	return a.VLAN == 0 && !a.Addr.IsLinkLocalUnicast() && g.within(a.Addr)
 }
 
-// shelf stores which hosts inside have which Ethernet addresses.
-type shelf struct {
-	*object.Shelf
-	kept uint64 // the sum of versions that are stored
-}
-
-// load reads what an earlier run knew.
-func (s *shelf) load(ctx context.Context, hosts *object.Hosts) error {
+// loadHosts reads what an earlier run knew.
+func (b *book) loadHosts(ctx context.Context, s *object.Shelf) error {
 	return s.Load(ctx, func(key, value string) {
 		a, err := addressOf(key)
 		mac, err2 := flow.ParseMAC(value)
 		if err == nil && err2 == nil {
-			hosts.Restore(object.Address{Addr: a}, object.Station{MAC: mac})
+			b.hosts.Restore(object.Address{Addr: a}, object.Station{MAC: mac})
 		}
 	})
 }
 
-// keepHosts stores what has changed since the last time and is inside of a
-// gateway.
-func (b *book) keepHosts(ctx context.Context, s *shelf) error {
-	b.mu.Lock()
-	version := b.changes + b.hosts.Version
-	var want map[string]string
-	if version != s.kept {
-		want = map[string]string{}
+// keepHosts stores which hosts inside have which Ethernet addresses, if that has
+// changed.
+func (b *book) keepHosts(ctx context.Context, s *object.Shelf) error {
+	return s.Follow(ctx, &b.mu, func() uint64 { return b.changes + b.hosts.Version }, func() map[string]string {
+		want := map[string]string{}
 		for _, a := range b.hosts.Addresses() {
-			for _, g := range b.gateways.List() {
-				if g.reaches(a) {
-					st, _ := b.hosts.Station(a)
-					want[keyOf(a.Addr)] = st.MAC.String()
-					break
-				}
+			if slices.ContainsFunc(b.gateways.List(), func(g *gateway) bool { return g.reaches(a) }) {
+				st, _ := b.hosts.Station(a)
+				want[keyOf(a.Addr)] = st.MAC.String()
 			}
 		}
-	}
-	b.mu.Unlock()
-	if want == nil {
-		return nil
-	}
-	more, err := s.Keep(ctx, want, math.MaxInt)
-	if err == nil && !more {
-		s.kept = version
-	}
-	return err
+		return want
+	}, math.MaxInt)
 }
 
 // keyOf returns the key under which an address is kept: a bucket takes no colons.

@@ -58,8 +58,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	b, s := newBook(cfg, kept, func(key string, err error) {
 		env.Log.Warn("gateway of an earlier run not read", "key", key, "error", err)
-	}), &shelf{Shelf: object.NewShelf(keptHosts)}
-	if err := errors.Join(s.load(ctx, b.hosts), b.gateways.Load(ctx)); err != nil {
+	}), object.NewShelf(keptHosts)
+	if err := errors.Join(b.loadHosts(ctx, s), b.gateways.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("gateways", "Gateways.", func() float64 { return float64(len(b.names())) })
@@ -135,7 +135,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 
 // attend asks for next hops, takes their answers and keeps the hosts inside.
 // again says that the configuration has changed.
-func attend(ctx context.Context, env *weft.Env, b *book, s *shelf, again <-chan struct{}) {
+func attend(ctx context.Context, env *weft.Env, b *book, s *object.Shelf, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().AskInterval)
 	defer tick.Stop()
 	former := time.After(settleHosts)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -14,12 +15,12 @@ func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Next // forwarding refuses what is malformed
 	}
 	vlan := in.Key.VLAN
-	if x.owners[place{a.SenderIP(), vlan}] != nil {
+	if x.owners[object.In(a.SenderIP(), vlan)] != nil {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
 	b.heard(in, a.SenderIP(), a.SenderMAC(), d)
-	r := x.owner(place{a.TargetIP(), vlan}, in.Switch)
+	r := x.owner(object.In(a.TargetIP(), vlan), in.Switch)
 	switch {
 	case r == nil:
 		return flow.Next
@@ -41,19 +42,19 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Ver
 	k := &in.Key
 	src, dst := netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
 	advert := nd.Type() == flow.ICMPv6Advert
-	if x.owners[place{src, k.VLAN}] != nil || advert && x.owners[place{nd.Target(), k.VLAN}] != nil {
+	if x.owners[object.In(src, k.VLAN)] != nil || advert && x.owners[object.In(nd.Target(), k.VLAN)] != nil {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
 	if advert {
 		b.heard(in, nd.Target(), k.EthSrc, d)
-		if x.owners[place{dst, k.VLAN}] != nil {
+		if x.owners[object.In(dst, k.VLAN)] != nil {
 			return flow.Done
 		}
 		return flow.Next
 	}
 	b.heard(in, src, k.EthSrc, d)
-	r := x.owner(place{nd.Target(), k.VLAN}, in.Switch)
+	r := x.owner(object.In(nd.Target(), k.VLAN), in.Switch)
 	if r == nil {
 		return flow.Next
 	}
@@ -73,12 +74,12 @@ func (b *book) heard(in *flow.PacketIn, a netip.Addr, mac flow.MAC, d *flow.Deci
 	if !usable(a) || mac != in.Key.EthSrc || mac.Multicast() {
 		return
 	}
-	p, s := place{a, in.Key.VLAN}, station{mac, flow.Location{Switch: in.Switch, Port: in.Key.InPort}}
+	p, s := object.In(a, in.Key.VLAN), station{MAC: mac, At: flow.Location{Switch: in.Switch, Port: in.Key.InPort}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if old, known := b.neighbours.of[p]; (!known || old.at == flow.Location{}) && b.waiting.on[p] != nil {
-		b.neighbours.put(p, s)
-		b.changed()
+	if old, known := b.neighbours.Station(p); (!known || old.At == flow.Location{}) && b.waiting.on[p] != nil {
+		b.neighbours.Learn(p, s)
+		b.moved()
 	}
 	b.release(p, s, d)
 }

@@ -4,44 +4,31 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"maps"
-	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
-
-// Store is durable key-value state; a change is on disk before the call
-// returns.
-type Store interface {
-	// Update sets a value if its revision is still the given one (0: none yet).
-	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
-}
 
 // book is the routers, the switches and the neighbours.
 type book struct {
 	cfg     atomic.Pointer[Config]
-	store   Store
 	count   *counts
 	tagging flow.Tagging
 	index   atomic.Pointer[index] // of the routers, for the stage; nil: there are none
 	post    func(*flow.Decision)  // has something sent that follows from no packet
-	changed func()                // has entries declared anew; it may be called with mu held
+	moved   func()                // declares entries anew, soon; it may be called with mu held
+	declare func(...flow.DPID)    // declares entries anew
 
-	writing sync.Mutex // held while a router is written to the store
-
-	mu         sync.Mutex // guards the following
-	routers    map[key]*router
-	revision   map[key]uint64
+	mu         object.Guard // guards the following
+	routers    *object.Book[*router]
+	changes    uint64 // of routers
 	switches   map[flow.DPID]*datapath
-	neighbours *neighbours
+	neighbours *object.Hosts
 	last       *scene // that entries were last made of
 	waiting    *waiting
 	errors     allowances        // has a lock of its own
@@ -58,51 +45,40 @@ type datapath struct {
 
 // index is what the stage looks things up in; it is not changed.
 type index struct {
-	routers map[key]*router
-	macs    map[flow.MAC]*router
-	owners  map[place][]*router // by address, in the order of switches
+	macs   map[flow.MAC]*router
+	owners map[place][]*router // by address, in the order of switches
 }
 
-func newBook(cfg *Config, store Store) *book {
-	b := &book{store: store, count: newCounts(nil), post: func(*flow.Decision) {}, changed: func() {}, routers: map[key]*router{}, revision: map[key]uint64{},
-		switches: map[flow.DPID]*datapath{}, neighbours: newNeighbours(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
+func newBook(cfg *Config, store object.Store, bad func(name string, err error)) *book {
+	b := &book{count: newCounts(nil), post: func(*flow.Decision) {}, moved: func() {}, declare: func(...flow.DPID) {},
+		switches: map[flow.DPID]*datapath{}, neighbours: object.NewHosts(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
 	b.cfg.Store(cfg)
+	b.routers = object.New(&b.mu, store, object.Kind[*router]{
+		What: "router", Many: "routers", Most: func() int { return b.cfg.Load().Routers }, Raise: "router.routers",
+		Name:    func(r *router) string { return r.key.String() },
+		Format:  object.Format[*router]{Format: (*router).marshal, Parse: parseRouter},
+		Changed: b.changed, Bad: bad,
+	})
 	return b
 }
 
-// load reads the routers of earlier runs. What cannot be read is told to bad
-// and left out.
-func (b *book) load(ctx context.Context, bad func(key string, err error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	err := b.store.All(ctx, func(name string, value []byte, revision uint64) error {
-		r, err := parseRouter(name, value)
-		if err != nil {
-			bad(name, err)
-			return nil
-		}
-		b.routers[r.key], b.revision[r.key] = r, revision
-		return nil
-	})
+// changed follows a change of a router. It is called with mu held.
+func (b *book) changed(_, _ *router) {
+	b.changes++
 	b.reindex()
-	return err
+	b.declare()
 }
 
 // reindex is called with mu held.
 func (b *book) reindex() {
-	for _, r := range b.routers {
-		if r.table == nil {
-			r.table = newTable(r)
-		}
-	}
-	x := &index{routers: maps.Clone(b.routers), macs: map[flow.MAC]*router{}, owners: map[place][]*router{}}
+	x := &index{macs: map[flow.MAC]*router{}, owners: map[place][]*router{}}
 	for _, r := range b.sorted() {
 		if r.empty() {
 			continue
 		}
 		x.macs[r.mac] = r
 		for _, a := range r.addresses {
-			p := place{a.Addr(), r.vlan}
+			p := object.In(a.Addr(), r.vlan)
 			x.owners[p] = append(x.owners[p], r)
 		}
 	}
@@ -114,7 +90,7 @@ func (b *book) reindex() {
 
 // sorted returns the routers by switch and VLAN. It is called with mu held.
 func (b *book) sorted() []*router {
-	return slices.SortedFunc(maps.Values(b.routers), (*router).compare)
+	return slices.SortedFunc(slices.Values(b.routers.List()), (*router).compare)
 }
 
 // owner returns the router in a VLAN that has an address, that of a switch
@@ -132,69 +108,34 @@ func (x *index) owner(p place, sw flow.DPID) *router {
 	return nil
 }
 
-// change has a router changed by f, and keeps it, if f says that it has changed.
-// A router that there is not is made if that is wished for.
-func (b *book) change(ctx context.Context, dpid string, vlan uint32, create bool, f func(*router) (bool, error)) error {
+// change stores what f makes of a router, if f says that it has changed. One of a
+// VLAN that has nothing left is deleted; of one without, the numbers that it has
+// given are kept.
+func (b *book) change(ctx context.Context, dpid string, vlan uint32, f func(*router) (bool, error)) error {
 	k, err := newKey(dpid, vlan)
 	if err != nil {
 		return api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old, n := b.routers[k], len(b.routers)
-	var r *router
-	if old != nil {
-		r = old.clone()
-	} else {
-		r = &router{key: k, mac: b.address(k)}
-	}
-	b.mu.Unlock()
-	if old == nil && create && n >= b.cfg.Load().Routers {
-		return api.Errorf(codes.ResourceExhausted, "router of switch %v and VLAN %d: there are %d routers already; delete one, or raise router.routers", k.sw, k.number(), n)
-	}
-	changed, err := f(r)
-	if err != nil {
-		return fmt.Errorf("router of switch %v and VLAN %d: %w", k.sw, k.number(), err)
-	}
-	if !changed {
-		return nil
-	}
-	return b.keep(ctx, r)
-}
-
-// keep writes a router, and has it in force. One of a VLAN that has nothing left
-// is forgotten; of one without, the numbers that it has given are kept. It is
-// called with writing held.
-func (b *book) keep(ctx context.Context, r *router) error {
-	b.mu.Lock()
-	revision := b.revision[r.key]
-	b.mu.Unlock()
-	gone := r.empty() && r.vlan != 0
-	var err error
-	if gone {
-		err = b.store.Delete(ctx, r.key.String())
-	} else {
-		revision, err = b.store.Update(ctx, r.key.String(), r.marshal(), revision)
-	}
-	if err != nil {
-		return api.Errorf(codes.Unavailable, "router of switch %v and VLAN %d: the change is not kept, so it is not in force: %w", r.sw, r.number(), err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if gone {
-		delete(b.routers, r.key)
-		delete(b.revision, r.key)
-	} else {
-		b.routers[r.key], b.revision[r.key] = r, revision
-	}
-	for p := range b.neighbours.of { // they may be in a subnet now, or in none
-		if p.vlan == r.vlan {
-			b.neighbours.dirty[p] = true
+	_, _, err = b.routers.Change(ctx, k.String(), func(old *router) (*router, error) {
+		var r *router
+		if old != nil {
+			r = old.clone()
+		} else {
+			r = &router{key: k, mac: b.address(k)}
 		}
-	}
-	b.reindex()
-	return nil
+		changed, err := f(r)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("router of switch %v and VLAN %d: %w", k.sw, k.number(), err)
+		case !changed:
+			return old, nil
+		case r.empty() && r.vlan != 0:
+			return nil, nil
+		}
+		r.table = newTable(r)
+		return r, nil
+	})
+	return err
 }
 
 // address returns an Ethernet address for a router that nobody has, the same for
@@ -202,7 +143,7 @@ func (b *book) keep(ctx context.Context, r *router) error {
 func (b *book) address(k key) flow.MAC {
 	mac, _ := flow.ParseMAC(b.cfg.Load().MACPrefix + ":00:00:00")
 	taken := map[flow.MAC]bool{}
-	for _, r := range b.routers {
+	for _, r := range b.routers.List() {
 		taken[r.mac] = true
 	}
 	for salt := 0; ; salt++ {
@@ -263,12 +204,13 @@ func (b *book) roleChanged(e *api.PortRoleChanged) {
 func (b *book) hostChanged(e *api.HostChanged) {
 	d := &flow.Decision{}
 	b.mu.Lock()
-	for _, p := range b.neighbours.changed(e) {
-		if s, known := b.neighbours.of[p]; known {
+	_, _, moved := b.neighbours.Changed(e)
+	for _, p := range moved {
+		if s, known := b.neighbours.Station(p); known {
 			b.release(p, s, d)
 		}
 		if b.inSubnet(p) {
-			b.changed()
+			b.moved()
 		}
 	}
 	b.mu.Unlock()
@@ -288,26 +230,26 @@ func (b *book) segmentChanged(e *api.SegmentChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = nil // of what leaves by ports as they were
-	b.changed()
+	b.moved()
 }
 
 // forget drops the neighbours that only an earlier run knew.
 func (b *book) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.neighbours.forget() {
-		b.changed()
+	if b.neighbours.Forget() {
+		b.moved()
 	}
 }
 
 // inSubnet reports whether a router has a subnet that holds an address. It is
 // called with mu held.
 func (b *book) inSubnet(p place) bool {
-	for _, r := range b.routers {
-		if r.vlan != p.vlan {
+	for _, r := range b.routers.List() {
+		if r.vlan != p.VLAN {
 			continue
 		}
-		if _, ok := r.subnet(p.addr); ok {
+		if _, ok := r.subnet(p.Addr); ok {
 			return true
 		}
 	}
@@ -337,10 +279,10 @@ func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api
 		}
 		m := r.message()
 		for i, route := range r.routes {
-			if n := s.x.owner(place{route.by, r.vlan}, r.sw); n != nil {
+			if n := s.x.owner(object.In(route.by, r.vlan), r.sw); n != nil {
 				m.Routes[i].GatewayMac = n.mac.String()
-			} else if s, ok := b.neighbours.of[place{route.by, r.vlan}]; ok {
-				m.Routes[i].GatewayMac = s.mac.String()
+			} else if s, ok := b.neighbours.Station(object.In(route.by, r.vlan)); ok {
+				m.Routes[i].GatewayMac = s.MAC.String()
 			}
 		}
 		m.Neighbours = s.near[r]
@@ -377,16 +319,10 @@ func (b *book) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
-	for _, r := range b.routers {
+	for _, r := range b.routers.List() {
 		if !r.empty() {
 			n++
 		}
 	}
 	return n
-}
-
-// known returns the neighbour with an address. It is called with mu held.
-func (b *book) known(a netip.Addr, vlan uint16) (station, bool) {
-	s, ok := b.neighbours.of[place{a, vlan}]
-	return s, ok
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // priorityRouted is that of the entries in flow.TableTranslate, to which twice the
@@ -51,8 +52,8 @@ func (b *book) scene() *scene {
 	if x == nil {
 		return nil
 	}
-	if b.last == nil || b.last.x != x || b.last.version != b.neighbours.version {
-		b.last = &scene{x: x, version: b.neighbours.version, of: maps.Clone(b.neighbours.of), egress: b.tagging.Egress}
+	if b.last == nil || b.last.x != x || b.last.version != b.neighbours.Version {
+		b.last = &scene{x: x, version: b.neighbours.Version, of: b.neighbours.Stations(), egress: b.tagging.Egress}
 	}
 	return b.last
 }
@@ -114,14 +115,14 @@ func (s *scene) prepare() {
 	s.shared, s.near = map[flow.Location]bool{}, map[*router]uint32{}
 	behind := map[flow.Location]flow.MAC{}
 	for p, st := range s.of {
-		if mac, other := behind[st.at]; other && mac != st.mac {
-			s.shared[st.at] = true
+		if mac, other := behind[st.At]; other && mac != st.MAC {
+			s.shared[st.At] = true
 		}
-		behind[st.at] = st.mac
-		for _, r := range s.routers[p.vlan] {
-			if by, ok := r.lookup(one(p.addr)); ok && !by.IsValid() && !p.addr.IsLinkLocalUnicast() {
-				sets[p.vlan][one(p.addr)] = true
-				comes(st.at.Switch, r)
+		behind[st.At] = st.MAC
+		for _, r := range s.routers[p.VLAN] {
+			if by, ok := r.lookup(one(p.Addr)); ok && !by.IsValid() && !p.Addr.IsLinkLocalUnicast() {
+				sets[p.VLAN][one(p.Addr)] = true
+				comes(st.At.Switch, r)
 				s.near[r]++
 			}
 		}
@@ -142,12 +143,12 @@ func (s *scene) entries(r *router) *made {
 		for _, p := range s.targets[r.vlan] {
 			e, st := s.entry(r, p)
 			m.list = append(m.list, e)
-			tag, leaves := s.egress(st.at, r.vlan)
-			if s.shared[st.at] && leaves {
+			tag, leaves := s.egress(st.At, r.vlan)
+			if s.shared[st.At] && leaves {
 				back := e
-				back.Priority, back.Match, back.Goto = e.Priority+1, e.Match.WithInPort(st.at.Port), 0
+				back.Priority, back.Match, back.Goto = e.Priority+1, e.Match.WithInPort(st.At.Port), 0
 				back.Apply = append(append(slices.Clone(e.Apply), tag...), flow.Output(flow.PortIn))
-				m.backs[st.at.Switch] = append(m.backs[st.at.Switch], back)
+				m.backs[st.At.Switch] = append(m.backs[st.At.Switch], back)
 			}
 		}
 	})
@@ -168,13 +169,13 @@ func (s *scene) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	w := s.x.walk(r, p)
 	st, known := station{}, false
 	if w.end == endNeighbour && w.to.IsValid() {
-		st, known = s.of[place{w.to, r.vlan}]
+		st, known = s.of[object.In(w.to, r.vlan)]
 	}
 	if !known {
 		e.Apply = []flow.Action{flow.Output(flow.PortController)}
 		return e, station{}
 	}
-	e.Apply, e.Goto = w.actions(st.mac), flow.TableForward
+	e.Apply, e.Goto = w.actions(st.MAC), flow.TableForward
 	return e, st
 }
 

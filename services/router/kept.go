@@ -28,7 +28,7 @@ type keptRoute struct {
 }
 
 // marshal returns the router as it is kept.
-func (r *router) marshal() []byte {
+func (r *router) marshal() ([]byte, error) {
 	k := keptRouter{MAC: r.mac.String(), Next: r.next}
 	for _, x := range r.addresses {
 		k.Addresses = append(k.Addresses, keptAddress{x.id, x.Prefix})
@@ -36,11 +36,7 @@ func (r *router) marshal() []byte {
 	for _, x := range r.routes {
 		k.Routes = append(k.Routes, keptRoute{x.id, x.to, x.by})
 	}
-	text, err := json.Marshal(k)
-	if err != nil {
-		panic(err) // of plain values: cannot be
-	}
-	return text
+	return json.Marshal(k)
 }
 
 // parseRouter reads what marshal returned.
@@ -69,5 +65,6 @@ func parseRouter(name string, value []byte) (*router, error) {
 		}
 		r.routes = append(r.routes, static{x.ID, x.Destination, x.Gateway})
 	}
+	r.table = newTable(r)
 	return r, nil
 }

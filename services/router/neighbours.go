@@ -1,118 +1,79 @@
 package router
 
 import (
-	"maps"
+	"context"
+	"encoding/hex"
+	"fmt"
 	"net/netip"
-	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
-// place is an address in a VLAN, as in flow.Key.
-type place struct {
-	addr netip.Addr
-	vlan uint16
+// place is the address of a neighbour, station where he is.
+type (
+	place   = object.Address
+	station = object.Station
+)
+
+// loadNeighbours reads what an earlier run knew; what cannot be read is left out.
+func (b *book) loadNeighbours(ctx context.Context, s *object.Shelf) error {
+	return s.Load(ctx, func(key, value string) {
+		p, err := parsePlace(key)
+		st, err2 := parseStation(value)
+		if err == nil && err2 == nil {
+			b.neighbours.Restore(p, st)
+		}
+	})
 }
 
-// station is where a neighbour is.
-type station struct {
-	mac flow.MAC
-	at  flow.Location // zero: not known
-}
-
-// hostKey names a host.
-type hostKey struct {
-	mac  flow.MAC
-	vlan uint16
-}
-
-// neighbours is which host has which address where, as hosts has told, or the
-// host itself a moment ago. What an earlier run knew counts until hosts has told
-// otherwise, so that a restart takes no entry from a switch.
-type neighbours struct {
-	of     map[place]station
-	addrs  map[hostKey][]netip.Addr
-	former map[place]bool // of an earlier run, not told of yet
-	dirty  map[place]bool // changed since it was kept
-
-	version uint64 // counts changes
-}
-
-func newNeighbours() *neighbours {
-	return &neighbours{of: map[place]station{}, addrs: map[hostKey][]netip.Addr{}, former: map[place]bool{}, dirty: map[place]bool{}}
-}
-
-// put takes note of a host; it reports whether that is news.
-func (n *neighbours) put(p place, s station) bool {
-	old, known := n.of[p]
-	if known && old == s {
-		return false
-	}
-	n.drop(p)
-	n.of[p] = s
-	k := hostKey{s.mac, p.vlan}
-	n.addrs[k] = append(n.addrs[k], p.addr)
-	n.dirty[p] = true
-	n.version++
-	return true
-}
-
-func (n *neighbours) drop(p place) {
-	s, known := n.of[p]
-	if !known {
-		return
-	}
-	delete(n.of, p)
-	delete(n.former, p)
-	n.dirty[p] = true
-	n.version++
-	k := hostKey{s.mac, p.vlan}
-	n.addrs[k] = slices.DeleteFunc(n.addrs[k], func(a netip.Addr) bool { return a == p.addr })
-	if len(n.addrs[k]) == 0 {
-		delete(n.addrs, k)
-	}
-}
-
-// changed takes the event; it returns the addresses that are concerned.
-func (n *neighbours) changed(e *api.HostChanged) (concerned []place) {
-	mac, err := flow.ParseMAC(e.GetHost().GetMac())
-	if err != nil {
-		return nil
-	}
-	k := hostKey{mac, vlanKey(e.Host.Vlan)}
-	var now []netip.Addr
-	if e.Change != "gone" {
-		for _, list := range [...][]string{e.Host.Ipv4, e.Host.Ipv6} {
-			for _, text := range list {
-				if a, err := netip.ParseAddr(text); err == nil {
-					now = append(now, a.Unmap())
-				}
+// keepNeighbours stores the neighbours in subnets, if they have changed.
+func (b *book) keepNeighbours(ctx context.Context, s *object.Shelf) error {
+	return s.Follow(ctx, &b.mu, func() uint64 { return b.changes + b.neighbours.Version }, func() map[string]string {
+		want := map[string]string{}
+		for p, st := range b.neighbours.Stations() {
+			if b.inSubnet(p) {
+				want[keyOf(p)] = textOf(st)
 			}
 		}
-	}
-	for _, a := range slices.Clone(n.addrs[k]) {
-		if !slices.Contains(now, a) {
-			n.drop(place{a, k.vlan})
-			concerned = append(concerned, place{a, k.vlan})
-		}
-	}
-	at := e.Host.GetAt().Flow()
-	for _, a := range now {
-		p := place{a, k.vlan}
-		delete(n.former, p)
-		if n.put(p, station{mac, at}) {
-			concerned = append(concerned, p)
-		}
-	}
-	return concerned
+		return want
+	}, b.cfg.Load().Entries)
 }
 
-// forget drops what only an earlier run knew; it reports whether there was any.
-func (n *neighbours) forget() bool {
-	list := slices.Collect(maps.Keys(n.former))
-	for _, p := range list {
-		n.drop(p)
+// keyOf returns the key in the bucket: the address in hex digits, and the VLAN.
+func keyOf(p place) string {
+	return fmt.Sprintf("%x.%d", p.Addr.AsSlice(), p.VLAN&^flow.VLANPresent)
+}
+
+// parsePlace reads what keyOf returns.
+func parsePlace(s string) (place, error) {
+	digits, vlan, _ := strings.Cut(s, ".")
+	octets, err := hex.DecodeString(digits)
+	a, ok := netip.AddrFromSlice(octets)
+	n, err2 := strconv.ParseUint(vlan, 10, 12)
+	if err != nil || err2 != nil || !ok || !usable(a) {
+		return place{}, fmt.Errorf("key %q: want an address in hex digits, a dot and a VLAN", s)
 	}
-	return len(list) > 0
+	return place{Addr: a, VLAN: object.VLAN(uint32(n))}, nil
+}
+
+// textOf returns the station as the bucket has it.
+func textOf(s station) string { return fmt.Sprintf("%v %v %d", s.MAC, s.At.Switch, uint32(s.At.Port)) }
+
+// parseStation reads what textOf returns.
+func parseStation(s string) (st station, err error) {
+	f := strings.Fields(s)
+	if len(f) != 3 {
+		return st, fmt.Errorf("%q: want MAC DPID PORT", s)
+	}
+	if st.MAC, err = flow.ParseMAC(f[0]); err != nil {
+		return st, err
+	}
+	if st.At.Switch, err = flow.ParseDPID(f[1]); err != nil {
+		return st, err
+	}
+	st.At.Port, err = flow.ParsePort(f[2])
+	return st, err
 }

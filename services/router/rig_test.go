@@ -28,7 +28,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(cfg)
 	}
-	g := &rig{book: newBook(cfg, bucket), t: t, sent: &flow.Decision{}}
+	g := &rig{book: newBook(cfg, bucket, nil), t: t, sent: &flow.Decision{}}
 	g.post = func(d *flow.Decision) { g.sent = d }
 	for sw := range flow.DPID(3) {
 		g.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
@@ -68,7 +68,7 @@ func (g *rig) host(n byte, dpid string, vlan uint32, addresses ...string) flow.M
 }
 
 // mac returns the Ethernet address of the router of a switch.
-func (g *rig) mac(sw flow.DPID) flow.MAC { return g.routers[key{sw, 0}].mac }
+func (g *rig) mac(sw flow.DPID) flow.MAC { return g.routers.Get(key{sw, 0}.String()).mac }
 
 // packet gives a frame from an edge port to the stage.
 func (g *rig) in(sw flow.DPID, frame []byte) (flow.Verdict, *flow.PacketIn, *flow.Decision) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // key names a router: a switch and a VLAN there, as in flow.Key.
@@ -27,15 +28,7 @@ func newKey(dpid string, vlan uint32) (key, error) {
 	if vlan > 4094 {
 		return key{}, fmt.Errorf("vlan %d: want 0 (untagged) to 4094", vlan)
 	}
-	return key{sw, vlanKey(vlan)}, nil
-}
-
-// vlanKey returns a VLAN, 0 for none, as flow.Key has it.
-func vlanKey(vlan uint32) uint16 {
-	if vlan == 0 {
-		return 0
-	}
-	return uint16(vlan) | flow.VLANPresent
+	return key{sw, object.VLAN(vlan)}, nil
 }
 
 // number returns the VLAN as people write it, 0 for none.

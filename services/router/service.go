@@ -10,12 +10,14 @@ package router
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Spec declares the service.
@@ -59,14 +61,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b, s := newBook(cfg, kept), &shelf{store: keptNeighbours}
-	if err := s.load(ctx, b.neighbours); err != nil {
-		return err
-	}
-	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
-	if err := b.load(ctx, func(key string, err error) {
+	b, s := newBook(cfg, kept, func(key string, err error) {
 		env.Log.Warn("router of an earlier run not read", "key", key, "error", err)
-	}); err != nil {
+	}), object.NewShelf(keptNeighbours)
+	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	if err := errors.Join(b.loadNeighbours(ctx, s), b.routers.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("routers", "Routers.", func() float64 { return float64(b.size()) })
@@ -83,7 +82,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	k := weft.KeepStanding(env, flow.OwnerRouter, b.want)
 	moved := make(chan struct{}, 1)
-	b.changed = func() {
+	b.declare = k.Changed
+	b.moved = func() {
 		select {
 		case moved <- struct{}{}:
 		default:
@@ -106,7 +106,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		tick.Reset(c.tick())
-		b.changed() // there may be room for more entries, or for fewer
+		b.moved() // there may be room for more entries, or for fewer
 		return nil
 	})
 	if err := weft.Ready(ctx, env); err != nil {
@@ -116,6 +116,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { k.Run(ctx) })
 	work.Go(func() { follow(ctx, moved, k) })
+	work.Go(func() { b.routers.Follow(ctx) })
 	work.Go(func() { shelve(ctx, env, b, s) })
 	for {
 		select {
@@ -158,7 +159,7 @@ func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
 
 // shelve keeps the neighbours, and, a while after the start, forgets those that
 // only an earlier run knew.
-func shelve(ctx context.Context, env *weft.Env, b *book, s *shelf) {
+func shelve(ctx context.Context, env *weft.Env, b *book, s *object.Shelf) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	former := time.After(settleNeighbours)
@@ -169,7 +170,7 @@ func shelve(ctx context.Context, env *weft.Env, b *book, s *shelf) {
 		case <-former:
 			b.forget()
 		case <-tick.C:
-			if err := s.keep(ctx, b); err != nil && ctx.Err() == nil {
+			if err := b.keepNeighbours(ctx, s); err != nil && ctx.Err() == nil {
 				env.Log.Warn("neighbours not kept", "error", err)
 			}
 		}
@@ -178,22 +179,13 @@ func shelve(ctx context.Context, env *weft.Env, b *book, s *shelf) {
 
 // serve answers what is asked of routers.
 func serve(env *weft.Env, b *book, k *weft.Standing) {
-	settle := func(ctx context.Context, changed bool) {
-		if changed {
-			k.Changed()
-		}
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
-		defer cancel()
-		if err := k.Settle(ctx); err != nil {
-			env.Log.Warn("routers are not in force on all switches yet", "error", err)
-		}
-	}
+	settle := func(ctx context.Context) { k.Confirm(ctx, b.cfg.Load().Deadline, "routers") }
 	weft.Handle(env, api.AddRouterAddress, func(ctx context.Context, r *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
 		a, added, err := b.addAddress(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx, added)
+		settle(ctx)
 		return &api.AddRouterAddressResponse{Address: a.message(), Added: added}, nil
 	})
 	weft.Handle(env, api.DeleteRouterAddress, func(ctx context.Context, r *api.DeleteRouterAddressRequest) (*api.DeleteRouterAddressResponse, error) {
@@ -201,7 +193,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx, deleted)
+		settle(ctx)
 		return &api.DeleteRouterAddressResponse{Deleted: deleted}, nil
 	})
 	weft.Handle(env, api.AddRouterRoute, func(ctx context.Context, r *api.AddRouterRouteRequest) (*api.AddRouterRouteResponse, error) {
@@ -209,7 +201,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx, added)
+		settle(ctx)
 		return &api.AddRouterRouteResponse{Route: x.message(), Added: added}, nil
 	})
 	weft.Handle(env, api.DeleteRouterRoute, func(ctx context.Context, r *api.DeleteRouterRouteRequest) (*api.DeleteRouterRouteResponse, error) {
@@ -217,7 +209,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 		if err != nil {
 			return nil, err
 		}
-		settle(ctx, deleted)
+		settle(ctx)
 		return &api.DeleteRouterRouteResponse{Deleted: deleted}, nil
 	})
 	weft.Handle(env, api.ListRouters, func(_ context.Context, r *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -283,10 +284,14 @@ func TestRoom(t *testing.T) {
 func TestKept(t *testing.T) {
 	g := newRig(t)
 	g.three()
-	for k, r := range g.routers {
-		again, err := parseRouter(k.String(), r.marshal())
-		if err != nil || again.String() != r.String() || string(again.marshal()) != string(r.marshal()) || again.mac != r.mac {
-			t.Errorf("%v: %v, %v", k, again, err)
+	for _, r := range g.routers.List() {
+		value, _ := r.marshal()
+		again, err := parseRouter(r.String(), value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := again.marshal(); again.key != r.key || string(text) != string(value) || again.mac != r.mac {
+			t.Errorf("%v: %v", r.key, again)
 		}
 	}
 	for name, value := range map[string]string{
@@ -297,8 +302,8 @@ func TestKept(t *testing.T) {
 			t.Errorf("%s %s is read as %v", name, value, r)
 		}
 	}
-	for _, p := range []place{{addr("10.0.0.1"), 0}, {addr("fd00::1"), 5 | flow.VLANPresent}} {
-		if again, err := parsePlace(p.String()); err != nil || again != p {
+	for _, p := range []place{object.In(addr("10.0.0.1"), 0), object.In(addr("fd00::1"), 5|flow.VLANPresent)} {
+		if again, err := parsePlace(keyOf(p)); err != nil || again != p {
 			t.Errorf("%v: %v, %v", p, again, err)
 		}
 	}
@@ -307,8 +312,8 @@ func TestKept(t *testing.T) {
 			t.Errorf("%q is read as %v", s, p)
 		}
 	}
-	st := station{flow.MAC{2, 1}, flow.Location{Switch: 3, Port: 4}}
-	if again, err := parseStation(st.String()); err != nil || again != st {
+	st := station{MAC: flow.MAC{2, 1}, At: flow.Location{Switch: 3, Port: 4}}
+	if again, err := parseStation(textOf(st)); err != nil || again != st {
 		t.Errorf("%v, %v", again, err)
 	}
 }

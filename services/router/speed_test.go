@@ -37,7 +37,7 @@ func BenchmarkEntries(b *testing.B) {
 	g := many(b)
 	n := 0
 	for b.Loop() {
-		g.neighbours.version++
+		g.neighbours.Version++
 		n = 0
 		for i := range 64 {
 			n += len(g.want(&api.Switch{Dpid: fmt.Sprintf("%x", i+1), Openflow: "1.3", Tables: 254}).Flows)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -91,19 +92,19 @@ func (b *book) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow
 		return flow.Done
 	}
 	b.mu.Lock()
-	s, known := b.known(w.to, r.vlan)
-	if !known || s.at == (flow.Location{}) {
+	s, known := b.neighbours.Station(object.In(w.to, r.vlan))
+	if !known || s.At == (flow.Location{}) {
 		b.hold(in, w, d)
 		b.mu.Unlock()
 		return flow.Done
 	}
 	b.mu.Unlock()
 	b.count.carried.Add(1)
-	in.Data = w.rewrite(in.Data, s.mac)
-	in.Key.EthDst = s.mac
-	in.Dst, in.DstMAC = s.at, s.mac
-	if in.Role == flow.RoleEdge && s.at == (flow.Location{Switch: in.Switch, Port: in.Key.InPort}) {
-		b.deliver(d, append([]byte(nil), in.Data...), in.Key.VLAN, s.at) // forwarding sends nothing back
+	in.Data = w.rewrite(in.Data, s.MAC)
+	in.Key.EthDst = s.MAC
+	in.Dst, in.DstMAC = s.At, s.MAC
+	if in.Role == flow.RoleEdge && s.At == (flow.Location{Switch: in.Switch, Port: in.Key.InPort}) {
+		b.deliver(d, append([]byte(nil), in.Data...), in.Key.VLAN, s.At) // forwarding sends nothing back
 		return flow.Done
 	}
 	return flow.Next

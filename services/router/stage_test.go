@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -201,7 +202,7 @@ func TestWaiting(t *testing.T) {
 	for i := range 20 {
 		send(fmt.Sprintf("10.3.0.%d", 10+i/10))
 	}
-	if n := g.waiting.n; n != 10 || g.waiting.from[flow.Location{Switch: 1, Port: 1}] != 10 || g.waiting.on[place{addr("10.3.0.11"), 0}] != nil {
+	if n := g.waiting.n; n != 10 || g.waiting.from[flow.Location{Switch: 1, Port: 1}] != 10 || g.waiting.on[object.In(addr("10.3.0.11"), 0)] != nil {
 		t.Errorf("%d of a port wait, want an eighth of 80", n)
 	}
 	other := wefttest.NewPacketIn(1, 2, ping(h1, g.mac(1), "10.1.0.9", "10.3.0.12", 64))
@@ -214,7 +215,7 @@ func TestWaiting(t *testing.T) {
 	}
 	// The answer releases them, and later packets pass though hosts has not told yet.
 	told := false
-	g.changed = func() { told = true }
+	g.moved = func() { told = true }
 	h3 := flow.MAC{2, 0, 0, 0, 0, 3}
 	reply := packet.AppendARPReply(nil, 0, packet.ARPFields{SenderMAC: h3, SenderIP: netip.MustParseAddr("10.3.0.9"), TargetMAC: g.mac(3), TargetIP: netip.MustParseAddr("10.3.0.1")})
 	v, _, d := g.in(3, reply)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -40,7 +41,7 @@ func newWaiting() *waiting { return &waiting{from: map[flow.Location]int{}, on: 
 // hold keeps a packet until the next neighbour of its way is known, which is
 // asked for. It is called with mu held.
 func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
-	p, t := place{w.to, in.Key.VLAN}, b.waiting
+	p, t := object.In(w.to, in.Key.VLAN), b.waiting
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	room := t.n < b.cfg.Load().Waiting && t.from[at] < max(waitingEach, b.cfg.Load().Waiting/waitingShare)
 	q := t.on[p]
@@ -82,13 +83,13 @@ func (t *waiting) end(p place, q *queue) {
 // release sends what has waited for a neighbour. It is called with mu held.
 func (b *book) release(p place, s station, d *flow.Decision) {
 	q := b.waiting.on[p]
-	if q == nil || s.at == (flow.Location{}) {
+	if q == nil || s.At == (flow.Location{}) {
 		return
 	}
 	b.waiting.end(p, q)
 	for _, h := range q.packets {
 		b.count.carried.Add(1)
-		b.deliver(d, h.way.rewrite(h.in.Data, s.mac), p.vlan, s.at)
+		b.deliver(d, h.way.rewrite(h.in.Data, s.MAC), p.VLAN, s.At)
 	}
 }
 
@@ -113,10 +114,10 @@ func (b *book) attend(now int64, d *flow.Decision) {
 	}
 	x := b.index.Load()
 	wanted := map[place]bool{}
-	for _, r := range b.routers {
+	for _, r := range b.routers.List() {
 		for _, s := range r.routes {
-			p := place{s.by, r.vlan}
-			if _, known := b.neighbours.of[p]; known || x == nil || x.owners[p] != nil {
+			p := object.In(s.by, r.vlan)
+			if _, known := b.neighbours.Station(p); known || x == nil || x.owners[p] != nil {
 				continue
 			}
 			wanted[p] = true
@@ -136,7 +137,7 @@ func (b *book) attend(now int64, d *flow.Decision) {
 // ask appends a question of a router for a neighbour, to all edge ports. It is
 // called with mu held.
 func (b *book) ask(r *router, p place, d *flow.Decision) {
-	from, ok := r.subnet(p.addr)
+	from, ok := r.subnet(p.Addr)
 	if !ok {
 		return
 	}
@@ -150,7 +151,7 @@ func (b *book) ask(r *router, p place, d *flow.Decision) {
 		for port := range dp.edges {
 			list = append(list, port)
 		}
-		if actions := b.tagging.Outputs(nil, sw, p.vlan, list); len(actions) > 0 {
+		if actions := b.tagging.Outputs(nil, sw, p.VLAN, list); len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 		}
 	}
@@ -158,8 +159,8 @@ func (b *book) ask(r *router, p place, d *flow.Decision) {
 
 // question returns the frame that asks for an address.
 func question(mac flow.MAC, from netip.Addr, p place) []byte {
-	if p.addr.Is4() {
-		return packet.AppendARPRequest(nil, p.vlan, packet.ARPFields{SenderMAC: mac, SenderIP: from, TargetIP: p.addr})
+	if p.Addr.Is4() {
+		return packet.AppendARPRequest(nil, p.VLAN, packet.ARPFields{SenderMAC: mac, SenderIP: from, TargetIP: p.Addr})
 	}
-	return packet.AppendNDSolicit(nil, p.vlan, packet.NDFields{SrcMAC: mac, SrcIP: from, Target: p.addr})
+	return packet.AppendNDSolicit(nil, p.VLAN, packet.NDFields{SrcMAC: mac, SrcIP: from, Target: p.Addr})
 }

@@ -1,6 +1,10 @@
 package router
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/weft-sdn/weft/object"
+)
 
 // hopsMax is how many of our routers a packet passes at most.
 const hopsMax = 16
@@ -46,7 +50,7 @@ func (x *index) walk(r *router, p netip.Prefix) way {
 			}
 			by = p.Addr()
 		}
-		next := x.owner(place{by, r.vlan}, r.sw)
+		next := x.owner(object.In(by, r.vlan), r.sw)
 		if next == nil || next == r {
 			w.to = by
 			return w

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 func TestWalk(t *testing.T) {
@@ -33,7 +34,7 @@ func TestWalk(t *testing.T) {
 		{2, "fd00:1::9", 1, endUnreachable, ""},
 		{1, "fd00:2::9", 2, endNeighbour, "fd00:2::9"},
 	} {
-		w := x.walk(x.routers[key{c.sw, 0}], one(netip.MustParseAddr(c.to)))
+		w := x.walk(g.routers.Get(key{c.sw, 0}.String()), one(netip.MustParseAddr(c.to)))
 		if len(w.hops) != c.hops || w.end != c.end || c.next != "" && w.to.String() != c.next {
 			t.Errorf("%d to %s: %d routers, end %d, to %v; want %+v", c.sw, c.to, len(w.hops), w.end, w.to, c)
 		}
@@ -68,14 +69,14 @@ func TestEntriesAreTheWalk(t *testing.T) {
 				a := any(32).Addr()
 				if random.IntN(3) == 0 && len(s.of) > 0 {
 					for p := range s.of {
-						a = p.addr
+						a = p.Addr
 						break
 					}
 				}
 				w := x.walk(r, one(a))
 				var mac flow.MAC // zero: to the controller
 				if w.end == endNeighbour {
-					mac = s.of[place{w.to, 0}].mac
+					mac = s.of[object.In(w.to, 0)].MAC
 				}
 				k := flow.Key{EthDst: r.mac, EthType: flow.EthTypeIPv4, IPv4Dst: a.As4()}
 				if got, known := looked(entries, &k); known && (got.last != mac || mac != flow.MAC{} && got.spent != len(w.hops)) {

@@ -208,6 +208,7 @@ func TestConfigIsAppliedAsADifference(t *testing.T) {
 // Whatever way a service cannot do with its configuration, the former one is
 // back in force, everything runs, and the error says why.
 func TestConfigThatFailsIsPutBack(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct{ name, text, want string }{
 		{"refused while it runs", "live: {pace: 13}\nother: {pace: 5}\n", "service live does not take it over: 13 brings bad luck"},
 		{"panics at start", "fixed: {pace: 13}\nlive: {pace: 5}\n", "panic in Run: 13 brings bad luck"},
@@ -325,6 +326,7 @@ func TestConfigsAreAppliedOneAtATime(t *testing.T) {
 // The process that applies a configuration is killed before it is known to be
 // good; its next run puts the last good one back.
 func TestConfigIsDroppedWhenItsProcessDies(t *testing.T) {
+	t.Parallel()
 	c := newConfigCluster(t, configuredPlan)
 	c.mustGive("live: {pace: 2}\n")
 	go func() { // it waits for fixed, which never comes up

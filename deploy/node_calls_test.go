@@ -173,6 +173,7 @@ func (l lateTransport) Dial(ctx context.Context, address string) (transport.Conn
 // A call waits for a process that cannot be reached in time, as it does for one
 // that is away.
 func TestCallOfAProcessThatIsReachedLate(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
 	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
 	c.start("a")

@@ -240,6 +240,7 @@ func (l *load) end(c *cluster) (total int) {
 // TestOrderUnderEveryBalance has replicas come and go, freeze and die under
 // load.
 func TestOrderUnderEveryBalance(t *testing.T) {
+	t.Parallel()
 	for _, balance := range []string{"flow", "switch", "round-robin", "least"} {
 		t.Run(balance, func(t *testing.T) {
 			c := newCluster(t, staged(), stageSetup())

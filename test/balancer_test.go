@@ -182,8 +182,17 @@ func TestBalancer(t *testing.T) {
 }
 
 // download fetches /big of a VIP slowly, and says how many octets have come
-// when it is over.
+// when it is over. It returns once the connection is established.
 func (f *farm) download(from, url string) <-chan string {
+	f.t.Helper()
+	established := func() int {
+		out, err := f.Exec(context.Background(), from, "ss", "-Htn", "state", "established")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		return strings.Count(out, "\n")
+	}
+	before := established()
 	done := make(chan string, 1)
 	go func() {
 		out, err := f.Exec(context.Background(), from, "curl", "-g", "-s", "-S", "-m", "100", "--limit-rate", "8M", "-o", "/dev/null", "-w", "%{size_download}", url)
@@ -192,6 +201,7 @@ func (f *farm) download(from, url string) <-chan string {
 		}
 		done <- strings.TrimSpace(out)
 	}()
+	eventually(f.t, 20*time.Second, "connection of "+from, func() bool { return established() > before })
 	return done
 }
 

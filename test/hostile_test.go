@@ -254,8 +254,7 @@ func TestSpoofers(t *testing.T) {
 }
 
 // TestPacketInFlood has one host send from, and to, new addresses all the time.
-func TestPacketInFlood(t *testing.T) {
-	t.Parallel()
+func TestPacketInFlood(t *testing.T) { // alone: it measures the memory of the process
 	const limit = 50
 	c := start(t, options{set: []string{"hosts.port_limit=50"}})
 	l := up(t, "ring:4", c)

@@ -75,10 +75,7 @@ var mishaps = []mishap{
 // surviving graph connects them, and nothing has ever gone round in a loop.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
-	seed, steps := number(t, seedVariable, 20), number(t, stepsVariable, 120)
-	if os.Getenv(planVariable) == "split" {
-		steps = min(steps, number(t, stepsVariable, 80))
-	}
+	seed, steps := number(t, seedVariable, 20), number(t, stepsVariable, 60)
 	t.Logf("%s=%d %s=%d", seedVariable, seed, stepsVariable, steps)
 	x := &chaos{t: t, rng: rand.New(rand.NewPCG(seed, 0)), cut: map[int]bool{}, dead: map[string]bool{}, plugs: map[string]bool{}}
 	x.o = options{set: []string{"flowrules.verify_interval=2s"}}

@@ -34,6 +34,7 @@ func TestBenchLabRefusesWrongFlags(t *testing.T) {
 // TestBenchLab runs both on real labs, with the real binary. Figures of so few
 // runs mean nothing; that they are there does.
 func TestBenchLab(t *testing.T) {
+	t.Parallel()
 	weft := testprogram.Weft(t)
 	run := func(into any, args ...string) {
 		t.Helper()

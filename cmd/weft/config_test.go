@@ -49,6 +49,7 @@ func TestConfigCheck(t *testing.T) {
 
 // The life of a configuration in a controller of one process, over restarts.
 func TestConfigOfOneProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := writeFile(t, "weft.yaml", "# ours\nstats: {interval: 3s}\n")
 	r := startUp(t, upOptions{dataDir: dir, config: file})

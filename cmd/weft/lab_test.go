@@ -107,6 +107,7 @@ func TestLabUsageErrors(t *testing.T) {
 
 // TestLabCommands runs the commands on a real lab, with the real binary.
 func TestLabCommands(t *testing.T) {
+	t.Parallel()
 	weft := testprogram.Weft(t)
 	name := fmt.Sprintf("cli%d", os.Getpid())
 	t.Cleanup(func() {

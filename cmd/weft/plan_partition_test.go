@@ -87,6 +87,7 @@ func TestPlanPartition(t *testing.T) {
 // TestPlanPartitionAuto: prediction and measurement are side by side, and the
 // number chosen is one of the curve's.
 func TestPlanPartitionAuto(t *testing.T) {
+	t.Parallel()
 	for _, after := range []string{"failure", "start"} {
 		status, out, errs := weftCommand("plan", "partition", "--network", "hub:spokes=6,switches=3", "--failures", "3", "--after", after, "-o", "json")
 		var r partitionReport
@@ -123,6 +124,7 @@ func TestPlanPartitionAuto(t *testing.T) {
 
 // TestPlanPartitionRefuses: what cannot be, with a reason.
 func TestPlanPartitionRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		want string
 		args []string

@@ -16,6 +16,7 @@ import (
 )
 
 func TestProfileOfARunningController(t *testing.T) {
+	t.Parallel()
 	r := startUp(t, upOptions{})
 	_, hosts := connect(t, r)
 	eventually(t, "the switches are there", func() bool {

@@ -227,6 +227,7 @@ func TestUpPlan(t *testing.T) {
 // TestUpPlanPortInUse: weft up of a plan ends as weft up does if it cannot listen,
 // with the same message, and leaves no process behind.
 func TestUpPlanPortInUse(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -288,6 +289,7 @@ func TestWorkerWithoutBus(t *testing.T) {
 // TestWorkerBesideTheFirstUp: a worker that is started before there is a bus, a
 // bucket or a plan waits for them, and says of what if it waits in vain.
 func TestWorkerBesideTheFirstUp(t *testing.T) {
+	t.Parallel()
 	dir, config := t.TempDir(), bus.Config{Directory: t.TempDir(), Listen: freeAddress(t)}
 	open := func() *bus.Store {
 		t.Helper()

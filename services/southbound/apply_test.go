@@ -174,6 +174,7 @@ func TestFences(t *testing.T) {
 
 // TestConfirmTimeout: a switch that does not confirm fails its own share.
 func TestConfirmTimeout(t *testing.T) {
+	t.Parallel()
 	inAllModes(t, "confirm_timeout: 1s", func(t *testing.T, w *world) {
 		slow := w.device(oftest.Config{DPID: 1})
 		w.device(oftest.Config{DPID: 2})

@@ -101,6 +101,7 @@ func TestSending(t *testing.T) {
 // TestLoneFloodPasses: all packets of the only port that sends reach the stages,
 // beside links whose probes arrive.
 func TestLoneFloodPasses(t *testing.T) {
+	t.Parallel()
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		var seen atomic.Int64
 		h.Stage(func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {

@@ -135,6 +135,7 @@ func TestEchoBeforeBulk(t *testing.T) {
 // TestOutboxKeepsMessagesWhole: messages that are urgent go between others, never
 // into them, and each kind stays in order.
 func TestOutboxKeepsMessagesWhole(t *testing.T) {
+	t.Parallel()
 	ours, theirs := socketPair(t)
 	o := newOutbox(ours, 1<<20, nil, newMemory(defaults()).newAccount(&session{}))
 	drained := make(chan error, 1)

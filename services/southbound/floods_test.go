@@ -118,6 +118,7 @@ func next[T any](t *testing.T, c chan T, what string) T {
 // into its switch, what another port sends all reaches the stages, and when the
 // flood is over the meter is removed and that is told, too.
 func TestFloodIsLimited(t *testing.T) {
+	t.Parallel()
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		var seen [3]atomic.Int64
 		h.Stage(func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
@@ -164,6 +165,7 @@ func TestFloodIsLimited(t *testing.T) {
 // TestFloodWithoutMeters: a switch that refuses meters, or whose packets come
 // from another table than that of forwarding, has its floods shed on arrival.
 func TestFloodWithoutMeters(t *testing.T) {
+	t.Parallel()
 	for name, table := range map[string]uint8{"refused": flow.TableForward, "other table": 0} {
 		t.Run(name, func(t *testing.T) {
 			wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
@@ -188,6 +190,7 @@ func TestFloodWithoutMeters(t *testing.T) {
 
 // TestFloodOff: 0 turns the limits off.
 func TestFloodOff(t *testing.T) {
+	t.Parallel()
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		var seen atomic.Int64
 		h.Stage(func(*flow.PacketIn, *flow.Decision) flow.Verdict { seen.Add(1); return flow.Done })

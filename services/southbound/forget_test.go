@@ -13,6 +13,7 @@ import (
 // TestForgetSwitch shows that a switch that is gone is listed no more, and that
 // one which is connected stays.
 func TestForgetSwitch(t *testing.T) {
+	t.Parallel()
 	inAllModes(t, "echo_interval: 100ms\ndead_after: 1s", func(t *testing.T, w *world) {
 		w.device(oftest.Config{DPID: 1})
 		w.device(oftest.Config{DPID: 2}).SetFaults(oftest.Faults{Silent: true})

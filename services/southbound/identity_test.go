@@ -159,6 +159,7 @@ func TestHalfOpenReplaced(t *testing.T) {
 // TestSilentSwitchClosed: a switch that gives no sign of life for dead_after
 // is given up; one that answers is not.
 func TestSilentSwitchClosed(t *testing.T) {
+	t.Parallel()
 	inAllModes(t, "echo_interval: 100ms\ndead_after: 1s", func(t *testing.T, w *world) {
 		w.device(oftest.Config{DPID: 1})
 		silent := w.device(oftest.Config{DPID: 2})

@@ -17,6 +17,7 @@ import (
 // TestLive: each key that a running service takes over has its effect, without
 // a switch being disconnected.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	change := func(t *testing.T, h *wefttest.Harness, f func(*Config)) {
 		t.Helper()
 		if err := wefttest.Reconfigure(h, f); err != nil {

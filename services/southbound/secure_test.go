@@ -263,6 +263,7 @@ func TestIdentityByDigest(t *testing.T) {
 // Slow handshakes hold up nobody, and end by themselves. When there are too
 // many connections, those that are slowest make room.
 func TestSlowHandshakes(t *testing.T) {
+	t.Parallel()
 	inAllModesSecure(t, "handshake_timeout: 6s\nmax_sessions: 20", func(t *testing.T, w *secureWorld) {
 		one := w.client(w.ca.ofSwitch("one", time.Now().Add(time.Hour), identity1, "weft://switch/2"))
 		w.secure(oftest.NewDevice(oftest.Config{DPID: 1}, nil), one)
@@ -298,6 +299,7 @@ func TestSlowHandshakes(t *testing.T) {
 // Certificates are exchanged while sessions last: they go on, and the next has
 // the new one, of another authority even.
 func TestCertificatesAreReloaded(t *testing.T) {
+	t.Parallel()
 	inAllModesSecure(t, "", func(t *testing.T, w *secureWorld) {
 		soon := time.Now().Add(time.Hour)
 		old := w.secure(oftest.NewDevice(oftest.Config{DPID: 1}, nil), w.client(w.ca.ofSwitch("one", soon, identity1)))

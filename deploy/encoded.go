@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -85,7 +86,7 @@ func (s *service) publishEncoded(at *subscription, event any) {
 	at.service.inbox.announce()
 	c, err := s.worker.wire.conn(s.ctx, s.spec.Name, at.service.spec.Name)
 	if err == nil {
-		err = c.Send(context.WithoutCancel(s.ctx), to.name, data)
+		_, err = c.Call(context.WithoutCancel(s.ctx), eventMethod+to.name, data)
 	}
 	if err != nil {
 		at.service.inbox.retract()
@@ -93,11 +94,19 @@ func (s *service) publishEncoded(at *subscription, event any) {
 	}
 }
 
+// eventMethod and the name of a subject are the method by which its events
+// reach a service.
+const eventMethod = "event "
+
 // receiver is a service as its peers reach it over the wire.
 type receiver struct{ s *service }
 
-// Call decodes a request and answers it.
+// Call decodes a request and answers it, or takes an event.
 func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, error) {
+	if subject, isEvent := strings.CutPrefix(name, eventMethod); isEvent {
+		r.take(subject, data)
+		return nil, nil
+	}
 	m := r.s.worker.tables.Load().methods[name]
 	if m == nil || m.server != r.s {
 		return nil, toWire(api.Errorf(codes.Unimplemented, "%s does not serve %s", r.s.spec.Name, name))
@@ -116,8 +125,8 @@ func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, e
 	return data, nil
 }
 
-// Event decodes an event and queues it.
-func (r receiver) Event(_ context.Context, name string, data []byte) {
+// take decodes an event and queues it.
+func (r receiver) take(name string, data []byte) {
 	subject := r.s.worker.tables.Load().subjects[name]
 	event := subject.decl.NewMessage()
 	if err := weft.Decode(data, event); err != nil {
@@ -127,6 +136,9 @@ func (r receiver) Event(_ context.Context, name string, data []byte) {
 	}
 	r.s.enqueue(delivery{subject.subscriptionOf(r.s), event})
 }
+
+// Event is not used.
+func (r receiver) Event(context.Context, string, []byte) {}
 
 func toWire(err error) error {
 	return &transport.Error{Code: transport.Code(api.KindOf(err)), Text: err.Error()}

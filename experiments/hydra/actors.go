@@ -1,8 +1,8 @@
 package hydra
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -19,7 +19,7 @@ import (
 	"github.com/weft-sdn/weft/transport/ws"
 )
 
-// summarised is the subject of summaries between partitions.
+// summarised is the method by which a partition gets the summary of another.
 const summarised = "paths.PartitionSummary"
 
 // actor is one partition: a goroutine of its own, which alone touches the area.
@@ -157,18 +157,17 @@ type handler struct {
 	ctx context.Context
 }
 
-// Call answers nothing: summaries are events.
-func (handler) Call(context.Context, string, []byte) ([]byte, error) {
-	return nil, errors.New("partitions are not called here")
-}
-
-// Event takes a summary.
-func (h handler) Event(_ context.Context, _ string, octets []byte) {
+// Call takes a summary.
+func (h handler) Call(_ context.Context, _ string, octets []byte) ([]byte, error) {
 	select {
-	case h.mail <- letter{octets: append([]byte(nil), octets...)}:
+	case h.mail <- letter{octets: bytes.Clone(octets)}:
 	case <-h.ctx.Done():
 	}
+	return nil, h.ctx.Err()
 }
+
+// Event is not used.
+func (handler) Event(context.Context, string, []byte) {}
 
 // run takes what comes, all that waits at a time.
 func (a *actor) run(ctx context.Context) {
@@ -217,9 +216,11 @@ func (a *actor) take(ctx context.Context, first letter) error {
 	if s, changed := a.area.Inside(); changed {
 		a.version.Store(s.Version)
 		versions[a.index] = s.Version
-		if err := a.tell(ctx, s); err != nil {
+		delivered, err := a.tell(ctx, s)
+		if err != nil {
 			return err
 		}
+		defer delivered.Wait() // before the next summary, so that they come in order
 	}
 	a.area.Outside()
 	for i, v := range versions {
@@ -253,23 +254,27 @@ func (a *actor) learn(octets []byte) (index int, version uint64, err error) {
 	return 0, 0, fmt.Errorf("a summary of %s, which there is not", s.Partition)
 }
 
-// tell sends a summary to all others.
-func (a *actor) tell(ctx context.Context, s *paths.Summary) error {
+// tell sends a summary to all others at once; delivered is done when all have
+// it.
+func (a *actor) tell(ctx context.Context, s *paths.Summary) (delivered *sync.WaitGroup, err error) {
 	octets, err := proto.Marshal(s.Message())
 	if err != nil {
-		return err
+		return nil, err
 	}
+	delivered = &sync.WaitGroup{}
 	for _, conn := range a.peers {
 		if conn == nil {
 			continue
 		}
-		if err := conn.Send(ctx, summarised, octets); err != nil {
-			return err
-		}
+		delivered.Go(func() {
+			if _, err := conn.Call(ctx, summarised, octets); err != nil {
+				a.group.fail(fmt.Errorf("partition %s: %w", a.area.Partition(), err))
+			}
+		})
 		a.group.messages.Add(1)
 		a.group.octets.Add(uint64(len(octets)))
 	}
-	return nil
+	return delivered, nil
 }
 
 // fail ends the wait for convergence with an error.

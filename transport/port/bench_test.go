@@ -79,8 +79,8 @@ func BenchmarkProcesses(b *testing.B) {
 		name string
 		t    transport.Transport
 	}{{"grpc", grpc.New(nil)}, {"ws", ws.New(nil)}, {"rest", rest.New(nil)}} {
-		b.Run(c.name, func(b *testing.B) { transporttest.BenchConn(b, c.t, tcp, nil) })
-		b.Run(c.name+"-unix", func(b *testing.B) { transporttest.BenchConn(b, c.t, unix, nil) })
+		b.Run(c.name, func(b *testing.B) { transporttest.BenchConn(b, c.t, tcp) })
+		b.Run(c.name+"-unix", func(b *testing.B) { transporttest.BenchConn(b, c.t, unix) })
 	}
 	b.Run("inproc", func(b *testing.B) {
 		transporttest.Bench(b, func(testing.TB) (transport.Transport, string) { return inproc.New(), "a" })

@@ -8,25 +8,20 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// Bench measures calls one after the other and at once, and events, with a
-// handler in the same process. open is as for Test.
+// Bench measures calls one after the other and at once, with a handler in the
+// same process. open is as for Test.
 func Bench(b *testing.B, open func(testing.TB) (transport.Transport, string)) {
-	events := make(chan struct{}, transport.Window)
 	tr, address := open(b)
-	l, err := tr.Listen(address, handler{
-		call:  func(_ context.Context, _ string, req []byte) ([]byte, error) { return req, nil },
-		event: func(context.Context, string, []byte) { events <- struct{}{} },
-	})
+	l, err := tr.Listen(address, handler(func(_ context.Context, _ string, req []byte) ([]byte, error) { return req, nil }))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer l.Close()
-	BenchConn(b, tr, l.Address(), events)
+	BenchConn(b, tr, l.Address())
 }
 
-// BenchConn measures against a handler that echoes calls and tells events;
-// events is nil if it is in another process, and events are not measured.
-func BenchConn(b *testing.B, tr transport.Transport, address string, events <-chan struct{}) {
+// BenchConn measures against a handler that echoes calls.
+func BenchConn(b *testing.B, tr transport.Transport, address string) {
 	c, err := tr.Dial(b.Context(), address)
 	if err != nil {
 		b.Fatal(err)
@@ -55,24 +50,6 @@ func BenchConn(b *testing.B, tr transport.Transport, address string, events <-ch
 					}
 				}
 			})
-		})
-		if events == nil {
-			continue
-		}
-		b.Run(fmt.Sprintf("Send/%d", size), func(b *testing.B) {
-			b.SetBytes(int64(size))
-			b.ReportAllocs()
-			go func() {
-				for range b.N {
-					if err := c.Send(b.Context(), "s", req); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-			}()
-			for range b.N {
-				<-events
-			}
 		})
 	}
 }

@@ -33,10 +33,7 @@ func wantNoLeak(t *testing.T) {
 // testRestart checks that a connection does not outlive its listener, and that
 // dialling again is all it takes.
 func testRestart(t *testing.T, tr transport.Transport, address string) {
-	h := handler{
-		call:  func(context.Context, string, []byte) ([]byte, error) { return nil, nil },
-		event: func(context.Context, string, []byte) {},
-	}
+	h := func(context.Context, string, []byte) ([]byte, error) { return nil, nil }
 	c, l := connect(t, tr, address, h)
 	for range 3 {
 		if _, err := c.Call(t.Context(), "m", nil); err != nil {
@@ -50,7 +47,6 @@ func testRestart(t *testing.T, tr transport.Transport, address string) {
 		time.Sleep(20 * time.Millisecond)
 		_, err := c.Call(t.Context(), "m", nil)
 		wantCode(t, err, transport.Unavailable)
-		wantCode(t, c.Send(t.Context(), "s", nil), transport.Unavailable)
 		c, l = next, again
 	}
 }
@@ -59,10 +55,10 @@ func testRestart(t *testing.T, tr transport.Transport, address string) {
 // does not know whether the first has run.
 func testTwice(t *testing.T, tr transport.Transport, address string) {
 	var runs atomic.Int32
-	c, l := connect(t, tr, address, handler{call: func(_ context.Context, _ string, req []byte) ([]byte, error) {
+	c, l := connect(t, tr, address, func(_ context.Context, _ string, req []byte) ([]byte, error) {
 		runs.Add(1)
 		return bytes.ToUpper(req), nil
-	}})
+	})
 	for _, c := range []transport.Conn{c, dial(t, tr, l)} {
 		if resp, err := c.Call(t.Context(), "m", []byte("same")); err != nil || string(resp) != "SAME" {
 			t.Errorf("%q, %v", resp, err)
@@ -78,81 +74,46 @@ func testPanic(t *testing.T, tr transport.Transport, address string) {
 	log := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	defer slog.SetDefault(log)
-	handled := make(chan struct{})
-	c, _ := connect(t, tr, address, handler{
-		call: func(_ context.Context, method string, _ []byte) ([]byte, error) {
-			if method == "panic" {
-				panic("no such switch")
-			}
-			return nil, nil
-		},
-		event: func(_ context.Context, subject string, _ []byte) {
-			if subject == "panic" {
-				panic("no such port")
-			}
-			close(handled)
-		},
+	c, _ := connect(t, tr, address, func(_ context.Context, method string, _ []byte) ([]byte, error) {
+		if method == "panic" {
+			panic("no such switch")
+		}
+		return nil, nil
 	})
 	_, err := c.Call(t.Context(), "panic", nil)
 	wantCode(t, err, transport.Unknown)
 	if err != nil && !strings.Contains(err.Error(), "no such switch") {
 		t.Errorf("error %q does not say what the panic said", err)
 	}
-	for _, subject := range []string{"panic", "quiet"} {
-		if err := c.Send(t.Context(), subject, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	within(t, handled, "the event after that whose handler panicked")
 	if _, err := c.Call(t.Context(), "quiet", nil); err != nil {
 		t.Error(err)
 	}
 }
 
-// testNames checks that names of methods and subjects arrive as they are.
+// testNames checks that names of methods arrive as they are.
 func testNames(t *testing.T, tr transport.Transport, address string) {
-	events := make(chan string, 1)
-	c, _ := connect(t, tr, address, handler{
-		call:  func(_ context.Context, method string, _ []byte) ([]byte, error) { return []byte(method), nil },
-		event: func(_ context.Context, subject string, _ []byte) { events <- subject },
-	})
+	c, _ := connect(t, tr, address, func(_ context.Context, method string, _ []byte) ([]byte, error) { return []byte(method), nil })
 	for _, name := range []string{"deploy.Events", "a b/c%2F?x=1#y", "..", "größe\n", strings.Repeat("n", transport.MaxName)} {
 		if resp, err := c.Call(t.Context(), name, nil); err != nil || string(resp) != name {
 			t.Errorf("method %.40q arrives as %.40q, %v", name, resp, err)
-		}
-		if err := c.Send(t.Context(), name, nil); err != nil {
-			t.Errorf("subject %.40q: %v", name, err)
-		} else if got := <-events; got != name {
-			t.Errorf("subject %.40q arrives as %.40q", name, got)
 		}
 	}
 	for _, name := range []string{"", strings.Repeat("n", transport.MaxName+1)} {
 		_, err := c.Call(t.Context(), name, nil)
 		wantCode(t, err, transport.ResourceExhausted)
-		wantCode(t, c.Send(t.Context(), name, nil), transport.ResourceExhausted)
 	}
 }
 
-// testMix does everything at once: calls of all sizes, some given up, and
-// events, over several connections.
+// testMix does everything at once: calls of all sizes, some given up, over
+// several connections.
 func testMix(t *testing.T, tr transport.Transport, address string) {
-	const conns, callers, calls, events = 3, 4, 60, 400
-	var handled [conns]atomic.Int64
-	_, l := connect(t, tr, address, handler{
-		call: func(ctx context.Context, method string, req []byte) ([]byte, error) {
-			if method == "wait" {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return bytes.Clone(req), nil
-		},
-		event: func(_ context.Context, _ string, event []byte) {
-			n := &handled[event[0]]
-			if want := n.Load(); int64(event[1])|int64(event[2])<<8 != want {
-				t.Errorf("connection %d: event %d, want %d", event[0], int64(event[1])|int64(event[2])<<8, want)
-			}
-			n.Add(1)
-		},
+	const conns, callers, calls = 3, 4, 60
+	_, l := connect(t, tr, address, func(ctx context.Context, method string, req []byte) ([]byte, error) {
+		if method == "wait" {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return bytes.Clone(req), nil
 	})
 	sizes := []int{0, 1, 500, 70 << 10, 300 << 10, 3 << 20}
 	var wg sync.WaitGroup
@@ -183,28 +144,8 @@ func testMix(t *testing.T, tr transport.Transport, address string) {
 				}
 			})
 		}
-		wg.Go(func() {
-			for n := range events {
-				size := 3
-				if n%50 == 0 {
-					size = 200 << 10
-				}
-				event := make([]byte, size)
-				event[0], event[1], event[2] = byte(i), byte(n), byte(n>>8)
-				if err := c.Send(t.Context(), "s", event); err != nil {
-					t.Error(err)
-				}
-			}
-		})
 	}
 	wg.Wait()
-	for i := range handled {
-		for end := time.Now().Add(patience); handled[i].Load() != events; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("connection %d: %d events of %d", i, handled[i].Load(), events)
-			}
-		}
-	}
 }
 
 // Beat is the heartbeat that transports over a network have in TestNetwork.
@@ -320,17 +261,13 @@ func through(t *testing.T, tr transport.Transport, address string, h handler) (t
 	return c, p
 }
 
-// testHalfOpen checks that calls and events fail when nothing comes through
-// any more, though no connection ends.
+// testHalfOpen checks that calls fail when nothing comes through any more, though no connection ends.
 func testHalfOpen(t *testing.T, tr transport.Transport, address string) {
 	started := make(chan struct{})
-	c, p := through(t, tr, address, handler{
-		call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
-			close(started)
-			<-ctx.Done()
-			return nil, nil
-		},
-		event: func(context.Context, string, []byte) {},
+	c, p := through(t, tr, address, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, nil
 	})
 	failed := make(chan struct{})
 	go func() {
@@ -348,7 +285,6 @@ func testHalfOpen(t *testing.T, tr transport.Transport, address string) {
 	}
 	_, err := c.Call(t.Context(), "m", nil)
 	wantCode(t, err, transport.Unavailable)
-	wantCode(t, c.Send(t.Context(), "s", nil), transport.Unavailable)
 }
 
 // TestSilentCaller checks that a handler is told when its caller has fallen
@@ -363,12 +299,12 @@ func TestSilentCaller(t *testing.T, tr transport.Transport, address string) {
 // testCallerGone checks that a handler is told when its caller has gone.
 func testCallerGone(t *testing.T, tr transport.Transport, address string, leave func(*proxy)) {
 	started, told := make(chan struct{}), make(chan struct{})
-	c, p := through(t, tr, address, handler{call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	c, p := through(t, tr, address, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 		close(started)
 		<-ctx.Done()
 		close(told)
 		return nil, nil
-	}})
+	})
 	go func() { _, _ = c.Call(context.Background(), "m", nil) }() // fails when the test ends
 	within(t, started, "the handler starts")
 	leave(p)
@@ -377,10 +313,7 @@ func testCallerGone(t *testing.T, tr transport.Transport, address string, leave 
 
 // testStalled checks that deadlines hold though nothing can be written.
 func testStalled(t *testing.T, tr transport.Transport, address string) {
-	c, p := through(t, tr, address, handler{
-		call:  func(context.Context, string, []byte) ([]byte, error) { return nil, nil },
-		event: func(context.Context, string, []byte) {},
-	})
+	c, p := through(t, tr, address, func(context.Context, string, []byte) ([]byte, error) { return nil, nil })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var wg sync.WaitGroup
@@ -390,10 +323,6 @@ func testStalled(t *testing.T, tr transport.Transport, address string) {
 			defer cancel()
 			start := time.Now()
 			_, err := c.Call(ctx, "m", make([]byte, 4<<20))
-			wantCode(t, err, transport.DeadlineExceeded)
-			for err = nil; err == nil; {
-				err = c.Send(ctx, "s", make([]byte, 4<<20))
-			}
 			wantCode(t, err, transport.DeadlineExceeded)
 			if d := time.Since(start); d > 4*Beat.Dead { // copying takes time on a busy machine
 				t.Errorf("returned after %v, want %v", d, Beat.Dead/2)
@@ -406,32 +335,18 @@ func testStalled(t *testing.T, tr transport.Transport, address string) {
 // testSlowHandler checks that a peer that works for long is not taken for one
 // that is silent.
 func testSlowHandler(t *testing.T, tr transport.Transport, address string) {
-	c, _ := through(t, tr, address, handler{
-		call: func(context.Context, string, []byte) ([]byte, error) {
-			time.Sleep(3 * Beat.Dead)
-			return nil, nil
-		},
-		event: func(context.Context, string, []byte) { time.Sleep(3 * Beat.Dead) },
+	c, _ := through(t, tr, address, func(context.Context, string, []byte) ([]byte, error) {
+		time.Sleep(3 * Beat.Dead)
+		return nil, nil
 	})
-	for range 2 {
-		if err := c.Send(t.Context(), "s", nil); err != nil {
-			t.Error(err)
-		}
-	}
 	if _, err := c.Call(t.Context(), "m", nil); err != nil {
-		t.Error(err)
-	}
-	if err := c.Send(t.Context(), "s", nil); err != nil {
 		t.Error(err)
 	}
 }
 
 // testBroken breaks connections in the middle of messages, again and again.
 func testBroken(t *testing.T, tr transport.Transport, address string) {
-	c, p := through(t, tr, address, handler{
-		call:  func(_ context.Context, _ string, req []byte) ([]byte, error) { return bytes.Clone(req), nil },
-		event: func(context.Context, string, []byte) {},
-	})
+	c, p := through(t, tr, address, func(_ context.Context, _ string, req []byte) ([]byte, error) { return bytes.Clone(req), nil })
 	for i := range 10 {
 		var wg sync.WaitGroup
 		for range 4 {

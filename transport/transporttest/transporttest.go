@@ -33,9 +33,6 @@ func Test(t *testing.T, open func(*testing.T) (transport.Transport, string)) {
 		{"Deadline", testDeadline},
 		{"Cancellation", testCancellation},
 		{"ContextValues", testContextValues},
-		{"EventOrder", testEventOrder},
-		{"EventOrderPerConnection", testEventOrderPerConnection},
-		{"BackPressure", testBackPressure},
 		{"Ownership", testOwnership},
 		{"Sizes", testSizes},
 		{"CloseConnection", testCloseConnection},
@@ -55,19 +52,14 @@ func Test(t *testing.T, open func(*testing.T) (transport.Transport, string)) {
 	}
 }
 
-// handler is a transport.Handler of functions.
-type handler struct {
-	call  func(ctx context.Context, method string, req []byte) ([]byte, error)
-	event func(ctx context.Context, subject string, event []byte)
-}
+// handler is a transport.Handler of a function.
+type handler func(ctx context.Context, method string, req []byte) ([]byte, error)
 
 func (h handler) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	return h.call(ctx, method, req)
+	return h(ctx, method, req)
 }
 
-func (h handler) Event(ctx context.Context, subject string, event []byte) {
-	h.event(ctx, subject, event)
-}
+func (handler) Event(context.Context, string, []byte) {}
 
 // connect offers a handler and returns a connection to it.
 func connect(t *testing.T, tr transport.Transport, address string, h handler) (transport.Conn, transport.Listener) {
@@ -109,9 +101,9 @@ func within(t *testing.T, c <-chan struct{}, what string) {
 }
 
 func testCall(t *testing.T, tr transport.Transport, address string) {
-	c, _ := connect(t, tr, address, handler{call: func(_ context.Context, method string, req []byte) ([]byte, error) {
+	c, _ := connect(t, tr, address, func(_ context.Context, method string, req []byte) ([]byte, error) {
 		return fmt.Appendf(nil, "%s(%s)", method, req), nil
-	}})
+	})
 	for _, req := range []string{"", "a", "\x00\xff"} {
 		resp, err := c.Call(t.Context(), "hosts.FindHost", []byte(req))
 		if want := "hosts.FindHost(" + req + ")"; err != nil || string(resp) != want {
@@ -125,7 +117,7 @@ func testCallsAtOnce(t *testing.T, tr transport.Transport, address string) {
 	const n = 20
 	var arrived atomic.Int32
 	all := make(chan struct{})
-	c, _ := connect(t, tr, address, handler{call: func(ctx context.Context, _ string, req []byte) ([]byte, error) {
+	c, _ := connect(t, tr, address, func(ctx context.Context, _ string, req []byte) ([]byte, error) {
 		if arrived.Add(1) == n {
 			close(all)
 		}
@@ -135,7 +127,7 @@ func testCallsAtOnce(t *testing.T, tr transport.Transport, address string) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-	}})
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -150,7 +142,7 @@ func testCallsAtOnce(t *testing.T, tr transport.Transport, address string) {
 }
 
 func testCallErrors(t *testing.T, tr transport.Transport, address string) {
-	c, _ := connect(t, tr, address, handler{call: func(_ context.Context, method string, _ []byte) ([]byte, error) {
+	c, _ := connect(t, tr, address, func(_ context.Context, method string, _ []byte) ([]byte, error) {
 		switch method {
 		case "kind":
 			return nil, &transport.Error{Code: 5, Text: "no host"}
@@ -158,7 +150,7 @@ func testCallErrors(t *testing.T, tr transport.Transport, address string) {
 			return nil, fmt.Errorf("look up: %w", context.DeadlineExceeded)
 		}
 		return nil, errors.New("broken")
-	}})
+	})
 	for _, w := range []struct {
 		method string
 		code   transport.Code
@@ -178,14 +170,14 @@ func testCallErrors(t *testing.T, tr transport.Transport, address string) {
 
 func testDeadline(t *testing.T, tr transport.Transport, address string) {
 	deadlines := make(chan time.Time, 2)
-	c, _ := connect(t, tr, address, handler{call: func(ctx context.Context, method string, _ []byte) ([]byte, error) {
+	c, _ := connect(t, tr, address, func(ctx context.Context, method string, _ []byte) ([]byte, error) {
 		deadline, _ := ctx.Deadline()
 		deadlines <- deadline
 		if method == "wait" {
 			<-ctx.Done()
 		}
 		return nil, ctx.Err()
-	}})
+	})
 	if _, err := c.Call(context.Background(), "return", nil); err != nil {
 		t.Error(err)
 	}
@@ -203,7 +195,6 @@ func testDeadline(t *testing.T, tr transport.Transport, address string) {
 	<-ctx.Done() // the handler's clock may have been first
 	_, err = c.Call(ctx, "return", nil)
 	wantCode(t, err, transport.DeadlineExceeded)
-	wantCode(t, c.Send(ctx, "s", nil), transport.DeadlineExceeded)
 }
 
 // testCancellation checks that a caller that gives up returns at once, though
@@ -211,13 +202,13 @@ func testDeadline(t *testing.T, tr transport.Transport, address string) {
 func testCancellation(t *testing.T, tr transport.Transport, address string) {
 	started, told, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	defer close(release)
-	c, _ := connect(t, tr, address, handler{call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	c, _ := connect(t, tr, address, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 		close(started)
 		<-ctx.Done()
 		close(told)
 		<-release
 		return nil, nil
-	}})
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	returned := make(chan struct{})
 	go func() {
@@ -233,109 +224,23 @@ func testCancellation(t *testing.T, tr transport.Transport, address string) {
 
 func testContextValues(t *testing.T, tr transport.Transport, address string) {
 	type key struct{}
-	c, _ := connect(t, tr, address, handler{call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	c, _ := connect(t, tr, address, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 		if ctx.Value(key{}) != nil {
 			return nil, errors.New("a value of the caller's context has come along")
 		}
 		return nil, nil
-	}})
+	})
 	if _, err := c.Call(context.WithValue(t.Context(), key{}, 1), "m", nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func testEventOrder(t *testing.T, tr transport.Transport, address string) {
-	const total = 5000
-	next, done := 0, make(chan struct{})
-	var busy atomic.Bool
-	c, _ := connect(t, tr, address, handler{event: func(_ context.Context, subject string, event []byte) {
-		if busy.Swap(true) {
-			t.Error("two events of a connection at once")
-		}
-		defer busy.Store(false)
-		if want := strconv.Itoa(next); string(event) != want || subject != "s"+want {
-			t.Errorf("event %s %q, want number %s", subject, event, want)
-		}
-		if next++; next == total {
-			close(done)
-		}
-	}})
-	for i := range total {
-		if err := c.Send(t.Context(), fmt.Sprint("s", i), strconv.AppendInt(nil, int64(i), 10)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	within(t, done, "all events")
-}
-
-// testEventOrderPerConnection checks that one connection's handler at work
-// holds up no other connection.
-func testEventOrderPerConnection(t *testing.T, tr transport.Transport, address string) {
-	release, other := make(chan struct{}), make(chan struct{})
-	defer close(release)
-	slow, l := connect(t, tr, address, handler{event: func(_ context.Context, subject string, _ []byte) {
-		if subject == "slow" {
-			<-release
-			return
-		}
-		close(other)
-	}})
-	quick := dial(t, tr, l)
-	if err := slow.Send(t.Context(), "slow", nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := quick.Send(t.Context(), "quick", nil); err != nil {
-		t.Fatal(err)
-	}
-	within(t, other, "the event of the other connection")
-}
-
-func testBackPressure(t *testing.T, tr transport.Transport, address string) {
-	release := make(chan struct{})
-	var handled atomic.Int64
-	c, _ := connect(t, tr, address, handler{
-		event: func(context.Context, string, []byte) { <-release; handled.Add(1) },
-		call:  func(context.Context, string, []byte) ([]byte, error) { return nil, nil },
-	})
-	sent := int64(0)
-	var err error
-	for ; err == nil && sent <= 2*transport.Window; sent++ {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err = c.Send(ctx, "s", make([]byte, 100))
-		cancel()
-	}
-	sent-- // the last was not taken
-	wantCode(t, err, transport.DeadlineExceeded)
-	if sent > transport.Window || sent < transport.Window/2 {
-		t.Errorf("%d events taken while their handler waits, want up to %d", sent, transport.Window)
-	}
-	// Events that wait do not hold up calls.
-	short, cancelShort := context.WithTimeout(t.Context(), patience)
-	defer cancelShort()
-	if _, err := c.Call(short, "m", nil); err != nil {
-		t.Errorf("call beside waiting events: %v", err)
-	}
-	close(release)
-	if err := c.Send(short, "s", nil); err != nil {
-		t.Errorf("once there is room: %v", err)
-	}
-	for end := time.Now().Add(patience); handled.Load() != sent+1; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d events handled of %d taken", handled.Load(), sent+1)
-		}
-	}
-}
-
 func testOwnership(t *testing.T, tr transport.Transport, address string) {
 	kept := make(chan []byte, 2)
-	events := make(chan string, 10)
 	resp := []byte("answer")
-	c, _ := connect(t, tr, address, handler{
-		call: func(_ context.Context, _ string, req []byte) ([]byte, error) {
-			kept <- req
-			return resp, nil
-		},
-		event: func(_ context.Context, _ string, event []byte) { events <- string(event) },
+	c, _ := connect(t, tr, address, func(_ context.Context, _ string, req []byte) ([]byte, error) {
+		kept <- req
+		return resp, nil
 	})
 	buf := []byte("first")
 	for range 2 {
@@ -352,40 +257,21 @@ func testOwnership(t *testing.T, tr transport.Transport, address string) {
 	if req := <-kept; req[0] == 'x' {
 		t.Error("the request shares memory with the handler")
 	}
-	for _, text := range []string{"one", "two"} {
-		n := copy(buf, text)
-		if err := c.Send(t.Context(), "s", buf[:n]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, want := range []string{"one", "two"} {
-		if got := <-events; got != want {
-			t.Errorf("event %q, want %q: it shares memory with the sender", got, want)
-		}
-	}
 }
 
 func testSizes(t *testing.T, tr transport.Transport, address string) {
-	size := make(chan int, 1)
-	c, _ := connect(t, tr, address, handler{
-		call: func(_ context.Context, method string, req []byte) ([]byte, error) {
-			if method == "grow" {
-				return make([]byte, transport.MaxMessage+1), nil
-			}
-			return req, nil
-		},
-		event: func(_ context.Context, _ string, event []byte) { size <- len(event) },
+	c, _ := connect(t, tr, address, func(_ context.Context, method string, req []byte) ([]byte, error) {
+		if method == "grow" {
+			return make([]byte, transport.MaxMessage+1), nil
+		}
+		return req, nil
 	})
 	largest := make([]byte, transport.MaxMessage)
 	if resp, err := c.Call(t.Context(), "echo", largest); err != nil || len(resp) != len(largest) {
 		t.Errorf("largest message: %d octets back, %v", len(resp), err)
 	}
-	if err := c.Send(t.Context(), "s", largest); err != nil || <-size != len(largest) {
-		t.Errorf("largest event: %v", err)
-	}
 	_, err := c.Call(t.Context(), "echo", make([]byte, transport.MaxMessage+1))
 	wantCode(t, err, transport.ResourceExhausted)
-	wantCode(t, c.Send(t.Context(), "s", make([]byte, transport.MaxMessage+1)), transport.ResourceExhausted)
 	_, err = c.Call(t.Context(), "grow", nil)
 	wantCode(t, err, transport.ResourceExhausted)
 	if _, err := c.Call(t.Context(), "echo", nil); err != nil {
@@ -394,19 +280,14 @@ func testSizes(t *testing.T, tr transport.Transport, address string) {
 }
 
 func testCloseConnection(t *testing.T, tr transport.Transport, address string) {
-	const total = 100
-	var handled atomic.Int32
 	started, ended := make(chan struct{}), make(chan struct{})
-	c, l := connect(t, tr, address, handler{
-		call: func(ctx context.Context, method string, _ []byte) ([]byte, error) {
-			if method == "wait" {
-				close(started)
-				<-ctx.Done()
-				close(ended)
-			}
-			return nil, nil
-		},
-		event: func(context.Context, string, []byte) { time.Sleep(10 * time.Microsecond); handled.Add(1) },
+	c, l := connect(t, tr, address, func(ctx context.Context, method string, _ []byte) ([]byte, error) {
+		if method == "wait" {
+			close(started)
+			<-ctx.Done()
+			close(ended)
+		}
+		return nil, nil
 	})
 	failed := make(chan struct{})
 	go func() {
@@ -415,11 +296,6 @@ func testCloseConnection(t *testing.T, tr transport.Transport, address string) {
 		wantCode(t, err, transport.Unavailable)
 	}()
 	within(t, started, "the handler starts")
-	for range total {
-		if err := c.Send(t.Context(), "s", nil); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for range 2 { // the second does nothing
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
@@ -429,12 +305,6 @@ func testCloseConnection(t *testing.T, tr transport.Transport, address string) {
 	within(t, ended, "its handler is told")
 	_, err := c.Call(t.Context(), "m", nil)
 	wantCode(t, err, transport.Unavailable)
-	wantCode(t, c.Send(t.Context(), "s", nil), transport.Unavailable)
-	for end := time.Now().Add(patience); handled.Load() != total; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d events delivered of %d taken before Close", handled.Load(), total)
-		}
-	}
 	if _, err := dial(t, tr, l).Call(t.Context(), "m", nil); err != nil {
 		t.Errorf("another connection: %v", err)
 	}
@@ -442,14 +312,11 @@ func testCloseConnection(t *testing.T, tr transport.Transport, address string) {
 
 func testCloseListener(t *testing.T, tr transport.Transport, address string) {
 	started, told := make(chan struct{}), make(chan struct{})
-	c, l := connect(t, tr, address, handler{
-		call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
-			close(started)
-			<-ctx.Done()
-			close(told)
-			return nil, nil
-		},
-		event: func(context.Context, string, []byte) {},
+	c, l := connect(t, tr, address, func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+		close(started)
+		<-ctx.Done()
+		close(told)
+		return nil, nil
 	})
 	failed := make(chan struct{})
 	go func() {
@@ -467,19 +334,14 @@ func testCloseListener(t *testing.T, tr transport.Transport, address string) {
 	defer cancel()
 	_, err := c.Call(ctx, "m", nil)
 	wantCode(t, err, transport.Unavailable)
-	// A transport may need a moment to see that the peer has gone.
-	for err = nil; err == nil; {
-		err = c.Send(ctx, "s", nil)
-	}
-	wantCode(t, err, transport.Unavailable)
 	_, err = tr.Dial(ctx, l.Address())
 	wantCode(t, err, transport.Unavailable)
 }
 
 func testAddresses(t *testing.T, tr transport.Transport, address string) {
-	h := handler{call: func(context.Context, string, []byte) ([]byte, error) { return nil, nil }}
+	h := func(context.Context, string, []byte) ([]byte, error) { return nil, nil }
 	_, l := connect(t, tr, address, h)
-	if _, err := tr.Listen(l.Address(), h); err == nil {
+	if _, err := tr.Listen(l.Address(), handler(h)); err == nil {
 		t.Error("an address in use is given again")
 	}
 	if err := l.Close(); err != nil {

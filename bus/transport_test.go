@@ -69,18 +69,11 @@ func TestTransportCluster(t *testing.T) {
 	conform(t, "Cluster", apart{one.Transport(), two.Transport()})
 }
 
-// service is a transport.Handler of functions.
-type service struct {
-	call  func(ctx context.Context, method string, req []byte) ([]byte, error)
-	event func(ctx context.Context, subject string, event []byte)
-}
+// service is a transport.Handler of a function.
+type service func(ctx context.Context, method string, req []byte) ([]byte, error)
 
 func (s service) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	return s.call(ctx, method, req)
-}
-
-func (s service) Event(ctx context.Context, subject string, event []byte) {
-	s.event(ctx, subject, event)
+	return s(ctx, method, req)
 }
 
 func wantUnavailable(t *testing.T, what string, err error) {
@@ -100,9 +93,7 @@ func listenUntilKilled(url string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Transport().Listen("victim", service{
-		call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
-	})
+	_, err = s.Transport().Listen("victim", service(func(ctx context.Context, _ string, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }))
 	if err != nil {
 		return err
 	}
@@ -151,14 +142,13 @@ func TestPeerKilled(t *testing.T) {
 	begin = time.Now()
 	_, err = c.Call(context.Background(), "wait", nil)
 	wantUnavailable(t, "the next call", err)
-	wantUnavailable(t, "an event", c.Send(context.Background(), "s", nil))
 	_, err = s.Transport().Dial(context.Background(), "victim")
 	wantUnavailable(t, "dial", err)
 	next := time.Since(begin)
 	if next > 200*time.Millisecond {
 		t.Errorf("what comes afterwards fails after %v", next)
 	}
-	t.Logf("call under way: failed after %v; next call, event and dial together: %v", under, next)
+	t.Logf("call under way: failed after %v; next call and dial together: %v", under, next)
 }
 
 // TestDialerGone ends the store of a dialer: the handler of its call is told.
@@ -170,12 +160,12 @@ func TestDialerGone(t *testing.T) {
 	}
 	defer other.Close()
 	started, told := make(chan struct{}), make(chan struct{})
-	l, err := s.Transport().Listen("a", service{call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+	l, err := s.Transport().Listen("a", service(func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 		close(started)
 		<-ctx.Done()
 		close(told)
 		return nil, nil
-	}})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +198,7 @@ func TestTwoClaimAnAddress(t *testing.T) {
 	var got atomic.Int32
 	for i := range 6 {
 		wg.Go(func() {
-			l, err := stores[i%3].Transport().Listen("contested", service{})
+			l, err := stores[i%3].Transport().Listen("contested", service(echo))
 			if err != nil {
 				wantUnavailable(t, "listen", err)
 				return
@@ -224,8 +214,8 @@ func TestTwoClaimAnAddress(t *testing.T) {
 }
 
 // TestTransportThroughRestart closes the embedded server and opens it again
-// while others send events and make calls through it: the call under way fails,
-// events meanwhile are refused or arrive.
+// while others make calls through it: the call under way fails, calls meanwhile
+// fail or are answered.
 func TestTransportThroughRestart(t *testing.T) {
 	const total = 6000
 	config := bus.Config{Directory: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", ports(t, 1)[0])}
@@ -234,25 +224,14 @@ func TestTransportThroughRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	one, two := follow(t, first), follow(t, first)
-	next, done := 0, make(chan struct{})
 	hung := make(chan struct{}, 10)
-	l, err := one.Transport().Listen("a", service{
-		call: func(ctx context.Context, method string, req []byte) ([]byte, error) {
-			if method == "hang" {
-				hung <- struct{}{}
-				<-ctx.Done()
-			}
-			return req, nil
-		},
-		event: func(_ context.Context, subject string, event []byte) {
-			if subject != fmt.Sprint("s", next) || len(event) != 1000 {
-				t.Errorf("event %s comes, want s%d", subject, next)
-			}
-			if next++; next == total {
-				close(done)
-			}
-		},
-	})
+	l, err := one.Transport().Listen("a", service(func(ctx context.Context, method string, req []byte) ([]byte, error) {
+		if method == "hang" {
+			hung <- struct{}{}
+			<-ctx.Done()
+		}
+		return req, nil
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,21 +257,16 @@ func TestTransportThroughRestart(t *testing.T) {
 			first = nil
 			time.AfterFunc(200*time.Millisecond, func() { opened(t, config) })
 		}
-		switch err := c.Send(t.Context(), fmt.Sprint("s", i), make([]byte, 1000)); {
-		case err == nil:
+		switch resp, err := c.Call(t.Context(), "m", make([]byte, 1000)); {
+		case err == nil && len(resp) == 1000:
 			i++
 		default:
-			wantUnavailable(t, "an event meanwhile", err)
+			wantUnavailable(t, "a call meanwhile", err)
 			if refused++; refused > 2000 {
-				t.Fatalf("event %d is not taken after the restart: %v", i, err)
+				t.Fatalf("call %d is not answered after the restart: %v", i, err)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-	}
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("%d events of %d have come", next, total)
 	}
 	if resp, err := c.Call(t.Context(), "echo", []byte("x")); err != nil || string(resp) != "x" {
 		t.Errorf("call after the restart: %q, %v", resp, err)
@@ -357,7 +331,7 @@ func echo(_ context.Context, _ string, req []byte) ([]byte, error) { return req,
 
 // BenchmarkCall measures round trips of 64 octets, one after the other.
 func BenchmarkCall(b *testing.B) {
-	benchPeers(b, service{call: echo}, func(b *testing.B, c transport.Conn) {
+	benchPeers(b, service(echo), func(b *testing.B, c transport.Conn) {
 		req := make([]byte, 64)
 		for b.Loop() {
 			if _, err := c.Call(b.Context(), "m", req); err != nil {
@@ -369,7 +343,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkCallsAtOnce measures calls of 64 octets, 32 at once.
 func BenchmarkCallsAtOnce(b *testing.B) {
-	benchPeers(b, service{call: echo}, func(b *testing.B, c transport.Conn) {
+	benchPeers(b, service(echo), func(b *testing.B, c transport.Conn) {
 		req := make([]byte, 64)
 		b.SetParallelism(16)
 		b.RunParallel(func(pb *testing.PB) {
@@ -382,21 +356,4 @@ func BenchmarkCallsAtOnce(b *testing.B) {
 	})
 }
 
-// BenchmarkSend measures events of 64 octets from Send to handled.
-func BenchmarkSend(b *testing.B) {
-	var n atomic.Int64
-	benchPeers(b, service{event: func(context.Context, string, []byte) { n.Add(1) }}, func(b *testing.B, c transport.Conn) {
-		n.Store(0)
-		event := make([]byte, 64)
-		sent := int64(0)
-		for b.Loop() {
-			if err := c.Send(b.Context(), "s", event); err != nil {
-				b.Fatal(err)
-			}
-			sent++
-		}
-		for n.Load() < sent {
-			time.Sleep(100 * time.Microsecond)
-		}
-	})
-}
+func (service) Event(context.Context, string, []byte) {}

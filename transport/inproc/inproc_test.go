@@ -13,25 +13,19 @@ func TestTransport(t *testing.T) {
 	transporttest.Test(t, func(*testing.T) (transport.Transport, string) { return inproc.New(), "hosts" })
 }
 
-type echo struct{ events chan struct{} }
+type echo struct{}
 
 func (echo) Call(_ context.Context, _ string, req []byte) ([]byte, error) { return req, nil }
-func (e echo) Event(context.Context, string, []byte)                      { e.events <- struct{}{} }
 
-func benchConn(b *testing.B) (transport.Conn, echo) {
-	n, h := inproc.New(), echo{make(chan struct{}, 1)}
-	if _, err := n.Listen("a", h); err != nil {
+func BenchmarkCall(b *testing.B) {
+	n := inproc.New()
+	if _, err := n.Listen("a", echo{}); err != nil {
 		b.Fatal(err)
 	}
 	c, err := n.Dial(b.Context(), "a")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return c, h
-}
-
-func BenchmarkCall(b *testing.B) {
-	c, _ := benchConn(b)
 	req := make([]byte, 64)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -41,14 +35,4 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func BenchmarkSend(b *testing.B) {
-	c, h := benchConn(b)
-	event := make([]byte, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.Send(b.Context(), "s", event); err != nil {
-			b.Fatal(err)
-		}
-		<-h.events
-	}
-}
+func (echo) Event(context.Context, string, []byte) {}

@@ -18,10 +18,7 @@ import (
 // which browsers send unasked, nor by a WebSocket.
 func TestPagesOfTheWeb(t *testing.T) {
 	var calls atomic.Int32
-	p := listen(t, port.Config{Handler: functions{
-		call:  func(context.Context, string, []byte) ([]byte, error) { calls.Add(1); return nil, nil },
-		event: func(context.Context, string, []byte) { calls.Add(1) },
-	}})
+	p := listen(t, port.Config{Handler: function(func(context.Context, string, []byte) ([]byte, error) { calls.Add(1); return nil, nil })})
 	_, number, err := net.SplitHostPort(p.Address())
 	if err != nil {
 		t.Fatal(err)

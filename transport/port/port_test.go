@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,17 +70,11 @@ func TestTransportsTLS(t *testing.T) {
 	}
 }
 
-// functions is a transport.Handler of functions.
-type functions struct {
-	call  func(ctx context.Context, method string, req []byte) ([]byte, error)
-	event func(ctx context.Context, subject string, event []byte)
-}
+// function is a transport.Handler of a function.
+type function func(ctx context.Context, method string, req []byte) ([]byte, error)
 
-func (f functions) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	return f.call(ctx, method, req)
-}
-func (f functions) Event(ctx context.Context, subject string, event []byte) {
-	f.event(ctx, subject, event)
+func (f function) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	return f(ctx, method, req)
 }
 
 // listen serves a port until the test ends.
@@ -105,13 +98,9 @@ func TestPeer(t *testing.T) {
 		tls  *tls.Config
 		want string
 	}{{"mutual TLS", transporttest.TLS(t), transporttest.Identity}, {"plain", nil, ""}} {
-		events := make(chan string, 1)
-		p := listen(t, port.Config{TLS: w.tls, Handler: functions{
-			call: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
-				return []byte(strings.Join(transport.Peer(ctx), " ")), nil
-			},
-			event: func(ctx context.Context, _ string, _ []byte) { events <- strings.Join(transport.Peer(ctx), " ") },
-		}})
+		p := listen(t, port.Config{TLS: w.tls, Handler: function(func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			return []byte(strings.Join(transport.Peer(ctx), " ")), nil
+		})})
 		for name, tr := range transports(w.tls) {
 			c, err := tr.Dial(t.Context(), p.Address())
 			if err != nil {
@@ -119,11 +108,6 @@ func TestPeer(t *testing.T) {
 			}
 			if got, err := c.Call(t.Context(), "m", nil); err != nil || string(got) != w.want {
 				t.Errorf("%s, %s: call from %q, %v; want %q", w.name, name, got, err, w.want)
-			}
-			if err := c.Send(t.Context(), "s", nil); err != nil {
-				t.Error(err)
-			} else if got := <-events; got != w.want {
-				t.Errorf("%s, %s: event from %q, want %q", w.name, name, got, w.want)
 			}
 			_ = c.Close() // of no further use
 		}
@@ -154,7 +138,7 @@ func TestPlainHTTP(t *testing.T) {
 	for _, own := range []*tls.Config{nil, c} {
 		p := listen(t, port.Config{
 			TLS: own,
-			Handler: functions{call: func(ctx context.Context, method string, req []byte) ([]byte, error) {
+			Handler: function(func(ctx context.Context, method string, req []byte) ([]byte, error) {
 				if method == "hosts.Wait" {
 					<-ctx.Done()
 					return nil, ctx.Err()
@@ -163,7 +147,7 @@ func TestPlainHTTP(t *testing.T) {
 					return nil, &transport.Error{Code: 5, Text: "no method " + method}
 				}
 				return bytes.ToUpper(req), nil
-			}, event: func(context.Context, string, []byte) {}},
+			}),
 			HTTP: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }),
 		})
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: own, ForceAttemptHTTP2: true}}
@@ -182,7 +166,6 @@ func TestPlainHTTP(t *testing.T) {
 			{"POST", "/weft/call/hosts.Wait", "10ms", 504, "context deadline exceeded", "4"},
 			{"POST", "/weft/call/hosts.Wait", "soon", 400, "header Weft-Timeout \"soon\": want a duration such as 50ms or 1.5s\n", ""},
 			{"GET", "/weft/call/hosts.FindHost", "", 405, "want POST\n", ""},
-			{"POST", "/weft/event/hosts.HostChanged", "", 204, "", ""},
 			{"GET", "/weft/ping", "", 204, "", ""},
 			{"GET", "/metrics", "", 200, "metrics", ""},
 			{"GET", "/weft/link", "", 426, "WebSocket protocol violation: Connection header \"\" does not contain Upgrade\n", ""},
@@ -213,12 +196,12 @@ func TestPlainGRPC(t *testing.T) {
 	for _, own := range []*tls.Config{nil, c} {
 		p := listen(t, port.Config{
 			TLS: own,
-			Handler: functions{call: func(_ context.Context, method string, req []byte) ([]byte, error) {
+			Handler: function(func(_ context.Context, method string, req []byte) ([]byte, error) {
 				if method != "hosts.FindHost" {
 					return nil, &transport.Error{Code: 5, Text: "no method " + method}
 				}
 				return req, nil
-			}},
+			}),
 			GRPC: func(s *googlegrpc.Server) { healthpb.RegisterHealthServer(s, health.NewServer()) },
 		})
 		creds := insecure.NewCredentials()
@@ -249,23 +232,16 @@ func TestShutdown(t *testing.T) {
 	for name, tr := range transports(nil) {
 		t.Run(name, func(t *testing.T) {
 			started, release := make(chan struct{}, 1), make(chan struct{})
-			var handled atomic.Int32
-			p := listen(t, port.Config{Handler: functions{
-				call: func(context.Context, string, []byte) ([]byte, error) {
-					started <- struct{}{}
-					<-release
-					return []byte("done"), nil
-				},
-				event: func(context.Context, string, []byte) { <-release; handled.Add(1) },
-			}})
+			p := listen(t, port.Config{Handler: function(func(context.Context, string, []byte) ([]byte, error) {
+				started <- struct{}{}
+				<-release
+				return []byte("done"), nil
+			})})
 			c, err := tr.Dial(t.Context(), p.Address())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.Send(t.Context(), "s", nil); err != nil {
-				t.Fatal(err)
-			}
 			answered := make(chan error, 1)
 			go func() {
 				resp, err := c.Call(t.Context(), "m", nil)
@@ -295,9 +271,8 @@ func TestShutdown(t *testing.T) {
 			if err := <-down; err != nil {
 				t.Error(err)
 			}
-			if handled.Load() != 1 {
-				t.Error("the event is lost")
-			}
 		})
 	}
 }
+
+func (function) Event(context.Context, string, []byte) {}

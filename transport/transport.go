@@ -94,16 +94,10 @@ type Conn interface {
 	// req may be used again as soon as it returns. It returns when ctx ends,
 	// whether or not the handler does. Errors are *Error: that of the handler,
 	// or of the transport; after Unavailable, DeadlineExceeded and Canceled
-	// the call may have run. Calls have no order among themselves or with
-	// events, other than that which waiting for them gives.
+	// the call may have run. Calls have no order among themselves other than
+	// that which waiting for them gives.
 	Call(ctx context.Context, method string, req []byte) (resp []byte, err error)
-	// Send sends an event and returns when the connection has taken it, which
-	// waits while Window of them are under way. event may be used again as
-	// soon as it returns. A taken event is delivered once, unless the
-	// connection is lost. Errors are *Error; the event has then not been sent.
-	Send(ctx context.Context, subject string, event []byte) error
-	// Close ends the connection. Events already taken are still delivered;
-	// calls under way fail with Unavailable.
+	// Close ends the connection; calls under way fail with Unavailable.
 	Close() error
 }
 

@@ -49,9 +49,8 @@ func (n *Network) Dial(ctx context.Context, address string) (transport.Conn, err
 	if l == nil {
 		return nil, transport.Errorf(transport.Unavailable, "dial: nobody listens at %q", address)
 	}
-	c := &conn{peer: l, events: make(chan event, transport.Window-1), closing: make(chan struct{})}
+	c := &conn{peer: l}
 	c.ctx, c.cancel = context.WithCancel(l.ctx)
-	go c.deliver()
 	return c, nil
 }
 
@@ -75,23 +74,11 @@ func (l *listener) Close() error {
 	return nil
 }
 
-type event struct {
-	subject string
-	data    []byte
-}
-
-// conn is one connection. Its events pass through a channel, which Close
-// closes; the lock keeps that from happening under a Send.
+// conn is one connection.
 type conn struct {
-	peer    *listener
-	ctx     context.Context // of the calls under way
-	cancel  context.CancelFunc
-	events  chan event
-	closing chan struct{}
-	once    sync.Once // of Close
-
-	mu     sync.RWMutex // guards closed, and events against being closed
-	closed bool
+	peer   *listener
+	ctx    context.Context // of the calls under way
+	cancel context.CancelFunc
 }
 
 type answer struct {
@@ -100,8 +87,11 @@ type answer struct {
 }
 
 func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
-	if err := c.usable(ctx, method, req); err != nil {
+	if err := transport.Sendable(ctx, method, req); err != nil {
 		return nil, err
+	}
+	if c.ctx.Err() != nil {
+		return nil, c.lost()
 	}
 	hctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -129,61 +119,8 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	}
 }
 
-func (c *conn) Send(ctx context.Context, subject string, data []byte) error {
-	if err := c.usable(ctx, subject, data); err != nil {
-		return err
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.closed {
-		return c.lost()
-	}
-	select {
-	case c.events <- event{subject, bytes.Clone(data)}:
-		return nil
-	case <-ctx.Done():
-		return transport.ErrorOf(ctx.Err())
-	case <-c.closing:
-	case <-c.peer.ctx.Done():
-	}
-	return c.lost()
-}
-
 func (c *conn) Close() error {
 	c.cancel()
-	c.once.Do(func() {
-		close(c.closing) // Sends that wait let go of the lock
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.closed = true
-		close(c.events)
-	})
-	return nil
-}
-
-// deliver hands over events in order until the connection is closed and empty,
-// or the handler no longer on offer.
-func (c *conn) deliver() {
-	for {
-		select {
-		case e, ok := <-c.events:
-			if !ok || c.peer.ctx.Err() != nil {
-				return
-			}
-			transport.Deliver(c.peer.ctx, c.peer.handler, e.subject, e.data)
-		case <-c.peer.ctx.Done():
-			return
-		}
-	}
-}
-
-func (c *conn) usable(ctx context.Context, name string, message []byte) error {
-	if err := transport.Sendable(ctx, name, message); err != nil {
-		return err
-	}
-	if c.ctx.Err() != nil {
-		return c.lost()
-	}
 	return nil
 }
 

@@ -18,21 +18,19 @@ const (
 	// idleTime is how long a wire is kept for the next call, well below the
 	// time after which the peer closes it.
 	idleTime = time.Minute
-	// goodbye is how long Close waits for events to be handled. They still are
-	// afterwards, unless the process ends.
-	goodbye = time.Second
 )
 
-// conn is a connection: a wire for events, which also shows whether the peer
-// is there, and as many wires for calls as there are at once.
+// conn is a connection: a first wire, which shows whether the peer is there,
+// and as many wires for calls as there are at once.
 type conn struct {
 	t       *Transport
 	address string
 	beat    transport.Heartbeat
 	heard   atomic.Uint64 // answers
 	slots   chan struct{} // of calls under way
-	events  *events
-	ended   chan struct{} // closed when all is over
+	first   *wire
+	ended   chan struct{} // closed when no more calls are made
+	gone    chan struct{} // closed when the first wire has ended
 
 	mu      sync.Mutex // guards all below
 	idle    []*wire    // the last used last
@@ -52,7 +50,7 @@ func (t *Transport) Dial(ctx context.Context, address string) (transport.Conn, e
 	}
 	c := &conn{
 		t: t, address: address, beat: t.Heartbeat.OrDefault(), slots: make(chan struct{}, maxWires),
-		busy: map[*wire]struct{}{}, ended: make(chan struct{}),
+		first: w, busy: map[*wire]struct{}{}, ended: make(chan struct{}), gone: make(chan struct{}),
 	}
 	_ = w.conn.SetDeadline(time.Now().Add(10 * time.Second)) // if it fails, so will writing
 	stop := context.AfterFunc(ctx, func() { _ = w.conn.Close() })
@@ -68,7 +66,7 @@ func (t *Transport) Dial(ctx context.Context, address string) (transport.Conn, e
 		return nil, transport.Errorf(transport.Unavailable, "dial %s: %v", address, err)
 	}
 	_ = w.conn.SetDeadline(time.Time{}) // if it fails, so will reading
-	c.events = newEvents(c, w)
+	go c.presence()
 	go c.watch()
 	return c, nil
 }
@@ -178,26 +176,10 @@ func (c *conn) release(w *wire, usable bool) (alive bool) {
 	return true
 }
 
-// Send sends an event.
-func (c *conn) Send(ctx context.Context, subject string, event []byte) error {
-	if err := transport.Sendable(ctx, subject, event); err != nil {
-		return err
-	}
-	if c.hasFailed() {
-		return c.lost()
-	}
-	return c.events.send(ctx, subject, event)
-}
-
-// Close ends the connection once events have been handled, or in the
-// background if that takes long.
+// Close ends the connection.
 func (c *conn) Close() error {
-	c.refuse(transport.Errorf(transport.Unavailable, "the connection to %s is closed", c.address))
-	c.events.close()
-	select {
-	case <-c.events.done:
-	case <-time.After(goodbye):
-	}
+	c.fail(transport.Errorf(transport.Unavailable, "the connection to %s is closed", c.address))
+	<-c.gone
 	return nil
 }
 
@@ -213,8 +195,8 @@ func (c *conn) hasFailed() bool {
 	return c.failed != nil
 }
 
-// refuse ends all calls and refuses further ones, and events.
-func (c *conn) refuse(err *transport.Error) {
+// fail ends all calls and wires and refuses further calls.
+func (c *conn) fail(err *transport.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed != nil {
@@ -229,12 +211,7 @@ func (c *conn) refuse(err *transport.Error) {
 		_ = w.conn.Close() // nobody uses it
 	}
 	c.idle = nil
-}
-
-// fail ends everything: the peer has gone.
-func (c *conn) fail(err *transport.Error) {
-	c.refuse(err)
-	c.events.fail()
+	_ = c.first.conn.Close() // presence sees that
 }
 
 // watch finds out whether the peer is silent and closes what is idle.
@@ -242,10 +219,11 @@ func (c *conn) watch() {
 	t := time.NewTicker(mux.Tick(c.beat))
 	defer t.Stop()
 	var p mux.Pulse
+	kept := time.Now()
 	for {
 		select {
 		case <-t.C:
-		case <-c.events.done:
+		case <-c.gone:
 			return
 		}
 		c.mu.Lock()
@@ -255,7 +233,7 @@ func (c *conn) watch() {
 			c.idle = c.idle[1:]
 		}
 		c.mu.Unlock()
-		ask, dead := p.Tick(c.heard.Load(), underWay || c.events.underWay(), c.beat)
+		ask, dead := p.Tick(c.heard.Load(), underWay, c.beat)
 		if dead {
 			c.fail(transport.Errorf(transport.Unavailable, "%s has been silent for %v", c.address, c.beat.Dead))
 			return
@@ -263,7 +241,10 @@ func (c *conn) watch() {
 		if ask {
 			go c.probe()
 		}
-		c.events.keepAlive()
+		if time.Since(kept) > keepAliveAfter {
+			c.keepAlive()
+			kept = time.Now()
+		}
 	}
 }
 

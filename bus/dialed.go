@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -28,23 +27,15 @@ type dialed struct {
 	sub     *nats.Subscription
 	in      assembler // of the subscription's goroutine
 
-	order turn // of those who number and send events; before mu
-
-	mu      sync.Mutex // guards those below
-	calls   map[uint64]chan answer
-	lastID  uint64
-	events  []frame       // sent and not known to be handled, oldest first
-	octets  int           // of events
-	sent    uint64        // number of the last event
-	handled uint64        // number of the last that is known to be handled
-	room    chan struct{} // closed when events become fewer
-	epoch   uint64        // of the peer
-	heard   time.Time     // when the peer last said something, or was first waited for
-	away    time.Time     // since when the peer cannot be reached; zero: it can
-	timer   *time.Timer   // of tick; nil: nothing to watch over
-	closed  bool          // by Close; events may still be under way
-	over    chan struct{} // closed at the end
-	ending  sync.Once
+	mu     sync.Mutex // guards those below
+	calls  map[uint64]chan answer
+	lastID uint64
+	epoch  uint64      // of the peer
+	heard  time.Time   // when the peer last said something, or was first waited for
+	away   time.Time   // since when the peer cannot be reached; zero: it can
+	timer  *time.Timer // of tick; nil: nothing to watch over
+	closed bool
+	ending sync.Once
 }
 
 type answer struct {
@@ -56,8 +47,8 @@ func newDialed(p *peers, address string) *dialed {
 	id := nuid.Next()
 	up, down := ends(id)
 	return &dialed{
-		peers: p, id: id, address: address, out: newSender(p.store.conn, up, down), order: newTurn(),
-		calls: map[uint64]chan answer{}, room: make(chan struct{}), over: make(chan struct{}),
+		peers: p, id: id, address: address, out: newSender(p.store.conn, up, down),
+		calls: map[uint64]chan answer{},
 	}
 }
 
@@ -124,75 +115,9 @@ func (c *dialed) failCalls(err *transport.Error) {
 	}
 }
 
-func (c *dialed) Send(ctx context.Context, subject string, event []byte) error {
-	for {
-		if err := sendable(ctx, subject, event); err != nil {
-			return err
-		}
-		wait, err := c.trySend(ctx, subject, event)
-		if err != nil {
-			return err
-		}
-		if wait == nil {
-			return nil
-		}
-		select {
-		case <-wait:
-		case <-c.over:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// trySend sends an event, or returns what is closed when there may be room.
-func (c *dialed) trySend(ctx context.Context, subject string, event []byte) (wait <-chan struct{}, err error) {
-	if err := c.order.take(ctx); err != nil {
-		return nil, transport.ErrorOf(err)
-	}
-	defer c.order.leave()
-	c.mu.Lock()
-	switch full := c.sent-c.handled >= transport.Window || c.octets+len(event) > transport.WindowOctets && c.sent > c.handled; {
-	case c.closed:
-		err = c.lost()
-	case !c.away.IsZero():
-		err = c.unreachable()
-	case full:
-		wait = c.room
-	}
-	if err != nil || wait != nil {
-		c.mu.Unlock()
-		return wait, err
-	}
-	c.sent++
-	f := frame{kind: kindEvent, n: [4]uint64{c.sent}, name: subject, body: bytes.Clone(event)}
-	c.events = append(c.events, f)
-	c.octets += len(event)
-	c.arm(pingEvery)
-	c.mu.Unlock()
-	_ = c.out.send(ctx, f) // if it does not arrive, it is sent again
-	return nil, nil
-}
-
-// Close ends the connection for the caller; it goes on until events already
-// taken are handled.
+// Close ends the connection.
 func (c *dialed) Close() error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
-	c.closed = true
-	c.failCalls(c.lost())
-	rest := c.sent > c.handled
-	if rest {
-		c.arm(pingEvery)
-	}
-	c.mu.Unlock()
-	if rest {
-		c.ping() // which cancels the calls at the peer
-	} else {
-		c.end()
-	}
+	c.end()
 	return nil
 }
 
@@ -204,12 +129,10 @@ func (c *dialed) end() {
 		c.mu.Lock()
 		c.closed = true
 		c.failCalls(c.lost())
-		c.events = nil
 		if c.timer != nil {
 			c.timer.Stop()
 		}
 		c.mu.Unlock()
-		close(c.over)
 		c.peers.mu.Lock()
 		delete(c.peers.dialed, c)
 		c.peers.mu.Unlock()
@@ -229,14 +152,12 @@ func (c *dialed) tick() {
 	c.mu.Lock()
 	heard := c.heard
 	c.timer = nil
-	select {
-	case <-c.over:
+	if c.closed {
 		c.mu.Unlock()
 		return
-	default:
 	}
 	away := !c.away.IsZero()
-	busy := away || len(c.calls) > 0 || c.sent > c.handled
+	busy := away || len(c.calls) > 0
 	gone := away && c.peers.store.conn.IsConnected() && time.Since(c.away) > awayLimit
 	silent := busy && !away && time.Since(heard) > transport.DefaultHeartbeat.Dead
 	if gone || silent {
@@ -259,19 +180,13 @@ func (c *dialed) tick() {
 
 // ping asks the peer for its state, and tells it which calls are given up.
 func (c *dialed) ping() {
-	ctx := context.Background()
-	if c.order.take(ctx) != nil { // events up to sent are sent
-		return
-	}
-	defer c.order.leave()
 	c.mu.Lock()
 	lowest := c.lastID + 1
 	for id := range c.calls {
 		lowest = min(lowest, id)
 	}
-	f := frame{kind: kindPing, n: [4]uint64{c.sent, lowest}}
 	c.mu.Unlock()
-	_ = c.out.send(ctx, f) // tick sends another
+	_ = c.out.send(context.Background(), frame{kind: kindPing, n: [4]uint64{1: lowest}}) // tick sends another
 }
 
 // depart notes that the peer cannot be reached.
@@ -341,50 +256,13 @@ func (c *dialed) answer(f frame) {
 	}
 }
 
-// state takes note of what the peer has, and sends what it ought to have.
+// state takes note that the peer is there, and whether it missed something.
 func (c *dialed) state(f frame) {
-	expected, received, handled, epoch := f.n[0], f.n[1], f.n[2], f.n[3]
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.away = time.Time{}
-	if epoch != c.epoch {
+	if epoch := f.n[3]; epoch != c.epoch {
 		c.epoch = epoch
 		c.failCalls(c.unreachable()) // of what was under way, something is lost
-	}
-	if n := int(handled - c.handled); handled > c.handled && n <= len(c.events) {
-		for i := range n {
-			c.octets -= len(c.events[i].body)
-			c.events[i] = frame{}
-		}
-		c.events = c.events[n:]
-		c.handled = handled
-		close(c.room)
-		c.room = make(chan struct{})
-	}
-	finished := c.closed && c.handled == c.sent
-	c.mu.Unlock()
-	if finished {
-		c.end()
-	} else if received < expected {
-		go c.resend(received)
-	}
-}
-
-// resend sends all events after a number again.
-func (c *dialed) resend(received uint64) {
-	ctx := context.Background()
-	if c.order.take(ctx) != nil {
-		return
-	}
-	defer c.order.leave()
-	c.mu.Lock()
-	var again []frame
-	if received >= c.handled && received < c.sent {
-		again = append(again, c.events[received-c.handled:]...)
-	}
-	c.mu.Unlock()
-	for _, f := range again {
-		if c.out.send(ctx, f) != nil {
-			return // tick finds out what is missing
-		}
 	}
 }

@@ -18,10 +18,7 @@ type Client struct {
 	mu     sync.Mutex // guards all below
 	calls  map[uint64]*call
 	next   uint64           // the ID last given
-	failed *transport.Error // for all calls and events from now on
-	events uint64           // taken and not credited
-	octets uint64           // theirs
-	credit chan struct{}    // closed when there is credit or none will come; nil if nobody waits
+	failed *transport.Error // for all calls from now on
 }
 
 // call is one call under way.
@@ -104,55 +101,6 @@ func (c *Client) forget(id uint64) bool {
 	return ok
 }
 
-// Send sends an event.
-func (c *Client) Send(ctx context.Context, subject string, event []byte) error {
-	if err := transport.Sendable(ctx, subject, event); err != nil {
-		return err
-	}
-	size := uint64(len(event))
-	c.mu.Lock()
-	for c.failed == nil && (c.events >= transport.Window || c.events > 0 && c.octets+size > transport.WindowOctets) {
-		if c.credit == nil {
-			c.credit = make(chan struct{})
-		}
-		credit := c.credit
-		c.mu.Unlock()
-		select {
-		case <-credit:
-		case <-ctx.Done():
-			return transport.ErrorOf(ctx.Err())
-		}
-		c.mu.Lock()
-	}
-	if c.failed != nil {
-		c.mu.Unlock()
-		return c.lost()
-	}
-	c.events++
-	c.octets += size
-	c.next++
-	id := c.next
-	c.mu.Unlock()
-	err := c.w.message(ctx, Frame{Kind: Event, ID: id, Name: []byte(subject)}, event)
-	if err == nil {
-		return nil
-	}
-	c.w.cancel(id) // before others use the credit
-	c.credited(1, size)
-	return err
-}
-
-func (c *Client) credited(events, octets uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.events -= min(events, c.events)
-	c.octets -= min(octets, c.octets)
-	if c.credit != nil {
-		close(c.credit)
-		c.credit = nil
-	}
-}
-
 // goodbye is how long Close waits for the peer to have read everything.
 const goodbye = time.Second
 
@@ -192,10 +140,6 @@ func (c *Client) fail(err *transport.Error) {
 		k.done <- struct{}{}
 		delete(c.calls, id)
 	}
-	if c.credit != nil {
-		close(c.credit)
-		c.credit = nil
-	}
 }
 
 // read takes what comes until the link ends.
@@ -224,7 +168,6 @@ func (c *Client) take(f *Frame) error {
 	case Result, Data, Failed:
 		return c.answer(f)
 	case Credit:
-		c.credited(f.Events, f.Octets)
 	case Ping:
 		c.w.putNow(&Frame{Kind: Pong})
 	case Pong:
@@ -276,7 +219,7 @@ func (c *Client) watch() {
 			return
 		}
 		c.mu.Lock()
-		underWay := len(c.calls) > 0 || c.events > 0
+		underWay := len(c.calls) > 0
 		c.mu.Unlock()
 		ask, dead := p.Tick(c.w.signs(), underWay, c.beat)
 		if dead {

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,27 +17,14 @@ const (
 	idleCheck = 10 * time.Second
 )
 
-// event is one that waits for its handler.
-type event struct {
-	number  uint64
-	subject string
-	data    []byte
-}
-
 // accepted is a connection at the side of the listener.
 type accepted struct {
 	listener *listener
 	out      sender
 	sub      *nats.Subscription
-	in       assembler // of the subscription's goroutine, like the next three
-	received uint64    // number of the last event
-	gap      bool      // events are missing, and the peer knows
-	left     bool      // the peer has said that it closes
-	told     atomic.Uint64
-	handled  atomic.Uint64
-	events   chan event
+	in       assembler // of the subscription's goroutine
 
-	ctx    context.Context // of events; ends with the connection
+	ctx    context.Context // of calls; ends with the connection
 	cancel context.CancelFunc
 	ending sync.Once
 
@@ -48,7 +34,7 @@ type accepted struct {
 	away  time.Time // since when the peer cannot be reached
 	epoch uint64    // grows when something may have been lost on the way here
 	timer *time.Timer
-	bye   bool // the peer has closed; events may still wait
+	bye   bool // the peer has closed
 	over  bool // no call is answered any more
 }
 
@@ -57,7 +43,7 @@ func (l *listener) accept(id string) error {
 	up, down := ends(id)
 	c := &accepted{
 		listener: l, out: newSender(l.peers.store.conn, down, up),
-		events: make(chan event, transport.Window), calls: map[uint64]context.CancelFunc{},
+		calls: map[uint64]context.CancelFunc{},
 	}
 	c.ctx, c.cancel = context.WithCancel(l.ctx)
 	l.mu.Lock()
@@ -76,13 +62,12 @@ func (l *listener) accept(id string) error {
 	}
 	c.timer = time.AfterFunc(idleCheck, c.tick)
 	l.accepted[c] = struct{}{}
-	go c.deliver()
 	return nil
 }
 
 // take takes what the peer sends.
 func (c *accepted) take(m *nats.Msg) {
-	if c.left {
+	if c.ctx.Err() != nil {
 		return
 	}
 	if vacated(m) {
@@ -107,22 +92,17 @@ func (c *accepted) take(m *nats.Msg) {
 		c.call(f)
 	case kindCancel:
 		c.giveUp(func(id uint64) bool { return id == f.n[0] })
-	case kindEvent:
-		c.event(f)
 	case kindPing:
 		c.giveUp(func(id uint64) bool { return id < f.n[1] })
 		c.mu.Lock()
 		c.away = time.Time{}
 		c.mu.Unlock()
-		c.state(f.n[0], c.received)
+		c.state()
 	case kindBye:
-		c.left = true
 		c.mu.Lock()
 		c.bye = true
 		c.mu.Unlock()
-		c.giveUp(func(uint64) bool { return true })
-		close(c.events) // which ends the connection when they are handled
-		_ = c.sub.Unsubscribe()
+		c.end()
 	}
 }
 
@@ -177,59 +157,13 @@ func (c *accepted) giveUp(which func(id uint64) bool) {
 	}
 }
 
-// event queues an event for its handler. The peer keeps to the window.
-func (c *accepted) event(f frame) {
-	switch number := f.n[0]; {
-	case number <= c.received: // comes again
-	case number > c.received+1:
-		if !c.gap {
-			c.gap = true
-			c.state(number-1, c.received)
-		}
-	default:
-		select {
-		case c.events <- event{number, f.name, f.body}:
-			c.received, c.gap = number, false
-			c.told.Store(number)
-		default:
-			c.listener.peers.store.config.Log.Warn("a peer on the bus sends more events than the window allows", "address", c.listener.address)
-			c.end()
-		}
-	}
-}
-
-// deliver hands over events in order. It tells the peer now and then, and when
-// there are no more.
-func (c *accepted) deliver() {
-	for {
-		select {
-		case <-c.ctx.Done():
-			return
-		case e, ok := <-c.events:
-			if !ok {
-				c.end()
-				return
-			}
-			if c.ctx.Err() != nil {
-				return
-			}
-			transport.Deliver(c.ctx, c.listener.handler, e.subject, e.data)
-			c.handled.Store(e.number)
-			if len(c.events) == 0 || e.number%(transport.Window/4) == 0 {
-				received := c.told.Load()
-				c.state(received, received)
-			}
-		}
-	}
-}
-
-// state tells the peer what is here.
-func (c *accepted) state(expected, received uint64) {
+// state tells the peer that this end is there.
+func (c *accepted) state() {
 	c.mu.Lock()
 	epoch := c.epoch
 	c.mu.Unlock()
 	// If it does not arrive, the peer asks again.
-	_ = c.out.send(c.ctx, frame{kind: kindState, n: [4]uint64{expected, received, c.handled.Load(), epoch}})
+	_ = c.out.send(c.ctx, frame{kind: kindState, n: [4]uint64{3: epoch}})
 }
 
 // tick looks whether the peer is still there.
@@ -255,8 +189,7 @@ func (c *accepted) tick() {
 	if silent { // a caller that waits asks again and again
 		c.depart()
 	}
-	received := c.told.Load()
-	c.state(received, received) // NATS says so if nobody is there
+	c.state() // NATS says so if nobody is there
 }
 
 // depart notes that the peer cannot be reached; its calls have failed.
@@ -264,7 +197,7 @@ func (c *accepted) depart() {
 	c.giveUp(func(uint64) bool { return true })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.away.IsZero() && !c.bye {
+	if c.away.IsZero() {
 		c.away = time.Now()
 		c.timer.Reset(awayEvery)
 	}
@@ -278,8 +211,7 @@ func (c *accepted) mend() {
 		c.away = time.Now()
 	}
 	c.mu.Unlock()
-	received := c.told.Load()
-	c.state(received, received)
+	c.state()
 }
 
 // end ends the connection here; the peer has said so, is told, or has gone.
@@ -296,8 +228,8 @@ func (c *accepted) end() {
 		c.mu.Unlock()
 		if !bye {
 			_ = c.out.send(context.Background(), frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
-			_ = c.sub.Unsubscribe()                                    // fails only if NATS's connection is closed
 		}
+		_ = c.sub.Unsubscribe() // fails only if NATS's connection is closed
 		c.listener.mu.Lock()
 		delete(c.listener.accepted, c)
 		c.listener.mu.Unlock()

@@ -14,21 +14,18 @@ import (
 // one down to the dialer. Each is a sequence of frames: a kind, numbers, a
 // name, and a body that goes on to the end. Frames travel in chunks, because
 // NATS limits its messages; those of one frame follow each other.
+// Numbers of events, which earlier builds sent, too, are 0.
 const (
-	kindCall   byte = iota + 1 // up: id, time left in ns + 1 (0: for ever); method; request
-	kindCancel                 // up: id
-	kindEvent                  // up: number; subject; event
-	kindPing                   // up: number of the last event sent, lowest id of the calls under way
-	kindBye                    // both: the connection is closed
-	kindAnswer                 // down: id, 0 or code + 1; response or text
-	kindState                  // down: number up to which events ought to be there, that up to which they are, that up to which they are handled; incarnation
+	kindCall   byte = 1 // up: id, time left in ns + 1 (0: for ever); method; request
+	kindCancel byte = 2 // up: id
+	kindPing   byte = 4 // up: 0, lowest id of the calls under way
+	kindBye    byte = 5 // both: the connection is closed
+	kindAnswer byte = 6 // down: id, 0 or code + 1; response or text
+	kindState  byte = 7 // down: 0, 0, 0, incarnation
 )
 
-// numbers is how many a frame of each kind carries; named are those that carry
-// a name.
-var numbers = [...]int{kindCall: 2, kindCancel: 1, kindEvent: 1, kindPing: 2, kindBye: 0, kindAnswer: 2, kindState: 4}
-
-func named(kind byte) bool { return kind == kindCall || kind == kindEvent }
+// numbers is how many a frame of each kind carries; -1: there is no such kind.
+var numbers = [...]int{0: -1, kindCall: 2, kindCancel: 1, 3: -1, kindPing: 2, kindBye: 0, kindAnswer: 2, kindState: 4}
 
 // frame is one of a connection.
 type frame struct {
@@ -44,7 +41,7 @@ func (f *frame) append(b []byte) []byte {
 	for _, n := range f.n[:numbers[f.kind]] {
 		b = binary.AppendUvarint(b, n)
 	}
-	if named(f.kind) {
+	if f.kind == kindCall {
 		b = binary.AppendUvarint(b, uint64(len(f.name)))
 		b = append(b, f.name...)
 	}
@@ -55,7 +52,7 @@ var errFrame = errors.New("malformed frame")
 
 // parseFrame decodes a frame, whose body shares its memory.
 func parseFrame(b []byte) (f frame, err error) {
-	if len(b) == 0 || b[0] == 0 || int(b[0]) >= len(numbers) {
+	if len(b) == 0 || int(b[0]) >= len(numbers) || numbers[b[0]] < 0 {
 		return f, errFrame
 	}
 	f.kind, b = b[0], b[1:]
@@ -71,7 +68,7 @@ func parseFrame(b []byte) (f frame, err error) {
 	for i := range numbers[f.kind] {
 		f.n[i] = number()
 	}
-	if named(f.kind) {
+	if f.kind == kindCall {
 		size := number()
 		if size > uint64(len(b)) {
 			return f, errFrame

@@ -31,9 +31,8 @@ const (
 // peers is the transport over a store's connection to NATS. An address is a
 // name, any text; whoever uses the same NATS reaches it.
 //
-// Connections survive the loss of the connection to NATS: calls under way fail
-// with Unavailable, and so do calls and events while it lasts; events already
-// taken are delivered afterwards, once and in order. A connection is lost when
+// Connections survive the loss of the connection to NATS: calls under way, and
+// those made while it lasts, fail with Unavailable. A connection is lost when
 // the listener or its process ends, or cannot be reached for awayLimit.
 type peers struct {
 	store *Store
@@ -161,7 +160,7 @@ func expired(ctx context.Context) error {
 	return nil
 }
 
-// sendable says whether a call or an event may begin; nil if so.
+// sendable says whether a call may begin; nil if so.
 func sendable(ctx context.Context, name string, message []byte) error {
 	if err := transport.Sendable(ctx, name, message); err != nil {
 		return err

@@ -167,7 +167,6 @@ func (c *Client) take(f *Frame) error {
 	switch f.Kind {
 	case Result, Data, Failed:
 		return c.answer(f)
-	case Credit:
 	case Ping:
 		c.w.putNow(&Frame{Kind: Pong})
 	case Pong:

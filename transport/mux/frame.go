@@ -11,20 +11,17 @@ import (
 // Kind says what a frame is.
 type Kind byte
 
-// The kinds of frames. Requests and events go from the dialling side to the
-// listening one, results and credit the other way.
+// The kinds of frames. Requests go from the dialling side to the listening one,
+// results the other way. 2 and 7 were events and their credit.
 const (
-	Call   Kind = iota + 1 // a request, or its first part
-	Event                  // an event, or its first part
-	Data                   // a further part of a request, event or result
-	Cancel                 // the caller gives up a call, or an event not yet complete
-	Result                 // a response, or its first part
-	Failed                 // a call has failed
-	Credit                 // events have been handled
-	Ping                   // asks for a Pong
-	Pong
-	Bye // the last frame of the dialling side
-	kinds
+	Call   Kind = 1 // a request, or its first part
+	Data   Kind = 3 // a further part of a request or result
+	Cancel Kind = 4 // the caller gives up a call
+	Result Kind = 5 // a response, or its first part
+	Failed Kind = 6 // a call has failed
+	Ping   Kind = 8 // asks for a Pong
+	Pong   Kind = 9
+	Bye    Kind = 10 // the last frame of the dialling side
 )
 
 // more is set in the octet of the kind when further parts follow as Data.
@@ -35,20 +32,18 @@ const more = 0x80
 // here: numbers as unsigned varints, octets after their number.
 type Frame struct {
 	Kind    Kind
-	More    bool          // Call, Event, Result, Data
-	ID      uint64        // all but Credit, Ping, Pong, Bye; given by the dialling side, never again
+	More    bool          // Call, Result, Data
+	ID      uint64        // all but Ping, Pong, Bye; given by the dialling side, never again
 	Timeout time.Duration // Call: what the caller's deadline leaves, in microseconds; 0 for none
-	Total   uint64        // Call, Event, Result: octets of all parts
+	Total   uint64        // Call, Result: octets of all parts
 	Code    transport.Code
-	Events  uint64 // Credit: how many
-	Octets  uint64 // Credit: how large they were
-	Name    []byte // Call, Event
-	Body    []byte // Call, Event, Result, Data; Failed: the text
+	Name    []byte // Call
+	Body    []byte // Call, Result, Data; Failed: the text
 }
 
+func (k Kind) known() bool    { return k.hasID() && k != 0 && k != 2 || Ping <= k && k <= Bye }
 func (k Kind) hasID() bool    { return k <= Failed }
-func (k Kind) hasTotal() bool { return k == Call || k == Event || k == Result }
-func (k Kind) hasName() bool  { return k == Call || k == Event }
+func (k Kind) hasTotal() bool { return k == Call || k == Result }
 func (k Kind) hasBody() bool  { return k.hasTotal() || k == Data || k == Failed }
 func (k Kind) inParts() bool  { return k.hasTotal() || k == Data }
 
@@ -74,11 +69,7 @@ func (f *Frame) Append(b []byte) []byte {
 	if f.Kind == Failed {
 		b = binary.AppendUvarint(b, uint64(f.Code))
 	}
-	if f.Kind == Credit {
-		b = binary.AppendUvarint(b, f.Events)
-		b = binary.AppendUvarint(b, f.Octets)
-	}
-	if f.Kind.hasName() {
+	if f.Kind == Call {
 		b = binary.AppendUvarint(b, uint64(len(f.Name)))
 		b = append(b, f.Name...)
 	}
@@ -97,7 +88,7 @@ func (f *Frame) Decode(b []byte) (rest []byte, err error) {
 	}
 	k := Kind(b[0] &^ more)
 	*f = Frame{Kind: k, More: b[0]&more != 0}
-	if k == 0 || k >= kinds || f.More && !k.inParts() {
+	if !k.known() || f.More && !k.inParts() {
 		return nil, fmt.Errorf("frame: unknown kind %#x", b[0])
 	}
 	d := decoder{b[1:], true}
@@ -113,11 +104,7 @@ func (f *Frame) Decode(b []byte) (rest []byte, err error) {
 	if k == Failed {
 		f.Code = transport.Code(d.number(1<<32 - 1))
 	}
-	if k == Credit {
-		f.Events = d.number(transport.Window)
-		f.Octets = d.number(transport.WindowOctets + transport.MaxMessage)
-	}
-	if k.hasName() {
+	if k == Call {
 		f.Name = d.octets(transport.MaxName)
 	}
 	if k.hasBody() {
@@ -128,7 +115,7 @@ func (f *Frame) Decode(b []byte) (rest []byte, err error) {
 		return nil, fmt.Errorf("frame of kind %d: cut short, or a number out of range", k)
 	case k.hasTotal() && (uint64(len(f.Body)) > f.Total || !f.More && uint64(len(f.Body)) != f.Total):
 		return nil, fmt.Errorf("frame of kind %d: %d octets of a message of %d", k, len(f.Body), f.Total)
-	case k.hasName() && len(f.Name) == 0:
+	case k == Call && len(f.Name) == 0:
 		return nil, fmt.Errorf("frame of kind %d: no name", k)
 	}
 	return d.b, nil

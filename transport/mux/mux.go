@@ -1,11 +1,10 @@
-// Package mux carries the calls and events of a connection, each under a
-// number, over one link that sends and receives messages: the part that the
+// Package mux carries the calls of a connection, each under a number, over
+// one link that sends and receives messages: the part that the
 // transports over gRPC streams and over WebSockets have in common.
 //
 // A message of the link is a run of frames; frame.go says what they look
-// like. Large requests, events and responses go in parts, so that none holds
-// up the others. Events are counted and handled ones credited, so that those
-// that wait for their handler hold up no call.
+// like. Large requests and responses go in parts, so that none holds up the
+// others.
 //
 // Packages transport/grpc, transport/ws and transport/port import it. It
 // imports only transport.

@@ -13,9 +13,6 @@ import (
 const (
 	maxCalls  = 16 << 10
 	maxOctets = 256 << 20 // of requests
-	// creditEvents and creditOctets are how many handled events make a credit.
-	creditEvents = transport.Window / 8
-	creditOctets = transport.WindowOctets / 8
 )
 
 // Server is the listening side of any number of connections to one handler.
@@ -35,21 +32,18 @@ func NewServer(h transport.Handler, beat transport.Heartbeat) *Server {
 }
 
 // Serve serves one connection, whose peer has the given identities, until it
-// ends. Events that have come may still be waiting for their handler then.
+// ends.
 func (s *Server) Serve(link Link, peer []string) {
 	c := &served{
 		server: s, calls: map[uint64]*request{}, parts: map[uint64]*part{},
 		ended: make(chan struct{}),
 	}
-	values := transport.WithPeer(context.Background(), peer)
-	c.ctx, c.cancel = context.WithCancel(values)
-	c.eventCtx, c.cancelEvents = context.WithCancel(values)
+	c.ctx, c.cancel = context.WithCancel(transport.WithPeer(context.Background(), peer))
 	c.w.init(link)
 	s.mu.Lock()
 	if s.closed || s.draining {
 		s.mu.Unlock()
 		c.cancel()
-		c.cancelEvents()
 		_ = link.Close() // the peer learns it from that
 		return
 	}
@@ -60,9 +54,7 @@ func (s *Server) Serve(link Link, peer []string) {
 	c.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.events == nil { // else deliver does it
-		delete(s.conns, c)
-	}
+	delete(s.conns, c)
 }
 
 // Close ends all connections and the contexts of handlers at work.
@@ -114,25 +106,18 @@ func (s *Server) isDraining() bool {
 
 // served is one connection.
 type served struct {
-	server       *Server
-	w            writer
-	ctx          context.Context // of calls
-	cancel       context.CancelFunc
-	eventCtx     context.Context // of events, which outlive the connection
-	cancelEvents context.CancelFunc
-	ended        chan struct{} // closed when the link has ended
+	server *Server
+	w      writer
+	ctx    context.Context // of calls
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the link has ended
 
 	// Of the goroutine that reads.
 	parts map[uint64]*part
 
-	mu          sync.Mutex // guards all below
-	calls       map[uint64]*request
-	octets      uint64 // of requests under way, announced or there
-	events      chan event
-	queued      uint64 // events that have come and are not handled
-	queueOctets uint64
-	handled     uint64 // events handled and not credited
-	handledSize uint64
+	mu     sync.Mutex // guards all below
+	calls  map[uint64]*request
+	octets uint64 // of requests under way, announced or there
 }
 
 // request is a call under way.
@@ -141,18 +126,11 @@ type request struct {
 	size   uint64
 }
 
-// part is a request or an event of which not all parts have come.
+// part is a request of which not all parts have come.
 type part struct {
 	assembly
-	event   bool
 	name    string
 	timeout time.Duration
-}
-
-type event struct {
-	subject string
-	data    []byte
-	from    *Buffer // holds data, if not nil
 }
 
 var errBye = errors.New("the peer has closed the connection")
@@ -172,13 +150,6 @@ func (c *served) read() {
 	_ = c.w.link.Close() // it has failed, or the peer wants it so
 	close(c.ended)
 	c.cancel()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.events != nil {
-		close(c.events)
-	} else {
-		c.cancelEvents()
-	}
 }
 
 // stop ends the connection: first its answers, then the handlers at work.
@@ -186,35 +157,30 @@ func (c *served) stop() {
 	c.w.fail(transport.Errorf(transport.Unavailable, "the listener is closed"))
 	_ = c.w.link.Close() // what matters is that it ends
 	c.cancel()
-	c.cancelEvents()
 }
 
 func (c *served) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.calls) == 0 && c.queued == 0 && c.w.idle()
+	return len(c.calls) == 0 && c.w.idle()
 }
 
 // take takes a frame; an error ends the connection.
 func (c *served) take(f *Frame, b *Buffer) error {
 	switch f.Kind {
-	case Call, Event:
+	case Call:
 		if _, twice := c.parts[f.ID]; twice {
 			return errTwice
 		}
-		if f.Kind == Event {
-			if err := c.admitEvent(f); err != nil {
-				return err
-			}
-		} else if refused, err := c.admitCall(f); refused || err != nil {
+		if refused, err := c.admit(f); refused || err != nil {
 			return err
 		}
 		if f.More {
-			p := &part{assembly: assembly{total: f.Total}, event: f.Kind == Event, name: string(f.Name), timeout: f.Timeout}
+			p := &part{assembly: assembly{total: f.Total}, name: string(f.Name), timeout: f.Timeout}
 			c.parts[f.ID] = p
 			return p.add(f.Body, false)
 		}
-		c.complete(f.ID, f.Kind == Event, string(f.Name), f.Timeout, f.Body, b)
+		c.complete(f.ID, string(f.Name), f.Timeout, f.Body, b)
 	case Data:
 		p := c.parts[f.ID]
 		if p == nil {
@@ -225,12 +191,11 @@ func (c *served) take(f *Frame, b *Buffer) error {
 		}
 		if !f.More {
 			delete(c.parts, f.ID)
-			c.complete(f.ID, p.event, p.name, p.timeout, p.b, nil)
+			c.complete(f.ID, p.name, p.timeout, p.b, nil)
 		}
 	case Cancel:
 		c.giveUp(f.ID)
 	case Ping:
-		c.credit()
 		c.w.putNow(&Frame{Kind: Pong})
 	case Pong:
 	case Bye:
@@ -243,8 +208,8 @@ func (c *served) take(f *Frame, b *Buffer) error {
 
 var errTwice = errors.New("a number was used twice")
 
-// admitCall makes room for a call, or answers that there is none.
-func (c *served) admitCall(f *Frame) (refused bool, err error) {
+// admit makes room for a call, or answers that there is none.
+func (c *served) admit(f *Frame) (refused bool, err error) {
 	draining := c.server.isDraining()
 	c.mu.Lock()
 	_, twice := c.calls[f.ID]
@@ -268,35 +233,14 @@ func (c *served) admitCall(f *Frame) (refused bool, err error) {
 	return true, nil
 }
 
-// admitEvent makes room for an event; there is always room for what a peer may
-// send.
-func (c *served) admitEvent(f *Frame) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.queued >= transport.Window || c.queued > 0 && c.queueOctets+f.Total > transport.WindowOctets {
-		return errors.New("more events than were credited")
-	}
-	c.queued++
-	c.queueOctets += f.Total
-	if c.events == nil {
-		c.events = make(chan event, transport.Window)
-		go c.deliver(c.events)
-	}
-	return nil
-}
-
-// complete gives a whole request or event to the handler. Its octets are in b,
-// or their own if b is nil.
-func (c *served) complete(id uint64, isEvent bool, name string, timeout time.Duration, data []byte, b *Buffer) {
+// complete gives a whole request to the handler. Its octets are in b, or their
+// own if b is nil.
+func (c *served) complete(id uint64, name string, timeout time.Duration, data []byte, b *Buffer) {
 	if b != nil && len(data) < len(b.B)/4 { // a small part would keep the whole
 		data, b = append(make([]byte, 0, len(data)), data...), nil
 	}
 	if b != nil {
 		b.hold()
-	}
-	if isEvent {
-		c.events <- event{name, data, b} // has room, see admitEvent
-		return
 	}
 	var ctx context.Context
 	var cancel context.CancelFunc
@@ -337,7 +281,7 @@ func (c *served) fail(id uint64, err *transport.Error) {
 }
 
 // giveUp tells a handler that its caller has given up, or drops what has come
-// of an incomplete message.
+// of an incomplete request.
 func (c *served) giveUp(id uint64) {
 	p := c.parts[id]
 	delete(c.parts, id)
@@ -345,62 +289,11 @@ func (c *served) giveUp(id uint64) {
 	defer c.mu.Unlock()
 	r := c.calls[id]
 	switch {
-	case p != nil && p.event:
-		c.queued--
-		c.queueOctets -= p.total
 	case p != nil:
 		delete(c.calls, id)
 		c.octets -= r.size
 	case r != nil:
 		r.cancel()
-	}
-}
-
-// deliver hands over events in order until the connection has ended and there
-// are no more, or the offer has ended.
-func (c *served) deliver(events <-chan event) {
-	defer c.cancelEvents()
-	defer c.forget()
-	for e := range events {
-		if c.eventCtx.Err() != nil {
-			return
-		}
-		transport.Deliver(c.eventCtx, c.server.handler, e.subject, e.data)
-		size := uint64(len(e.data))
-		if e.from != nil {
-			e.from.Release()
-		}
-		c.mu.Lock()
-		c.queued--
-		c.queueOctets -= size
-		c.handled++
-		c.handledSize += size
-		due := c.handled >= creditEvents || c.handledSize >= creditOctets
-		c.mu.Unlock()
-		if due {
-			c.credit()
-		}
-	}
-}
-
-// forget takes a connection that has ended, and whose events are handled, out
-// of the server's.
-func (c *served) forget() {
-	c.server.mu.Lock()
-	defer c.server.mu.Unlock()
-	delete(c.server.conns, c)
-}
-
-// credit tells the peer of the events handled since the last credit. If the
-// link is full, the next one tells it.
-func (c *served) credit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.handled == 0 {
-		return
-	}
-	if c.w.putNow(&Frame{Kind: Credit, Events: c.handled, Octets: c.handledSize}) {
-		c.handled, c.handledSize = 0, 0
 	}
 }
 

@@ -355,5 +355,3 @@ func BenchmarkCallsAtOnce(b *testing.B) {
 		})
 	})
 }
-
-func (service) Event(context.Context, string, []byte) {}

@@ -137,9 +137,6 @@ func (r receiver) take(name string, data []byte) {
 	r.s.enqueue(delivery{subject.subscriptionOf(r.s), event})
 }
 
-// Event is not used.
-func (r receiver) Event(context.Context, string, []byte) {}
-
 func toWire(err error) error {
 	return &transport.Error{Code: transport.Code(api.KindOf(err)), Text: err.Error()}
 }

@@ -257,9 +257,6 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	return out, nil
 }
 
-// Event is not used: events go in batches that are acknowledged.
-func (n *Node) Event(context.Context, string, []byte) {}
-
 func errorAnswer(err error) []byte {
 	return append([]byte{answerError, byte(api.KindOf(err))}, err.Error()...)
 }

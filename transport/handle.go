@@ -26,19 +26,8 @@ func Answer(ctx context.Context, h Handler, method string, req []byte) (resp []b
 	return resp, nil
 }
 
-// Deliver has a handler take an event; a panic is logged, and the event taken
-// as handled. Transports call it; nobody else needs to.
-func Deliver(ctx context.Context, h Handler, subject string, event []byte) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("transport: the handler of an event panicked", "subject", subject, "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	h.Event(ctx, subject, event)
-}
-
-// Sendable says whether a context and a message allow a call or an event to
-// begin; nil if so.
+// Sendable says whether a context and a message allow a call to begin; nil if
+// so.
 func Sendable(ctx context.Context, name string, message []byte) *Error {
 	switch {
 	case ctx.Err() != nil:

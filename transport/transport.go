@@ -3,9 +3,9 @@
 // and transporttest is the suite that all of them pass. A transport knows no
 // message and no service.
 //
-// What all promise, whatever the peer and the network do: a Call or Send
-// returns when its context ends; a peer that has gone or fallen silent makes
-// every call and event under way fail with Unavailable, within Heartbeat.Dead
+// What all promise, whatever the peer and the network do: a Call returns
+// when its context ends; a peer that has gone or fallen silent makes every
+// call under way fail with Unavailable, within Heartbeat.Dead
 // and one interval; a connection that has failed stays failed, and dialling
 // again gives a new one; a handler that panics costs its caller an Unknown; a
 // peer that breaks the protocol costs its own connection.
@@ -23,23 +23,15 @@ import (
 	"time"
 )
 
-// Window is how many events a connection takes before their handler has
-// returned from the first of them: then Send waits.
-const Window = 1024
-
-// WindowOctets is the same in octets, between processes: a connection takes
-// an event while those under way and it are no larger, or none is under way.
-const WindowOctets = 32 << 20
-
-// MaxMessage is the largest request, response or event, in octets. Larger ones
-// are refused with ResourceExhausted.
+// MaxMessage is the largest request or response, in octets. Larger ones are
+// refused with ResourceExhausted.
 const MaxMessage = 16 << 20
 
-// MaxName is the longest name of a method or subject, in octets.
+// MaxName is the longest name of a method, in octets.
 const MaxName = 1024
 
 // Heartbeat is how a connection finds out that its peer is silent: while
-// calls or events are under way and nothing is heard for Interval it asks; if
+// calls are under way and nothing is heard for Interval it asks; if
 // nothing has been heard for Dead, the peer is taken for gone. The zero value
 // means DefaultHeartbeat.
 type Heartbeat struct{ Interval, Dead time.Duration }
@@ -58,7 +50,7 @@ func (h Heartbeat) OrDefault() Heartbeat {
 	return h
 }
 
-// Transport carries calls and events to handlers at addresses. What an address
+// Transport carries calls to handlers at addresses. What an address
 // looks like is the transport's own business.
 type Transport interface {
 	// Listen offers a handler at an address. An address in use is an error.
@@ -76,16 +68,13 @@ type Listener interface {
 	Close() error
 }
 
-// Handler answers what peers send. Neither method keeps the bytes that it is
-// given after it returns.
+// Handler answers what peers send. It keeps none of the bytes that it is given
+// after it returns.
 type Handler interface {
 	// Call answers a unary call. Several run at once. ctx carries the caller's
 	// deadline, ends when the caller gives up or its connection is lost, and
 	// carries nothing else of the caller's.
 	Call(ctx context.Context, method string, req []byte) (resp []byte, err error)
-	// Event takes one event: of each connection one at a time, in the order in
-	// which they were sent. While it does not return, senders come to wait.
-	Event(ctx context.Context, subject string, event []byte)
 }
 
 // Conn is a connection to one handler; any goroutine may use it.

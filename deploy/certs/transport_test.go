@@ -20,8 +20,6 @@ func (who) Call(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 	return []byte(strings.Join(transport.Peer(ctx), " ")), nil
 }
 
-func (who) Event(context.Context, string, []byte) {}
-
 // TestTransports: over each transport, a worker learns who asks, wherever the
 // two run, and does not speak with others.
 func TestTransports(t *testing.T) {

@@ -166,9 +166,6 @@ func (h handler) Call(_ context.Context, _ string, octets []byte) ([]byte, error
 	return nil, h.ctx.Err()
 }
 
-// Event is not used.
-func (handler) Event(context.Context, string, []byte) {}
-
 // run takes what comes, all that waits at a time.
 func (a *actor) run(ctx context.Context) {
 	for {

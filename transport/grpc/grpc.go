@@ -1,6 +1,6 @@
-// Package grpc is the transport over gRPC. All calls and events of a
-// connection go over one stream in both directions, which costs a third of
-// what a unary call does. Any gRPC client may besides make unary calls: of
+// Package grpc is the transport over gRPC. All calls of a connection
+// go over one stream in both directions, which costs a third of what a unary
+// call does. Any gRPC client may besides make unary calls: of
 // /weft/METHOD with octets, or of a method of a service in a .proto file, such
 // as /weft.v1.Hosts/FindHost, which is the method hosts.FindHost.
 //

@@ -34,5 +34,3 @@ func BenchmarkCall(b *testing.B) {
 		}
 	}
 }
-
-func (echo) Event(context.Context, string, []byte) {}

@@ -9,7 +9,6 @@ import (
 type nothing struct{}
 
 func (nothing) Call(context.Context, string, []byte) ([]byte, error) { return nil, nil }
-func (nothing) Event(context.Context, string, []byte)                {}
 
 // script is a link on which given messages come.
 type script struct{ messages [][]byte }

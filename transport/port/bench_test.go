@@ -39,7 +39,6 @@ func TestMain(m *testing.M) {
 type echo struct{}
 
 func (echo) Call(_ context.Context, _ string, req []byte) ([]byte, error) { return req, nil }
-func (echo) Event(context.Context, string, []byte)                        {}
 
 // process starts this test as a process of its own that echoes.
 func process(t testing.TB, address string) (at string, pid int) {

@@ -132,6 +132,7 @@ func TestHostileFrames(t *testing.T) {
 		"too much":          {[][]byte{frame(half), frame(mux.Frame{Kind: mux.Data, ID: 7, Body: []byte("short")})}, false},
 		"twice":             {[][]byte{frame(half), frame(half)}, false},
 		"a result":          {[][]byte{frame(mux.Frame{Kind: mux.Result, ID: 1})}, false},
+		"an event of old":   {[][]byte{{2, 1, 0, 1, 's', 0}}, false},
 		"many halves":       {[][]byte{parts}, true}, // refused, one by one
 		"data of nothing":   {[][]byte{frame(mux.Frame{Kind: mux.Data, ID: 9, Body: []byte("x")})}, true},
 		"cancel of nothing": {[][]byte{frame(mux.Frame{Kind: mux.Cancel, ID: 9})}, true},

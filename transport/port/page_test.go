@@ -38,7 +38,7 @@ func TestPagesOfTheWeb(t *testing.T) {
 		{"127.0.0.1.evil.example", "", false},
 		{"", "", false},
 	} {
-		for _, path := range []string{"/weft/call/gateway.ApplyPlan", "/weft/event/hosts.HostChanged"} {
+		for _, path := range []string{"/weft/call/gateway.ApplyPlan", "/weft/call/flowrules.DeleteFlows"} {
 			before := calls.Load()
 			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+p.Address()+path, strings.NewReader("x"))
 			if err != nil {

@@ -28,7 +28,7 @@ type Config struct {
 	// TLS, with client certificates verified if peers shall have identities
 	// (transport.Peer). Nil: only this machine may connect.
 	TLS *tls.Config
-	// Handler answers calls and events of all transports; nil for none.
+	// Handler answers calls of all transports; nil for none.
 	Handler transport.Handler
 	// HTTP answers requests that are no transport's; nil for 404.
 	HTTP http.Handler
@@ -82,7 +82,7 @@ func route(c Config, links *mux.Server, calls *rest.Server) http.Handler {
 		switch {
 		case c.Handler != nil && path == ws.Path:
 			link.ServeHTTP(w, r)
-		case c.Handler != nil && (strings.HasPrefix(path, rest.CallPath) || strings.HasPrefix(path, rest.EventPath)), path == rest.PingPath:
+		case c.Handler != nil && strings.HasPrefix(path, rest.CallPath), path == rest.PingPath:
 			calls.ServeHTTP(w, r)
 		default:
 			if ids := socket.Peer(r.TLS); ids != nil {
@@ -106,7 +106,7 @@ func (p *Port) Close() error {
 }
 
 // Shutdown stops listening, refuses further calls and waits for those under
-// way and for events to be handled; then, or when ctx ends, it closes.
+// way; then, or when ctx ends, it closes.
 func (p *Port) Shutdown(ctx context.Context) error {
 	err := p.l.Stop()
 	var wg sync.WaitGroup

@@ -274,5 +274,3 @@ func TestShutdown(t *testing.T) {
 		})
 	}
 }
-
-func (function) Event(context.Context, string, []byte) {}

@@ -1,14 +1,12 @@
 // Package rest is the transport over HTTP/1.1 that any HTTP client can speak:
 //
-//	POST /weft/call/METHOD     the body is the request, that of the answer the response
-//	POST /weft/event/SUBJECT   the body is the event; answered with 204 when it has been handled
-//	GET  /weft/ping            answered with 204
+//	POST /weft/call/METHOD   the body is the request, that of the answer the response
+//	GET  /weft/ping          answered with 204
 //
 // The header Weft-Timeout of a call says how much time there is, such as 50ms
 // or 1.5s; breaking off the connection gives the call up. An error is an
 // answer of another status than 200, with its code in the header Weft-Code
-// and its text as the body. Events on one connection are handled in their
-// order, one at a time; clients may send the next before the answer.
+// and its text as the body.
 //
 // Packages deploy and transport/port import it. It imports transport and
 // transport/mux and transport/socket.
@@ -26,9 +24,8 @@ import (
 
 // Paths that the listening side answers at.
 const (
-	CallPath  = "/weft/call/"
-	EventPath = "/weft/event/"
-	PingPath  = "/weft/ping"
+	CallPath = "/weft/call/"
+	PingPath = "/weft/ping"
 )
 
 // Headers of requests and answers.

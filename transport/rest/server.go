@@ -17,8 +17,7 @@ import (
 type Server struct {
 	ctx     context.Context // of the offer
 	handler transport.Handler
-	// underWay counts calls and events, draining is set once no more calls are
-	// to be taken.
+	// underWay counts calls, draining is set once no more are to be taken.
 	underWay atomic.Int64
 	draining atomic.Bool
 }
@@ -54,10 +53,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	method, isCall := strings.CutPrefix(path, CallPath)
-	subject, isEvent := strings.CutPrefix(path, EventPath)
 	switch {
-	case !isCall && !isEvent || isCall && method == "" || isEvent && subject == "":
-		http.Error(w, "want "+CallPath+"METHOD, "+EventPath+"SUBJECT or "+PingPath, http.StatusNotFound)
+	case !isCall || method == "":
+		http.Error(w, "want "+CallPath+"METHOD or "+PingPath, http.StatusNotFound)
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -70,7 +68,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.underWay.Add(1)
 	defer s.underWay.Add(-1)
-	if isCall && s.draining.Load() {
+	if s.draining.Load() {
 		writeError(w, transport.Errorf(transport.Unavailable, "the listener is shutting down"))
 		return
 	}
@@ -83,11 +81,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	ctx = bare{ctx}
-	if isEvent {
-		transport.Deliver(ctx, s.handler, subject, body)
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
 	if text := r.Header.Get(TimeoutHeader); text != "" {
 		timeout, err := time.ParseDuration(text)
 		if err != nil {

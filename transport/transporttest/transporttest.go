@@ -59,8 +59,6 @@ func (h handler) Call(ctx context.Context, method string, req []byte) ([]byte, e
 	return h(ctx, method, req)
 }
 
-func (handler) Event(context.Context, string, []byte) {}
-
 // connect offers a handler and returns a connection to it.
 func connect(t *testing.T, tr transport.Transport, address string, h handler) (transport.Conn, transport.Listener) {
 	t.Helper()

@@ -186,6 +186,7 @@ func TestControllerRestart(t *testing.T) {
 			l := up(t, "demo", c)
 			settled(c, l)
 			pingAll(t, l, false)
+			keepNeighbours(t, l)
 			time.Sleep(3 * time.Second) // so that the age of an entry tells
 			before := entries(t, l)
 			routes := len(call(c, api.ListRoutes, &api.ListRoutesRequest{}).Routes)

@@ -64,6 +64,52 @@ func TestEventTable(t *testing.T) {
 	section(t, "ARCHITECTURE.md", "events", b.String())
 }
 
+// TestPipelineTables holds docs/internals/entries.md to flow/pipeline.go.
+func TestPipelineTables(t *testing.T) {
+	var tables, priorities, numbers strings.Builder
+	tables.WriteString("| table | name | what is there |\n|---|---|---|\n")
+	priorities.WriteString("| table | priorities | entries | owner | service |\n|---|---|---|---|---|\n")
+	for _, table := range flow.Tables() {
+		fmt.Fprintf(&tables, "| %d | %s | %s |\n", table.Number, table.Name, table.Doc)
+		type row struct {
+			flow.Priorities
+			flow.Writer
+		}
+		var rows []row
+		for _, w := range flow.Writers() {
+			for _, p := range w.Priorities {
+				if p.Table == table.Number {
+					rows = append(rows, row{p, w})
+				}
+			}
+		}
+		slices.SortStableFunc(rows, func(a, b row) int { return int(b.Top) - int(a.Top) })
+		for _, r := range rows {
+			fmt.Fprintf(&priorities, "| %d | %s | %s | %s | %s |\n", table.Number, upTo(uint32(r.Base), uint32(r.Top), "%d"), r.Priorities.Doc, r.Name, r.Service)
+		}
+	}
+	numbers.WriteString("| owner | groups | meters |\n|---|---|---|\n")
+	for _, w := range flow.Writers() {
+		if w.Groups != (flow.Range{}) || w.Meters != (flow.Range{}) {
+			fmt.Fprintf(&numbers, "| %s | %s | %s |\n", w.Name, upTo(w.Groups.First, w.Groups.Last, "%#x"), upTo(w.Meters.First, w.Meters.Last, "%#x"))
+		}
+	}
+	section(t, "docs/internals/entries.md", "tables", tables.String())
+	section(t, "docs/internals/entries.md", "priorities", priorities.String())
+	section(t, "docs/internals/entries.md", "numbers", numbers.String())
+}
+
+// upTo writes a range of numbers; that of meters and groups is empty if last is 0.
+func upTo(first, last uint32, form string) string {
+	switch {
+	case first == last && form != "%d":
+		return ""
+	case first == last:
+		return fmt.Sprintf(form, first)
+	}
+	return fmt.Sprintf(form+" to "+form, first, last)
+}
+
 // TestBuckets holds docs/internals/state.md to the buckets that services declare.
 func TestBuckets(t *testing.T) {
 	text := read(t, "docs/internals/state.md")

@@ -29,36 +29,10 @@ func (c Cookie) App() (AppMark, bool) {
 	return AppMark(c >> 32), c>>48 == appCookies
 }
 
-// AppGroups are the numbers of apps' groups: for each app, by the lower 12 bits of
-// its mark, 1<<16.
-const AppGroups uint32 = 0xd0000000
-
 // AppGroupMax is the largest number that an app gives a group.
 const AppGroupMax = 1<<16 - 1
 
 // AppGroup returns the number on switches of what an app calls group id.
 func AppGroup(app AppMark, id uint32) uint32 {
 	return AppGroups | uint32(app&0xfff)<<16 | id&AppGroupMax
-}
-
-// Reserved reports whether a priority in a table of the pipeline is of Weft's
-// services, so that an app's entry there could replace one of theirs.
-func Reserved(table uint8, priority uint16) bool {
-	within := func(low, high uint16) bool { return priority >= low && priority <= high }
-	switch table {
-	case TableIngress:
-		return priority == PriorityMax || within(23000, 29000)
-	case TableFirewall, TableQoS:
-		return true
-	case TableTranslate:
-		return within(10000, 10257) || within(20000, 20001) || within(30000, 30060)
-	case TableForward:
-		switch priority {
-		case 1, 10000, 15000, 20000, 30000, 30001, 40000, 40001, 45000, 45001:
-			return true
-		}
-	case PipelineTables: // nat's
-		return within(10, 30)
-	}
-	return false
 }

@@ -1,7 +1,5 @@
 package flow
 
-import "fmt"
-
 // Table-modification limits of OpenFlow 1.3.5.
 const (
 	TableAll      uint8  = 0xff
@@ -85,38 +83,6 @@ func sameActions(a, b []Action) bool {
 type Cookie uint64
 
 const cookieMark = 0x5745 // "WE"
-
-// Owner numbers the service that writes an entry. Zero is nobody of ours.
-type Owner uint8
-
-// The owners. A service writes only entries of its own number.
-const (
-	OwnerForeign    Owner = 0 // not written by Weft
-	OwnerDiscovery  Owner = 1
-	OwnerHosts      Owner = 2
-	OwnerForwarding Owner = 3 // standing entries: table miss, flooding
-	OwnerRoutes     Owner = 4 // forwarding's paths between hosts
-	OwnerOperator   Owner = 5 // entries added through the northbound
-	OwnerFirewall   Owner = 6
-	OwnerBalancer   Owner = 7
-	OwnerNAT        Owner = 8
-	OwnerQoS        Owner = 9
-	OwnerTenants    Owner = 10
-	OwnerGuard      Owner = 11 // southbound's limits against floods
-	OwnerVerdicts   Owner = 12 // firewall's verdicts on flows
-	OwnerRouter     Owner = 13
-	OwnerBindings   Owner = 14 // hosts' bindings
-)
-
-// String returns the owner's name.
-func (o Owner) String() string {
-	names := [...]string{"foreign", "discovery", "hosts", "forwarding", "routes", "operator",
-		"firewall", "balancer", "nat", "qos", "tenants", "guard", "verdicts", "router", "bindings"}
-	if int(o) < len(names) {
-		return names[o]
-	}
-	return fmt.Sprintf("owner-%d", uint8(o))
-}
 
 // NewCookie returns the cookie of an owner, its generation and its own number.
 func NewCookie(o Owner, generation uint8, id uint32) Cookie {

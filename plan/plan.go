@@ -42,9 +42,7 @@ func Balances() []string {
 
 // DefaultPipeline returns the order of the known stages of the packet-in
 // pipeline.
-func DefaultPipeline() []string {
-	return []string{"discovery", "hosts", "firewall", "balancer", "router", "nat", "forwarding"}
-}
+func DefaultPipeline() []string { return flow.Stages() }
 
 // The defaults that Parse applies.
 const (

@@ -264,7 +264,7 @@ func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now ti
 	if err := g.inTable(app, int(e.Table)); err != nil {
 		return err
 	}
-	if flow.Reserved(e.Table, e.Priority) || e.Table < flow.PipelineTables && e.Priority == 0 && e.Match.Set == 0 {
+	if e.Reserved() {
 		return refusedFor("reserved", "app %s: table %d, priority %d is reserved to Weft's services: want another priority, or table 0", app, e.Table, e.Priority)
 	}
 	if l.entries == nil {

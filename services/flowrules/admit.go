@@ -13,11 +13,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// trapPriority is the priority of discovery's entries in table 0, which send
-// LLDP to the controller and keep BDDP in; no operator's entry may stand beside
-// or before them, or links could be hidden or feigned (CVE-2024-37018).
-const trapPriority = flow.PriorityMax
-
 // The limits of numbers in OpenFlow 1.3.5 §7.3.4.3 and §7.2.1.
 const (
 	groupMax = 0xffffff00
@@ -65,11 +60,11 @@ func reserved(owner string, e *flow.Entry) error {
 	if owner != "" && owner != flow.OwnerOperator.String() && api.AppOf(owner) == "" {
 		return fmt.Errorf("owner %q: entries of the services are not the operator's to write; leave the owner empty", owner)
 	}
-	if e.Table == 0 && e.Priority == trapPriority {
+	if e.Table == flow.TableIngress && e.Priority == flow.PriorityProbe {
 		return fmt.Errorf("priority %d in table 0 is reserved: it would shadow the LLDP trap by which links are discovered; want at most %d",
-			e.Priority, trapPriority-1)
+			e.Priority, flow.PriorityProbe-1)
 	}
-	if e.Table < flow.PipelineTables && e.Priority == 0 && e.Match.Set == 0 {
+	if e.TableMiss() {
 		return fmt.Errorf("the table-miss entry of table %d is reserved: it leads unknown packets to the next table or to the controller; want a priority of at least 1", e.Table)
 	}
 	if o := e.Cookie.Owner(); o != flow.OwnerOperator && e.Cookie>>32 != 0 {
@@ -160,7 +155,7 @@ func standingOwner(name string) (flow.Owner, bool) {
 }
 
 func standingOwners() []flow.Owner {
-	return append([]flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerBindings}, flow.PolicyOwners()...)
+	return flow.Owners(func(w *flow.Writer) bool { return w.Standing })
 }
 
 // digest returns what identifies an entry's key: equal for equal keys only.

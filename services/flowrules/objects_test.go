@@ -253,11 +253,11 @@ func TestStandingRefusesOthersNumbers(t *testing.T) {
 		chained.Buckets[0].Actions = []string{"group:5"}
 		watching.Buckets[0].WatchGroup = 5
 		timed.IdleTimeout = 5
-		qosGroup, away := selectGroup(1, 2), selectGroup(2, 2)
-		qosGroup.Id = flow.PolicyGroups + uint32(flow.OwnerQoS)<<20
+		floodGroup, away := selectGroup(1, 2), selectGroup(2, 2)
+		floodGroup.Id = flow.FloodGroups
 		for name, req := range map[string]*api.SetStandingRequest{
 			"forwarding's group":  {Owner: "balancer", Groups: []*api.Group{{Dpid: "1", Id: 9, Type: "select"}}},
-			"another's group":     {Owner: "balancer", Groups: []*api.Group{qosGroup}},
+			"another's group":     {Owner: "balancer", Groups: []*api.Group{floodGroup}},
 			"another's meter":     {Owner: "balancer", Meters: []*api.Meter{policeMeter(1, 1)}},
 			"group of a switch":   {Owner: "balancer", Groups: []*api.Group{away}},
 			"leads to a group":    {Owner: "balancer", Groups: []*api.Group{chained}},

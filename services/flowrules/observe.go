@@ -11,10 +11,7 @@ import (
 )
 
 // owners returns those whose entries are made known.
-func owners() []flow.Owner {
-	list := []flow.Owner{flow.OwnerDiscovery, flow.OwnerHosts, flow.OwnerForwarding, flow.OwnerRoutes, flow.OwnerOperator, flow.OwnerBindings}
-	return append(list, flow.PolicyOwners()...)
-}
+func owners() []flow.Owner { return flow.Owners(func(w *flow.Writer) bool { return w.Observed }) }
 
 // asked is a set of owners, one bit each.
 type asked uint64

@@ -149,7 +149,7 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*obje
 	have := l.unclaimed[owner]
 	first := !l.claimed[owner]
 	l.claimed[owner] = true
-	if policy(owner) {
+	if owner.Policy() {
 		if n := l.unheardOf(owner, without(have, entries), now); n > 0 && !keep {
 			l.distrust(owner, n)
 		}

@@ -67,15 +67,6 @@ func (h history) between(at time.Time) bool {
 	return !h.alive.IsZero() && at.After(h.alive.Add(recordedSlack)) && at.Before(h.opened.Add(-recordedSlack))
 }
 
-// policy reports whether an owner's entries follow from what operators have set.
-func policy(o flow.Owner) bool {
-	switch o {
-	case flow.OwnerFirewall, flow.OwnerBalancer, flow.OwnerNAT, flow.OwnerQoS, flow.OwnerTenants, flow.OwnerRouter, flow.OwnerBindings:
-		return true
-	}
-	return false
-}
-
 // unheardOf returns how many entries of an owner a switch has that nobody wants
 // and that the store cannot have known.
 func (l *ledger) unheardOf(owner flow.Owner, have map[flow.EntryKey]*seen, now time.Time) (n int) {

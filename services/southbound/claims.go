@@ -15,7 +15,7 @@ import (
 // and those of apps' decisions have. Both choose them freely, and a switch would
 // replace an entry by another one's of the same table, priority and match
 // (OpenFlow 1.3.5, 6.4): apps replace their own only. Those of services have
-// places of their own (flow.Reserved).
+// places of their own (flow.Entry.Reserved).
 type claims struct {
 	mu sync.Mutex // guards what follows
 	of map[uint64]claimant

@@ -1,0 +1,208 @@
+package flow
+
+// This file declares who writes what into the switches: the tables, the owners
+// of entries with their priorities, groups and meters, and the places of both in
+// the pipeline. All else derives it (owner.go).
+
+// The tables that a packet passes in a switch, in this order. Switches with
+// OpenFlow 1.0 or with fewer tables have all their entries in table 0: there
+// policies are enforced by the controller alone.
+const (
+	TableIngress   uint8 = 0
+	TableFirewall  uint8 = 1
+	TableQoS       uint8 = 2
+	TableTranslate uint8 = 3
+	TableForward   uint8 = 4
+	TableTracked   uint8 = 5
+
+	PipelineTables = 5 // that a switch must have for entries elsewhere than in table 0
+)
+
+var tables = []Table{
+	{Number: TableIngress, Name: "ingress", Way: true, Doc: "probes, operator's entries, tags of virtual networks"},
+	{Number: TableFirewall, Name: "firewall", Way: true, Closed: true, Doc: "verdicts"},
+	{Number: TableQoS, Name: "qos", Way: true, Closed: true, Doc: "marks, meters, queues"},
+	{Number: TableTranslate, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
+	{Number: TableForward, Name: "forward", Way: true, Doc: "ARP, ND, DHCP, miss: to the controller; multicast; routes"},
+	{Number: TableTracked, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
+}
+
+// The owners, as cookies have them.
+const (
+	OwnerForeign    Owner = 0 // not written by Weft
+	OwnerDiscovery  Owner = 1
+	OwnerHosts      Owner = 2
+	OwnerForwarding Owner = 3
+	OwnerRoutes     Owner = 4
+	OwnerOperator   Owner = 5
+	OwnerFirewall   Owner = 6
+	OwnerBalancer   Owner = 7
+	OwnerNAT        Owner = 8
+	OwnerQoS        Owner = 9
+	OwnerTenants    Owner = 10
+	OwnerGuard      Owner = 11
+	OwnerVerdicts   Owner = 12
+	OwnerRouter     Owner = 13
+	OwnerBindings   Owner = 14
+)
+
+// The priorities of entries: a service has those of its rows below, and no
+// others. Those of TableForward are in table 0 on a switch that has all there.
+const (
+	// In TableIngress. No operator's entry may stand beside or before the probes',
+	// or links could be hidden or feigned (CVE-2024-37018).
+	PriorityProbe = 65535
+
+	// On switches with one table: above forwarding's traps and routes.
+	PrioritySingleDrop  = 60000 // what is denied for certain
+	PrioritySingleJudge = 59000 // what may be denied: to the controller
+
+	// Below the operator's usual one, above the bindings.
+	PriorityTenantDouble = 29000 // a second tag behind that of a member: dropped
+	PriorityTenantMember = 28000 // frames of a member: given the tag of their network
+	PriorityTenantPort   = 27000 // what else comes in by a member's port: dropped
+	PriorityTenantLink   = 26000 // what comes in by a link: passed on as it is
+	PriorityTenantHost   = 25000 // frames of a host that is a member by its address
+	PriorityTenantOther  = 24000 // that host's tagged frames: dropped
+	PriorityTenantGuard  = 23000 // frames that bring a network's tag with them: dropped
+
+	PriorityBindingTrusted   = 6 // ports that are not edge ports; neighbour discovery, which the controller judges
+	PriorityBindingSource    = 5 // a bound IP address of its host
+	PriorityBindingNotOwn    = 4 // of anybody else: dropped
+	PriorityBindingPort      = 3 // a bound Ethernet address at its port
+	PriorityBindingElsewhere = 2 // at any other: dropped
+
+	PriorityFirewallLinks   = 65535 // in TableFirewall
+	PriorityFirewallBlock   = 65534
+	PriorityFirewallMade    = 65000 // of the first rule, where priorities have to be made up
+	PriorityFirewallVerdict = 100
+	PriorityFirewallRest    = 1
+
+	PriorityQoS = 60000 // in TableQoS: of the entry that counts first; the others follow below
+
+	PriorityNATNeighbour = 30060 // in TableTranslate: IPv6's ARP, to the gateway
+	PriorityNATForward   = 30050 // in, by a rule
+	PriorityNATIn        = 30040 // in, answers
+	PriorityNATStray     = 30030 // everything else from outside to the gateway or inside
+	PriorityNATSelf      = 30021 // to the gateway's own address
+	PriorityNATOwn       = 30020 // to the gateway itself, or not to be translated
+	PriorityNATOut       = 30010 // out, TCP and UDP
+	PriorityNATOutICMP   = 30009 // out, what has no ports
+
+	PriorityConnection    = 30000 // of one connection
+	PriorityBalancerProbe = 20001 // answers to checks of members that a group serves
+	PriorityBalancerGroup = 20000 // of a VIP whose members a group chooses, and their answers
+
+	// Twice the length of the destination's prefix is added, and one more where
+	// packets go back to the port that they came in by. It is lower than the
+	// balancer's and nat's: what is for one of their addresses is theirs.
+	PriorityRouted = 10000
+
+	PriorityLinkFlood   = 45000 // in TableForward: multicast from the link ports; one above, of a virtual network
+	PriorityLimitedTrap = 40001 // as PriorityTrap, of a port that floods
+	PriorityTrap        = 40000 // ARP, neighbour discovery and DHCP, to the controller
+	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network
+	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
+	PriorityListen      = 15000 // packets of a host whose place somebody claims; above the routes, so that all are heard
+	PriorityRoute       = 10000
+	PriorityLimitedMiss = 1 // as PriorityMiss, of a port that floods
+	PriorityMiss        = 0
+
+	PriorityTrackedInvalid   = 30 // in TableTracked
+	PriorityTrackedExhausted = 20 // no address and port were free
+	PriorityTrackedOut       = 10
+
+	// PriorityOperator is that of the operator's entries and rules that do not say
+	// theirs, as in ovs-ofctl.
+	PriorityOperator = 32768
+)
+
+// The first numbers of groups and meters, which all share on a switch.
+const (
+	FloodGroups    uint32 = 0xa0000000
+	BalancerGroups uint32 = 0xb0000000
+	AppGroups      uint32 = 0xd0000000 // for each app, by the lower 12 bits of its mark, 1<<16
+	RouteGroupMax  uint32 = 0x7fffffff // the last of routes, which begin at 1
+
+	QoSMeterMax  uint32 = 0xffff // the last of qos, which begin at 1
+	GuardMeters  uint32 = 0x10000
+	TenantMeters uint32 = 0x20000
+)
+
+// writers are the owners, in the order in which their services see a packet.
+var writers = []Writer{
+	{Owner: OwnerDiscovery, Name: "discovery", Service: "discovery", Stage: true, Standing: true, Observed: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityProbe, Top: PriorityProbe, Doc: "LLDP to the controller; BDDP dropped"},
+		}},
+	{Owner: OwnerOperator, Name: "operator", Service: "flowrules", Observed: true}, // any table and priority that no other has
+	{Name: "apps", Groups: Range{AppGroups, AppGroups + 1<<28 - 1}},                // as the operator's, by cookies of their own
+	{Owner: OwnerTenants, Name: "tenants", Service: "tenants", Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityTenantGuard, Top: PriorityTenantDouble, Doc: "tags of virtual networks put on; foreign tags dropped"},
+		},
+		Meters: Range{TenantMeters, TenantMeters + 1<<16 - 1}},
+	{Owner: OwnerHosts, Name: "hosts", Service: "hosts", Stage: true, Standing: true, Observed: true,
+		Priorities: []Priorities{
+			{Table: TableForward, Base: PriorityListen, Top: PriorityListen, Doc: "packets of a host whose place somebody claims, to the controller, for `hosts.hold`"},
+		}},
+	{Owner: OwnerBindings, Name: "bindings", Service: "hosts", Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityBindingElsewhere, Top: PriorityBindingTrusted, Apps: true,
+				Doc: "IP packets whose source is bound to another host or port: dropped; what is bound at its port, and all of ports that are not edge ports: let through"},
+		}},
+	{Owner: OwnerFirewall, Name: "firewall", Service: "firewall", Stage: true, Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableFirewall, Base: PriorityFirewallLinks, Top: PriorityFirewallLinks, Doc: "links"},
+			{Table: TableFirewall, Base: PriorityFirewallBlock, Top: PriorityFirewallBlock, Doc: "what is blocked"},
+			{Table: TableFirewall, Base: PriorityFirewallRest + 1, Top: PriorityFirewallBlock - 1, Doc: "the rules, as they have it"},
+			{Table: TableFirewall, Base: PriorityFirewallRest, Top: PriorityFirewallRest, Doc: "the rest"},
+			{Table: TableIngress, Base: PrioritySingleJudge, Top: PrioritySingleDrop, Apps: true,
+				Doc: "on switches with one table: what is denied, and what may be"},
+		}},
+	{Owner: OwnerVerdicts, Name: "verdicts", Service: "firewall",
+		Priorities: []Priorities{
+			{Table: TableFirewall, Base: PriorityFirewallVerdict, Top: PriorityFirewallVerdict, With: OwnerFirewall,
+				Doc: "what has been decided of single flows, if the rules are too many"},
+		}},
+	{Owner: OwnerQoS, Name: "qos", Service: "qos", Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableQoS, Base: 1, Top: PriorityQoS, Doc: "limits, marks, queues, from the highest downwards"},
+		},
+		Meters: Range{1, QoSMeterMax}},
+	{Owner: OwnerBalancer, Name: "balancer", Service: "balancer", Stage: true, Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableTranslate, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections"},
+			{Table: TableTranslate, Base: PriorityBalancerGroup, Top: PriorityBalancerProbe, Doc: "groups of members; above them, answers to checks"},
+		},
+		Groups: Range{BalancerGroups, BalancerGroups + 1<<28 - 1}},
+	{Owner: OwnerRouter, Name: "router", Service: "router", Stage: true, Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableTranslate, Base: PriorityRouted, Top: PriorityRouted + 2*128 + 1, Doc: "where routers' packets go, by the length of the destination's prefix"},
+		}},
+	{Owner: OwnerNAT, Name: "nat", Service: "nat", Stage: true, Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableTranslate, Base: PriorityNATOutICMP, Top: PriorityNATNeighbour, Doc: "what is to be translated"},
+			{Table: TableTracked, Base: PriorityTrackedOut, Top: PriorityTrackedInvalid, Doc: "what connection tracking has said of it"},
+		}},
+	{Owner: OwnerForwarding, Name: "forwarding", Service: "forwarding", Stage: true, Standing: true, Observed: true,
+		Priorities: []Priorities{
+			{Table: TableForward, Base: PriorityLinkFlood, Top: PriorityLinkFlood + 1, Doc: "multicast that comes in by a link: along the tree, or dropped; above, of a virtual network"},
+			{Table: TableForward, Base: PriorityTrap, Top: PriorityTrap, Doc: "ARP, neighbour discovery, DHCP to the controller"},
+			{Table: TableForward, Base: PriorityFlood, Top: PriorityFlood + 1, Doc: "multicast from an edge port: along the tree; above, of a virtual network from its members"},
+			{Table: TableForward, Base: PriorityOther, Top: PriorityOther, Doc: "multicast from any other port: dropped; where such ports are many, instead of an entry for each"},
+			{Table: TableForward, Base: PriorityMiss, Top: PriorityMiss, Doc: "table miss: to the controller; in the tables before, to the next"},
+		},
+		Groups: Range{FloodGroups, FloodGroups + 1<<28 - 1}},
+	{Owner: OwnerRoutes, Name: "routes", Service: "forwarding", Observed: true,
+		Priorities: []Priorities{
+			{Table: TableForward, Base: PriorityRoute, Top: PriorityRoute, Doc: "routes between hosts"},
+		},
+		Groups: Range{1, RouteGroupMax}},
+	{Owner: OwnerGuard, Name: "guard", Service: "southbound", Standing: true, Observed: true,
+		Priorities: []Priorities{
+			{Table: TableForward, Base: PriorityLimitedTrap, Top: PriorityLimitedTrap, Doc: "the traps of a port that floods, through a meter, for 10 s"},
+			{Table: TableForward, Base: PriorityLimitedMiss, Top: PriorityLimitedMiss, Doc: "the table miss of a port that floods, through a meter, for 10 s"},
+		},
+		Meters: Range{GuardMeters, GuardMeters + 1<<16 - 1}},
+}

@@ -141,7 +141,7 @@ func TestFlowFile(t *testing.T) {
 		t.Fatalf("status %d, %s", status, errs)
 	}
 	if got := n.last().added.Flows; len(got) != 2 || !n.last().added.NoWait || got[0].Dpid != "1" || got[0].Priority != 50000 || got[0].Match["eth_type"] != "0x0800" ||
-		got[0].Match["eth_src"] != h1 || len(got[0].Actions) != 2 || got[1].Priority != defaultPriority || got[1].IdleTimeout != 16 || !got[1].ClearActions {
+		got[0].Match["eth_src"] != h1 || len(got[0].Actions) != 2 || got[1].Priority != 32768 || got[1].IdleTimeout != 16 || !got[1].ClearActions {
 		t.Errorf("got %v", got)
 	}
 	// JSON is YAML, and what weft get flows prints can be added and deleted again.

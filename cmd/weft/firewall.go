@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 func firewallCommand() *cobra.Command {
@@ -119,7 +120,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.StringVar(&rule.Id, "id", "", "id of the rule (default: made up)")
 	f.BoolVar(&allow, "allow", false, "let the packets in")
 	f.BoolVar(&deny, "deny", false, "keep the packets out")
-	f.Uint32VarP(&rule.Priority, "priority", "p", defaultPriority, "the priority, 0 to 65535")
+	f.Uint32VarP(&rule.Priority, "priority", "p", flow.PriorityOperator, "the priority, 0 to 65535")
 	f.StringArrayVarP(&match, "match", "m", nil, "the match, as field=value,...; may be repeated; left out, it is about every packet")
 	f.StringVarP(&sw, "switch", "s", "", "the switch (default: wherever packets enter the network)")
 	f.Uint32Var(&rule.Vlan, "vlan", 0, "the VLAN, 1 to 4094")

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -64,7 +65,7 @@ func (r *ruleReader) rule(v document.Value) {
 		r.wrong(v.Line, "want a rule: keys with values, such as id, priority, action, match")
 		return
 	}
-	rule := &api.FirewallRule{Priority: defaultPriority}
+	rule := &api.FirewallRule{Priority: flow.PriorityOperator}
 	fields := rule.ProtoReflect().Descriptor().Fields()
 	for _, e := range v.Entries {
 		d := fields.ByName(protoreflect.Name(e.Key))

@@ -193,7 +193,7 @@ func (o *flowFlags) flags(cmd *cobra.Command) {
 	f.StringVarP(&o.file, "file", "f", "", "file of entries (YAML or JSON); - is standard input")
 	f.VarP(&o.sw, "switch", "s", "the switch")
 	f.Uint8VarP(&o.table, "table", "t", 0, "the table")
-	f.Uint16VarP(&o.priority, "priority", "p", defaultPriority, "the priority, 0 to 65535")
+	f.Uint16VarP(&o.priority, "priority", "p", flow.PriorityOperator, "the priority, 0 to 65535")
 	f.StringArrayVarP(&o.match, "match", "m", nil, "the match, as field=value,...; may be repeated; left out, it matches every packet")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
 }
@@ -224,9 +224,6 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 	}
 	return []*api.FlowEntry{f}, nil
 }
-
-// defaultPriority is that of entries that do not say theirs, as in ovs-ofctl.
-const defaultPriority = 32768
 
 // errNoFlows is a file without entries.
 var errNoFlows = errors.New("no flow entries in it; want a list of entries, or flows: with such a list")

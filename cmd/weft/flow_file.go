@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -108,7 +109,7 @@ func (r *flowReader) list(v document.Value) (flows []*api.FlowEntry) {
 
 // entry reads one entry and checks it.
 func (r *flowReader) entry(v document.Value) *api.FlowEntry {
-	f := &api.FlowEntry{Priority: defaultPriority}
+	f := &api.FlowEntry{Priority: flow.PriorityOperator}
 	fields := f.ProtoReflect().Descriptor().Fields()
 	before := len(r.errs)
 	for _, e := range v.Entries {

@@ -69,11 +69,11 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 		}
 		req.Groups = append(req.Groups, api.NewGroup(sw, &g))
 		to := flow.Match{}.WithIPDst(prefixOf(v.at.host.addr)).WithoutVLAN()
-		add(priorityGroup, ports(to, 0, v.at.port, v.at.proto), 0, flow.ToGroup(v.group))
+		add(flow.PriorityBalancerGroup, ports(to, 0, v.at.port, v.at.proto), 0, flow.ToGroup(v.group))
 		for _, m := range v.pool {
 			from := flow.Match{}.WithIPSrc(prefixOf(m.addr.addr)).WithoutVLAN()
-			add(priorityGroup, ports(from, m.port, 0, v.at.proto), flow.TableForward, fromVip(nil, vipAt, m.port, v.at.proto)...)
-			add(priorityProbe, ports(from.WithIPDst(prefixOf(v.at.host.addr)), m.port, 0, v.at.proto), 0, flow.Output(flow.PortController))
+			add(flow.PriorityBalancerGroup, ports(from, m.port, 0, v.at.proto), flow.TableForward, fromVip(nil, vipAt, m.port, v.at.proto)...)
+			add(flow.PriorityBalancerProbe, ports(from.WithIPDst(prefixOf(v.at.host.addr)), m.port, 0, v.at.proto), 0, flow.Output(flow.PortController))
 		}
 	}
 	return req

@@ -7,13 +7,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// The priorities of the balancer's entries in the table of translations.
-const (
-	priorityConnection = 30000 // of one connection
-	priorityProbe      = 20001 // answers to checks of members that a group serves
-	priorityGroup      = 20000 // of a VIP whose members a group chooses, and their answers
-)
-
 // thereMatch is the match of what a client sends to a VIP.
 func (c *conn) thereMatch() flow.Match {
 	return between(c.key.client, c.key.to, c.key.proto, c.key.vlan)
@@ -118,7 +111,7 @@ func (c *conn) addBack(d *flow.Decision) {
 }
 
 func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
-	e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, priorityConnection, m
+	e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, flow.PriorityConnection, m
 	e.IdleTimeout, e.Flags, e.Cookie = idle, flow.FlagSendRem, c.cookie()
 }
 
@@ -134,7 +127,7 @@ func removeEntry(d *flow.Decision, sw flow.DPID, m flow.Match, cookie flow.Cooki
 	mod := d.AddFlow(sw)
 	mod.Command, mod.CookieMask = flow.DeleteStrict, ^flow.Cookie(0)
 	e := &mod.Entry
-	e.Table, e.Priority, e.Match, e.Cookie = flow.TableTranslate, priorityConnection, m, cookie
+	e.Table, e.Priority, e.Match, e.Cookie = flow.TableTranslate, flow.PriorityConnection, m, cookie
 }
 
 // cut ends a connection and appends the removal of its entries.

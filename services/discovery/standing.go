@@ -14,11 +14,11 @@ import (
 // to the controller whatever others write, and foreign BDDP goes nowhere.
 func standing(sw flow.DPID) *api.SetStandingRequest {
 	lldp := flow.Entry{
-		Priority: flow.PriorityMax, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 1),
+		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 1),
 		Match: flow.Match{}.WithEthType(flow.EthTypeLLDP), Apply: []flow.Action{flow.Output(flow.PortController)},
 	}
 	bddp := flow.Entry{
-		Priority: flow.PriorityMax, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 2),
+		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 2),
 		Match: flow.Match{}.WithEthType(ethTypeBDDP),
 	}
 	return &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerDiscovery.String(),

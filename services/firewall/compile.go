@@ -16,16 +16,6 @@ const (
 	modeController = "controller"
 )
 
-// The priorities of entries in flow.TableFirewall. Those of rules are between
-// priorityRest and priorityBlock.
-const (
-	priorityLinks   = 65535
-	priorityBlock   = 65534
-	priorityTop     = 65000 // of the first rule, where priorities have to be made up
-	priorityVerdict = 100
-	priorityRest    = 1
-)
-
 // target is what is known of a switch for which rules are compiled.
 type target struct {
 	links  []flow.Port // ports to other switches
@@ -57,11 +47,11 @@ func (v *view) compile(t *target, limit int) *program {
 	var entries []flow.Entry
 	if !v.local {
 		for _, port := range t.links {
-			entries = append(entries, passing(priorityLinks, flow.Match{}.WithInPort(port), 0))
+			entries = append(entries, passing(flow.PriorityFirewallLinks, flow.Match{}.WithInPort(port), 0))
 		}
 	}
 	if p.mode == modeReactive {
-		trap := flow.Entry{Table: flow.TableFirewall, Priority: priorityRest, Cookie: flow.NewCookie(flow.OwnerFirewall, 0, 0),
+		trap := flow.Entry{Table: flow.TableFirewall, Priority: flow.PriorityFirewallRest, Cookie: flow.NewCookie(flow.OwnerFirewall, 0, 0),
 			Apply: []flow.Action{flow.Output(flow.PortController)}}
 		return &program{modeReactive, p.reason, append(entries, trap)}
 	}
@@ -81,7 +71,7 @@ func (v *view) shared(limit int) *program {
 // rules returns the entries of the rules.
 func (v *view) rules(limit int) *program {
 	if v.block {
-		return &program{mode: modeCompiled, entries: []flow.Entry{dropping(priorityBlock, flow.Match{}, 0)}}
+		return &program{mode: modeCompiled, entries: []flow.Entry{dropping(flow.PriorityFirewallBlock, flow.Match{}, 0)}}
 	}
 	rules, ok := v.applying(limit)
 	p := &program{mode: modeReactive, reason: fmt.Sprintf("the rules take more than %d entries (table_limit)", limit)}
@@ -113,7 +103,7 @@ func (v *view) rules(limit int) *program {
 		}
 	}
 	if v.deny {
-		entries = append(entries, dropping(priorityRest, flow.Match{}, 0))
+		entries = append(entries, dropping(flow.PriorityFirewallRest, flow.Match{}, 0))
 	}
 	return &program{mode: modeCompiled, entries: entries}
 }
@@ -144,13 +134,13 @@ func compareRules(a, b *rule) int {
 // that are left for rules; if there is no room, all have made-up ones.
 func priorities(rules []*rule) []uint16 {
 	list := make([]uint16, len(rules))
-	next := priorityBlock - 1
+	next := flow.PriorityFirewallBlock - 1
 	for i, r := range rules {
 		if i > 0 && rules[i-1].deny != r.deny {
 			next--
 		}
-		next = min(next, max(int(r.priority), priorityRest+1))
-		if next <= priorityRest {
+		next = min(next, max(int(r.priority), flow.PriorityFirewallRest+1))
+		if next <= flow.PriorityFirewallRest {
 			return madeUp(rules)
 		}
 		list[i] = uint16(next)
@@ -162,7 +152,7 @@ func priorities(rules []*rule) []uint16 {
 // of rules with the same action.
 func madeUp(rules []*rule) []uint16 {
 	list := make([]uint16, len(rules))
-	next := uint16(priorityTop)
+	next := uint16(flow.PriorityFirewallMade)
 	for i, r := range rules {
 		if i > 0 && rules[i-1].deny != r.deny {
 			next--
@@ -201,7 +191,7 @@ func (c *condition) matches() []flow.Match {
 
 // passing returns an entry that lets packets go on to the next table.
 func passing(priority uint16, m flow.Match, number uint32) flow.Entry {
-	return flow.Entry{Table: flow.TableFirewall, Priority: priority, Match: m, Goto: flow.TableFirewall + 1,
+	return flow.Entry{Table: flow.TableFirewall, Priority: priority, Match: m, Goto: flow.TableQoS,
 		Cookie: flow.NewCookie(flow.OwnerFirewall, 0, number)}
 }
 

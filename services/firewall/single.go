@@ -7,13 +7,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// The priorities of entries on switches with one table: above forwarding's
-// traps and routes, below discovery's.
-const (
-	singleDrop  = 60000 // what is denied for certain
-	singleJudge = 59000 // what may be denied: to the controller
-)
-
 // compileSingle returns the entries for a switch that has one table, in which
 // nothing can be let on to routes: rules that deny are dropped where no rule
 // before them allows any of it; what else may be denied goes to the controller,
@@ -27,12 +20,12 @@ func (v *view) compileSingle(t *target, limit int) *program {
 	trap := flow.Output(flow.PortController)
 	everything := func(reason string) *program {
 		p.entries, p.reason = nil, reason
-		add(singleJudge, flow.Match{}, 0, trap)
+		add(flow.PrioritySingleJudge, flow.Match{}, 0, trap)
 		return p
 	}
 	if v.block {
 		p.mode = modeCompiled
-		add(singleDrop, flow.Match{}, 0)
+		add(flow.PrioritySingleDrop, flow.Match{}, 0)
 		return p
 	}
 	rules, ok := v.applying(limit)
@@ -58,19 +51,19 @@ func (v *view) compileSingle(t *target, limit int) *program {
 				if t.old {
 					m, exact = weaken(m)
 				}
-				e := flow.Entry{Priority: singleJudge, Match: m}
+				e := flow.Entry{Priority: flow.PrioritySingleJudge, Match: m}
 				if clear && exact {
-					e.Priority = singleDrop
+					e.Priority = flow.PrioritySingleDrop
 				}
 				if seen[e.Key()] {
 					continue
 				}
 				seen[e.Key()] = true
-				if e.Priority == singleDrop {
-					add(singleDrop, m, r.number())
+				if e.Priority == flow.PrioritySingleDrop {
+					add(flow.PrioritySingleDrop, m, r.number())
 				} else {
 					certain = false
-					add(singleJudge, m, r.number(), trap)
+					add(flow.PrioritySingleJudge, m, r.number(), trap)
 				}
 			}
 		}
@@ -80,7 +73,7 @@ func (v *view) compileSingle(t *target, limit int) *program {
 	}
 	switch {
 	case v.deny && len(allowed) == 0:
-		add(singleDrop-1, flow.Match{}, 0)
+		add(flow.PrioritySingleDrop-1, flow.Match{}, 0)
 	case v.deny:
 		return everything("with one table, and what no rule is about denied, the controller judges everything")
 	case certain:

@@ -119,9 +119,9 @@ func (s *site) install(ctx context.Context, b *book, list []words, now time.Time
 			number = c.rule.number()
 		}
 		e := &d.AddFlow(s.dpid).Entry
-		*e = passing(priorityVerdict, m, number)
+		*e = passing(flow.PriorityFirewallVerdict, m, number)
 		if deny {
-			*e = dropping(priorityVerdict, m, number)
+			*e = dropping(flow.PriorityFirewallVerdict, m, number)
 		}
 		e.Cookie = flow.NewCookie(flow.OwnerVerdicts, 0, number)
 		e.IdleTimeout, e.Flags = uint16(b.cfg.VerdictIdle.Seconds()), flow.FlagSendRem
@@ -187,7 +187,7 @@ func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) e
 		for _, m := range gone {
 			mod := d.AddFlow(s.dpid)
 			mod.Command = flow.DeleteStrict
-			mod.Entry.Table, mod.Entry.Priority, mod.Entry.Match = flow.TableFirewall, priorityVerdict, m
+			mod.Entry.Table, mod.Entry.Priority, mod.Entry.Match = flow.TableFirewall, flow.PriorityFirewallVerdict, m
 			mod.Entry.Cookie, mod.CookieMask = flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
 		}
 	}

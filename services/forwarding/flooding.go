@@ -174,7 +174,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 	for _, m := range ev.Flows {
 		_, entry, err := m.Entry()
 		switch {
-		case err != nil || entry.Priority != priorityLinkFlood:
+		case err != nil || entry.Priority != flow.PriorityLinkFlood:
 		case dropsAt(&entry):
 			s.dropping = append(s.dropping, entry.Match.Key.InPort)
 		default:

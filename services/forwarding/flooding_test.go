@@ -262,7 +262,7 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	at := flow.Location{Switch: 1, Port: 3}
 	setRole(e, at, flow.RoleUnsettled)
 	had := entryMessages(1, standingFlows(e, 1, nil))
-	link := flow.Entry{Priority: priorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
+	link := flow.Entry{Priority: flow.PriorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
 	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3", Tables: 254}})
 	if f.due(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before it is known what the switch had")

@@ -65,7 +65,7 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	m := d.AddFlow(l.sw)
 	e := &m.Entry
-	e.Priority, e.IdleTimeout, e.Cookie = priorityRoute, l.idle, flow.NewCookie(flow.OwnerRoutes, 0, 0)
+	e.Priority, e.IdleTimeout, e.Cookie = flow.PriorityRoute, l.idle, flow.NewCookie(flow.OwnerRoutes, 0, 0)
 	e.Match.Set = flow.FieldInPort.Bit() | flow.FieldEthDst.Bit() | flow.FieldEthSrc.Bit() | flow.FieldVLAN.Bit()
 	e.Match.Key.InPort, e.Match.Key.EthDst, e.Match.Key.EthSrc, e.Match.Key.VLAN = k.InPort, k.EthDst, k.EthSrc, k.VLAN
 	e.Apply = d.Output(out)

@@ -11,7 +11,7 @@ import (
 // (OpenFlow 1.3.5 §5.4).
 func missEntry(d *flow.Decision) flow.Entry {
 	return flow.Entry{
-		Priority: priorityMiss, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0),
+		Priority: flow.PriorityMiss, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0),
 		Apply: d.Actions(flow.Output(flow.PortController)),
 	}
 }

@@ -36,7 +36,7 @@ func (g programmer) entry(d *flow.Decision, r, old *route, i int) {
 }
 
 func (g programmer) fill(e *flow.Entry, r *route, h hop) {
-	e.Table, e.Priority, e.IdleTimeout, e.Cookie, e.Match = g.table(h.sw), priorityRoute, g.idle, r.cookie(), r.match(h.in)
+	e.Table, e.Priority, e.IdleTimeout, e.Cookie, e.Match = g.table(h.sw), flow.PriorityRoute, g.idle, r.cookie(), r.match(h.in)
 }
 
 // actions returns what hop i does with the packet.
@@ -167,5 +167,5 @@ func (g programmer) removeHops(d *flow.Decision, p pair, list []hop, r *route) {
 func (g programmer) removeHop(d *flow.Decision, p pair, h hop) {
 	m := d.AddFlow(h.sw)
 	m.Command = flow.DeleteStrict
-	m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = g.table(h.sw), priorityRoute, p.cookie(), p.match(h.in)
+	m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = g.table(h.sw), flow.PriorityRoute, p.cookie(), p.match(h.in)
 }

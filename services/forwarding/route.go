@@ -9,16 +9,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Priorities of the entries in table 0; see docs/internals/entries.md for all of them.
-const (
-	priorityLinkFlood = 45000 // multicast from the link ports
-	priorityTrap      = 40000 // ARP, neighbour discovery and DHCP, to the controller
-	priorityFlood     = 30000 // multicast from the edge ports
-	priorityOther     = 20000 // multicast from all ports that have no entry, where they are many
-	priorityRoute     = 10000 // routes between hosts
-	priorityMiss      = 0
-)
-
 // pair identifies a route: one direction between two hosts as the sender
 // addresses it. For a route between subnets dst is the router's address and ip
 // the destination's.
@@ -37,7 +27,7 @@ func (p pair) id() uint32 {
 	if p.ip.IsValid() {
 		h.Write(p.ip.AsSlice())
 	}
-	return h.Sum32() &^ (1 << 31) // group ids from there on are those of others
+	return h.Sum32() & flow.RouteGroupMax // it is a group's number, too
 }
 
 // hash spreads routes over paths of equal cost.

@@ -98,7 +98,7 @@ func TestManyPortsFitMessages(t *testing.T) {
 					if n := 16 * len(en.Apply); n > messageMost {
 						t.Fatalf("entry %v of %d octets", &en.Match, n)
 					}
-					if en.Priority != priorityFlood {
+					if en.Priority != flow.PriorityFlood {
 						continue
 					}
 					for _, a := range en.Apply {

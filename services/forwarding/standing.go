@@ -111,7 +111,7 @@ func digestOf(list []flow.Entry, groups []flow.Group) [sha256.Size]byte {
 
 // dropsAt reports whether an entry drops the multicasts of a port.
 func dropsAt(e *flow.Entry) bool {
-	return e.Priority == priorityLinkFlood && len(e.Apply) == 0 && e.Match.Set.Has(flow.FieldInPort)
+	return e.Priority == flow.PriorityLinkFlood && len(e.Apply) == 0 && e.Match.Set.Has(flow.FieldInPort)
 }
 
 // droppingPorts returns the ports whose multicasts entries drop, in order.
@@ -134,16 +134,16 @@ func stillDropping(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) 
 	var closed *flow.Entry
 	for i := range entries {
 		switch e := &entries[i]; e.Priority {
-		case priorityOther:
+		case flow.PriorityOther:
 			closed = e
-		case priorityLinkFlood:
+		case flow.PriorityLinkFlood:
 			have[e.Match.Key.InPort] = true
 		}
 	}
 	for _, port := range ports {
 		if closed != nil && !have[port] {
 			e := *closed
-			e.Priority, e.Match = priorityLinkFlood, e.Match.WithInPort(port)
+			e.Priority, e.Match = flow.PriorityLinkFlood, e.Match.WithInPort(port)
 			kept = append(kept, e)
 		}
 	}
@@ -167,26 +167,26 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	miss := missEntry(d)
 	miss.Table = table
 	list := append(make([]flow.Entry, 0, 24), miss)
-	for t := range table {
-		list = append(list, flow.Entry{Table: t, Priority: priorityMiss, Goto: t + 1, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
+	for t := flow.TableIngress; t != table; t = flow.NextTable(t) {
+		list = append(list, flow.Entry{Table: t, Priority: flow.PriorityMiss, Goto: flow.NextTable(t), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
 	}
 	add := func(priority uint16, m flow.Match, actions ...flow.Action) {
 		list = append(list, flow.Entry{Table: table, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: d.Actions(actions...)})
 	}
 	multicast := flow.Match{}.WithEthDstMasked(flow.MAC{1}, flow.MAC{1})
 	trap := flow.Output(flow.PortController)
-	add(priorityTrap, flow.Match{}.WithEthType(flow.EthTypeARP), trap)
+	add(flow.PriorityTrap, flow.Match{}.WithEthType(flow.EthTypeARP), trap)
 	v4 := flow.Match{}.WithEthType(flow.EthTypeIPv4)
-	add(priorityTrap, v4.WithUDPDst(67), trap)
-	add(priorityTrap, v4.WithUDPDst(68), trap)
+	add(flow.PriorityTrap, v4.WithUDPDst(67), trap)
+	add(flow.PriorityTrap, v4.WithUDPDst(68), trap)
 	if v10 {
 		multicast = flow.Match{}.WithEthDst(flow.Broadcast) // knows neither masks nor IPv6
 	} else {
 		v6 := flow.Match{}.WithEthType(flow.EthTypeIPv6)
-		add(priorityTrap, v6.WithUDPDst(546), trap)
-		add(priorityTrap, v6.WithUDPDst(547), trap)
-		add(priorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit), trap)
-		add(priorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert), trap)
+		add(flow.PriorityTrap, v6.WithUDPDst(546), trap)
+		add(flow.PriorityTrap, v6.WithUDPDst(547), trap)
+		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit), trap)
+		add(flow.PriorityTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert), trap)
 	}
 	edges, links, others := e.edge(sw).inUse(tree)
 	out := slices.Concat(edges, links)
@@ -205,19 +205,19 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 		}
 	}
 	for _, port := range links {
-		flood(priorityLinkFlood, multicast.WithInPort(port))
+		flood(flow.PriorityLinkFlood, multicast.WithInPort(port))
 	}
 	if len(others) > e.manyOthers+len(edges)*(1+len(networks)) {
 		for _, port := range edges {
-			flood(priorityFlood, multicast.WithInPort(port))
+			flood(flow.PriorityFlood, multicast.WithInPort(port))
 		}
-		add(priorityOther, multicast)
+		add(flow.PriorityOther, multicast)
 		return list, groups.list()
 	}
 	for _, port := range others {
-		add(priorityLinkFlood, multicast.WithInPort(port))
+		add(flow.PriorityLinkFlood, multicast.WithInPort(port))
 	}
-	flood(priorityFlood, multicast)
+	flood(flow.PriorityFlood, multicast)
 	return list, groups.list()
 }
 

@@ -19,15 +19,6 @@ type guard struct {
 	edges map[flow.DPID]map[flow.Port]bool
 }
 
-// Priorities of the entries.
-const (
-	priorityTrusted   = 6 // ports that are not edge ports; neighbour discovery, which the controller judges
-	priorityOwnSource = 5 // a bound IP address of its host
-	priorityNotOwn    = 4 // of anybody else: dropped
-	priorityOwnPort   = 3 // a bound Ethernet address at its port
-	priorityElsewhere = 2 // at any other: dropped
-)
-
 // guardMost bounds the entries of a switch; bindings for which there is no room
 // are enforced by the controller alone.
 const guardMost = 10_000
@@ -108,15 +99,15 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	}
 	pass := func(priority uint16, m flow.Match) { add(priority, m, flow.TableFirewall) }
 	for _, port := range g.trusted(sw) {
-		pass(priorityTrusted, flow.Match{}.WithInPort(port))
+		pass(flow.PriorityBindingTrusted, flow.Match{}.WithInPort(port))
 	}
 	for at := range *t.routers.Load() {
 		if at.Switch == sw && g.isEdge(at) {
-			pass(priorityTrusted, flow.Match{}.WithInPort(at.Port))
+			pass(flow.PriorityBindingTrusted, flow.Match{}.WithInPort(at.Port))
 		}
 	}
-	pass(priorityTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
-	pass(priorityTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
+	pass(flow.PriorityBindingTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
+	pass(flow.PriorityBindingTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
 	for _, one := range t.bindings.inOrder() {
 		before := len(list)
 		one.guard(sw, pass, func(priority uint16, m flow.Match) { add(priority, m, 0) })
@@ -203,15 +194,15 @@ func (one *binding) guard(sw flow.DPID, pass, drop func(uint16, flow.Match)) {
 	}
 	for _, ip := range one.ips {
 		m := vlan.WithIPSrc(netip.PrefixFrom(ip, ip.BitLen()))
-		own(priorityOwnSource, m)
-		drop(priorityNotOwn, m)
+		own(flow.PriorityBindingSource, m)
+		drop(flow.PriorityBindingNotOwn, m)
 	}
 	if len(one.at) == 0 {
 		return
 	}
 	for _, kind := range [...]uint16{flow.EthTypeIPv4, flow.EthTypeIPv6} {
 		m := vlan.WithEthType(kind)
-		own(priorityOwnPort, m)
-		drop(priorityElsewhere, m.WithEthSrc(one.who.mac()))
+		own(flow.PriorityBindingPort, m)
+		drop(flow.PriorityBindingElsewhere, m.WithEthSrc(one.who.mac()))
 	}
 }

@@ -10,10 +10,6 @@ import (
 // quarantineQuestions is how often holder and claimant are asked during Hold.
 const quarantineQuestions = 10
 
-// priorityListen is above the routes, so that a claimed host that speaks by
-// routes only is heard.
-const priorityListen = 15000
-
 // quarantine makes a claimant wait: the holder has not answered. The switch
 // sends the holder's packets to the controller meanwhile.
 func (t *table) quarantine(now int64, c *claim, h *host, d *flow.Decision) {
@@ -52,7 +48,7 @@ func (t *table) listen(h *host, d *flow.Decision) *flow.Mod {
 	p := h.at.Load()
 	m := d.AddFlow(p.Switch)
 	e := &m.Entry
-	e.Table, e.Priority, e.Cookie = p.sw.table, priorityListen, flow.NewCookie(flow.OwnerHosts, 0, 0)
+	e.Table, e.Priority, e.Cookie = p.sw.table, flow.PriorityListen, flow.NewCookie(flow.OwnerHosts, 0, 0)
 	e.Match.Set = flow.FieldInPort.Bit() | flow.FieldEthSrc.Bit()
 	e.Match.Key.InPort, e.Match.Key.EthSrc = p.Port, h.id.mac()
 	return m

@@ -7,21 +7,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// tableCommitted is where packets go on that the gateway's own ct has tracked,
-// with the translation that the switch chose, or without: no free port.
-const tableCommitted uint8 = flow.PipelineTables
-
-// The priorities in flow.TableTranslate; higher than the balancer's.
-const (
-	priorityNeighbour = 30060 // IPv6's ARP, to the gateway
-	priorityForward   = 30050 // in, by a rule
-	priorityIn        = 30040 // in, answers
-	priorityStray     = 30030 // everything else from outside to the gateway or inside
-	priorityOwn       = 30020 // to the gateway itself, or not to be translated
-	priorityOut       = 30010 // out, TCP and UDP
-	priorityOutICMP   = 30009 // out, what has no ports
-)
-
 // kind says, in the low octet of cookies, what an entry counts.
 type kind uint8
 
@@ -50,7 +35,7 @@ func (g *gateway) track(ports bool) flow.Action {
 			n.MaxPort = g.ports[1]
 		}
 	}
-	return flow.CT{Commit: true, Zone: g.zone, Table: tableCommitted, HasNAT: true, NAT: n}.Action()
+	return flow.CT{Commit: true, Zone: g.zone, Table: flow.TableTracked, HasNAT: true, NAT: n}.Action()
 }
 
 // entries returns the entries of a gateway. reach is the hosts inside that are
@@ -68,7 +53,7 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 		// Neighbours who look whether the gateway is still there are no traffic
 		// to translate: the trap in the table of routes takes them.
 		for _, t := range []uint8{flow.ICMPv6Solicit, flow.ICMPv6Advert} {
-			add(flow.TableTranslate, priorityNeighbour, kindOther, ip.WithoutVLAN().WithEthDst(g.mac).WithICMPv6Type(t)).Goto = flow.TableForward
+			add(flow.TableTranslate, flow.PriorityNATNeighbour, kindOther, ip.WithoutVLAN().WithEthDst(g.mac).WithICMPv6Type(t)).Goto = flow.TableForward
 		}
 	}
 	again := flow.CT{Zone: g.zone, Table: flow.TableTranslate, HasNAT: true}.Action()
@@ -79,35 +64,35 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 		} else {
 			m = m.WithUDPDst(f.at.Port())
 		}
-		add(flow.TableTranslate, priorityForward, kindOther, m, flow.CT{Commit: true, Zone: g.zone, Table: flow.TableTranslate, HasNAT: true,
+		add(flow.TableTranslate, flow.PriorityNATForward, kindOther, m, flow.CT{Commit: true, Zone: g.zone, Table: flow.TableTranslate, HasNAT: true,
 			NAT: flow.NAT{Dst: true, Min: f.to.Addr(), MinPort: f.to.Port()}}.Action())
 	}
 	for _, p := range prefixes(g.first, g.last) {
-		add(flow.TableTranslate, priorityIn, kindOther, outside.WithIPDst(p), again)
-		add(flow.TableTranslate, priorityOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
+		add(flow.TableTranslate, flow.PriorityNATIn, kindOther, outside.WithIPDst(p), again)
+		add(flow.TableTranslate, flow.PriorityNATOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
 	}
 	for a, mac := range reach {
 		m := ip.WithInPort(g.at.Port).WithIPDst(alone(a)).WithCTZone(g.zone).WithCTState(flow.CTTracked, flow.CTTracked|flow.CTInvalid)
-		add(flow.TableTranslate, priorityIn, kindIn, m, flow.SetEthSrc(g.mac), flow.SetEthDst(mac), flow.Action{Kind: flow.ActionDecNwTTL}).Goto = flow.TableForward
+		add(flow.TableTranslate, flow.PriorityNATIn, kindIn, m, flow.SetEthSrc(g.mac), flow.SetEthDst(mac), flow.Action{Kind: flow.ActionDecNwTTL}).Goto = flow.TableForward
 	}
-	add(flow.TableTranslate, priorityStray, kindOther, ip.WithInPort(g.at.Port).WithEthDst(g.mac))
+	add(flow.TableTranslate, flow.PriorityNATStray, kindOther, ip.WithInPort(g.at.Port).WithEthDst(g.mac))
 	for _, p := range g.inside {
-		add(flow.TableTranslate, priorityStray, kindOther, ip.WithInPort(g.at.Port).WithIPDst(p))
-		add(flow.TableTranslate, priorityOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
+		add(flow.TableTranslate, flow.PriorityNATStray, kindOther, ip.WithInPort(g.at.Port).WithIPDst(p))
+		add(flow.TableTranslate, flow.PriorityNATOwn, kindOther, ip.WithEthDst(g.mac).WithIPDst(p))
 	}
-	add(flow.TableTranslate, priorityOwn+1, kindOther, ip.WithEthDst(g.mac).WithIPDst(alone(g.addr)), flow.Output(flow.PortController))
+	add(flow.TableTranslate, flow.PriorityNATSelf, kindOther, ip.WithEthDst(g.mac).WithIPDst(alone(g.addr)), flow.Output(flow.PortController))
 	if g.hopMAC != (flow.MAC{}) {
 		for _, p := range g.inside {
 			m := untracked.WithEthDst(g.mac).WithIPSrc(p)
-			add(flow.TableTranslate, priorityOut, kindOther, m.WithIPProto(flow.IPProtoTCP), g.track(true))
-			add(flow.TableTranslate, priorityOut, kindOther, m.WithIPProto(flow.IPProtoUDP), g.track(true))
-			add(flow.TableTranslate, priorityOutICMP, kindOther, m, g.track(false))
+			add(flow.TableTranslate, flow.PriorityNATOut, kindOther, m.WithIPProto(flow.IPProtoTCP), g.track(true))
+			add(flow.TableTranslate, flow.PriorityNATOut, kindOther, m.WithIPProto(flow.IPProtoUDP), g.track(true))
+			add(flow.TableTranslate, flow.PriorityNATOutICMP, kindOther, m, g.track(false))
 		}
 		m := ip.WithEthDst(g.mac).WithCTZone(g.zone)
 		state := func(set, of uint32) flow.Match { return m.WithCTState(set|flow.CTTracked, of|flow.CTTracked) }
-		add(tableCommitted, 30, kindInvalid, state(flow.CTInvalid, flow.CTInvalid))
-		add(tableCommitted, 20, kindExhausted, state(flow.CTNew, flow.CTNew|flow.CTSrcNAT))
-		add(tableCommitted, 10, kindOut, state(0, 0), flow.SetEthSrc(g.mac), flow.SetEthDst(g.hopMAC), flow.Action{Kind: flow.ActionDecNwTTL}, flow.Output(g.at.Port))
+		add(flow.TableTracked, flow.PriorityTrackedInvalid, kindInvalid, state(flow.CTInvalid, flow.CTInvalid))
+		add(flow.TableTracked, flow.PriorityTrackedExhausted, kindExhausted, state(flow.CTNew, flow.CTNew|flow.CTSrcNAT))
+		add(flow.TableTracked, flow.PriorityTrackedOut, kindOut, state(0, 0), flow.SetEthSrc(g.mac), flow.SetEthDst(g.hopMAC), flow.Action{Kind: flow.ActionDecNwTTL}, flow.Output(g.at.Port))
 	}
 	out := make([]*api.FlowEntry, len(list))
 	for i := range list {

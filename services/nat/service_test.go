@@ -39,7 +39,7 @@ func fakes(h *wefttest.Harness) *network {
 	wefttest.Fake(h, api.ReadFlows, func(_ context.Context, r *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		e := flow.Entry{Table: tableCommitted, Cookie: flow.NewCookie(flow.OwnerNAT, 0, 1<<8|uint32(kindExhausted))}
+		e := flow.Entry{Table: flow.TableTracked, Cookie: flow.NewCookie(flow.OwnerNAT, 0, 1<<8|uint32(kindExhausted))}
 		m := api.NewFlowEntry(3, &e)
 		m.Packets = n.exhausted
 		return &api.ReadFlowsResponse{Flows: []*api.FlowEntry{m}}, nil

@@ -41,7 +41,7 @@ func newBook(cfg *Config, store object.Store, bad func(name string, err error)) 
 // parse returns the policy that was stored.
 func parse(m *api.QosPolicy) (*policy, error) {
 	p, err := readPolicy(m)
-	if err == nil && m.Limit != nil && (m.Meter == 0 || m.Meter > meterMax) {
+	if err == nil && m.Limit != nil && (m.Meter == 0 || m.Meter > flow.QoSMeterMax) {
 		err = fmt.Errorf("has meter %d", m.Meter)
 	}
 	return p, err

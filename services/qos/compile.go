@@ -9,10 +9,6 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// priorityTop is the priority of the entry that counts first; the others follow
-// below.
-const priorityTop = 60000
-
 // combinationsMax bounds the combinations of policies that are looked at for
 // one switch.
 const combinationsMax = 1 << 20
@@ -82,7 +78,7 @@ func compile(list []*policy, sw flow.DPID, at *object.Hosts, most int) (*compile
 					return c, fmt.Errorf("the policies take more than %d flow entries on switch %v; use fewer, or raise qos.entries", most, sw)
 				}
 				seen[m] = true
-				c.entries = append(c.entries, v.entry(m, priorityTop-len(c.entries)))
+				c.entries = append(c.entries, v.entry(m, flow.PriorityQoS-len(c.entries)))
 				c.by = append(c.by, v)
 			}
 		}

@@ -77,7 +77,7 @@ func TestCompile(t *testing.T) {
 			var list []string
 			for i, e := range got.entries {
 				list = append(list, strings.TrimSpace(fmt.Sprintf("%v meter:%d %s", e.Match, e.Meter, flow.FormatActions(e.Apply))))
-				if e.Table != flow.TableQoS || e.Goto != flow.TableTranslate || int(e.Priority) != priorityTop-i {
+				if e.Table != flow.TableQoS || e.Goto != flow.TableTranslate || int(e.Priority) != flow.PriorityQoS-i {
 					t.Errorf("entry %d: table %d, priority %d, goto %d", i, e.Table, e.Priority, e.Goto)
 				}
 				if err := e.Match.Check(); err != nil {

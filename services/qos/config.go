@@ -43,7 +43,7 @@ func (c *Config) Validate() error {
 	for _, n := range []struct {
 		key     string
 		is, max int
-	}{{"policies", c.Policies, 10_000}, {"entries", c.Entries, priorityTop - 1}} {
+	}{{"policies", c.Policies, 10_000}, {"entries", c.Entries, flow.PriorityQoS - 1}} {
 		if n.is < 1 || n.is > n.max {
 			return fmt.Errorf("%s is %d: want 1 to %d", n.key, n.is, n.max)
 		}

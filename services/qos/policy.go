@@ -13,9 +13,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Meters that are ours: 1 to meterMax.
-const meterMax = 65535
-
 // The flags of a meter (OpenFlow 1.3.5 §7.3.4.4, OFPMF_*).
 const (
 	meterKbps  = 1

@@ -12,12 +12,6 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// priorityRouted is that of the entries in flow.TableTranslate, to which twice the
-// length of the destination's prefix is added, and one more where packets go back
-// to the port that they came in by. It is lower than the balancer's and nat's:
-// what is for one of their addresses is theirs.
-const priorityRouted = 10000
-
 // scene is what the entries of switches are made of, at one moment. Those of a
 // router are the same at every switch, and made once.
 type scene struct {
@@ -165,7 +159,7 @@ func (s *scene) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	} else {
 		m = m.WithVLAN(r.vlan &^ flow.VLANPresent)
 	}
-	e := flow.Entry{Table: flow.TableTranslate, Priority: priorityRouted + 2*uint16(p.Bits()), Match: m, Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)}
+	e := flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityRouted + 2*uint16(p.Bits()), Match: m, Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)}
 	w := s.x.walk(r, p)
 	st, known := station{}, false
 	if w.end == endNeighbour && w.to.IsValid() {

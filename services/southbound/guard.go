@@ -29,12 +29,6 @@ const (
 	guardAfter   = int64(200 * time.Millisecond) // that a port has been limited
 	guardTimeout = 10                            // seconds, after which the switch removes the entries
 	guardRefresh = int64(4 * time.Second)
-	guardMeters  = 0x10000 // the first meter's number; qos has those below
-
-	// Just above the entries of services/forwarding that send to the controller
-	// what no entry matches, and ARP, neighbour discovery and DHCP.
-	guardMissPriority = 1
-	guardTrapPriority = 40001
 )
 
 // guard sees to the guard of a port: it is written when the flood has lasted a
@@ -60,7 +54,7 @@ func (s *session) guard(l *portLimit, now int64) {
 	g.rate = uint32(l.rate + l.rate/4) // more than the limit, so that it shows whether the flood lasts
 	g.pushed = now
 	d := &flow.Decision{}
-	meter := flow.Meter{ID: guardMeters + uint32(l.port), Flags: openflow.MeterFlagPktps | openflow.MeterFlagBurst,
+	meter := flow.Meter{ID: flow.GuardMeters + uint32(l.port), Flags: openflow.MeterFlagPktps | openflow.MeterFlagBurst,
 		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: g.rate, BurstSize: max(1, g.rate/4)}}}
 	if !lasting {
 		d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // of an earlier run
@@ -89,16 +83,16 @@ func guardEntries(g *guard, table uint8, port flow.Port, from flow.MAC) (list []
 		})
 	}
 	if g.misses {
-		add(guardMissPriority, flow.Match{})
+		add(flow.PriorityLimitedMiss, flow.Match{})
 	}
 	if g.traps {
-		add(guardTrapPriority, flow.Match{}.WithEthType(flow.EthTypeARP))
-		add(guardTrapPriority, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
-		add(guardTrapPriority, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
+		add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(flow.EthTypeARP))
+		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
+		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
 		for _, dhcp := range []struct {
 			ethType, port uint16
 		}{{flow.EthTypeIPv4, 67}, {flow.EthTypeIPv4, 68}, {flow.EthTypeIPv6, 546}, {flow.EthTypeIPv6, 547}} {
-			add(guardTrapPriority, flow.Match{}.WithEthType(dhcp.ethType).WithUDPDst(dhcp.port))
+			add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(dhcp.ethType).WithUDPDst(dhcp.port))
 		}
 	}
 	return list
@@ -112,7 +106,7 @@ func (s *session) unguard(l *portLimit) {
 	}
 	l.guard.pushed = 0
 	d := &flow.Decision{}
-	d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: guardMeters + uint32(l.port)}})
+	d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: flow.GuardMeters + uint32(l.port)}})
 	s.sendGuard(d)
 }
 

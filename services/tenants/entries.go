@@ -8,18 +8,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// The priorities of our entries in the first table, highest first. The
-// operator's usual one, 32768, is above them, routes are below.
-const (
-	priorityDouble = 29000 // a second tag behind that of a member: dropped
-	priorityMember = 28000 // frames of a member: given the tag of their network
-	priorityPort   = 27000 // what else comes in by a member's port: dropped
-	priorityLink   = 26000 // what comes in by a link: passed on as it is
-	priorityHost   = 25000 // frames of a host that is a member by its address
-	priorityOther  = 24000 // that host's tagged frames: dropped
-	priorityGuard  = 23000 // frames that bring a network's tag with them: dropped
-)
-
 // crossMax bounds the entries for every guest at every port of a narrowed
 // network on one switch; beyond it, guests are let in where they are only.
 const crossMax = 4096
@@ -71,13 +59,13 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 		for _, mac := range n.macs {
 			c.host(n, mac, !narrowed || among(guests, mac))
 		}
-		c.add(priorityGuard, flow.Match{}.WithVLAN(n.segment))
+		c.add(flow.PriorityTenantGuard, flow.Match{}.WithVLAN(n.segment))
 	}
 	for _, port := range slices.Sorted(maps.Keys(closed)) {
-		c.add(priorityPort, flow.Match{}.WithInPort(port))
+		c.add(flow.PriorityTenantPort, flow.Match{}.WithInPort(port))
 	}
 	for _, port := range b.scene.linksOf(sw) {
-		c.pass(priorityLink, flow.Match{}.WithInPort(port), 0)
+		c.pass(flow.PriorityTenantLink, flow.Match{}.WithInPort(port), 0)
 	}
 	meters := slices.SortedFunc(maps.Values(c.meters), func(x, y flow.Meter) int { return int(x.ID) - int(y.ID) })
 	return c.entries, meters
@@ -88,7 +76,7 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
 	for _, n := range b.sorted() {
 		for _, port := range slices.Sorted(maps.Keys(b.scene.edges[sw])) {
-			list = append(list, flow.Entry{Priority: priorityGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
+			list = append(list, flow.Entry{Priority: flow.PriorityTenantGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
 		}
 	}
 	return list
@@ -118,29 +106,29 @@ func (c *compiler) portsOf(n *network) (list []member) {
 func (c *compiler) member(n *network, p member, narrow flow.Match) {
 	m := narrow.WithInPort(p.at.Port)
 	if p.vlan == 0 {
-		c.enter(n, priorityMember, m.WithoutVLAN(), flow.PushVLAN(uint16(flow.EthTypeVLAN)), flow.SetVLAN(n.segment))
+		c.enter(n, flow.PriorityTenantMember, m.WithoutVLAN(), flow.PushVLAN(uint16(flow.EthTypeVLAN)), flow.SetVLAN(n.segment))
 		return
 	}
 	m = m.WithVLAN(p.vlan)
 	for _, second := range []uint16{flow.EthTypeVLAN, flow.EthTypeQinQ} {
-		c.add(priorityDouble, flow.Match{}.WithInPort(p.at.Port).WithVLAN(p.vlan).WithEthType(second))
+		c.add(flow.PriorityTenantDouble, flow.Match{}.WithInPort(p.at.Port).WithVLAN(p.vlan).WithEthType(second))
 	}
 	if p.vlan == n.segment {
-		c.enter(n, priorityMember, m)
+		c.enter(n, flow.PriorityTenantMember, m)
 		return
 	}
-	c.enter(n, priorityMember, m, flow.SetVLAN(n.segment))
+	c.enter(n, flow.PriorityTenantMember, m, flow.SetVLAN(n.segment))
 }
 
 // host lets a host in that is a member by its address, or keeps it out.
 func (c *compiler) host(n *network, mac flow.MAC, let bool) {
 	m := flow.Match{}.WithEthSrc(mac)
 	if let {
-		c.enter(n, priorityHost, m.WithoutVLAN(), flow.PushVLAN(uint16(flow.EthTypeVLAN)), flow.SetVLAN(n.segment))
+		c.enter(n, flow.PriorityTenantHost, m.WithoutVLAN(), flow.PushVLAN(uint16(flow.EthTypeVLAN)), flow.SetVLAN(n.segment))
 	} else {
-		c.add(priorityHost, m.WithoutVLAN())
+		c.add(flow.PriorityTenantHost, m.WithoutVLAN())
 	}
-	c.add(priorityOther, m)
+	c.add(flow.PriorityTenantOther, m)
 }
 
 // enter adds the entry by which frames come into a network, with its tenant's

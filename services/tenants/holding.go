@@ -56,7 +56,7 @@ func (b *book) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged 
 	}
 	var links []flow.Port
 	for _, f := range e.Flows {
-		if port, err := strconv.ParseUint(f.Match["in_port"], 10, 32); err == nil && f.Table == uint32(flow.TableIngress) && f.Priority == priorityLink {
+		if port, err := strconv.ParseUint(f.Match["in_port"], 10, 32); err == nil && f.Table == uint32(flow.TableIngress) && f.Priority == flow.PriorityTenantLink {
 			links = append(links, flow.Port(port))
 		}
 	}

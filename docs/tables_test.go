@@ -221,30 +221,15 @@ func unquote(t *testing.T, e ast.Expr) string {
 	return s
 }
 
-// TestPriorities holds the priorities of docs/internals/entries.md to forwarding's constants, and
-// its picture of the cookie to flow's.
-func TestPriorities(t *testing.T) {
-	text, words := read(t, "docs/internals/entries.md"), read(t, "ARCHITECTURE.md")
-	source := read(t, "services/forwarding/route.go")
-	for _, c := range []string{"priorityLinkFlood", "priorityTrap", "priorityFlood", "priorityOther", "priorityRoute", "priorityMiss"} {
-		_, rest, ok := strings.Cut(source, "\t"+c+" ")
-		fields := strings.Fields(rest)
-		if !ok || len(fields) < 2 || fields[0] != "=" {
-			t.Fatalf("services/forwarding/route.go does not declare %s", c)
-		}
-		if !strings.Contains(text, "\n| "+fields[1]+" |") {
-			t.Errorf("docs/internals/entries.md has no row for %s, priority %s", c, fields[1])
-		}
-	}
-	if !strings.Contains(text, fmt.Sprintf("\n| %d |", flow.PriorityMax)) {
-		t.Errorf("docs/internals/entries.md has no row for priority %d", flow.PriorityMax)
-	}
+// TestOwners holds the picture of the cookie in docs/internals/entries.md, and the
+// owners in ARCHITECTURE.md, to flow's.
+func TestOwners(t *testing.T) {
 	if got, want := uint64(flow.NewCookie(0x12, 0x34, 0x56789abc)), uint64(0x5745<<48|0x12<<40|0x34<<32|0x56789abc); got != want {
 		t.Errorf("a cookie is %016x; by the picture in docs/internals/entries.md it would be %016x", got, want)
 	}
-	owners := words[strings.Index(words, "- **owner**"):]
+	_, owners, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "- **owner**")
 	owners, _, _ = strings.Cut(owners, "\n")
-	for o := flow.OwnerDiscovery; !strings.HasPrefix(o.String(), "owner-"); o++ {
+	for _, o := range flow.Owners(func(*flow.Writer) bool { return true }) {
 		if !strings.Contains(owners, o.String()) {
 			t.Errorf("ARCHITECTURE.md does not list the owner %s", o)
 		}

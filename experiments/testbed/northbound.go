@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -146,7 +147,7 @@ func (c *Controller) SetRule(ctx context.Context, switches []lab.DPID, port uint
 	var flows []*api.FlowEntry
 	for _, sw := range switches {
 		flows = append(flows, &api.FlowEntry{
-			Dpid: sw.String(), Priority: 40_000, Actions: []string{"output:1"},
+			Dpid: sw.String(), Priority: flow.PriorityOperator, Actions: []string{"output:1"},
 			Match: map[string]string{"eth_type": "0x0800", "ip_proto": "17", "ipv4_dst": "192.0.2.1", "udp_dst": fmt.Sprint(port)},
 		})
 	}

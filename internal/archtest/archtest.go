@@ -46,6 +46,7 @@ func Check(root fs.FS) ([]string, error) {
 	c.globals()
 	c.packages()
 	c.services()
+	c.priorities()
 	slices.Sort(c.breaches)
 	return slices.Compact(c.breaches), nil
 }

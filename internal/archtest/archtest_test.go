@@ -42,6 +42,7 @@ func good() map[string]string {
 }
 
 func TestBreaches(t *testing.T) {
+	const entries = "package hosts\n\nimport \"github.com/weft-sdn/weft/flow\"\n\n"
 	for _, c := range []struct {
 		name, file, text, want string // no want: allowed
 	}{
@@ -74,6 +75,19 @@ func TestBreaches(t *testing.T) {
 		{"service without Spec", "services/nat/nat.go", "// Package nat is.\npackage nat\n", "service nat has no service.go that declares Spec"},
 		{"service not listed", "services/nat/service.go", "// Package nat is.\npackage nat\n\nvar Spec int\n", "services/services.go: services/services.go does not list service nat; add nat.Spec to it"},
 		{"service of another name", "services/hosts/x.go", "package host\n", "a service's package has the name of its folder"},
+		{"number in a field", "services/hosts/x.go", entries + "var e = flow.Entry{Table: 1, Priority: 7}\n", "services/hosts/x.go:5: has a number for a priority; give it a name in flow/pipeline.go"},
+		{"number in a list", "services/hosts/x.go", entries + "var e = []flow.Entry{{Priority: uint16(7 + 1)}}\n", "has a number for a priority"},
+		{"number in a field, later", "services/hosts/x.go", entries + "func f(e *flow.Entry) { e.Table, e.Priority = 1, 7 }\n", "has a number for a priority"},
+		{"number under a name", "services/hosts/x.go", entries + "const priorityHigh = 7\n", "has a number for a priority"},
+		{"number under another name", "services/hosts/x.go", entries + "const high = 7\n\nvar e = flow.Entry{Priority: high}\n", "services/hosts/x.go:7: has a number for a priority"},
+		{"number for an argument", "services/hosts/x.go", entries + "func put(table uint8, priority uint16) {}\n\nfunc f() { put(7, 9) }\n", "services/hosts/x.go:7: has a number for a priority"},
+		{"number for a closure's argument", "services/hosts/x.go", entries + "func f() {\n\tput := func(priority uint16) {}\n\tput(9)\n}\n", "services/hosts/x.go:7: has a number for a priority"},
+		{"number looked for", "services/hosts/x.go", entries + "func f(e *flow.Entry) bool { return e.Priority == 7 }\n", "has a number for a priority"},
+		{"name for a priority", "services/hosts/x.go", entries + "const own = flow.PriorityTrap\n\nvar e = flow.Entry{Priority: own + 2}\n", ""},
+		{"no priority", "services/hosts/x.go", entries + "func f(e *flow.Entry) bool { return e.Priority == 0 }\n", ""},
+		{"priority of a rule", "services/hosts/x.go", entries + "var r = api.FirewallRule{Priority: 7}\n", ""},
+		{"number in a test", "services/hosts/x_test.go", entries + "var e = flow.Entry{Priority: 7}\n", ""},
+		{"number in flow", "flow/x.go", "package flow\n\nconst PriorityHigh = 7\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := good()

@@ -100,14 +100,11 @@ func (f *firewall) status(ctx context.Context, _ *request, sw flow.DPID) (any, e
 	return map[string]any{"switch_id": sw.String(), "status": status}, nil
 }
 
-// arpPriority is the highest that rules of Ryu have; of equal ones that of ARP
-// goes first, by its id.
-const arpPriority = 65533
-
-// enable has the rules apply: what none allows is dropped, but for ARP.
+// enable has the rules apply: what none allows is dropped, but for ARP, whose
+// rule goes first of those of the highest priority, by its id.
 func (f *firewall) enable(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 	added, err := f.filter.addRules(ctx, &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{
-		Id: rulePrefix(sw) + "arp", Priority: arpPriority, Action: "allow", Dpid: sw.String(),
+		Id: rulePrefix(sw) + "arp", Priority: ruleMost, Action: "allow", Dpid: sw.String(),
 		Match: map[string]string{"eth_type": "0x0806"}, Comment: "ARP passes where Ryu's users enable the firewall",
 	}}})
 	if err != nil {

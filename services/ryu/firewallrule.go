@@ -15,8 +15,8 @@ import (
 
 // The bounds of VLANs and priorities, as Ryu has them.
 const (
-	vlanNone, vlanMin, vlanMax       = 0, 2, 4094
-	rulePriorityMin, rulePriorityMax = 1, 65533
+	vlanNone, vlanMin, vlanMax = 0, 2, 4094
+	ruleLeast, ruleMost        = 1, 65533
 )
 
 // vlanText returns a VLAN as Ryu shows it, and nothing for none.
@@ -247,7 +247,7 @@ func (f *firewall) deleteRule(ctx context.Context, r *request, sw flow.DPID) (an
 // readRule reads the body of a rule for a VLAN; without id and switch.
 func readRule(body dict, vlan uint16) (*api.FirewallRule, flow.Match, error) {
 	var none flow.Match
-	priority, err := rulePriority(body, rulePriorityMin, rulePriorityMax)
+	priority, err := rulePriority(body, ruleLeast, ruleMost)
 	if err != nil {
 		return nil, none, err
 	}

@@ -200,7 +200,7 @@ func (s *server) addQosRule(ctx context.Context, r *request, sw flow.DPID) (any,
 func readQosRule(body dict, vlan uint16) (flow.Mod, error) {
 	m := flow.Mod{Command: flow.Add, BufferID: flow.BufferNone, OutPort: flow.PortAny, OutGroup: flow.GroupAny}
 	m.Entry.Table = flow.TableQoS
-	priority, err := rulePriority(body, rulePriorityMin, 65534)
+	priority, err := rulePriority(body, ruleLeast, 65534)
 	if err != nil {
 		return m, err
 	}

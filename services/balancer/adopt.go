@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // young is how old a connection's entries must be to be missed, nanoseconds:
@@ -160,10 +161,10 @@ func (b *balancer) adopt(sw flow.DPID, o *seenEntry, now int64) *conn {
 	c := b.table.by[o.key]
 	if c == nil {
 		x := b.index.Load()
-		if x == nil || x.fronts[place{o.key.to.Addr(), o.key.vlan}] == nil {
+		if x == nil || x.fronts[object.In(o.key.to.Addr(), o.key.vlan)] == nil {
 			return nil
 		}
-		at := place{o.key.to.Addr(), o.key.vlan}
+		at := object.In(o.key.to.Addr(), o.key.vlan)
 		v := x.fronts[at].vip(service{at, o.key.to.Port(), o.key.proto})
 		if v == nil {
 			return nil
@@ -274,7 +275,7 @@ func (b *balancer) tidy(now int64) {
 		}
 		if c.there && !c.back && now-c.sent > young {
 			if s, ok := b.reach(c.m); ok {
-				b.table.place(c, c.ingress, s.at.Switch)
+				b.table.place(c, c.ingress, s.At.Switch)
 				c.sent = now
 				c.addBack(d)
 				c.mark(true, true)

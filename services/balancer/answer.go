@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -14,11 +15,11 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 		return flow.Next // forwarding refuses it
 	}
 	vlan := in.Key.VLAN
-	if x.fronts[place{a.SenderIP(), vlan}] != nil {
+	if x.fronts[object.In(a.SenderIP(), vlan)] != nil {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
-	f := x.fronts[place{a.TargetIP(), vlan}]
+	f := x.fronts[object.In(a.TargetIP(), vlan)]
 	if f == nil {
 		return flow.Next
 	}
@@ -29,7 +30,7 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 		}))
 		return flow.Done
 	}
-	b.resolved(place{a.SenderIP(), vlan}, a.TargetIP(), in.Time)
+	b.resolved(object.In(a.SenderIP(), vlan), a.TargetIP(), in.Time)
 	return flow.Done
 }
 
@@ -42,18 +43,18 @@ func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow
 	}
 	k := &in.Key
 	src, dst := netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
-	if x.fronts[place{src, k.VLAN}] != nil || nd.Type() == flow.ICMPv6Advert && x.fronts[place{nd.Target(), k.VLAN}] != nil {
+	if x.fronts[object.In(src, k.VLAN)] != nil || nd.Type() == flow.ICMPv6Advert && x.fronts[object.In(nd.Target(), k.VLAN)] != nil {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
 	if nd.Type() == flow.ICMPv6Advert {
-		if x.fronts[place{dst, k.VLAN}] == nil {
+		if x.fronts[object.In(dst, k.VLAN)] == nil {
 			return flow.Next
 		}
-		b.resolved(place{nd.Target(), k.VLAN}, dst, in.Time)
+		b.resolved(object.In(nd.Target(), k.VLAN), dst, in.Time)
 		return flow.Done
 	}
-	f := x.fronts[place{nd.Target(), k.VLAN}]
+	f := x.fronts[object.In(nd.Target(), k.VLAN)]
 	if f == nil {
 		return flow.Next
 	}
@@ -87,7 +88,7 @@ func (b *balancer) echo(f *front, in *flow.PacketIn, d *flow.Decision, src, dst 
 		b.reply(d, in, packet.AppendICMPEcho(nil, packet.Ether{Dst: k.EthSrc, Src: f.mac, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
 			packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
 	case reply:
-		b.echoed(place{src, k.VLAN}, dst, uint32(m.EchoID())<<16|uint32(m.EchoSeq()), in.Time)
+		b.echoed(object.In(src, k.VLAN), dst, uint32(m.EchoID())<<16|uint32(m.EchoSeq()), in.Time)
 	}
 }
 

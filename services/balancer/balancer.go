@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // balancer is the virtual IPs and their connections.
@@ -28,7 +30,7 @@ type balancer struct {
 	mu        sync.Mutex // guards the following
 	vips      map[string]*vip
 	revision  map[string]uint64
-	residents residents
+	hosts     *object.Hosts
 	switches  map[flow.DPID]*datapath
 	table     connections
 	probes    map[probeKey]*member
@@ -47,7 +49,7 @@ type datapath struct {
 func newBalancer(cfg *Config, store Store, log *slog.Logger) *balancer {
 	b := &balancer{
 		store: store, log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
-		vips: map[string]*vip{}, revision: map[string]uint64{}, residents: newResidents(),
+		vips: map[string]*vip{}, revision: map[string]uint64{}, hosts: object.NewHosts(),
 		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
 	}
 	b.cfg.Store(cfg)
@@ -85,7 +87,7 @@ func (b *balancer) reindex() {
 	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}}
 	groups := map[uint32]bool{}
 	for _, v := range b.sorted() {
-		x.macs[hostKey{v.mac, v.at.host.vlan}] = true
+		x.macs[hostKey{MAC: v.mac, VLAN: v.at.host.VLAN}] = true
 		f := x.fronts[v.at.host]
 		if f == nil {
 			f = &front{mac: v.mac, vips: map[service]*vip{}}
@@ -107,11 +109,11 @@ func (b *balancer) reindex() {
 // reach returns where a member is, false if it is not known or its switch
 // cannot rewrite what it answers. It is called with mu held.
 func (b *balancer) reach(m *member) (station, bool) {
-	s, ok := b.residents.find(m.addr)
+	s, ok := b.find(m.addr)
 	if !ok {
 		return s, false
 	}
-	sw := b.switches[s.at.Switch]
+	sw := b.switches[s.At.Switch]
 	return s, sw != nil && sw.connected && sw.rewrites
 }
 
@@ -157,18 +159,11 @@ func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	addrs := b.residents.changed(e)
-	if len(b.vips) == 0 {
-		return false
-	}
+	_, _, moved := b.hosts.Changed(e)
 	concerned := false
-	of := map[place]bool{}
-	for _, a := range addrs {
-		of[a] = true
-	}
 	for _, v := range b.vips {
 		for _, m := range v.pool {
-			if !of[m.addr] {
+			if !slices.Contains(moved, m.addr) {
 				continue
 			}
 			concerned = true
@@ -185,17 +180,17 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 func (b *balancer) relocate(m *member, s station, now int64) {
 	d := &flow.Decision{}
 	for c := range m.conns {
-		if c.mac != s.mac && c.there {
-			c.mac = s.mac
+		if c.mac != s.MAC && c.there {
+			c.mac = s.MAC
 			c.addThere(d)
 		}
-		if c.egress == s.at.Switch || !c.there && !c.back {
+		if c.egress == s.At.Switch || !c.there && !c.back {
 			continue
 		}
 		if c.back {
 			c.removeBack(d)
 		}
-		b.table.place(c, c.ingress, s.at.Switch)
+		b.table.place(c, c.ingress, s.At.Switch)
 		c.addBack(d)
 		c.sent = now
 		c.mark(c.there, true)

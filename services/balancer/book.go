@@ -69,7 +69,7 @@ func (b *balancer) fits(v *vip) error {
 		}
 		for _, m := range v.pool {
 			if m.addr == o.at.host {
-				return api.Errorf(codes.InvalidArgument, "vip %s: member %v is the address of vip %s", v.name, m.addr.addr, o.name)
+				return api.Errorf(codes.InvalidArgument, "vip %s: member %v is the address of vip %s", v.name, m.addr.Addr, o.name)
 			}
 		}
 		for _, m := range o.pool {
@@ -314,9 +314,9 @@ func (b *balancer) show(v *vip) *api.Vip {
 		out := m.Pool[i]
 		out.Connections, out.Total, out.Health = uint32(p.live), p.total, verdicts[p.grade()]
 		out.Reason = p.health.reason
-		s, known := b.residents.find(p.addr)
+		s, known := b.find(p.addr)
 		if known {
-			out.Mac, out.At = s.mac.String(), api.NewLocation(s.at)
+			out.Mac, out.At = s.MAC.String(), api.NewLocation(s.At)
 		}
 		if _, ok := b.reach(p); !ok && p.grade() != bad {
 			out.Health, out.Reason = "away", "not known as a host; it is asked for by ARP or neighbour solicitation"

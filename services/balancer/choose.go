@@ -75,7 +75,7 @@ func (v *vip) among(client netip.Addr, may func(*member) bool) (best *member) {
 // move that have to.
 func score(client netip.Addr, m *member) float64 {
 	h := fnv.New64a()
-	a, b := client.As16(), m.addr.addr.As16()
+	a, b := client.As16(), m.addr.Addr.As16()
 	h.Write(a[:])
 	h.Write(b[:])
 	h.Write([]byte{byte(m.port >> 8), byte(m.port)})

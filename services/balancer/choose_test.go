@@ -42,7 +42,7 @@ func TestLeastGoesToTheIdle(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for _, c := range g.b.table.by { // those of 6 end
-		if c.m.addr.addr == v4(6) {
+		if c.m.addr.Addr == v4(6) {
 			g.end(c, "idle_timeout")
 		}
 	}

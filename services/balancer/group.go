@@ -15,7 +15,7 @@ import (
 // called with mu held.
 func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
 	d := b.switches[sw]
-	if !v.stateless || v.policy != weighted || v.sticky != 0 || v.at.proto == 0 || v.at.host.vlan != 0 || v.group == 0 ||
+	if !v.stateless || v.policy != weighted || v.sticky != 0 || v.at.proto == 0 || v.at.host.VLAN != 0 || v.group == 0 ||
 		d == nil || !d.connected || !d.rewrites {
 		return false
 	}
@@ -25,7 +25,7 @@ func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
 			continue
 		}
 		s, ok := b.reach(m)
-		if !ok || s.at.Switch != sw {
+		if !ok || s.At.Switch != sw {
 			return false
 		}
 		n++
@@ -56,7 +56,7 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 			continue
 		}
 		g := flow.Group{Kind: flow.GroupKindSelect, ID: v.group}
-		vipAt := netip.AddrPortFrom(v.at.host.addr, v.at.port)
+		vipAt := netip.AddrPortFrom(v.at.host.Addr, v.at.port)
 		for _, m := range v.pool {
 			s, ok := b.reach(m)
 			if !ok || m.wish != serve || m.grade() == bad {
@@ -64,16 +64,16 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 			}
 			g.Buckets = append(g.Buckets, flow.Bucket{
 				Weight: uint16(m.weight), WatchPort: flow.PortAny, WatchGroup: flow.GroupAny,
-				Actions: append(toMember(nil, s.mac, m.key(), v.at.port, v.at.proto), flow.Output(s.at.Port)),
+				Actions: append(toMember(nil, s.MAC, m.key(), v.at.port, v.at.proto), flow.Output(s.At.Port)),
 			})
 		}
 		req.Groups = append(req.Groups, api.NewGroup(sw, &g))
-		to := flow.Match{}.WithIPDst(prefixOf(v.at.host.addr)).WithoutVLAN()
+		to := flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)).WithoutVLAN()
 		add(flow.PriorityBalancerGroup, ports(to, 0, v.at.port, v.at.proto), 0, flow.ToGroup(v.group))
 		for _, m := range v.pool {
-			from := flow.Match{}.WithIPSrc(prefixOf(m.addr.addr)).WithoutVLAN()
+			from := flow.Match{}.WithIPSrc(prefixOf(m.addr.Addr)).WithoutVLAN()
 			add(flow.PriorityBalancerGroup, ports(from, m.port, 0, v.at.proto), flow.TableForward, fromVip(nil, vipAt, m.port, v.at.proto)...)
-			add(flow.PriorityBalancerProbe, ports(from.WithIPDst(prefixOf(v.at.host.addr)), m.port, 0, v.at.proto), 0, flow.Output(flow.PortController))
+			add(flow.PriorityBalancerProbe, ports(from.WithIPDst(prefixOf(v.at.host.Addr)), m.port, 0, v.at.proto), 0, flow.Output(flow.PortController))
 		}
 	}
 	return req

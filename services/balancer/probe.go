@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -23,7 +24,7 @@ type probeKey struct {
 
 // probeKey returns that of the check of a member that is under way.
 func (m *member) probeKey() probeKey {
-	return probeKey{m.checked(), netip.AddrPortFrom(m.vip.at.host.addr, uint16(m.health.token)), m.addr.vlan}
+	return probeKey{m.checked(), netip.AddrPortFrom(m.vip.at.host.Addr, uint16(m.health.token)), m.addr.VLAN}
 }
 
 // checked returns the address and port that TCP checks try.
@@ -32,7 +33,7 @@ func (m *member) checked() netip.AddrPort {
 	if m.vip.check.port != 0 {
 		port = m.vip.check.port
 	}
-	return netip.AddrPortFrom(m.addr.addr, port)
+	return netip.AddrPortFrom(m.addr.Addr, port)
 }
 
 // advance begins the checks that are due, gives up those that were not answered
@@ -59,7 +60,7 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 	if m.wish == rest {
 		return false
 	}
-	s, known := b.residents.find(m.addr)
+	s, known := b.find(m.addr)
 	if !known {
 		b.ask(m, now, d)
 	}
@@ -113,8 +114,8 @@ func (b *balancer) lose(m *member) {
 // check appends the packet that begins a check. It is called with mu held.
 func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	v := m.vip
-	e := packet.Ether{Dst: s.mac, Src: v.mac, VLAN: m.addr.vlan}
-	ip := packet.IP{Src: v.at.host.addr, Dst: m.addr.addr}
+	e := packet.Ether{Dst: s.MAC, Src: v.mac, VLAN: m.addr.VLAN}
+	ip := packet.IP{Src: v.at.host.Addr, Dst: m.addr.Addr}
 	var frame []byte
 	switch v.check.kind {
 	case checkTCP:
@@ -127,9 +128,9 @@ func (b *balancer) check(m *member, s station, d *flow.Decision) {
 		m.health.token = uint32(number(v.name))<<16 | uint32(b.probeLast)
 		frame = packet.AppendICMPEcho(nil, e, ip, packet.Echo{ID: uint16(m.health.token >> 16), Seq: uint16(m.health.token)})
 	case checkARP:
-		frame = b.question(m, s.mac)
+		frame = b.question(m, s.MAC)
 	}
-	b.deliver(d, frame, m.addr.vlan, s.at)
+	b.deliver(d, frame, m.addr.VLAN, s.At)
 }
 
 // probePort returns a port for a TCP check, another for each of many in a row.
@@ -142,16 +143,16 @@ func (b *balancer) probePort() uint16 {
 // address.
 func (b *balancer) question(m *member, to flow.MAC) []byte {
 	v := m.vip
-	if m.addr.addr.Is4() {
-		return packet.AppendARPRequest(nil, m.addr.vlan, packet.ARPFields{
-			SenderMAC: v.mac, SenderIP: v.at.host.addr, TargetMAC: to, TargetIP: m.addr.addr,
+	if m.addr.Addr.Is4() {
+		return packet.AppendARPRequest(nil, m.addr.VLAN, packet.ARPFields{
+			SenderMAC: v.mac, SenderIP: v.at.host.Addr, TargetMAC: to, TargetIP: m.addr.Addr,
 		})
 	}
-	f := packet.NDFields{SrcMAC: v.mac, SrcIP: v.at.host.addr, DstMAC: to, Target: m.addr.addr}
+	f := packet.NDFields{SrcMAC: v.mac, SrcIP: v.at.host.Addr, DstMAC: to, Target: m.addr.Addr}
 	if to != (flow.MAC{}) {
-		f.DstIP = m.addr.addr
+		f.DstIP = m.addr.Addr
 	}
-	return packet.AppendNDSolicit(nil, m.addr.vlan, f)
+	return packet.AppendNDSolicit(nil, m.addr.VLAN, f)
 }
 
 // ask appends a question for a member that is not known, to all edge ports. It
@@ -170,7 +171,7 @@ func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 		for p := range dp.edges {
 			list = append(list, p)
 		}
-		if actions := b.tagging.Outputs(nil, sw, m.addr.vlan, list); len(actions) > 0 {
+		if actions := b.tagging.Outputs(nil, sw, m.addr.VLAN, list); len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 		}
 	}
@@ -222,7 +223,7 @@ func (b *balancer) passed(kind checkKind, from place, to netip.Addr, now int64, 
 	defer b.mu.Unlock()
 	changed := false
 	for _, v := range b.vips {
-		if v.check.kind != kind || v.at.host != (place{to, from.vlan}) {
+		if v.check.kind != kind || v.at.host != object.In(to, from.VLAN) {
 			continue
 		}
 		for _, m := range v.pool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/wefttest"
 )
@@ -104,8 +105,8 @@ func (g *rig) show(name string) *api.Vip {
 // frame is the first packet of a connection of a host to 10.0.0.100.
 func (g *rig) frame(client int, port uint16) []byte {
 	mac := flow.MAC{}
-	if x := g.b.index.Load(); x != nil && x.fronts[place{v4(100), 0}] != nil {
-		mac = x.fronts[place{v4(100), 0}].mac
+	if x := g.b.index.Load(); x != nil && x.fronts[object.In(v4(100), 0)] != nil {
+		mac = x.fronts[object.In(v4(100), 0)].mac
 	}
 	return packet.AppendTCP(nil, packet.Ether{Dst: mac, Src: macOfHost(client)}, packet.IP{Src: v4(client), Dst: v4(100)},
 		packet.TCPFields{SrcPort: port, DstPort: 80, Flags: packet.TCPSyn}, nil)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -20,7 +21,7 @@ func (b *balancer) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Next
 	}
 	k := packet.Headers(in)
-	if x.macs[hostKey{k.EthSrc, k.VLAN}] {
+	if x.macs[hostKey{MAC: k.EthSrc, VLAN: k.VLAN}] {
 		b.count.spoofed.Add(1)
 		return flow.Drop
 	}
@@ -41,7 +42,7 @@ func (b *balancer) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 // strange refuses what is addressed to a VIP's Ethernet address and is not for
 // a VIP.
 func (b *balancer) strange(x *index, k *flow.Key) flow.Verdict {
-	if x.macs[hostKey{k.EthDst, k.VLAN}] {
+	if x.macs[hostKey{MAC: k.EthDst, VLAN: k.VLAN}] {
 		b.count.strange.Add(1)
 		return flow.Drop
 	}
@@ -51,7 +52,7 @@ func (b *balancer) strange(x *index, k *flow.Key) flow.Verdict {
 // ip deals with IP packets.
 func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) flow.Verdict {
 	k := &in.Key
-	f := x.fronts[place{dst, k.VLAN}]
+	f := x.fronts[object.In(dst, k.VLAN)]
 	if f == nil {
 		return b.strange(x, k)
 	}
@@ -81,10 +82,10 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	x := b.index.Load()
-	if x == nil || x.fronts[place{key.to.Addr(), key.vlan}] == nil {
+	if x == nil || x.fronts[object.In(key.to.Addr(), key.vlan)] == nil {
 		return flow.Drop // deleted just now
 	}
-	v := x.fronts[place{key.to.Addr(), key.vlan}].vip(service{place{key.to.Addr(), key.vlan}, key.to.Port(), key.proto})
+	v := x.fronts[object.In(key.to.Addr(), key.vlan)].vip(service{object.In(key.to.Addr(), key.vlan), key.to.Port(), key.proto})
 	if v == nil {
 		b.count.closed.Add(1)
 		b.refuse(in, d)
@@ -105,19 +106,19 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		return flow.Drop
 	}
 	b.install(c, s, in, d)
-	actions := toMember(nil, s.mac, c.to, key.to.Port(), key.proto)
+	actions := toMember(nil, s.MAC, c.to, key.to.Port(), key.proto)
 	for _, a := range actions {
 		if frame, ok := packet.Apply(in.Data, a); ok {
 			in.Data = frame
 		}
 	}
-	in.Key.EthDst, in.Key.TPDst = s.mac, c.to.Port()
+	in.Key.EthDst, in.Key.TPDst = s.MAC, c.to.Port()
 	if c.to.Addr().Is4() {
 		in.Key.IPv4Dst = c.to.Addr().As4()
 	} else {
 		in.Key.IPv6Dst = c.to.Addr().As16()
 	}
-	in.Dst, in.DstMAC = s.at, s.mac
+	in.Dst, in.DstMAC = s.At, s.MAC
 	return flow.Next
 }
 
@@ -131,12 +132,12 @@ func (b *balancer) begin(v *vip, key connKey, now int64) *conn {
 	client := key.client.Addr()
 	to := func(m *member) netip.AddrPort {
 		if m.port == 0 {
-			return netip.AddrPortFrom(m.addr.addr, key.to.Port())
+			return netip.AddrPortFrom(m.addr.Addr, key.to.Port())
 		}
 		return m.key()
 	}
 	m := v.choose(client, now, func(m *member) bool {
-		if m.addr.addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
+		if m.addr.Addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
 			return false
 		}
 		_, ok := b.reach(m)
@@ -174,20 +175,20 @@ func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decisi
 		b.count.carried.Add(1)
 	}
 	moved := c.ingress.Switch != from.Switch
-	if in.Time-c.sent < recently && !moved && c.egress == s.at.Switch && c.mac == s.mac && c.back && (c.there || !rewrites) {
+	if in.Time-c.sent < recently && !moved && c.egress == s.At.Switch && c.mac == s.MAC && c.back && (c.there || !rewrites) {
 		return
 	}
-	if !rewrites && c.back && c.egress == s.at.Switch && in.Time-c.sent < int64(c.idle)*int64(time.Second) {
+	if !rewrites && c.back && c.egress == s.At.Switch && in.Time-c.sent < int64(c.idle)*int64(time.Second) {
 		return
 	}
 	if moved && c.there {
 		c.removeThere(d)
 	}
-	if c.back && c.egress != s.at.Switch {
+	if c.back && c.egress != s.At.Switch {
 		c.removeBack(d)
 	}
-	b.table.place(c, from, s.at.Switch)
-	c.mac, c.sent, c.until = s.mac, in.Time, 0
+	b.table.place(c, from, s.At.Switch)
+	c.mac, c.sent, c.until = s.MAC, in.Time, 0
 	c.addBack(d)
 	if rewrites {
 		c.addThere(d)

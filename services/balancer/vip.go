@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // idleMax bounds idle timeouts, seconds: the way back has twice as long, and
@@ -49,12 +50,6 @@ type service struct {
 	host  place
 	port  uint16
 	proto uint8
-}
-
-// place is an IP address in a VLAN, which is as in flow.Key.
-type place struct {
-	addr netip.Addr
-	vlan uint16
 }
 
 // vip is one virtual IP. What clients and users may change is guarded by the
@@ -110,7 +105,7 @@ type member struct {
 }
 
 // key names the member in its pool.
-func (m *member) key() netip.AddrPort { return netip.AddrPortFrom(m.addr.addr, m.port) }
+func (m *member) key() netip.AddrPort { return netip.AddrPortFrom(m.addr.Addr, m.port) }
 
 // checkName refuses names that do not fit into keys, paths and labels.
 func checkName(name string) error { return api.CheckName("name", name) }
@@ -132,7 +127,7 @@ func readVip(m *api.Vip, cfg *Config) (*vip, error) {
 	if m.GetVlan() > 4094 {
 		return fail("vlan %d: want 0 (untagged) to 4094", m.GetVlan())
 	}
-	v.at.host = place{addr, vlanKey(m.GetVlan())}
+	v.at.host = object.In(addr, object.VLAN(m.GetVlan()))
 	known := false
 	for _, p := range protocols {
 		if p.name == strings.ToLower(m.GetProtocol()) {
@@ -190,14 +185,6 @@ func usable(a netip.Addr) bool {
 		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// vlanKey returns a VLAN as in flow.Key.
-func vlanKey(vlan uint32) uint16 {
-	if vlan == 0 {
-		return 0
-	}
-	return flow.VLANPresent | uint16(vlan)
-}
-
 // wordOf returns the value of a word; that of none is the first.
 func wordOf[T ~uint8](words []string, word string) (T, error) {
 	for i, w := range words {
@@ -219,9 +206,9 @@ func macOf(text string, at place, cfg *Config) (flow.MAC, error) {
 		return mac, err
 	}
 	h := fnv.New32a()
-	b, _ := at.addr.MarshalBinary()
+	b, _ := at.Addr.MarshalBinary()
 	h.Write(b)
-	h.Write([]byte{byte(at.vlan >> 8), byte(at.vlan)})
+	h.Write([]byte{byte(at.VLAN >> 8), byte(at.VLAN)})
 	mac, n := cfg.prefix(), h.Sum32()
 	mac[3], mac[4], mac[5] = byte(n>>16), byte(n>>8), byte(n)
 	return mac, nil
@@ -234,11 +221,11 @@ func readMember(m *api.PoolMember, v *vip) (*member, error) {
 	if addr = addr.Unmap(); err != nil || !usable(addr) {
 		return nil, fmt.Errorf("member %q: want the IPv4 or IPv6 address of a host", m.GetAddress())
 	}
-	out.addr = place{addr, v.at.host.vlan}
+	out.addr = object.In(addr, v.at.host.VLAN)
 	switch {
-	case addr.Is4() != v.at.host.addr.Is4():
-		return nil, fmt.Errorf("member %v: want an address of the family of %v", addr, v.at.host.addr)
-	case addr == v.at.host.addr:
+	case addr.Is4() != v.at.host.Addr.Is4():
+		return nil, fmt.Errorf("member %v: want an address of the family of %v", addr, v.at.host.Addr)
+	case addr == v.at.host.Addr:
 		return nil, fmt.Errorf("member %v: is the address of the VIP itself", addr)
 	case m.GetPort() > 65535:
 		return nil, fmt.Errorf("member %v: port %d: want at most 65535", addr, m.GetPort())
@@ -272,13 +259,13 @@ func (v *vip) member(key netip.AddrPort) *member {
 // keep returns the message that is kept of a VIP: what users give, completed.
 func (v *vip) keep() *api.Vip {
 	m := &api.Vip{
-		Name: v.name, Address: v.at.host.addr.String(), Protocol: protocolName(v.at.proto), Port: uint32(v.at.port),
-		Vlan: uint32(v.at.host.vlan &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
+		Name: v.name, Address: v.at.host.Addr.String(), Protocol: protocolName(v.at.proto), Port: uint32(v.at.port),
+		Vlan: uint32(v.at.host.VLAN &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
 		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
 	}
 	for _, p := range v.pool {
 		m.Pool = append(m.Pool, &api.PoolMember{
-			Address: p.addr.addr.String(), Port: uint32(p.port), Weight: uint32(p.weight), State: wishes[p.wish],
+			Address: p.addr.Addr.String(), Port: uint32(p.port), Weight: uint32(p.weight), State: wishes[p.wish],
 		})
 	}
 	return m

@@ -289,7 +289,7 @@ func (b *balancer) tidy(now int64) {
 			}
 		}
 	}
-	for _, v := range b.vips {
+	for _, v := range b.vips.List() {
 		for a, s := range v.stuck {
 			if now >= s.until {
 				delete(v.stuck, a)

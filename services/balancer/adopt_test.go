@@ -39,7 +39,7 @@ func TestConnectionsAreAdopted(t *testing.T) {
 		was[port] = g.open(1, port)
 	}
 	entries := g.entries()
-	store := g.b.store
+	store := g.store
 	g.start(store)
 	for sw, flows := range entries {
 		g.observed(sw, flows)
@@ -74,7 +74,7 @@ func TestHalfIsMended(t *testing.T) {
 	g.set(web("", 5))
 	g.open(1, 4000)
 	entries := g.entries()
-	g.start(g.b.store)
+	g.start(g.store)
 	g.observed(1, entries[1])
 	g.observed(2, nil)
 	g.now += 2 * young

@@ -2,10 +2,8 @@ package balancer
 
 import (
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weft-sdn/weft/api"
@@ -16,20 +14,16 @@ import (
 // balancer is the virtual IPs and their connections.
 type balancer struct {
 	cfg     atomic.Pointer[Config]
-	store   Store
 	log     *slog.Logger
 	tagging flow.Tagging
 	index   atomic.Pointer[index] // nil: there are no VIPs
 	out     *outbox
 	count   counts
 	damage  func() string // what is wrong with the store
-	regroup func()        // has the groups of all switches declared again
+	regroup func()        // declares the groups of all switches again
 
-	writing sync.Mutex // held while a VIP is written to the store; taken before mu
-
-	mu        sync.Mutex // guards the following
-	vips      map[string]*vip
-	revision  map[string]uint64
+	mu        object.Guard // guards the following
+	vips      *object.Book[*vip]
 	hosts     *object.Hosts
 	switches  map[flow.DPID]*datapath
 	table     connections
@@ -46,13 +40,20 @@ type datapath struct {
 	edges     map[flow.Port]bool
 }
 
-func newBalancer(cfg *Config, store Store, log *slog.Logger) *balancer {
+func newBalancer(cfg *Config, store object.Store, log *slog.Logger) *balancer {
 	b := &balancer{
-		store: store, log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
-		vips: map[string]*vip{}, revision: map[string]uint64{}, hosts: object.NewHosts(),
+		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
+		hosts:    object.NewHosts(),
 		switches: map[flow.DPID]*datapath{}, table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]int64{},
 	}
 	b.cfg.Store(cfg)
+	b.vips = object.New(&b.mu, store, object.Kind[*vip]{
+		What: "vip", Many: "VIPs", Most: func() int { return b.cfg.Load().Vips }, Raise: "balancer.vips",
+		Name:    func(v *vip) string { return v.name },
+		Format:  object.Messages(b.parse, func(v *vip) *api.Vip { return v.said }),
+		Changed: b.changed,
+		Bad:     func(name string, err error) { log.Warn("vip of an earlier run not read", "key", name, "error", err) },
+	})
 	return b
 }
 
@@ -80,13 +81,13 @@ func (f *front) vip(s service) *vip {
 
 // reindex makes the index anew. It is called with mu held.
 func (b *balancer) reindex() {
-	if len(b.vips) == 0 {
+	if b.vips.Len() == 0 {
 		b.index.Store(nil)
 		return
 	}
 	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}}
 	groups := map[uint32]bool{}
-	for _, v := range b.sorted() {
+	for _, v := range b.vips.List() {
 		x.macs[hostKey{MAC: v.mac, VLAN: v.at.host.VLAN}] = true
 		f := x.fronts[v.at.host]
 		if f == nil {
@@ -161,7 +162,7 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 	defer b.mu.Unlock()
 	_, _, moved := b.hosts.Changed(e)
 	concerned := false
-	for _, v := range b.vips {
+	for _, v := range b.vips.List() {
 		for _, m := range v.pool {
 			if !slices.Contains(moved, m.addr) {
 				continue
@@ -199,12 +200,3 @@ func (b *balancer) relocate(m *member, s station, now int64) {
 }
 
 func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
-// sorted returns the VIPs by name. It is called with mu held.
-func (b *balancer) sorted() []*vip {
-	list := make([]*vip, 0, len(b.vips))
-	for _, name := range sortedKeys(maps.Keys(b.vips)) {
-		list = append(list, b.vips[name])
-	}
-	return list
-}

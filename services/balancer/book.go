@@ -2,62 +2,20 @@ package balancer
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Store is durable key-value state; a change is on disk before the call
-// returns.
-type Store interface {
-	// Update sets a value if its revision is still the given one (0: none yet).
-	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	Delete(ctx context.Context, key string) error
-	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
-}
-
-// load reads the VIPs of earlier runs. What cannot be read is told to bad and
-// left out.
-func (b *balancer) load(ctx context.Context, bad func(key string, err error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	err := b.store.All(ctx, func(key string, value []byte, revision uint64) error {
-		m := &api.Vip{}
-		v, err := (*vip)(nil), protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
-		if err == nil {
-			v, err = readVip(m, b.cfg.Load())
-		}
-		if err == nil && v.name != key {
-			err = fmt.Errorf("describes the VIP %s", v.name)
-		}
-		if err == nil {
-			err = b.fits(v)
-		}
-		if err != nil {
-			bad(key, err)
-			return nil
-		}
-		b.vips[key], b.revision[key] = v, revision
-		return nil
-	})
-	b.reindex()
-	return err
-}
-
 // fits refuses a VIP that contradicts the others. It is called with mu held.
 func (b *balancer) fits(v *vip) error {
-	if b.vips[v.name] == nil && len(b.vips) >= b.cfg.Load().Vips {
-		return api.Errorf(codes.ResourceExhausted, "vip %s: there are %d VIPs already; delete one, or raise balancer.vips", v.name, len(b.vips))
-	}
-	for _, o := range b.vips {
+	for _, o := range b.vips.List() {
 		if o.name == v.name {
 			continue
 		}
@@ -173,67 +131,60 @@ func find(v *api.Vip, key netip.AddrPort) int {
 	return -1
 }
 
-// change keeps what f makes of the VIP of a name, which may be nil and belongs
-// to f, and has it in force.
+// change stores what f makes of the VIP of a name, which may be nil and belongs
+// to f.
 func (b *balancer) change(ctx context.Context, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old, revision := b.vips[name], b.revision[name]
-	var said *api.Vip
-	if old != nil {
-		said = proto.CloneOf(old.said)
-	}
-	b.mu.Unlock()
-	m, err := f(said)
-	if err != nil {
-		return nil, err
-	}
-	v, err := readVip(m, b.cfg.Load())
-	if err != nil {
-		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	b.mu.Lock()
-	err = b.fits(v)
-	b.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if old == nil || !proto.Equal(old.said, v.said) {
-		value, err := protojson.Marshal(v.said)
+	_, v, err := b.vips.Change(ctx, name, func(old *vip) (*vip, error) {
+		var said *api.Vip
+		if old != nil {
+			said = proto.CloneOf(old.said)
+		}
+		m, err := f(said)
 		if err != nil {
-			return nil, api.Errorf(codes.Internal, "vip %s: %w", name, err)
+			return nil, err
 		}
-		if revision, err = b.store.Update(ctx, name, value, revision); err != nil {
-			return nil, api.Errorf(codes.Unavailable, "vip %s is not kept, so it is not in force: %w", name, err)
+		v, err := readVip(m, b.cfg.Load())
+		if err != nil {
+			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
-		b.mu.Lock()
-		b.replace(old, v)
-		b.revision[name] = revision
-		b.mu.Unlock()
-		b.regroup()
-	} else {
-		v = old
+		return v, b.fits(v)
+	})
+	if err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.show(v), nil
 }
 
-// replace puts a VIP into force, in place of old, which may be nil, and with
-// its connections, as far as their members stay. It is called with mu held.
-func (b *balancer) replace(old, v *vip) {
-	b.vips[v.name] = v
+// parse returns the VIP that was stored.
+func (b *balancer) parse(m *api.Vip) (*vip, error) {
+	v, err := readVip(m, b.cfg.Load())
+	if err == nil {
+		err = b.fits(v)
+	}
+	return v, err
+}
+
+// changed follows a change of a VIP: it keeps its connections, as far as their
+// members stay. It is called with mu held.
+func (b *balancer) changed(old, now *vip) {
+	defer b.regroup()
 	defer b.reindex()
 	if old == nil {
 		return
 	}
 	d := &flow.Decision{}
-	v.refused = old.refused
+	if now != nil {
+		now.refused = old.refused
+	}
 	for _, was := range old.pool {
 		delete(b.probes, was.probeKey())
-		m := v.member(was.key())
-		if m == nil || m.wish == rest || old.at != v.at {
+		var m *member
+		if now != nil {
+			m = now.member(was.key())
+		}
+		if m == nil || m.wish == rest || old.at != now.at {
 			b.count.cut.Add(float64(len(was.conns)))
 			for c := range was.conns {
 				b.table.cut(d, c)
@@ -244,17 +195,17 @@ func (b *balancer) replace(old, v *vip) {
 		}
 		m.total, m.current, m.live = was.total, was.current, was.live
 		m.conns = was.conns
-		v.live += m.live
+		now.live += m.live
 		for c := range m.conns {
 			c.m = m
 		}
-		if was.vip.check == v.check {
+		if was.vip.check == now.check {
 			m.health = was.health
 			m.health.ends = 0
 		}
 		for a, s := range old.stuck {
-			if s.m == was && v.sticky > 0 {
-				v.stuck[a] = stay{m, s.until}
+			if s.m == was && now.sticky > 0 {
+				now.stuck[a] = stay{m, s.until}
 			}
 		}
 	}
@@ -263,34 +214,11 @@ func (b *balancer) replace(old, v *vip) {
 
 // DeleteVip answers the call.
 func (b *balancer) DeleteVip(ctx context.Context, req *api.DeleteVipRequest) (*api.DeleteVipResponse, error) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	name := req.GetName()
-	b.mu.Lock()
-	v := b.vips[name]
-	b.mu.Unlock()
-	if v == nil {
-		return &api.DeleteVipResponse{}, nil
+	old, err := b.vips.Remove(ctx, req.GetName())
+	if err != nil {
+		return nil, err
 	}
-	if err := b.store.Delete(ctx, name); err != nil {
-		return nil, api.Errorf(codes.Unavailable, "vip %s is still kept, so it stays in force: %w", name, err)
-	}
-	b.mu.Lock()
-	d := &flow.Decision{}
-	for _, m := range v.pool {
-		delete(b.probes, m.probeKey())
-		b.count.cut.Add(float64(len(m.conns)))
-		for c := range m.conns {
-			b.table.cut(d, c)
-		}
-	}
-	delete(b.vips, name)
-	delete(b.revision, name)
-	b.reindex()
-	b.out.post(d)
-	b.mu.Unlock()
-	b.regroup()
-	return &api.DeleteVipResponse{Deleted: true}, nil
+	return &api.DeleteVipResponse{Deleted: old != nil}, nil
 }
 
 // ListVips answers the call.
@@ -298,7 +226,7 @@ func (b *balancer) ListVips(_ context.Context, req *api.ListVipsRequest) (*api.L
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	resp := &api.ListVipsResponse{}
-	for _, v := range b.sorted() {
+	for _, v := range b.vips.List() {
 		if req.GetName() == "" || req.GetName() == v.name {
 			resp.Vips = append(resp.Vips, b.show(v))
 		}

@@ -1,9 +1,7 @@
 package balancer
 
 import (
-	"iter"
 	"net/netip"
-	"slices"
 
 	"github.com/weft-sdn/weft/flow"
 )
@@ -118,6 +116,3 @@ func (c *conn) mark(there, back bool) {
 	c.m.live += n
 	c.m.vip.live += n
 }
-
-// sortedKeys returns keys in order.
-func sortedKeys(keys iter.Seq[string]) []string { return slices.Sorted(keys) }

@@ -51,7 +51,7 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 		}
 		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 	}
-	for _, v := range b.sorted() {
+	for _, v := range b.vips.List() {
 		if !b.groupFits(v, sw) {
 			continue
 		}

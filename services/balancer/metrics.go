@@ -42,8 +42,8 @@ type figures struct{ vips, connections, up, down, unknown, draining, away int }
 func (b *balancer) figures() (f figures) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.vips, f.connections = len(b.vips), len(b.table.by)
-	for _, v := range b.vips {
+	f.vips, f.connections = b.vips.Len(), len(b.table.by)
+	for _, v := range b.vips.List() {
 		for _, m := range v.pool {
 			_, reached := b.reach(m)
 			switch {
@@ -68,7 +68,7 @@ func (b *balancer) figures() (f figures) {
 func (b *balancer) memberFigures(vip, address string) (connections, total float64, up bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	v := b.vips[vip]
+	v := b.vips.Get(vip)
 	if v == nil {
 		return 0, 0, false
 	}

@@ -43,7 +43,7 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed := false
-	for _, v := range b.sorted() {
+	for _, v := range b.vips.List() {
 		for _, m := range v.pool {
 			changed = b.attend(m, now, d) || changed
 		}
@@ -222,7 +222,7 @@ func (b *balancer) passed(kind checkKind, from place, to netip.Addr, now int64, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed := false
-	for _, v := range b.vips {
+	for _, v := range b.vips.List() {
 		if v.check.kind != kind || v.at.host != object.In(to, from.VLAN) {
 			continue
 		}

@@ -29,6 +29,8 @@ type rig struct {
 	b   *balancer
 	now int64
 
+	store object.Store
+
 	port uint16 // of the last connection of shares
 }
 
@@ -43,10 +45,11 @@ func newRig(t testing.TB) *rig {
 }
 
 // start makes a balancer anew on a store; all switches and hosts are known.
-func (g *rig) start(store Store) {
+func (g *rig) start(store object.Store) {
+	g.store = store
 	g.b = newBalancer(DefaultConfig(), store, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	g.b.count = newCounts(func(string, string, ...string) Counter { return silent{} })
-	if err := g.b.load(context.Background(), func(key string, err error) { g.t.Errorf("vip %s: %v", key, err) }); err != nil {
+	if err := g.b.vips.Load(context.Background()); err != nil {
 		g.t.Fatal(err)
 	}
 	for sw := range flow.DPID(2) {

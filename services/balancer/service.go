@@ -51,9 +51,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
 	b.damage = func() string { return weft.Damage(env) }
 	b.table.last = rand.Uint32() >> 1 // apart from those of earlier runs
-	if err := b.load(ctx, func(key string, err error) {
-		env.Log.Warn("vip of an earlier run not read", "key", key, "error", err)
-	}); err != nil {
+	if err := b.vips.Load(ctx); err != nil {
 		return err
 	}
 	k := weft.KeepStanding(env, flow.OwnerBalancer, b.want)
@@ -98,6 +96,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { k.Run(ctx) })
+	work.Go(func() { b.vips.Follow(ctx) })
 	work.Go(func() { b.out.run(ctx, func(d *flow.Decision) { send(ctx, env, b, d) }) })
 	work.Go(func() { observe(ctx, env) })
 	tick, broom := time.NewTicker(checkTick), time.NewTicker(tidyTick)
@@ -113,35 +112,32 @@ func run(ctx context.Context, env *weft.Env) error {
 			b.out.post(d)
 		case <-broom.C:
 			b.tidy(now())
+			m.update()
 		}
 	}
 }
 
 // serveCalls answers what is asked of VIPs.
 func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
-	weft.Handle(env, api.SetVip, settled(env, b, k, m, b.SetVip))
-	weft.Handle(env, api.SetMember, settled(env, b, k, m, b.SetMember))
-	weft.Handle(env, api.DeleteMember, settled(env, b, k, m, b.DeleteMember))
-	weft.Handle(env, api.DrainMember, settled(env, b, k, m, b.DrainMember))
-	weft.Handle(env, api.DeleteVip, settled(env, b, k, m, b.DeleteVip))
+	weft.Handle(env, api.SetVip, settled(b, k, m, b.SetVip))
+	weft.Handle(env, api.SetMember, settled(b, k, m, b.SetMember))
+	weft.Handle(env, api.DeleteMember, settled(b, k, m, b.DeleteMember))
+	weft.Handle(env, api.DrainMember, settled(b, k, m, b.DrainMember))
+	weft.Handle(env, api.DeleteVip, settled(b, k, m, b.DeleteVip))
 	weft.Handle(env, api.ListVips, b.ListVips)
 	weft.Handle(env, api.ListConnections, b.ListConnections)
 }
 
 // settled returns a handler that waits, for the configured time, until the
 // switches have confirmed what follows from a change.
-func settled[Req, Resp any](env *weft.Env, b *balancer, k *weft.Standing, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
+func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
 	return func(ctx context.Context, req *Req) (*Resp, error) {
 		resp, err := h(ctx, req)
 		if err != nil {
 			return nil, err
 		}
 		m.update()
-		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
-		defer cancel()
-		if err := k.Settle(ctx); err != nil {
-			env.Log.Warn("groups are not in force on all switches yet", "error", err)
-		}
+		k.Confirm(ctx, b.cfg.Load().Deadline, "groups")
 		return resp, nil
 	}
 }

@@ -204,7 +204,7 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 func (g *rig) consistent() {
 	g.t.Helper()
 	n := 0
-	for _, v := range g.b.vips {
+	for _, v := range g.b.vips.List() {
 		live := 0
 		for _, m := range v.pool {
 			mine := 0

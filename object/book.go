@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -32,6 +33,22 @@ type Guard struct {
 	sync.Mutex
 	once sync.Once
 	turn chan struct{}
+
+	again    []func() // puts into force what could not be before; for the writer whose turn it is
+	retrying bool
+}
+
+// retry looks again, after a change, at what was stored and did not go with the
+// rest.
+func (g *Guard) retry() {
+	if g.retrying {
+		return
+	}
+	g.retrying = true
+	for _, f := range g.again {
+		f()
+	}
+	g.retrying = false
 }
 
 // Turn waits until no other writer is at work, or ctx ends; done ends the turn.
@@ -81,6 +98,7 @@ type Book[T comparable] struct {
 	// The following belong to the writer whose turn it is.
 	known  map[string]version
 	unsure map[string][]byte // what was written without an answer; nil: deleted
+	unfit  map[string][]byte // what is stored and cannot be used
 }
 
 // version is the revision of the last value of a name.
@@ -114,11 +132,13 @@ func New[T comparable](guard *Guard, store Store, kind Kind[T]) *Book[T] {
 	if kind.Changed == nil {
 		kind.Changed = func(T, T) {}
 	}
-	return &Book[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}}
+	b := &Book[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
+	guard.again = append(guard.again, b.again)
+	return b
 }
 
 // Get returns the object of a name, nil if there is none. The guard is locked,
-// as with List and Len.
+// as with List, All and Len.
 func (b *Book[T]) Get(name string) T { return b.objects[name] }
 
 // List returns the objects by name. The list must not be changed.
@@ -131,6 +151,9 @@ func (b *Book[T]) List() []T {
 	}
 	return b.sorted
 }
+
+// All goes through the objects in no particular order.
+func (b *Book[T]) All() iter.Seq[T] { return maps.Values(b.objects) }
 
 // Len returns how many objects there are.
 func (b *Book[T]) Len() int { return len(b.objects) }
@@ -301,44 +324,65 @@ func (b *Book[T]) replace(ctx context.Context, name string, value []byte, revisi
 	return 0, b.store.Delete(ctx, name)
 }
 
-// adopt puts into force what the store has. What cannot be read leaves things as
-// they are.
+// adopt puts into force what the store has. What cannot be used leaves things as
+// they are, until it can.
 func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
-	var now T
-	if value != nil {
-		b.guard.Lock()
-		var err error
-		if now, err = b.kind.Parse(name, value); err == nil && b.kind.Name(now) != name {
-			err = fmt.Errorf("describes the %s %s", b.kind.What, b.kind.Name(now))
-		}
-		old := b.objects[name]
-		b.guard.Unlock()
-		if err != nil {
-			b.known[name] = b.version(name, value, revision)
-			b.kind.Bad(name, err)
-			return
-		}
-		if none := *new(T); old != none && b.kind.Equal(old, now) {
-			now = old
+	v := b.version(name, value, revision)
+	now, err := b.read(name, value)
+	if err != nil {
+		b.known[name], b.unfit[name] = v, value
+		b.kind.Bad(name, err)
+		return
+	}
+	b.put(name, now, v)
+}
+
+// read returns what a value describes, nil for none.
+func (b *Book[T]) read(name string, value []byte) (now T, err error) {
+	var none T
+	if value == nil {
+		return none, nil
+	}
+	b.guard.Lock()
+	defer b.guard.Unlock()
+	if now, err = b.kind.Parse(name, value); err != nil {
+		return none, err
+	}
+	if is := b.kind.Name(now); is != name {
+		return none, fmt.Errorf("describes the %s %s", b.kind.What, is)
+	}
+	if old := b.objects[name]; old != none && b.kind.Equal(old, now) {
+		return old, nil
+	}
+	return now, nil
+}
+
+// again puts into force what did not go with the rest, and does now.
+func (b *Book[T]) again() {
+	for _, name := range slices.Sorted(maps.Keys(b.unfit)) {
+		if now, err := b.read(name, b.unfit[name]); err == nil {
+			b.put(name, now, b.known[name])
 		}
 	}
-	b.put(name, now, b.version(name, value, revision))
 }
 
 // put has an object in force.
 func (b *Book[T]) put(name string, now T, v version) {
 	var none T
-	b.guard.Lock()
-	defer b.guard.Unlock()
 	b.known[name] = v
+	delete(b.unfit, name)
+	b.guard.Lock()
 	old := b.objects[name]
-	if old == now {
-		return
+	if old != now {
+		if b.sorted = nil; now == none {
+			delete(b.objects, name)
+		} else {
+			b.objects[name] = now
+		}
+		b.kind.Changed(old, now)
 	}
-	if b.sorted = nil; now == none {
-		delete(b.objects, name)
-	} else {
-		b.objects[name] = now
+	b.guard.Unlock()
+	if old != now {
+		b.guard.retry()
 	}
-	b.kind.Changed(old, now)
 }

@@ -330,3 +330,25 @@ func TestBookReportsWhatItCannotRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What does not go with the rest comes into force when it does.
+func TestBookTriesAgain(t *testing.T) {
+	store := memory(t)
+	for _, name := range []string{"a", "b"} {
+		if _, err := store.Put(t.Context(), name, []byte(name+" x 1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, b := newThings(t, store, nil)
+	parse, bad := b.kind.Parse, 0
+	b.kind.Parse = func(name string, value []byte) (*thing, error) {
+		if name == "a" && b.Get("b") == nil {
+			return nil, errors.New("there is no b")
+		}
+		return parse(name, value)
+	}
+	b.kind.Bad = func(string, error) { bad++ }
+	if err := b.Load(t.Context()); err != nil || bad != 1 || len(inForce(g, b)) != 2 {
+		t.Errorf("%v, %d reported, in force %v", err, bad, inForce(g, b))
+	}
+}

@@ -11,12 +11,12 @@ import (
 // tenants have changed, and is called with mu held.
 func (b *book) admit() {
 	b.let, b.carried = map[string]*guestlist{}, map[uint16]*network{}
-	for name, t := range b.tenants {
+	for t := range b.tenants.All() {
 		if t.MaxHosts > 0 {
-			b.let[name] = newGuestlist(int(t.MaxHosts))
+			b.let[t.Name] = newGuestlist(int(t.MaxHosts))
 		}
 	}
-	for _, n := range b.networks {
+	for n := range b.networks.All() {
 		b.carried[n.segment] = n
 		if l := b.let[n.said.Tenant]; l != nil {
 			for _, h := range b.scene.inVLAN[n.segment] {
@@ -51,7 +51,7 @@ func compareMACs(a, b flow.MAC) int { return slices.Compare(a[:], b[:]) }
 
 // hostsOf returns how many hosts a tenant has. It is called with mu held.
 func (b *book) hostsOf(tenant string) (sum int) {
-	for _, n := range b.networks {
+	for n := range b.networks.All() {
 		if n.said.Tenant == tenant {
 			sum += len(b.scene.inVLAN[n.segment])
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -14,18 +12,18 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // book is the tenants, their networks, and what is known of the switches.
 type book struct {
 	cfg     atomic.Pointer[Config]
-	writing sync.Mutex // held while something is written; guards the shelves
-	tenant  *shelf
-	network *shelf
+	declare func() // declares the entries of switches, and segments, anew
 
-	mu       sync.Mutex // guards the following
-	tenants  map[string]*api.Tenant
-	networks map[string]*network
+	mu       object.Guard // guards the following
+	tenants  *object.Book[*api.Tenant]
+	networks *object.Book[*network]
+	loading  bool // changes are not followed one by one
 	scene    scene
 	holding  holding
 	let      map[string]*guestlist // by tenant with a limit of hosts
@@ -33,53 +31,72 @@ type book struct {
 	told     map[uint16]*api.Segment
 }
 
-func newBook(cfg *Config, tenants, networks Store) *book {
-	b := &book{tenant: newShelf(tenants), network: newShelf(networks), tenants: map[string]*api.Tenant{},
-		networks: map[string]*network{}, scene: newScene(), holding: holding{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, told: map[uint16]*api.Segment{}}
+func newBook(cfg *Config, tenants, networks object.Store, bad func(name string, err error)) *book {
+	b := &book{declare: func() {}, scene: newScene(), holding: holding{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, told: map[uint16]*api.Segment{}}
 	b.cfg.Store(cfg)
+	b.tenants = object.New(&b.mu, tenants, object.Kind[*api.Tenant]{
+		What: "tenant", Many: "tenants", Most: func() int { return b.cfg.Load().Tenants }, Raise: "tenants.tenants",
+		Name:    (*api.Tenant).GetName,
+		Format:  object.Messages(b.parseTenant, func(t *api.Tenant) *api.Tenant { return t }),
+		Changed: func(_, _ *api.Tenant) { b.changed() }, Bad: bad,
+	})
+	b.networks = object.New(&b.mu, networks, object.Kind[*network]{
+		What:    "network",
+		Name:    (*network).key,
+		Format:  object.Messages(b.parseNetwork, func(n *network) *api.TenantNetwork { return n.said }),
+		Changed: func(_, _ *network) { b.changed() }, Bad: bad,
+	})
 	return b
 }
 
-// load reads what earlier runs have kept.
-func (b *book) load(ctx context.Context, bad func(key string, err error)) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	meters := map[uint32]bool{}
-	err := b.tenant.load(ctx, func() proto.Message { return &api.Tenant{} }, func(key string, m proto.Message) error {
-		t, err := readTenant(m.(*api.Tenant))
-		switch {
-		case err != nil:
-			return err
-		case t.Name != key:
-			return fmt.Errorf("describes the tenant %s", t.Name)
-		case flow.MeterOwner(t.Meter) != flow.OwnerTenants || meters[t.Meter]:
-			return fmt.Errorf("has meter %d", t.Meter)
-		}
-		meters[t.Meter] = true
-		b.tenants[key] = t
-		return nil
-	}, bad)
-	if err != nil {
+// load reads what earlier runs have stored.
+func (b *book) load(ctx context.Context) error {
+	b.loading = true
+	if err := errors.Join(b.tenants.Load(ctx), b.networks.Load(ctx)); err != nil {
 		return err
 	}
-	err = b.network.load(ctx, func() proto.Message { return &api.TenantNetwork{} }, func(key string, m proto.Message) error {
-		n, err := readNetwork(m.(*api.TenantNetwork))
-		if err == nil {
-			err = b.fits(n)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.loading = false
+	b.changed()
+	return nil
+}
+
+// changed follows a change of tenants or networks. It is called with mu held.
+func (b *book) changed() {
+	if !b.loading {
+		b.admit()
+		b.declare()
+	}
+}
+
+// parseTenant returns the tenant that was stored. It is called with mu held.
+func (b *book) parseTenant(m *api.Tenant) (*api.Tenant, error) {
+	t, err := readTenant(m)
+	if err != nil {
+		return nil, err
+	}
+	if flow.MeterOwner(t.Meter) != flow.OwnerTenants {
+		return nil, fmt.Errorf("has meter %d", t.Meter)
+	}
+	for o := range b.tenants.All() {
+		if o.Meter == t.Meter && o.Name != t.Name {
+			return nil, fmt.Errorf("has meter %d, as tenant %s has", t.Meter, o.Name)
 		}
-		switch {
-		case err != nil:
-			return err
-		case n.key() != key:
-			return fmt.Errorf("describes the network %s", n.key())
-		case n.segment == 0 || b.tenants[n.said.Tenant] == nil:
-			return errors.New("has no segment or no tenant")
-		}
-		b.networks[key] = n
-		return nil
-	}, bad)
-	b.admit()
-	return err
+	}
+	return t, nil
+}
+
+// parseNetwork returns the network that was stored. It is called with mu held.
+func (b *book) parseNetwork(m *api.TenantNetwork) (*network, error) {
+	n, err := readNetwork(m)
+	if err == nil {
+		err = b.fits(n)
+	}
+	if err == nil && (n.segment == 0 || b.tenants.Get(n.said.Tenant) == nil) {
+		err = errors.New("has no segment or no tenant")
+	}
+	return n, err
 }
 
 // fits says what is wrong with a network beside the others. It is called with
@@ -88,57 +105,45 @@ func (b *book) fits(n *network) error {
 	if err := n.itself(); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(b.networks)) {
-		if key == n.key() {
+	for o := range b.networks.All() {
+		if o.key() == n.key() {
 			continue
 		}
-		if err := n.clash(b.networks[key]); err != nil {
+		if err := n.clash(o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setTenant keeps a tenant, and reports whether anything has changed.
+// setTenant stores a tenant, and reports whether anything has changed.
 func (b *book) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool, error) {
 	t, err := readTenant(m)
 	if err != nil {
 		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old, count := b.tenants[t.Name], len(b.tenants)
-	if old != nil {
-		t.Meter = old.Meter
-	} else {
-		t.Meter = b.freeMeter()
+	old, now, err := b.tenants.Change(ctx, t.Name, func(old *api.Tenant) (*api.Tenant, error) {
+		if old != nil {
+			t.Meter = old.Meter
+		} else {
+			t.Meter = b.freeMeter()
+		}
+		if used := b.membersOf(t.Name, ""); t.MaxMembers != 0 && used > int(t.MaxMembers) && !proto.Equal(old, t) {
+			return nil, api.Errorf(codes.FailedPrecondition, "tenant %s: max_members %d: its networks have %d members already; take some out first", t.Name, t.MaxMembers, used)
+		}
+		return t, nil
+	})
+	if err != nil {
+		return nil, false, err
 	}
-	used := b.membersOf(t.Name, "")
-	b.mu.Unlock()
-	switch {
-	case old != nil && proto.Equal(old, t):
-		return old, false, nil
-	case old == nil && count >= b.cfg.Load().Tenants:
-		return nil, false, api.Errorf(codes.ResourceExhausted, "tenant %s: there are %d tenants already; delete one, or raise tenants.tenants", t.Name, count)
-	case t.MaxMembers != 0 && used > int(t.MaxMembers):
-		return nil, false, api.Errorf(codes.FailedPrecondition, "tenant %s: max_members %d: its networks have %d members already; take some out first", t.Name, t.MaxMembers, used)
-	}
-	if err := b.tenant.put(ctx, t.Name, t); err != nil {
-		return nil, false, api.Errorf(codes.Unavailable, "tenant %s is not kept, so nothing has changed: %w", t.Name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.tenants[t.Name] = t
-	b.admit()
-	return t, true, nil
+	return now, old != now, nil
 }
 
 // freeMeter returns the lowest meter of ours that no tenant has. It is called
 // with mu held; there are more meters than tenants.
 func (b *book) freeMeter() uint32 {
-	used := make(map[uint32]bool, len(b.tenants))
-	for _, t := range b.tenants {
+	used := map[uint32]bool{}
+	for t := range b.tenants.All() {
 		used[t.Meter] = true
 	}
 	id := flow.TenantMeters
@@ -151,8 +156,8 @@ func (b *book) freeMeter() uint32 {
 // membersOf returns how many members the networks of a tenant have, but for one;
 // of all tenants if tenant is empty. It is called with mu held.
 func (b *book) membersOf(tenant, but string) (sum int) {
-	for key, n := range b.networks {
-		if key != but && (tenant == "" || n.said.Tenant == tenant) {
+	for n := range b.networks.All() {
+		if n.key() != but && (tenant == "" || n.said.Tenant == tenant) {
 			sum += n.members()
 		}
 	}
@@ -164,69 +169,50 @@ func (b *book) deleteTenant(ctx context.Context, name string) (*api.DeleteTenant
 	if err := checkName("tenant", name); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
 	resp := &api.DeleteTenantResponse{}
-	b.mu.Lock()
-	var keys []string
-	for key, n := range b.networks {
-		if n.said.Tenant == name {
-			keys = append(keys, key)
+	for more := true; more; {
+		for _, n := range b.listNetworks(name) {
+			old, err := b.networks.Remove(ctx, networkKey(name, n.Name))
+			if err != nil {
+				return nil, err
+			}
+			if old != nil {
+				resp.Networks++
+			}
 		}
-	}
-	resp.Deleted = b.tenants[name] != nil
-	b.mu.Unlock()
-	for _, key := range keys {
-		if err := b.dropNetwork(ctx, key); err != nil {
+		old, now, err := b.tenants.Change(ctx, name, func(old *api.Tenant) (*api.Tenant, error) {
+			for n := range b.networks.All() {
+				if n.said.Tenant == name {
+					return old, nil // somebody has made it meanwhile
+				}
+			}
+			return nil, nil
+		})
+		if err != nil {
 			return nil, err
 		}
-		resp.Networks++
+		more, resp.Deleted = now != nil, old != nil
 	}
-	if !resp.Deleted {
-		return resp, nil
-	}
-	if err := b.tenant.remove(ctx, name); err != nil {
-		return nil, api.Errorf(codes.Unavailable, "tenant %s is not deleted, only its networks: %w", name, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.tenants, name)
-	b.admit()
 	return resp, nil
 }
 
-// setNetwork keeps a virtual network, and reports whether anything has changed.
+// setNetwork stores a virtual network, and reports whether anything has changed.
 func (b *book) setNetwork(ctx context.Context, m *api.TenantNetwork) (*api.TenantNetwork, bool, error) {
 	n, err := readNetwork(m)
 	if err != nil {
 		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	old := b.networks[n.key()]
-	err = b.place(n, old)
-	b.mu.Unlock()
+	old, now, err := b.networks.Change(ctx, n.key(), func(old *network) (*network, error) { return n, b.place(n, old) })
 	if err != nil {
 		return nil, false, err
 	}
-	if old != nil && proto.Equal(old.said, n.said) {
-		return old.said, false, nil
-	}
-	if err := b.network.put(ctx, n.key(), n.said); err != nil {
-		return nil, false, api.Errorf(codes.Unavailable, "network %s is not kept, so nothing has changed: %w", n.key(), err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.networks[n.key()] = n
-	b.admit()
-	return n.said, true, nil
+	return now.said, old != now, nil
 }
 
 // place gives a network its segment and checks that there is room for it. It is
 // called with mu held.
 func (b *book) place(n, old *network) error {
-	t := b.tenants[n.said.Tenant]
+	t := b.tenants.Get(n.said.Tenant)
 	if t == nil {
 		return api.Errorf(codes.FailedPrecondition, "network %s: there is no tenant %q; make it first", n.key(), n.said.Tenant)
 	}
@@ -256,7 +242,7 @@ func (b *book) place(n, old *network) error {
 // It is called with mu held.
 func (b *book) freeSegment() uint16 {
 	used := b.scene.vlans()
-	for _, n := range b.networks {
+	for n := range b.networks.All() {
 		used[n.segment] = true
 	}
 	for v := b.cfg.Load().FirstSegment; v <= b.cfg.Load().LastSegment; v++ {
@@ -272,38 +258,15 @@ func (b *book) deleteNetwork(ctx context.Context, tenant, name string) (bool, er
 	if err := errors.Join(checkName("tenant", tenant), checkName("network", name)); err != nil {
 		return false, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	b.mu.Lock()
-	there := b.networks[networkKey(tenant, name)] != nil
-	b.mu.Unlock()
-	if !there {
-		return false, nil
-	}
-	return true, b.dropNetwork(ctx, networkKey(tenant, name))
-}
-
-// dropNetwork forgets a network that there is. It is called with writing held.
-func (b *book) dropNetwork(ctx context.Context, key string) error {
-	if err := b.network.remove(ctx, key); err != nil {
-		return api.Errorf(codes.Unavailable, "network %s is not deleted: %w", key, err)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.networks, key)
-	b.admit()
-	return nil
+	old, err := b.networks.Remove(ctx, networkKey(tenant, name))
+	return old != nil, err
 }
 
 // listTenants returns the tenants by name.
 func (b *book) listTenants() []*api.Tenant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []*api.Tenant
-	for _, name := range slices.Sorted(maps.Keys(b.tenants)) {
-		list = append(list, b.tenants[name])
-	}
-	return list
+	return slices.Clone(b.tenants.List())
 }
 
 // listNetworks returns the networks of a tenant, or of all if tenant is empty,
@@ -312,19 +275,10 @@ func (b *book) listNetworks(tenant string) []*api.TenantNetwork {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []*api.TenantNetwork
-	for _, n := range b.sorted() {
+	for _, n := range b.networks.List() {
 		if tenant == "" || n.said.Tenant == tenant {
 			list = append(list, n.said)
 		}
-	}
-	return list
-}
-
-// sorted returns the networks by tenant and name. It is called with mu held.
-func (b *book) sorted() []*network {
-	list := make([]*network, 0, len(b.networks))
-	for _, key := range slices.Sorted(maps.Keys(b.networks)) {
-		list = append(list, b.networks[key])
 	}
 	return list
 }

@@ -33,7 +33,7 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 
 // compile returns the entries and meters of a switch. It is called with mu held.
 func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Meter) {
-	if len(b.networks) == 0 {
+	if b.networks.Len() == 0 {
 		return nil, nil
 	}
 	if refusal(info) != "" {
@@ -41,7 +41,7 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 	}
 	c := &compiler{book: b, sw: sw, meters: map[uint32]flow.Meter{}, there: map[flow.EntryKey]bool{}}
 	closed := map[flow.Port]bool{}
-	for _, n := range b.sorted() {
+	for _, n := range b.networks.List() {
 		guests, narrowed := b.guests(n)
 		ours := c.portsOf(n)
 		cross := len(ours)*len(guests) <= crossMax
@@ -74,7 +74,7 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 // guards returns the entries that keep the tags of networks from coming in by
 // the edge ports of a switch that has one table.
 func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
-	for _, n := range b.sorted() {
+	for _, n := range b.networks.List() {
 		for _, port := range slices.Sorted(maps.Keys(b.scene.edges[sw])) {
 			list = append(list, flow.Entry{Priority: flow.PriorityTenantGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
 		}
@@ -134,8 +134,8 @@ func (c *compiler) host(n *network, mac flow.MAC, let bool) {
 // enter adds the entry by which frames come into a network, with its tenant's
 // rate.
 func (c *compiler) enter(n *network, priority uint16, m flow.Match, actions ...flow.Action) {
-	t, meter := c.book.tenants[n.said.Tenant], uint32(0)
-	if t.RateKbps != 0 {
+	t, meter := c.book.tenants.Get(n.said.Tenant), uint32(0)
+	if t.GetRateKbps() != 0 { // nil: another instance is just deleting it
 		meter = t.Meter
 		c.meters[meter] = meterOf(t)
 	}

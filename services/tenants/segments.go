@@ -44,7 +44,7 @@ func (b *book) segment(n *network) *api.Segment {
 // belongs to their networks only. It is called with mu held.
 func (b *book) closed() map[flow.Location]bool {
 	closed := map[flow.Location]bool{}
-	for _, n := range b.networks {
+	for n := range b.networks.All() {
 		for _, p := range n.ports {
 			closed[p.at] = true
 		}
@@ -57,7 +57,7 @@ func (b *book) news() (list []*api.SegmentChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := map[uint16]*api.Segment{}
-	for _, n := range b.networks {
+	for n := range b.networks.All() {
 		next[n.segment] = b.segment(n)
 	}
 	for _, v := range slices.Sorted(maps.Keys(b.told)) {

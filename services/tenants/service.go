@@ -47,15 +47,16 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b := newBook(cfg, tenants, networks)
-	if err := b.load(ctx, func(key string, err error) {
+	b := newBook(cfg, tenants, networks, func(key string, err error) {
 		env.Log.Warn("tenant or virtual network of an earlier run left out", "key", key, "error", err)
-	}); err != nil {
+	})
+	if err := b.load(ctx); err != nil {
 		return err
 	}
 	gauges(env.Metric, b)
 
 	s := &server{env: env, book: b, standing: weft.KeepStanding(env, flow.OwnerTenants, b.want), news: make(chan struct{}, 1)}
+	b.declare = func() { s.ring(); s.standing.Changed() }
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		return nil
@@ -68,6 +69,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { s.announce(ctx) })
+	work.Go(func() { b.tenants.Follow(ctx) })
+	work.Go(func() { b.networks.Follow(ctx) })
 	work.Go(func() { s.tick(ctx) })
 	s.standing.Run(ctx)
 	return nil
@@ -168,15 +171,9 @@ func (s *server) tick(ctx context.Context) {
 	}
 }
 
-// settle has switches and subscribers follow a change, and waits for the switches.
+// settle waits for the switches to confirm a change.
 func (s *server) settle(ctx context.Context) {
-	s.ring()
-	s.standing.Changed()
-	ctx, cancel := context.WithTimeout(ctx, s.book.cfg.Load().Deadline)
-	defer cancel()
-	if err := s.standing.Settle(ctx); err != nil {
-		s.env.Log.Warn("virtual networks are not in force on all switches yet", "error", err)
-	}
+	s.standing.Confirm(ctx, s.book.cfg.Load().Deadline, "virtual networks")
 }
 
 // serve answers calls.

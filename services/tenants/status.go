@@ -14,7 +14,7 @@ func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStat
 	defer b.mu.Unlock()
 	resp := &api.TenantsStatus{}
 	here := map[flow.DPID]uint32{}
-	for _, n := range b.networks {
+	for n := range b.networks.All() {
 		for _, p := range n.ports {
 			here[p.at.Switch]++
 		}
@@ -29,8 +29,8 @@ func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStat
 	for _, sw := range slices.Sorted(maps.Keys(all)) {
 		resp.Switches = append(resp.Switches, b.switchStatus(sw, here[sw], standing))
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.tenants)) {
-		resp.Tenants = append(resp.Tenants, b.usage(name))
+	for _, t := range b.tenants.List() {
+		resp.Tenants = append(resp.Tenants, b.usage(t))
 	}
 	return resp
 }
@@ -39,8 +39,8 @@ func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStat
 func (b *book) hosts() (admitted, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name := range b.tenants {
-		u := b.usage(name)
+	for t := range b.tenants.All() {
+		u := b.usage(t)
 		admitted += int(u.Hosts)
 		refused += int(u.HostsRefused)
 	}
@@ -73,7 +73,7 @@ func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPI
 	default:
 		s.State = "pending"
 	}
-	for _, n := range b.sorted() {
+	for _, n := range b.networks.List() {
 		for _, p := range n.ports {
 			if p.at.Switch == sw && s.Reason == "" && b.scene.link(p.at) {
 				s.State, s.Reason = "failing", "port "+p.at.Port.String()+" of network "+n.key()+" is a link to another switch, and no member as long as it is"
@@ -84,16 +84,16 @@ func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPI
 }
 
 // usage returns what a tenant uses. It is called with mu held.
-func (b *book) usage(name string) *api.TenantUsage {
-	u := &api.TenantUsage{Tenant: name, Members: uint32(b.membersOf(name, ""))}
-	for _, n := range b.networks {
-		if n.said.Tenant == name {
+func (b *book) usage(t *api.Tenant) *api.TenantUsage {
+	u := &api.TenantUsage{Tenant: t.Name, Members: uint32(b.membersOf(t.Name, ""))}
+	for n := range b.networks.All() {
+		if n.said.Tenant == t.Name {
 			u.Networks++
 		}
 	}
-	known := uint32(b.hostsOf(name))
+	known := uint32(b.hostsOf(t.Name))
 	u.Hosts = known
-	if limit := b.tenants[name].MaxHosts; limit != 0 {
+	if limit := t.MaxHosts; limit != 0 {
 		u.Hosts = min(known, limit)
 	}
 	u.HostsRefused = known - u.Hosts

@@ -56,7 +56,7 @@ func (g *Guard) Turn(ctx context.Context) (done func(), err error) {
 	g.once.Do(func() { g.turn = make(chan struct{}, 1) })
 	select {
 	case g.turn <- struct{}{}:
-		return func() { <-g.turn }, nil
+		return sync.OnceFunc(func() { <-g.turn }), nil
 	case <-ctx.Done():
 		return nil, api.Errorf(codes.Unavailable, "other changes are still being stored: %w", ctx.Err())
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // keeper sees that switches have the entries that they are to have.
@@ -31,7 +32,10 @@ type book struct {
 	now    atomic.Pointer[ruleset]
 	line   chan *site // those with verdicts to be installed
 
-	mu       sync.Mutex // guards the following; held while rules change, which they do one after the other
+	// The rules change by turns, and are locked while they do: whoever has the turn
+	// may read what follows, others lock, and no lock is held while something is
+	// stored or a switch is waited for.
+	mu       object.Guard
 	rules    map[string]*rule
 	numbers  map[uint32]*rule
 	free     []uint32 // numbers below next that nobody has
@@ -91,6 +95,7 @@ type change struct {
 	removeAll   []*cond
 	defaults    map[flow.DPID]bool // of switches
 	anyDefault  bool
+	rules       int // that are deleted
 }
 
 // conds returns the conditions that come or go.
@@ -123,7 +128,7 @@ func (x *change) empty() bool {
 }
 
 // enter takes a rule into the book; those of a tenant find out their conditions
-// here. The caller holds mu.
+// here. The caller has the turn, and holds mu.
 func (b *book) enter(r *rule, conditions []condition, x *change) {
 	to := b.all
 	if r.local {
@@ -158,7 +163,7 @@ func (b *book) enter(r *rule, conditions []condition, x *change) {
 	x.add[r.sw] = append(x.add[r.sw], r.conds...)
 }
 
-// leave takes a rule out of the book. The caller holds mu.
+// leave takes a rule out of the book. The caller has the turn, and holds mu.
 func (b *book) leave(r *rule, x *change) {
 	delete(b.rules, r.id)
 	if b.numbers[r.number()] == r {
@@ -174,7 +179,7 @@ func (b *book) leave(r *rule, x *change) {
 	x.remove[r.sw] = append(x.remove[r.sw], r.conds...)
 }
 
-// number returns a number that nobody has. The caller holds mu.
+// number returns a number that nobody has. The caller has the turn.
 func (b *book) number() uint32 {
 	for len(b.free) > 0 {
 		n := b.free[len(b.free)-1]
@@ -187,7 +192,7 @@ func (b *book) number() uint32 {
 	return b.next - 1
 }
 
-// publish makes the book's rules those in force. The caller holds mu.
+// publish makes the book's rules those in force. The caller has the turn.
 func (b *book) publish(x *change) {
 	old := b.now.Load()
 	s := &ruleset{version: old.version + 1, own: maps.Clone(old.own), fallback: b.back, ownBack: maps.Clone(b.ownBack), rules: len(b.rules)}

@@ -23,13 +23,30 @@ const errorsMost = 100
 
 // addRules answers the call.
 func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	resp := &api.AddFirewallRulesResponse{}
+	x, err := b.add(ctx, req, resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case !x.empty():
+		resp.Failures = b.enforce(ctx, x, !req.NoWait)
+	case !req.NoWait:
+		resp.Failures = b.unsettled(ctx) // of an earlier request
+	}
+	return resp, nil
+}
+
+// add stores rules, and puts them into force.
+func (b *book) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *api.AddFirewallRulesResponse) (*change, error) {
+	done, err := b.mu.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	rules, conditions, err := b.admit(req.Rules)
 	if err != nil {
 		return nil, err
 	}
-	resp := &api.AddFirewallRulesResponse{}
 	x := &change{}
 	next := map[uint32]*api.FirewallRule{}
 	var numbers []uint32
@@ -65,25 +82,23 @@ func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (
 			return nil, api.Errorf(codes.Unavailable, "the rules are not in force, and may be partly kept: %w; add them again", err)
 		}
 	}
+	if len(fresh) == 0 {
+		return x, nil
+	}
+	b.mu.Lock()
 	for _, i := range fresh {
 		if old := b.rules[rules[i].id]; old != nil {
 			b.leave(old, x)
 		}
 		b.enter(rules[i], conditions[i], x)
 	}
-	if len(fresh) > 0 {
-		b.publish(x)
-	}
-	if !x.empty() {
-		resp.Failures = b.enforce(ctx, x, !req.NoWait)
-	} else if !req.NoWait {
-		resp.Failures = b.unsettled(ctx) // of an earlier request
-	}
-	return resp, nil
+	b.mu.Unlock()
+	b.publish(x)
+	return x, nil
 }
 
 // admit reads the rules of a request, or says all that is wrong with them. The
-// caller holds mu.
+// caller has the turn.
 func (b *book) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
 	var errs []error
 	wrong := func(i int, err error) {
@@ -151,7 +166,7 @@ func (r *rule) sameBut(m *api.FirewallRule) bool {
 }
 
 // after returns the rule that a number will have when those of next are taken;
-// a nil one is to go. The caller holds mu.
+// a nil one is to go. The caller has the turn.
 func (b *book) after(next map[uint32]*api.FirewallRule) func(uint32) *api.FirewallRule {
 	return func(n uint32) *api.FirewallRule {
 		if m, ok := next[n]; ok {
@@ -174,8 +189,24 @@ func (b *book) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequ
 		}
 		only = &sw
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	x, err := b.remove(ctx, req, only)
+	if err != nil {
+		return nil, err
+	}
+	resp := &api.DeleteFirewallRulesResponse{Deleted: uint32(x.rules)}
+	if x.rules > 0 {
+		resp.Failures = b.enforce(ctx, x, !req.NoWait)
+	}
+	return resp, nil
+}
+
+// remove deletes the rules of a request, those of one switch if only is not nil.
+func (b *book) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, only *flow.DPID) (*change, error) {
+	done, err := b.mu.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	gone := map[uint32]*rule{}
 	for _, id := range req.Ids {
 		if r := b.rules[id]; r != nil {
@@ -189,9 +220,9 @@ func (b *book) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequ
 			}
 		}
 	}
-	resp := &api.DeleteFirewallRulesResponse{Deleted: uint32(len(gone))}
+	x := &change{rules: len(gone)}
 	if len(gone) == 0 {
-		return resp, nil
+		return x, nil
 	}
 	numbers := slices.Sorted(maps.Keys(gone))
 	next := make(map[uint32]*api.FirewallRule, len(gone))
@@ -201,14 +232,14 @@ func (b *book) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequ
 	if err := b.save(ctx, numbers, b.after(next)); err != nil {
 		return nil, api.Errorf(codes.Unavailable, "the rules are still in force, and may be partly gone after a restart: %w; delete them again", err)
 	}
-	x := &change{}
+	b.mu.Lock()
 	for _, n := range numbers {
 		b.leave(gone[n], x)
 		b.free = append(b.free, n)
 	}
+	b.mu.Unlock()
 	b.publish(x)
-	resp.Failures = b.enforce(ctx, x, !req.NoWait)
-	return resp, nil
+	return x, nil
 }
 
 // setDefault answers the call.
@@ -220,8 +251,11 @@ func (b *book) setDefault(ctx context.Context, req *api.SetFirewallDefaultReques
 	}
 	x := &change{anyDefault: req.Dpid == ""}
 	back, own := req.Action, map[flow.DPID]string{}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	done, err := b.mu.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	maps.Copy(own, b.ownBack)
 	if req.Dpid != "" {
 		sw, err := flow.ParseDPID(req.Dpid)
@@ -246,5 +280,6 @@ func (b *book) setDefault(ctx context.Context, req *api.SetFirewallDefaultReques
 	}
 	b.back, b.ownBack = back, own
 	b.publish(x)
+	done()
 	return &api.SetFirewallDefaultResponse{Failures: b.enforce(ctx, x, !req.NoWait)}, nil
 }

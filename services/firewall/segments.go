@@ -52,8 +52,11 @@ func (b *book) follow(ctx context.Context) {
 // renewSegments makes the rules of tenants whose virtual networks have changed
 // anew. The error is that this could not be kept.
 func (b *book) renewSegments(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	done, err := b.mu.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	b.newsMu.Lock()
 	news := b.segmentNews
 	b.segmentNews = map[uint16]string{}
@@ -72,7 +75,7 @@ func (b *book) renewSegments(ctx context.Context) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	err := b.saveSegments(ctx)
+	err = b.saveSegments(ctx)
 	var list []*rule
 	for _, r := range b.rules {
 		if r.wide && changed[r.msg.Tenant] {
@@ -80,19 +83,22 @@ func (b *book) renewSegments(ctx context.Context) error {
 		}
 	}
 	x := &change{}
+	b.mu.Lock()
 	for _, r := range list {
 		next := *r
 		b.leave(r, x)
 		b.enter(&next, nil, x)
 	}
+	b.mu.Unlock()
 	if !x.empty() {
 		b.publish(x)
+		done()
 		b.enforce(ctx, x, false)
 	}
 	return err
 }
 
-// vlansOf returns the VLANs of a tenant. The caller holds mu.
+// vlansOf returns the VLANs of a tenant. The caller has the turn.
 func (b *book) vlansOf(tenant string) (list []uint16) {
 	for vlan, name := range b.segments {
 		if name == tenant {

@@ -100,7 +100,7 @@ balancer list shows none any more it may be switched off.`,
 }
 
 // knowsVip fails if there is no virtual IP of that name.
-func (c *controller) knowsVip(name string) error {
+func knowsVip(c *controller, name string) error {
 	m, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: name})
 	if err == nil && len(m.Vips) == 0 {
 		err = fmt.Errorf("there is no virtual IP %q; weft balancer list shows them all", name)
@@ -129,7 +129,7 @@ func balancerConnectionsCommand(r *remote) *cobra.Command {
 			}
 			m, err := c.ListConnections(c.ctx, req)
 			if err == nil && req.Vip != "" && len(m.Connections) == 0 {
-				err = c.knowsVip(req.Vip)
+				err = knowsVip(c, req.Vip)
 			}
 			if err != nil {
 				return err

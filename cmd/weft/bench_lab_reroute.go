@@ -152,7 +152,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 
 // follow takes the controller's events about routes.
 func (b *benchRerouter) follow(ctx context.Context, cmd *cobra.Command) (stop func(), err error) {
-	conn, err := (&remote{server: "http://" + b.north, timeout: 10 * time.Second}).follow(ctx, cmd, []string{api.RouteChangedEvent.Name})
+	conn, err := followEvents((&remote{server: "http://" + b.north, timeout: 10 * time.Second}), ctx, cmd, []string{api.RouteChangedEvent.Name})
 	if err != nil {
 		return nil, err
 	}

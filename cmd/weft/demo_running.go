@@ -241,7 +241,7 @@ func (d *demo) showHealth(ctx context.Context) (string, error) {
 	var list []healthResult
 	err := until(ctx, 20*time.Second, "well", func() (bool, error) {
 		err := d.ask(ctx, func(n *controller) (err error) {
-			list, err = n.health()
+			list, err = checkHealth(n)
 			return err
 		})
 		return err == nil && count(list, func(h healthResult) bool { return h.State == healthOK }) == len(list), err

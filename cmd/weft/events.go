@@ -41,7 +41,7 @@ refusals; until interrupted. With -o json, one object per line.`,
 			}
 			ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			conn, err := r.follow(ctx, cmd, subjects)
+			conn, err := followEvents(&r, ctx, cmd, subjects)
 			if err != nil {
 				return err
 			}
@@ -69,8 +69,8 @@ refusals; until interrupted. With -o json, one object per line.`,
 	return cmd
 }
 
-// follow opens the event stream.
-func (r *remote) follow(ctx context.Context, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
+// followEvents opens the event stream.
+func followEvents(r *remote, ctx context.Context, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
 	u, err := r.address()
 	if err != nil {
 		return nil, wrongly(cmd, "%v", err)

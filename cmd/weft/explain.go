@@ -52,7 +52,7 @@ func explainPort(r *remote) *cobra.Command {
 		if err != nil {
 			return view{}, &remoteError{codes.InvalidArgument, "port " + strconv.Quote(args[1]) + ": want the number of a port"}
 		}
-		p, err := c.explain(flow.Location{Switch: sw, Port: flow.Port(n)})
+		p, err := portState(c, flow.Location{Switch: sw, Port: flow.Port(n)})
 		return view{value: p, text: func(t *table) {
 			t.row("port", place(&api.Location{Dpid: p.Switch, Port: p.Port}))
 			t.row("role", p.Role)
@@ -75,8 +75,8 @@ func explainedPort(m *api.PortRole) portExplained {
 	return portExplained{m.At.Dpid, m.At.Port, m.Role, m.Role == "edge" || m.Role == "link", m.Cause, m.Reason, m.Remedy, m.Until}
 }
 
-// explain says what a port takes.
-func (c *controller) explain(at flow.Location) (portExplained, error) {
+// portState says what a port takes.
+func portState(c *controller, at flow.Location) (portExplained, error) {
 	p := portExplained{Switch: at.Switch.String(), Port: uint32(at.Port), Role: "unsettled"}
 	roles, err := c.ListPortRoles(c.ctx, &api.ListPortRolesRequest{})
 	if err != nil {
@@ -105,9 +105,9 @@ func (c *controller) explain(at flow.Location) (portExplained, error) {
 	return p, &remoteError{codes.NotFound, "switch " + p.Switch + " has no port " + at.Port.String() + ": weft get ports --switch " + p.Switch + " lists those that it has"}
 }
 
-// idle returns the ports that take no traffic; none if discovery is away.
-func (c *controller) idle() (list []portExplained, err error) {
-	ports, _, err := c.idlePorts()
+// listIdle returns the ports that take no traffic; none if discovery is away.
+func listIdle(c *controller) (list []portExplained, err error) {
+	ports, _, err := listIdlePorts(c)
 	for _, p := range ports {
 		if p.Cause != "relay" {
 			list = append(list, explainedPort(p))
@@ -118,11 +118,11 @@ func (c *controller) idle() (list []portExplained, err error) {
 
 // withIdle adds to the error that a host is not known the ports that take no
 // traffic: it may be there.
-func (c *controller) withIdle(err error) error {
+func withIdle(c *controller, err error) error {
 	if e := (*remoteError)(nil); !errors.As(err, &e) || e.kind != codes.NotFound {
 		return err
 	}
-	ports, failed := c.idle()
+	ports, failed := listIdle(c)
 	if failed != nil || len(ports) == 0 {
 		return err
 	}
@@ -133,9 +133,9 @@ func (c *controller) withIdle(err error) error {
 	return fmt.Errorf("%w; it may be at a port that takes no traffic: %s (%s; to mend it: %s)", err, some(names), ports[0].Reason, ports[0].Remedy)
 }
 
-// idlePorts returns the ports that are up and take no traffic, or hold up a
+// listIdlePorts returns the ports that are up and take no traffic, or hold up a
 // link, but for those that are only settling.
-func (c *controller) idlePorts() (list []*api.PortRole, known int, err error) {
+func listIdlePorts(c *controller) (list []*api.PortRole, known int, err error) {
 	m, err := c.ListPortRoles(c.ctx, &api.ListPortRolesRequest{})
 	for _, p := range m.GetPorts() {
 		switch p.Cause {

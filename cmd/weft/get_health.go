@@ -45,7 +45,7 @@ warning is no failure.`,
 		Example: `  weft get health
   weft get health -o json`,
 	}, func(c *controller, _ []string) (view, error) {
-		list, err := c.health()
+		list, err := checkHealth(c)
 		if err != nil {
 			return view{}, err
 		}
@@ -86,8 +86,8 @@ func healthChecks() []healthCheck {
 	}
 }
 
-// health looks at everything. It fails if there is no controller to ask.
-func (c *controller) health() (list []healthResult, err error) {
+// checkHealth looks at everything. It fails if there is no controller to ask.
+func checkHealth(c *controller) (list []healthResult, err error) {
 	if _, err := c.GetInfo(c.ctx, &api.GetInfoRequest{}); err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func healthOfEntries(c *controller) (healthResult, error) {
 
 // healthOfPorts looks at the ports that take no traffic.
 func healthOfPorts(c *controller) (healthResult, error) {
-	idle, known, err := c.idlePorts()
+	idle, known, err := listIdlePorts(c)
 	if len(idle) == 0 {
 		return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, those that are up take traffic or are settling", known)}, err
 	}

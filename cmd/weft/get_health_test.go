@@ -105,7 +105,7 @@ func TestHealthOfPorts(t *testing.T) {
 	if !strings.Contains(h.Remedy, "forget it") || !strings.Contains(h.Remedy, "remove it") {
 		t.Errorf("remedy %q", h.Remedy)
 	}
-	p, err := c.explain((at(s2, 1)).Flow())
+	p, err := portState(c, (at(s2, 1)).Flow())
 	if err != nil || p.Traffic || p.Reason != "its switch is away" || p.Remedy != "forget it" {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -34,8 +34,8 @@ func switchFlag(cmd *cobra.Command, only *dpidFlag) *cobra.Command {
 	return cmd
 }
 
-// switches returns the DPIDs of a switch, or of all that are connected.
-func (c *controller) switches(only dpidFlag) ([]string, error) {
+// switchIDs returns the DPIDs of a switch, or of all that are connected.
+func switchIDs(c *controller, only dpidFlag) ([]string, error) {
 	if only.text != "" {
 		return []string{only.text}, nil
 	}
@@ -138,7 +138,7 @@ entries that it wants and a switch does not have are shown, too.`,
 		if owner != "" && !slices.Contains(owners(), owner) {
 			return view{}, &usageError{fmt.Errorf("--owner %q: want one of %s", owner, strings.Join(owners(), ", ")), "weft get flows"}
 		}
-		m, failed, err := c.flows(only, owner)
+		m, failed, err := listFlows(c, only, owner)
 		return view{m, func(t *table) { flowsTable(t, m.GetFlows()) }, failed}, err
 	}), &only)
 	cmd.Flags().StringVar(&owner, "owner", "", "only entries of this writer: "+strings.Join(owners(), ", "))
@@ -153,10 +153,10 @@ func owners() (names []string) {
 	return names
 }
 
-// flows returns the entries that switches have, with their states, and those
+// listFlows returns the entries that switches have, with their states, and those
 // that they should have; failed says which switches could not be read.
-func (c *controller) flows(only dpidFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
-	switches, err := c.switches(only)
+func listFlows(c *controller, only dpidFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
+	switches, err := switchIDs(c, only)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,7 +256,7 @@ func getGroups(r *remote) *cobra.Command {
 		Short:   "List the groups of the switches, read from the switches",
 		Example: "  weft get groups --switch 1",
 	}, func(c *controller, _ []string) (view, error) {
-		switches, err := c.switches(only)
+		switches, err := switchIDs(c, only)
 		if err != nil {
 			return view{}, err
 		}

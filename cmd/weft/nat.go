@@ -167,7 +167,7 @@ func natDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.deleted(cmd, m, m.Deleted, "gateway "+args[0]); err != nil || m.Deleted {
+			if err := printDeleted(&out, cmd, m, m.Deleted, "gateway "+args[0]); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no gateway %s; weft nat list shows those that are", args[0])

@@ -17,9 +17,9 @@ type endpoint struct {
 	host *api.Host // nil if it is a switch
 }
 
-// endpoint finds out what an argument names: a host by Ethernet or IP address,
+// hostEndpoint finds out what an argument names: a host by Ethernet or IP address,
 // or a switch by DPID.
-func (c *controller) endpoint(text string) (endpoint, error) {
+func hostEndpoint(c *controller, text string) (endpoint, error) {
 	_, ipErr := netip.ParseAddr(text)
 	_, macErr := flow.ParseMAC(text)
 	if ipErr == nil || macErr == nil {
@@ -51,11 +51,11 @@ weft get routes shows what is programmed, weft trace what packets meet.`,
   weft path 02:00:00:00:00:01 02:00:00:00:00:08 -k 2 --disjoint`,
 		Args: cobra.ExactArgs(2),
 	}, func(c *controller, args []string) (view, error) {
-		a, err := c.endpoint(args[0])
+		a, err := hostEndpoint(c, args[0])
 		if err != nil {
 			return view{}, err
 		}
-		b, err := c.endpoint(args[1])
+		b, err := hostEndpoint(c, args[1])
 		if err != nil {
 			return view{}, err
 		}
@@ -125,7 +125,7 @@ func getPaths(r *remote) *cobra.Command {
 		Example: `  weft get paths
   weft get paths --switch 1       # from switch 1 to all others`,
 	}, func(c *controller, _ []string) (view, error) {
-		all, err := c.switches(dpidFlag{})
+		all, err := switchIDs(c, dpidFlag{})
 		if err != nil {
 			return view{}, err
 		}

@@ -53,7 +53,7 @@ printed, in full: to edit, and for programs.`,
 			var p *plan.Plan
 			var err error
 			if running {
-				p, err = r.plan(cmd)
+				p, err = fetchPlan(&r, cmd)
 			} else if p, err = readPlan(args[0]); err == nil {
 				err = p.Check(allSpecs())
 			}
@@ -75,8 +75,8 @@ printed, in full: to edit, and for programs.`,
 	return cmd
 }
 
-// plan returns the plan that the controller carries out.
-func (r *remote) plan(cmd *cobra.Command) (*plan.Plan, error) {
+// fetchPlan returns the plan that the controller carries out.
+func fetchPlan(r *remote, cmd *cobra.Command) (*plan.Plan, error) {
 	c, done, err := r.dial(cmd)
 	if err != nil {
 		return nil, err

@@ -154,7 +154,7 @@ func qosDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.deleted(cmd, m, m.Deleted, "policy "+args[0]); err != nil || m.Deleted {
+			if err := printDeleted(&out, cmd, m, m.Deleted, "policy "+args[0]); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no policy %s; weft qos list shows those that are", args[0])
@@ -164,8 +164,8 @@ func qosDeleteCommand(r *remote) *cobra.Command {
 	return cmd
 }
 
-// deleted prints the answer to a deletion, and for people what is gone.
-func (o *output) deleted(cmd *cobra.Command, m any, there bool, what string) error {
+// printDeleted prints the answer to a deletion, and for people what is gone.
+func printDeleted(o *output, cmd *cobra.Command, m any, there bool, what string) error {
 	return o.print(cmd, m, func(t *table) {
 		if there {
 			fmt.Fprintln(t, what, "deleted")

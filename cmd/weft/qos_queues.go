@@ -102,7 +102,7 @@ func queuesDeleteCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.deleted(cmd, m, m.Deleted, fmt.Sprintf("queues of %s/%d", sw.text, port)); err != nil || m.Deleted {
+			if err := printDeleted(&out, cmd, m, m.Deleted, fmt.Sprintf("queues of %s/%d", sw.text, port)); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there were no queues of %s/%d; weft qos queues list shows those that are", sw.text, port)

@@ -87,7 +87,7 @@ func routerDeleteCommand(r *remote) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := out.deleted(cmd, m, m.Deleted, "address "+args[0]); err != nil || m.Deleted {
+		if err := printDeleted(out, cmd, m, m.Deleted, "address "+args[0]); err != nil || m.Deleted {
 			return err
 		}
 		return fmt.Errorf("the router has no address %s; weft router list shows those that there are", args[0])
@@ -128,7 +128,7 @@ func routerUnrouteCommand(r *remote) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := out.deleted(cmd, m, m.Deleted, "route to "+args[0]); err != nil || m.Deleted {
+		if err := printDeleted(out, cmd, m, m.Deleted, "route to "+args[0]); err != nil || m.Deleted {
 			return err
 		}
 		return fmt.Errorf("the router has no route to %s; weft router list shows those that there are", args[0])

@@ -61,7 +61,7 @@ are in it: look at it before you hand it on.`,
 				return err
 			}
 			f.Close()
-			b, err := r.support(cmd, switches)
+			b, err := collectSupport(&r, cmd, switches)
 			if err != nil {
 				if absent != nil {
 					os.Remove(out)
@@ -116,14 +116,14 @@ func (b *bundle) close() error {
 	return errors.Join(err, b.tar.Close(), b.gz.Close())
 }
 
-// support returns the bundle of a controller.
-func (r *remote) support(cmd *cobra.Command, switches int) (*bundle, error) {
+// collectSupport returns the bundle of a controller.
+func collectSupport(r *remote, cmd *cobra.Command, switches int) (*bundle, error) {
 	c, done, err := r.dial(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	health, err := c.health()
+	health, err := checkHealth(c)
 	if err != nil {
 		return nil, err
 	}
@@ -152,15 +152,15 @@ func (r *remote) support(cmd *cobra.Command, switches int) (*bundle, error) {
 			}
 		}
 	}
-	if err := r.documents(cmd, b, paths); err != nil {
+	if err := fetchDocuments(r, cmd, b, paths); err != nil {
 		return nil, err
 	}
 	return b, b.close()
 }
 
-// documents adds what is at paths, several at a time: some may wait for what
+// fetchDocuments adds what is at paths, several at a time: some may wait for what
 // is not well, and the others are what tells why.
-func (r *remote) documents(cmd *cobra.Command, b *bundle, paths []string) error {
+func fetchDocuments(r *remote, cmd *cobra.Command, b *bundle, paths []string) error {
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
@@ -177,7 +177,7 @@ func (r *remote) documents(cmd *cobra.Command, b *bundle, paths []string) error 
 			if p == "/metrics" {
 				name = "metrics.txt"
 			}
-			text, err := r.fetch(ctx, p)
+			text, err := fetchDocument(r, ctx, p)
 			if err == nil {
 				text = redact(text)
 			}
@@ -219,8 +219,8 @@ func listPaths() ([]string, error) {
 	return list, nil
 }
 
-// fetch reads a document of the northbound.
-func (r *remote) fetch(ctx context.Context, p string) ([]byte, error) {
+// fetchDocument reads a document of the northbound.
+func fetchDocument(r *remote, ctx context.Context, p string) ([]byte, error) {
 	u, err := r.address()
 	if err != nil {
 		return nil, err

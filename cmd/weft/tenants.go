@@ -81,7 +81,7 @@ func tenantDeleteCommand(r *remote) *cobra.Command {
 				return err
 			}
 			what := fmt.Sprintf("tenant %s with %s", args[0], several(m.Networks, "network", "networks"))
-			if err := out.deleted(cmd, m, m.Deleted, what); err != nil || m.Deleted {
+			if err := printDeleted(&out, cmd, m, m.Deleted, what); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no tenant %s; weft tenant list shows those that are", args[0])
@@ -219,7 +219,7 @@ func tenantDeleteNetworkCommand(r *remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := out.deleted(cmd, m, m.Deleted, "network "+args[0]+"/"+args[1]); err != nil || m.Deleted {
+			if err := printDeleted(&out, cmd, m, m.Deleted, "network "+args[0]+"/"+args[1]); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no network %s/%s; weft tenant networks shows those that are", args[0], args[1])

@@ -37,13 +37,13 @@ The exit status is not zero if the packet does not arrive.`,
 				return err
 			}
 			defer done()
-			a, err := c.endpoint(args[0])
+			a, err := hostEndpoint(c, args[0])
 			if err != nil {
-				return c.withIdle(err)
+				return withIdle(c, err)
 			}
-			b, err := c.endpoint(args[1])
+			b, err := hostEndpoint(c, args[1])
 			if err != nil {
-				return c.withIdle(err)
+				return withIdle(c, err)
 			}
 			for _, e := range []endpoint{a, b} {
 				if e.host == nil {
@@ -54,7 +54,7 @@ The exit status is not zero if the packet does not arrive.`,
 			if err != nil {
 				return wrongly(cmd, "%v", err)
 			}
-			net, err := c.network()
+			net, err := readTraceNetwork(c)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ The exit status is not zero if the packet does not arrive.`,
 			}
 			t.Packet = what
 			if !t.Arrives {
-				if t.Idle, err = c.idle(); err != nil {
+				if t.Idle, err = listIdle(c); err != nil {
 					return err
 				}
 			}
@@ -83,8 +83,8 @@ The exit status is not zero if the packet does not arrive.`,
 	return cmd
 }
 
-// network gathers what a trace needs.
-func (c *controller) network() (*traceNetwork, error) {
+// readTraceNetwork gathers what a trace needs.
+func readTraceNetwork(c *controller) (*traceNetwork, error) {
 	n := &traceNetwork{
 		flows: func(sw flow.DPID) ([]*api.FlowEntry, error) {
 			m, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: sw.String()})

@@ -237,13 +237,13 @@ func TestUp(t *testing.T) {
 	// The operator's entries outlast the controller.
 	startUp(t, upOptions{dataDir: dir})
 	eventually(t, "the entry is wanted again", func() bool {
-		m, err := (&remote{timeout: 5 * time.Second}).ask(t)
+		m, err := askFlows((&remote{timeout: 5 * time.Second}), t)
 		return err == nil && len(m.Flows) == 1 && m.Flows[0].Flow.Priority == 50000
 	})
 }
 
-// ask returns the entries that the controller wants switches to have.
-func (r *remote) ask(t *testing.T) (*api.ListFlowsResponse, error) {
+// askFlows returns the entries that the controller wants switches to have.
+func askFlows(r *remote, t *testing.T) (*api.ListFlowsResponse, error) {
 	c, done, err := r.dial(&cobra.Command{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -145,7 +141,7 @@ sends the next when it is answered.`
 		if err := c.check(); err != nil {
 			return wrongly(cmd, "%w", err)
 		}
-		ctx, stop := benchSignals(cmd)
+		ctx, stop := signals(cmd)
 		defer stop()
 		return benchRunLoad(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
@@ -161,16 +157,6 @@ func benchVersion(s string) (openflow.Version, error) {
 		return openflow.V13, nil
 	}
 	return 0, fmt.Errorf("--openflow %q: want 1.0 or 1.3", s)
-}
-
-// benchSignals returns a context that ends with the command's or on interrupt,
-// so that what bench has started is stopped.
-func benchSignals(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
 // check says which flag is wrong.
@@ -227,7 +213,7 @@ a controller can do. The other bench commands start it by themselves.`,
 		Example: `  weft bench floor --listen 127.0.0.1:6653`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := benchSignals(cmd)
+			ctx, stop := signals(cmd)
 			defer stop()
 			ln, err := net.Listen("tcp", listen)
 			if err != nil {

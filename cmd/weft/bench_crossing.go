@@ -44,7 +44,7 @@ the same round.`,
 			if err := c.check(); err != nil {
 				return wrongly(cmd, "%w", err)
 			}
-			ctx, stop := benchSignals(cmd)
+			ctx, stop := signals(cmd)
 			defer stop()
 			return benchRunCrossing(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

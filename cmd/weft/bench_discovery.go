@@ -63,7 +63,7 @@ links) has marks, and the result says which are met.`,
 			if err != nil {
 				return wrongly(cmd, "%w", err)
 			}
-			ctx, stop := benchSignals(cmd)
+			ctx, stop := signals(cmd)
 			defer stop()
 			return benchRunDiscovery(ctx, c, topo, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

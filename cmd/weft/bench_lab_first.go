@@ -52,7 +52,7 @@ that is installed; --peer "" leaves it out.`,
 			if err := c.check(cmd.Flags().Changed("peer")); err != nil {
 				return wrongly(cmd, "%w", err)
 			}
-			ctx, stop := benchSignals(cmd)
+			ctx, stop := signals(cmd)
 			defer stop()
 			return benchRunFirst(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

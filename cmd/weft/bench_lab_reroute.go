@@ -55,7 +55,7 @@ links are cut again and again. It needs root and Open vSwitch.`,
 			if err != nil {
 				return wrongly(cmd, "%w", err)
 			}
-			ctx, stop := benchSignals(cmd)
+			ctx, stop := signals(cmd)
 			defer stop()
 			return benchRunReroute(ctx, cmd, c, topo)
 		},

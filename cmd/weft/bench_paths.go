@@ -49,7 +49,7 @@ which are met.`,
 			if err != nil {
 				return fmt.Errorf("--topology: %w", err)
 			}
-			ctx, stop := benchSignals(cmd)
+			ctx, stop := signals(cmd)
 			defer stop()
 			c.Say = func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "paths of %s: "+format+"\n", append([]any{topology}, args...)...)

@@ -115,7 +115,7 @@ its proof got. The result depends on the flags only, not on the machine.`,
 			}
 		}
 		c.generate.Plain = c.plain
-		ctx, stop := benchSignals(cmd)
+		ctx, stop := signals(cmd)
 		defer stop()
 		in, err := placement.Generate(c.generate)
 		if err != nil {

@@ -183,3 +183,11 @@ func (r *remote) header() (http.Header, error) {
 	}
 	return h, err
 }
+
+// unless returns err unless it is of a kind.
+func unless(err error, kind codes.Code) error {
+	if e := (*remoteError)(nil); errors.As(err, &e) && e.kind == kind {
+		return nil
+	}
+	return err
+}

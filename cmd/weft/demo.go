@@ -86,11 +86,6 @@ what it made. It needs root and Open vSwitch.`,
 	return cmd
 }
 
-func terminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // demoLab is the name of the demo's lab.
 const demoLab = "demo"
 

@@ -168,7 +168,7 @@ func (c *experimentConfig) parameters(e experiments.Experiment) experiments.Para
 
 // run runs experiments one after the other.
 func (c *experimentConfig) run(cmd *cobra.Command, list []experiments.Experiment) error {
-	ctx, stop := benchSignals(cmd)
+	ctx, stop := signals(cmd)
 	defer stop()
 	errors := cmd.ErrOrStderr()
 	file, isFile := errors.(*os.File)

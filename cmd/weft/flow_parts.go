@@ -41,7 +41,7 @@ type flowSender struct {
 	*controller
 	remote   *remote
 	parent   context.Context
-	progress *labProgress
+	progress *progress
 	spoken   time.Time // when progress was reported last
 }
 
@@ -58,7 +58,7 @@ func newFlowSender(cmd *cobra.Command, r *remote, c *controller) *flowSender {
 	if parent == nil {
 		parent = context.Background()
 	}
-	return &flowSender{controller: c, remote: r, parent: parent, progress: newLabProgress(cmd.ErrOrStderr())}
+	return &flowSender{controller: c, remote: r, parent: parent, progress: newProgress(cmd.ErrOrStderr())}
 }
 
 // call runs f with a context of its own.

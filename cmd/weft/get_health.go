@@ -107,15 +107,6 @@ func checkHealth(c *controller) (list []healthResult, err error) {
 	return list, nil
 }
 
-// some writes the first of many names.
-func some(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
 func healthOfProcesses(c *controller) (healthResult, error) {
 	m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
 	var bad, moving []string

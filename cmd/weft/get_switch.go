@@ -113,14 +113,6 @@ were forged, old, replayed or not ours.`,
 	}), &only)
 }
 
-// unless returns err unless it is of a kind.
-func unless(err error, kind codes.Code) error {
-	if e := (*remoteError)(nil); errors.As(err, &e) && e.kind == kind {
-		return nil
-	}
-	return err
-}
-
 func getFlows(r *remote) *cobra.Command {
 	var only dpidFlag
 	var owner string

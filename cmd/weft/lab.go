@@ -80,9 +80,9 @@ A topology file, every key but name, a, b and switch being optional:
 			if err != nil {
 				return err
 			}
-			ctx, stop := labSignals(cmd.Context())
+			ctx, stop := signals(cmd)
 			defer stop()
-			progress := newLabProgress(cmd.ErrOrStderr())
+			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.stop()
 			start := time.Now()
 			l, err := lab.Up(ctx, topo, lab.Options{
@@ -153,9 +153,9 @@ Works on labs half made, too, and on those whose maker was killed.`,
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			ctx, stop := labSignals(cmd.Context())
+			ctx, stop := signals(cmd)
 			defer stop()
-			progress := newLabProgress(cmd.ErrOrStderr())
+			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.stop()
 			progress.doing("taking down")
 			result := labDownResult{Down: []string{}}
@@ -223,7 +223,7 @@ func labKeeperCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := labSignals(cmd.Context())
+			ctx, stop := signals(cmd)
 			defer stop()
 			return lab.Keeper(ctx, args[0])
 		},

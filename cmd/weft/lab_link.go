@@ -55,7 +55,7 @@ host, or SWITCH:PORT where two switches have several links):
 		if len(args) != 3 {
 			return wrongly(cmd, "name the two ends of the link and what to do: up, down, silent or set")
 		}
-		ctx, stop := labSignals(cmd.Context())
+		ctx, stop := signals(cmd)
 		defer stop()
 		change := map[string]func(context.Context, string, string) error{
 			"up": l.LinkUp, "down": l.LinkDown, "silent": l.LinkSilent,

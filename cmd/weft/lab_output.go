@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"sync"
-	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -61,58 +56,4 @@ func labPrint(w io.Writer, output string, v any, table func(*labTable)) error {
 	}
 	_, err = w.Write(b)
 	return err
-}
-
-// labProgress tells what is being done, on stderr, once it has taken two
-// seconds and again when it changes.
-type labProgress struct {
-	mu     sync.Mutex
-	w      io.Writer
-	what   string
-	loud   bool
-	timer  *time.Timer
-	start  time.Time
-	closed bool
-}
-
-func newLabProgress(w io.Writer) *labProgress {
-	p := &labProgress{w: w, start: time.Now()}
-	p.timer = time.AfterFunc(2*time.Second, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.loud = true
-		p.say()
-	})
-	return p
-}
-
-func (p *labProgress) doing(what string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.what = what
-	if p.loud {
-		p.say()
-	}
-}
-
-// say writes the current line; mu is held.
-func (p *labProgress) say() {
-	if p.what != "" && !p.closed {
-		fmt.Fprintf(p.w, "%s … (%.0f s)\n", p.what, time.Since(p.start).Seconds())
-	}
-}
-
-func (p *labProgress) stop() {
-	p.timer.Stop()
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-}
-
-// labSignals ends a command's context on SIGINT and SIGTERM.
-func labSignals(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }

@@ -24,9 +24,9 @@ and network namespaces of labs whose directory is gone. Labs that are up stay up
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			ctx, stop := labSignals(cmd.Context())
+			ctx, stop := signals(cmd)
 			defer stop()
-			progress := newLabProgress(cmd.ErrOrStderr())
+			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.stop()
 			progress.doing("looking for what labs have left")
 			var orphans []lab.Orphan

@@ -61,9 +61,9 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := labSignals(cmd.Context())
+			ctx, stop := signals(cmd)
 			defer stop()
-			progress := newLabProgress(cmd.ErrOrStderr())
+			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.stop()
 			var results []lab.PingResult
 			for _, v6 := range []bool{false, true} {
@@ -149,9 +149,9 @@ iperf3): TCP with CUBIC, or UDP.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := labSignals(cmd.Context())
+			ctx, stop := signals(cmd)
 			defer stop()
-			progress := newLabProgress(cmd.ErrOrStderr())
+			progress := newProgress(cmd.ErrOrStderr())
 			defer progress.stop()
 			progress.doing("measuring")
 			r, err := l.Iperf(ctx, args[0], args[1], opt)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -102,4 +103,9 @@ func (t *table) row(cells ...any) {
 		}
 	}
 	io.WriteString(t, strings.Join(text, "\t")+"\n")
+}
+
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -175,7 +175,7 @@ func (o *makeOptions) make(cmd *cobra.Command) (*plan.Made, error) {
 			return nil, err
 		}
 	}
-	ctx, stop := benchSignals(cmd)
+	ctx, stop := signals(cmd)
 	defer stop()
 	return plan.Make(ctx, allSpecs(), network, profile, servers, options)
 }
@@ -308,7 +308,7 @@ func (o *makeOptions) partition(cmd *cobra.Command, g *partition.Graph) (*partit
 		return nil, wrongly(cmd, "%v", err)
 	}
 	if p.partitions == "auto" {
-		ctx, stop := benchSignals(cmd)
+		ctx, stop := signals(cmd)
 		defer stop()
 		say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 		choice, err := choosePartitions(ctx, g, options, p.choose, say)

@@ -81,7 +81,7 @@ With -o yaml the output is a section to paste into a plan, with -o svg a drawing
 			}
 			r := partitionReport{Network: p.network, graph: g}
 			if p.partitions == "auto" {
-				ctx, stop := benchSignals(cmd)
+				ctx, stop := signals(cmd)
 				defer stop()
 				say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 				if r.Convergence, err = choosePartitions(ctx, g, o, p.choose, say); err != nil {

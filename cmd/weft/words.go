@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,4 +95,23 @@ func unanswered(ctx context.Context, code codes.Code, timeout time.Duration) err
 		return nil
 	}
 	return fmt.Errorf("no answer within %v (--timeout); weft get health and weft get workers say whether the controller is well, its log why not", timeout)
+}
+
+// some writes the first of many names.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// signals returns a context that ends with the command's or on interrupt,
+// so that what bench has started is stopped.
+func signals(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func applyCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	var dry bool
 	var wait time.Duration
 	cmd := &cobra.Command{
@@ -45,16 +46,16 @@ in the new plan.`,
 			if err != nil {
 				return err
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.ApplyPlan(c.ctx, &api.ApplyPlanRequest{Text: string(text), DryRun: dry})
+			m, err := c.ApplyPlan(c.Ctx, &api.ApplyPlanRequest{Text: string(text), DryRun: dry})
 			if err != nil {
 				return err
 			}
-			err = out.print(cmd, m, func(t *table) {
+			err = out.Print(cmd, m, func(t *cli.Table) {
 				for _, change := range m.Changes {
 					fmt.Fprintln(t, change)
 				}
@@ -70,14 +71,14 @@ in the new plan.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait until all processes have carried it out")
-	r.flags(cmd)
-	out.flag(cmd)
+	r.Flags(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // awaitPlan waits until every process has carried out a plan, and says what it
 // waits for.
-func awaitPlan(ctx context.Context, c *controller, generation uint64, patience time.Duration, progress io.Writer) error {
+func awaitPlan(ctx context.Context, c *cli.Controller, generation uint64, patience time.Duration, progress io.Writer) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -98,7 +99,7 @@ func awaitPlan(ctx context.Context, c *controller, generation uint64, patience t
 		}
 		switch {
 		case len(late) == 0 && m.Generation >= generation:
-			fmt.Fprintf(progress, "plan %s is carried out, %s, %v\n", m.Plan, number(m.Workers, "process", "processes"), time.Since(began).Round(time.Millisecond))
+			fmt.Fprintf(progress, "plan %s is carried out, %s, %v\n", m.Plan, cli.Number(m.Workers, "process", "processes"), time.Since(began).Round(time.Millisecond))
 			return nil
 		case time.Since(began) > patience:
 			return errors.New("the plan is in force but not carried out yet: waiting for " + strings.Join(late, ", ") + "; see weft get workers")

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func balancerCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "balancer",
 		Short: "Spread connections to virtual IPs over pools of hosts",
@@ -23,7 +24,7 @@ the switches rewrite the packets. VIPs are kept over restarts.`,
   weft balancer list
   weft balancer drain web 10.0.0.1:8080`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(balancerAddCommand(&r), balancerListCommand(&r), balancerDeleteCommand(&r),
 		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r))
 	return cmd
@@ -71,7 +72,7 @@ func (o *vipFlags) vip(cmd *cobra.Command, name string) (*api.Vip, error) {
 	for _, text := range o.members {
 		m, err := parseMember(text)
 		if err != nil {
-			return nil, wrongly(cmd, "--member %s", err)
+			return nil, cli.Usagef(cmd, "--member %s", err)
 		}
 		v.Pool = append(v.Pool, m)
 	}
@@ -101,9 +102,9 @@ func parseMember(text string) (*api.PoolMember, error) {
 	return m, nil
 }
 
-func balancerAddCommand(r *remote) *cobra.Command {
+func balancerAddCommand(r *cli.Remote) *cobra.Command {
 	var o vipFlags
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Make a virtual IP, or replace the one of that name",
@@ -118,19 +119,19 @@ members that stay are not cut.`,
 			if err != nil {
 				return err
 			}
-			return changeVip(cmd, r, &out, func(c *controller) (*api.Vip, error) {
-				return c.SetVip(c.ctx, &api.SetVipRequest{Vip: v})
+			return changeVip(cmd, r, &out, func(c *cli.Controller) (*api.Vip, error) {
+				return c.SetVip(c.Ctx, &api.SetVipRequest{Vip: v})
 			})
 		},
 	}
 	o.flags(cmd)
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // changeVip carries out a change and prints the VIP that it leads to.
-func changeVip(cmd *cobra.Command, r *remote, out *output, f func(*controller) (*api.Vip, error)) error {
-	c, done, err := r.dial(cmd)
+func changeVip(cmd *cobra.Command, r *cli.Remote, out *cli.Output, f func(*cli.Controller) (*api.Vip, error)) error {
+	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return err
 	}
@@ -139,11 +140,11 @@ func changeVip(cmd *cobra.Command, r *remote, out *output, f func(*controller) (
 	if err != nil {
 		return err
 	}
-	return out.print(cmd, v, func(t *table) { vipTable(t, v) })
+	return out.Print(cmd, v, func(t *cli.Table) { vipTable(t, v) })
 }
 
-func balancerListCommand(r *remote) *cobra.Command {
-	var out output
+func balancerListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "list [NAME]",
 		Short: "Show virtual IPs, their members, and how they are",
@@ -154,19 +155,19 @@ a host). CONNECTIONS are those with packets within the idle timeout.`,
   weft balancer list web -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: strings.Join(args, "")})
+			m, err := c.ListVips(c.Ctx, &api.ListVipsRequest{Name: strings.Join(args, "")})
 			if err == nil && len(args) > 0 && len(m.Vips) == 0 {
 				err = fmt.Errorf("there is no virtual IP %q; weft balancer list shows them all", args[0])
 			}
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
+			return out.Print(cmd, m, func(t *cli.Table) {
 				for i, v := range m.Vips {
 					if i > 0 {
 						fmt.Fprintln(t)
@@ -176,37 +177,37 @@ a host). CONNECTIONS are those with packets within the idle timeout.`,
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // vipTable prints a VIP and its members.
-func vipTable(t *table, v *api.Vip) {
-	t.row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "CONNECTIONS", "REFUSED")
-	t.row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Connections, v.Refused)
-	t.row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
+func vipTable(t *cli.Table, v *api.Vip) {
+	t.Row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "CONNECTIONS", "REFUSED")
+	t.Row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Connections, v.Refused)
+	t.Row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
 	for _, m := range v.Pool {
 		at := ""
 		if m.At != nil {
 			at = m.At.Flow().String()
 		}
-		t.row("", m.Address, m.Port, m.Weight, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
+		t.Row("", m.Address, m.Port, m.Weight, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
 	}
 }
 
-func balancerDeleteCommand(r *remote) *cobra.Command {
+func balancerDeleteCommand(r *cli.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a virtual IP; its connections end",
 		Example: "  weft balancer delete web",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.DeleteVip(c.ctx, &api.DeleteVipRequest{Name: args[0]})
+			m, err := c.DeleteVip(c.Ctx, &api.DeleteVipRequest{Name: args[0]})
 			if err != nil {
 				return err
 			}

@@ -6,9 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func balancerMemberCommand(r *remote) *cobra.Command {
+func balancerMemberCommand(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "member",
 		Short: "Add, change and delete members of a pool",
@@ -19,9 +20,9 @@ func balancerMemberCommand(r *remote) *cobra.Command {
 	return cmd
 }
 
-func balancerMemberAddCommand(r *remote) *cobra.Command {
+func balancerMemberAddCommand(r *cli.Remote) *cobra.Command {
 	var state string
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add VIP ADDRESS[:PORT][@WEIGHT]",
 		Short: "Add a member to a pool, or change its weight or state",
@@ -31,21 +32,21 @@ func balancerMemberAddCommand(r *remote) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := parseMember(args[1])
 			if err != nil {
-				return wrongly(cmd, "%s", err)
+				return cli.Usagef(cmd, "%s", err)
 			}
 			m.State = state
-			return changeVip(cmd, r, &out, func(c *controller) (*api.Vip, error) {
-				return c.SetMember(c.ctx, &api.SetMemberRequest{Vip: args[0], Member: m})
+			return changeVip(cmd, r, &out, func(c *cli.Controller) (*api.Vip, error) {
+				return c.SetMember(c.Ctx, &api.SetMemberRequest{Vip: args[0], Member: m})
 			})
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "up", "up, draining (no new connections) or down (no connections)")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func balancerMemberDeleteCommand(r *remote) *cobra.Command {
-	var out output
+func balancerMemberDeleteCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete VIP ADDRESS[:PORT]",
 		Short:   "Delete a member from a pool; its connections end",
@@ -54,14 +55,14 @@ func balancerMemberDeleteCommand(r *remote) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := parseMember(args[1])
 			if err != nil {
-				return wrongly(cmd, "%s", err)
+				return cli.Usagef(cmd, "%s", err)
 			}
-			return changeVip(cmd, r, &out, func(c *controller) (*api.Vip, error) {
-				before, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: args[0]})
+			return changeVip(cmd, r, &out, func(c *cli.Controller) (*api.Vip, error) {
+				before, err := c.ListVips(c.Ctx, &api.ListVipsRequest{Name: args[0]})
 				if err != nil {
 					return nil, err
 				}
-				v, err := c.DeleteMember(c.ctx, &api.DeleteMemberRequest{Vip: args[0], Address: m.Address, Port: m.Port})
+				v, err := c.DeleteMember(c.Ctx, &api.DeleteMemberRequest{Vip: args[0], Address: m.Address, Port: m.Port})
 				if err == nil && len(before.Vips) == 1 && len(before.Vips[0].Pool) == len(v.Pool) {
 					err = fmt.Errorf("virtual IP %s had no member %s; weft balancer list %s shows those that it has", args[0], args[1], args[0])
 				}
@@ -69,13 +70,13 @@ func balancerMemberDeleteCommand(r *remote) *cobra.Command {
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func balancerDrainCommand(r *remote) *cobra.Command {
+func balancerDrainCommand(r *cli.Remote) *cobra.Command {
 	var undo bool
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "drain VIP ADDRESS[:PORT]",
 		Short: "Give a member no new connections and leave it those that it has",
@@ -87,30 +88,30 @@ balancer list shows none any more it may be switched off.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := parseMember(args[1])
 			if err != nil {
-				return wrongly(cmd, "%s", err)
+				return cli.Usagef(cmd, "%s", err)
 			}
-			return changeVip(cmd, r, &out, func(c *controller) (*api.Vip, error) {
-				return c.DrainMember(c.ctx, &api.DrainMemberRequest{Vip: args[0], Address: m.Address, Port: m.Port, Undo: undo})
+			return changeVip(cmd, r, &out, func(c *cli.Controller) (*api.Vip, error) {
+				return c.DrainMember(c.Ctx, &api.DrainMemberRequest{Vip: args[0], Address: m.Address, Port: m.Port, Undo: undo})
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "give it new connections again")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // knowsVip fails if there is no virtual IP of that name.
-func knowsVip(c *controller, name string) error {
-	m, err := c.ListVips(c.ctx, &api.ListVipsRequest{Name: name})
+func knowsVip(c *cli.Controller, name string) error {
+	m, err := c.ListVips(c.Ctx, &api.ListVipsRequest{Name: name})
 	if err == nil && len(m.Vips) == 0 {
 		err = fmt.Errorf("there is no virtual IP %q; weft balancer list shows them all", name)
 	}
 	return err
 }
 
-func balancerConnectionsCommand(r *remote) *cobra.Command {
+func balancerConnectionsCommand(r *cli.Remote) *cobra.Command {
 	var limit uint32
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "connections [VIP]",
 		Short: "Show the connections and their members",
@@ -118,7 +119,7 @@ func balancerConnectionsCommand(r *remote) *cobra.Command {
   weft balancer connections web --limit 20`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
@@ -127,17 +128,17 @@ func balancerConnectionsCommand(r *remote) *cobra.Command {
 			if len(args) > 0 {
 				req.Vip = args[0]
 			}
-			m, err := c.ListConnections(c.ctx, req)
+			m, err := c.ListConnections(c.Ctx, req)
 			if err == nil && req.Vip != "" && len(m.Connections) == 0 {
 				err = knowsVip(c, req.Vip)
 			}
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
-				t.row("VIP", "PROTOCOL", "CLIENT", "PORT", "MEMBER", "PORT", "AT", "SINCE")
+			return out.Print(cmd, m, func(t *cli.Table) {
+				t.Row("VIP", "PROTOCOL", "CLIENT", "PORT", "MEMBER", "PORT", "AT", "SINCE")
 				for _, b := range m.Connections {
-					t.row(b.Vip, b.Protocol, b.Client, b.ClientPort, b.Member, b.MemberPort, b.At.Flow().String(), when(b.Since))
+					t.Row(b.Vip, b.Protocol, b.Client, b.ClientPort, b.Member, b.MemberPort, b.At.Flow().String(), cli.When(b.Since))
 				}
 				if int(m.Total) > len(m.Connections) {
 					fmt.Fprintf(t, "\n%d of %d; --limit shows more\n", len(m.Connections), m.Total)
@@ -146,6 +147,6 @@ func balancerConnectionsCommand(r *remote) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "how many to show; 0 is 1000, at most 10000")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/sim"
 )
@@ -126,12 +127,12 @@ sends the next when it is answered.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var err error
 		if c.version, err = benchVersion(version); err != nil {
-			return wrongly(cmd, "%w", err)
+			return cli.Usagef(cmd, "%w", err)
 		}
 		for _, text := range split {
 			s, err := parseBenchSplit(text)
 			if err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
 			c.split = append(c.split, s)
 		}
@@ -139,9 +140,9 @@ sends the next when it is answered.`
 			c.window = sim.MaxWindow
 		}
 		if err := c.check(); err != nil {
-			return wrongly(cmd, "%w", err)
+			return cli.Usagef(cmd, "%w", err)
 		}
-		ctx, stop := signals(cmd)
+		ctx, stop := cli.Signals(cmd)
 		defer stop()
 		return benchRunLoad(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
@@ -213,7 +214,7 @@ a controller can do. The other bench commands start it by themselves.`,
 		Example: `  weft bench floor --listen 127.0.0.1:6653`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			ln, err := net.Listen("tcp", listen)
 			if err != nil {

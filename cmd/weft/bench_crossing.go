@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -42,9 +43,9 @@ the same round.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(); err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			return benchRunCrossing(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
@@ -57,13 +58,13 @@ links) has marks, and the result says which are met.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if c.version, err = benchVersion(version); err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
 			topo, err := c.check(cmd.Flags().Changed)
 			if err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			return benchRunDiscovery(ctx, c, topo, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -50,9 +51,9 @@ that is installed; --peer "" leaves it out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.check(cmd.Flags().Changed("peer")); err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			return benchRunFirst(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

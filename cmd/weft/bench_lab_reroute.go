@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -53,9 +54,9 @@ links are cut again and again. It needs root and Open vSwitch.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			topo, err := c.check()
 			if err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			return benchRunReroute(ctx, cmd, c, topo)
 		},
@@ -152,7 +153,7 @@ func benchRunReroute(ctx context.Context, cmd *cobra.Command, c benchRerouteConf
 
 // follow takes the controller's events about routes.
 func (b *benchRerouter) follow(ctx context.Context, cmd *cobra.Command) (stop func(), err error) {
-	conn, err := followEvents((&remote{server: "http://" + b.north, timeout: 10 * time.Second}), ctx, cmd, []string{api.RouteChangedEvent.Name})
+	conn, err := followEvents((&cli.Remote{Server: "http://" + b.north, Timeout: 10 * time.Second}), ctx, cmd, []string{api.RouteChangedEvent.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -243,8 +244,8 @@ func (b *benchRerouter) run(ctx context.Context, n int) (*benchRerouteRun, error
 
 // route returns the route from one host to another.
 func (b *benchRerouter) route(ctx context.Context, from, to lab.Host) (route *api.Route, err error) {
-	err = b.asked().ask(ctx, func(c *controller) error {
-		resp, err := c.ListRoutes(c.ctx, &api.ListRoutesRequest{})
+	err = b.asked().ask(ctx, func(c *cli.Controller) error {
+		resp, err := c.ListRoutes(c.Ctx, &api.ListRoutesRequest{})
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/hydra"
 )
 
@@ -16,7 +17,7 @@ type benchPathsResult struct {
 }
 
 func benchPathsCommand() *cobra.Command {
-	var out output
+	var out cli.Output
 	var topology string
 	c := hydra.FlatConfig{}
 	cmd := &cobra.Command{
@@ -39,17 +40,17 @@ which are met.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case c.Rounds < 1 || c.Rounds > 1000:
-				return wrongly(cmd, "--rounds %d: want 1 to 1000", c.Rounds)
+				return cli.Usagef(cmd, "--rounds %d: want 1 to 1000", c.Rounds)
 			case c.Failures < 1 || c.Failures > 1_000_000:
-				return wrongly(cmd, "--failures %d: want 1 to 1000000", c.Failures)
+				return cli.Usagef(cmd, "--failures %d: want 1 to 1000000", c.Failures)
 			case c.Verify < 0:
-				return wrongly(cmd, "--verify %d: want 0 or more", c.Verify)
+				return cli.Usagef(cmd, "--verify %d: want 0 or more", c.Verify)
 			}
-			g, err := readNetwork(topology)
+			g, err := cli.ReadNetwork(topology)
 			if err != nil {
 				return fmt.Errorf("--topology: %w", err)
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			c.Say = func(format string, args ...any) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "paths of %s: "+format+"\n", append([]any{topology}, args...)...)
@@ -60,19 +61,19 @@ which are met.`,
 			}
 			f.Topology = topology
 			r := benchPathsResult{Flat: f, Marks: benchPathsMarks(f)}
-			if bad := out.print(cmd, r, r.table); bad != nil {
+			if bad := out.Print(cmd, r, r.table); bad != nil {
 				return bad
 			}
 			return err
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&topology, "topology", "hydra", networkForms())
+	f.StringVar(&topology, "topology", "hydra", cli.NetworkForms())
 	f.IntVar(&c.Rounds, "rounds", 9, "computations from nothing; the median counts")
 	f.IntVar(&c.Failures, "failures", 200, "random links that fail, one after the other")
 	f.IntVar(&c.Verify, "verify", 10, "how many of the failures are compared with a computation from nothing")
 	f.Uint64Var(&c.Seed, "seed", 1, "which links fail: the same seed chooses the same")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -93,18 +94,18 @@ func benchPathsMarks(f *hydra.Flat) []benchBound {
 }
 
 // table writes the figures for people.
-func (r benchPathsResult) table(t *table) {
-	t.row("NETWORK", fmt.Sprintf("%s: %d switches, %d links", r.Topology, r.Switches, r.Links))
-	t.row("all pairs", fmt.Sprintf("%.1f ms (median of %d, %d processors)", r.AllPairs, r.Rounds, r.Processors))
-	t.row("all next hops", fmt.Sprintf("%.1f ms", r.NextHops))
-	t.row("a link fails", fmt.Sprintf("%.2f ms mean, %.2f median, %.2f most, of %d", r.FailureMean, r.FailureMedian, r.FailureMax, r.Failures))
-	t.row("it is back", fmt.Sprintf("%.2f ms mean, %.2f most", r.RestoreMean, r.RestoreMax))
-	t.row("verified", fmt.Sprintf("%d times against a computation from nothing (%.1f ms), %d distances wrong", r.Verified, r.RecomputeMean, r.Wrong))
+func (r benchPathsResult) table(t *cli.Table) {
+	t.Row("NETWORK", fmt.Sprintf("%s: %d switches, %d links", r.Topology, r.Switches, r.Links))
+	t.Row("all pairs", fmt.Sprintf("%.1f ms (median of %d, %d processors)", r.AllPairs, r.Rounds, r.Processors))
+	t.Row("all next hops", fmt.Sprintf("%.1f ms", r.NextHops))
+	t.Row("a link fails", fmt.Sprintf("%.2f ms mean, %.2f median, %.2f most, of %d", r.FailureMean, r.FailureMedian, r.FailureMax, r.Failures))
+	t.Row("it is back", fmt.Sprintf("%.2f ms mean, %.2f most", r.RestoreMean, r.RestoreMax))
+	t.Row("verified", fmt.Sprintf("%d times against a computation from nothing (%.1f ms), %d distances wrong", r.Verified, r.RecomputeMean, r.Wrong))
 	for _, m := range r.Marks {
 		verdict := "met"
 		if !m.Met {
 			verdict = "missed"
 		}
-		t.row("mark: "+strings.ReplaceAll(m.Figure, "_", " "), fmt.Sprintf("at most %g: %s", m.Mark, verdict))
+		t.Row("mark: "+strings.ReplaceAll(m.Figure, "_", " "), fmt.Sprintf("at most %g: %s", m.Mark, verdict))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/hydra"
 	placement "github.com/weft-sdn/weft/plan/place"
 )
@@ -72,7 +73,7 @@ type benchPlacementOther struct {
 
 func benchPlacementCommand() *cobra.Command {
 	c := benchPlacementConfig{}
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "placement",
 		Short: "Place the shards of generated instances on servers: cost, bound, time",
@@ -107,7 +108,7 @@ its proof got. The result depends on the flags only, not on the machine.`,
 	cmd.RegisterFlagCompletionFunc("compare", cobra.FixedCompletions([]string{"metis"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if c.compare != "" && c.compare != "metis" {
-			return wrongly(cmd, "--compare %q: want metis", c.compare)
+			return cli.Usagef(cmd, "--compare %q: want metis", c.compare)
 		}
 		if c.generate.Edges = c.edges; c.edges < 0 {
 			if c.generate.Edges = 0; c.generate.Partitions*c.generate.Services >= benchPlacementShards {
@@ -115,17 +116,17 @@ its proof got. The result depends on the flags only, not on the machine.`,
 			}
 		}
 		c.generate.Plain = c.plain
-		ctx, stop := signals(cmd)
+		ctx, stop := cli.Signals(cmd)
 		defer stop()
 		in, err := placement.Generate(c.generate)
 		if err != nil {
-			return wrongly(cmd, "%w", err)
+			return cli.Usagef(cmd, "%w", err)
 		}
 		report, err := c.run(ctx, in, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
-		if err := out.print(cmd, report, report.table); err != nil {
+		if err := out.Print(cmd, report, report.table); err != nil {
 			return err
 		}
 		if !report.Feasible {
@@ -133,7 +134,7 @@ its proof got. The result depends on the flags only, not on the machine.`,
 		}
 		return nil
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -241,31 +242,31 @@ func (c *benchPlacementConfig) metis(ctx context.Context, full *placement.Instan
 }
 
 // table writes the report for people.
-func (r *benchPlacementReport) table(t *table) {
-	t.row("instance", fmt.Sprintf("%s: %d shards, %d edges, %d servers, seed %d", r.Instance, r.Shards, r.Edges, r.Servers, r.Seed))
+func (r *benchPlacementReport) table(t *cli.Table) {
+	t.Row("instance", fmt.Sprintf("%s: %d shards, %d edges, %d servers, seed %d", r.Instance, r.Shards, r.Edges, r.Servers, r.Seed))
 	if !r.Feasible {
-		t.row("feasible", "no")
+		t.Row("feasible", "no")
 		for _, c := range r.Conflicts {
-			t.row("because", c.String())
+			t.Row("because", c.String())
 		}
 		return
 	}
-	t.row("feasible", "yes, checked")
+	t.Row("feasible", "yes, checked")
 	proof := fmt.Sprintf("at most %.2f %% above the optimum", 100*r.Gap)
 	if r.Proven {
 		proof = "proven optimal"
 	}
-	t.row("cost", fmt.Sprintf("%.6g events/s cross servers, %s", r.Cost, proof))
-	t.row("bound", fmt.Sprintf("%.6g", r.Bound))
-	t.row("time", fmt.Sprintf("%.2f s", r.Seconds))
+	t.Row("cost", fmt.Sprintf("%.6g events/s cross servers, %s", r.Cost, proof))
+	t.Row("bound", fmt.Sprintf("%.6g", r.Bound))
+	t.Row("time", fmt.Sprintf("%.2f s", r.Seconds))
 	if m := r.Metis; m != nil && m.Seconds == 0 {
-		t.row("METIS", m.Note)
+		t.Row("METIS", m.Note)
 	} else if m != nil {
 		note := "feasible"
 		if !m.Feasible {
 			note = "NOT feasible: " + m.Note
 		}
-		t.row("METIS, plain", strings.TrimSpace(fmt.Sprintf("%.6g in %.2f s, %s", m.Cost, m.Seconds, note)))
-		t.row("Weft, plain", fmt.Sprintf("%.6g in %.2f s, ratio %.4f", m.OursCost, m.OursSeconds, m.Ratio))
+		t.Row("METIS, plain", strings.TrimSpace(fmt.Sprintf("%.6g in %.2f s, %s", m.Cost, m.Seconds, note)))
+		t.Row("Weft, plain", fmt.Sprintf("%.6g in %.2f s, ratio %.4f", m.OursCost, m.OursSeconds, m.Ratio))
 	}
 }

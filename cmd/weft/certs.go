@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/plan"
@@ -51,14 +52,14 @@ type issued struct {
 type certsFlags struct {
 	dir   string
 	force bool
-	out   output
+	out   cli.Output
 }
 
 func (f *certsFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.dir, "dir", "certs", "directory of the authority and what it issues")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that exist")
 	cmd.MarkFlagDirname("dir")
-	f.out.flag(cmd)
+	f.out.Flag(cmd)
 }
 
 // print shows what is now in the directory; actions are what was done, by name.
@@ -72,10 +73,10 @@ func (f *certsFlags) print(cmd *cobra.Command, names []string, actions map[strin
 		}
 		list = append(list, issued{name, path, actions[name], info[0].Identities, info[0].Until.Format(time.RFC3339)})
 	}
-	return f.out.print(cmd, list, func(t *table) {
-		t.row("NAME", "FILE", "ACTION", "IDENTITIES", "UNTIL")
+	return f.out.Print(cmd, list, func(t *cli.Table) {
+		t.Row("NAME", "FILE", "ACTION", "IDENTITIES", "UNTIL")
 		for _, i := range list {
-			t.row(i.Name, i.File, i.Action, strings.Join(i.Identities, " "), when(i.Until))
+			t.Row(i.Name, i.File, i.Action, strings.Join(i.Identities, " "), cli.When(i.Until))
 		}
 	})
 }
@@ -119,7 +120,7 @@ clients and servers, and never longer than the authority.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if days < 1 {
-				return wrongly(cmd, "days %d; allowed: 1 and more", days)
+				return cli.Usagef(cmd, "days %d; allowed: 1 and more", days)
 			}
 			kind := certs.Worker
 			if app {
@@ -231,7 +232,7 @@ type shown struct {
 }
 
 func certsShow() *cobra.Command {
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "show FILE...",
 		Short:   "Show what certificates say, and for how long they are valid",
@@ -248,19 +249,19 @@ func certsShow() *cobra.Command {
 					list = append(list, shown{path, i})
 				}
 			}
-			return out.print(cmd, list, func(t *table) {
-				t.row("FILE", "SUBJECT", "ISSUER", "IDENTITIES", "HOSTS", "FROM", "UNTIL", "DAYS LEFT")
+			return out.Print(cmd, list, func(t *cli.Table) {
+				t.Row("FILE", "SUBJECT", "ISSUER", "IDENTITIES", "HOSTS", "FROM", "UNTIL", "DAYS LEFT")
 				for _, s := range list {
 					left := fmt.Sprint(s.DaysLeft)
 					if s.DaysLeft < 0 {
 						left = "expired"
 					}
-					t.row(s.File, s.Subject, s.Issuer, strings.Join(s.Identities, " "), strings.Join(s.Hosts, " "),
-						when(s.From.Format(time.RFC3339)), when(s.Until.Format(time.RFC3339)), left)
+					t.Row(s.File, s.Subject, s.Issuer, strings.Join(s.Identities, " "), strings.Join(s.Hosts, " "),
+						cli.When(s.From.Format(time.RFC3339)), cli.When(s.Until.Format(time.RFC3339)), left)
 				}
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/flow"
 )
@@ -28,7 +29,7 @@ controller's configuration.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if days < 1 {
-				return wrongly(cmd, "days %d; allowed: 1 and more", days)
+				return cli.Usagef(cmd, "days %d; allowed: 1 and more", days)
 			}
 			name := string(certs.Controller)
 			if len(args) > 0 {
@@ -49,7 +50,7 @@ controller's configuration.`,
 			if made {
 				names, actions["ca"] = []string{"ca", name}, "made"
 			}
-			if err := f.print(cmd, names, actions); err != nil || f.out.format != "table" {
+			if err := f.print(cmd, names, actions); err != nil || f.out.Format != "table" {
 				return err
 			}
 			dir, err := filepath.Abs(f.dir)
@@ -96,13 +97,13 @@ two files of the switch, and nothing else of this directory.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if days < 1 {
-				return wrongly(cmd, "days %d; allowed: 1 and more", days)
+				return cli.Usagef(cmd, "days %d; allowed: 1 and more", days)
 			}
 			var requests []certs.Request
 			for _, arg := range args {
 				sw, err := flow.ParseDPID(arg)
 				if err != nil {
-					return wrongly(cmd, "%v", err)
+					return cli.Usagef(cmd, "%v", err)
 				}
 				if together != "" && len(requests) > 0 {
 					requests[0].Switches = append(requests[0].Switches, sw)
@@ -125,7 +126,7 @@ two files of the switch, and nothing else of this directory.`,
 				names = append(names, r.Name)
 				actions[r.Name] = "issued"
 			}
-			if err := f.print(cmd, names, actions); err != nil || f.out.format != "table" {
+			if err := f.print(cmd, names, actions); err != nil || f.out.Format != "table" {
 				return err
 			}
 			w := cmd.OutOrStdout()
@@ -162,7 +163,7 @@ exist go on.`,
   weft certs renew controller --dir certs --days 400`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if days < 0 {
-				return wrongly(cmd, "days %d; allowed: 0 and more", days)
+				return cli.Usagef(cmd, "days %d; allowed: 0 and more", days)
 			}
 			done, err := certs.Renew(f.dir, time.Duration(days)*24*time.Hour, names...)
 			if err != nil {
@@ -183,6 +184,6 @@ exist go on.`,
 	cmd.Flags().StringVar(&f.dir, "dir", "certs", "directory of the authority and what it issues")
 	cmd.MarkFlagDirname("dir")
 	cmd.Flags().IntVar(&days, "days", days, "renew what ends within this many days")
-	f.out.flag(cmd)
+	f.out.Flag(cmd)
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
@@ -39,7 +40,7 @@ type problem struct {
 }
 
 func checkCommand() *cobra.Command {
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "check FILE|TOPOLOGY...",
 		Short: "Check a configuration, a plan or a topology, without starting anything",
@@ -66,7 +67,7 @@ odd: parts that no link joins, parallel links, links from a node to itself.`,
 				wrong += len(r.Problems)
 				results = append(results, r)
 			}
-			err := out.print(cmd, results, func(t *table) {
+			err := out.Print(cmd, results, func(t *cli.Table) {
 				for _, r := range results {
 					if r.OK {
 						fmt.Fprintf(t, "%s: a %s without mistakes%s\n", r.File, r.Kind, r.size)
@@ -82,7 +83,7 @@ odd: parts that no link joins, parallel links, links from a node to itself.`,
 			return errors.Join(append(unread, err, mistakes(wrong))...)
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 

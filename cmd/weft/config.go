@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -37,8 +38,8 @@ it is started with a file that has changed since.`,
 }
 
 func configShowCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	var running bool
 	var file string
 	var number uint64
@@ -55,20 +56,20 @@ history, or that of a file, checked. Secrets are printed as <secret>.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file != "" {
 				if running || number > 0 {
-					return wrongly(cmd, "--file is a configuration by itself; leave --running and --number out")
+					return cli.Usagef(cmd, "--file is a configuration by itself; leave --running and --number out")
 				}
 				return showFile(cmd, &out, file)
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.GetConfig(c.ctx, &api.GetConfigRequest{Number: number})
+			m, err := c.GetConfig(c.Ctx, &api.GetConfigRequest{Number: number})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
+			return out.Print(cmd, m, func(t *cli.Table) {
 				fmt.Fprintf(t, "# %s, %s; hash %s\n", numbered(m), m.State, m.Hash)
 				for _, o := range m.Overrides {
 					fmt.Fprintf(t, "# the command line counts more: %s\n", o)
@@ -81,8 +82,8 @@ history, or that of a file, checked. Secrets are printed as <secret>.`,
 	cmd.Flags().StringVar(&file, "file", "", "that of a file; no controller is asked")
 	cmd.Flags().Uint64Var(&number, "number", 0, "one of the history")
 	cmd.MarkFlagFilename("file", "yaml", "yml")
-	r.flags(cmd)
-	out.flag(cmd)
+	r.Flags(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -95,38 +96,38 @@ func numbered(m *api.Configuration) string {
 }
 
 func configHistoryCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "history",
 		Short:   "List the configurations that have been in force, or were to be",
 		Example: "  weft config history -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.ListConfigs(c.ctx, &api.ListConfigsRequest{})
+			m, err := c.ListConfigs(c.Ctx, &api.ListConfigsRequest{})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
-				t.row("NUMBER", "STATE", "HASH", "APPLIED", "FROM", "ERROR")
+			return out.Print(cmd, m, func(t *cli.Table) {
+				t.Row("NUMBER", "STATE", "HASH", "APPLIED", "FROM", "ERROR")
 				for _, x := range m.Configurations {
-					t.row(x.Number, x.State, x.Hash, x.Applied, x.Source, x.Error)
+					t.Row(x.Number, x.State, x.Hash, x.Applied, x.Source, x.Error)
 				}
 			})
 		},
 	}
-	r.flags(cmd)
-	out.flag(cmd)
+	r.Flags(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 func configCheckCommand() *cobra.Command {
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a configuration without starting or asking anything",
@@ -139,7 +140,7 @@ reported as FILE:LINE: what is wrong, what is allowed, and what may be meant.`,
 			if err != nil {
 				return err
 			}
-			err = out.print(cmd, res, func(t *table) {
+			err = out.Print(cmd, res, func(t *cli.Table) {
 				if res.OK {
 					fmt.Fprintf(t, "%s: a configuration without mistakes\n", res.File)
 				}
@@ -150,7 +151,7 @@ reported as FILE:LINE: what is wrong, what is allowed, and what may be meant.`,
 			return errors.Join(err, mistakes(len(res.Problems)))
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -196,17 +197,17 @@ func readConfig(path string) (string, error) {
 }
 
 // showFile prints a file that is a configuration without mistakes.
-func showFile(cmd *cobra.Command, out *output, path string) error {
+func showFile(cmd *cobra.Command, out *cli.Output, path string) error {
 	text, err := readConfig(path)
 	if err != nil {
 		return err
 	}
-	return out.print(cmd, &api.Configuration{Text: text, Source: path}, func(t *table) { fmt.Fprint(t, text) })
+	return out.Print(cmd, &api.Configuration{Text: text, Source: path}, func(t *cli.Table) { fmt.Fprint(t, text) })
 }
 
 func configRollbackCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	var a applying
 	cmd := &cobra.Command{
 		Use:   "rollback [N]",
@@ -221,16 +222,16 @@ force. It gets a number of its own.`,
 			if len(args) > 0 {
 				var err error
 				if number, err = strconv.ParseUint(args[0], 10, 64); err != nil || number == 0 {
-					return wrongly(cmd, "configuration %q; want a number of weft config history", args[0])
+					return cli.Usagef(cmd, "configuration %q; want a number of weft config history", args[0])
 				}
 			}
-			return a.run(cmd, &r, &out, func(c *controller) (*api.ApplyConfigResponse, error) {
-				return c.RollbackConfig(c.ctx, &api.RollbackConfigRequest{Number: number, DryRun: a.dry, LimitMs: a.limitMs()})
+			return a.run(cmd, &r, &out, func(c *cli.Controller) (*api.ApplyConfigResponse, error) {
+				return c.RollbackConfig(c.Ctx, &api.RollbackConfigRequest{Number: number, DryRun: a.dry, LimitMs: a.limitMs()})
 			})
 		},
 	}
 	a.flags(cmd)
-	r.flags(cmd)
-	out.flag(cmd)
+	r.Flags(cmd)
+	out.Flag(cmd)
 	return cmd
 }

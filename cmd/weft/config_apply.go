@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func configApplyCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	var a applying
 	var madeFrom uint64
 	cmd := &cobra.Command{
@@ -42,8 +43,8 @@ with the reason. --dry-run only lists the changes.`,
 			if err != nil {
 				return err
 			}
-			return a.run(cmd, &r, &out, func(c *controller) (*api.ApplyConfigResponse, error) {
-				return c.ApplyConfig(c.ctx, &api.ApplyConfigRequest{
+			return a.run(cmd, &r, &out, func(c *cli.Controller) (*api.ApplyConfigResponse, error) {
+				return c.ApplyConfig(c.Ctx, &api.ApplyConfigRequest{
 					Text: text, DryRun: a.dry, Source: filepath.Base(args[0]), MadeFrom: madeFrom, LimitMs: a.limitMs(),
 				})
 			})
@@ -51,8 +52,8 @@ with the reason. --dry-run only lists the changes.`,
 	}
 	cmd.Flags().Uint64Var(&madeFrom, "made-from", 0, "fail if another configuration than this number is in force by now")
 	a.flags(cmd)
-	r.flags(cmd)
-	out.flag(cmd)
+	r.Flags(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -70,7 +71,7 @@ func (a *applying) flags(cmd *cobra.Command) {
 // check reports a limit that makes no sense.
 func (a *applying) check(cmd *cobra.Command) error {
 	if a.limit < time.Millisecond || a.limit > 10*time.Minute {
-		return wrongly(cmd, "--limit %v; want 1ms to 10m", a.limit)
+		return cli.Usagef(cmd, "--limit %v; want 1ms to 10m", a.limit)
 	}
 	return nil
 }
@@ -79,14 +80,14 @@ func (a *applying) limitMs() uint32 { return uint32(max(a.limit.Milliseconds(), 
 
 // run applies a configuration, prints what changes, and waits for what becomes
 // of it.
-func (a *applying) run(cmd *cobra.Command, r *remote, out *output, apply func(*controller) (*api.ApplyConfigResponse, error)) error {
+func (a *applying) run(cmd *cobra.Command, r *cli.Remote, out *cli.Output, apply func(*cli.Controller) (*api.ApplyConfigResponse, error)) error {
 	if err := a.check(cmd); err != nil {
 		return err
 	}
-	if least := 2*a.limit + 10*time.Second; r.timeout < least {
-		r.timeout = least // the former one may have to be put back, too
+	if least := 2*a.limit + 10*time.Second; r.Timeout < least {
+		r.Timeout = least // the former one may have to be put back, too
 	}
-	c, done, err := r.dial(cmd)
+	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (a *applying) run(cmd *cobra.Command, r *remote, out *output, apply func(*c
 			return err
 		}
 	}
-	return out.print(cmd, m, func(t *table) {
+	return out.Print(cmd, m, func(t *cli.Table) {
 		for _, x := range m.Changes {
 			fmt.Fprintln(t, changeLine(x))
 		}
@@ -146,9 +147,9 @@ func changeLine(x *api.ConfigChange) string {
 
 // await waits until a configuration is no longer on trial. The gateway may be
 // away for a moment.
-func await(c *controller, number uint64) (state string, err error) {
+func await(c *cli.Controller, number uint64) (state string, err error) {
 	for {
-		ctx, cancel := context.WithTimeout(c.ctx, 2*time.Second)
+		ctx, cancel := context.WithTimeout(c.Ctx, 2*time.Second)
 		m, err := c.GetConfig(ctx, &api.GetConfigRequest{Number: number})
 		cancel()
 		switch {
@@ -160,7 +161,7 @@ func await(c *controller, number uint64) (state string, err error) {
 			return m.State, nil
 		}
 		select {
-		case <-c.ctx.Done():
+		case <-c.Ctx.Done():
 			return "", fmt.Errorf("what has become of configuration %d is not known; if the gateway listens elsewhere now, ask it there: weft config history --server URL", number)
 		case <-time.After(50 * time.Millisecond):
 		}

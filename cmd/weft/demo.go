@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -56,11 +57,11 @@ what it made. It needs root and Open vSwitch.`,
 			defer stop()
 			if features != "" {
 				if err := d.chooseFeatures(features); err != nil {
-					return wrongly(cmd, "%v", err)
+					return cli.Usagef(cmd, "%v", err)
 				}
 			}
 			if !cmd.Flags().Changed("keep") {
-				keep = os.Getenv("CI") == "" && terminal(os.Stdout)
+				keep = os.Getenv("CI") == "" && cli.Terminal(os.Stdout)
 			}
 			return d.run(ctx, cmd, keep)
 		},
@@ -131,7 +132,7 @@ func (d *demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 		case err != nil:
 			return err
 		case len(p.Partitions) > 1:
-			return wrongly(cmd, "--plan %s: it has %d partitions, each with switches of its own; the demo's network is one", d.plan, len(p.Partitions))
+			return cli.Usagef(cmd, "--plan %s: it has %d partitions, each with switches of its own; the demo's network is one", d.plan, len(p.Partitions))
 		}
 	}
 	if err := d.stop(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // startController starts the controller as a process of its own, which
@@ -77,11 +78,11 @@ func (d *demo) startController(ctx context.Context) (string, error) {
 
 // answers reports whether the controller serves, with all processes that its
 // plan has.
-func (d *demo) answers(n *controller) error {
-	if _, err := n.GetInfo(n.ctx, &api.GetInfoRequest{}); err != nil || d.plan == "" {
+func (d *demo) answers(n *cli.Controller) error {
+	if _, err := n.GetInfo(n.Ctx, &api.GetInfoRequest{}); err != nil || d.plan == "" {
 		return err
 	}
-	m, err := n.ListWorkers(n.ctx, &api.ListWorkersRequest{})
+	m, err := n.ListWorkers(n.Ctx, &api.ListWorkersRequest{})
 	if err != nil {
 		return err
 	}
@@ -151,11 +152,11 @@ func (d *demo) server() string {
 }
 
 // ask makes calls of the controller's northbound.
-func (d *demo) ask(ctx context.Context, f func(*controller) error) error {
+func (d *demo) ask(ctx context.Context, f func(*cli.Controller) error) error {
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
-	r := &remote{server: d.server(), ca: d.ca, tokenFile: d.tokenFile, timeout: 10 * time.Second}
-	c, done, err := r.dial(cmd)
+	r := &cli.Remote{Server: d.server(), CA: d.ca, TokenFile: d.tokenFile, Timeout: 10 * time.Second}
+	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return err
 	}

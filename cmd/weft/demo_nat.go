@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // showNAT has the last host of the lab be the outside: one inside asks it, and
@@ -52,8 +53,8 @@ func (d *demo) showNAT(ctx context.Context) (figure string, err error) {
 	}
 	defer d.undo(ctx, "nat", "delete", "demo")
 	if err := until(ctx, 10*time.Second, "the gateway up", func() (up bool, err error) {
-		err = d.ask(ctx, func(n *controller) error {
-			m, err := n.ListNats(n.ctx, &api.ListNatsRequest{Name: "demo"})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			m, err := n.ListNats(n.Ctx, &api.ListNatsRequest{Name: "demo"})
 			up = len(m.GetGateways()) == 1 && m.Gateways[0].State == "up"
 			return err
 		})

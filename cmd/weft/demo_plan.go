@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -36,8 +37,8 @@ func (d *demo) planSteps() []demoStep {
 
 // workers asks the controller for its processes.
 func (d *demo) workers(ctx context.Context) (m *api.ListWorkersResponse, err error) {
-	err = d.ask(ctx, func(n *controller) error {
-		m, err = n.ListWorkers(n.ctx, &api.ListWorkersRequest{})
+	err = d.ask(ctx, func(n *cli.Controller) error {
+		m, err = n.ListWorkers(n.Ctx, &api.ListWorkersRequest{})
 		return err
 	})
 	return m, err
@@ -48,7 +49,7 @@ func (d *demo) showWorkers(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := &table{tabwriter.NewWriter(d.out, 0, 8, 2, ' ', 0)}
+	t := &cli.Table{Writer: tabwriter.NewWriter(d.out, 0, 8, 2, ' ', 0)}
 	workersTable(t, m)
 	if err := t.Flush(); err != nil {
 		return "", err
@@ -128,8 +129,8 @@ func (d *demo) apply(ctx context.Context, p *plan.Plan) (time.Duration, error) {
 		return 0, err
 	}
 	began := time.Now()
-	err = d.ask(ctx, func(n *controller) error {
-		m, err := n.ApplyPlan(n.ctx, &api.ApplyPlanRequest{Text: string(text)})
+	err = d.ask(ctx, func(n *cli.Controller) error {
+		m, err := n.ApplyPlan(n.Ctx, &api.ApplyPlanRequest{Text: string(text)})
 		if err != nil {
 			return err
 		}

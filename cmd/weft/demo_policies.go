@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -82,8 +83,8 @@ func (d *demo) showBalancer(ctx context.Context) (string, error) {
 	}
 	defer d.undo(ctx, "balancer", "delete", "demo")
 	if err := until(ctx, 10*time.Second, "all members up", func() (up bool, err error) {
-		err = d.ask(ctx, func(n *controller) error {
-			m, err := n.ListVips(n.ctx, &api.ListVipsRequest{Name: "demo"})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			m, err := n.ListVips(n.Ctx, &api.ListVipsRequest{Name: "demo"})
 			up = len(m.GetVips()) == 1 && count(m.Vips[0].Pool, func(p *api.PoolMember) bool { return p.Health == "up" }) == len(servers)
 			return err
 		})
@@ -177,8 +178,8 @@ func (d *demo) showQoS(ctx context.Context) (string, error) {
 	}
 	defer d.undo(ctx, "qos", "delete", "demo")
 	if err := until(ctx, 5*time.Second, "enforced", func() (enforced bool, err error) {
-		err = d.ask(ctx, func(n *controller) error {
-			m, err := n.GetStatus(n.ctx, &api.QosGetStatusRequest{Policy: "demo"})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			m, err := n.GetStatus(n.Ctx, &api.QosGetStatusRequest{Policy: "demo"})
 			enforced = len(m.GetPolicies()) == 1 && m.Policies[0].State == "enforced"
 			return err
 		})

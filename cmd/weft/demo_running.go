@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -22,8 +23,8 @@ import (
 func (d *demo) showHeartbeats(ctx context.Context) (figure string, err error) {
 	want := len(d.lab.Topology().Switches)
 	err = until(ctx, 20*time.Second, "all switches alive to heartbeats", func() (alive bool, err error) {
-		err = d.ask(ctx, func(n *controller) error {
-			m, err := n.ListHeartbeats(n.ctx, &api.ListHeartbeatsRequest{})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			m, err := n.ListHeartbeats(n.Ctx, &api.ListHeartbeatsRequest{})
 			var half, most []uint64
 			missed := uint64(0)
 			for _, s := range m.GetSwitches() {
@@ -88,8 +89,8 @@ func (d *demo) showOverload(ctx context.Context) (string, error) {
 	defer end()
 	var limit *api.PortLimit
 	if err := until(ctx, 15*time.Second, "the port that floods limited by its switch", func() (limited bool, err error) {
-		err = d.ask(ctx, func(n *controller) error {
-			m, err := n.ListLimits(n.ctx, &api.ListLimitsRequest{})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			m, err := n.ListLimits(n.Ctx, &api.ListLimitsRequest{})
 			if len(m.GetLimits()) == 1 && m.Limits[0].Where == "switch" {
 				limit, limited = m.Limits[0], true
 			}
@@ -123,8 +124,8 @@ func (d *demo) showOverload(ctx context.Context) (string, error) {
 		return figure, errors.New("others have lost packets")
 	}
 	return figure, until(ctx, 20*time.Second, "free of limits when it is over", func() (free bool, err error) {
-		err = d.ask(ctx, func(n *controller) error {
-			m, err := n.ListLimits(n.ctx, &api.ListLimitsRequest{})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			m, err := n.ListLimits(n.Ctx, &api.ListLimitsRequest{})
 			free = len(m.GetLimits()) == 0
 			return err
 		})
@@ -240,7 +241,7 @@ func (d *demo) showConfig(ctx context.Context) (string, error) {
 func (d *demo) showHealth(ctx context.Context) (string, error) {
 	var list []healthResult
 	err := until(ctx, 20*time.Second, "well", func() (bool, error) {
-		err := d.ask(ctx, func(n *controller) (err error) {
+		err := d.ask(ctx, func(n *cli.Controller) (err error) {
 			list, err = checkHealth(n)
 			return err
 		})

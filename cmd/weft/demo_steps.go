@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -38,20 +39,20 @@ func (d *demo) awaitDiscovery(ctx context.Context) (string, error) {
 	began := time.Now()
 	for {
 		var missing string
-		err := d.ask(ctx, func(n *controller) error {
-			switches, err := n.ListSwitches(n.ctx, &api.ListSwitchesRequest{})
+		err := d.ask(ctx, func(n *cli.Controller) error {
+			switches, err := n.ListSwitches(n.Ctx, &api.ListSwitchesRequest{})
 			if err != nil {
 				return err
 			}
-			links, err := n.ListLinks(n.ctx, &api.ListLinksRequest{})
+			links, err := n.ListLinks(n.Ctx, &api.ListLinksRequest{})
 			if err != nil {
 				return err
 			}
-			roles, err := n.ListPortRoles(n.ctx, &api.ListPortRolesRequest{})
+			roles, err := n.ListPortRoles(n.Ctx, &api.ListPortRolesRequest{})
 			if err != nil {
 				return err
 			}
-			flooding, err := n.GetFlooding(n.ctx, &api.GetFloodingRequest{})
+			flooding, err := n.GetFlooding(n.Ctx, &api.GetFloodingRequest{})
 			if err != nil {
 				return err
 			}
@@ -156,8 +157,8 @@ func (d *demo) compareFlows(ctx context.Context) (string, error) {
 				theirs = append(theirs, fmt.Sprintf("%016x", v))
 			}
 		}
-		err = d.ask(ctx, func(n *controller) error {
-			resp, err := n.ReadFlows(n.ctx, &api.ReadFlowsRequest{Dpid: s.DPID.String()})
+		err = d.ask(ctx, func(n *cli.Controller) error {
+			resp, err := n.ReadFlows(n.Ctx, &api.ReadFlowsRequest{Dpid: s.DPID.String()})
 			if err != nil {
 				return err
 			}
@@ -199,8 +200,8 @@ func (d *demo) routeNow(ctx context.Context) (from, to, a, b string, err error) 
 	for _, h := range d.lab.Topology().Hosts {
 		hosts[h.MAC.String()] = h.Name
 	}
-	err = d.ask(ctx, func(n *controller) error {
-		resp, err := n.ListRoutes(n.ctx, &api.ListRoutesRequest{})
+	err = d.ask(ctx, func(n *cli.Controller) error {
+		resp, err := n.ListRoutes(n.Ctx, &api.ListRoutesRequest{})
 		if err != nil {
 			return err
 		}

@@ -15,14 +15,16 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // maxEvent is the largest event that is read, in octets.
 const maxEvent = 64 << 20
 
 func eventsCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	var subjects []string
 	var count int
 	cmd := &cobra.Command{
@@ -54,7 +56,7 @@ refusals; until interrupted. With -o json, one object per line.`,
 				if err != nil {
 					return followEnded(err)
 				}
-				if err := printEvent(cmd.OutOrStdout(), out.format, text); err != nil {
+				if err := printEvent(cmd.OutOrStdout(), out.Format, text); err != nil {
 					return err
 				}
 			}
@@ -62,31 +64,31 @@ refusals; until interrupted. With -o json, one object per line.`,
 			return nil
 		},
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.Flags().StringSliceVar(&subjects, "subjects", nil, "only these kinds of event, or all those of a service (default all)")
 	cmd.Flags().IntVarP(&count, "count", "n", 0, "stop after this many events; 0 is never")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // followEvents opens the event stream.
-func followEvents(r *remote, ctx context.Context, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
-	u, err := r.address()
+func followEvents(r *cli.Remote, ctx context.Context, cmd *cobra.Command, subjects []string) (*websocket.Conn, error) {
+	u, err := r.Address()
 	if err != nil {
-		return nil, wrongly(cmd, "%v", err)
+		return nil, cli.Usagef(cmd, "%v", err)
 	}
 	target := *u
 	target.Path = "/v1/events"
 	if len(subjects) > 0 {
 		target.RawQuery = url.Values{"subjects": {strings.Join(subjects, ",")}}.Encode()
 	}
-	bounded, cancel := context.WithTimeout(ctx, r.timeout)
+	bounded, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	header, err := r.header()
+	header, err := r.Header()
 	if err != nil {
 		return nil, err
 	}
-	secure, err := r.tls(u)
+	secure, err := r.TLS(u)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func followEvents(r *remote, ctx context.Context, cmd *cobra.Command, subjects [
 	if cause := (*url.Error)(nil); errors.As(err, &cause) {
 		err = cause.Err
 	}
-	return nil, absent(u, err)
+	return nil, cli.Absent(u, err)
 }
 
 // followEnded says why the stream has ended.
@@ -129,12 +131,12 @@ type eventRecord struct {
 func printEvent(w io.Writer, format string, text []byte) error {
 	switch format {
 	case "json":
-		_, err := fmt.Fprintf(plainWriter{w}, "%s\n", text)
+		_, err := fmt.Fprintf(cli.PlainWriter{Writer: w}, "%s\n", text)
 		return err
 	case "yaml":
-		b, err := asYAML(text)
+		b, err := cli.AsYAML(text)
 		if err == nil {
-			_, err = fmt.Fprintf(plainWriter{w}, "---\n%s", b)
+			_, err = fmt.Fprintf(cli.PlainWriter{Writer: w}, "---\n%s", b)
 		}
 		return err
 	}
@@ -142,6 +144,6 @@ func printEvent(w io.Writer, format string, text []byte) error {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return fmt.Errorf("an event of the controller is not understood: %w", err)
 	}
-	_, err := fmt.Fprintf(w, "%s  %-26s %s\n", e.Time.Local().Format("15:04:05.000"), e.Subject, plain(sentence(e.Subject, e.Event)))
+	_, err := fmt.Fprintf(w, "%s  %-26s %s\n", e.Time.Local().Format("15:04:05.000"), e.Subject, cli.Plain(sentence(e.Subject, e.Event)))
 	return err
 }

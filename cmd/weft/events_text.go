@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // eventMessage returns an empty message of the kind of a subject, nil if it is
@@ -71,11 +72,11 @@ func sentence(subject string, body []byte) string {
 		case p.GetUp():
 			state = "up"
 		}
-		return fmt.Sprintf("port %s/%s (%s) is %s", p.GetDpid(), port(p.GetPort()), p.GetName(), state)
+		return fmt.Sprintf("port %s/%s (%s) is %s", p.GetDpid(), cli.Port(p.GetPort()), p.GetName(), state)
 	case *api.FlowRemoved:
 		f := e.Flow
 		return fmt.Sprintf("switch %s has removed an entry of %s (%s): priority %d, %s, after %s and %d packets",
-			f.GetDpid(), f.GetOwner(), e.Reason, f.GetPriority(), matchText(f.GetMatch()), seconds(f.GetDuration()), f.GetPackets())
+			f.GetDpid(), f.GetOwner(), e.Reason, f.GetPriority(), cli.MatchText(f.GetMatch()), cli.Seconds(f.GetDuration()), f.GetPackets())
 	case *api.SwitchError:
 		return fmt.Sprintf("switch %s has refused a message: %s%s", e.Dpid, e.Text, because(strings.TrimSuffix("cookie "+e.Cookie, "cookie ")))
 	case *api.LinkChanged:
@@ -87,14 +88,14 @@ func sentence(subject string, body []byte) string {
 		if e.Link.GetReason() != "" && !e.Removed {
 			cause = e.Link.GetReason()
 		}
-		return fmt.Sprintf("link %s > %s is %s%s", place(e.Link.GetSrc()), place(e.Link.GetDst()), state, because(cause))
+		return fmt.Sprintf("link %s > %s is %s%s", cli.Place(e.Link.GetSrc()), cli.Place(e.Link.GetDst()), state, because(cause))
 	case *api.PortRoleChanged:
-		return fmt.Sprintf("port %s is now: %s", place(e.Port.GetAt()), e.Port.GetRole())
+		return fmt.Sprintf("port %s is now: %s", cli.Place(e.Port.GetAt()), e.Port.GetRole())
 	case *api.HostChanged:
 		h := e.Host
-		text := fmt.Sprintf("host %s %s at %s", h.GetMac(), e.Change, place(h.GetAt()))
+		text := fmt.Sprintf("host %s %s at %s", h.GetMac(), e.Change, cli.Place(h.GetAt()))
 		if e.From != nil {
-			text += ", before at " + place(e.From)
+			text += ", before at " + cli.Place(e.From)
 		}
 		if ips := append(append([]string{}, h.GetIpv4()...), h.GetIpv6()...); len(ips) > 0 {
 			text += ", " + strings.Join(ips, " ")
@@ -103,7 +104,7 @@ func sentence(subject string, body []byte) string {
 	case *api.HostClaimed:
 		return claimSentence(e)
 	case *api.PathsConverged:
-		text := fmt.Sprintf("topology %d: %d links lost, %d gained; paths in %s ms", e.Version, len(e.Lost), len(e.Gained), millis(max(e.TookUs, 1)))
+		text := fmt.Sprintf("topology %d: %d links lost, %d gained; paths in %s ms", e.Version, len(e.Lost), len(e.Gained), cli.Millis(max(e.TookUs, 1)))
 		if e.TreeChanged {
 			text += "; another broadcast tree"
 		}
@@ -111,9 +112,9 @@ func sentence(subject string, body []byte) string {
 	case *api.RouteChanged:
 		text := fmt.Sprintf("route %s > %s %s%s", e.Route.GetSrc(), e.Route.GetDst(), e.Change, because(e.Reason))
 		if e.TookUs > 0 {
-			text += fmt.Sprintf(" in %s ms", millis(e.TookUs))
+			text += fmt.Sprintf(" in %s ms", cli.Millis(e.TookUs))
 		}
-		return text + "; " + hops(e.Route.GetHops())
+		return text + "; " + cli.Hops(e.Route.GetHops())
 	case *api.FlowsObserved:
 		return fmt.Sprintf("switch %s has %d entries of %s", e.Dpid, len(e.Flows), e.Owner)
 	case *api.SegmentChanged:
@@ -129,7 +130,7 @@ func sentence(subject string, body []byte) string {
 	case *api.FlowFailed:
 		f := e.Flow.GetFlow()
 		return fmt.Sprintf("switch %s has not taken an entry of %s: priority %d, %s%s", f.GetDpid(), f.GetOwner(), f.GetPriority(),
-			matchText(f.GetMatch()), because(e.Flow.GetReason()))
+			cli.MatchText(f.GetMatch()), because(e.Flow.GetReason()))
 	}
 	return string(body)
 }

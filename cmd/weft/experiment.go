@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/hydra"
 	"github.com/weft-sdn/weft/experiments/msn"
@@ -46,7 +47,7 @@ type experimentEntry struct {
 }
 
 func experimentListCommand() *cobra.Command {
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the experiments, with what the papers claim and how it is measured (-o json)",
@@ -61,15 +62,15 @@ func experimentListCommand() *cobra.Command {
 				list.Experiments = append(list.Experiments, experimentEntry{e.Name, e.Title, e.Paper, e.Figure,
 					plain.Replace(e.Claim), plain.Replace(e.Method), e.Runs, e.QuickRuns, e.Transports})
 			}
-			return out.print(cmd, list, func(t *table) {
-				t.row("NAME", "FIGURE", "RUNS", "QUICK", "TRANSPORTS", "TITLE")
+			return out.Print(cmd, list, func(t *cli.Table) {
+				t.Row("NAME", "FIGURE", "RUNS", "QUICK", "TRANSPORTS", "TITLE")
 				for _, e := range list.Experiments {
-					t.row(e.Name, e.Figure, e.Runs, e.QuickRuns, strings.Join(e.Transports, ","), e.Title)
+					t.Row(e.Name, e.Figure, e.Runs, e.QuickRuns, strings.Join(e.Transports, ","), e.Title)
 				}
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -112,10 +113,10 @@ experiment failed, not if a figure misses its bound: the table says so.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := experiments.Find(allExperiments(), args)
 			if err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
 			if err := c.check(); err != nil {
-				return wrongly(cmd, "%w", err)
+				return cli.Usagef(cmd, "%w", err)
 			}
 			return c.run(cmd, list)
 		},
@@ -168,11 +169,11 @@ func (c *experimentConfig) parameters(e experiments.Experiment) experiments.Para
 
 // run runs experiments one after the other.
 func (c *experimentConfig) run(cmd *cobra.Command, list []experiments.Experiment) error {
-	ctx, stop := signals(cmd)
+	ctx, stop := cli.Signals(cmd)
 	defer stop()
 	errors := cmd.ErrOrStderr()
 	file, isFile := errors.(*os.File)
-	progress := experiments.NewProgress(errors, isFile && terminal(file))
+	progress := experiments.NewProgress(errors, isFile && cli.Terminal(file))
 	for i, e := range list {
 		if c.fresh {
 			if err := experiments.Discard(e, c.dir); err != nil {

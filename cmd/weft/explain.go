@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -25,45 +26,45 @@ type portExplained struct {
 }
 
 func explainCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:     "explain",
 		Short:   "Say why a port takes no traffic, and what would make it",
 		Example: "  weft explain port 1 3",
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(explainPort(&r))
 	return cmd
 }
 
-func explainPort(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func explainPort(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:   "port DPID PORT",
 		Short: "Say what is behind a port, why it takes no traffic, and what would make it",
 		Example: `  weft explain port 1 3
   weft explain port 1 3 -o json`,
 		Args: cobra.ExactArgs(2),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		sw, err := flow.ParseDPID(args[0])
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		n, err := strconv.ParseUint(args[1], 10, 32)
 		if err != nil {
-			return view{}, &remoteError{codes.InvalidArgument, "port " + strconv.Quote(args[1]) + ": want the number of a port"}
+			return cli.View{}, &cli.RemoteError{Kind: codes.InvalidArgument, Text: "port " + strconv.Quote(args[1]) + ": want the number of a port"}
 		}
 		p, err := portState(c, flow.Location{Switch: sw, Port: flow.Port(n)})
-		return view{value: p, text: func(t *table) {
-			t.row("port", place(&api.Location{Dpid: p.Switch, Port: p.Port}))
-			t.row("role", p.Role)
+		return cli.View{Value: p, Text: func(t *cli.Table) {
+			t.Row("port", cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port}))
+			t.Row("role", p.Role)
 			takes := "yes"
 			if !p.Traffic {
 				takes = "no"
 			}
-			t.row("takes traffic", takes)
+			t.Row("takes traffic", takes)
 			for _, line := range [][2]string{{"reason", p.Reason}, {"remedy", p.Remedy}, {"until", p.Until}} {
 				if line[1] != "" {
-					t.row(line[0], line[1])
+					t.Row(line[0], line[1])
 				}
 			}
 		}}, err
@@ -76,9 +77,9 @@ func explainedPort(m *api.PortRole) portExplained {
 }
 
 // portState says what a port takes.
-func portState(c *controller, at flow.Location) (portExplained, error) {
+func portState(c *cli.Controller, at flow.Location) (portExplained, error) {
 	p := portExplained{Switch: at.Switch.String(), Port: uint32(at.Port), Role: "unsettled"}
-	roles, err := c.ListPortRoles(c.ctx, &api.ListPortRolesRequest{})
+	roles, err := c.ListPortRoles(c.Ctx, &api.ListPortRolesRequest{})
 	if err != nil {
 		return p, err
 	}
@@ -87,8 +88,8 @@ func portState(c *controller, at flow.Location) (portExplained, error) {
 			return explainedPort(m), nil
 		}
 	}
-	ports, err := c.ListPorts(c.ctx, &api.ListPortsRequest{Dpid: p.Switch})
-	if e := unless(err, codes.Unavailable); e != nil {
+	ports, err := c.ListPorts(c.Ctx, &api.ListPortsRequest{Dpid: p.Switch})
+	if e := cli.Unless(err, codes.Unavailable); e != nil {
 		return p, e // no such switch, says the southbound
 	}
 	if err != nil {
@@ -102,24 +103,24 @@ func portState(c *controller, at flow.Location) (portExplained, error) {
 			return p, nil
 		}
 	}
-	return p, &remoteError{codes.NotFound, "switch " + p.Switch + " has no port " + at.Port.String() + ": weft get ports --switch " + p.Switch + " lists those that it has"}
+	return p, &cli.RemoteError{Kind: codes.NotFound, Text: "switch " + p.Switch + " has no port " + at.Port.String() + ": weft get ports --switch " + p.Switch + " lists those that it has"}
 }
 
 // listIdle returns the ports that take no traffic; none if discovery is away.
-func listIdle(c *controller) (list []portExplained, err error) {
+func listIdle(c *cli.Controller) (list []portExplained, err error) {
 	ports, _, err := listIdlePorts(c)
 	for _, p := range ports {
 		if p.Cause != "relay" {
 			list = append(list, explainedPort(p))
 		}
 	}
-	return list, unless(err, codes.Unavailable)
+	return list, cli.Unless(err, codes.Unavailable)
 }
 
 // withIdle adds to the error that a host is not known the ports that take no
 // traffic: it may be there.
-func withIdle(c *controller, err error) error {
-	if e := (*remoteError)(nil); !errors.As(err, &e) || e.kind != codes.NotFound {
+func withIdle(c *cli.Controller, err error) error {
+	if e := (*cli.RemoteError)(nil); !errors.As(err, &e) || e.Kind != codes.NotFound {
 		return err
 	}
 	ports, failed := listIdle(c)
@@ -128,15 +129,15 @@ func withIdle(c *controller, err error) error {
 	}
 	names := make([]string, len(ports))
 	for i, p := range ports {
-		names[i] = place(&api.Location{Dpid: p.Switch, Port: p.Port})
+		names[i] = cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port})
 	}
-	return fmt.Errorf("%w; it may be at a port that takes no traffic: %s (%s; to mend it: %s)", err, some(names), ports[0].Reason, ports[0].Remedy)
+	return fmt.Errorf("%w; it may be at a port that takes no traffic: %s (%s; to mend it: %s)", err, cli.FirstFew(names), ports[0].Reason, ports[0].Remedy)
 }
 
 // listIdlePorts returns the ports that are up and take no traffic, or hold up a
 // link, but for those that are only settling.
-func listIdlePorts(c *controller) (list []*api.PortRole, known int, err error) {
-	m, err := c.ListPortRoles(c.ctx, &api.ListPortRolesRequest{})
+func listIdlePorts(c *cli.Controller) (list []*api.PortRole, known int, err error) {
+	m, err := c.ListPortRoles(c.Ctx, &api.ListPortRolesRequest{})
 	for _, p := range m.GetPorts() {
 		switch p.Cause {
 		case "", "down", "settling", "waiting":

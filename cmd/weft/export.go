@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/export"
 	"github.com/weft-sdn/weft/deploy/plans"
 )
@@ -34,7 +35,7 @@ over as each orchestrator has it. docs/orchestration.md says more.`,
 type exportFlags struct {
 	dir, image, bus string
 	force           bool
-	out             output
+	out             cli.Output
 }
 
 // exported is the answer of an export.
@@ -89,7 +90,7 @@ func (x *exporter) command(f *exportFlags) *cobra.Command {
 				e.Files = append(e.Files, file.Path)
 			}
 			e.Next = x.next(e, f)
-			return f.out.print(cmd, e, func(t *table) {
+			return f.out.Print(cmd, e, func(t *cli.Table) {
 				for _, name := range e.Files {
 					fmt.Fprintln(t, filepath.Join(f.dir, filepath.FromSlash(name)))
 				}
@@ -105,7 +106,7 @@ func (x *exporter) command(f *exportFlags) *cobra.Command {
 	cmd.Flags().StringVar(&f.bus, "bus", "", "URL of the NATS servers, if the plan names none (default "+x.bus+")")
 	cmd.Flags().BoolVar(&f.force, "force", false, "write into a directory that is not empty; files of the same names are replaced")
 	cmd.MarkFlagDirname("dir")
-	f.out.flag(cmd)
+	f.out.Flag(cmd)
 	return cmd
 }
 

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func firewallCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "firewall",
 		Short: "Allow and deny packets by rules",
@@ -28,7 +29,7 @@ rules or a default of its own judges everything that passes it, by all rules.`,
   weft firewall check --switch 1 --packet eth_type=0x0800,ipv4_src=10.0.0.1,ip_proto=6,tcp_dst=22
   weft firewall delete ssh`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(firewallAddCommand(&r), firewallDeleteCommand(&r), firewallListCommand(&r), firewallDefaultCommand(&r),
 		firewallStatusCommand(&r), firewallCheckCommand(&r))
 	return cmd
@@ -48,8 +49,8 @@ weft firewall list -o yaml prints is understood, too.`
 // firewallBatch is how many rules are sent at once: a request has a limit.
 const firewallBatch = 5000
 
-func firewallAddCommand(r *remote) *cobra.Command {
-	var out output
+func firewallAddCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	var file, sw string
 	var allow, deny, noWait bool
 	var match []string
@@ -73,22 +74,22 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 			rules := []*api.FirewallRule{rule}
 			switch {
 			case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
-				return wrongly(cmd, "--file says it all; leave the flags of a rule out")
+				return cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
 			case file != "":
 				var err error
 				if rules, err = readFirewallFile(file, cmd.InOrStdin()); err != nil {
 					return err
 				}
 			case allow == deny:
-				return wrongly(cmd, "say --allow or --deny, or give a file with --file")
+				return cli.Usagef(cmd, "say --allow or --deny, or give a file with --file")
 			default:
 				var err error
 				if rule.Match, err = firewallMatch(match); err != nil {
-					return wrongly(cmd, "--match: %v", err)
+					return cli.Usagef(cmd, "--match: %v", err)
 				}
 				rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
@@ -96,7 +97,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 			sum := &api.AddFirewallRulesResponse{}
 			for len(rules) > 0 {
 				n := min(len(rules), firewallBatch)
-				m, err := c.AddFirewallRules(c.ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
+				m, err := c.AddFirewallRules(c.Ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
 				if err != nil {
 					return err
 				}
@@ -104,7 +105,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 				sum.Ids, sum.Failures = append(sum.Ids, m.Ids...), m.Failures
 				rules = rules[n:]
 			}
-			if err := out.print(cmd, sum, func(t *table) {
+			if err := out.Print(cmd, sum, func(t *cli.Table) {
 				if len(sum.Ids) == 1 {
 					fmt.Fprintf(t, "rule %s: ", sum.Ids[0])
 				}
@@ -128,7 +129,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -158,8 +159,8 @@ func firewallFailed(list []*api.FirewallFailure) error {
 	return fmt.Errorf("kept, but %d switches do not do so yet; it is tried again (weft firewall status):\n%s", len(list), strings.Join(lines, "\n"))
 }
 
-func firewallDeleteCommand(r *remote) *cobra.Command {
-	var out output
+func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	var all bool
 	var sw string
 	cmd := &cobra.Command{
@@ -173,24 +174,24 @@ func firewallDeleteCommand(r *remote) *cobra.Command {
 			req := &api.DeleteFirewallRulesRequest{Ids: ids}
 			switch {
 			case all == (len(ids) > 0):
-				return wrongly(cmd, "name rules by their ids, or say --all")
+				return cli.Usagef(cmd, "name rules by their ids, or say --all")
 			case sw != "" && !all:
-				return wrongly(cmd, "--switch goes with --all")
+				return cli.Usagef(cmd, "--switch goes with --all")
 			case all:
 				if req.AllOf = sw; sw == "" {
 					req.AllOf = "all"
 				}
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.DeleteFirewallRules(c.ctx, req)
+			m, err := c.DeleteFirewallRules(c.Ctx, req)
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%s deleted\n", several(m.Deleted, "rule", "rules")) }); err != nil {
+			if err := out.Print(cmd, m, func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules")) }); err != nil {
 				return err
 			}
 			if int(m.Deleted) < len(ids) {
@@ -201,12 +202,12 @@ func firewallDeleteCommand(r *remote) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all rules")
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "with --all: only rules of this switch")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func firewallDefaultCommand(r *remote) *cobra.Command {
-	var out output
+func firewallDefaultCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	var sw string
 	cmd := &cobra.Command{
 		Use:   "default ACTION",
@@ -227,26 +228,26 @@ neighbour discovery.`,
 			action := args[0]
 			if action == "inherit" {
 				if sw == "" {
-					return wrongly(cmd, "inherit goes with --switch")
+					return cli.Usagef(cmd, "inherit goes with --switch")
 				}
 				action = ""
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.SetFirewallDefault(c.ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
+			m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "default: %s\n", args[0]) }); err != nil {
+			if err := out.Print(cmd, m, func(t *cli.Table) { fmt.Fprintf(t, "default: %s\n", args[0]) }); err != nil {
 				return err
 			}
 			return firewallFailed(m.Failures)
 		},
 	}
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "the switch (default: everywhere)")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

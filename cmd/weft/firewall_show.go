@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func firewallListCommand(r *remote) *cobra.Command {
-	var out output
+func firewallListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	req := &api.ListFirewallRulesRequest{}
 	cmd := &cobra.Command{
 		Use:   "list [ID...]",
@@ -24,20 +25,20 @@ as well.`,
   weft firewall list --switch 1 --counts
   weft firewall list -o yaml > rules.yaml`,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
 			req.Ids = ids
-			m, err := c.ListFirewallRules(c.ctx, req)
+			m, err := c.ListFirewallRules(c.Ctx, req)
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) {
-				t.row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "COMMENT")
+			if err := out.Print(cmd, m, func(t *cli.Table) {
+				t.Row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "COMMENT")
 				for _, f := range m.Rules {
-					t.row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, f.Comment)
+					t.Row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, f.Comment)
 				}
 				if int(m.Total) > len(m.Rules) {
 					fmt.Fprintf(t, "\n%d of %d rules\n", len(m.Rules), m.Total)
@@ -55,7 +56,7 @@ as well.`,
 	f.StringVarP(&req.Dpid, "switch", "s", "", "only rules of this switch")
 	f.BoolVar(&req.Counts, "counts", false, "read the switches' counters, too")
 	f.Uint32Var(&req.Limit, "limit", 0, "only so many; 0 is all")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -77,8 +78,8 @@ func firewallMatchText(r *api.FirewallRule) string {
 	return strings.Join(parts, ",")
 }
 
-func firewallStatusCommand(r *remote) *cobra.Command {
-	var out output
+func firewallStatusCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	req := &api.GetFirewallStatusRequest{}
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -91,31 +92,31 @@ certainly denied is judged by the controller.`,
   weft firewall status --switch 1 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.GetFirewallStatus(c.ctx, req)
+			m, err := c.GetFirewallStatus(c.Ctx, req)
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
+			return out.Print(cmd, m, func(t *cli.Table) {
 				fmt.Fprintf(t, "%d rules, default %s; by the controller: %d packets allowed, %d denied\n\n", m.Rules, m.DefaultAction, m.Allowed, m.Denied)
-				t.row("SWITCH", "DEFAULT", "MODE", "SYNC", "ENTRIES", "VERDICTS", "REASON")
+				t.Row("SWITCH", "DEFAULT", "MODE", "SYNC", "ENTRIES", "VERDICTS", "REASON")
 				for _, s := range m.Switches {
-					t.row(s.Dpid, s.DefaultAction, s.Mode, s.Sync, s.Entries, s.Verdicts, s.Reason)
+					t.Row(s.Dpid, s.DefaultAction, s.Mode, s.Sync, s.Entries, s.Verdicts, s.Reason)
 				}
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "only this switch")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func firewallCheckCommand(r *remote) *cobra.Command {
-	var out output
+func firewallCheckCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	var packet []string
 	req := &api.CheckFirewallRequest{}
 	cmd := &cobra.Command{
@@ -128,18 +129,18 @@ func firewallCheckCommand(r *remote) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if req.Packet, err = firewallMatch(packet); err != nil {
-				return wrongly(cmd, "--packet: %v", err)
+				return cli.Usagef(cmd, "--packet: %v", err)
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.CheckFirewall(c.ctx, req)
+			m, err := c.CheckFirewall(c.Ctx, req)
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
+			return out.Print(cmd, m, func(t *cli.Table) {
 				by := "the default"
 				if m.Rule != nil {
 					by = fmt.Sprintf("rule %s (priority %d, %s)", m.Rule.Id, m.Rule.Priority, firewallMatchText(m.Rule))
@@ -150,6 +151,6 @@ func firewallCheckCommand(r *remote) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "where it enters the network")
 	cmd.Flags().StringArrayVar(&packet, "packet", nil, "its header fields, as field=value,...; may be repeated")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func flowCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "flow",
 		Short: "Add and delete flow entries",
@@ -22,7 +23,7 @@ weft get flows --owner operator lists them.`,
 		Example: `  weft flow add --switch 1 --match eth_type=0x0800,ipv4_dst=10.0.0.9 --priority 50000
   weft flow delete --all`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(flowAddCommand(&r), flowDeleteCommand(&r))
 	return cmd
 }
@@ -52,10 +53,10 @@ Further keys: table, write_actions, clear_actions, goto_table, meter, metadata,
 idle_timeout and hard_timeout (seconds), flags. The priority is 32768 if left
 out. What weft get flows -o yaml prints is understood, too.`
 
-func flowAddCommand(r *remote) *cobra.Command {
+func flowAddCommand(r *cli.Remote) *cobra.Command {
 	var o flowFlags
 	var noWait, atomic bool
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add",
 		Short: "Add flow entries, or replace those with the same table, priority and match",
@@ -77,27 +78,27 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 			if err != nil {
 				return err
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
 			s := newFlowSender(cmd, r, c)
-			defer s.progress.stop()
+			defer s.progress.Stop()
 			if atomic {
 				m, err := s.addAtomic(flows, noWait)
-				s.progress.stop()
+				s.progress.Stop()
 				if m == nil {
 					return err
 				}
-				return errors.Join(out.print(cmd, m, func(t *table) { batchTable(t, m) }), err)
+				return errors.Join(out.Print(cmd, m, func(t *cli.Table) { batchTable(t, m) }), err)
 			}
 			m, err := s.add(flows, noWait)
-			s.progress.stop()
+			s.progress.Stop()
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { flowsTable(t, m.Flows) }); err != nil {
+			if err := out.Print(cmd, m, func(t *cli.Table) { flowsTable(t, m.Flows) }); err != nil {
 				return err
 			}
 			failed := 0
@@ -121,14 +122,14 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 	f.Uint16Var(&o.hard, "hard-timeout", 0, "seconds after which it is removed; 0 is never")
 	f.BoolVar(&atomic, "atomic", false, "add all entries or none")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func flowDeleteCommand(r *remote) *cobra.Command {
+func flowDeleteCommand(r *cli.Remote) *cobra.Command {
 	var o flowFlags
 	var all bool
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete flow entries that were added",
@@ -144,7 +145,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
 			req := &api.DeleteFlowsRequest{}
 			switch {
 			case all && (o.file != "" || len(o.match) > 0 || cmd.Flags().Changed("priority")):
-				return wrongly(cmd, "--all goes with --switch only")
+				return cli.Usagef(cmd, "--all goes with --switch only")
 			case all:
 				if req.AllOf = o.sw.text; req.AllOf == "" {
 					req.AllOf = "all"
@@ -155,25 +156,25 @@ priority and match; those of a file; or all, of one switch or of every switch.
 					return err
 				}
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
 			s := newFlowSender(cmd, r, c)
-			defer s.progress.stop()
+			defer s.progress.Stop()
 			m := &api.DeleteFlowsResponse{}
 			if req.AllOf == "" {
 				m, err = s.delete(req.Flows)
 			} else {
-				s.progress.doing("deleting all entries")
-				m, err = c.DeleteFlows(c.ctx, req)
+				s.progress.Doing("deleting all entries")
+				m, err = c.DeleteFlows(c.Ctx, req)
 			}
-			s.progress.stop()
+			s.progress.Stop()
 			if err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { fmt.Fprintf(t, "%s deleted\n", several(m.Deleted, "entry", "entries")) }); err != nil {
+			if err := out.Print(cmd, m, func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "entry", "entries")) }); err != nil {
 				return err
 			}
 			if n := len(req.Flows); int(m.Deleted) < n {
@@ -184,7 +185,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
 	}
 	o.flags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "all entries that were added")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -203,24 +204,24 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 	if o.file != "" {
 		for _, name := range []string{"switch", "table", "priority", "match", "action", "write-action", "goto-table", "idle-timeout", "hard-timeout"} {
 			if cmd.Flags().Changed(name) {
-				return nil, wrongly(cmd, "--%s and --file: the file says it all", name)
+				return nil, cli.Usagef(cmd, "--%s and --file: the file says it all", name)
 			}
 		}
 		return readFlowFile(o.file, cmd.InOrStdin())
 	}
 	if o.sw.text == "" {
-		return nil, wrongly(cmd, "name the switch with --switch, or give a file with --file")
+		return nil, cli.Usagef(cmd, "name the switch with --switch, or give a file with --file")
 	}
 	match, err := flow.ParseMatchString(strings.Join(o.match, ","))
 	if err != nil {
-		return nil, wrongly(cmd, "--match: %v", err)
+		return nil, cli.Usagef(cmd, "--match: %v", err)
 	}
 	f := &api.FlowEntry{
 		Dpid: o.sw.text, Table: uint32(o.table), Priority: uint32(o.priority), Match: match.Text(),
 		Actions: o.actions, WriteActions: o.write, GotoTable: uint32(o.goTo), IdleTimeout: uint32(o.idle), HardTimeout: uint32(o.hard),
 	}
 	if _, _, err := f.Entry(); err != nil {
-		return nil, wrongly(cmd, "%v", err)
+		return nil, cli.Usagef(cmd, "%v", err)
 	}
 	return []*api.FlowEntry{f}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // The bounds of one request with entries, of which a server takes 4 MiB.
@@ -38,10 +39,10 @@ func inParts(flows []*api.FlowEntry) (parts [][]*api.FlowEntry) {
 
 // flowSender sends entries in parts, each within the time of one call.
 type flowSender struct {
-	*controller
-	remote   *remote
+	*cli.Controller
+	remote   *cli.Remote
 	parent   context.Context
-	progress *progress
+	progress *cli.Progress
 	spoken   time.Time // when progress was reported last
 }
 
@@ -49,21 +50,21 @@ type flowSender struct {
 func (s *flowSender) doing(format string, args ...any) {
 	if time.Since(s.spoken) >= 2*time.Second {
 		s.spoken = time.Now()
-		s.progress.doing(fmt.Sprintf(format, args...))
+		s.progress.Doing(fmt.Sprintf(format, args...))
 	}
 }
 
-func newFlowSender(cmd *cobra.Command, r *remote, c *controller) *flowSender {
+func newFlowSender(cmd *cobra.Command, r *cli.Remote, c *cli.Controller) *flowSender {
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
 	}
-	return &flowSender{controller: c, remote: r, parent: parent, progress: newProgress(cmd.ErrOrStderr())}
+	return &flowSender{Controller: c, remote: r, parent: parent, progress: cli.NewProgress(cmd.ErrOrStderr())}
 }
 
 // call runs f with a context of its own.
 func (s *flowSender) call(f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(s.parent, s.remote.timeout)
+	ctx, cancel := context.WithTimeout(s.parent, s.remote.Timeout)
 	defer cancel()
 	return f(ctx)
 }
@@ -157,9 +158,9 @@ func (s *flowSender) delete(flows []*api.FlowEntry) (*api.DeleteFlowsResponse, e
 }
 
 // batchTable says what became of a batch.
-func batchTable(t *table, m *api.AddFlowsResponse) {
+func batchTable(t *cli.Table, m *api.AddFlowsResponse) {
 	b := m.GetBatch()
-	fmt.Fprintf(t, "%s: %s; %d stored, %d confirmed, %d not confirmed yet\n", several(b.GetEntries(), "entry", "entries"), b.GetState(),
+	fmt.Fprintf(t, "%s: %s; %d stored, %d confirmed, %d not confirmed yet\n", cli.Several(b.GetEntries(), "entry", "entries"), b.GetState(),
 		b.GetStored(), b.GetConfirmed(), b.GetStored()-b.GetConfirmed())
 	if len(m.Flows) > 0 {
 		flowsTable(t, m.Flows)

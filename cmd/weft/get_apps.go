@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -29,8 +30,8 @@ type appView struct {
 	Skipped   uint64 `json:"skipped"`
 }
 
-func getApps(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func getApps(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:   "apps",
 		Short: "List the apps that take part from outside",
 		Long: `List the apps: services that live outside Weft and attach to the port of any
@@ -40,22 +41,22 @@ to the app, TIMEOUTS of them not answered in time; DROPPED were not sent because
 an observer is too slow, SKIPPED because they do not meet the app's filter.`,
 		Example: `  weft get apps
   weft get apps -o json`,
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		v := appsView{Apps: []appView{}}
 		var planned *plan.Plan
 		if m.GetGeneration() > 0 {
-			text, err := c.GetPlan(c.ctx, &api.GetPlanRequest{})
-			if denied(err) {
+			text, err := c.GetPlan(c.Ctx, &api.GetPlanRequest{})
+			if cli.Denied(err) {
 				err = nil // the plan is the administrator's; without it there are those that are attached
 			} else if err == nil {
 				planned, err = plan.Parse("the plan in force", []byte(text.GetText()))
 			}
 			if err != nil {
-				return view{}, err
+				return cli.View{}, err
 			}
 		}
 		attached := map[string]bool{}
@@ -79,10 +80,10 @@ an observer is too slow, SKIPPED because they do not meet the app's filter.`,
 				}
 			}
 		}
-		return view{value: v, text: func(t *table) {
-			t.row("APP", "STATE", "KIND", "IF ABSENT", "WORKER", "BY", "FROM", "PACKETS", "ANSWERED", "TIMEOUTS", "DROPPED", "SKIPPED", "SINCE")
+		return cli.View{Value: v, Text: func(t *cli.Table) {
+			t.Row("APP", "STATE", "KIND", "IF ABSENT", "WORKER", "BY", "FROM", "PACKETS", "ANSWERED", "TIMEOUTS", "DROPPED", "SKIPPED", "SINCE")
 			for _, a := range v.Apps {
-				t.row(a.Name, a.State, a.Kind, a.Absent, a.Worker, a.Transport, a.Peer, a.Packets, a.Answered, a.Timeouts, a.Dropped, a.Skipped, when(a.Since))
+				t.Row(a.Name, a.State, a.Kind, a.Absent, a.Worker, a.Transport, a.Peer, a.Packets, a.Answered, a.Timeouts, a.Dropped, a.Skipped, cli.When(a.Since))
 			}
 		}}, nil
 	})

@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func getAudit(r *remote) *cobra.Command {
+func getAudit(r *cli.Remote) *cobra.Command {
 	var who, method string
 	var since time.Duration
 	var limit uint32
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:   "audit",
 		Short: "List the changes that clients have made",
 		Long: `List the changes that clients have made, or tried to: who, by the name of the
@@ -23,16 +24,16 @@ the controller's data, one JSON object per line.`,
 		Example: `  weft get audit
   weft get audit --who ci --since 24h
   weft get audit --method flowrules -o json`,
-	}, func(c *controller, _ []string) (view, error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		req := &api.ListAuditRequest{Who: who, Method: method, Limit: limit}
 		if since > 0 {
 			req.Since = time.Now().Add(-since).UTC().Format(time.RFC3339)
 		}
-		m, err := c.ListAudit(c.ctx, req)
-		return view{value: m, text: func(t *table) {
-			t.row("TIME", "WHO", "ROLE", "FROM", "METHOD", "RESULT", "REQUEST", "ERROR")
+		m, err := c.ListAudit(c.Ctx, req)
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("TIME", "WHO", "ROLE", "FROM", "METHOD", "RESULT", "REQUEST", "ERROR")
 			for _, a := range m.GetRecords() {
-				t.row(when(a.Time), a.Who, a.Role, a.From, a.Method, a.Result, short(a.Request), short(a.Error))
+				t.Row(cli.When(a.Time), a.Who, a.Role, a.From, a.Method, a.Result, short(a.Request), short(a.Error))
 			}
 		}}, err
 	})

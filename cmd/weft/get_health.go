@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // healthResult is what one look at the controller has found.
@@ -34,8 +35,8 @@ const (
 // errUnhealthy is the command's error once the table has said what fails.
 var errUnhealthy = errors.New("the controller is not well; see the checks that fail")
 
-func getHealth(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func getHealth(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:   "health",
 		Short: "Look at everything that can be wrong, and say how to mend it",
 		Long: `Look at the controller's processes, the store of what it keeps, the switches,
@@ -44,28 +45,28 @@ say what is wrong and how to mend it. Exit status 1 if anything fails; a
 warning is no failure.`,
 		Example: `  weft get health
   weft get health -o json`,
-	}, func(c *controller, _ []string) (view, error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		list, err := checkHealth(c)
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
-		workers, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+		workers, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		value := map[string]any{"checks": list}
 		if workers.Store != nil {
-			value["store"] = message{workers.Store}
+			value["store"] = cli.Message{Message: workers.Store}
 		}
-		v := view{value: value, text: func(t *table) {
-			t.row("CHECK", "STATE", "DETAIL", "REMEDY")
+		v := cli.View{Value: value, Text: func(t *cli.Table) {
+			t.Row("CHECK", "STATE", "DETAIL", "REMEDY")
 			for _, h := range list {
-				t.row(h.Check, h.State, h.Detail, h.Remedy)
+				t.Row(h.Check, h.State, h.Detail, h.Remedy)
 			}
 		}}
 		for _, h := range list {
 			if h.State == healthFailing {
-				v.failed = errUnhealthy
+				v.Failed = errUnhealthy
 			}
 		}
 		return v, nil
@@ -76,7 +77,7 @@ warning is no failure.`,
 // service that knows does not run.
 type healthCheck struct {
 	name string
-	look func(*controller) (healthResult, error)
+	look func(*cli.Controller) (healthResult, error)
 }
 
 func healthChecks() []healthCheck {
@@ -87,16 +88,16 @@ func healthChecks() []healthCheck {
 }
 
 // checkHealth looks at everything. It fails if there is no controller to ask.
-func checkHealth(c *controller) (list []healthResult, err error) {
-	if _, err := c.GetInfo(c.ctx, &api.GetInfoRequest{}); err != nil {
+func checkHealth(c *cli.Controller) (list []healthResult, err error) {
+	if _, err := c.GetInfo(c.Ctx, &api.GetInfoRequest{}); err != nil {
 		return nil, err
 	}
 	for _, check := range healthChecks() {
 		h, err := check.look(c)
-		remote := (*remoteError)(nil)
+		remote := (*cli.RemoteError)(nil)
 		switch {
 		case err == nil:
-		case errors.As(err, &remote) && (remote.kind == codes.Unavailable || remote.kind == codes.Unimplemented):
+		case errors.As(err, &remote) && (remote.Kind == codes.Unavailable || remote.Kind == codes.Unimplemented):
 			h = healthResult{State: healthWarning, Detail: "not known: " + err.Error()}
 		default:
 			h = healthResult{State: healthFailing, Detail: err.Error()}
@@ -107,8 +108,8 @@ func checkHealth(c *controller) (list []healthResult, err error) {
 	return list, nil
 }
 
-func healthOfProcesses(c *controller) (healthResult, error) {
-	m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+func healthOfProcesses(c *cli.Controller) (healthResult, error) {
+	m, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
 	var bad, moving []string
 	for _, w := range m.GetWorkers() {
 		switch w.State {
@@ -126,20 +127,20 @@ func healthOfProcesses(c *controller) (healthResult, error) {
 	}
 	switch {
 	case len(bad) > 0:
-		return healthResult{State: healthFailing, Detail: some(bad), Remedy: "weft get workers; the logs of those processes; is weft up running?"}, err
+		return healthResult{State: healthFailing, Detail: cli.FirstFew(bad), Remedy: "weft get workers; the logs of those processes; is weft up running?"}, err
 	case len(moving) > 0:
-		return healthResult{State: healthWarning, Detail: some(moving), Remedy: "wait a moment and look again"}, err
+		return healthResult{State: healthWarning, Detail: cli.FirstFew(moving), Remedy: "wait a moment and look again"}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, all services ready", len(m.GetWorkers()))}, err
 }
 
 // healthOfStore asks how the durable state is; nothing is written for it.
-func healthOfStore(c *controller) (healthResult, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+func healthOfStore(c *cli.Controller) (healthResult, error) {
+	ctx, cancel := context.WithTimeout(c.Ctx, 5*time.Second)
 	defer cancel()
 	m, err := c.GetStore(ctx, &api.GetStoreRequest{})
-	remote := (*remoteError)(nil)
-	if ctx.Err() != nil && c.ctx.Err() == nil || errors.As(err, &remote) && remote.kind == codes.DeadlineExceeded {
+	remote := (*cli.RemoteError)(nil)
+	if ctx.Err() != nil && c.Ctx.Err() == nil || errors.As(err, &remote) && remote.Kind == codes.DeadlineExceeded {
 		return healthResult{
 			State:  healthFailing,
 			Detail: "it does not answer: the network goes on, but nothing can be changed, and plans cannot be applied",
@@ -156,7 +157,7 @@ func healthOfStore(c *controller) (healthResult, error) {
 	case len(damaged) > 0:
 		return healthResult{
 			State:  healthFailing,
-			Detail: fmt.Sprintf("%d of %d buckets are damaged, and switches keep all entries: %s", len(damaged), len(m.GetBuckets()), some(damaged)),
+			Detail: fmt.Sprintf("%d of %d buckets are damaged, and switches keep all entries: %s", len(damaged), len(m.GetBuckets()), cli.FirstFew(damaged)),
 			Remedy: "weft store repair --from BACKUP; or, if what is missing was removed on purpose, weft store repair --accept-loss, and switches lose the entries that nobody wants",
 		}, err
 	case m.GetTrouble() != "":
@@ -169,8 +170,8 @@ func healthOfStore(c *controller) (healthResult, error) {
 }
 
 // healthOfServers looks at the servers that keep the store.
-func healthOfServers(c *controller) (healthResult, error) {
-	m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
+func healthOfServers(c *cli.Controller) (healthResult, error) {
+	m, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
 	st := m.GetStore()
 	switch {
 	case err != nil || st == nil:
@@ -187,8 +188,8 @@ func healthOfServers(c *controller) (healthResult, error) {
 	return healthResult{State: healthOK, Detail: storeLine(st)}, nil
 }
 
-func healthOfSwitches(c *controller) (healthResult, error) {
-	m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
+func healthOfSwitches(c *cli.Controller) (healthResult, error) {
+	m, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
 	var away, twice []string
 	for _, s := range m.GetSwitches() {
 		if !s.Connected {
@@ -202,16 +203,16 @@ func healthOfSwitches(c *controller) (healthResult, error) {
 	case err == nil && n == 0:
 		return healthResult{State: healthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
 	case len(away) > 0:
-		return healthResult{State: healthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, some(away)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
+		return healthResult{State: healthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, cli.FirstFew(away)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
 	case len(twice) > 0:
-		return healthResult{State: healthWarning, Detail: "others have claimed the datapath id of " + some(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
+		return healthResult{State: healthWarning, Detail: "others have claimed the datapath id of " + cli.FirstFew(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
 	default:
 		return healthResult{State: healthOK, Detail: fmt.Sprintf("%d connected", n)}, err
 	}
 }
 
-func healthOfEntries(c *controller) (healthResult, error) {
-	m, err := c.ListSync(c.ctx, &api.ListSyncRequest{})
+func healthOfEntries(c *cli.Controller) (healthResult, error) {
+	m, err := c.ListSync(c.Ctx, &api.ListSyncRequest{})
 	var failing, syncing, unknown []string
 	wanted := uint32(0)
 	for _, s := range m.GetSwitches() {
@@ -228,13 +229,13 @@ func healthOfEntries(c *controller) (healthResult, error) {
 	}
 	switch {
 	case len(failing) > 0:
-		return healthResult{State: healthFailing, Detail: "refused by " + some(failing), Remedy: "weft get sync and weft get flows say which and why"}, err
+		return healthResult{State: healthFailing, Detail: "refused by " + cli.FirstFew(failing), Remedy: "weft get sync and weft get flows say which and why"}, err
 	case len(syncing) > 0:
-		return healthResult{State: healthWarning, Detail: "not confirmed yet by " + some(syncing), Remedy: "wait a moment and look again"}, err
+		return healthResult{State: healthWarning, Detail: "not confirmed yet by " + cli.FirstFew(syncing), Remedy: "wait a moment and look again"}, err
 	case len(unknown) > 0:
 		return healthResult{
 			State:  healthWarning,
-			Detail: "not told by " + some(unknown),
+			Detail: "not told by " + cli.FirstFew(unknown),
 			Remedy: "the switch is served all the same: the entries that it is to have are written over those that it has; does it answer ovs-ofctl dump-flows?",
 		}, err
 	}
@@ -242,21 +243,21 @@ func healthOfEntries(c *controller) (healthResult, error) {
 }
 
 // healthOfPorts looks at the ports that take no traffic.
-func healthOfPorts(c *controller) (healthResult, error) {
+func healthOfPorts(c *cli.Controller) (healthResult, error) {
 	idle, known, err := listIdlePorts(c)
 	if len(idle) == 0 {
 		return healthResult{State: healthOK, Detail: fmt.Sprintf("%d, those that are up take traffic or are settling", known)}, err
 	}
 	causes, first := map[string][]string{}, map[string]*api.PortRole{}
 	for _, p := range idle {
-		causes[p.Cause] = append(causes[p.Cause], place(p.At))
+		causes[p.Cause] = append(causes[p.Cause], cli.Place(p.At))
 		first[p.Cause] = cmp.Or(first[p.Cause], p)
 	}
 	var details, remedies []string
 	for _, cause := range slices.Sorted(maps.Keys(causes)) {
 		p := first[cause]
-		details = append(details, fmt.Sprintf("%s: %s (%s: %s)", cause, some(causes[cause]), place(p.At), p.Reason))
-		remedies = append(remedies, fmt.Sprintf("%s: %s", place(p.At), p.Remedy))
+		details = append(details, fmt.Sprintf("%s: %s (%s: %s)", cause, cli.FirstFew(causes[cause]), cli.Place(p.At), p.Reason))
+		remedies = append(remedies, fmt.Sprintf("%s: %s", cli.Place(p.At), p.Remedy))
 	}
 	return healthResult{
 		State:  healthWarning,
@@ -265,50 +266,50 @@ func healthOfPorts(c *controller) (healthResult, error) {
 	}, err
 }
 
-func healthOfLinks(c *controller) (healthResult, error) {
-	m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
+func healthOfLinks(c *cli.Controller) (healthResult, error) {
+	m, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
 	var down, oneWay, flapping, held []string
 	up := map[string]bool{}
 	for _, l := range m.GetLinks() {
 		switch l.State {
 		case "up":
-			up[place(l.Src)+" "+place(l.Dst)] = true
+			up[cli.Place(l.Src)+" "+cli.Place(l.Dst)] = true
 		case "dampened":
-			flapping = append(flapping, fmt.Sprintf("%s to %s (%d times)", place(l.Src), place(l.Dst), l.Flaps))
+			flapping = append(flapping, fmt.Sprintf("%s to %s (%d times)", cli.Place(l.Src), cli.Place(l.Dst), l.Flaps))
 		case "held":
-			held = append(held, fmt.Sprintf("%s to %s (%s)", place(l.Src), place(l.Dst), l.Reason))
+			held = append(held, fmt.Sprintf("%s to %s (%s)", cli.Place(l.Src), cli.Place(l.Dst), l.Reason))
 		default:
-			down = append(down, fmt.Sprintf("%s to %s (%s)", place(l.Src), place(l.Dst), l.State))
+			down = append(down, fmt.Sprintf("%s to %s (%s)", cli.Place(l.Src), cli.Place(l.Dst), l.State))
 		}
 	}
 	for _, l := range m.GetLinks() {
-		if l.State == "up" && !up[place(l.Dst)+" "+place(l.Src)] {
-			oneWay = append(oneWay, place(l.Src)+" to "+place(l.Dst))
+		if l.State == "up" && !up[cli.Place(l.Dst)+" "+cli.Place(l.Src)] {
+			oneWay = append(oneWay, cli.Place(l.Src)+" to "+cli.Place(l.Dst))
 		}
 	}
 	switch {
 	case len(held) > 0:
-		return healthResult{State: healthWarning, Detail: "held, may be relays between hosts: " + some(held), Remedy: "weft link allow DPID:PORT DPID:PORT for those that are cables; discovery.latency.max where links are long"}, err
+		return healthResult{State: healthWarning, Detail: "held, may be relays between hosts: " + cli.FirstFew(held), Remedy: "weft link allow DPID:PORT DPID:PORT for those that are cables; discovery.latency.max where links are long"}, err
 	case len(oneWay) > 0:
-		return healthResult{State: healthWarning, Detail: "carry frames one way only: " + some(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
+		return healthResult{State: healthWarning, Detail: "carry frames one way only: " + cli.FirstFew(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
 	case len(down) > 0:
-		return healthResult{State: healthWarning, Detail: fmt.Sprintf("%d not up: %s", len(down), some(down)), Remedy: "weft get links"}, err
+		return healthResult{State: healthWarning, Detail: fmt.Sprintf("%d not up: %s", len(down), cli.FirstFew(down)), Remedy: "weft get links"}, err
 	case len(flapping) > 0:
-		return healthResult{State: healthWarning, Detail: "go down too often and are the last choice: " + some(flapping), Remedy: "check the cable and both ports; flap.downs of discovery says how often is too often"}, err
+		return healthResult{State: healthWarning, Detail: "go down too often and are the last choice: " + cli.FirstFew(flapping), Remedy: "check the cable and both ports; flap.downs of discovery says how often is too often"}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d up, each direction counted", len(m.GetLinks()))}, err
 }
 
-func healthOfTree(c *controller) (healthResult, error) {
-	m, err := c.GetFlooding(c.ctx, &api.GetFloodingRequest{})
+func healthOfTree(c *cli.Controller) (healthResult, error) {
+	m, err := c.GetFlooding(c.Ctx, &api.GetFloodingRequest{})
 	if m.GetCommitted() != m.GetWanted() {
 		return healthResult{State: healthWarning, Detail: fmt.Sprintf("version %d in force, %d wanted", m.GetCommitted(), m.GetWanted()), Remedy: "wait a moment; if it stays, a switch does not confirm: weft get sync"}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("version %d in force", m.GetCommitted())}, err
 }
 
-func healthOfHeartbeats(c *controller) (healthResult, error) {
-	m, err := c.ListHeartbeats(c.ctx, &api.ListHeartbeatsRequest{})
+func healthOfHeartbeats(c *cli.Controller) (healthResult, error) {
+	m, err := c.ListHeartbeats(c.Ctx, &api.ListHeartbeatsRequest{})
 	var late []string
 	for _, h := range m.GetSwitches() {
 		if h.State == "late" || h.State == "lost" {
@@ -316,7 +317,7 @@ func healthOfHeartbeats(c *controller) (healthResult, error) {
 		}
 	}
 	if len(late) > 0 {
-		return healthResult{State: healthFailing, Detail: some(late), Remedy: "weft get heartbeats; the switch is busy, or its connection is"}, err
+		return healthResult{State: healthFailing, Detail: cli.FirstFew(late), Remedy: "weft get heartbeats; the switch is busy, or its connection is"}, err
 	}
 	return healthResult{State: healthOK, Detail: fmt.Sprintf("%d switches answer, %g beats a second each", len(m.GetSwitches()), m.GetRate())}, err
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // storeAnswer is a gateway that answers when it is asked how the store is.
@@ -37,11 +38,11 @@ func TestHealthOfStore(t *testing.T) {
 		detail string
 	}{
 		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows"}}}, nil, healthOK, "it answers"},
-		{nil, &remoteError{codes.DeadlineExceeded, "get state"}, healthFailing, "does not answer"},
+		{nil, &cli.RemoteError{Kind: codes.DeadlineExceeded, Text: "get state"}, healthFailing, "does not answer"},
 		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows", Damage: "2 of 3 keys are missing"}}}, nil, healthFailing, "flowrules.flows: 2 of 3 keys are missing"},
 		{&api.StoreStatus{Trouble: "no space left on device"}, nil, healthFailing, "no space left on device"},
 	} {
-		h, err := healthOfStore(&controller{GatewayClient: storeAnswer{status: c.status, err: c.err}, ctx: t.Context()})
+		h, err := healthOfStore(&cli.Controller{GatewayClient: storeAnswer{status: c.status, err: c.err}, Ctx: t.Context()})
 		if h.State != c.state || !strings.Contains(h.Detail, c.detail) || err != nil {
 			t.Errorf("%v, %v: %+v, %v", c.status, c.err, h, err)
 		}
@@ -61,7 +62,7 @@ func TestHealthOfServers(t *testing.T) {
 		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 1, Wanted: 3}, healthWarning, "3 servers up, quorum, 1 replica of 3"},
 		{&api.StoreState{Replicas: 3, Wanted: 3}, healthFailing, "0 servers up, no quorum, 3 replicas: part of the state cannot be changed now"},
 	} {
-		h, err := healthOfStore(&controller{GatewayClient: storeAnswer{state: c.state}, ctx: t.Context()})
+		h, err := healthOfStore(&cli.Controller{GatewayClient: storeAnswer{state: c.state}, Ctx: t.Context()})
 		if h.State != c.health || h.Detail != c.detail || err != nil {
 			t.Errorf("%v: %+v, %v", c.state, h, err)
 		}
@@ -86,7 +87,7 @@ func TestHealthOfPorts(t *testing.T) {
 		{At: at(s1, 3), Role: "unsettled", Cause: "down", Reason: "r", Remedy: "m"},
 		{At: at(s1, 4), Role: "unsettled", Cause: "settling", Reason: "r", Remedy: "m"},
 	}
-	c := &controller{DiscoveryClient: portsAnswer{ports: settled}, ctx: t.Context()}
+	c := &cli.Controller{DiscoveryClient: portsAnswer{ports: settled}, Ctx: t.Context()}
 	if h, err := healthOfPorts(c); h.State != healthOK || err != nil {
 		t.Errorf("%+v, %v", h, err)
 	}

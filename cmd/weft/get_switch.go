@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -35,11 +36,11 @@ func switchFlag(cmd *cobra.Command, only *dpidFlag) *cobra.Command {
 }
 
 // switchIDs returns the DPIDs of a switch, or of all that are connected.
-func switchIDs(c *controller, only dpidFlag) ([]string, error) {
+func switchIDs(c *cli.Controller, only dpidFlag) ([]string, error) {
 	if only.text != "" {
 		return []string{only.text}, nil
 	}
-	m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
+	m, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
 	var list []string
 	for _, s := range m.GetSwitches() {
 		if s.Connected {
@@ -70,23 +71,23 @@ type portRow struct {
 	Refused uint64 `json:"refused"`
 }
 
-func getPorts(r *remote) *cobra.Command {
+func getPorts(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
-	return switchFlag(getter(r, &cobra.Command{
+	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "ports",
 		Short: "List the ports of the switches, and what is behind them",
 		Long: `List the ports of the switches, and what is behind them (ROLE): an edge, where
 hosts are, or a link. REFUSED counts the discovery probes that came in there and
 were forged, old, replayed or not ours.`,
 		Example: "  weft get ports --switch 1",
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListPorts(c.ctx, &api.ListPortsRequest{Dpid: only.text})
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListPorts(c.Ctx, &api.ListPortsRequest{Dpid: only.text})
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
-		roles, err := c.ListPortRoles(c.ctx, &api.ListPortRolesRequest{})
-		if err = unless(err, codes.Unavailable); err != nil {
-			return view{}, err
+		roles, err := c.ListPortRoles(c.Ctx, &api.ListPortRolesRequest{})
+		if err = cli.Unless(err, codes.Unavailable); err != nil {
+			return cli.View{}, err
 		}
 		behind := map[flow.Location]*api.PortRole{}
 		for _, p := range roles.GetPorts() {
@@ -97,26 +98,26 @@ were forged, old, replayed or not ours.`,
 			at := behind[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()]
 			rows = append(rows, portRow{p.Dpid, p.Port, p.Name, p.Mac, p.Up, p.SpeedKbps, at.GetRole(), at.GetRefused()})
 		}
-		return view{value: portList{rows, m.Incomplete}, text: func(t *table) {
-			t.row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED")
+		return cli.View{Value: portList{rows, m.Incomplete}, Text: func(t *cli.Table) {
+			t.Row("SWITCH", "PORT", "NAME", "MAC", "STATE", "SPEED", "ROLE", "REFUSED")
 			for _, p := range rows {
 				state, speed := "down", ""
 				if p.Up {
 					state = "up"
 				}
 				if p.Speed != 0 {
-					speed = rate(float64(p.Speed)*1000) + "bit/s"
+					speed = cli.Rate(float64(p.Speed)*1000) + "bit/s"
 				}
-				t.row(p.Switch, port(p.Port), p.Name, p.MAC, state, speed, p.Role, p.Refused)
+				t.Row(p.Switch, cli.Port(p.Port), p.Name, p.MAC, state, speed, p.Role, p.Refused)
 			}
 		}}, nil
 	}), &only)
 }
 
-func getFlows(r *remote) *cobra.Command {
+func getFlows(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
 	var owner string
-	cmd := switchFlag(getter(r, &cobra.Command{
+	cmd := switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "flows",
 		Short: "List the flow entries of the switches",
 		Long: `List the flow entries of the switches, read from the switches now, with their
@@ -126,12 +127,12 @@ entries that it wants and a switch does not have are shown, too.`,
 		Example: `  weft get flows
   weft get flows --switch 1 --owner operator
   weft get flows -o json`,
-	}, func(c *controller, _ []string) (view, error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		if owner != "" && !slices.Contains(owners(), owner) {
-			return view{}, &usageError{fmt.Errorf("--owner %q: want one of %s", owner, strings.Join(owners(), ", ")), "weft get flows"}
+			return cli.View{}, &cli.UsageError{Err: fmt.Errorf("--owner %q: want one of %s", owner, strings.Join(owners(), ", ")), Command: "weft get flows"}
 		}
 		m, failed, err := listFlows(c, only, owner)
-		return view{m, func(t *table) { flowsTable(t, m.GetFlows()) }, failed}, err
+		return cli.View{Value: m, Text: func(t *cli.Table) { flowsTable(t, m.GetFlows()) }, Failed: failed}, err
 	}), &only)
 	cmd.Flags().StringVar(&owner, "owner", "", "only entries of this writer: "+strings.Join(owners(), ", "))
 	return cmd
@@ -147,13 +148,13 @@ func owners() (names []string) {
 
 // listFlows returns the entries that switches have, with their states, and those
 // that they should have; failed says which switches could not be read.
-func listFlows(c *controller, only dpidFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
+func listFlows(c *cli.Controller, only dpidFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
 	switches, err := switchIDs(c, only)
 	if err != nil {
 		return nil, nil, err
 	}
-	wanted, err := c.ListFlows(c.ctx, &api.ListFlowsRequest{Dpid: only.text})
-	if err = unless(err, codes.Unavailable); err != nil {
+	wanted, err := c.ListFlows(c.Ctx, &api.ListFlowsRequest{Dpid: only.text})
+	if err = cli.Unless(err, codes.Unavailable); err != nil {
 		return nil, nil, err
 	}
 	type key struct {
@@ -172,7 +173,7 @@ func listFlows(c *controller, only dpidFlag, owner string) (m *api.ListFlowsResp
 	}
 	all := &api.ListFlowsResponse{}
 	lists, errs := readEach(switches, func(dpid string) ([]*api.FlowEntry, error) {
-		m, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: dpid, Owner: owner})
+		m, err := c.ReadFlows(c.Ctx, &api.ReadFlowsRequest{Dpid: dpid, Owner: owner})
 		return m.GetFlows(), err
 	})
 	for _, f := range slices.Concat(lists...) {
@@ -195,7 +196,7 @@ func listFlows(c *controller, only dpidFlag, owner string) (m *api.ListFlowsResp
 	}
 	slices.SortStableFunc(all.Flows, func(a, b *api.WantedFlow) int {
 		return cmp.Or(cmp.Compare(a.Flow.Dpid, b.Flow.Dpid), cmp.Compare(a.Flow.Table, b.Flow.Table),
-			cmp.Compare(b.Flow.Priority, a.Flow.Priority), cmp.Compare(matchText(a.Flow.Match), matchText(b.Flow.Match)))
+			cmp.Compare(b.Flow.Priority, a.Flow.Priority), cmp.Compare(cli.MatchText(a.Flow.Match), cli.MatchText(b.Flow.Match)))
 	})
 	return all, errors.Join(errs...), nil
 }
@@ -218,14 +219,14 @@ func readEach[T any](switches []string, read func(dpid string) ([]T, error)) (li
 	return lists, errs
 }
 
-func flowsTable(t *table, list []*api.WantedFlow) {
-	t.row("SWITCH", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "DURATION", "TIMEOUT", "OWNER", "STATE")
+func flowsTable(t *cli.Table, list []*api.WantedFlow) {
+	t.Row("SWITCH", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "DURATION", "TIMEOUT", "OWNER", "STATE")
 	for _, w := range list {
 		f, state := w.Flow, w.State
 		if w.Reason != "" {
 			state = strings.TrimPrefix(state+": "+w.Reason, ": ")
 		}
-		t.row(f.Dpid, f.Table, f.Priority, matchText(f.Match), actionText(f), f.Packets, f.Bytes, seconds(f.Duration), timeouts(f), f.Owner, state)
+		t.Row(f.Dpid, f.Table, f.Priority, cli.MatchText(f.Match), cli.ActionText(f), f.Packets, f.Bytes, cli.Seconds(f.Duration), timeouts(f), f.Owner, state)
 	}
 }
 
@@ -241,80 +242,80 @@ func timeouts(f *api.FlowEntry) string {
 	return strings.Join(parts, " ")
 }
 
-func getGroups(r *remote) *cobra.Command {
+func getGroups(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
-	return switchFlag(getter(r, &cobra.Command{
+	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:     "groups",
 		Short:   "List the groups of the switches, read from the switches",
 		Example: "  weft get groups --switch 1",
-	}, func(c *controller, _ []string) (view, error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		switches, err := switchIDs(c, only)
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		lists, errs := readEach(switches, func(dpid string) ([]*api.Group, error) {
-			m, err := c.ReadGroups(c.ctx, &api.ReadGroupsRequest{Dpid: dpid})
+			m, err := c.ReadGroups(c.Ctx, &api.ReadGroupsRequest{Dpid: dpid})
 			return m.GetGroups(), err
 		})
 		all := &api.ReadGroupsResponse{Groups: slices.Concat(lists...)}
-		return view{all, func(t *table) {
-			t.row("SWITCH", "GROUP", "TYPE", "BUCKET", "WEIGHT", "WATCH", "ACTIONS", "PACKETS", "BYTES")
+		return cli.View{Value: all, Text: func(t *cli.Table) {
+			t.Row("SWITCH", "GROUP", "TYPE", "BUCKET", "WEIGHT", "WATCH", "ACTIONS", "PACKETS", "BYTES")
 			for _, g := range all.Groups {
 				for i, b := range g.Buckets {
 					watch := ""
 					if b.WatchPort != 0 {
-						watch = port(b.WatchPort)
+						watch = cli.Port(b.WatchPort)
 					}
-					t.row(g.Dpid, g.Id, g.Type, i, b.Weight, watch, strings.Join(b.Actions, ","), b.Packets, b.Bytes)
+					t.Row(g.Dpid, g.Id, g.Type, i, b.Weight, watch, strings.Join(b.Actions, ","), b.Packets, b.Bytes)
 				}
 				if len(g.Buckets) == 0 {
-					t.row(g.Dpid, g.Id, g.Type, "", "", "", "drop", g.Packets, g.Bytes)
+					t.Row(g.Dpid, g.Id, g.Type, "", "", "", "drop", g.Packets, g.Bytes)
 				}
 			}
-		}, errors.Join(errs...)}, nil
+		}, Failed: errors.Join(errs...)}, nil
 	}), &only)
 }
 
-func getStats(r *remote) *cobra.Command {
+func getStats(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
 	kinds := []string{"ports", "tables", "flows"}
-	return switchFlag(getter(r, &cobra.Command{
+	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "stats [ports|tables|flows]",
 		Short: "Show counters and rates of ports (default), tables or flows",
 		Example: `  weft get stats
   weft get stats flows --switch 1`,
 		ValidArgs: kinds,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		switch append(args, "ports")[0] {
 		case "tables":
-			m, err := c.ListTableStats(c.ctx, &api.ListTableStatsRequest{Dpid: only.text})
-			return view{value: m, text: func(t *table) {
-				t.row("SWITCH", "TABLE", "ENTRIES", "AT MOST", "LOOKUPS", "MATCHED")
+			m, err := c.ListTableStats(c.Ctx, &api.ListTableStatsRequest{Dpid: only.text})
+			return cli.View{Value: m, Text: func(t *cli.Table) {
+				t.Row("SWITCH", "TABLE", "ENTRIES", "AT MOST", "LOOKUPS", "MATCHED")
 				for _, s := range m.GetTables() {
 					most := ""
 					if s.MaxEntries != 0 {
 						most = fmt.Sprint(s.MaxEntries)
 					}
-					t.row(s.Dpid, s.Table, s.Active, most, s.Lookups, s.Matched)
+					t.Row(s.Dpid, s.Table, s.Active, most, s.Lookups, s.Matched)
 				}
 			}}, err
 		case "flows":
-			m, err := c.ListFlowStats(c.ctx, &api.ListFlowStatsRequest{Dpid: only.text})
-			return view{value: m, text: func(t *table) {
-				t.row("SWITCH", "OWNER", "ENTRIES", "PACKETS", "BYTES", "PACKETS/s", "BITS/s")
+			m, err := c.ListFlowStats(c.Ctx, &api.ListFlowStatsRequest{Dpid: only.text})
+			return cli.View{Value: m, Text: func(t *cli.Table) {
+				t.Row("SWITCH", "OWNER", "ENTRIES", "PACKETS", "BYTES", "PACKETS/s", "BITS/s")
 				for _, s := range m.GetFlows() {
-					t.row(s.Dpid, s.Owner, s.Entries, s.Packets, s.Bytes, rate(s.PacketsPerS), rate(s.BitsPerS))
+					t.Row(s.Dpid, s.Owner, s.Entries, s.Packets, s.Bytes, cli.Rate(s.PacketsPerS), cli.Rate(s.BitsPerS))
 				}
 			}}, err
 		}
-		m, err := c.ListPortStats(c.ctx, &api.ListPortStatsRequest{Dpid: only.text})
-		return view{value: m, text: func(t *table) {
-			t.row("SWITCH", "PORT", "RX PACKETS", "TX PACKETS", "RX BYTES", "TX BYTES", "RX DROPPED", "TX DROPPED", "RX ERRORS", "TX ERRORS",
+		m, err := c.ListPortStats(c.Ctx, &api.ListPortStatsRequest{Dpid: only.text})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("SWITCH", "PORT", "RX PACKETS", "TX PACKETS", "RX BYTES", "TX BYTES", "RX DROPPED", "TX DROPPED", "RX ERRORS", "TX ERRORS",
 				"RX BITS/s", "TX BITS/s", "RX PACKETS/s", "TX PACKETS/s", "OVER")
 			for _, s := range m.GetPorts() {
-				t.row(s.Dpid, port(s.Port), s.RxPackets, s.TxPackets, s.RxBytes, s.TxBytes, s.RxDropped, s.TxDropped, s.RxErrors, s.TxErrors,
-					rate(s.RxBitsPerS), rate(s.TxBitsPerS), rate(s.RxPacketsPerS), rate(s.TxPacketsPerS), seconds(s.Interval))
+				t.Row(s.Dpid, cli.Port(s.Port), s.RxPackets, s.TxPackets, s.RxBytes, s.TxBytes, s.RxDropped, s.TxDropped, s.RxErrors, s.TxErrors,
+					cli.Rate(s.RxBitsPerS), cli.Rate(s.TxBitsPerS), cli.Rate(s.RxPacketsPerS), cli.Rate(s.TxPacketsPerS), cli.Seconds(s.Interval))
 			}
 		}}, err
 	}), &only)

@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func getWorkers(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func getWorkers(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:   "workers",
 		Short: "List the controller's processes",
 		Long: `List the processes of the controller, each asked for a sign of life at this
@@ -26,15 +27,15 @@ quorum (more than half of the copies can be written), and how many copies there
 are; with -o json, that is store.`,
 		Example: `  weft get workers
   weft get workers -o json`,
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListWorkers(c.ctx, &api.ListWorkersRequest{})
-		return view{value: m, text: func(t *table) { workersTable(t, m) }}, err
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
+		return cli.View{Value: m, Text: func(t *cli.Table) { workersTable(t, m) }}, err
 	})
 }
 
 // workersTable lists processes for people.
-func workersTable(t *table, m *api.ListWorkersResponse) {
-	t.row("WORKER", "STATE", "PID", "MACHINE", "ANSWER ms", "RESTARTS", "STARTED", "SERVICES", "LAST EXIT")
+func workersTable(t *cli.Table, m *api.ListWorkersResponse) {
+	t.Row("WORKER", "STATE", "PID", "MACHINE", "ANSWER ms", "RESTARTS", "STARTED", "SERVICES", "LAST EXIT")
 	for _, w := range m.GetWorkers() {
 		name := w.Instance
 		switch {
@@ -61,7 +62,7 @@ func workersTable(t *table, m *api.ListWorkersResponse) {
 		if !w.Current && state == "up" && m.Generation > 0 {
 			state = "moving"
 		}
-		t.row(name, state, w.Pid, w.Machine, millis(w.AnswerUs), w.Restarts, when(w.Started), strings.Join(list, " "), w.LastExit)
+		t.Row(name, state, w.Pid, w.Machine, cli.Millis(w.AnswerUs), w.Restarts, cli.When(w.Started), strings.Join(list, " "), w.LastExit)
 	}
 	if m.Store != nil {
 		fmt.Fprintln(t, "store: "+storeLine(m.Store))

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func getHeartbeats(r *remote) *cobra.Command {
+func getHeartbeats(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
-	return switchFlag(getter(r, &cobra.Command{
+	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "heartbeats",
 		Short: "Show how the switches answer heartbeats",
 		Long: `Show how the switches have answered heartbeats since they connected. STATE is
@@ -21,12 +22,12 @@ due to when the answer was there; the rate and the deadline are those of
 heartbeat.rate and heartbeat.deadline in the configuration.`,
 		Example: `  weft get heartbeats
   weft get heartbeats --switch 1 -o json`,
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListHeartbeats(c.ctx, &api.ListHeartbeatsRequest{Dpid: only.text})
-		return view{value: m, text: func(t *table) {
-			t.row("SWITCH", "STATE", "BEATS", "MISSED", "LAST ms", "P50 ms", "P99 ms", "MAX ms", "SINCE")
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListHeartbeats(c.Ctx, &api.ListHeartbeatsRequest{Dpid: only.text})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("SWITCH", "STATE", "BEATS", "MISSED", "LAST ms", "P50 ms", "P99 ms", "MAX ms", "SINCE")
 			for _, s := range m.GetSwitches() {
-				t.row(s.Dpid, s.State, s.Beats, s.Missed, millis(s.LastUs), millis(s.P50Us), millis(s.P99Us), millis(s.MaxUs), when(s.Since))
+				t.Row(s.Dpid, s.State, s.Beats, s.Missed, cli.Millis(s.LastUs), cli.Millis(s.P50Us), cli.Millis(s.P99Us), cli.Millis(s.MaxUs), cli.When(s.Since))
 			}
 			fmt.Fprintf(t, "\n%v beats per second and switch, deadline %v\n", m.GetRate(), time.Duration(m.GetDeadlineUs())*time.Microsecond)
 		}}, err

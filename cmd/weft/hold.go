@@ -7,14 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
-func hostHoldCommand(r *remote) *cobra.Command {
+func hostHoldCommand(r *cli.Remote) *cobra.Command {
 	m := &api.HostHold{}
 	var at []string
 	var off bool
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:   "hold STAGE",
 		Short: "Hold hosts until a stage has approved them",
 		Long: `Hold hosts until a stage has approved them: no flow entry carries packets from or
@@ -26,32 +27,32 @@ ends the hold.`,
   weft host hold portal --at 1/3 --at 4
   weft host hold portal --off`,
 		Args: cobra.ExactArgs(1),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m.Stage = args[0]
 		if off {
-			resp, err := c.DeleteHold(c.ctx, &api.DeleteHoldRequest{Stage: m.Stage})
+			resp, err := c.DeleteHold(c.Ctx, &api.DeleteHoldRequest{Stage: m.Stage})
 			if err != nil {
-				return view{}, err
+				return cli.View{}, err
 			}
-			v := view{value: resp, text: func(t *table) {
+			v := cli.View{Value: resp, Text: func(t *cli.Table) {
 				if resp.Deleted {
 					fmt.Fprintln(t, "hold of", m.Stage, "ended")
 				}
 			}}
 			if !resp.Deleted {
-				v.failed = fmt.Errorf("stage %s holds no hosts; weft host holds shows those that do", m.Stage)
+				v.Failed = fmt.Errorf("stage %s holds no hosts; weft host holds shows those that do", m.Stage)
 			}
 			return v, nil
 		}
 		for _, text := range at {
 			l, err := readPlace(text)
 			if err != nil {
-				return view{}, fmt.Errorf("--at %w", err)
+				return cli.View{}, fmt.Errorf("--at %w", err)
 			}
 			m.At = append(m.At, l)
 		}
-		h, err := c.SetHold(c.ctx, &api.SetHoldRequest{Hold: m})
-		return view{value: h, text: func(t *table) { holdsTable(t, []*api.HostHold{h}) }}, err
+		h, err := c.SetHold(c.Ctx, &api.SetHoldRequest{Hold: m})
+		return cli.View{Value: h, Text: func(t *cli.Table) { holdsTable(t, []*api.HostHold{h}) }}, err
 	})
 	f := cmd.Flags()
 	f.StringArrayVar(&at, "at", nil, "hosts at this port or switch only, SWITCH/PORT or SWITCH; may be repeated; none is everywhere")
@@ -60,53 +61,53 @@ ends the hold.`,
 	return cmd
 }
 
-func hostHoldsCommand(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func hostHoldsCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:     "holds",
 		Short:   "List the stages that hold hosts",
 		Example: "  weft host holds -o json",
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListHolds(c.ctx, &api.ListHoldsRequest{})
-		return view{value: m, text: func(t *table) { holdsTable(t, m.GetHolds()) }}, err
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListHolds(c.Ctx, &api.ListHoldsRequest{})
+		return cli.View{Value: m, Text: func(t *cli.Table) { holdsTable(t, m.GetHolds()) }}, err
 	})
 }
 
-func hostApproveCommand(r *remote) *cobra.Command {
+func hostApproveCommand(r *cli.Remote) *cobra.Command {
 	m := &api.ApproveHostRequest{}
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:     "approve MAC",
 		Short:   "Approve a host in the name of a stage that holds it",
 		Example: "  weft host approve 02:00:00:00:00:01 --stage portal",
 		Args:    cobra.ExactArgs(1),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m.Mac = args[0]
-		resp, err := c.ApproveHost(c.ctx, m)
-		return view{value: resp, text: func(t *table) { fmt.Fprintf(t, "host %s approved by %s\n", m.Mac, m.Stage) }}, err
+		resp, err := c.ApproveHost(c.Ctx, m)
+		return cli.View{Value: resp, Text: func(t *cli.Table) { fmt.Fprintf(t, "host %s approved by %s\n", m.Mac, m.Stage) }}, err
 	})
 	approvalFlags(cmd, &m.Stage, &m.Vlan)
 	return cmd
 }
 
-func hostRevokeCommand(r *remote) *cobra.Command {
+func hostRevokeCommand(r *cli.Remote) *cobra.Command {
 	m := &api.RevokeHostRequest{}
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:     "revoke MAC",
 		Short:   "Take the approval of a host back; its routes go",
 		Example: "  weft host revoke 02:00:00:00:00:01 --stage portal",
 		Args:    cobra.ExactArgs(1),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m.Mac = args[0]
-		resp, err := c.RevokeHost(c.ctx, m)
+		resp, err := c.RevokeHost(c.Ctx, m)
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
-		v := view{value: resp, text: func(t *table) {
+		v := cli.View{Value: resp, Text: func(t *cli.Table) {
 			if resp.Revoked {
 				fmt.Fprintf(t, "host %s held by %s again\n", m.Mac, m.Stage)
 			}
 		}}
 		if !resp.Revoked {
-			v.failed = fmt.Errorf("stage %s had not approved host %s", m.Stage, m.Mac)
+			v.Failed = fmt.Errorf("stage %s had not approved host %s", m.Stage, m.Mac)
 		}
 		return v, nil
 	})
@@ -132,12 +133,12 @@ func readPlace(s string) (*api.Location, error) {
 	return &api.Location{Dpid: d.String()}, nil
 }
 
-func holdsTable(t *table, list []*api.HostHold) {
-	t.row("STAGE", "AT", "HELD", "APPROVED", "SINCE")
+func holdsTable(t *cli.Table, list []*api.HostHold) {
+	t.Row("STAGE", "AT", "HELD", "APPROVED", "SINCE")
 	for _, h := range list {
 		at := make([]string, len(h.GetAt()))
 		for i, l := range h.GetAt() {
-			at[i] = place(l)
+			at[i] = cli.Place(l)
 			if l.GetPort() == 0 {
 				at[i] = l.GetDpid()
 			}
@@ -145,6 +146,6 @@ func holdsTable(t *table, list []*api.HostHold) {
 		if len(at) == 0 {
 			at = []string{"everywhere"}
 		}
-		t.row(h.GetStage(), strings.Join(at, " "), h.GetHeld(), h.GetApproved(), when(h.GetSince()))
+		t.Row(h.GetStage(), strings.Join(at, " "), h.GetHeld(), h.GetApproved(), cli.When(h.GetSince()))
 	}
 }

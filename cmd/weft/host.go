@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func hostCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "host",
 		Short: "Bind hosts to ports and addresses, limit them, and hold them for stages",
@@ -26,16 +27,16 @@ captive portal, has approved them. The controller keeps all of it over restarts.
   weft host hold portal --at 1/3
   weft host approve 02:00:00:00:00:01 --stage portal`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(hostBindCommand(&r), hostUnbindCommand(&r), hostBindingsCommand(&r), hostPortCommand(&r),
 		hostHoldCommand(&r), hostHoldsCommand(&r), hostApproveCommand(&r), hostRevokeCommand(&r))
 	return cmd
 }
 
-func hostBindCommand(r *remote) *cobra.Command {
+func hostBindCommand(r *cli.Remote) *cobra.Command {
 	m := &api.HostBinding{}
 	var at []string
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:   "bind MAC",
 		Short: "Bind an Ethernet address to ports, and IP addresses to it",
 		Long: `Bind an Ethernet address to ports, and IP addresses to it. It may be at these
@@ -44,17 +45,17 @@ other addresses. A binding of the same address and VLAN is replaced.`,
 		Example: `  weft host bind 02:00:00:00:00:01 --at 1/3
   weft host bind 02:00:00:00:00:01 --vlan 20 --at 1/3 --at 2/3 --ip 10.0.0.1 --ip 2001:db8::1`,
 		Args: cobra.ExactArgs(1),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m.Mac = args[0]
 		for _, text := range at {
 			l, err := readLocation(text)
 			if err != nil {
-				return view{}, fmt.Errorf("--at %w", err)
+				return cli.View{}, fmt.Errorf("--at %w", err)
 			}
 			m.At = append(m.At, l)
 		}
-		b, err := c.BindHost(c.ctx, &api.BindHostRequest{Binding: m})
-		return view{value: b, text: func(t *table) { bindingsTable(t, []*api.HostBinding{b}) }}, err
+		b, err := c.BindHost(c.Ctx, &api.BindHostRequest{Binding: m})
+		return cli.View{Value: b, Text: func(t *cli.Table) { bindingsTable(t, []*api.HostBinding{b}) }}, err
 	})
 	f := cmd.Flags()
 	f.Uint32Var(&m.Vlan, "vlan", 0, "the VLAN of the host, of a virtual network its segment; 0 is untagged")
@@ -63,38 +64,38 @@ other addresses. A binding of the same address and VLAN is replaced.`,
 	return cmd
 }
 
-func hostUnbindCommand(r *remote) *cobra.Command {
+func hostUnbindCommand(r *cli.Remote) *cobra.Command {
 	m := &api.UnbindHostRequest{}
 	var at string
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:   "unbind [MAC]",
 		Short: "Delete a binding, or the sticky bindings of a port",
 		Example: `  weft host unbind 02:00:00:00:00:01
   weft host unbind --at 1/4`,
 		Args: cobra.MaximumNArgs(1),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		if (len(args) == 1) == (at != "") {
-			return view{}, fmt.Errorf("want a MAC, or --at SWITCH/PORT for the sticky bindings of a port")
+			return cli.View{}, fmt.Errorf("want a MAC, or --at SWITCH/PORT for the sticky bindings of a port")
 		}
 		m.Mac = strings.Join(args, "")
 		if at != "" {
 			l, err := readLocation(at)
 			if err != nil {
-				return view{}, fmt.Errorf("--at %w", err)
+				return cli.View{}, fmt.Errorf("--at %w", err)
 			}
 			m.Dpid, m.Port = l.Dpid, l.Port
 		}
-		resp, err := c.UnbindHost(c.ctx, m)
+		resp, err := c.UnbindHost(c.Ctx, m)
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
-		v := view{value: resp, text: func(t *table) {
+		v := cli.View{Value: resp, Text: func(t *cli.Table) {
 			if resp.Deleted > 0 {
-				fmt.Fprintln(t, several(resp.Deleted, "binding", "bindings"), "deleted")
+				fmt.Fprintln(t, cli.Several(resp.Deleted, "binding", "bindings"), "deleted")
 			}
 		}}
 		if resp.Deleted == 0 {
-			v.failed = fmt.Errorf("there was no such binding; weft host bindings shows those that are")
+			v.Failed = fmt.Errorf("there was no such binding; weft host bindings shows those that are")
 		}
 		return v, nil
 	})
@@ -104,14 +105,14 @@ func hostUnbindCommand(r *remote) *cobra.Command {
 	return cmd
 }
 
-func hostBindingsCommand(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func hostBindingsCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:     "bindings",
 		Short:   "List the bindings, and the ports with a limit of their own",
 		Example: "  weft host bindings -o json",
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListBindings(c.ctx, &api.ListBindingsRequest{})
-		return view{value: m, text: func(t *table) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListBindings(c.Ctx, &api.ListBindingsRequest{})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			bindingsTable(t, m.GetBindings())
 			if len(m.GetPorts()) > 0 {
 				fmt.Fprintln(t)
@@ -121,10 +122,10 @@ func hostBindingsCommand(r *remote) *cobra.Command {
 	})
 }
 
-func hostPortCommand(r *remote) *cobra.Command {
+func hostPortCommand(r *cli.Remote) *cobra.Command {
 	m := &api.PortSecurity{}
 	var remove bool
-	cmd := getter(r, &cobra.Command{
+	cmd := cli.Query(r, &cobra.Command{
 		Use:   "port SWITCH/PORT",
 		Short: "Limit the hosts of a port, or bind those that it learns",
 		Long: `Limit the hosts of a port, or bind those that it learns. With --sticky, hosts that
@@ -133,27 +134,27 @@ their addresses, until weft host unbind --at.`,
 		Example: `  weft host port 1/4 --max 2 --sticky
   weft host port 1/4 --clear`,
 		Args: cobra.ExactArgs(1),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		l, err := readLocation(args[0])
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		m.Dpid, m.Port = l.Dpid, l.Port
 		if !remove {
-			p, err := c.SetPortSecurity(c.ctx, &api.SetPortSecurityRequest{Security: m})
-			return view{value: p, text: func(t *table) { portsTable(t, []*api.PortSecurity{p}) }}, err
+			p, err := c.SetPortSecurity(c.Ctx, &api.SetPortSecurityRequest{Security: m})
+			return cli.View{Value: p, Text: func(t *cli.Table) { portsTable(t, []*api.PortSecurity{p}) }}, err
 		}
-		resp, err := c.DeletePortSecurity(c.ctx, &api.DeletePortSecurityRequest{Dpid: m.Dpid, Port: m.Port})
+		resp, err := c.DeletePortSecurity(c.Ctx, &api.DeletePortSecurityRequest{Dpid: m.Dpid, Port: m.Port})
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
-		v := view{value: resp, text: func(t *table) {
+		v := cli.View{Value: resp, Text: func(t *cli.Table) {
 			if resp.Deleted {
 				fmt.Fprintln(t, "settings of port", args[0], "deleted")
 			}
 		}}
 		if !resp.Deleted {
-			v.failed = fmt.Errorf("nothing was set for port %s; weft host bindings shows the ports that have settings", args[0])
+			v.Failed = fmt.Errorf("nothing was set for port %s; weft host bindings shows the ports that have settings", args[0])
 		}
 		return v, nil
 	})
@@ -180,28 +181,28 @@ func readLocation(s string) (*api.Location, error) {
 	return &api.Location{Dpid: d.String(), Port: uint32(n)}, nil
 }
 
-func bindingsTable(t *table, list []*api.HostBinding) {
-	t.row("MAC", "VLAN", "AT", "IP", "KIND", "ORIGIN", "SINCE")
+func bindingsTable(t *cli.Table, list []*api.HostBinding) {
+	t.Row("MAC", "VLAN", "AT", "IP", "KIND", "ORIGIN", "SINCE")
 	for _, b := range list {
 		at := make([]string, len(b.GetAt()))
 		for i, l := range b.GetAt() {
-			at[i] = place(l)
+			at[i] = cli.Place(l)
 		}
 		if len(at) == 0 {
 			at = []string{"any"}
 		}
-		t.row(b.GetMac(), vlan(b.GetVlan()), strings.Join(at, " "), strings.Join(b.GetIps(), " "), b.GetKind(), b.GetOrigin(), when(b.GetSince()))
+		t.Row(b.GetMac(), cli.Vlan(b.GetVlan()), strings.Join(at, " "), strings.Join(b.GetIps(), " "), b.GetKind(), b.GetOrigin(), cli.When(b.GetSince()))
 	}
 }
 
-func portsTable(t *table, list []*api.PortSecurity) {
-	t.row("PORT", "HOSTS", "MAX", "BOUND", "STICKY", "ORIGIN")
+func portsTable(t *cli.Table, list []*api.PortSecurity) {
+	t.Row("PORT", "HOSTS", "MAX", "BOUND", "STICKY", "ORIGIN")
 	for _, p := range list {
 		most := "default"
 		if p.GetMaxHosts() > 0 {
 			most = fmt.Sprint(p.GetMaxHosts())
 		}
-		t.row(place(&api.Location{Dpid: p.GetDpid(), Port: p.GetPort()}), p.GetHosts(), most, p.GetBound(), yes(p.GetSticky()), p.GetOrigin())
+		t.Row(cli.Place(&api.Location{Dpid: p.GetDpid(), Port: p.GetPort()}), p.GetHosts(), most, p.GetBound(), cli.Yes(p.GetSticky()), p.GetOrigin())
 	}
 }
 
@@ -212,7 +213,7 @@ func claimSentence(e *api.HostClaimed) string {
 		what = "address " + e.Ip + " of host " + e.Mac
 	}
 	if e.Holder != nil {
-		what += " at " + place(e.Holder)
+		what += " at " + cli.Place(e.Holder)
 	}
 	end := map[string]string{
 		"quarantined": "the host does not answer, so the claimant is in quarantine",
@@ -221,7 +222,7 @@ func claimSentence(e *api.HostClaimed) string {
 		"returned":    "the host is back and has it again",
 		"bound":       "it is bound, so the packet was dropped",
 	}[e.Outcome]
-	return fmt.Sprintf("%s at %s claims %s: %s", e.Claimant, place(e.At), what, end)
+	return fmt.Sprintf("%s at %s claims %s: %s", e.Claimant, cli.Place(e.At), what, end)
 }
 
 // hostState says in a word or two whether a host is bound or claimed.
@@ -231,7 +232,7 @@ func hostState(h *api.Host) string {
 		words = append(words, "bound ("+h.Bound+")")
 	}
 	if h.ClaimedAt != nil {
-		words = append(words, "claimed at "+place(h.ClaimedAt))
+		words = append(words, "claimed at "+cli.Place(h.ClaimedAt))
 	}
 	if len(h.HeldBy) > 0 {
 		words = append(words, "held by "+strings.Join(h.HeldBy, " "))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -80,20 +81,20 @@ A topology file, every key but name, a, b and switch being optional:
 			if err != nil {
 				return err
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
 			start := time.Now()
 			l, err := lab.Up(ctx, topo, lab.Options{
 				Name: name, Controllers: controllers, TLS: labTLS(certsDir, certName),
 				KeeperCommand: []string{exe, "lab", "keeper"},
-				Progress:      progress.doing,
+				Progress:      progress.Doing,
 			})
 			if err != nil {
 				return err
 			}
-			progress.stop()
+			progress.Stop()
 			t := l.Topology()
 			up := labUpResult{
 				Name: l.Name(), Switches: len(t.Switches), Hosts: len(t.Hosts), Links: len(t.Links),
@@ -148,16 +149,16 @@ Works on labs half made, too, and on those whose maker was killed.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
-				return wrongly(cmd, "name the one lab to take down, or all of them by --all")
+				return cli.Usagef(cmd, "name the one lab to take down, or all of them by --all")
 			}
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.stop()
-			progress.doing("taking down")
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			progress.Doing("taking down")
 			result := labDownResult{Down: []string{}}
 			var err error
 			switch {
@@ -172,7 +173,7 @@ Works on labs half made, too, and on those whose maker was killed.`,
 			if err != nil {
 				return err
 			}
-			progress.stop()
+			progress.Stop()
 			return labPrint(cmd.OutOrStdout(), output, result, func(w *labTable) {
 				for _, name := range result.Down {
 					fmt.Fprintf(w, "lab %s is down\n", name)
@@ -223,7 +224,7 @@ func labKeeperCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
 			return lab.Keeper(ctx, args[0])
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -53,9 +54,9 @@ host, or SWITCH:PORT where two switches have several links):
 			return labPrintLinks(cmd.OutOrStdout(), output, links, links)
 		}
 		if len(args) != 3 {
-			return wrongly(cmd, "name the two ends of the link and what to do: up, down, silent or set")
+			return cli.Usagef(cmd, "name the two ends of the link and what to do: up, down, silent or set")
 		}
-		ctx, stop := signals(cmd)
+		ctx, stop := cli.Signals(cmd)
 		defer stop()
 		change := map[string]func(context.Context, string, string) error{
 			"up": l.LinkUp, "down": l.LinkDown, "silent": l.LinkSilent,
@@ -68,7 +69,7 @@ host, or SWITCH:PORT where two switches have several links):
 			},
 		}[args[2]]
 		if change == nil {
-			return wrongly(cmd, "unknown action %q; allowed: up, down, silent, set", args[2])
+			return cli.Usagef(cmd, "unknown action %q; allowed: up, down, silent, set", args[2])
 		}
 		if err := change(ctx, args[0], args[1]); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func labOutputFlag(cmd *cobra.Command, output *string) {
@@ -45,12 +47,12 @@ func labPrint(w io.Writer, output string, v any, table func(*labTable)) error {
 		table(t)
 		return t.Flush()
 	}
-	b, err := toJSON(v)
+	b, err := cli.ToJSON(v)
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
 	if output == "yaml" {
-		if b, err = asYAML(b); err != nil {
+		if b, err = cli.AsYAML(b); err != nil {
 			return fmt.Errorf("encode the output: %w", err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -24,11 +25,11 @@ and network namespaces of labs whose directory is gone. Labs that are up stay up
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.stop()
-			progress.doing("looking for what labs have left")
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			progress.Doing("looking for what labs have left")
 			var orphans []lab.Orphan
 			var err error
 			if dry {
@@ -39,7 +40,7 @@ and network namespaces of labs whose directory is gone. Labs that are up stay up
 			if err != nil {
 				return err
 			}
-			progress.stop()
+			progress.Stop()
 			return labPrint(cmd.OutOrStdout(), output, orphans, func(w *labTable) {
 				if len(orphans) == 0 {
 					fmt.Fprintln(w, "nothing is left of any lab")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/lab"
 )
 
@@ -55,16 +56,16 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 				return err
 			}
 			if all == (len(args) == 2) || len(args) == 1 {
-				return wrongly(cmd, "name two hosts, or every pair by --all")
+				return cli.Usagef(cmd, "name two hosts, or every pair by --all")
 			}
 			l, err := labNamed(name)
 			if err != nil {
 				return err
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.stop()
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
 			var results []lab.PingResult
 			for _, v6 := range []bool{false, true} {
 				if (v6 && !six) || (!v6 && six && !four) {
@@ -77,14 +78,14 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 				} else {
 					pairs = append(pairs, lab.Pair{From: args[0], To: args[1]})
 				}
-				progress.doing(fmt.Sprintf("pinging %s over IPv%d", number(pairs, "pair", "pairs"), map[bool]int{false: 4, true: 6}[v6]))
+				progress.Doing(fmt.Sprintf("pinging %s over IPv%d", cli.Number(pairs, "pair", "pairs"), map[bool]int{false: 4, true: 6}[v6]))
 				rs, err := l.PingAll(ctx, pairs, opt)
 				results = append(results, rs...)
 				if err != nil && ctx.Err() == nil {
 					return err
 				}
 			}
-			progress.stop()
+			progress.Stop()
 			err = labPrint(cmd.OutOrStdout(), output, results, func(w *labTable) { labPingTable(w, results) })
 			if err == nil && lab.AnyLost(results) {
 				err = errLabLoss
@@ -149,16 +150,16 @@ iperf3): TCP with CUBIC, or UDP.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := signals(cmd)
+			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			progress := newProgress(cmd.ErrOrStderr())
-			defer progress.stop()
-			progress.doing("measuring")
+			progress := cli.NewProgress(cmd.ErrOrStderr())
+			defer progress.Stop()
+			progress.Doing("measuring")
 			r, err := l.Iperf(ctx, args[0], args[1], opt)
 			if err != nil {
 				return err
 			}
-			progress.stop()
+			progress.Stop()
 			return labPrint(cmd.OutOrStdout(), output, r, func(w *labTable) {
 				w.row("FROM", "TO", "PROTOCOL", "SECONDS", "SENT Mbit/s", "RECEIVED Mbit/s", "RETRANSMITS", "LOST %")
 				w.row(r.From, r.To, r.Protocol, fmt.Sprintf("%.1f", r.Seconds), fmt.Sprintf("%.1f", r.SentMbit),

@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func getLimits(r *remote) *cobra.Command {
+func getLimits(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
-	return switchFlag(getter(r, &cobra.Command{
+	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "limits",
 		Short: "List the ports whose packets to the controller are limited",
 		Long: `List the ports that send so many packets to the controller that they are
@@ -19,14 +20,14 @@ WHERE switch a meter in the switch keeps most of it from being sent, else it is
 shed on arrival. MAC is the address that most of it comes from, if one does.`,
 		Example: `  weft get limits
   weft get limits -o json`,
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListLimits(c.ctx, &api.ListLimitsRequest{Dpid: only.text})
-		return view{value: m, text: func(t *table) {
-			t.row("SWITCH", "PORT", "CLASS", "OFFERED/s", "LIMIT/s", "WHERE", "SHED", "MAC", "SINCE")
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListLimits(c.Ctx, &api.ListLimitsRequest{Dpid: only.text})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("SWITCH", "PORT", "CLASS", "OFFERED/s", "LIMIT/s", "WHERE", "SHED", "MAC", "SINCE")
 			for _, l := range m.GetLimits() {
-				t.row(l.Dpid, l.Port, l.Class, fmt.Sprintf("%.0f", l.Offered), fmt.Sprintf("%.0f", l.Limit), l.Where, l.Shed, l.Mac, when(l.Since))
+				t.Row(l.Dpid, l.Port, l.Class, fmt.Sprintf("%.0f", l.Offered), fmt.Sprintf("%.0f", l.Limit), l.Where, l.Shed, l.Mac, cli.When(l.Since))
 			}
-			footer(t, "packet-ins shed", m.GetShed())
+			cli.Footer(t, "packet-ins shed", m.GetShed())
 		}}, err
 	}), &only)
 }
@@ -34,7 +35,7 @@ shed on arrival. MAC is the address that most of it comes from, if one does.`,
 func floodSentence(e *api.FloodChanged) string {
 	l := e.GetLimit()
 	if e.GetEnded() {
-		return fmt.Sprintf("port %s/%s floods no longer, %d packets were shed", l.GetDpid(), port(l.GetPort()), l.GetShed())
+		return fmt.Sprintf("port %s/%s floods no longer, %d packets were shed", l.GetDpid(), cli.Port(l.GetPort()), l.GetShed())
 	}
-	return fmt.Sprintf("port %s/%s floods with %s packets, %.0f per second, and is limited to %.0f", l.GetDpid(), port(l.GetPort()), l.GetClass(), l.GetOffered(), l.GetLimit())
+	return fmt.Sprintf("port %s/%s floods with %s packets, %.0f per second, and is limited to %.0f", l.GetDpid(), cli.Port(l.GetPort()), l.GetClass(), l.GetOffered(), l.GetLimit())
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func linkCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "link",
 		Short: "Allow links that discovery holds",
@@ -24,7 +25,7 @@ the reason. If it is a cable, only a long one, allow it.`,
   weft link revoke 1:3 2:1
   weft link list`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(
 		linkSetCommand(&r, &cobra.Command{
 			Use:   "allow DPID:PORT DPID:PORT",
@@ -57,51 +58,51 @@ func parseLocation(text string) (*api.Location, error) {
 	return api.NewLocation(flow.Location{Switch: sw, Port: flow.Port(n)}), nil
 }
 
-func linkSetCommand(r *remote, cmd *cobra.Command, revoke bool) *cobra.Command {
-	var out output
+func linkSetCommand(r *cli.Remote, cmd *cobra.Command, revoke bool) *cobra.Command {
+	var out cli.Output
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a, err := parseLocation(args[0])
 		if err != nil {
-			return wrongly(cmd, "%v", err)
+			return cli.Usagef(cmd, "%v", err)
 		}
 		b, err := parseLocation(args[1])
 		if err != nil {
-			return wrongly(cmd, "%v", err)
+			return cli.Usagef(cmd, "%v", err)
 		}
-		c, done, err := r.dial(cmd)
+		c, done, err := r.Dial(cmd)
 		if err != nil {
 			return err
 		}
 		defer done()
-		m, err := c.AllowLink(c.ctx, &api.AllowLinkRequest{A: a, B: b, Revoke: revoke})
+		m, err := c.AllowLink(c.Ctx, &api.AllowLinkRequest{A: a, B: b, Revoke: revoke})
 		if err != nil {
 			return err
 		}
-		return out.print(cmd, m, func(t *table) {
+		return out.Print(cmd, m, func(t *cli.Table) {
 			if revoke {
-				t.row("link", place(a), "-", place(b), "is no longer allowed")
+				t.Row("link", cli.Place(a), "-", cli.Place(b), "is no longer allowed")
 			} else {
-				t.row("link", place(a), "-", place(b), "is allowed")
+				t.Row("link", cli.Place(a), "-", cli.Place(b), "is allowed")
 			}
 		})
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func linkListCommand(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func linkListCommand(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:     "list",
 		Short:   "List the links that are allowed",
 		Example: "  weft link list -o json",
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
 		list := &api.ListLinksResponse{Allowed: m.GetAllowed()}
-		return view{value: list, text: func(t *table) {
-			t.row("PORT", "PORT")
+		return cli.View{Value: list, Text: func(t *cli.Table) {
+			t.Row("PORT", "PORT")
 			for _, l := range list.Allowed {
-				t.row(place(l.A), place(l.B))
+				t.Row(cli.Place(l.A), cli.Place(l.B))
 			}
 		}}, err
 	})

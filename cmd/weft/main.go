@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func main() {
@@ -29,13 +31,13 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	usage, unknown := (*usageError)(nil), (*unknownPlan)(nil)
+	usage, unknown := (*cli.UsageError)(nil), (*unknownPlan)(nil)
 	if text := err.Error(); !errors.As(err, &usage) && (strings.HasPrefix(text, "required flag") || strings.HasPrefix(text, "unknown command")) {
-		err = &usageError{inWords(cmd, nil, err), cmd.CommandPath()}
+		err = &cli.UsageError{Err: cli.InWords(cmd, nil, err), Command: cmd.CommandPath()}
 	}
 	said := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 	for line := range strings.Lines(said) {
-		fmt.Fprintf(stderr, "weft: %s\n", plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
+		fmt.Fprintf(stderr, "weft: %s\n", cli.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}
 	if errors.As(err, &usage) || errors.As(err, &unknown) {
 		return 2
@@ -74,6 +76,6 @@ of real switches to try it in.`,
 	add("talk", getCommand(), pathCommand(), traceCommand(), explainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), profileCommand(), storeCommand(), supportCommand())
 	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand(), manCommand(), rootPartCommand())
-	strict(root)
+	cli.Strict(root)
 	return root
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func natCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "nat",
 		Short: "Translate addresses between inside and outside",
@@ -25,7 +26,7 @@ restarts, and connections go on while it is away.`,
   weft nat list
   weft nat delete internet`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(natAddCommand(&r), natDeleteCommand(&r), natListCommand(&r))
 	return cmd
 }
@@ -42,9 +43,9 @@ type natFlags struct {
 	forwards []string
 }
 
-func natAddCommand(r *remote) *cobra.Command {
+func natAddCommand(r *cli.Remote) *cobra.Command {
 	var o natFlags
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a gateway, or replace the one of that name",
@@ -60,16 +61,16 @@ both there may be two at one port.`,
 			if err != nil {
 				return err
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.NatClient.SetNat(c.ctx, &api.SetNatRequest{Gateway: g})
+			m, err := c.NatClient.SetNat(c.Ctx, &api.SetNatRequest{Gateway: g})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { natTable(t, []*api.NatGateway{m}) })
+			return out.Print(cmd, m, func(t *cli.Table) { natTable(t, []*api.NatGateway{m}) })
 		},
 	}
 	f := cmd.Flags()
@@ -84,7 +85,7 @@ both there may be two at one port.`,
 	for _, name := range []string{"switch", "port", "pool", "next-hop", "gateway", "inside"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -99,14 +100,14 @@ func (o *natFlags) message(cmd *cobra.Command, name string) (*api.NatGateway, er
 		a, err := natPort(first)
 		b, err2 := natPort(last)
 		if err != nil || err2 != nil {
-			return nil, wrongly(cmd, "--ports %s: want FIRST-LAST, 1 to 65535", o.ports)
+			return nil, cli.Usagef(cmd, "--ports %s: want FIRST-LAST, 1 to 65535", o.ports)
 		}
 		g.FirstPort, g.LastPort = a, b
 	}
 	for _, text := range o.forwards {
 		f, err := readForward(text)
 		if err != nil {
-			return nil, wrongly(cmd, "--forward %s: %v", text, err)
+			return nil, cli.Usagef(cmd, "--forward %s: %v", text, err)
 		}
 		g.Forwards = append(g.Forwards, f)
 	}
@@ -150,20 +151,20 @@ func readForward(s string) (*api.NatForward, error) {
 	return f, nil
 }
 
-func natDeleteCommand(r *remote) *cobra.Command {
-	var out output
+func natDeleteCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a gateway; its connections end",
 		Example: "  weft nat delete internet",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.NatClient.DeleteNat(c.ctx, &api.DeleteNatRequest{Name: args[0]})
+			m, err := c.NatClient.DeleteNat(c.Ctx, &api.DeleteNatRequest{Name: args[0]})
 			if err != nil {
 				return err
 			}
@@ -173,19 +174,19 @@ func natDeleteCommand(r *remote) *cobra.Command {
 			return fmt.Errorf("there was no gateway %s; weft nat list shows those that are", args[0])
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func natListCommand(r *remote) *cobra.Command {
-	var out output
+func natListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list [NAME]",
 		Short:   "List gateways, how they are, and what they have translated",
 		Example: "  weft nat list -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
@@ -194,28 +195,28 @@ func natListCommand(r *remote) *cobra.Command {
 			if len(args) > 0 {
 				req.Name = args[0]
 			}
-			m, err := c.NatClient.ListNats(c.ctx, req)
+			m, err := c.NatClient.ListNats(c.Ctx, req)
 			if err != nil {
 				return err
 			}
 			if req.Name != "" && len(m.Gateways) == 0 {
 				return fmt.Errorf("there is no gateway %s", req.Name)
 			}
-			return out.print(cmd, m, func(t *table) { natTable(t, m.Gateways) })
+			return out.Print(cmd, m, func(t *cli.Table) { natTable(t, m.Gateways) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func natTable(t *table, list []*api.NatGateway) {
-	t.row("NAME", "OUTSIDE", "POOL", "PORTS", "NEXT HOP", "GATEWAY", "INSIDE", "FORWARDS", "OUT", "IN", "REFUSED", "STATE")
+func natTable(t *cli.Table, list []*api.NatGateway) {
+	t.Row("NAME", "OUTSIDE", "POOL", "PORTS", "NEXT HOP", "GATEWAY", "INSIDE", "FORWARDS", "OUT", "IN", "REFUSED", "STATE")
 	for _, g := range list {
 		state := g.State
 		if g.Reason != "" {
 			state += ": " + g.Reason
 		}
-		t.row(g.Name, fmt.Sprintf("%s/%d", g.Dpid, g.Port), g.Pool, fmt.Sprintf("%d-%d", g.FirstPort, g.LastPort), g.NextHop, g.Gateway,
+		t.Row(g.Name, fmt.Sprintf("%s/%d", g.Dpid, g.Port), g.Pool, fmt.Sprintf("%d-%d", g.FirstPort, g.LastPort), g.NextHop, g.Gateway,
 			strings.Join(g.Inside, " "), strconv.Itoa(len(g.Forwards)), strconv.FormatUint(g.PacketsOut, 10), strconv.FormatUint(g.PacketsIn, 10),
 			strconv.FormatUint(g.ExhaustedPackets, 10), state)
 	}

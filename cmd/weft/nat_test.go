@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func TestReadForward(t *testing.T) {
@@ -33,7 +34,7 @@ func TestReadForward(t *testing.T) {
 // TestNatTable: that a pool is exhausted is seen in the list.
 func TestNatTable(t *testing.T) {
 	var b bytes.Buffer
-	list := &table{tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)}
+	list := &cli.Table{Writer: tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)}
 	natTable(list, []*api.NatGateway{{Name: "internet", State: "exhausted", Reason: "no free address and port for a new connection: pool 198.51.100.1, ports 1 to 2; widen them", ExhaustedPackets: 7}})
 	list.Flush()
 	for _, want := range []string{"REFUSED", "internet", "7", "exhausted: no free address and port", "pool 198.51.100.1"} {

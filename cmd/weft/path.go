@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -19,11 +20,11 @@ type endpoint struct {
 
 // hostEndpoint finds out what an argument names: a host by Ethernet or IP address,
 // or a switch by DPID.
-func hostEndpoint(c *controller, text string) (endpoint, error) {
+func hostEndpoint(c *cli.Controller, text string) (endpoint, error) {
 	_, ipErr := netip.ParseAddr(text)
 	_, macErr := flow.ParseMAC(text)
 	if ipErr == nil || macErr == nil {
-		h, err := c.FindHost(c.ctx, &api.FindHostRequest{Address: text, Vlan: -1})
+		h, err := c.FindHost(c.Ctx, &api.FindHostRequest{Address: text, Vlan: -1})
 		if err != nil {
 			return endpoint{}, err
 		}
@@ -37,10 +38,10 @@ func hostEndpoint(c *controller, text string) (endpoint, error) {
 }
 
 func pathCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	var count uint32
 	var disjoint bool
-	cmd := getter(&r, &cobra.Command{
+	cmd := cli.Query(&r, &cobra.Command{
 		Use:   "path A B",
 		Short: "Compute the paths between two hosts or switches",
 		Long: `Compute the shortest paths from A to B over the links that are up: hosts by
@@ -50,39 +51,39 @@ weft get routes shows what is programmed, weft trace what packets meet.`,
   weft path 1 7 -k 3
   weft path 02:00:00:00:00:01 02:00:00:00:00:08 -k 2 --disjoint`,
 		Args: cobra.ExactArgs(2),
-	}, func(c *controller, args []string) (view, error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		a, err := hostEndpoint(c, args[0])
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		b, err := hostEndpoint(c, args[1])
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		req := &api.FindPathRequest{Src: a.dpid, Dst: b.dpid, Count: count}
 		if disjoint {
 			req.Kind = "disjoint"
 		}
-		m, err := c.FindPath(c.ctx, req)
+		m, err := c.FindPath(c.Ctx, req)
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		if len(m.Paths) == 0 {
-			return view{}, fmt.Errorf("there is no path from %s to %s: no links that are up connect switches %s and %s", a.text, b.text, a.dpid, b.dpid)
+			return cli.View{}, fmt.Errorf("there is no path from %s to %s: no links that are up connect switches %s and %s", a.text, b.text, a.dpid, b.dpid)
 		}
 		for _, p := range m.Paths {
 			attach(p, a, b)
 		}
-		return view{value: m, text: func(t *table) {
-			t.row("PATH", "COST", "HOP", "IN", "SWITCH", "OUT")
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("PATH", "COST", "HOP", "IN", "SWITCH", "OUT")
 			for i, p := range m.Paths {
 				for j, h := range p.Hops {
-					t.row(i+1, p.Cost, j+1, portOr(h.InPort), h.Dpid, portOr(h.OutPort))
+					t.Row(i+1, p.Cost, j+1, portOr(h.InPort), h.Dpid, portOr(h.OutPort))
 				}
 			}
 		}}, nil
 	})
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.Flags().Uint32VarP(&count, "count", "k", 1, "how many paths, best first")
 	cmd.Flags().BoolVar(&disjoint, "disjoint", false, "paths that share as few links and switches as can be")
 	return cmd
@@ -105,29 +106,29 @@ func portOr(p uint32) string {
 	if p == 0 {
 		return ""
 	}
-	return port(p)
+	return cli.Port(p)
 }
 
 // pathRow is the shortest path between two switches.
 type pathRow struct {
-	Src  string    `json:"src"`
-	Dst  string    `json:"dst"`
-	Cost uint64    `json:"cost"`
-	Hops []message `json:"hops"` // none if there is no path
-	path string    // as a table has it
+	Src  string        `json:"src"`
+	Dst  string        `json:"dst"`
+	Cost uint64        `json:"cost"`
+	Hops []cli.Message `json:"hops"` // none if there is no path
+	path string        // as a table has it
 }
 
-func getPaths(r *remote) *cobra.Command {
+func getPaths(r *cli.Remote) *cobra.Command {
 	var only dpidFlag
-	return switchFlag(getter(r, &cobra.Command{
+	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "paths",
 		Short: "List the shortest path between every two switches",
 		Example: `  weft get paths
   weft get paths --switch 1       # from switch 1 to all others`,
-	}, func(c *controller, _ []string) (view, error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		all, err := switchIDs(c, dpidFlag{})
 		if err != nil {
-			return view{}, err
+			return cli.View{}, err
 		}
 		from := all
 		if only.text != "" {
@@ -139,28 +140,28 @@ func getPaths(r *remote) *cobra.Command {
 				if src == dst {
 					continue
 				}
-				m, err := c.FindPath(c.ctx, &api.FindPathRequest{Src: src, Dst: dst})
+				m, err := c.FindPath(c.Ctx, &api.FindPathRequest{Src: src, Dst: dst})
 				if err != nil {
-					return view{}, err
+					return cli.View{}, err
 				}
-				row := pathRow{Src: src, Dst: dst, Hops: []message{}, path: "none"}
+				row := pathRow{Src: src, Dst: dst, Hops: []cli.Message{}, path: "none"}
 				if len(m.Paths) > 0 {
-					row.Cost, row.path = m.Paths[0].Cost, hops(m.Paths[0].Hops)
+					row.Cost, row.path = m.Paths[0].Cost, cli.Hops(m.Paths[0].Hops)
 					for _, h := range m.Paths[0].Hops {
-						row.Hops = append(row.Hops, message{h})
+						row.Hops = append(row.Hops, cli.Message{Message: h})
 					}
 				}
 				rows = append(rows, row)
 			}
 		}
-		return view{value: map[string]any{"paths": rows}, text: func(t *table) {
-			t.row("FROM", "TO", "COST", "PATH")
+		return cli.View{Value: map[string]any{"paths": rows}, Text: func(t *cli.Table) {
+			t.Row("FROM", "TO", "COST", "PATH")
 			for _, p := range rows {
 				cost := ""
 				if len(p.Hops) > 0 {
 					cost = fmt.Sprint(p.Cost)
 				}
-				t.row(p.Src, p.Dst, cost, p.path)
+				t.Row(p.Src, p.Dst, cost, p.path)
 			}
 		}}, nil
 	}), &only)

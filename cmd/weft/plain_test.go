@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // hostileName is a port's name that forges a line of a table, clears the screen
@@ -25,15 +26,15 @@ func TestNothingHiddenIsPrinted(t *testing.T) {
 		cmd := &cobra.Command{}
 		cmd.SetOut(&b)
 		m := &api.ListPortsResponse{Ports: []*api.Port{{Dpid: "1", Name: hostileName}}}
-		err := (&output{format}).print(cmd, m, func(t *table) {
-			t.row("NAME")
-			t.row(m.Ports[0].Name)
+		err := (&cli.Output{Format: format}).Print(cmd, m, func(t *cli.Table) {
+			t.Row("NAME")
+			t.Row(m.Ports[0].Name)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
-			if strings.ContainsFunc(strings.Trim(line, "\n\t"), func(r rune) bool { return r != '\t' && hidden(r) }) {
+			if strings.ContainsFunc(strings.Trim(line, "\n\t"), func(r rune) bool { return r != '\t' && cli.Hidden(r) }) {
 				t.Errorf("%s: %q", format, line)
 			}
 		}
@@ -65,7 +66,7 @@ func TestPlainEvents(t *testing.T) {
 		if err := printEvent(&b, format, event); err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.TrimSuffix(b.String(), "\n"); strings.ContainsFunc(text, hidden) {
+		if text := strings.TrimSuffix(b.String(), "\n"); strings.ContainsFunc(text, cli.Hidden) {
 			t.Errorf("%s: %q", format, b.String())
 		}
 	}
@@ -74,10 +75,10 @@ func TestPlainEvents(t *testing.T) {
 // TestPlainErrors: what a controller says is wrong is printed likewise, line by
 // line.
 func TestPlainErrors(t *testing.T) {
-	if got := plain(errors.New("no \x1b]0;x\x07\xff").Error()); got != `no \u001b]0;x\u0007`+"\ufffd" {
+	if got := cli.Plain(errors.New("no \x1b]0;x\x07\xff").Error()); got != `no \u001b]0;x\u0007`+"\ufffd" {
 		t.Errorf("%q", got)
 	}
-	if got := plain("größer, “so” – 端口"); got != "größer, “so” – 端口" {
+	if got := cli.Plain("größer, “so” – 端口"); got != "größer, “so” – 端口" {
 		t.Errorf("%q", got)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -51,7 +52,7 @@ type planSummary struct {
 }
 
 func planListCommand() *cobra.Command {
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the plans that are built in",
@@ -74,14 +75,14 @@ func planListCommand() *cobra.Command {
 				}
 				list = append(list, s)
 			}
-			return out.print(cmd, list, func(t *table) {
-				t.row("NAME", "PROCESSES", "TRANSPORT", "WHAT IT IS")
+			return out.Print(cmd, list, func(t *cli.Table) {
+				t.Row("NAME", "PROCESSES", "TRANSPORT", "WHAT IT IS")
 				for _, s := range list {
-					t.row(s.Name, s.Processes, s.Transport, s.About)
+					t.Row(s.Name, s.Processes, s.Transport, s.About)
 				}
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -23,7 +24,7 @@ type planUpdate struct {
 
 func planDiffCommand() *cobra.Command {
 	var o makeOptions
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Say which moves an update from one plan to another needs, and whether they pay",
@@ -45,11 +46,11 @@ flags, which are those of weft plan make.`,
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, u, func(t *table) { diffTable(t, u) })
+			return out.Print(cmd, u, func(t *cli.Table) { diffTable(t, u) })
 		},
 	}
 	o.flags(cmd.Flags())
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -99,7 +100,7 @@ func (o *makeOptions) diff(cmd *cobra.Command, oldPath, newPath string) (*planUp
 }
 
 // diffTable writes an update for people.
-func diffTable(t *table, u *planUpdate) {
+func diffTable(t *cli.Table, u *planUpdate) {
 	if len(u.Changes) == 0 {
 		fmt.Fprintln(t, "both plans say the same")
 	}
@@ -118,9 +119,9 @@ func diffTable(t *table, u *planUpdate) {
 		fmt.Fprintln(t, "no shard moves")
 		return
 	}
-	t.row("", "SHARD", "FROM", "TO", "STATE MiB", "SESSIONS", "AWAY s", "COSTS ms", "WHY IN ITS TURN")
+	t.Row("", "SHARD", "FROM", "TO", "STATE MiB", "SESSIONS", "AWAY s", "COSTS ms", "WHY IN ITS TURN")
 	for i, m := range u.Update.Moves {
-		t.row(i+1, m.Shard, m.From, m.To, fmt.Sprintf("%.1f", float64(m.State)/(1<<20)), m.Sessions, fmt.Sprintf("%.2f", m.Away), fmt.Sprintf("%.4g", m.Cost/1000), m.Why)
+		t.Row(i+1, m.Shard, m.From, m.To, fmt.Sprintf("%.1f", float64(m.State)/(1<<20)), m.Sessions, fmt.Sprintf("%.2f", m.Away), fmt.Sprintf("%.4g", m.Cost/1000), m.Why)
 	}
 	fmt.Fprintln(t)
 	if u.Update.Switches > 0 {

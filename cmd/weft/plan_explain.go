@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -27,7 +28,7 @@ type explained struct {
 
 func planExplainCommand() *cobra.Command {
 	var o makeOptions
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "explain PLAN [SHARD]",
 		Short: "Say why the shards of a made plan are where they are",
@@ -71,16 +72,16 @@ plan can be seen under another load, or on other servers.`,
 			for _, i := range shards {
 				e.Shards = append(e.Shards, is.Explain(i))
 			}
-			return out.print(cmd, e, func(t *table) { explainTable(t, &e, len(args) == 2) })
+			return out.Print(cmd, e, func(t *cli.Table) { explainTable(t, &e, len(args) == 2) })
 		},
 	}
 	o.flags(cmd.Flags())
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // explainTable writes an explanation for people.
-func explainTable(t *table, e *explained, one bool) {
+func explainTable(t *cli.Table, e *explained, one bool) {
 	if !one {
 		gap := fmt.Sprintf("at most %.1f %% above the least: bound %.6g", 100*e.Gap, e.Bound)
 		if e.Proven {
@@ -100,29 +101,29 @@ func explainTable(t *table, e *explained, one bool) {
 			fmt.Fprintln(t, n)
 		}
 		fmt.Fprintln(t)
-		t.row("SERVER", "CPU", "OF", "MEMORY MiB", "OF", "SHARDS", "WORKERS")
+		t.Row("SERVER", "CPU", "OF", "MEMORY MiB", "OF", "SHARDS", "WORKERS")
 		for _, l := range e.Loads {
-			t.row(l.Server, fmt.Sprintf("%.2f", l.CPU), fmt.Sprintf("%.2f", l.CPUMost), l.Memory>>20, l.MemMost>>20, l.Shards, strings.Join(l.Workers, " "))
+			t.Row(l.Server, fmt.Sprintf("%.2f", l.CPU), fmt.Sprintf("%.2f", l.CPUMost), l.Memory>>20, l.MemMost>>20, l.Shards, strings.Join(l.Workers, " "))
 		}
 		fmt.Fprintln(t)
-		t.row("SHARD", "SERVER", "CPU %", "MEMORY MiB", "REASON", "NEXT BEST", "COSTS MORE us/s")
+		t.Row("SHARD", "SERVER", "CPU %", "MEMORY MiB", "REASON", "NEXT BEST", "COSTS MORE us/s")
 		for _, s := range e.Shards {
 			server, more := nextBest(s)
-			t.row(s.Shard, s.Server, fmt.Sprintf("%.2f", 100*s.CPU), fmt.Sprintf("%.1f", float64(s.Memory)/(1<<20)), s.Reason, server, more)
+			t.Row(s.Shard, s.Server, fmt.Sprintf("%.2f", 100*s.CPU), fmt.Sprintf("%.1f", float64(s.Memory)/(1<<20)), s.Reason, server, more)
 		}
 		return
 	}
 	s := e.Shards[0]
 	fmt.Fprintf(t, "%s is on %s: %s\n", s.Shard, s.Server, s.Why)
 	fmt.Fprintf(t, "it takes %.2f %% of a processor and %.1f MiB\n\n", 100*s.CPU, float64(s.Memory)/(1<<20))
-	t.row("HAS TO DO WITH", "ON", "EVENTS/s")
+	t.Row("HAS TO DO WITH", "ON", "EVENTS/s")
 	for _, n := range s.Neighbours {
-		t.row(n.Shard, n.Server, fmt.Sprintf("%.4g", n.Events))
+		t.Row(n.Shard, n.Server, fmt.Sprintf("%.4g", n.Events))
 	}
 	fmt.Fprintln(t)
-	t.row("ELSEWHERE", "COSTS MORE us/s", "BREAKS")
+	t.Row("ELSEWHERE", "COSTS MORE us/s", "BREAKS")
 	for _, o := range s.Elsewhere {
-		t.row(o.Server, fmt.Sprintf("%.6g", o.Cost), strings.Join(o.Breaks, "; "))
+		t.Row(o.Server, fmt.Sprintf("%.6g", o.Cost), strings.Join(o.Breaks, "; "))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/plan/partition"
@@ -42,7 +43,7 @@ type makeOptions struct {
 func (o *makeOptions) flags(f *pflag.FlagSet) {
 	move := plan.DefaultMoveCost()
 	p := &o.cut
-	f.StringVar(&p.network, "network", "", "the network: "+networkForms())
+	f.StringVar(&p.network, "network", "", "the network: "+cli.NetworkForms())
 	f.StringVar(&o.profile, "profile", "", "profile written by weft profile (default one that was measured with the simulated network, not with yours)")
 	f.StringVar(&o.servers, "servers", "1", "file with the servers, or a number of equal shares of this machine")
 	f.StringVar(&p.partitions, "partitions", "1", "how many partitions, or auto: as few as converge about as fast as any number, which is measured")
@@ -140,7 +141,7 @@ its workers are: weft plan explain and weft plan diff read them.`,
 // make computes the plan that the flags ask for, and tells on stderr what it
 // assumes.
 func (o *makeOptions) make(cmd *cobra.Command) (*plan.Made, error) {
-	network, err := readNetwork(o.cut.network)
+	network, err := cli.ReadNetwork(o.cut.network)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +159,7 @@ func (o *makeOptions) make(cmd *cobra.Command) (*plan.Made, error) {
 		Pins: map[string]string{}, Domains: map[string]string{}, Replicas: map[string]int{},
 	}
 	if err := o.read(&options); err != nil {
-		return nil, wrongly(cmd, "%v", err)
+		return nil, cli.Usagef(cmd, "%v", err)
 	}
 	if len(o.services) == 0 {
 		usual, err := readPlan("single")
@@ -175,7 +176,7 @@ func (o *makeOptions) make(cmd *cobra.Command) (*plan.Made, error) {
 			return nil, err
 		}
 	}
-	ctx, stop := signals(cmd)
+	ctx, stop := cli.Signals(cmd)
 	defer stop()
 	return plan.Make(ctx, allSpecs(), network, profile, servers, options)
 }
@@ -254,7 +255,7 @@ func (o *makeOptions) readProfile(cmd *cobra.Command) (*plan.Profile, error) {
 	}
 	span, err := time.ParseDuration(o.delay)
 	if err != nil || span < 0 {
-		return nil, wrongly(cmd, "--delay %q: want a time such as 300us", o.delay)
+		return nil, cli.Usagef(cmd, "--delay %q: want a time such as 300us", o.delay)
 	}
 	for _, name := range plan.Transports() {
 		i := slices.IndexFunc(p.Delays, func(d plan.Delay) bool { return d.Transport == name })
@@ -305,10 +306,10 @@ func (o *makeOptions) partition(cmd *cobra.Command, g *partition.Graph) (*partit
 	p := &o.cut
 	options, err := p.options(g)
 	if err != nil {
-		return nil, wrongly(cmd, "%v", err)
+		return nil, cli.Usagef(cmd, "%v", err)
 	}
 	if p.partitions == "auto" {
-		ctx, stop := signals(cmd)
+		ctx, stop := cli.Signals(cmd)
 		defer stop()
 		say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 		choice, err := choosePartitions(ctx, g, options, p.choose, say)
@@ -318,7 +319,7 @@ func (o *makeOptions) partition(cmd *cobra.Command, g *partition.Graph) (*partit
 		p.partitions = strconv.Itoa(choice.Partitions)
 	}
 	if options.Partitions, err = strconv.Atoi(p.partitions); err != nil {
-		return nil, wrongly(cmd, "--partitions %q: want a number, or auto", p.partitions)
+		return nil, cli.Usagef(cmd, "--partitions %q: want a number, or auto", p.partitions)
 	}
 	cut, err := partition.Partition(g, options)
 	if err != nil {
@@ -385,12 +386,12 @@ func madeSummary(made *plan.Made) (lines []string) {
 	if s.Proven {
 		gap = "the least that there is, proven"
 	}
-	lines = append(lines, fmt.Sprintf("%s in %s on %s; crossing servers costs %.6g us of latency a second, %s", number(made.Shards, "shard", "shards"), number(made.Plan.Instances(), "process", "processes"), number(made.Servers, "server", "servers"), s.Cost, gap))
+	lines = append(lines, fmt.Sprintf("%s in %s on %s; crossing servers costs %.6g us of latency a second, %s", cli.Number(made.Shards, "shard", "shards"), cli.Number(made.Plan.Instances(), "process", "processes"), cli.Number(made.Servers, "server", "servers"), s.Cost, gap))
 	if within := made.Within(); within > 0 {
 		lines = append(lines, fmt.Sprintf("crossing from process to process on one server: %.6g us a second, not part of that", within))
 	}
 	for _, l := range made.Loads() {
-		lines = append(lines, fmt.Sprintf("%s: %.2f of %.2f processors, %.0f of %.0f MiB, %s, %s", l.Server, l.CPU, l.CPUMost, float64(l.Memory)/(1<<20), float64(l.MemMost)/(1<<20), several(uint32(l.Shards), "shard", "shards"), several(uint32(l.Processes), "process", "processes")))
+		lines = append(lines, fmt.Sprintf("%s: %.2f of %.2f processors, %.0f of %.0f MiB, %s, %s", l.Server, l.CPU, l.CPUMost, float64(l.Memory)/(1<<20), float64(l.MemMost)/(1<<20), cli.Several(uint32(l.Shards), "shard", "shards"), cli.Several(uint32(l.Processes), "process", "processes")))
 	}
 	return append(lines, made.Notes...)
 }

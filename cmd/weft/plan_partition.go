@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan/partition"
 )
@@ -28,7 +29,7 @@ type partitionFlags struct {
 }
 
 func (p *partitionFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.network, "network", "", "the network: "+networkForms())
+	f.StringVar(&p.network, "network", "", "the network: "+cli.NetworkForms())
 	f.StringVar(&p.partitions, "partitions", "auto", "how many partitions, or auto: as few as converge about as fast as any number")
 	f.StringVar(&p.method, "method", partition.Auto, "structure (whole pods, whole spokes), cut (little weight between partitions), or auto")
 	f.StringArrayVar(&p.together, "together", nil, "switches that have to share a partition, as s1,s2; may be repeated")
@@ -69,19 +70,19 @@ With -o yaml the output is a section to paste into a plan, with -o svg a drawing
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(partitionFormats, format) {
-				return wrongly(cmd, "output %q; allowed: %s", format, strings.Join(partitionFormats, ", "))
+				return cli.Usagef(cmd, "output %q; allowed: %s", format, strings.Join(partitionFormats, ", "))
 			}
-			g, err := readNetwork(p.network)
+			g, err := cli.ReadNetwork(p.network)
 			if err != nil {
 				return err
 			}
 			o, err := p.options(g)
 			if err != nil {
-				return wrongly(cmd, "%v", err)
+				return cli.Usagef(cmd, "%v", err)
 			}
 			r := partitionReport{Network: p.network, graph: g}
 			if p.partitions == "auto" {
-				ctx, stop := signals(cmd)
+				ctx, stop := cli.Signals(cmd)
 				defer stop()
 				say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 				if r.Convergence, err = choosePartitions(ctx, g, o, p.choose, say); err != nil {
@@ -89,7 +90,7 @@ With -o yaml the output is a section to paste into a plan, with -o svg a drawing
 				}
 				o.Partitions = r.Convergence.Partitions
 			} else if o.Partitions, err = strconv.Atoi(p.partitions); err != nil {
-				return wrongly(cmd, "--partitions %q: want a number, or auto", p.partitions)
+				return cli.Usagef(cmd, "--partitions %q: want a number, or auto", p.partitions)
 			}
 			cut, err := partition.Partition(g, o)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan/partition"
 )
@@ -89,18 +90,18 @@ func (r *partitionReport) print(cmd *cobra.Command, format string) error {
 		_, err = io.WriteString(cmd.OutOrStdout(), text)
 		return err
 	}
-	out := output{format: format}
+	out := cli.Output{Format: format}
 	if format == "json" {
-		return out.print(cmd, r, nil)
+		return out.Print(cmd, r, nil)
 	}
-	for i, text := range []func(*table){r.table, r.about, r.Convergence.table, r.Convergence.about} {
+	for i, text := range []func(*cli.Table){r.table, r.about, r.Convergence.table, r.Convergence.about} {
 		if i > 1 && r.Convergence == nil {
 			break
 		}
 		if i > 0 {
 			fmt.Fprintln(cmd.OutOrStdout())
 		}
-		if err := out.print(cmd, r, text); err != nil {
+		if err := out.Print(cmd, r, text); err != nil {
 			return err
 		}
 	}
@@ -126,28 +127,28 @@ func (r *partitionReport) section() string {
 }
 
 // table writes the partitions for people.
-func (r *partitionReport) table(t *table) {
-	t.row("PARTITION", "SWITCHES", "LOAD", "INTERNAL", "BORDER", "LINKS", "DPIDS")
+func (r *partitionReport) table(t *cli.Table) {
+	t.Row("PARTITION", "SWITCHES", "LOAD", "INTERNAL", "BORDER", "LINKS", "DPIDS")
 	for _, p := range r.Partitions {
-		t.row(p.Name, p.Count, p.Load, p.Internal, p.Borders, p.Links, few(p.Switches, 6))
+		t.Row(p.Name, p.Count, p.Load, p.Internal, p.Borders, p.Links, few(p.Switches, 6))
 	}
 }
 
 // about writes what there is to say of all of them.
-func (r *partitionReport) about(t *table) {
+func (r *partitionReport) about(t *cli.Table) {
 	how := map[string]string{partition.ByStructure: "whole parts that are alike", partition.ByCut: "a cut of little weight"}[r.Method]
-	t.row("network", fmt.Sprintf("%s: %d switches, %d links", r.Network, r.Switches, r.Links))
-	t.row("method", r.Method+", "+how)
-	t.row("cut", fmt.Sprintf("%d over %d links", r.Cut, r.CutLinks))
-	t.row("balance", fmt.Sprintf("%.3f, the heaviest over the mean", r.Balance))
-	t.row("symmetric", yes(r.Symmetric))
-	t.row("connected", yes(r.Connected))
-	t.row("border switches", few(r.Borders, 8))
+	t.Row("network", fmt.Sprintf("%s: %d switches, %d links", r.Network, r.Switches, r.Links))
+	t.Row("method", r.Method+", "+how)
+	t.Row("cut", fmt.Sprintf("%d over %d links", r.Cut, r.CutLinks))
+	t.Row("balance", fmt.Sprintf("%.3f, the heaviest over the mean", r.Balance))
+	t.Row("symmetric", cli.Yes(r.Symmetric))
+	t.Row("connected", cli.Yes(r.Connected))
+	t.Row("border switches", few(r.Borders, 8))
 }
 
 // table writes the choice for people.
-func (c *convergence) table(t *table) {
-	t.row("PARTITIONS", "BORDER", "SYMMETRIC", "PAPER'S COST", "PREDICTED MS", "MEASURED MS", "ERROR", "")
+func (c *convergence) table(t *cli.Table) {
+	t.Row("PARTITIONS", "BORDER", "SYMMETRIC", "PAPER'S COST", "PREDICTED MS", "MEASURED MS", "ERROR", "")
 	for _, p := range c.Curve {
 		note := ""
 		switch {
@@ -166,18 +167,18 @@ func (c *convergence) table(t *table) {
 				wrong += " (fitted)"
 			}
 		}
-		t.row(p.Partitions, p.Borders, yes(p.Symmetric), fmt.Sprintf("%.3g", p.Cost), predicted, measured, wrong, note)
+		t.Row(p.Partitions, p.Borders, cli.Yes(p.Symmetric), fmt.Sprintf("%.3g", p.Cost), predicted, measured, wrong, note)
 	}
 }
 
 // about writes the model, and what was left out.
-func (c *convergence) about(t *table) {
-	t.row("chosen", fmt.Sprintf("%s, the fewest within %g %% of the least time, that of %d", partitionCount(c.Partitions), 100*c.Slack, c.Best))
+func (c *convergence) about(t *cli.Table) {
+	t.Row("chosen", fmt.Sprintf("%s, the fewest within %g %% of the least time, that of %d", partitionCount(c.Partitions), 100*c.Slack, c.Best))
 	if x := c.Constants; x != nil {
-		t.row("model", fmt.Sprintf("ms = %.3g intra + %.3g border + %.3g external + %.3g messages", x.Intra, x.Border, x.External, x.Message))
+		t.Row("model", fmt.Sprintf("ms = %.3g intra + %.3g border + %.3g external + %.3g messages", x.Intra, x.Border, x.External, x.Message))
 	}
 	for _, why := range c.Left {
-		t.row("left out", why)
+		t.Row("left out", why)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -19,7 +20,7 @@ func TestReadNetwork(t *testing.T) {
 		"hydra": {2560, 49152}, "fattree:k=4": {20, 32}, "fattree": {20, 32}, "fattree:4": {20, 32}, "fattree:pods=3,core=2,agg=2,edge=1": {11, 12},
 		"hub": {41, 40}, "hub:spokes=3, switches=2": {7, 6}, "ring:n=12": {12, 12}, "ring:7": {7, 7}, "grid:w=3,h=2": {6, 7}, "linear:4": {4, 3}, file: {3, 2},
 	} {
-		g, err := readNetwork(spec)
+		g, err := cli.ReadNetwork(spec)
 		if err != nil {
 			t.Errorf("%s: %v", spec, err)
 			continue
@@ -33,7 +34,7 @@ func TestReadNetwork(t *testing.T) {
 		"hydra:n=3": "want hydra", "ring:n=x": "NAME=NUMBER", "ring:n=3,n=4": "each name once", "ring:n=3.5": "whole number", "ring:n=-3": "NAME=NUMBER",
 		"ring:n=2": "want 3", "ring:n=NaN": "whole number", "waxman:alpha=9": "alpha 9", "waxman:n=1e9": "want 1 to", "grid:w=99999": "want 1 to", "ring:0": "the number of switches is 0",
 	} {
-		if _, err := readNetwork(spec); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := cli.ReadNetwork(spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", spec, err, want)
 		}
 	}
@@ -154,7 +155,7 @@ func TestPlanPartitionRefuses(t *testing.T) {
 
 // TestNetworkSwitches: names, DPIDs, ranges, patterns.
 func TestNetworkSwitches(t *testing.T) {
-	g, err := readNetwork("fattree:k=4")
+	g, err := cli.ReadNetwork("fattree:k=4")
 	if err != nil {
 		t.Fatal(err)
 	}

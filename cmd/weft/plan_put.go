@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -28,7 +29,7 @@ type putPlan struct {
 
 func planPutCommand() *cobra.Command {
 	var o planPutOptions
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "put PLAN",
 		Short: "Put a plan into force on a bus, for workers under an orchestrator",
@@ -58,7 +59,7 @@ which waits until the plan is carried out.`,
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, done, func(t *table) {
+			return out.Print(cmd, done, func(t *cli.Table) {
 				for _, change := range done.Changes {
 					fmt.Fprintln(t, change)
 				}
@@ -79,7 +80,7 @@ which waits until the plan is carried out.`,
 	cmd.MarkFlagRequired("bus")
 	cmd.MarkFlagDirname("certs")
 	cmd.MarkFlagFilename("bus-token-file")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -16,7 +17,7 @@ import (
 var planFormats = []string{"text", "svg", "json", "yaml"}
 
 func planShowCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	var format string
 	var running bool
 	cmd := &cobra.Command{
@@ -48,7 +49,7 @@ printed, in full: to edit, and for programs.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(planFormats, format) {
-				return wrongly(cmd, "output %q; allowed: %s", format, strings.Join(planFormats, ", "))
+				return cli.Usagef(cmd, "output %q; allowed: %s", format, strings.Join(planFormats, ", "))
 			}
 			var p *plan.Plan
 			var err error
@@ -71,18 +72,18 @@ printed, in full: to edit, and for programs.`,
 	cmd.Flags().BoolVar(&running, "running", false, "the plan that a running controller carries out")
 	cmd.Flags().StringVarP(&format, "output", "o", "text", strings.Join(planFormats[:3], ", ")+" or yaml")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(planFormats, cobra.ShellCompDirectiveNoFileComp))
-	r.flags(cmd)
+	r.Flags(cmd)
 	return cmd
 }
 
 // fetchPlan returns the plan that the controller carries out.
-func fetchPlan(r *remote, cmd *cobra.Command) (*plan.Plan, error) {
-	c, done, err := r.dial(cmd)
+func fetchPlan(r *cli.Remote, cmd *cobra.Command) (*plan.Plan, error) {
+	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	m, err := c.GetPlan(c.ctx, &api.GetPlanRequest{})
+	m, err := c.GetPlan(c.Ctx, &api.GetPlanRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func drawPlan(p *plan.Plan, format string) ([]byte, error) {
 	case "svg":
 		return []byte(p.SVG(allSpecs())), nil
 	case "json":
-		return toJSON(p)
+		return cli.ToJSON(p)
 	}
 	return p.YAML()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -30,7 +31,7 @@ type profileOptions struct {
 }
 
 func profileCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	var o profileOptions
 	cmd := &cobra.Command{
 		Use:   "profile",
@@ -59,10 +60,10 @@ that there are: for all of them run a plan with several, as weft up split.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(profileFormats, o.format) {
-				return wrongly(cmd, "output %q; allowed: %s", o.format, strings.Join(profileFormats, ", "))
+				return cli.Usagef(cmd, "output %q; allowed: %s", o.format, strings.Join(profileFormats, ", "))
 			}
 			if o.seconds < 0.2 || o.seconds > 3600 {
-				return wrongly(cmd, "--seconds %g: want 0.2 to 3600", o.seconds)
+				return cli.Usagef(cmd, "--seconds %g: want 0.2 to 3600", o.seconds)
 			}
 			return o.run(cmd, &r)
 		},
@@ -73,11 +74,11 @@ that there are: for all of them run a plan with several, as weft up split.`,
 	f.StringVarP(&o.format, "output", "o", "yaml", strings.Join(profileFormats[:2], ", ")+" or table")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
 	cmd.MarkFlagFilename("base", "yaml", "yml")
-	r.flags(cmd)
+	r.Flags(cmd)
 	return cmd
 }
 
-func (o *profileOptions) run(cmd *cobra.Command, r *remote) error {
+func (o *profileOptions) run(cmd *cobra.Command, r *cli.Remote) error {
 	var bases []*plan.Profile
 	for _, path := range o.bases {
 		b, err := readProfile(path)
@@ -87,8 +88,8 @@ func (o *profileOptions) run(cmd *cobra.Command, r *remote) error {
 		bases = append(bases, b)
 	}
 	span := time.Duration(o.seconds * float64(time.Second))
-	r.timeout += span
-	c, done, err := r.dial(cmd)
+	r.Timeout += span
+	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (o *profileOptions) run(cmd *cobra.Command, r *remote) error {
 			slice = left
 		}
 		left -= slice
-		m, err := c.TakeProfile(c.ctx, &api.TakeProfileRequest{Milliseconds: uint32(slice.Milliseconds()), WithoutMemory: left > 0})
+		m, err := c.TakeProfile(c.Ctx, &api.TakeProfileRequest{Milliseconds: uint32(slice.Milliseconds()), WithoutMemory: left > 0})
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func (o *profileOptions) run(cmd *cobra.Command, r *remote) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "measured %v of %v\n", (span - left).Round(time.Second), span.Round(time.Second))
 		}
 	}
-	switches, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{})
+	switches, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (o *profileOptions) run(cmd *cobra.Command, r *remote) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", why)
 	}
 	o.tell(cmd, p)
-	return o.print(cmd, p, s.about(c.ctx, c, o))
+	return o.print(cmd, p, s.about(c.Ctx, c, o))
 }
 
 // tell says what is missing.
@@ -164,49 +165,49 @@ func (o *profileOptions) print(cmd *cobra.Command, p *plan.Profile, about []stri
 		}
 		text = append(v.JSON(), '\n')
 	case "table":
-		return (&output{format: "table"}).print(cmd, nil, func(t *table) { profileTable(t, p) })
+		return (&cli.Output{Format: "table"}).Print(cmd, nil, func(t *cli.Table) { profileTable(t, p) })
 	}
 	_, err := cmd.OutOrStdout().Write(text)
 	return err
 }
 
 // profileTable lists a profile for people.
-func profileTable(t *table, p *plan.Profile) {
+func profileTable(t *cli.Table, p *plan.Profile) {
 	show := func(f plan.Figure, scale float64, form string) string {
 		if !f.Known {
 			return "missing"
 		}
 		return fmt.Sprintf(form, f.Value*scale)
 	}
-	t.row("SERVICE", "CPU %", "IDLE %", "PER PACKET us", "PER CHANGE ms", "MEMORY MiB", "PACKETS/s")
+	t.Row("SERVICE", "CPU %", "IDLE %", "PER PACKET us", "PER CHANGE ms", "MEMORY MiB", "PACKETS/s")
 	row := func(name string, d plan.Demand) {
 		packets := ""
 		if d.Packets.Known {
 			packets = fmt.Sprintf("%.0f", d.Packets.Value)
 		}
-		t.row(name, show(d.CPU, 100, "%.2f"), show(d.Idle, 100, "%.2f"), show(d.PerPacket, 1e6, "%.2f"), show(d.PerChange, 1e3, "%.2f"), show(d.Memory, 1.0/(1<<20), "%.1f"), packets)
+		t.Row(name, show(d.CPU, 100, "%.2f"), show(d.Idle, 100, "%.2f"), show(d.PerPacket, 1e6, "%.2f"), show(d.PerChange, 1e3, "%.2f"), show(d.Memory, 1.0/(1<<20), "%.1f"), packets)
 	}
 	row("(process)", p.Process)
 	for _, d := range p.Services {
 		row(d.Service, d)
 	}
 	fmt.Fprintln(t)
-	t.row("FROM", "TO", "CALLS/s", "EVENTS/s")
+	t.Row("FROM", "TO", "CALLS/s", "EVENTS/s")
 	for _, r := range p.Rates {
-		t.row(r.From, r.To, fmt.Sprintf("%.2f", r.Calls), fmt.Sprintf("%.2f", r.Events))
+		t.Row(r.From, r.To, fmt.Sprintf("%.2f", r.Calls), fmt.Sprintf("%.2f", r.Events))
 	}
 	if len(p.Delays) > 0 {
 		fmt.Fprintln(t)
-		t.row("TRANSPORT", "ON ONE MACHINE us", "BETWEEN MACHINES us")
+		t.Row("TRANSPORT", "ON ONE MACHINE us", "BETWEEN MACHINES us")
 		for _, d := range p.Delays {
-			t.row(d.Transport, show(d.Local, 1e6, "%.0f"), show(d.Remote, 1e6, "%.0f"))
+			t.Row(d.Transport, show(d.Local, 1e6, "%.0f"), show(d.Remote, 1e6, "%.0f"))
 		}
 	}
 	fmt.Fprintf(t, "\n%s\n", p)
 }
 
 // about returns what is written above a profile.
-func (s *samples) about(ctx context.Context, c *controller, o *profileOptions) []string {
+func (s *samples) about(ctx context.Context, c *cli.Controller, o *profileOptions) []string {
 	command := []string{"weft profile", fmt.Sprintf("--seconds %g", o.seconds)}
 	for _, b := range o.bases {
 		command = append(command, "--base "+b)

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func qosCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "qos",
 		Short: "Limit, mark and queue traffic",
@@ -24,7 +25,7 @@ a queue queues it. The controller keeps policies over restarts.`,
   weft qos add voice --order 1 --protocol udp --dst-port 5060 --mark 46
   weft qos status`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(qosAddCommand(&r), qosDeleteCommand(&r), qosListCommand(&r), qosStatusCommand(&r), qosQueuesCommand(&r))
 	return cmd
 }
@@ -48,9 +49,9 @@ type qosFlags struct {
 	queue    uint32
 }
 
-func qosAddCommand(r *remote) *cobra.Command {
+func qosAddCommand(r *cli.Remote) *cobra.Command {
 	var o qosFlags
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a policy, or replace the one of that name",
@@ -69,20 +70,20 @@ it. Switches without meters, or with OpenFlow 1.0, refuse: weft qos status.`,
 			if err != nil {
 				return err
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.SetPolicy(c.ctx, &api.QosSetPolicyRequest{Policy: p})
+			m, err := c.QosClient.SetPolicy(c.Ctx, &api.QosSetPolicyRequest{Policy: p})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { policiesTable(t, []*api.QosPolicy{m}) })
+			return out.Print(cmd, m, func(t *cli.Table) { policiesTable(t, []*api.QosPolicy{m}) })
 		},
 	}
 	o.flags(cmd)
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -110,7 +111,7 @@ func (o *qosFlags) flags(cmd *cobra.Command) {
 func (o *qosFlags) policy(cmd *cobra.Command, name string) (*api.QosPolicy, error) {
 	match, err := flow.ParseMatchString(strings.Join(o.match, ","))
 	if err != nil {
-		return nil, wrongly(cmd, "--match: %v", err)
+		return nil, cli.Usagef(cmd, "--match: %v", err)
 	}
 	given := cmd.Flags().Changed
 	p := &api.QosPolicy{Name: name, Order: o.order, Match: match.Text(), Host: o.host, ToHost: o.toHost, Dpid: o.sw.text, Port: o.port}
@@ -123,7 +124,7 @@ func (o *qosFlags) policy(cmd *cobra.Command, name string) (*api.QosPolicy, erro
 	if o.rate != 0 || o.packets != 0 {
 		p.Limit = &api.QosLimit{RateKbps: o.rate, RatePps: o.packets, Burst: o.burst, Remark: o.remark}
 	} else if o.burst != 0 || o.remark != 0 {
-		return nil, wrongly(cmd, "--burst and --remark go with --rate or --packets")
+		return nil, cli.Usagef(cmd, "--burst and --remark go with --rate or --packets")
 	}
 	if given("mark") {
 		p.MarkDscp = &o.mark
@@ -132,25 +133,25 @@ func (o *qosFlags) policy(cmd *cobra.Command, name string) (*api.QosPolicy, erro
 		p.Queue = &o.queue
 	}
 	if p.Limit == nil && p.MarkDscp == nil && p.Queue == nil {
-		return nil, wrongly(cmd, "say what is to be done: --rate, --packets, --mark or --queue")
+		return nil, cli.Usagef(cmd, "say what is to be done: --rate, --packets, --mark or --queue")
 	}
 	return p, nil
 }
 
-func qosDeleteCommand(r *remote) *cobra.Command {
-	var out output
+func qosDeleteCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a policy",
 		Example: "  weft qos delete slow-h1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.DeletePolicy(c.ctx, &api.QosDeletePolicyRequest{Name: args[0]})
+			m, err := c.QosClient.DeletePolicy(c.Ctx, &api.QosDeletePolicyRequest{Name: args[0]})
 			if err != nil {
 				return err
 			}
@@ -160,47 +161,47 @@ func qosDeleteCommand(r *remote) *cobra.Command {
 			return fmt.Errorf("there was no policy %s; weft qos list shows those that are", args[0])
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // printDeleted prints the answer to a deletion, and for people what is gone.
-func printDeleted(o *output, cmd *cobra.Command, m any, there bool, what string) error {
-	return o.print(cmd, m, func(t *table) {
+func printDeleted(o *cli.Output, cmd *cobra.Command, m any, there bool, what string) error {
+	return o.Print(cmd, m, func(t *cli.Table) {
 		if there {
 			fmt.Fprintln(t, what, "deleted")
 		}
 	})
 }
 
-func qosListCommand(r *remote) *cobra.Command {
-	var out output
+func qosListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the policies, in the order in which they count",
 		Example: "  weft qos list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.ListPolicies(c.ctx, &api.QosListPoliciesRequest{})
+			m, err := c.QosClient.ListPolicies(c.Ctx, &api.QosListPoliciesRequest{})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { policiesTable(t, m.Policies) })
+			return out.Print(cmd, m, func(t *cli.Table) { policiesTable(t, m.Policies) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func policiesTable(t *table, list []*api.QosPolicy) {
-	t.row("POLICY", "ORDER", "PACKETS", "ACTION")
+func policiesTable(t *cli.Table, list []*api.QosPolicy) {
+	t.Row("POLICY", "ORDER", "PACKETS", "ACTION")
 	for _, p := range list {
-		t.row(p.Name, p.Order, aboutText(p), policyText(p))
+		t.Row(p.Name, p.Order, aboutText(p), policyText(p))
 	}
 }
 
@@ -222,7 +223,7 @@ func aboutText(p *api.QosPolicy) string {
 		add(k.SrcPort != 0, "from port %d", k.SrcPort)
 		add(k.DstPort != 0, "to port %d", k.DstPort)
 	}
-	add(len(p.Match) > 0, "%s", matchText(p.Match))
+	add(len(p.Match) > 0, "%s", cli.MatchText(p.Match))
 	if len(words) == 0 {
 		return "all"
 	}
@@ -251,8 +252,8 @@ func policyText(p *api.QosPolicy) string {
 	return strings.Join(words, ", ")
 }
 
-func qosStatusCommand(r *remote) *cobra.Command {
-	var out output
+func qosStatusCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Say how far each switch enforces the policies, with counters",
@@ -263,34 +264,34 @@ limit, and dropped, or marked if it says so.`,
   weft qos status slow-h1 -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.GetStatus(c.ctx, &api.QosGetStatusRequest{Policy: strings.Join(args, "")})
+			m, err := c.QosClient.GetStatus(c.Ctx, &api.QosGetStatusRequest{Policy: strings.Join(args, "")})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { qosStatusTable(t, m) })
+			return out.Print(cmd, m, func(t *cli.Table) { qosStatusTable(t, m) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func qosStatusTable(t *table, m *api.QosStatus) {
-	t.row("POLICY", "STATE", "SWITCH", "PACKETS", "BEYOND", "REASON")
+func qosStatusTable(t *cli.Table, m *api.QosStatus) {
+	t.Row("POLICY", "STATE", "SWITCH", "PACKETS", "BEYOND", "REASON")
 	for _, p := range m.Policies {
 		if len(p.Switches) == 0 {
-			t.row(p.Policy, p.State, "", "", "", p.Reason)
+			t.Row(p.Policy, p.State, "", "", "", p.Reason)
 		}
 		for _, s := range p.Switches {
 			packets, beyond := any("?"), any("?")
 			if s.Counted {
 				packets, beyond = s.Packets, s.BeyondPackets
 			}
-			t.row(p.Policy, s.State, s.Dpid, packets, beyond, s.Reason)
+			t.Row(p.Policy, s.State, s.Dpid, packets, beyond, s.Reason)
 		}
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
-func qosQueuesCommand(r *remote) *cobra.Command {
+func qosQueuesCommand(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",
 		Short: "Make the queues of ports",
@@ -25,11 +26,11 @@ queues: the kernel's does, the userspace one does not.`,
 	return cmd
 }
 
-func queuesSetCommand(r *remote) *cobra.Command {
+func queuesSetCommand(r *cli.Remote) *cobra.Command {
 	var sw dpidFlag
 	var port, rate uint32
 	var queues []string
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "set",
 		Short:   "Make the queues of a port, or replace them",
@@ -40,19 +41,19 @@ func queuesSetCommand(r *remote) *cobra.Command {
 			for _, s := range queues {
 				q, err := readQueue(s)
 				if err != nil {
-					return wrongly(cmd, "--queue %v", err)
+					return cli.Usagef(cmd, "--queue %v", err)
 				}
 				m.Queues = append(m.Queues, q)
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			if m, err = c.QosClient.SetQueues(c.ctx, &api.QosSetQueuesRequest{Queues: m}); err != nil {
+			if m, err = c.QosClient.SetQueues(c.Ctx, &api.QosSetQueuesRequest{Queues: m}); err != nil {
 				return err
 			}
-			if err := out.print(cmd, m, func(t *table) { queuesTable(t, []*api.QosQueues{m}) }); err != nil || m.State == "configured" {
+			if err := out.Print(cmd, m, func(t *cli.Table) { queuesTable(t, []*api.QosQueues{m}) }); err != nil || m.State == "configured" {
 				return err
 			}
 			return fmt.Errorf("the queues are kept, but not made yet (%s): %s", m.State, m.Reason)
@@ -65,7 +66,7 @@ func queuesSetCommand(r *remote) *cobra.Command {
 	for _, name := range []string{"switch", "port", "queue"} {
 		cmd.MarkFlagRequired(name)
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -83,22 +84,22 @@ func readQueue(s string) (*api.QosQueue, error) {
 	return &api.QosQueue{Id: n[0], MinKbps: n[1], MaxKbps: n[2]}, nil
 }
 
-func queuesDeleteCommand(r *remote) *cobra.Command {
+func queuesDeleteCommand(r *cli.Remote) *cobra.Command {
 	var sw dpidFlag
 	var port uint32
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete",
 		Short:   "Take away the queues of a port",
 		Example: "  weft qos queues delete --switch 1 --port 3",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.DeleteQueues(c.ctx, &api.QosDeleteQueuesRequest{Dpid: sw.text, Port: port})
+			m, err := c.QosClient.DeleteQueues(c.Ctx, &api.QosDeleteQueuesRequest{Dpid: sw.text, Port: port})
 			if err != nil {
 				return err
 			}
@@ -113,39 +114,39 @@ func queuesDeleteCommand(r *remote) *cobra.Command {
 	for _, name := range []string{"switch", "port"} {
 		cmd.MarkFlagRequired(name)
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func queuesListCommand(r *remote) *cobra.Command {
-	var out output
+func queuesListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the queues wanted, and whether the switches have them",
 		Example: "  weft qos queues list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.ListQueues(c.ctx, &api.QosListQueuesRequest{})
+			m, err := c.QosClient.ListQueues(c.Ctx, &api.QosListQueuesRequest{})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { queuesTable(t, m.Ports) })
+			return out.Print(cmd, m, func(t *cli.Table) { queuesTable(t, m.Ports) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func queuesTable(t *table, list []*api.QosQueues) {
-	t.row("SWITCH", "PORT", "QUEUE", "MIN kbit/s", "MAX kbit/s", "STATE", "REASON")
+func queuesTable(t *cli.Table, list []*api.QosQueues) {
+	t.Row("SWITCH", "PORT", "QUEUE", "MIN kbit/s", "MAX kbit/s", "STATE", "REASON")
 	for _, p := range list {
 		for _, q := range p.Queues {
-			t.row(p.Dpid, p.Port, q.Id, q.MinKbps, q.MaxKbps, p.State, p.Reason)
+			t.Row(p.Dpid, p.Port, q.Id, q.MinKbps, q.MaxKbps, p.State, p.Reason)
 		}
 	}
 }

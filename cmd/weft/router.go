@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func routerCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "router",
 		Short: "Route between subnets",
@@ -24,23 +25,23 @@ shortest way in the network. The controller keeps routers over restarts.`,
   weft router route 1 0.0.0.0/0 10.0.2.254
   weft router list`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(routerAddCommand(&r), routerDeleteCommand(&r), routerRouteCommand(&r), routerUnrouteCommand(&r), routerListCommand(&r))
 	return cmd
 }
 
 // routerDo makes a command of what it is to do with a router: it reads the
 // switch from the first argument, and has the flags of the VLAN and the output.
-func routerDo(cmd *cobra.Command, r *remote, do func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error) *cobra.Command {
+func routerDo(cmd *cobra.Command, r *cli.Remote, do func(c *cli.Controller, out *cli.Output, cmd *cobra.Command, of routerOf, args []string) error) *cobra.Command {
 	var of routerOf
-	var out output
+	var out cli.Output
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var sw dpidFlag
 		if err := sw.Set(args[0]); err != nil {
-			return wrongly(cmd, "%v", err)
+			return cli.Usagef(cmd, "%v", err)
 		}
 		of.dpid = sw.text
-		c, done, err := r.dial(cmd)
+		c, done, err := r.Dial(cmd)
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func routerDo(cmd *cobra.Command, r *remote, do func(c *controller, out *output,
 		return do(c, &out, cmd, of, args[1:])
 	}
 	cmd.Flags().Uint32Var(&of.vlan, "vlan", 0, "VLAN of the router; 0 is untagged")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -58,7 +59,7 @@ type routerOf struct {
 	vlan uint32
 }
 
-func routerAddCommand(r *remote) *cobra.Command {
+func routerAddCommand(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add DPID ADDRESS/LENGTH",
 		Short: "Give a router an address, and so a subnet",
@@ -66,24 +67,24 @@ func routerAddCommand(r *remote) *cobra.Command {
   weft router add 1 fd00:1::1/64 --vlan 100`,
 		Args: cobra.ExactArgs(2),
 	}
-	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
-		m, err := c.RouterClient.AddRouterAddress(c.ctx, &api.AddRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
+	return routerDo(cmd, r, func(c *cli.Controller, out *cli.Output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.AddRouterAddress(c.Ctx, &api.AddRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
 		if err != nil {
 			return err
 		}
-		return out.print(cmd, m, func(t *table) { t.row("address", strconv.Itoa(int(m.Address.Id)), m.Address.Address) })
+		return out.Print(cmd, m, func(t *cli.Table) { t.Row("address", strconv.Itoa(int(m.Address.Id)), m.Address.Address) })
 	})
 }
 
-func routerDeleteCommand(r *remote) *cobra.Command {
+func routerDeleteCommand(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete DPID ADDRESS/LENGTH",
 		Short:   "Take an address from a router; one that routes need stays",
 		Example: "  weft router delete 1 10.0.1.1/24",
 		Args:    cobra.ExactArgs(2),
 	}
-	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
-		m, err := c.RouterClient.DeleteRouterAddress(c.ctx, &api.DeleteRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
+	return routerDo(cmd, r, func(c *cli.Controller, out *cli.Output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.DeleteRouterAddress(c.Ctx, &api.DeleteRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func routerDeleteCommand(r *remote) *cobra.Command {
 	})
 }
 
-func routerRouteCommand(r *remote) *cobra.Command {
+func routerRouteCommand(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "route DPID DESTINATION GATEWAY",
 		Short: "Add a static route, or the default route",
@@ -105,26 +106,26 @@ destinations 0.0.0.0/0 and ::/0 are the default routes.`,
   weft router route 1 ::/0 fd00:1::fe`,
 		Args: cobra.ExactArgs(3),
 	}
-	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
-		m, err := c.RouterClient.AddRouterRoute(c.ctx, &api.AddRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0], Gateway: args[1]})
+	return routerDo(cmd, r, func(c *cli.Controller, out *cli.Output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.AddRouterRoute(c.Ctx, &api.AddRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0], Gateway: args[1]})
 		if err != nil {
 			return err
 		}
-		return out.print(cmd, m, func(t *table) {
-			t.row("route", strconv.Itoa(int(m.Route.Id)), m.Route.Destination, "by "+m.Route.Gateway)
+		return out.Print(cmd, m, func(t *cli.Table) {
+			t.Row("route", strconv.Itoa(int(m.Route.Id)), m.Route.Destination, "by "+m.Route.Gateway)
 		})
 	})
 }
 
-func routerUnrouteCommand(r *remote) *cobra.Command {
+func routerUnrouteCommand(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "unroute DPID DESTINATION",
 		Short:   "Delete a static route",
 		Example: "  weft router unroute 1 0.0.0.0/0",
 		Args:    cobra.ExactArgs(2),
 	}
-	return routerDo(cmd, r, func(c *controller, out *output, cmd *cobra.Command, of routerOf, args []string) error {
-		m, err := c.RouterClient.DeleteRouterRoute(c.ctx, &api.DeleteRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0]})
+	return routerDo(cmd, r, func(c *cli.Controller, out *cli.Output, cmd *cobra.Command, of routerOf, args []string) error {
+		m, err := c.RouterClient.DeleteRouterRoute(c.Ctx, &api.DeleteRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0]})
 		if err != nil {
 			return err
 		}
@@ -135,8 +136,8 @@ func routerUnrouteCommand(r *remote) *cobra.Command {
 	})
 }
 
-func routerListCommand(r *remote) *cobra.Command {
-	var out output
+func routerListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list [DPID]",
 		Short:   "List routers, their addresses and routes, and how they are",
@@ -147,28 +148,28 @@ func routerListCommand(r *remote) *cobra.Command {
 			if len(args) > 0 {
 				var sw dpidFlag
 				if err := sw.Set(args[0]); err != nil {
-					return wrongly(cmd, "%v", err)
+					return cli.Usagef(cmd, "%v", err)
 				}
 				req.Dpid = sw.text
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.RouterClient.ListRouters(c.ctx, req)
+			m, err := c.RouterClient.ListRouters(c.Ctx, req)
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { routerTable(t, m.Routers) })
+			return out.Print(cmd, m, func(t *cli.Table) { routerTable(t, m.Routers) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func routerTable(t *table, list []*api.VirtualRouter) {
-	t.row("SWITCH", "VLAN", "ADDRESSES", "ROUTES", "MAC", "NEIGHBOURS", "STATE")
+func routerTable(t *cli.Table, list []*api.VirtualRouter) {
+	t.Row("SWITCH", "VLAN", "ADDRESSES", "ROUTES", "MAC", "NEIGHBOURS", "STATE")
 	for _, r := range list {
 		vlan := "-"
 		if r.Vlan != 0 {
@@ -189,6 +190,6 @@ func routerTable(t *table, list []*api.VirtualRouter) {
 		if r.Reason != "" {
 			state += ": " + r.Reason
 		}
-		t.row(r.Dpid, vlan, strings.Join(addresses, " "), strings.Join(routes, ", "), r.Mac, strconv.Itoa(int(r.Neighbours)), state)
+		t.Row(r.Dpid, vlan, strings.Join(addresses, " "), strings.Join(routes, ", "), r.Mac, strconv.Itoa(int(r.Neighbours)), state)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // storeAccess is the durable state, of a running controller or in a directory.
@@ -21,28 +22,28 @@ type storeAccess interface {
 }
 
 // remoteStore is that of a running controller.
-type remoteStore struct{ c *controller }
+type remoteStore struct{ c *cli.Controller }
 
 func (s remoteStore) GetStore(_ context.Context, r *api.GetStoreRequest) (*api.StoreStatus, error) {
-	return s.c.GetStore(s.c.ctx, r)
+	return s.c.GetStore(s.c.Ctx, r)
 }
 
 func (s remoteStore) ReadStore(_ context.Context, r *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
-	return s.c.ReadStore(s.c.ctx, r)
+	return s.c.ReadStore(s.c.Ctx, r)
 }
 
 func (s remoteStore) RepairStore(_ context.Context, r *api.RepairStoreRequest) (*api.RepairStoreResponse, error) {
-	return s.c.RepairStore(s.c.ctx, r)
+	return s.c.RepairStore(s.c.Ctx, r)
 }
 
 // storeFlags are those of the commands about the durable state.
 type storeFlags struct {
-	remote
+	cli.Remote
 	dir string
 }
 
 func (s *storeFlags) flags(cmd *cobra.Command) {
-	s.remote.flags(cmd)
+	s.Remote.Flags(cmd)
 	cmd.Flags().StringVar(&s.dir, "data-dir", "", "directory of the durable state of a controller that does not run; without it, a running one is asked")
 	cmd.MarkFlagDirname("data-dir")
 }
@@ -55,7 +56,7 @@ func (s *storeFlags) open(cmd *cobra.Command, aside bool) (storeAccess, func() e
 	if s.dir != "" {
 		return offline(cmd, s.dir, aside)
 	}
-	c, done, err := s.dial(cmd)
+	c, done, err := s.Dial(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +80,7 @@ lacks, until it is repaired.`,
 
 func storeStatusCommand() *cobra.Command {
 	var s storeFlags
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List the buckets of the durable state, and what is wrong with them",
@@ -96,8 +97,8 @@ func storeStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
-				t.row("BUCKET", "STATE", "LOST", "DAMAGE")
+			return out.Print(cmd, m, func(t *cli.Table) {
+				t.Row("BUCKET", "STATE", "LOST", "DAMAGE")
 				for _, b := range m.Buckets {
 					state := "whole"
 					if b.Damage != "" {
@@ -106,13 +107,13 @@ func storeStatusCommand() *cobra.Command {
 					if b.ReadOnly {
 						state = "read-only"
 					}
-					t.row(b.Name, state, b.Lost, b.Damage)
+					t.Row(b.Name, state, b.Lost, b.Damage)
 				}
 			})
 		},
 	}
 	s.flags(cmd)
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -206,7 +207,7 @@ controller runs on it: its files are put aside.`,
   weft store repair --data-dir /var/lib/weft --from weft.backup`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if (from == "") == !accept {
-				return wrongly(cmd, "give --from FILE or --accept-loss")
+				return cli.Usagef(cmd, "give --from FILE or --accept-loss")
 			}
 			var buckets map[string][]*api.StoreEntry
 			if from != "" {

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // supportMost bounds one document of a bundle, in octets.
@@ -36,7 +37,7 @@ const (
 )
 
 func supportCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	var out string
 	var switches int
 	cmd := &cobra.Command{
@@ -75,7 +76,7 @@ are in it: look at it before you hand it on.`,
 			return nil
 		},
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "file to write (default weft-support-TIME.tar.gz)")
 	cmd.Flags().IntVar(&switches, "switches", 32, "of how many switches to read the tables")
 	return cmd
@@ -117,8 +118,8 @@ func (b *bundle) close() error {
 }
 
 // collectSupport returns the bundle of a controller.
-func collectSupport(r *remote, cmd *cobra.Command, switches int) (*bundle, error) {
-	c, done, err := r.dial(cmd)
+func collectSupport(r *cli.Remote, cmd *cobra.Command, switches int) (*bundle, error) {
+	c, done, err := r.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func collectSupport(r *remote, cmd *cobra.Command, switches int) (*bundle, error
 		return nil, err
 	}
 	b := newBundle()
-	text, err := toJSON(map[string]any{"checks": health})
+	text, err := cli.ToJSON(map[string]any{"checks": health})
 	if err := b.add("health.json", text, err); err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func collectSupport(r *remote, cmd *cobra.Command, switches int) (*bundle, error
 		return nil, err
 	}
 	paths = append(paths, "/metrics")
-	if m, err := c.ListSwitches(c.ctx, &api.ListSwitchesRequest{}); err == nil {
+	if m, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{}); err == nil {
 		for i, s := range m.Switches {
 			if i == switches {
 				fmt.Fprintf(&b.errors, "tables of %d more switches: --switches is %d\n", len(m.Switches)-i, switches)
@@ -160,7 +161,7 @@ func collectSupport(r *remote, cmd *cobra.Command, switches int) (*bundle, error
 
 // fetchDocuments adds what is at paths, several at a time: some may wait for what
 // is not well, and the others are what tells why.
-func fetchDocuments(r *remote, cmd *cobra.Command, b *bundle, paths []string) error {
+func fetchDocuments(r *cli.Remote, cmd *cobra.Command, b *bundle, paths []string) error {
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
@@ -171,7 +172,7 @@ func fetchDocuments(r *remote, cmd *cobra.Command, b *bundle, paths []string) er
 	g.SetLimit(supportAtOnce)
 	for _, p := range paths {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(parent, min(r.timeout, supportPatience))
+			ctx, cancel := context.WithTimeout(parent, min(r.Timeout, supportPatience))
 			defer cancel()
 			name := strings.TrimPrefix(p, "/v1/") + ".json"
 			if p == "/metrics" {
@@ -183,14 +184,14 @@ func fetchDocuments(r *remote, cmd *cobra.Command, b *bundle, paths []string) er
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if done++; terminal(os.Stderr) {
+			if done++; cli.Terminal(os.Stderr) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "\r%d of %d documents", done, len(paths))
 			}
 			return b.add(strings.TrimPrefix(path.Clean(name), "/"), text, err)
 		})
 	}
 	err := g.Wait()
-	if terminal(os.Stderr) {
+	if cli.Terminal(os.Stderr) {
 		fmt.Fprintln(cmd.ErrOrStderr())
 	}
 	return err
@@ -220,12 +221,12 @@ func listPaths() ([]string, error) {
 }
 
 // fetchDocument reads a document of the northbound.
-func fetchDocument(r *remote, ctx context.Context, p string) ([]byte, error) {
-	u, err := r.address()
+func fetchDocument(r *cli.Remote, ctx context.Context, p string) ([]byte, error) {
+	u, err := r.Address()
 	if err != nil {
 		return nil, err
 	}
-	tls, err := r.tls(u)
+	tls, err := r.TLS(u)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +234,7 @@ func fetchDocument(r *remote, ctx context.Context, p string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if req.Header, err = r.header(); err != nil {
+	if req.Header, err = r.Header(); err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{TLSClientConfig: tls}

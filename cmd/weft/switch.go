@@ -4,23 +4,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func switchCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:     "switch",
 		Short:   "Forget switches that are gone for good",
 		Example: "  weft get switches\n  weft switch forget 7",
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(switchForget(&r))
 	return cmd
 }
 
-func switchForget(r *remote) *cobra.Command {
-	var out output
+func switchForget(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "forget DPID",
 		Short: "Drop what the controller has learnt of a switch",
@@ -37,29 +38,29 @@ bindings of hosts, allowed links.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sw, err := flow.ParseDPID(args[0])
 			if err != nil {
-				return wrongly(cmd, "%v", err)
+				return cli.Usagef(cmd, "%v", err)
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.ForgetSwitch(c.ctx, &api.ForgetSwitchRequest{Dpid: sw.String()})
+			m, err := c.ForgetSwitch(c.Ctx, &api.ForgetSwitchRequest{Dpid: sw.String()})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
+			return out.Print(cmd, m, func(t *cli.Table) {
 				switch {
 				case m.Connected:
-					t.row("switch", sw, "is connected and learnt anew")
+					t.Row("switch", sw, "is connected and learnt anew")
 				case m.Known:
-					t.row("switch", sw, "is forgotten")
+					t.Row("switch", sw, "is forgotten")
 				default:
-					t.row("switch", sw, "has not connected since the southbound started; what others knew of it is forgotten")
+					t.Row("switch", sw, "has not connected since the southbound started; what others knew of it is forgotten")
 				}
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func tenantCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "tenant",
 		Short: "Divide the network into isolated virtual networks",
@@ -25,15 +26,15 @@ networks over restarts.`,
   weft tenant network red office --port 1/1 --port 2/1 --port 3/7:300
   weft tenant status`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(tenantAddCommand(&r), tenantDeleteCommand(&r), tenantListCommand(&r), tenantNetworkCommand(&r),
 		tenantDeleteNetworkCommand(&r), tenantNetworksCommand(&r), tenantStatusCommand(&r))
 	return cmd
 }
 
-func tenantAddCommand(r *remote) *cobra.Command {
+func tenantAddCommand(r *cli.Remote) *cobra.Command {
 	m := &api.Tenant{}
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a tenant, or change its limits",
@@ -42,16 +43,16 @@ func tenantAddCommand(r *remote) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m.Name = args[0]
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			t, err := c.TenantsClient.SetTenant(c.ctx, &api.SetTenantRequest{Tenant: m})
+			t, err := c.TenantsClient.SetTenant(c.Ctx, &api.SetTenantRequest{Tenant: m})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, t, func(w *table) { tenantsTable(w, []*api.Tenant{t}) })
+			return out.Print(cmd, t, func(w *cli.Table) { tenantsTable(w, []*api.Tenant{t}) })
 		},
 	}
 	f := cmd.Flags()
@@ -59,64 +60,64 @@ func tenantAddCommand(r *remote) *cobra.Command {
 	f.Uint32Var(&m.RateKbps, "rate", 0, "what its hosts may send into each switch, kilobits per second; 0 is no limit")
 	f.Uint32Var(&m.BurstKbit, "burst", 0, "how much of --rate at once, kilobits; 0 lets the switch choose")
 	f.Uint32Var(&m.MaxMembers, "max-members", 0, "how many members its networks may have; 0 is no limit")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func tenantDeleteCommand(r *remote) *cobra.Command {
-	var out output
+func tenantDeleteCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a tenant and all its networks",
 		Example: "  weft tenant delete red",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.TenantsClient.DeleteTenant(c.ctx, &api.DeleteTenantRequest{Name: args[0]})
+			m, err := c.TenantsClient.DeleteTenant(c.Ctx, &api.DeleteTenantRequest{Name: args[0]})
 			if err != nil {
 				return err
 			}
-			what := fmt.Sprintf("tenant %s with %s", args[0], several(m.Networks, "network", "networks"))
+			what := fmt.Sprintf("tenant %s with %s", args[0], cli.Several(m.Networks, "network", "networks"))
 			if err := printDeleted(&out, cmd, m, m.Deleted, what); err != nil || m.Deleted {
 				return err
 			}
 			return fmt.Errorf("there was no tenant %s; weft tenant list shows those that are", args[0])
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func tenantListCommand(r *remote) *cobra.Command {
-	var out output
+func tenantListCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the tenants and their limits",
 		Example: "  weft tenant list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.TenantsClient.ListTenants(c.ctx, &api.ListTenantsRequest{})
+			m, err := c.TenantsClient.ListTenants(c.Ctx, &api.ListTenantsRequest{})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { tenantsTable(t, m.Tenants) })
+			return out.Print(cmd, m, func(t *cli.Table) { tenantsTable(t, m.Tenants) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func tenantsTable(t *table, list []*api.Tenant) {
-	t.row("TENANT", "MAX HOSTS", "RATE kbit/s", "MAX MEMBERS")
+func tenantsTable(t *cli.Table, list []*api.Tenant) {
+	t.Row("TENANT", "MAX HOSTS", "RATE kbit/s", "MAX MEMBERS")
 	limit := func(n uint32) string {
 		if n == 0 {
 			return "none"
@@ -124,14 +125,14 @@ func tenantsTable(t *table, list []*api.Tenant) {
 		return strconv.Itoa(int(n))
 	}
 	for _, m := range list {
-		t.row(m.Name, limit(m.MaxHosts), limit(m.RateKbps), limit(m.MaxMembers))
+		t.Row(m.Name, limit(m.MaxHosts), limit(m.RateKbps), limit(m.MaxMembers))
 	}
 }
 
-func tenantNetworkCommand(r *remote) *cobra.Command {
+func tenantNetworkCommand(r *cli.Remote) *cobra.Command {
 	var segment uint32
 	var ports, hosts []string
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "network TENANT NAME",
 		Short: "Make a virtual network, or replace its members",
@@ -148,29 +149,29 @@ networks only; others are dropped.`,
 			for _, s := range ports {
 				m, err := readMember(s)
 				if err != nil {
-					return wrongly(cmd, "--port %v", err)
+					return cli.Usagef(cmd, "--port %v", err)
 				}
 				n.Members = append(n.Members, m)
 			}
 			for _, s := range hosts {
 				n.Members = append(n.Members, &api.TenantMember{Mac: s})
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			if n, err = c.TenantsClient.SetNetwork(c.ctx, &api.SetNetworkRequest{Network: n}); err != nil {
+			if n, err = c.TenantsClient.SetNetwork(c.Ctx, &api.SetNetworkRequest{Network: n}); err != nil {
 				return err
 			}
-			return out.print(cmd, n, func(t *table) { networksTable(t, []*api.TenantNetwork{n}) })
+			return out.Print(cmd, n, func(t *cli.Table) { networksTable(t, []*api.TenantNetwork{n}) })
 		},
 	}
 	f := cmd.Flags()
 	f.Uint32Var(&segment, "segment", 0, "the VLAN that carries it, 2 to 4094; 0 has one given")
 	f.StringArrayVar(&ports, "port", nil, "a port, SWITCH/PORT or SWITCH/PORT:VLAN; may be repeated")
 	f.StringArrayVar(&hosts, "host", nil, "a host, by its Ethernet address; may be repeated")
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -202,20 +203,20 @@ func readMember(s string) (*api.TenantMember, error) {
 	return m, nil
 }
 
-func tenantDeleteNetworkCommand(r *remote) *cobra.Command {
-	var out output
+func tenantDeleteNetworkCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete-network TENANT NAME",
 		Short:   "Delete a virtual network",
 		Example: "  weft tenant delete-network red office",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.TenantsClient.DeleteNetwork(c.ctx, &api.DeleteNetworkRequest{Tenant: args[0], Name: args[1]})
+			m, err := c.TenantsClient.DeleteNetwork(c.Ctx, &api.DeleteNetworkRequest{Tenant: args[0], Name: args[1]})
 			if err != nil {
 				return err
 			}
@@ -225,36 +226,36 @@ func tenantDeleteNetworkCommand(r *remote) *cobra.Command {
 			return fmt.Errorf("there was no network %s/%s; weft tenant networks shows those that are", args[0], args[1])
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func tenantNetworksCommand(r *remote) *cobra.Command {
-	var out output
+func tenantNetworksCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "networks [TENANT]",
 		Short:   "List the virtual networks and their members",
 		Example: "  weft tenant networks red",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.TenantsClient.ListNetworks(c.ctx, &api.ListNetworksRequest{Tenant: strings.Join(args, "")})
+			m, err := c.TenantsClient.ListNetworks(c.Ctx, &api.ListNetworksRequest{Tenant: strings.Join(args, "")})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) { networksTable(t, m.Networks) })
+			return out.Print(cmd, m, func(t *cli.Table) { networksTable(t, m.Networks) })
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
-func networksTable(t *table, list []*api.TenantNetwork) {
-	t.row("TENANT", "NETWORK", "SEGMENT", "MEMBERS")
+func networksTable(t *cli.Table, list []*api.TenantNetwork) {
+	t.Row("TENANT", "NETWORK", "SEGMENT", "MEMBERS")
 	for _, n := range list {
 		var members []string
 		for _, m := range n.Members {
@@ -267,12 +268,12 @@ func networksTable(t *table, list []*api.TenantNetwork) {
 			}
 			members = append(members, text)
 		}
-		t.row(n.Tenant, n.Name, n.Segment, strings.Join(members, " "))
+		t.Row(n.Tenant, n.Name, n.Segment, strings.Join(members, " "))
 	}
 }
 
-func tenantStatusCommand(r *remote) *cobra.Command {
-	var out output
+func tenantStatusCommand(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say how far each switch keeps the networks apart, and what tenants use",
@@ -281,28 +282,28 @@ limits. KEPT OUT are hosts beyond a tenant's limit.`,
 		Example: "  weft tenant status",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			m, err := c.TenantsClient.GetTenantsStatus(c.ctx, &api.GetTenantsStatusRequest{})
+			m, err := c.TenantsClient.GetTenantsStatus(c.Ctx, &api.GetTenantsStatusRequest{})
 			if err != nil {
 				return err
 			}
-			return out.print(cmd, m, func(t *table) {
-				t.row("TENANT", "NETWORKS", "MEMBERS", "HOSTS", "KEPT OUT")
+			return out.Print(cmd, m, func(t *cli.Table) {
+				t.Row("TENANT", "NETWORKS", "MEMBERS", "HOSTS", "KEPT OUT")
 				for _, u := range m.Tenants {
-					t.row(u.Tenant, u.Networks, u.Members, u.Hosts, u.HostsRefused)
+					t.Row(u.Tenant, u.Networks, u.Members, u.Hosts, u.HostsRefused)
 				}
 				fmt.Fprintln(t)
-				t.row("SWITCH", "STATE", "MEMBERS", "ENTRIES", "REASON")
+				t.Row("SWITCH", "STATE", "MEMBERS", "ENTRIES", "REASON")
 				for _, s := range m.Switches {
-					t.row(s.Dpid, s.State, s.Members, s.Entries, s.Reason)
+					t.Row(s.Dpid, s.State, s.Members, s.Entries, s.Reason)
 				}
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

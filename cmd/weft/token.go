@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 func tokenCommand() *cobra.Command {
-	var r remote
+	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke the tokens of clients",
@@ -28,7 +29,7 @@ SHA-256. This is for administrators.`,
   weft token list
   weft token revoke ci`,
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	cmd.AddCommand(tokenCreate(&r), tokenList(&r), tokenRevoke(&r))
 	return cmd
 }
@@ -41,8 +42,8 @@ type created struct {
 	Token   string `json:"token"`
 }
 
-func tokenCreate(r *remote) *cobra.Command {
-	var out output
+func tokenCreate(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	var name, role, expires string
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -57,7 +58,7 @@ SHA-256 only.`,
 			if expires != "" {
 				d, err := days(expires)
 				if err != nil {
-					return wrongly(cmd, "--expires %q; want a time such as 30d, 12h or 90m", expires)
+					return cli.Usagef(cmd, "--expires %q; want a time such as 30d, 12h or 90m", expires)
 				}
 				until = time.Now().Add(d).UTC().Format(time.RFC3339)
 			}
@@ -65,22 +66,22 @@ SHA-256 only.`,
 			if err != nil {
 				return err
 			}
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
 			sum := sha256.Sum256([]byte(token))
-			t, err := c.CreateToken(c.ctx, &api.CreateTokenRequest{Name: name, Role: role, Sha256: hex.EncodeToString(sum[:]), Expires: until})
+			t, err := c.CreateToken(c.Ctx, &api.CreateTokenRequest{Name: name, Role: role, Sha256: hex.EncodeToString(sum[:]), Expires: until})
 			if err != nil {
 				return err
 			}
 			made := created{Name: t.Name, Role: t.Role, Expires: t.Expires, Token: token}
-			if out.format == "table" {
+			if out.Format == "table" {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), token)
 				return err
 			}
-			return out.print(cmd, made, nil)
+			return out.Print(cmd, made, nil)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the token's name, such as that of its holder")
@@ -89,7 +90,7 @@ SHA-256 only.`,
 	cmd.MarkFlagRequired("name")
 	cmd.MarkFlagRequired("role")
 	cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"read", "operate", "admin"}, cobra.ShellCompDirectiveNoFileComp))
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
@@ -119,54 +120,54 @@ func days(text string) (time.Duration, error) {
 	return d, err
 }
 
-func tokenList(r *remote) *cobra.Command {
-	return getter(r, &cobra.Command{
+func tokenList(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
 		Use:     "list",
 		Short:   "List the tokens, without what they are",
 		Example: "  weft token list -o json",
-	}, func(c *controller, _ []string) (view, error) {
-		m, err := c.ListTokens(c.ctx, &api.ListTokensRequest{})
-		return view{value: m, text: func(t *table) {
-			t.row("NAME", "ROLE", "CREATED", "BY", "EXPIRES")
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		m, err := c.ListTokens(c.Ctx, &api.ListTokensRequest{})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			t.Row("NAME", "ROLE", "CREATED", "BY", "EXPIRES")
 			for _, k := range m.GetTokens() {
 				expires := "never"
 				if k.Expires != "" {
-					expires = when(k.Expires)
+					expires = cli.When(k.Expires)
 				}
 				if k.Expired {
 					expires = "expired " + expires
 				}
-				t.row(k.Name, k.Role, when(k.Created), k.CreatedBy, expires)
+				t.Row(k.Name, k.Role, cli.When(k.Created), k.CreatedBy, expires)
 			}
 		}}, err
 	})
 }
 
-func tokenRevoke(r *remote) *cobra.Command {
-	var out output
+func tokenRevoke(r *cli.Remote) *cobra.Command {
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "revoke NAME...",
 		Short:   "Revoke tokens: they end at once",
 		Example: "  weft token revoke ci",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
 			revoked := map[string]bool{}
 			for _, name := range names {
-				m, err := c.RevokeToken(c.ctx, &api.RevokeTokenRequest{Name: name})
+				m, err := c.RevokeToken(c.Ctx, &api.RevokeTokenRequest{Name: name})
 				if err != nil {
 					return err
 				}
 				revoked[name] = m.Revoked
 			}
-			err = out.print(cmd, revoked, func(t *table) {
+			err = out.Print(cmd, revoked, func(t *cli.Table) {
 				for _, name := range names {
 					if revoked[name] {
-						t.row("token " + name + " is revoked")
+						t.Row("token " + name + " is revoked")
 					}
 				}
 			})
@@ -178,6 +179,6 @@ func tokenRevoke(r *remote) *cobra.Command {
 			return err
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

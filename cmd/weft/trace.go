@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 )
 
 func traceCommand() *cobra.Command {
-	var r remote
-	var out output
+	var r cli.Remote
+	var out cli.Output
 	var p tracePacket
 	cmd := &cobra.Command{
 		Use:   "trace A B",
@@ -32,7 +33,7 @@ The exit status is not zero if the packet does not arrive.`,
   weft trace 02:00:00:00:00:01 02:00:00:00:00:08 --udp-dst 53 -o json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.dial(cmd)
+			c, done, err := r.Dial(cmd)
 			if err != nil {
 				return err
 			}
@@ -47,12 +48,12 @@ The exit status is not zero if the packet does not arrive.`,
 			}
 			for _, e := range []endpoint{a, b} {
 				if e.host == nil {
-					return wrongly(cmd, "%s: want a host by Ethernet or IP address", e.text)
+					return cli.Usagef(cmd, "%s: want a host by Ethernet or IP address", e.text)
 				}
 			}
 			frame, what, err := p.build(a, b)
 			if err != nil {
-				return wrongly(cmd, "%v", err)
+				return cli.Usagef(cmd, "%v", err)
 			}
 			net, err := readTraceNetwork(c)
 			if err != nil {
@@ -68,7 +69,7 @@ The exit status is not zero if the packet does not arrive.`,
 					return err
 				}
 			}
-			if err := out.print(cmd, t, func(w *table) { traceTable(w, t) }); err != nil {
+			if err := out.Print(cmd, t, func(w *cli.Table) { traceTable(w, t) }); err != nil {
 				return err
 			}
 			if !t.Arrives {
@@ -77,40 +78,40 @@ The exit status is not zero if the packet does not arrive.`,
 			return nil
 		},
 	}
-	r.flags(cmd)
+	r.Flags(cmd)
 	p.flags(cmd)
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }
 
 // readTraceNetwork gathers what a trace needs.
-func readTraceNetwork(c *controller) (*traceNetwork, error) {
+func readTraceNetwork(c *cli.Controller) (*traceNetwork, error) {
 	n := &traceNetwork{
 		flows: func(sw flow.DPID) ([]*api.FlowEntry, error) {
-			m, err := c.ReadFlows(c.ctx, &api.ReadFlowsRequest{Dpid: sw.String()})
+			m, err := c.ReadFlows(c.Ctx, &api.ReadFlowsRequest{Dpid: sw.String()})
 			return m.GetFlows(), err
 		},
 		groups: func(sw flow.DPID) ([]*api.Group, error) {
-			m, err := c.ReadGroups(c.ctx, &api.ReadGroupsRequest{Dpid: sw.String()})
+			m, err := c.ReadGroups(c.Ctx, &api.ReadGroupsRequest{Dpid: sw.String()})
 			return m.GetGroups(), err
 		},
 		links: map[flow.Location]flow.Location{}, up: map[flow.Location]bool{}, hosts: map[flow.Location][]*api.Host{},
 	}
-	ports, err := c.ListPorts(c.ctx, &api.ListPortsRequest{})
+	ports, err := c.ListPorts(c.Ctx, &api.ListPortsRequest{})
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range ports.Ports {
 		n.up[(&api.Location{Dpid: p.Dpid, Port: p.Port}).Flow()] = p.Up
 	}
-	links, err := c.ListLinks(c.ctx, &api.ListLinksRequest{})
+	links, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range links.Links {
 		n.links[l.Src.Flow()] = l.Dst.Flow()
 	}
-	hosts, err := c.ListHosts(c.ctx, &api.ListHostsRequest{})
+	hosts, err := c.ListHosts(c.Ctx, &api.ListHostsRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -120,16 +121,16 @@ func readTraceNetwork(c *controller) (*traceNetwork, error) {
 	return n, nil
 }
 
-func traceTable(t *table, r *traceResult) {
+func traceTable(t *cli.Table, r *traceResult) {
 	fmt.Fprintf(t, "%s, enters at %s\n\n", r.Packet, r.Enters)
-	t.row("HOP", "SWITCH", "IN", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "OWNER", "NEXT")
+	t.Row("HOP", "SWITCH", "IN", "TABLE", "PRIORITY", "MATCH", "ACTIONS", "PACKETS", "BYTES", "OWNER", "NEXT")
 	var notes []string
 	for _, s := range r.Steps {
 		next := strings.Join(s.Next, " and ")
 		if e := s.Entry; e != nil {
-			t.row(s.Hop, s.Switch, port(s.InPort), s.Table, e.Priority, matchText(e.Match), s.Actions, e.Packets, e.Bytes, e.Owner, next)
+			t.Row(s.Hop, s.Switch, cli.Port(s.InPort), s.Table, e.Priority, cli.MatchText(e.Match), s.Actions, e.Packets, e.Bytes, e.Owner, next)
 		} else {
-			t.row(s.Hop, s.Switch, port(s.InPort), s.Table, "", "no entry matches", "", "", "", "", next)
+			t.Row(s.Hop, s.Switch, cli.Port(s.InPort), s.Table, "", "no entry matches", "", "", "", "", next)
 		}
 		for _, n := range s.Notes {
 			notes = append(notes, fmt.Sprintf("hop %d, switch %s: %s", s.Hop, s.Switch, n))
@@ -140,7 +141,7 @@ func traceTable(t *table, r *traceResult) {
 		fmt.Fprintln(t, n)
 	}
 	for _, p := range r.Idle {
-		fmt.Fprintf(t, "%s takes no traffic: %s. To mend it: %s\n", place(&api.Location{Dpid: p.Switch, Port: p.Port}), p.Reason, p.Remedy)
+		fmt.Fprintf(t, "%s takes no traffic: %s. To mend it: %s\n", cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port}), p.Reason, p.Remedy)
 	}
 	if r.Arrives {
 		fmt.Fprintln(t, r.Verdict)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -32,7 +33,7 @@ type traceStep struct {
 	InPort  uint32         `json:"in_port"`
 	Table   uint32         `json:"table"`
 	Entry   *api.FlowEntry `json:"-"`     // nil: none matches
-	JSON    *message       `json:"entry"` // the same
+	JSON    *cli.Message   `json:"entry"` // the same
 	Actions string         `json:"actions"`
 	Next    []string       `json:"next"` // where copies of the packet go
 	Notes   []string       `json:"notes,omitempty"`
@@ -87,7 +88,7 @@ type visit struct {
 func (n *traceNetwork) trace(frame []byte, from, to *api.Host) (*traceResult, error) {
 	w := &walk{
 		net: n, to: to, tables: map[flow.DPID][]tracedEntry{}, buckets: map[flow.DPID]map[uint32]*api.Group{},
-		result: &traceResult{Enters: place(from.At), Steps: []*traceStep{}},
+		result: &traceResult{Enters: cli.Place(from.At), Steps: []*traceStep{}},
 	}
 	if err := w.enter(visit{from.At.Flow(), frame}); err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func (w *walk) enter(v visit) error {
 			w.end(fateDropped, "dropped by %v: no entry of table %d matches", sw, number)
 			return x.forward()
 		}
-		x.step.Entry, x.step.JSON, x.step.Actions = hit.text, &message{hit.text}, actionText(hit.text)
+		x.step.Entry, x.step.JSON, x.step.Actions = hit.text, &cli.Message{Message: hit.text}, cli.ActionText(hit.text)
 		e := &hit.entry
 		if e.Meter != 0 {
 			x.note("meter %d may drop it", e.Meter)

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/services"
@@ -140,7 +141,7 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
+		return cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
 	}
 	if o.quiet {
 		level = max(level, slog.LevelWarn)
@@ -148,7 +149,7 @@ func up(ctx context.Context, cmd *cobra.Command, o *upOptions) error {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 	listen, err := listenAddresses(o.listen)
 	if err = errors.Join(err, o.trace.check()); err != nil {
-		return wrongly(cmd, "%v", err)
+		return cli.Usagef(cmd, "%v", err)
 	}
 	tuneMemory()
 	if o.profile != "" {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/supervisor"
@@ -33,14 +34,14 @@ import (
 // upPlan brings a plan into force and keeps its processes until ctx ends.
 func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) error {
 	if o.config != "" || len(o.services) > 0 {
-		return wrongly(cmd, "--config and --services are for weft up without a plan; put config: and workers: into the plan")
+		return cli.Usagef(cmd, "--config and --services are for weft up without a plan; put config: and workers: into the plan")
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
+		return cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
 	}
 	if err := o.trace.check(); err != nil {
-		return wrongly(cmd, "%v", err)
+		return cli.Usagef(cmd, "%v", err)
 	}
 	if o.quiet {
 		level = max(level, slog.LevelWarn)
@@ -59,7 +60,7 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *upOptions, name string) 
 		err = deploy.CheckPlan(p, all, overrides(set)...)
 	}
 	if err != nil {
-		return wrongly(cmd, "%v", err)
+		return cli.Usagef(cmd, "%v", err)
 	}
 	dir, err := dataDirectory(o.dataDir)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/openflow/oftest"
@@ -237,19 +238,19 @@ func TestUp(t *testing.T) {
 	// The operator's entries outlast the controller.
 	startUp(t, upOptions{dataDir: dir})
 	eventually(t, "the entry is wanted again", func() bool {
-		m, err := askFlows((&remote{timeout: 5 * time.Second}), t)
+		m, err := askFlows((&cli.Remote{Timeout: 5 * time.Second}), t)
 		return err == nil && len(m.Flows) == 1 && m.Flows[0].Flow.Priority == 50000
 	})
 }
 
 // askFlows returns the entries that the controller wants switches to have.
-func askFlows(r *remote, t *testing.T) (*api.ListFlowsResponse, error) {
-	c, done, err := r.dial(&cobra.Command{})
+func askFlows(r *cli.Remote, t *testing.T) (*api.ListFlowsResponse, error) {
+	c, done, err := r.Dial(&cobra.Command{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer done()
-	return c.ListFlows(c.ctx, &api.ListFlowsRequest{})
+	return c.ListFlows(c.Ctx, &api.ListFlowsRequest{})
 }
 
 // A part of the services runs by itself, where it makes sense; calls of the

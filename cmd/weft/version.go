@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // release is the version that this source is becoming, or is.
@@ -52,7 +54,7 @@ func build() buildInfo {
 }
 
 func versionCommand() *cobra.Command {
-	var out output
+	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print what this binary is",
@@ -60,7 +62,7 @@ func versionCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := build()
-			return out.print(cmd, b, func(t *table) {
+			return out.Print(cmd, b, func(t *cli.Table) {
 				fmt.Fprintf(t, "weft %s %s %s\n", b.Version, b.Go, b.Platform)
 				if b.Revision != "" {
 					fmt.Fprintf(t, "revision %s of %s\n", b.Revision, b.Time)
@@ -68,6 +70,6 @@ func versionCommand() *cobra.Command {
 			})
 		},
 	}
-	out.flag(cmd)
+	out.Flag(cmd)
 	return cmd
 }

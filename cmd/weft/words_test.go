@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 )
 
 // TestWrongCommandLines checks that what is wrong with a command line is said
@@ -44,10 +46,10 @@ func TestServicesThatDoNotDo(t *testing.T) {
 func TestUnanswered(t *testing.T) {
 	late, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	if err := unanswered(late, codes.DeadlineExceeded, 8*time.Second); err == nil || !strings.Contains(err.Error(), "within 8s (--timeout)") {
+	if err := cli.Unanswered(late, codes.DeadlineExceeded, 8*time.Second); err == nil || !strings.Contains(err.Error(), "within 8s (--timeout)") {
 		t.Errorf("%v", err)
 	}
-	if err := unanswered(context.Background(), codes.DeadlineExceeded, time.Second); err != nil {
+	if err := cli.Unanswered(context.Background(), codes.DeadlineExceeded, time.Second); err != nil {
 		t.Errorf("what the controller says of its own is replaced by %v", err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/outside"
@@ -116,13 +117,13 @@ func (o *workerOptions) part() (c partConfig) {
 func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return wrongly(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
+		return cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
 	}
 	if o.process == "" || o.bus == "" {
-		return wrongly(cmd, "--process and --bus want values: the name of an instance in the plan, and a URL such as nats://127.0.0.1:4222")
+		return cli.Usagef(cmd, "--process and --bus want values: the name of an instance in the plan, and a URL such as nats://127.0.0.1:4222")
 	}
 	if err := o.trace.check(); err != nil {
-		return wrongly(cmd, "%v", err)
+		return cli.Usagef(cmd, "%v", err)
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("process", o.process)
 	tuneMemory()

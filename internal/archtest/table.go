@@ -59,7 +59,9 @@ var table = []row{
 	{"experiments/*", []string{"*", "*/*"}, []string{"*"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*"}, []string{"*"}}, // tests only
-	{"cmd/weft", []string{"*", "*/*"}, []string{"*"}},
+	{"cmd/weft/cli", []string{"api", "flow", "lab", "plan/*", "internal/document"}, []string{"*"}},
+	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
+	{"cmd/weft", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 }
 
 const (

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -27,8 +27,8 @@ var (
 	notGiven  = regexp.MustCompile(`^required flag\(s\) (.*) not set$`)
 )
 
-// inWords returns the error of a command line in words.
-func inWords(cmd *cobra.Command, args []string, err error) error {
+// InWords returns the error of a command line in words.
+func InWords(cmd *cobra.Command, args []string, err error) error {
 	text := err.Error()
 	switch {
 	case argCount.MatchString(text):
@@ -36,7 +36,7 @@ func inWords(cmd *cobra.Command, args []string, err error) error {
 		if len(args) == 0 {
 			return fmt.Errorf("something is missing: want %s", usage)
 		}
-		return fmt.Errorf("%s, %s: want %s", number(args, "word", "words"), strings.Join(args, " "), usage)
+		return fmt.Errorf("%s, %s: want %s", Number(args, "word", "words"), strings.Join(args, " "), usage)
 	case noWords.MatchString(text) && !cmd.HasSubCommands():
 		return fmt.Errorf("%s: want %s, and nothing after it but flags", strings.Join(args, " "), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 	case badTime.MatchString(text):
@@ -75,30 +75,30 @@ func unquoted(text string) string {
 	return text
 }
 
-// several writes a number of things.
-func several(n uint32, one, more string) string {
+// Several writes a number of things.
+func Several(n uint32, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// number writes how many things a list has.
-func number[T any](list []T, one, more string) string {
-	return several(uint32(len(list)), one, more)
+// Number writes how many things a list has.
+func Number[T any](list []T, one, more string) string {
+	return Several(uint32(len(list)), one, more)
 }
 
-// unanswered says that a call has found no answer in time. Only the client's
+// Unanswered says that a call has found no answer in time. Only the client's
 // own end of time is meant: what the controller says of its own stays.
-func unanswered(ctx context.Context, code codes.Code, timeout time.Duration) error {
+func Unanswered(ctx context.Context, code codes.Code, timeout time.Duration) error {
 	if code != codes.DeadlineExceeded || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
 	}
 	return fmt.Errorf("no answer within %v (--timeout); weft get health and weft get workers say whether the controller is well, its log why not", timeout)
 }
 
-// some writes the first of many names.
-func some(names []string) string {
+// FirstFew writes the first of many names.
+func FirstFew(names []string) string {
 	const most = 5
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
@@ -106,9 +106,9 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// signals returns a context that ends with the command's or on interrupt,
+// Signals returns a context that ends with the command's or on interrupt,
 // so that what bench has started is stopped.
-func signals(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+func Signals(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()

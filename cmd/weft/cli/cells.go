@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -14,17 +14,17 @@ import (
 
 // The values of tables, as people read them.
 
-// millis writes microseconds as milliseconds.
-func millis(us uint64) string {
+// Millis writes microseconds as milliseconds.
+func Millis(us uint64) string {
 	if us == 0 {
 		return ""
 	}
 	return strconv.FormatFloat(float64(us)/1000, 'f', 2, 64)
 }
 
-// when writes a time of RFC 3339 in the local zone, without the date if it is
+// When writes a time of RFC 3339 in the local zone, without the date if it is
 // today's.
-func when(rfc3339 string) string {
+func When(rfc3339 string) string {
 	t, err := time.Parse(time.RFC3339, rfc3339)
 	if err != nil {
 		return rfc3339
@@ -36,50 +36,50 @@ func when(rfc3339 string) string {
 	return t.Format(time.DateTime)
 }
 
-// place writes a port of a switch.
-func place(l *api.Location) string {
+// Place writes a port of a switch.
+func Place(l *api.Location) string {
 	if l.GetDpid() == "" {
 		return ""
 	}
-	return l.Dpid + "/" + port(l.Port)
+	return l.Dpid + "/" + Port(l.Port)
 }
 
-func port(p uint32) string { return flow.Port(p).String() }
+func Port(p uint32) string { return flow.Port(p).String() }
 
-func vlan(v uint32) string {
+func Vlan(v uint32) string {
 	if v == 0 {
 		return ""
 	}
 	return fmt.Sprint(v)
 }
 
-func yes(b bool) string {
+func Yes(b bool) string {
 	if b {
 		return "yes"
 	}
 	return "no"
 }
 
-// hops writes a path: SWITCH:OUT > IN:SWITCH:OUT > IN:SWITCH.
-func hops(list []*api.Hop) string {
+// Hops writes a path: SWITCH:OUT > IN:SWITCH:OUT > IN:SWITCH.
+func Hops(list []*api.Hop) string {
 	text := make([]string, len(list))
 	for i, h := range list {
 		text[i] = h.Dpid
 		if h.InPort != 0 {
-			text[i] = port(h.InPort) + ":" + text[i]
+			text[i] = Port(h.InPort) + ":" + text[i]
 		}
 		if h.OutPort != 0 {
-			text[i] += ":" + port(h.OutPort)
+			text[i] += ":" + Port(h.OutPort)
 		}
 	}
 	return strings.Join(text, " > ")
 }
 
-// seconds writes a duration as ovs-ofctl does.
-func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + "s" }
+// Seconds writes a duration as ovs-ofctl does.
+func Seconds(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + "s" }
 
-// rate writes a rate with a metric prefix.
-func rate(v float64) string {
+// Rate writes a rate with a metric prefix.
+func Rate(v float64) string {
 	for _, p := range []struct {
 		size   float64
 		prefix string
@@ -91,8 +91,8 @@ func rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// footer writes counts that are not zero below a table.
-func footer(t *table, title string, counts map[string]uint64) {
+// Footer writes counts that are not zero below a table.
+func Footer(t *Table, title string, counts map[string]uint64) {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if counts[name] > 0 {
@@ -104,8 +104,8 @@ func footer(t *table, title string, counts map[string]uint64) {
 	}
 }
 
-// matchText writes a match in the order of the fields' numbers.
-func matchText(m map[string]string) string {
+// MatchText writes a match in the order of the fields' numbers.
+func MatchText(m map[string]string) string {
 	if parsed, err := flow.ParseMatch(m); err == nil {
 		return parsed.String()
 	}
@@ -116,8 +116,8 @@ func matchText(m map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// actionText writes all instructions of an entry.
-func actionText(f *api.FlowEntry) string {
+// ActionText writes all instructions of an entry.
+func ActionText(f *api.FlowEntry) string {
 	var parts []string
 	if f.Meter != 0 {
 		parts = append(parts, fmt.Sprintf("meter:%d", f.Meter))

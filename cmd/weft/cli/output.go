@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -16,26 +16,26 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// output is how a command prints data: -o.
-type output struct{ format string }
+// Output is how a command prints data: -o.
+type Output struct{ Format string }
 
-func (o *output) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "table, json or yaml")
+func (o *Output) Flag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.Format, "output", "o", "table", "table, json or yaml")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { // before anything is asked of a controller
-		switch o.format {
+		switch o.Format {
 		case "table", "json", "yaml":
 			return run(cmd, args)
 		}
-		return wrongly(cmd, "output %q; allowed: table, json, yaml", o.format)
+		return Usagef(cmd, "output %q; allowed: table, json, yaml", o.Format)
 	}
 }
 
-// print writes v, a message of the API or a value with JSON tags, or calls
+// Print writes v, a message of the API or a value with JSON tags, or calls
 // text for people. What is missing in v, as a partition cannot be reached, it
 // says on stderr.
-func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
+func (o *Output) Print(cmd *cobra.Command, v any, text func(*Table)) error {
 	w := cmd.OutOrStdout()
 	if m, ok := v.(interface{ GetIncomplete() []string }); ok {
 		defer func() {
@@ -44,24 +44,24 @@ func (o *output) print(cmd *cobra.Command, v any, text func(*table)) error {
 			}
 		}()
 	}
-	if o.format == "table" {
-		t := &table{tabwriter.NewWriter(plainWriter{w}, 0, 8, 2, ' ', 0)}
+	if o.Format == "table" {
+		t := &Table{tabwriter.NewWriter(PlainWriter{w}, 0, 8, 2, ' ', 0)}
 		text(t)
 		return t.Flush()
 	}
-	b, err := toJSON(v)
-	if err == nil && o.format == "yaml" {
-		b, err = asYAML(b)
+	b, err := ToJSON(v)
+	if err == nil && o.Format == "yaml" {
+		b, err = AsYAML(b)
 	}
 	if err != nil {
 		return fmt.Errorf("encode the output: %w", err)
 	}
-	_, err = plainWriter{w}.Write(b) // JSON means the same then; nothing but strings has what is hidden
+	_, err = PlainWriter{w}.Write(b) // JSON means the same then; nothing but strings has what is hidden
 	return err
 }
 
-// asYAML returns JSON as YAML.
-func asYAML(text []byte) ([]byte, error) {
+// AsYAML returns JSON as YAML.
+func AsYAML(text []byte) ([]byte, error) {
 	v, err := document.FromJSON(text)
 	if err != nil {
 		return nil, err
@@ -69,11 +69,11 @@ func asYAML(text []byte) ([]byte, error) {
 	return v.Readable()
 }
 
-// toJSON writes a message as the controller's HTTP interface does, any other
+// ToJSON writes a message as the controller's HTTP interface does, any other
 // value by its tags; indented, with a newline at the end.
-func toJSON(v any) ([]byte, error) {
+func ToJSON(v any) ([]byte, error) {
 	if m, ok := v.(proto.Message); ok {
-		v = message{m}
+		v = Message{m}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -83,21 +83,21 @@ func toJSON(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// message is a message of the API as part of a value with JSON tags.
-type message struct{ proto.Message }
+// Message is a message of the API as part of a value with JSON tags.
+type Message struct{ proto.Message }
 
 // MarshalJSON writes it as the controller's HTTP interface does.
-func (m message) MarshalJSON() ([]byte, error) {
+func (m Message) MarshalJSON() ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m.Message)
 }
 
-// table writes aligned columns.
-type table struct{ *tabwriter.Writer }
+// Table writes aligned columns.
+type Table struct{ *tabwriter.Writer }
 
-func (t *table) row(cells ...any) {
+func (t *Table) Row(cells ...any) {
 	text := make([]string, len(cells))
 	for i, c := range cells {
-		text[i] = plain(fmt.Sprint(c))
+		text[i] = Plain(fmt.Sprint(c))
 		if text[i] == "" {
 			text[i] = "-"
 		}
@@ -105,7 +105,7 @@ func (t *table) row(cells ...any) {
 	io.WriteString(t, strings.Join(text, "\t")+"\n")
 }
 
-func terminal(f *os.File) bool {
+func Terminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// progress tells what is being done, on stderr, once it has taken two
+// Progress tells what is being done, on stderr, once it has taken two
 // seconds and again when it changes.
-type progress struct {
+type Progress struct {
 	mu     sync.Mutex
 	w      io.Writer
 	what   string
@@ -19,8 +19,8 @@ type progress struct {
 	closed bool
 }
 
-func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, start: time.Now()}
+func NewProgress(w io.Writer) *Progress {
+	p := &Progress{w: w, start: time.Now()}
 	p.timer = time.AfterFunc(2*time.Second, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -30,7 +30,7 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-func (p *progress) doing(what string) {
+func (p *Progress) Doing(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.what = what
@@ -40,13 +40,13 @@ func (p *progress) doing(what string) {
 }
 
 // say writes the current line; mu is held.
-func (p *progress) say() {
+func (p *Progress) say() {
 	if p.what != "" && !p.closed {
 		fmt.Fprintf(p.w, "%s … (%.0f s)\n", p.what, time.Since(p.start).Seconds())
 	}
 }
 
-func (p *progress) stop() {
+func (p *Progress) Stop() {
 	p.timer.Stop()
 	p.mu.Lock()
 	p.closed = true

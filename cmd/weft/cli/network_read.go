@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -53,8 +53,8 @@ func (g networkGenerator) String() string {
 	return g.name + ":" + strings.Join(args, ",")
 }
 
-// networkForms are what readNetwork reads, for help texts and messages.
-func networkForms() string {
+// NetworkForms are what readNetwork reads, for help texts and messages.
+func NetworkForms() string {
 	list := []string{"FILE of the lab's format"}
 	for _, g := range networkGenerators() {
 		list = append(list, g.String())
@@ -62,11 +62,11 @@ func networkForms() string {
 	return strings.Join(append(list, "any generator of weft lab up"), ", ")
 }
 
-// readNetwork returns the network of a topology file in the lab's format, of one
+// ReadNetwork returns the network of a topology file in the lab's format, of one
 // of networkGenerators, such as ring:n=12 (numbers that are left out have
 // defaults), or of a generator of the lab, such as ring:12. Loads and weights are
 // 1; a switch's load is not what its hosts make of it.
-func readNetwork(spec string) (*partition.Graph, error) {
+func ReadNetwork(spec string) (*partition.Graph, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	named := slices.ContainsFunc(networkGenerators(), func(g networkGenerator) bool { return g.name == kind })
 	if named && (rest == "" || strings.Contains(rest, "=")) {
@@ -81,7 +81,7 @@ func readNetwork(spec string) (*partition.Graph, error) {
 		if !strings.Contains(err.Error(), "neither a file nor") {
 			return nil, err
 		}
-		return nil, fmt.Errorf("network %q is neither a file nor a known form; allowed: %s", spec, networkForms())
+		return nil, fmt.Errorf("network %q is neither a file nor a known form; allowed: %s", spec, NetworkForms())
 	}
 	return labNetwork(t)
 }

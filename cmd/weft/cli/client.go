@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -23,28 +23,28 @@ import (
 
 const defaultServer = "http://127.0.0.1:8181"
 
-// remote is the controller that a command talks to: --server, --ca and --token.
-type remote struct {
-	server    string
-	ca        string
+// Remote is the controller that a command talks to: --server, --ca and --token.
+type Remote struct {
+	Server    string
+	CA        string
 	token     string
-	tokenFile string
-	timeout   time.Duration
+	TokenFile string
+	Timeout   time.Duration
 }
 
-// flags adds the flags to a command and those below it.
-func (r *remote) flags(cmd *cobra.Command) {
+// Flags adds the flags to a command and those below it.
+func (r *Remote) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&r.server, "server", "", "URL of the controller (default WEFT_SERVER, or "+defaultServer+")")
-	f.StringVar(&r.ca, "ca", "", "file with the authority of the controller's certificate, for https (default WEFT_CA, or those of this machine)")
+	f.StringVar(&r.Server, "server", "", "URL of the controller (default WEFT_SERVER, or "+defaultServer+")")
+	f.StringVar(&r.CA, "ca", "", "file with the authority of the controller's certificate, for https (default WEFT_CA, or those of this machine)")
 	f.StringVar(&r.token, "token", "", "token of the controller; others on this machine can see it: better WEFT_TOKEN or --token-file")
-	f.StringVar(&r.tokenFile, "token-file", "", "file with the token of the controller (default WEFT_TOKEN_FILE)")
-	f.DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
+	f.StringVar(&r.TokenFile, "token-file", "", "file with the token of the controller (default WEFT_TOKEN_FILE)")
+	f.DurationVar(&r.Timeout, "timeout", 30*time.Second, "how long to wait for an answer")
 }
 
-// address returns the controller's URL, checked.
-func (r *remote) address() (*url.URL, error) {
-	server := r.server
+// Address returns the controller's URL, checked.
+func (r *Remote) Address() (*url.URL, error) {
+	server := r.Server
 	if server == "" {
 		server = os.Getenv("WEFT_SERVER")
 	}
@@ -61,9 +61,9 @@ func (r *remote) address() (*url.URL, error) {
 	return u, nil
 }
 
-// absent says that nobody answers at the controller's address, or not in our
+// Absent says that nobody answers at the controller's address, or not in our
 // language.
-func absent(u *url.URL, cause error) error {
+func Absent(u *url.URL, cause error) error {
 	if text := misunderstood(u, cause); text != "" {
 		return errors.New(text)
 	}
@@ -73,8 +73,8 @@ func absent(u *url.URL, cause error) error {
 	return fmt.Errorf("no controller answers at %s (%w); start one with `weft up`, or name another with --server or WEFT_SERVER", u, cause)
 }
 
-// controller is a connection to a controller.
-type controller struct {
+// Controller is a connection to a controller.
+type Controller struct {
 	api.GatewayClient
 	api.SouthboundClient
 	api.DiscoveryClient
@@ -90,14 +90,14 @@ type controller struct {
 	api.NatClient
 	api.RouterClient
 	api.HeartbeatClient
-	ctx context.Context // of the command's calls
+	Ctx context.Context // of the command's calls
 }
 
-// dial returns a connection, and what ends it.
-func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
-	u, err := r.address()
+// Dial returns a connection, and what ends it.
+func (r *Remote) Dial(cmd *cobra.Command) (*Controller, func(), error) {
+	u, err := r.Address()
 	if err != nil {
-		return nil, nil, wrongly(cmd, "%v", err)
+		return nil, nil, Usagef(cmd, "%v", err)
 	}
 	token, err := r.secret()
 	if err != nil {
@@ -123,22 +123,22 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 			if token != "" {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 			}
-			if terminal(os.Stderr) && method != api.Gateway_TakeProfile_FullMethodName { // which says itself how far it is
+			if Terminal(os.Stderr) && method != api.Gateway_TakeProfile_FullMethodName { // which says itself how far it is
 				patience := time.AfterFunc(2*time.Second, func() {
-					fmt.Fprintf(cmd.ErrOrStderr(), "waiting for the controller's answer, at most %v (--timeout)\n", r.timeout)
+					fmt.Fprintf(cmd.ErrOrStderr(), "waiting for the controller's answer, at most %v (--timeout)\n", r.Timeout)
 				})
 				defer patience.Stop()
 			}
 			err := invoke(ctx, method, req, reply, cc, opts...)
 			if cause := unreachable.Load(); cause != nil && status.Code(err) == codes.Unavailable {
-				return absent(u, *cause)
+				return Absent(u, *cause)
 			}
 			if u.Scheme == "http" && status.Code(err) == codes.Unavailable && status.Convert(err).Message() != "" && ctx.Err() == nil {
 				if preface := status.Convert(err).Message(); strings.Contains(preface, "server preface") {
 					return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, preface, u.Host)
 				}
 			}
-			if late := unanswered(ctx, status.Code(err), r.timeout); late != nil {
+			if late := Unanswered(ctx, status.Code(err), r.Timeout); late != nil {
 				return late
 			}
 			return said(err)
@@ -150,20 +150,20 @@ func (r *remote) dial(cmd *cobra.Command) (*controller, func(), error) {
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, r.timeout)
-	return &controller{
+	ctx, cancel := context.WithTimeout(parent, r.Timeout)
+	return &Controller{
 		api.NewGatewayClient(conn), api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn),
 		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewTenantsClient(conn), api.NewBalancerClient(conn), api.NewNatClient(conn), api.NewRouterClient(conn), api.NewHeartbeatClient(conn), ctx,
 	}, func() { cancel(); conn.Close() }, nil
 }
 
-// remoteError is an error that the controller has answered.
-type remoteError struct {
-	kind codes.Code
-	text string
+// RemoteError is an error that the controller has answered.
+type RemoteError struct {
+	Kind codes.Code
+	Text string
 }
 
-func (e *remoteError) Error() string { return e.text }
+func (e *RemoteError) Error() string { return e.Text }
 
 // said returns the controller's own words.
 func said(err error) error {
@@ -171,11 +171,11 @@ func said(err error) error {
 	if err == nil || !ok {
 		return err
 	}
-	return &remoteError{s.Code(), s.Message()}
+	return &RemoteError{s.Code(), s.Message()}
 }
 
-// header returns what a request that is not of gRPC carries.
-func (r *remote) header() (http.Header, error) {
+// Header returns what a request that is not of gRPC carries.
+func (r *Remote) Header() (http.Header, error) {
 	h := http.Header{}
 	token, err := r.secret()
 	if token != "" {
@@ -184,9 +184,9 @@ func (r *remote) header() (http.Header, error) {
 	return h, err
 }
 
-// unless returns err unless it is of a kind.
-func unless(err error, kind codes.Code) error {
-	if e := (*remoteError)(nil); errors.As(err, &e) && e.kind == kind {
+// Unless returns err unless it is of a kind.
+func Unless(err error, kind codes.Code) error {
+	if e := (*RemoteError)(nil); errors.As(err, &e) && e.Kind == kind {
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -21,14 +21,14 @@ import (
 
 // secret returns the token: of --token, WEFT_TOKEN, --token-file or
 // WEFT_TOKEN_FILE; empty if there is none.
-func (r *remote) secret() (string, error) {
-	file := cmp.Or(r.tokenFile, os.Getenv("WEFT_TOKEN_FILE"))
+func (r *Remote) secret() (string, error) {
+	file := cmp.Or(r.TokenFile, os.Getenv("WEFT_TOKEN_FILE"))
 	switch {
-	case r.token != "" && r.tokenFile != "":
+	case r.token != "" && r.TokenFile != "":
 		return "", errors.New("--token and --token-file: give one of them")
 	case r.token != "":
 		return r.token, nil
-	case r.tokenFile == "" && os.Getenv("WEFT_TOKEN") != "":
+	case r.TokenFile == "" && os.Getenv("WEFT_TOKEN") != "":
 		return os.Getenv("WEFT_TOKEN"), nil
 	case file == "":
 		return "", nil
@@ -44,11 +44,11 @@ func (r *remote) secret() (string, error) {
 	return token, nil
 }
 
-// tls returns how to speak TLS with the controller; nil for http.
-func (r *remote) tls(u *url.URL) (*tls.Config, error) {
-	ca := cmp.Or(r.ca, os.Getenv("WEFT_CA"))
+// TLS returns how to speak TLS with the controller; nil for http.
+func (r *Remote) TLS(u *url.URL) (*tls.Config, error) {
+	ca := cmp.Or(r.CA, os.Getenv("WEFT_CA"))
 	if u.Scheme != "https" {
-		if r.ca != "" {
+		if r.CA != "" {
 			return nil, fmt.Errorf("--ca is for https, and the controller is %s; give --server https://%s", u, u.Host)
 		}
 		return nil, nil
@@ -69,8 +69,8 @@ func (r *remote) tls(u *url.URL) (*tls.Config, error) {
 }
 
 // credentials returns those for gRPC; why a handshake fails is noted in failed.
-func (r *remote) credentials(u *url.URL, failed *atomic.Pointer[error]) (credentials.TransportCredentials, error) {
-	c, err := r.tls(u)
+func (r *Remote) credentials(u *url.URL, failed *atomic.Pointer[error]) (credentials.TransportCredentials, error) {
+	c, err := r.TLS(u)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func misunderstood(u *url.URL, err error) string {
 	return ""
 }
 
-// denied reports whether the controller does not let a client do what it asks.
-func denied(err error) bool {
-	e := (*remoteError)(nil)
-	return errors.As(err, &e) && e.kind == codes.PermissionDenied
+// Denied reports whether the controller does not let a client do what it asks.
+func Denied(err error) bool {
+	e := (*RemoteError)(nil)
+	return errors.As(err, &e) && e.Kind == codes.PermissionDenied
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,17 +7,17 @@ import (
 	"unicode"
 )
 
-// plain returns a text in which whatever is no character to look at stands as
+// Plain returns a text in which whatever is no character to look at stands as
 // its number, \u001b for instance: what comes from elsewhere forges no lines of
 // a table and commands no terminal.
-func plain(text string) string {
-	if !strings.ContainsFunc(text, hidden) {
+func Plain(text string) string {
+	if !strings.ContainsFunc(text, Hidden) {
 		return strings.ToValidUTF8(text, "\ufffd")
 	}
 	var b strings.Builder
 	for _, r := range text { // octets that are no UTF-8 are U+FFFD
 		switch {
-		case !hidden(r):
+		case !Hidden(r):
 			b.WriteRune(r)
 		case r < 0x10000:
 			fmt.Fprintf(&b, `\u%04x`, r)
@@ -28,14 +28,14 @@ func plain(text string) string {
 	return b.String()
 }
 
-func hidden(r rune) bool { return !unicode.IsPrint(r) }
+func Hidden(r rune) bool { return !unicode.IsPrint(r) }
 
-// plainWriter writes lines of text as plain has them, but for tabs, which stay.
-type plainWriter struct{ io.Writer }
+// PlainWriter writes lines of text as plain has them, but for tabs, which stay.
+type PlainWriter struct{ io.Writer }
 
 // Write writes whole lines (io.Writer): a character that is written in two
 // parts would not be seen as one.
-func (w plainWriter) Write(p []byte) (int, error) {
+func (w PlainWriter) Write(p []byte) (int, error) {
 	var b strings.Builder
 	for line := range strings.Lines(string(p)) {
 		text, ended := strings.CutSuffix(line, "\n")
@@ -43,7 +43,7 @@ func (w plainWriter) Write(p []byte) (int, error) {
 			if i > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(plain(part))
+			b.WriteString(Plain(part))
 		}
 		if ended {
 			b.WriteByte('\n')

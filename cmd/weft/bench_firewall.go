@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/experiments/testbed"
 	"github.com/weft-sdn/weft/sim/classbench"
 )
@@ -65,7 +66,7 @@ func benchAddRules(ctx context.Context, north string, n int) error {
 		rules = append(rules, m)
 	}
 	for len(rules) > 0 {
-		batch := rules[:min(len(rules), firewallBatch)]
+		batch := rules[:min(len(rules), cli.FirewallBatch)]
 		if _, err := calls.AddFirewallRules(ctx, &api.AddFirewallRulesRequest{Rules: batch, NoWait: true}, grpc.WaitForReady(true)); err != nil {
 			return fmt.Errorf("load rules into the firewall: %w", err)
 		}

@@ -80,7 +80,7 @@ odd: parts that no link joins, parallel links, links from a node to itself.`,
 					}
 				}
 			})
-			return errors.Join(append(unread, err, mistakes(wrong))...)
+			return errors.Join(append(unread, err, cli.Mistakes(wrong))...)
 		},
 	}
 	out.Flag(cmd)
@@ -185,14 +185,14 @@ func isPlan(text []byte) bool {
 // isEmpty reports whether a file says nothing: it has white space and comments
 // at most.
 func isEmpty(text []byte) bool {
-	docs, _, ok := document.ReadAll(text, fileLimits("file"))
+	docs, _, ok := document.ReadAll(text, cli.FileLimits("file"))
 	return ok && !slices.ContainsFunc(docs, func(v document.Value) bool { return v.Kind != document.Null })
 }
 
 // looked reads a file to see what it is, whatever is wrong in it; false if it is
 // not well-formed or has nothing in it.
 func looked(text []byte) (document.Value, bool) {
-	limits := fileLimits("file")
+	limits := cli.FileLimits("file")
 	limits.Aliases = 1000 // as in topologies
 	docs, _, ok := document.ReadAll(text, limits)
 	if !ok || len(docs) == 0 || docs[0].Kind == document.Null {

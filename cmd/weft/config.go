@@ -148,21 +148,11 @@ reported as FILE:LINE: what is wrong, what is allowed, and what may be meant.`,
 					fmt.Fprintln(t, p.in(res.File))
 				}
 			})
-			return errors.Join(err, mistakes(len(res.Problems)))
+			return errors.Join(err, cli.Mistakes(len(res.Problems)))
 		},
 	}
 	out.Flag(cmd)
 	return cmd
-}
-
-func mistakes(n int) error {
-	switch n {
-	case 0:
-		return nil
-	case 1:
-		return errors.New("1 mistake")
-	}
-	return fmt.Errorf("%d mistakes", n)
 }
 
 // checkedConfig checks a file that is to be a configuration.
@@ -190,7 +180,7 @@ func readConfig(path string) (string, error) {
 		for _, p := range res.Problems {
 			errs = append(errs, errors.New(p.in(path)))
 		}
-		return "", errors.Join(append(errs, mistakes(len(errs)))...)
+		return "", errors.Join(append(errs, cli.Mistakes(len(errs)))...)
 	}
 	text, err := document.ReadFile(path)
 	return string(text), err

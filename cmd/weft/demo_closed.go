@@ -200,7 +200,7 @@ func (d *demo) showTokens(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		var made created
+		var made struct{ Token string }
 		if err := json.Unmarshal([]byte(out), &made); err != nil {
 			return "", err
 		}

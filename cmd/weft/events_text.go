@@ -141,3 +141,22 @@ func because(reason string) string {
 	}
 	return " (" + reason + ")"
 }
+
+// claimSentence writes an event about a claim for people.
+func claimSentence(e *api.HostClaimed) string {
+	what := "the place of host " + e.Mac
+	if e.Ip != "" {
+		what = "address " + e.Ip + " of host " + e.Mac
+	}
+	if e.Holder != nil {
+		what += " at " + cli.Place(e.Holder)
+	}
+	end := map[string]string{
+		"quarantined": "the host does not answer, so the claimant is in quarantine",
+		"refused":     "the host was heard, so the claimant is refused",
+		"taken":       "the host was not heard, so the claimant has it",
+		"returned":    "the host is back and has it again",
+		"bound":       "it is bound, so the packet was dropped",
+	}[e.Outcome]
+	return fmt.Sprintf("%s at %s claims %s: %s", e.Claimant, cli.Place(e.At), what, end)
+}

@@ -46,9 +46,6 @@ const firewallFileForm = `The file is YAML or JSON, a list of rules:
 Further keys: dpid, tenant, comment. The priority is 32768 if left out. What
 weft firewall list -o yaml prints is understood, too.`
 
-// firewallBatch is how many rules are sent at once: a request has a limit.
-const firewallBatch = 5000
-
 func firewallAddCommand(r *cli.Remote) *cobra.Command {
 	var out cli.Output
 	var file, sw string
@@ -96,7 +93,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 			defer done()
 			sum := &api.AddFirewallRulesResponse{}
 			for len(rules) > 0 {
-				n := min(len(rules), firewallBatch)
+				n := min(len(rules), cli.FirewallBatch)
 				m, err := c.AddFirewallRules(c.Ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
 				if err != nil {
 					return err

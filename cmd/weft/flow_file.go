@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
 )
@@ -34,12 +35,6 @@ func readFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
 	return flows, joined(r.errs)
 }
 
-// fileLimits are those of files with what is to be sent to a controller, which
-// messages call what.
-func fileLimits(what string) document.Limits {
-	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 64 << 20, Lines: 4_000_000}
-}
-
 // readDocuments reads a file, or standard input if its path is "-", that messages
 // call what. It returns how errors are to call it, and what is wrong with it.
 func readDocuments(path string, stdin io.Reader, what string) (name string, docs []document.Value, errs []error, err error) {
@@ -53,7 +48,7 @@ func readDocuments(path string, stdin io.Reader, what string) (name string, docs
 	if err != nil {
 		return name, nil, nil, err
 	}
-	docs, mistakes, _ := document.ReadAll(text, fileLimits(what))
+	docs, mistakes, _ := document.ReadAll(text, cli.FileLimits(what))
 	for _, m := range mistakes {
 		errs = append(errs, m.In(name))
 	}

@@ -146,3 +146,18 @@ those that it is to have are written over what it has, and none is removed.`,
 		}}, err
 	})
 }
+
+// hostState says in a word or two whether a host is bound or claimed.
+func hostState(h *api.Host) string {
+	var words []string
+	if h.Bound != "" {
+		words = append(words, "bound ("+h.Bound+")")
+	}
+	if h.ClaimedAt != nil {
+		words = append(words, "claimed at "+cli.Place(h.ClaimedAt))
+	}
+	if len(h.HeldBy) > 0 {
+		words = append(words, "held by "+strings.Join(h.HeldBy, " "))
+	}
+	return strings.Join(words, ", ")
+}

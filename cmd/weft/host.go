@@ -205,37 +205,3 @@ func portsTable(t *cli.Table, list []*api.PortSecurity) {
 		t.Row(cli.Place(&api.Location{Dpid: p.GetDpid(), Port: p.GetPort()}), p.GetHosts(), most, p.GetBound(), cli.Yes(p.GetSticky()), p.GetOrigin())
 	}
 }
-
-// claimSentence writes an event about a claim for people.
-func claimSentence(e *api.HostClaimed) string {
-	what := "the place of host " + e.Mac
-	if e.Ip != "" {
-		what = "address " + e.Ip + " of host " + e.Mac
-	}
-	if e.Holder != nil {
-		what += " at " + cli.Place(e.Holder)
-	}
-	end := map[string]string{
-		"quarantined": "the host does not answer, so the claimant is in quarantine",
-		"refused":     "the host was heard, so the claimant is refused",
-		"taken":       "the host was not heard, so the claimant has it",
-		"returned":    "the host is back and has it again",
-		"bound":       "it is bound, so the packet was dropped",
-	}[e.Outcome]
-	return fmt.Sprintf("%s at %s claims %s: %s", e.Claimant, cli.Place(e.At), what, end)
-}
-
-// hostState says in a word or two whether a host is bound or claimed.
-func hostState(h *api.Host) string {
-	var words []string
-	if h.Bound != "" {
-		words = append(words, "bound ("+h.Bound+")")
-	}
-	if h.ClaimedAt != nil {
-		words = append(words, "claimed at "+cli.Place(h.ClaimedAt))
-	}
-	if len(h.HeldBy) > 0 {
-		words = append(words, "held by "+strings.Join(h.HeldBy, " "))
-	}
-	return strings.Join(words, ", ")
-}

@@ -159,7 +159,7 @@ func (o *profileOptions) print(cmd *cobra.Command, p *plan.Profile, about []stri
 	text := p.YAML(about...)
 	switch o.format {
 	case "json":
-		v, mistakes, _ := document.Read(text, fileLimits("profile"))
+		v, mistakes, _ := document.Read(text, cli.FileLimits("profile"))
 		if len(mistakes) > 0 {
 			return fmt.Errorf("encode the output: %w", mistakes[0].In("profile"))
 		}

@@ -19,7 +19,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/document"
 )
+
+// FirewallBatch is how many rules are sent at once: a request has a limit.
+const FirewallBatch = 5000
 
 const defaultServer = "http://127.0.0.1:8181"
 
@@ -190,4 +194,10 @@ func Unless(err error, kind codes.Code) error {
 		return nil
 	}
 	return err
+}
+
+// FileLimits are those of files with what is to be sent to a controller, which
+// messages call what.
+func FileLimits(what string) document.Limits {
+	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 64 << 20, Lines: 4_000_000}
 }

@@ -115,3 +115,14 @@ func Signals(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	}
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
+
+// Mistakes returns an error that counts what is wrong; nil if nothing is.
+func Mistakes(n int) error {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("1 mistake")
+	}
+	return fmt.Errorf("%d mistakes", n)
+}

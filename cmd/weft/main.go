@@ -72,7 +72,7 @@ of real switches to try it in.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(), checkCommand())
+	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(planPutCommand()), checkCommand())
 	add("talk", getCommand(), pathCommand(), traceCommand(), explainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), profileCommand(), storeCommand(), supportCommand())
 	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
 	root.AddCommand(versionCommand(), manCommand(), rootPartCommand())

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-func planCommand() *cobra.Command {
+func planCommand(more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Look at plans: which service runs in which process",
@@ -24,7 +24,8 @@ has its usual order. weft check FILE tells what is wrong with a plan.`,
   weft plan show --running
   weft plan show mine.yaml -o svg > plan.svg`,
 	}
-	cmd.AddCommand(planListCommand(), planShowCommand(), planPutCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPartitionCommand())
+	cmd.AddCommand(planListCommand(), planShowCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPartitionCommand())
+	cmd.AddCommand(more...)
 	return cmd
 }
 

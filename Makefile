@@ -25,7 +25,7 @@ setup:
 	.ci/setup
 
 build:
-	go build -ldflags '-X main.version=$(VERSION)' -o bin/weft ./cmd/weft
+	go build -ldflags '-X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/weft ./cmd/weft
 
 demo: setup build
 	bin/weft demo $(if $(PLAN),--plan $(PLAN)) $(if $(FEATURES),--features $(FEATURES))

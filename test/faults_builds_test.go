@@ -123,7 +123,7 @@ func (f *faults) previous(t *testing.T) string {
 		list = nil
 	}
 	for _, commit := range strings.Fields(string(list)) {
-		if _, err := git("cat-file", "-e", commit+":cmd/weft/worker.go"); err != nil {
+		if _, err := git("cat-file", "-e", commit+":cmd/weft/main.go"); err != nil {
 			break
 		}
 		files, err := git("archive", commit)
@@ -144,7 +144,7 @@ func (f *faults) previous(t *testing.T) string {
 		return filepath.Join(f.dir, "previous")
 	}
 	t.Log("there is no earlier commit with workers: the previous build is this one with another version")
-	return f.build(t, "previous", ".", "-ldflags", "-X main.version=previous")
+	return f.build(t, "previous", ".", "-ldflags", "-X github.com/weft-sdn/weft/cmd/weft/run.version=previous")
 }
 
 // ahead builds the program with a clock that is an hour ahead: with another

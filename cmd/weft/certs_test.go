@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy/certs"
 )
 
@@ -30,7 +31,7 @@ func TestCerts(t *testing.T) {
 	run(0, "certs init --dir DIR")
 	fails(1, "certs init --dir DIR", "only --force replaces it")
 	out, _ := run(0, "certs issue --dir DIR ids --app --service firewall --host node7 -o json")
-	var list []issued
+	var list []planner.Issued
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Action != "issued" ||
 		!slices.Equal(list[0].Identities, []string{"weft://app/ids", "weft://service/firewall"}) {
 		t.Errorf("%v: %s", err, out)
@@ -127,7 +128,7 @@ func TestCertsOfTheNetwork(t *testing.T) {
 // splitWorkers returns the names of the workers of the plan split.
 func splitWorkers(t *testing.T) (names []string) {
 	t.Helper()
-	p, err := readPlan("split")
+	p, err := planner.ReadPlan("split")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -145,7 +146,7 @@ reported as FILE:LINE: what is wrong, what is allowed, and what may be meant.`,
 					fmt.Fprintf(t, "%s: a configuration without mistakes\n", res.File)
 				}
 				for _, p := range res.Problems {
-					fmt.Fprintln(t, p.in(res.File))
+					fmt.Fprintln(t, p.In(res.File))
 				}
 			})
 			return errors.Join(err, cli.Mistakes(len(res.Problems)))
@@ -156,8 +157,8 @@ reported as FILE:LINE: what is wrong, what is allowed, and what may be meant.`,
 }
 
 // checkedConfig checks a file that is to be a configuration.
-func checkedConfig(path string) (checkResult, error) {
-	res, err := checkFile(path)
+func checkedConfig(path string) (planner.CheckResult, error) {
+	res, err := planner.CheckFile(path)
 	switch {
 	case err != nil:
 		return res, err
@@ -178,7 +179,7 @@ func readConfig(path string) (string, error) {
 	if !res.OK {
 		var errs []error
 		for _, p := range res.Problems {
-			errs = append(errs, errors.New(p.in(path)))
+			errs = append(errs, errors.New(p.In(path)))
 		}
 		return "", errors.Join(append(errs, cli.Mistakes(len(errs)))...)
 	}

@@ -6,6 +6,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
 func refused(t *testing.T, status int, want string, args ...string) {
@@ -31,7 +34,7 @@ func TestConfigCheck(t *testing.T) {
 	if status != 1 || !strings.Contains(errs, "5 mistakes") || strings.Count(out, "\n") != 5 {
 		t.Errorf("status %d, %s", status, errs)
 	}
-	var r checkResult
+	var r planner.CheckResult
 	if _, out, _ := weftCommand("config", "check", bad, "-o", "json"); json.Unmarshal([]byte(out), &r) != nil || len(r.Problems) != 5 || r.Problems[4].Line != 8 {
 		t.Errorf("as JSON: %+v", r)
 	}
@@ -49,10 +52,9 @@ func TestConfigCheck(t *testing.T) {
 
 // The life of a configuration in a controller of one process, over restarts.
 func TestConfigOfOneProcess(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	file := writeFile(t, "weft.yaml", "# ours\nstats: {interval: 3s}\n")
-	r := startUp(t, upOptions{dataDir: dir, config: file})
+	r := startUp(t, run.UpOptions{DataDir: dir, Config: file})
 	if out := must(t, "config show"); !strings.Contains(out, "3s") || !strings.Contains(out, "what the controller was started with, in-force") {
 		t.Error(out)
 	}
@@ -92,28 +94,28 @@ func TestConfigOfOneProcess(t *testing.T) {
 		t.Error(out)
 	}
 
-	restarted := func(o upOptions, want string) {
+	restarted := func(o run.UpOptions, want string) {
 		t.Helper()
 		if err := r.stop(); err != nil {
 			t.Error(err)
 		}
-		o.dataDir = dir
+		o.DataDir = dir
 		r = startUp(t, o)
 		if out := must(t, "config show"); !strings.Contains(out, want) {
 			t.Errorf("%s\ndoes not say %s", out, want)
 		}
 	}
-	restarted(upOptions{config: file}, "max_event_clients: 7") // the file has not changed
-	restarted(upOptions{}, "max_event_clients: 7")             // no file
+	restarted(run.UpOptions{Config: file}, "max_event_clients: 7") // the file has not changed
+	restarted(run.UpOptions{}, "max_event_clients: 7")             // no file
 	if err := os.WriteFile(file, []byte("stats: {interval: 4s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	restarted(upOptions{config: file}, "interval: 4s") // another file
-	restarted(upOptions{}, "{}")                       // it is not given any more
+	restarted(run.UpOptions{Config: file}, "interval: 4s") // another file
+	restarted(run.UpOptions{}, "{}")                       // it is not given any more
 	if out := must(t, "config rollback 3"); !strings.Contains(out, "+ ") && !strings.Contains(out, "~ ") {
 		t.Error(out)
 	}
-	restarted(upOptions{set: []string{"stats.interval=8s"}}, "max_event_clients: 7")
+	restarted(run.UpOptions{Set: []string{"stats.interval=8s"}}, "max_event_clients: 7")
 	if out := must(t, "config apply "+file+" --dry-run"); !strings.Contains(out, "stats.interval stays as --set says") {
 		t.Error(out)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/experiments"
 	"github.com/weft-sdn/weft/experiments/hydra"
 	"github.com/weft-sdn/weft/experiments/msn"
@@ -155,7 +156,7 @@ func (c *experimentConfig) check() error {
 
 // parameters are those of one experiment.
 func (c *experimentConfig) parameters(e experiments.Experiment) experiments.Parameters {
-	p := experiments.Parameters{Transports: c.transports, Quick: c.quick, Runs: c.runs, Seed: c.seed, Build: build().Version}
+	p := experiments.Parameters{Transports: c.transports, Quick: c.quick, Runs: c.runs, Seed: c.seed, Build: run.Build().Version}
 	if len(p.Transports) == 0 {
 		p.Transports = e.Transports
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/deploy/export"
 	"github.com/weft-sdn/weft/deploy/plans"
 )
@@ -68,17 +70,17 @@ func (x *exporter) command(f *exportFlags) *cobra.Command {
 			return plans.Names(), cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := readPlan(args[0])
+			p, err := planner.ReadPlan(args[0])
 			if err != nil {
 				return err
 			}
-			if err := fits(p); err != nil {
+			if err := planner.Fits(p); err != nil {
 				return err
 			}
 			if f.dir == "" {
 				f.dir = p.Name + "-" + x.kind
 			}
-			files, err := x.files(export.Config{Plan: p, Specs: allSpecs(), Image: f.image, BusURL: f.bus, Version: build().Version})
+			files, err := x.files(export.Config{Plan: p, Specs: planner.AllSpecs(), Image: f.image, BusURL: f.bus, Version: run.Build().Version})
 			if err != nil {
 				return err
 			}

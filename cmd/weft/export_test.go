@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy/export"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/plan"
@@ -30,11 +31,11 @@ var exportKinds = map[string]func(export.Config) ([]export.File, error){
 
 func exportOf(t *testing.T, kind, name string) []export.File {
 	t.Helper()
-	p, err := readPlan(name)
+	p, err := planner.ReadPlan(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := exportKinds[kind](export.Config{Plan: p, Specs: allSpecs(), Image: "weft:1.0.0", Version: "1.0.0"})
+	files, err := exportKinds[kind](export.Config{Plan: p, Specs: planner.AllSpecs(), Image: "weft:1.0.0", Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ type chartValues struct {
 func TestExportProcesses(t *testing.T) {
 	valid := regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	for _, name := range plans.Names() {
-		p, err := readPlan(name)
+		p, err := planner.ReadPlan(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,7 @@ func TestExportRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for kind, f := range exportKinds {
-			if _, err := f(export.Config{Plan: p, Specs: allSpecs(), Image: "weft"}); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := f(export.Config{Plan: p, Specs: planner.AllSpecs(), Image: "weft"}); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s of\n%s: error %v; want one with %q", kind, text, err, want)
 			}
 		}

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
 func writeFile(t *testing.T, name, text string) string {
@@ -64,7 +67,7 @@ func TestCheck(t *testing.T) {
 			}
 			rest = after
 		}
-		var results []checkResult
+		var results []planner.CheckResult
 		_, out, _ = weftCommand("check", path, "-o", "json")
 		if err := json.Unmarshal([]byte(out), &results); err != nil || len(results) != 1 || results[0].Kind != c.kind || results[0].OK {
 			t.Errorf("%q: %v %s", c.text, err, out)
@@ -213,7 +216,7 @@ func TestCVE_2020_18683_BrokenFlowFiles(t *testing.T) {
 
 // The files in the help texts are right.
 func TestFilesInHelp(t *testing.T) {
-	status, out, errs := weftCommand("check", writeFile(t, "weft.yaml", indented(upCommand().Long)))
+	status, out, errs := weftCommand("check", writeFile(t, "weft.yaml", indented(run.UpCommand().Long)))
 	if status != 0 || !strings.Contains(out, "a configuration without mistakes") {
 		t.Errorf("weft up: %s%s", out, errs)
 	}

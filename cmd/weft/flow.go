@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -31,7 +32,7 @@ weft get flows --owner operator lists them.`,
 // flowFlags describe one flow entry.
 type flowFlags struct {
 	file     string
-	sw       dpidFlag
+	sw       get.DPIDFlag
 	table    uint8
 	priority uint16
 	match    []string
@@ -98,7 +99,7 @@ been begun is finished, or undone, also if the controller dies meanwhile.
 			if err != nil {
 				return err
 			}
-			if err := out.Print(cmd, m, func(t *cli.Table) { flowsTable(t, m.Flows) }); err != nil {
+			if err := out.Print(cmd, m, func(t *cli.Table) { get.FlowsTable(t, m.Flows) }); err != nil {
 				return err
 			}
 			failed := 0
@@ -147,7 +148,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
 			case all && (o.file != "" || len(o.match) > 0 || cmd.Flags().Changed("priority")):
 				return cli.Usagef(cmd, "--all goes with --switch only")
 			case all:
-				if req.AllOf = o.sw.text; req.AllOf == "" {
+				if req.AllOf = o.sw.Text; req.AllOf == "" {
 					req.AllOf = "all"
 				}
 			default:
@@ -209,7 +210,7 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 		}
 		return readFlowFile(o.file, cmd.InOrStdin())
 	}
-	if o.sw.text == "" {
+	if o.sw.Text == "" {
 		return nil, cli.Usagef(cmd, "name the switch with --switch, or give a file with --file")
 	}
 	match, err := flow.ParseMatchString(strings.Join(o.match, ","))
@@ -217,7 +218,7 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 		return nil, cli.Usagef(cmd, "--match: %v", err)
 	}
 	f := &api.FlowEntry{
-		Dpid: o.sw.text, Table: uint32(o.table), Priority: uint32(o.priority), Match: match.Text(),
+		Dpid: o.sw.Text, Table: uint32(o.table), Priority: uint32(o.priority), Match: match.Text(),
 		Actions: o.actions, WriteActions: o.write, GotoTable: uint32(o.goTo), IdleTimeout: uint32(o.idle), HardTimeout: uint32(o.hard),
 	}
 	if _, _, err := f.Entry(); err != nil {

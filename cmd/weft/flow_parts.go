@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 // The bounds of one request with entries, of which a server takes 4 MiB.
@@ -163,6 +164,6 @@ func batchTable(t *cli.Table, m *api.AddFlowsResponse) {
 	fmt.Fprintf(t, "%s: %s; %d stored, %d confirmed, %d not confirmed yet\n", cli.Several(b.GetEntries(), "entry", "entries"), b.GetState(),
 		b.GetStored(), b.GetConfirmed(), b.GetStored()-b.GetConfirmed())
 	if len(m.Flows) > 0 {
-		flowsTable(t, m.Flows)
+		get.FlowsTable(t, m.Flows)
 	}
 }

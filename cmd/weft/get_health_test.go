@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 // storeAnswer is a gateway that answers when it is asked how the store is.
@@ -37,12 +38,12 @@ func TestHealthOfStore(t *testing.T) {
 		state  string
 		detail string
 	}{
-		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows"}}}, nil, healthOK, "it answers"},
-		{nil, &cli.RemoteError{Kind: codes.DeadlineExceeded, Text: "get state"}, healthFailing, "does not answer"},
-		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows", Damage: "2 of 3 keys are missing"}}}, nil, healthFailing, "flowrules.flows: 2 of 3 keys are missing"},
-		{&api.StoreStatus{Trouble: "no space left on device"}, nil, healthFailing, "no space left on device"},
+		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows"}}}, nil, get.HealthOK, "it answers"},
+		{nil, &cli.RemoteError{Kind: codes.DeadlineExceeded, Text: "get state"}, get.HealthFailing, "does not answer"},
+		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows", Damage: "2 of 3 keys are missing"}}}, nil, get.HealthFailing, "flowrules.flows: 2 of 3 keys are missing"},
+		{&api.StoreStatus{Trouble: "no space left on device"}, nil, get.HealthFailing, "no space left on device"},
 	} {
-		h, err := healthOfStore(&cli.Controller{GatewayClient: storeAnswer{status: c.status, err: c.err}, Ctx: t.Context()})
+		h, err := get.HealthOfStore(&cli.Controller{GatewayClient: storeAnswer{status: c.status, err: c.err}, Ctx: t.Context()})
 		if h.State != c.state || !strings.Contains(h.Detail, c.detail) || err != nil {
 			t.Errorf("%v, %v: %+v, %v", c.status, c.err, h, err)
 		}
@@ -56,13 +57,13 @@ func TestHealthOfServers(t *testing.T) {
 		health string
 		detail string
 	}{
-		{&api.StoreState{Servers: 1, Quorum: true, Replicas: 1, Wanted: 1}, healthOK, "1 server up, quorum, 1 replica"},
-		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 3, Wanted: 3}, healthOK, "3 servers up, quorum, 3 replicas"},
-		{&api.StoreState{Servers: 2, Quorum: true, Replicas: 3, Wanted: 3}, healthWarning, "2 servers up, quorum, 3 replicas"},
-		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 1, Wanted: 3}, healthWarning, "3 servers up, quorum, 1 replica of 3"},
-		{&api.StoreState{Replicas: 3, Wanted: 3}, healthFailing, "0 servers up, no quorum, 3 replicas: part of the state cannot be changed now"},
+		{&api.StoreState{Servers: 1, Quorum: true, Replicas: 1, Wanted: 1}, get.HealthOK, "1 server up, quorum, 1 replica"},
+		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 3, Wanted: 3}, get.HealthOK, "3 servers up, quorum, 3 replicas"},
+		{&api.StoreState{Servers: 2, Quorum: true, Replicas: 3, Wanted: 3}, get.HealthWarning, "2 servers up, quorum, 3 replicas"},
+		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 1, Wanted: 3}, get.HealthWarning, "3 servers up, quorum, 1 replica of 3"},
+		{&api.StoreState{Replicas: 3, Wanted: 3}, get.HealthFailing, "0 servers up, no quorum, 3 replicas: part of the state cannot be changed now"},
 	} {
-		h, err := healthOfStore(&cli.Controller{GatewayClient: storeAnswer{state: c.state}, Ctx: t.Context()})
+		h, err := get.HealthOfStore(&cli.Controller{GatewayClient: storeAnswer{state: c.state}, Ctx: t.Context()})
 		if h.State != c.health || h.Detail != c.detail || err != nil {
 			t.Errorf("%v: %+v, %v", c.state, h, err)
 		}
@@ -88,14 +89,14 @@ func TestHealthOfPorts(t *testing.T) {
 		{At: at(s1, 4), Role: "unsettled", Cause: "settling", Reason: "r", Remedy: "m"},
 	}
 	c := &cli.Controller{DiscoveryClient: portsAnswer{ports: settled}, Ctx: t.Context()}
-	if h, err := healthOfPorts(c); h.State != healthOK || err != nil {
+	if h, err := get.HealthOfPorts(c); h.State != get.HealthOK || err != nil {
 		t.Errorf("%+v, %v", h, err)
 	}
 	c.DiscoveryClient = portsAnswer{ports: append(settled,
 		&api.PortRole{At: at(s2, 1), Role: "unsettled", Cause: "neighbour", Reason: "its switch is away", Remedy: "forget it"},
 		&api.PortRole{At: at(s2, 2), Role: "blocked", Cause: "blocked", Reason: "a loop", Remedy: "remove it"})}
-	h, err := healthOfPorts(c)
-	if h.State != healthWarning || err != nil {
+	h, err := get.HealthOfPorts(c)
+	if h.State != get.HealthWarning || err != nil {
 		t.Errorf("%+v, %v", h, err)
 	}
 	for _, want := range []string{"2 take no traffic", "its switch is away", "a loop"} {
@@ -106,7 +107,7 @@ func TestHealthOfPorts(t *testing.T) {
 	if !strings.Contains(h.Remedy, "forget it") || !strings.Contains(h.Remedy, "remove it") {
 		t.Errorf("remedy %q", h.Remedy)
 	}
-	p, err := portState(c, (at(s2, 1)).Flow())
+	p, err := get.PortState(c, (at(s2, 1)).Flow())
 	if err != nil || p.Traffic || p.Reason != "its switch is away" || p.Remedy != "forget it" {
 		t.Errorf("%+v, %v", p, err)
 	}

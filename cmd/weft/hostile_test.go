@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/internal/cputime"
 )
 
@@ -26,7 +27,7 @@ func TestHostileFiles(t *testing.T) {
 		for name, read := range map[string]func() error{
 			"flows": func() error { _, err := readFlowFile(path, nil); return err },
 			"rules": func() error { _, err := readFirewallFile(path, nil); return err },
-			"check": func() error { _, err := checkFile(path); return err },
+			"check": func() error { _, err := planner.CheckFile(path); return err },
 		} {
 			start := cputime.Used()
 			err := read()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 func (n *northbound) ListLimits(context.Context, *api.ListLimitsRequest) (*api.ListLimitsResponse, error) {
@@ -51,7 +52,7 @@ func TestOverloadSentences(t *testing.T) {
 			"switch 1 is lost to heartbeats, 3 missed (no answer within 1s)"},
 		{"heartbeat.HeartbeatChanged", `{"dpid":"1","state":"alive"}`, "switch 1 is alive to heartbeats"},
 	} {
-		if got := sentence(c.subject, []byte(c.body)); got != c.want {
+		if got := get.Sentence(c.subject, []byte(c.body)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.subject, got, c.want)
 		}
 	}

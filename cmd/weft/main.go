@@ -1,6 +1,7 @@
-// Command weft is the controller and everything around it: one file, or a few
-// that begin alike, for each subcommand. Those that talk to a running
-// controller use its northbound API only.
+// Command weft is the controller and everything around it. The commands that
+// run it are in run, those about plans in planner, benchmarks in bench, the demo
+// in demo; cli is what all share. Those that talk to a running controller use
+// its northbound API only.
 package main
 
 import (
@@ -13,7 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/cmd/weft/bench"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/demo"
+	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/profiler"
+	"github.com/weft-sdn/weft/cmd/weft/run"
+	"github.com/weft-sdn/weft/cmd/weft/store"
+	"github.com/weft-sdn/weft/cmd/weft/trace"
 )
 
 func main() {
@@ -31,7 +40,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	usage, unknown := (*cli.UsageError)(nil), (*unknownPlan)(nil)
+	usage, unknown := (*cli.UsageError)(nil), (*planner.UnknownPlan)(nil)
 	if text := err.Error(); !errors.As(err, &usage) && (strings.HasPrefix(text, "required flag") || strings.HasPrefix(text, "unknown command")) {
 		err = &cli.UsageError{Err: cli.InWords(cmd, nil, err), Command: cmd.CommandPath()}
 	}
@@ -55,7 +64,7 @@ of real switches to try it in.`,
   weft lab up demo                         # bring up a network of real switches
   weft get switches                        # look at it
   weft trace 10.0.0.1 10.0.0.8             # follow a packet through the flow tables`,
-		Version:       build().Version,
+		Version:       run.Build().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -72,10 +81,10 @@ of real switches to try it in.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", upCommand(), workerCommand(), applyCommand(), configCommand(), planCommand(planPutCommand()), checkCommand())
-	add("talk", getCommand(), pathCommand(), traceCommand(), explainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand(), eventsCommand(), tokenCommand(), profileCommand(), storeCommand(), supportCommand())
-	add("work", demoCommand(), labCommand(), certsCommand(), exportCommand(), benchCommand(), experimentCommand())
-	root.AddCommand(versionCommand(), manCommand(), rootPartCommand())
+	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand())
+	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand(), get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
+	add("work", demo.Command(), labCommand(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
+	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
 	cli.Strict(root)
 	return root
 }

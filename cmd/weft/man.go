@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
 func manCommand() *cobra.Command {
@@ -30,7 +32,7 @@ directly below weft, as docs/reference has it.`,
 			if markdown {
 				return writeReference(root, args[0])
 			}
-			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Weft " + build().Version, Manual: "Weft"}, args[0])
+			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Weft " + run.Build().Version, Manual: "Weft"}, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "write a reference in Markdown instead")

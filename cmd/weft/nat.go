@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 func natCommand() *cobra.Command {
@@ -33,7 +34,7 @@ restarts, and connections go on while it is away.`,
 
 // natFlags describe one gateway.
 type natFlags struct {
-	sw       dpidFlag
+	sw       get.DPIDFlag
 	port     uint32
 	pool     string
 	ports    string
@@ -91,7 +92,7 @@ both there may be two at one port.`,
 
 // message returns what the flags describe.
 func (o *natFlags) message(cmd *cobra.Command, name string) (*api.NatGateway, error) {
-	g := &api.NatGateway{Name: name, Dpid: o.sw.text, Port: o.port, Pool: o.pool, NextHop: o.hop, Gateway: o.gateway, Inside: o.inside}
+	g := &api.NatGateway{Name: name, Dpid: o.sw.Text, Port: o.port, Pool: o.pool, NextHop: o.hop, Gateway: o.gateway, Inside: o.inside}
 	if o.ports != "" {
 		first, last, ranged := strings.Cut(o.ports, "-")
 		if !ranged {

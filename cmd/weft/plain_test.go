@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 // hostileName is a port's name that forges a line of a table, clears the screen
@@ -63,7 +64,7 @@ func TestPlainEvents(t *testing.T) {
 	}
 	for _, format := range []string{"table", "json"} {
 		var b bytes.Buffer
-		if err := printEvent(&b, format, event); err != nil {
+		if err := get.PrintEvent(&b, format, event); err != nil {
 			t.Fatal(err)
 		}
 		if text := strings.TrimSuffix(b.String(), "\n"); strings.ContainsFunc(text, cli.Hidden) {

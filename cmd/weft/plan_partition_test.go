@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -48,7 +49,7 @@ func TestPlanPartition(t *testing.T) {
 	if status != 0 || errs != "" {
 		t.Fatalf("status %d, %s", status, errs)
 	}
-	var r partitionReport
+	var r planner.PartitionReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +89,9 @@ func TestPlanPartition(t *testing.T) {
 // TestPlanPartitionAuto: prediction and measurement are side by side, and the
 // number chosen is one of the curve's.
 func TestPlanPartitionAuto(t *testing.T) {
-	t.Parallel()
 	for _, after := range []string{"failure", "start"} {
 		status, out, errs := weftCommand("plan", "partition", "--network", "hub:spokes=6,switches=3", "--failures", "3", "--after", after, "-o", "json")
-		var r partitionReport
+		var r planner.PartitionReport
 		if err := json.Unmarshal([]byte(out), &r); status != 0 || err != nil {
 			t.Fatalf("status %d, %v, %s", status, err, errs)
 		}
@@ -114,7 +114,7 @@ func TestPlanPartitionAuto(t *testing.T) {
 		}
 	}
 	status, out, errs := weftCommand("plan", "partition", "--network", "ring:n=8", "--max", "4", "--failures", "0", "--apart", "s1,s5", "-o", "json")
-	var r partitionReport
+	var r planner.PartitionReport
 	if err := json.Unmarshal([]byte(out), &r); status != 0 || err != nil {
 		t.Fatalf("status %d, %v, %s", status, err, errs)
 	}
@@ -125,7 +125,6 @@ func TestPlanPartitionAuto(t *testing.T) {
 
 // TestPlanPartitionRefuses: what cannot be, with a reason.
 func TestPlanPartitionRefuses(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		want string
 		args []string
@@ -162,12 +161,12 @@ func TestNetworkSwitches(t *testing.T) {
 	for word, want := range map[string][]flow.DPID{
 		"c1": {1}, "a1-1": {5}, "c*": {1, 2, 3, 4}, "e1-*": {7, 8}, "1-3": {1, 2, 3}, "14": {20}, " c2 ": {2}, "0000000000000003": {3},
 	} {
-		if got, err := networkSwitches(g, []string{word}); err != nil || !slices.Equal(got, want) {
+		if got, err := planner.NetworkSwitches(g, []string{word}); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v, want %v", word, got, err, want)
 		}
 	}
 	for _, word := range []string{"", "x9", "ff", "[", "1-"} {
-		if got, err := networkSwitches(g, []string{word}); err == nil {
+		if got, err := planner.NetworkSwitches(g, []string{word}); err == nil {
 			t.Errorf("%q: %v, want an error", word, got)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -68,7 +69,7 @@ func TestBuiltInPlans(t *testing.T) {
 // usualSpecs are the services that the built-in plans have: all but those to
 // which switches connect beside the southbound.
 func usualSpecs() []weft.Spec {
-	return slices.DeleteFunc(allSpecs(), func(s weft.Spec) bool { return s.Beside != nil })
+	return slices.DeleteFunc(planner.AllSpecs(), func(s weft.Spec) bool { return s.Beside != nil })
 }
 
 func TestPlanList(t *testing.T) {
@@ -81,7 +82,7 @@ func TestPlanList(t *testing.T) {
 			t.Errorf("no %q in %s", want, out)
 		}
 	}
-	var list []planSummary
+	var list []planner.PlanSummary
 	_, out, _ = weftCommand("plan", "list", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 5 || list[1].Name != "multi" || len(list[1].Workers) != 2 {
 		t.Errorf("%v: %s", err, out)
@@ -128,7 +129,7 @@ func TestCheckPlan(t *testing.T) {
 		{"workers: [\n", []string{":1: not well-formed YAML"}},
 		{"workers: {}\nworkers: {}\n", []string{":1: ", ":2: key workers is there twice"}},
 		{"partitions: {a: {switches: [rest]}}\n", []string{": workers: there are none"}},
-		{indented(planForm), nil},
+		{indented(planner.PlanForm), nil},
 	} {
 		path := writeFile(t, "plan.yaml", c.text)
 		status, out, errs := weftCommand("check", path)

@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/weft-sdn/weft/cmd/weft/profiler"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/plan"
 )
 
 func TestProfileOfARunningController(t *testing.T) {
-	t.Parallel()
-	r := startUp(t, upOptions{})
+	r := startUp(t, run.UpOptions{})
 	_, hosts := connect(t, r)
 	eventually(t, "the switches are there", func() bool {
 		_, out, _ := weftCommand("get", "switches")
@@ -104,7 +105,7 @@ func TestSamplesAreChargedToTheInnermostService(t *testing.T) {
 		{"", stack("github.com/weft-sdn/weft/services.All")},
 		{"", stack()},
 	} {
-		if got := serviceOf(c.stack); got != c.want {
+		if got := profiler.ServiceOf(c.stack); got != c.want {
 			t.Errorf("charged to %q, not %q", got, c.want)
 		}
 	}

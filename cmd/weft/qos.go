@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -36,7 +37,7 @@ type qosFlags struct {
 	match    []string
 	host     string
 	toHost   bool
-	sw       dpidFlag
+	sw       get.DPIDFlag
 	port     uint32
 	dscp     uint32
 	protocol string
@@ -114,7 +115,7 @@ func (o *qosFlags) policy(cmd *cobra.Command, name string) (*api.QosPolicy, erro
 		return nil, cli.Usagef(cmd, "--match: %v", err)
 	}
 	given := cmd.Flags().Changed
-	p := &api.QosPolicy{Name: name, Order: o.order, Match: match.Text(), Host: o.host, ToHost: o.toHost, Dpid: o.sw.text, Port: o.port}
+	p := &api.QosPolicy{Name: name, Order: o.order, Match: match.Text(), Host: o.host, ToHost: o.toHost, Dpid: o.sw.Text, Port: o.port}
 	if given("dscp") || o.protocol != "" || o.src != 0 || o.dst != 0 {
 		p.Class = &api.QosClass{Protocol: o.protocol, SrcPort: uint32(o.src), DstPort: uint32(o.dst)}
 		if given("dscp") {

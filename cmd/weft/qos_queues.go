@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 func qosQueuesCommand(r *cli.Remote) *cobra.Command {
@@ -27,7 +28,7 @@ queues: the kernel's does, the userspace one does not.`,
 }
 
 func queuesSetCommand(r *cli.Remote) *cobra.Command {
-	var sw dpidFlag
+	var sw get.DPIDFlag
 	var port, rate uint32
 	var queues []string
 	var out cli.Output
@@ -37,7 +38,7 @@ func queuesSetCommand(r *cli.Remote) *cobra.Command {
 		Example: "  weft qos queues set --switch 1 --port 3 --max-rate 100000 --queue 0 --queue 1:20000:50000",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m := &api.QosQueues{Dpid: sw.text, Port: port, MaxKbps: rate}
+			m := &api.QosQueues{Dpid: sw.Text, Port: port, MaxKbps: rate}
 			for _, s := range queues {
 				q, err := readQueue(s)
 				if err != nil {
@@ -85,7 +86,7 @@ func readQueue(s string) (*api.QosQueue, error) {
 }
 
 func queuesDeleteCommand(r *cli.Remote) *cobra.Command {
-	var sw dpidFlag
+	var sw get.DPIDFlag
 	var port uint32
 	var out cli.Output
 	cmd := &cobra.Command{
@@ -99,14 +100,14 @@ func queuesDeleteCommand(r *cli.Remote) *cobra.Command {
 				return err
 			}
 			defer done()
-			m, err := c.QosClient.DeleteQueues(c.Ctx, &api.QosDeleteQueuesRequest{Dpid: sw.text, Port: port})
+			m, err := c.QosClient.DeleteQueues(c.Ctx, &api.QosDeleteQueuesRequest{Dpid: sw.Text, Port: port})
 			if err != nil {
 				return err
 			}
-			if err := printDeleted(&out, cmd, m, m.Deleted, fmt.Sprintf("queues of %s/%d", sw.text, port)); err != nil || m.Deleted {
+			if err := printDeleted(&out, cmd, m, m.Deleted, fmt.Sprintf("queues of %s/%d", sw.Text, port)); err != nil || m.Deleted {
 				return err
 			}
-			return fmt.Errorf("there were no queues of %s/%d; weft qos queues list shows those that are", sw.text, port)
+			return fmt.Errorf("there were no queues of %s/%d; weft qos queues list shows those that are", sw.Text, port)
 		},
 	}
 	cmd.Flags().VarP(&sw, "switch", "s", "the switch")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 func routerCommand() *cobra.Command {
@@ -36,11 +37,11 @@ func routerDo(cmd *cobra.Command, r *cli.Remote, do func(c *cli.Controller, out 
 	var of routerOf
 	var out cli.Output
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var sw dpidFlag
+		var sw get.DPIDFlag
 		if err := sw.Set(args[0]); err != nil {
 			return cli.Usagef(cmd, "%v", err)
 		}
-		of.dpid = sw.text
+		of.dpid = sw.Text
 		c, done, err := r.Dial(cmd)
 		if err != nil {
 			return err
@@ -146,11 +147,11 @@ func routerListCommand(r *cli.Remote) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &api.ListRoutersRequest{}
 			if len(args) > 0 {
-				var sw dpidFlag
+				var sw get.DPIDFlag
 				if err := sw.Set(args[0]); err != nil {
 					return cli.Usagef(cmd, "%v", err)
 				}
-				req.Dpid = sw.text
+				req.Dpid = sw.Text
 			}
 			c, done, err := r.Dial(cmd)
 			if err != nil {

@@ -24,6 +24,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 )
 
 // supportMost bounds one document of a bundle, in octets.
@@ -124,7 +126,7 @@ func collectSupport(r *cli.Remote, cmd *cobra.Command, switches int) (*bundle, e
 		return nil, err
 	}
 	defer done()
-	health, err := checkHealth(c)
+	health, err := get.CheckHealth(c)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func collectSupport(r *cli.Remote, cmd *cobra.Command, switches int) (*bundle, e
 	if err := b.add("health.json", text, err); err != nil {
 		return nil, err
 	}
-	about := fmt.Sprintf("weft %s\n%s %s/%s\ntaken %s\n", build().Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, b.began.UTC().Format(time.RFC3339))
+	about := fmt.Sprintf("weft %s\n%s %s/%s\ntaken %s\n", run.Build().Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, b.began.UTC().Format(time.RFC3339))
 	if err := b.add("client.txt", []byte(about), nil); err != nil {
 		return nil, err
 	}

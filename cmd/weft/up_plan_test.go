@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -227,7 +229,6 @@ func TestUpPlan(t *testing.T) {
 // TestUpPlanPortInUse: weft up of a plan ends as weft up does if it cannot listen,
 // with the same message, and leaves no process behind.
 func TestUpPlanPortInUse(t *testing.T) {
-	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +254,7 @@ func TestUpPlanPortInUse(t *testing.T) {
 }
 
 func TestWithoutPlan(t *testing.T) {
-	startUp(t, upOptions{})
+	startUp(t, run.UpOptions{})
 	if out := must(t, "get workers"); !regexp.MustCompile(`(?m)^\(controller\) +up +` + fmt.Sprint(os.Getpid()) + ` `).MatchString(out) {
 		t.Errorf("weft get workers:\n%s", out)
 	}
@@ -289,7 +290,6 @@ func TestWorkerWithoutBus(t *testing.T) {
 // TestWorkerBesideTheFirstUp: a worker that is started before there is a bus, a
 // bucket or a plan waits for them, and says of what if it waits in vain.
 func TestWorkerBesideTheFirstUp(t *testing.T) {
-	t.Parallel()
 	dir, config := t.TempDir(), bus.Config{Directory: t.TempDir(), Listen: freeAddress(t)}
 	open := func() *bus.Store {
 		t.Helper()
@@ -316,7 +316,7 @@ func TestWorkerBesideTheFirstUp(t *testing.T) {
 	}
 	directory, err := deploy.OpenDirectory(t.Context(), store)
 	if err == nil {
-		err = directory.Take(t.Context(), p, allSpecs())
+		err = directory.Take(t.Context(), p, planner.AllSpecs())
 	}
 	if err != nil {
 		t.Fatal(err)

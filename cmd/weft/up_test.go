@@ -19,6 +19,8 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/openflow/oftest"
@@ -60,19 +62,19 @@ func freeAddress(t *testing.T) string {
 }
 
 // startUp runs weft up and points the commands to it.
-func startUp(t *testing.T, o upOptions) *running {
+func startUp(t *testing.T, o run.UpOptions) *running {
 	t.Helper()
 	r := &running{openflow: freeAddress(t)}
-	o.listen, o.http, o.logLevel = []string{r.openflow}, freeAddress(t), "warn"
-	if o.dataDir == "" {
-		o.dataDir = t.TempDir()
+	o.Listen, o.HTTP, o.LogLevel = []string{r.openflow}, freeAddress(t), "warn"
+	if o.DataDir == "" {
+		o.DataDir = t.TempDir()
 	}
 	cmd := &cobra.Command{Use: "up"}
 	cmd.SetOut(&r.out)
 	cmd.SetErr(io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- up(ctx, cmd, &o) }()
+	go func() { ended <- run.Up(ctx, cmd, &o) }()
 	r.stop = sync.OnceValue(func() error {
 		cancel()
 		select {
@@ -94,9 +96,9 @@ func startUp(t *testing.T, o upOptions) *running {
 			t.Fatalf("weft up: %v", err)
 		default:
 		}
-		return strings.Contains(r.out.String(), " is up; OpenFlow on tcp:"+r.openflow+"; northbound on http://"+o.http+"; state in "+o.dataDir)
+		return strings.Contains(r.out.String(), " is up; OpenFlow on tcp:"+r.openflow+"; northbound on http://"+o.HTTP+"; state in "+o.DataDir)
 	})
-	t.Setenv("WEFT_SERVER", "http://"+o.http)
+	t.Setenv("WEFT_SERVER", "http://"+o.HTTP)
 	return r
 }
 
@@ -157,7 +159,7 @@ func must(t *testing.T, line string) string {
 // commands show is what the switches have.
 func TestUp(t *testing.T) {
 	dir := t.TempDir()
-	r := startUp(t, upOptions{dataDir: dir})
+	r := startUp(t, run.UpOptions{DataDir: dir})
 	followed := make(chan string, 1)
 	go func() {
 		_, out, errs := weftCommand("events", "--subjects", "hosts.HostChanged", "-n", "2", "-o", "json")
@@ -176,7 +178,7 @@ func TestUp(t *testing.T) {
 		out := must(t, "get hosts")
 		return strings.Contains(out, "10.0.0.1") && strings.Contains(out, "10.0.0.3")
 	})
-	var last eventRecord
+	var last get.EventRecord
 	for line := range strings.Lines(<-followed) {
 		if err := json.Unmarshal([]byte(line), &last); err != nil || last.Subject != api.HostChangedEvent.Name {
 			t.Errorf("event %q: %v", line, err)
@@ -227,7 +229,7 @@ func TestUp(t *testing.T) {
 	// One controller per directory.
 	second := &cobra.Command{}
 	second.SetErr(io.Discard)
-	err := up(t.Context(), second, &upOptions{dataDir: dir, listen: []string{freeAddress(t)}, http: freeAddress(t), logLevel: "error"})
+	err := run.Up(t.Context(), second, &run.UpOptions{DataDir: dir, Listen: []string{freeAddress(t)}, HTTP: freeAddress(t), LogLevel: "error"})
 	if err == nil || !strings.Contains(err.Error(), "is in use by process") {
 		t.Errorf("a second controller in the same directory: %v", err)
 	}
@@ -236,7 +238,7 @@ func TestUp(t *testing.T) {
 	}
 
 	// The operator's entries outlast the controller.
-	startUp(t, upOptions{dataDir: dir})
+	startUp(t, run.UpOptions{DataDir: dir})
 	eventually(t, "the entry is wanted again", func() bool {
 		m, err := askFlows((&cli.Remote{Timeout: 5 * time.Second}), t)
 		return err == nil && len(m.Flows) == 1 && m.Flows[0].Flow.Priority == 50000
@@ -256,7 +258,7 @@ func askFlows(r *cli.Remote, t *testing.T) (*api.ListFlowsResponse, error) {
 // A part of the services runs by itself, where it makes sense; calls of the
 // rest say so.
 func TestUpLearning(t *testing.T) {
-	r := startUp(t, upOptions{services: []string{"southbound", "forwarding"}, set: []string{"forwarding.mode=learning"}})
+	r := startUp(t, run.UpOptions{Services: []string{"southbound", "forwarding"}, Set: []string{"forwarding.mode=learning"}})
 	n := oftest.NewNetwork(time.Now)
 	n.Add(oftest.Config{DPID: 1, Ports: 4, Now: time.Now()})
 	a, b := n.Host(flow.Location{Switch: 1, Port: 1}, nil), n.Host(flow.Location{Switch: 1, Port: 2}, nil)
@@ -283,30 +285,30 @@ func TestUpLearning(t *testing.T) {
 func TestUpConfiguration(t *testing.T) {
 	file := writeFile(t, "weft.yaml", "services: [southbound, discovery, hosts, paths, forwarding, flowrules, stats, gateway]\nforwarding:\n  mode: magic\n")
 	for _, c := range []struct {
-		o    upOptions
+		o    run.UpOptions
 		want string
 	}{
-		{upOptions{config: "/nowhere.yaml"}, "no such file"},
-		{upOptions{config: file}, file + ":3: service forwarding: mode"},
-		{upOptions{config: file, set: []string{"forwarding.mode=proactive", "forwarding.x=1"}}, "--set forwarding.x=1: unknown key forwarding.x; allowed"},
-		{upOptions{set: []string{"nonsense"}}, "want service.key=value"},
-		{upOptions{set: []string{"southbound.echo_interval=often"}}, "want a duration"},
-		{upOptions{services: []string{"nonsense"}}, "--services: unknown service \"nonsense\"; allowed: southbound"},
-		{upOptions{http: "0.0.0.0:1"}, "is not a loopback address"},
-		{upOptions{dataDir: "/proc/nowhere"}, "name another with --data-dir"},
+		{run.UpOptions{Config: "/nowhere.yaml"}, "no such file"},
+		{run.UpOptions{Config: file}, file + ":3: service forwarding: mode"},
+		{run.UpOptions{Config: file, Set: []string{"forwarding.mode=proactive", "forwarding.x=1"}}, "--set forwarding.x=1: unknown key forwarding.x; allowed"},
+		{run.UpOptions{Set: []string{"nonsense"}}, "want service.key=value"},
+		{run.UpOptions{Set: []string{"southbound.echo_interval=often"}}, "want a duration"},
+		{run.UpOptions{Services: []string{"nonsense"}}, "--services: unknown service \"nonsense\"; allowed: southbound"},
+		{run.UpOptions{HTTP: "0.0.0.0:1"}, "is not a loopback address"},
+		{run.UpOptions{DataDir: "/proc/nowhere"}, "name another with --data-dir"},
 	} {
-		c.o.logLevel = "error"
-		c.o.listen = []string{"tcp:" + freeAddress(t)}
-		if c.o.http == "" {
-			c.o.http = freeAddress(t)
+		c.o.LogLevel = "error"
+		c.o.Listen = []string{"tcp:" + freeAddress(t)}
+		if c.o.HTTP == "" {
+			c.o.HTTP = freeAddress(t)
 		}
-		if c.o.dataDir == "" {
-			c.o.dataDir = t.TempDir()
+		if c.o.DataDir == "" {
+			c.o.DataDir = t.TempDir()
 		}
 		cmd := &cobra.Command{}
 		cmd.SetErr(io.Discard)
 		cmd.SetOut(io.Discard)
-		if err := up(t.Context(), cmd, &c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := run.Up(t.Context(), cmd, &c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; want %q", c.o, err, c.want)
 		}
 	}
@@ -314,26 +316,26 @@ func TestUpConfiguration(t *testing.T) {
 
 func TestDataDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	got, err := dataDirectory(dir)
+	got, err := run.DataDirectory(dir)
 	if info, statErr := os.Stat(dir); err != nil || got != dir || statErr != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%s, %v, %v", got, err, statErr)
 	}
 }
 
 func TestListenAddresses(t *testing.T) {
-	got, err := listenAddresses([]string{"127.0.0.1:6653", "tcp:[::1]:6653", "unix:/run/x.sock", ":6633"})
+	got, err := run.ListenAddresses([]string{"127.0.0.1:6653", "tcp:[::1]:6653", "unix:/run/x.sock", ":6633"})
 	if want := "[tcp:127.0.0.1:6653 tcp:[::1]:6653 unix:/run/x.sock tcp::6633]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v %v", got, err)
 	}
 	for _, wrong := range []string{"", "6653", "unix:", "tcp:", "tcp:host", "udp:1.2.3.4:5", "host:"} {
-		if got, err := listenAddresses([]string{wrong}); err == nil {
+		if got, err := run.ListenAddresses([]string{wrong}); err == nil {
 			t.Errorf("%q is taken as %v", wrong, got)
 		}
 	}
 }
 
 func TestMemory(t *testing.T) {
-	if m := memory(); m < 1<<26 {
+	if m := run.Memory(); m < 1<<26 {
 		t.Errorf("%d octets of memory", m)
 	}
 }

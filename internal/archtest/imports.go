@@ -18,7 +18,7 @@ func (c *check) inside(f *file, r row, spec *ast.ImportSpec, dir string) {
 		}
 	case strings.HasPrefix(f.dir, "services/") && strings.HasPrefix(dir, "services") && !lends(f.dir, dir):
 		c.fail(f, spec, "imports %s; a service never imports another: call its methods or subscribe to its events, declared in api", dir)
-	case f.dir == "cmd/weft" && runs(dir) && !f.test && !slices.Contains(starters, path.Base(f.path)):
+	case strings.HasPrefix(f.dir, "cmd/weft") && runs(dir) && !f.test && !slices.Contains(starters, f.dir):
 		c.fail(f, spec, "imports %s; a subcommand talks to a running controller by the northbound API only; those that start one are %s",
 			dir, strings.Join(starters, " and "))
 	case !matches(r.inside, dir):

@@ -78,7 +78,7 @@ var suites = []string{"wefttest", "bus/bustest", "transport/transporttest", "ope
 var helpers = []string{"sim/classbench", "internal/cputime"}
 
 // keepers are libraries with few importers; the reason goes into the message.
-// cmd/weft touches links to measure when one went down (weft bench reroute).
+// cmd/weft/bench touches links to measure when one went down (weft bench reroute).
 var keepers = []struct {
 	prefix  string
 	dirs    []string
@@ -86,19 +86,19 @@ var keepers = []struct {
 }{
 	{nats, []string{"bus"}, "keep state and events through weft.State and weft.Publish"},
 	{yaml, []string{"internal/document"}, "read and write YAML by internal/document, whose time grows with the text"},
-	{"github.com/vishvananda/", []string{"lab", "cmd/weft"}, "let package lab touch links and namespaces"},
+	{"github.com/vishvananda/", []string{"lab", "cmd/weft/bench"}, "let package lab touch links and namespaces"},
 }
 
 // guarded are the variables of packages that are locks or counters nevertheless,
 // and why there is no other way.
 var guarded = map[string]string{
-	"plan/place.gophersat": "the library learns in a buffer that all its solvers of a process share",
-	"cmd/weft.benchLabs":   "names of labs differ within a process",
+	"plan/place.gophersat":     "the library learns in a buffer that all its solvers of a process share",
+	"cmd/weft/bench.benchLabs": "names of labs differ within a process",
 }
 
-// starters are the files of cmd/weft that run services. All others talk to a
-// running controller, by its northbound API only.
-var starters = []string{"up.go", "up_alone.go", "up_plan.go", "user.go", "root_part.go", "tracing.go", "worker.go", "worker_audit.go", "plan_put.go", "check.go", "store_offline.go"}
+// starters are the packages of cmd/weft that run services, or read what they
+// keep. All others talk to a running controller, by its northbound API only.
+var starters = []string{"cmd/weft/run", "cmd/weft/planner", "cmd/weft/store"}
 
 // rowOf returns the rules of a folder; false if the table has none.
 func rowOf(dir string) (row, bool) {

@@ -1,0 +1,296 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/lab"
+)
+
+// benchFirstConfig is the flags of first-packet.
+type benchFirstConfig struct {
+	switches []int
+	runs     int
+	peer     string
+	output   string
+}
+
+func benchFirstCommand() *cobra.Command {
+	var c benchFirstConfig
+	cmd := &cobra.Command{
+		Use:   "first-packet",
+		Short: "Measure the first packet between hosts over real switches, beside another controller",
+		Long: `Measure how long the first packet between two hosts takes over a row of real
+switches, the hosts at its ends, with Weft's controller and, in turn, with
+another on the same row.
+
+A run is the round trip of one ping between two hosts that nobody has heard of:
+for each run both hosts take Ethernet and IPv4 addresses that are new to the
+network, so that no ARP cache, no flow entry and no controller knows them. The
+time is from sending the echo request to its answer: ARP request and reply, echo
+request and reply, all of them first packets to the switches. Nothing is
+subtracted. Every controller has a lab of its own for each number of switches;
+all of them are up at the same time and take turns, run by run. IPv6 is off on
+the hosts.
+
+It needs root and Open vSwitch. The other controller is ovs-testcontroller if
+that is installed; --peer "" leaves it out.`,
+		Example: `  weft bench first-packet
+  weft bench first-packet --switches 1,3,5 --runs 100 -o json
+  weft bench first-packet --peer "ryu-manager --ofp-tcp-listen-port {port} ryu.app.simple_switch_13"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.check(cmd.Flags().Changed("peer")); err != nil {
+				return cli.Usagef(cmd, "%w", err)
+			}
+			ctx, stop := cli.Signals(cmd)
+			defer stop()
+			return benchRunFirst(ctx, c, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&c.switches, "switches", []int{1, 5}, "numbers of switches in the row")
+	f.IntVar(&c.runs, "runs", 30, "runs for each controller and number of switches")
+	f.StringVar(&c.peer, "peer", benchPeer, "start this controller too; {port} is replaced by where it is to listen")
+	f.StringVarP(&c.output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+// check says which flag is wrong. Unless the peer was asked for it is left out
+// where it is not installed.
+func (c *benchFirstConfig) check(asked bool) error {
+	if len(c.switches) == 0 {
+		return errors.New("--switches: want at least one number")
+	}
+	for _, n := range c.switches {
+		if n < 1 {
+			return fmt.Errorf("--switches %d: want at least 1", n)
+		}
+	}
+	if c.runs < 1 || c.runs > benchFirstRunsMost {
+		return fmt.Errorf("--runs %d: want 1 to %d, for Weft takes so many hosts at one port", c.runs, benchFirstRunsMost)
+	}
+	if c.peer != "" {
+		if !strings.Contains(c.peer, "{port}") {
+			return fmt.Errorf("--peer %q: want a command with {port} where the port goes that it is to listen on", c.peer)
+		}
+		if _, err := exec.LookPath(strings.Fields(c.peer)[0]); err != nil {
+			if asked {
+				return fmt.Errorf("--peer: %w", err)
+			}
+			c.peer = ""
+		}
+	}
+	return benchCheckOutput(c.output)
+}
+
+// benchFirstRow is one controller over one number of switches.
+type benchFirstRow struct {
+	Controller string      `json:"controller"`
+	Switches   int         `json:"switches"`
+	MS         benchSpread `json:"ms"`
+	Lost       int         `json:"lost"` // first packets that were not answered
+	Runs       []float64   `json:"runs_ms"`
+
+	b    *benchLab
+	next int // number of the next new host
+}
+
+// benchFirst is what first-packet prints.
+type benchFirst struct {
+	Rows  []*benchFirstRow `json:"rows"`
+	Marks []benchMark      `json:"marks"`
+}
+
+// The marks.
+const (
+	benchFirstRatioMost = 1.5 // 5 switches to 1
+	benchFirstPeerMost  = 0.5 // Weft to the peer
+)
+
+// benchFirstRunsMost is how many runs there may be: each is a new host at the
+// same port.
+const benchFirstRunsMost = 500
+
+const (
+	benchFirstWait  = 900 * time.Millisecond // for an answer: before ARP would ask again
+	benchFirstTries = 50                     // of the warm-up
+)
+
+// benchRunFirst is `weft bench first-packet`.
+func benchRunFirst(ctx context.Context, c benchFirstConfig, out, progress io.Writer) (err error) {
+	if err := benchNeedLab(); err != nil {
+		return err
+	}
+	r := &benchFirst{}
+	defer func() {
+		for _, row := range r.Rows {
+			err = errors.Join(err, row.b.down())
+		}
+	}()
+	commands := []string{""}
+	if c.peer != "" {
+		commands = append(commands, c.peer)
+	}
+	for _, n := range c.switches {
+		for _, command := range commands {
+			row := &benchFirstRow{Switches: n, next: 1}
+			row.b, err = benchLabController(ctx, command)
+			if err != nil {
+				return err
+			}
+			r.Rows = append(r.Rows, row)
+			row.Controller = row.b.name
+			if err := row.start(ctx); err != nil {
+				return row.b.child.failed(err)
+			}
+			fmt.Fprintf(progress, "%s with %d switches is ready\n", row.Controller, n)
+		}
+	}
+	for range c.runs {
+		for _, row := range r.Rows {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			rtt, err := row.run()
+			switch {
+			case errors.Is(err, errNoAnswer) && !row.b.child.over():
+				row.Lost++
+			case err != nil:
+				return row.b.child.failed(err)
+			default:
+				row.Runs = append(row.Runs, benchMilliseconds(rtt))
+			}
+			time.Sleep(5 * time.Millisecond) // what the run has set off comes to its end
+		}
+	}
+	r.sum()
+	if err := r.write(out, c.output); err != nil {
+		return err
+	}
+	return r.unmeasured()
+}
+
+// unmeasured says which controllers answered no first packet at all.
+func (r *benchFirst) unmeasured() (err error) {
+	for _, row := range r.Rows {
+		if len(row.Runs) == 0 {
+			err = errors.Join(err, fmt.Errorf("not measured: %s over %d switches, none of %d first packets was answered", row.Controller, row.Switches, row.Lost))
+		}
+	}
+	return err
+}
+
+// start brings the row of switches up and waits until a first packet gets through.
+func (row *benchFirstRow) start(ctx context.Context) error {
+	topo, err := lab.Linear(row.Switches, 0)
+	if err != nil {
+		return err
+	}
+	topo.Hosts = []lab.Host{{Name: "h1", Switch: "s1"}, {Name: "h2", Switch: fmt.Sprintf("s%d", row.Switches)}}
+	if err := row.b.up(ctx, topo, "tcp:"+row.b.address); err != nil {
+		return err
+	}
+	for _, h := range row.hosts() {
+		if err := h.quiet(); err != nil {
+			return err
+		}
+	}
+	if row.b.north != "" {
+		if err := row.b.ready(ctx); err != nil {
+			return err
+		}
+	}
+	for good, try := 0, 0; good < 2; try++ {
+		_, err := row.run()
+		switch {
+		case err == nil:
+			good++
+		case !errors.Is(err, errNoAnswer):
+			return err
+		case try == benchFirstTries:
+			return fmt.Errorf("no ping gets through %d switches", row.Switches)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (row *benchFirstRow) hosts() [2]coldHost {
+	return [2]coldHost{{row.b.lab.HostNetns("h1")}, {row.b.lab.HostNetns("h2")}}
+}
+
+// run is one first packet between two new hosts.
+func (row *benchFirstRow) run() (time.Duration, error) {
+	a, b := row.next, row.next+1
+	row.next += 2
+	hosts := row.hosts()
+	for i, n := range []int{a, b} {
+		if err := hosts[i].become(n); err != nil {
+			return 0, fmt.Errorf("give a host new addresses: %w", err)
+		}
+	}
+	return hosts[0].ping(coldIP(a), coldIP(b), benchFirstWait)
+}
+
+// sum fills in what follows from the runs.
+func (r *benchFirst) sum() {
+	for _, row := range r.Rows {
+		row.MS = newBenchSpread(row.Runs)
+	}
+	find := func(weft bool, switches int) *benchFirstRow {
+		i := slices.IndexFunc(r.Rows, func(row *benchFirstRow) bool {
+			return row.Switches == switches && (row.b.north != "") == weft && len(row.Runs) > 0
+		})
+		if i < 0 {
+			return nil
+		}
+		return r.Rows[i]
+	}
+	if one, five := find(true, 1), find(true, 5); one != nil && five != nil {
+		r.Marks = append(r.Marks, newBenchMark("weft, 5 switches to 1", benchRatio(five.MS.Median, one.MS.Median), benchFirstRatioMost))
+	}
+	longest := slices.MaxFunc(r.Rows, func(a, b *benchFirstRow) int { return a.Switches - b.Switches }).Switches
+	for _, row := range r.Rows {
+		if row.b.north != "" || row.Switches < longest {
+			continue
+		}
+		if weft := find(true, row.Switches); weft != nil && len(row.Runs) > 0 {
+			what := fmt.Sprintf("weft to %s, %d switches", row.Controller, row.Switches)
+			r.Marks = append(r.Marks, newBenchMark(what, benchRatio(weft.MS.Median, row.MS.Median), benchFirstPeerMost))
+		}
+	}
+}
+
+// write prints the figures.
+func (r *benchFirst) write(w io.Writer, output string) error {
+	if output == "json" {
+		return benchJSON(w, r)
+	}
+	fmt.Fprintln(w, "first packet between hosts that nobody has heard of, round trip in ms")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CONTROLLER\tSWITCHES\tRUNS\tLOST\tMEDIAN\tP95\tMAX")
+	for _, row := range r.Rows {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\n",
+			row.Controller, row.Switches, len(row.Runs)+row.Lost, row.Lost, row.MS.Median, row.MS.P95, row.MS.Max)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, m := range r.Marks {
+		fmt.Fprintln(w, m)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/openflow"
+)
+
+func TestBenchLabRefusesWrongFlags(t *testing.T) {
+	for _, c := range [][3]string{
+		{"first-packet", "--switches=0", "--switches 0: want at least 1"},
+		{"first-packet", "--runs=0", "--runs 0: want 1 to 500"},
+		{"first-packet", "--runs=501", "--runs 501: want 1 to 500"},
+		{"first-packet", "--peer=ovs-testcontroller", "want a command with {port}"},
+		{"first-packet", "--peer=/nonexistent {port}", "no such file"},
+		{"first-packet", "--output=yaml", "want table or json"},
+		{"reroute", "--runs=0", "--runs 0: want at least 1"},
+		{"reroute", "--topology=star:3", "neither a file nor a known form"},
+		{"reroute", "--topology=linear:3", "has no loops"},
+		{"reroute", "--output=yaml", "want table or json"},
+	} {
+		if _, err := benchExecute(t, c[0], c[1]); err == nil || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("bench %s %s: error %v, want one with %q", c[0], c[1], err, c[2])
+		}
+	}
+}
+
+// TestBenchLab runs both on real labs, with the real binary. Figures of so few
+// runs mean nothing; that they are there does.
+func TestBenchLab(t *testing.T) {
+	t.Parallel()
+	weft := testprogram.Weft(t)
+	run := func(into any, args ...string) {
+		t.Helper()
+		cmd := exec.Command(weft, append([]string{"bench"}, args...)...)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err == nil {
+			err = json.Unmarshal(out, into)
+		}
+		if err != nil {
+			t.Fatalf("weft bench %s: %v\n%s%s", strings.Join(args, " "), err, out, &errs)
+		}
+	}
+	t.Run("first-packet", func(t *testing.T) {
+		var r benchFirst
+		run(&r, "first-packet", "--switches", "1,2", "--runs", "2", "-o", "json")
+		if len(r.Rows) != 4 || r.Rows[0].Controller != "weft" || r.Rows[1].Controller != "ovs-testcontroller" || len(r.Marks) == 0 {
+			t.Fatalf("%+v", r)
+		}
+		for _, row := range r.Rows {
+			if len(row.Runs)+row.Lost != 2 || len(row.Runs) > 0 && row.MS.Median <= 0 {
+				t.Errorf("%+v", row)
+			}
+		}
+	})
+	t.Run("reroute", func(t *testing.T) {
+		var r benchReroute
+		for range 3 { // a cut is watched for half a second, in which a busy machine may have no time for it
+			r = benchReroute{}
+			run(&r, "reroute", "--topology", "ring:4", "--runs", "1", "--failover", "-o", "json")
+			if r.Unmoved == 0 {
+				break
+			}
+		}
+		if len(r.Detail) != 1 || len(r.Marks) != 2 || r.Unmoved != 0 || r.Noticed.Median <= 0 || r.Installed.Median < r.Decided.Median {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestBenchSpread(t *testing.T) {
+	var v []float64
+	for i := range 20 {
+		v = append(v, float64(20-i))
+	}
+	if s := newBenchSpread(v); s != (benchSpread{Median: 10.5, P95: 19, Max: 20}) {
+		t.Errorf("%+v", s)
+	}
+	if s := newBenchSpread(nil); s != (benchSpread{}) {
+		t.Errorf("of nothing: %+v", s)
+	}
+}
+
+func TestBenchOutageIsTheLongestGap(t *testing.T) {
+	at := time.Now()
+	var replies benchReplies
+	replies.got = map[int]time.Time{}
+	for _, seq := range []int{0, 1, 3, 4, 8} { // 2 lost, then 5 to 7; the sender was late with 6
+		late := 0
+		if seq > 5 {
+			late = 4
+		}
+		replies.got[seq] = at.Add(time.Duration(seq+late) * time.Millisecond)
+	}
+	if ms, lost := replies.outage(9); ms != 7 || lost != 4 {
+		t.Errorf("outage %v ms, %d lost; want 7 ms and 4", ms, lost)
+	}
+	if ms, lost := replies.outage(20); ms != 11 || lost != 15 {
+		t.Errorf("never back: outage %v ms, %d lost; want 11 ms and 15", ms, lost)
+	}
+}
+
+func TestBenchRerouteIsReadOffTheWire(t *testing.T) {
+	cut := time.Now()
+	after := func(ms int, kind openflow.Type) benchNote {
+		return benchNote{cut.Add(time.Duration(ms) * time.Millisecond), kind}
+	}
+	var run benchRerouteRun
+	run.read(cut, []benchNote{
+		after(-1, openflow.TypeFlowMod), after(1, openflow.TypeBarrierReply), after(2, openflow.TypePortStatus), after(3, openflow.TypePortStatus),
+		after(4, openflow.TypeFlowMod), after(5, openflow.TypeBarrierReply), after(6, openflow.TypeFlowMod), after(9, openflow.TypeBarrierReply),
+	})
+	if run.NoticedMS != 2 || run.DecidedMS != 4 || run.InstalledMS != 7 || run.FlowMods != 2 {
+		t.Errorf("%+v", run)
+	}
+}

@@ -1,0 +1,149 @@
+package get
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// PortExplained is what weft explain port prints.
+type PortExplained struct {
+	Switch  string `json:"dpid"`
+	Port    uint32 `json:"port"`
+	Role    string `json:"role"`
+	Traffic bool   `json:"takes_traffic"`
+	Cause   string `json:"cause,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Remedy  string `json:"remedy,omitempty"`
+	Until   string `json:"until,omitempty"`
+}
+
+func ExplainCommand() *cobra.Command {
+	var r cli.Remote
+	cmd := &cobra.Command{
+		Use:     "explain",
+		Short:   "Say why a port takes no traffic, and what would make it",
+		Example: "  weft explain port 1 3",
+	}
+	r.Flags(cmd)
+	cmd.AddCommand(explainPort(&r))
+	return cmd
+}
+
+func explainPort(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:   "port DPID PORT",
+		Short: "Say what is behind a port, why it takes no traffic, and what would make it",
+		Example: `  weft explain port 1 3
+  weft explain port 1 3 -o json`,
+		Args: cobra.ExactArgs(2),
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
+		sw, err := flow.ParseDPID(args[0])
+		if err != nil {
+			return cli.View{}, err
+		}
+		n, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil {
+			return cli.View{}, &cli.RemoteError{Kind: codes.InvalidArgument, Text: "port " + strconv.Quote(args[1]) + ": want the number of a port"}
+		}
+		p, err := PortState(c, flow.Location{Switch: sw, Port: flow.Port(n)})
+		return cli.View{Value: p, Text: func(t *cli.Table) {
+			t.Row("port", cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port}))
+			t.Row("role", p.Role)
+			takes := "yes"
+			if !p.Traffic {
+				takes = "no"
+			}
+			t.Row("takes traffic", takes)
+			for _, line := range [][2]string{{"reason", p.Reason}, {"remedy", p.Remedy}, {"until", p.Until}} {
+				if line[1] != "" {
+					t.Row(line[0], line[1])
+				}
+			}
+		}}, err
+	})
+}
+
+// explainedPort returns what discovery says of a port.
+func explainedPort(m *api.PortRole) PortExplained {
+	return PortExplained{m.At.Dpid, m.At.Port, m.Role, m.Role == "edge" || m.Role == "link", m.Cause, m.Reason, m.Remedy, m.Until}
+}
+
+// PortState says what a port takes.
+func PortState(c *cli.Controller, at flow.Location) (PortExplained, error) {
+	p := PortExplained{Switch: at.Switch.String(), Port: uint32(at.Port), Role: "unsettled"}
+	roles, err := c.ListPortRoles(c.Ctx, &api.ListPortRolesRequest{})
+	if err != nil {
+		return p, err
+	}
+	for _, m := range roles.Ports {
+		if m.At.Flow() == at {
+			return explainedPort(m), nil
+		}
+	}
+	ports, err := c.ListPorts(c.Ctx, &api.ListPortsRequest{Dpid: p.Switch})
+	if e := cli.Unless(err, codes.Unavailable); e != nil {
+		return p, e // no such switch, says the southbound
+	}
+	if err != nil {
+		p.Cause, p.Reason = "away", "the switch is not connected"
+		p.Remedy = "is the switch up, and can it reach the controller's address? If it is gone for good: weft switch forget " + p.Switch
+		return p, nil
+	}
+	for _, m := range ports.Ports {
+		if m.Port == p.Port {
+			p.Cause, p.Reason, p.Remedy = "unknown", "discovery does not look at the port: it has just come, or is a port of the switch itself", "wait a moment and look again"
+			return p, nil
+		}
+	}
+	return p, &cli.RemoteError{Kind: codes.NotFound, Text: "switch " + p.Switch + " has no port " + at.Port.String() + ": weft get ports --switch " + p.Switch + " lists those that it has"}
+}
+
+// ListIdle returns the ports that take no traffic; none if discovery is away.
+func ListIdle(c *cli.Controller) (list []PortExplained, err error) {
+	ports, _, err := listIdlePorts(c)
+	for _, p := range ports {
+		if p.Cause != "relay" {
+			list = append(list, explainedPort(p))
+		}
+	}
+	return list, cli.Unless(err, codes.Unavailable)
+}
+
+// WithIdle adds to the error that a host is not known the ports that take no
+// traffic: it may be there.
+func WithIdle(c *cli.Controller, err error) error {
+	if e := (*cli.RemoteError)(nil); !errors.As(err, &e) || e.Kind != codes.NotFound {
+		return err
+	}
+	ports, failed := ListIdle(c)
+	if failed != nil || len(ports) == 0 {
+		return err
+	}
+	names := make([]string, len(ports))
+	for i, p := range ports {
+		names[i] = cli.Place(&api.Location{Dpid: p.Switch, Port: p.Port})
+	}
+	return fmt.Errorf("%w; it may be at a port that takes no traffic: %s (%s; to mend it: %s)", err, cli.FirstFew(names), ports[0].Reason, ports[0].Remedy)
+}
+
+// listIdlePorts returns the ports that are up and take no traffic, or hold up a
+// link, but for those that are only settling.
+func listIdlePorts(c *cli.Controller) (list []*api.PortRole, known int, err error) {
+	m, err := c.ListPortRoles(c.Ctx, &api.ListPortRolesRequest{})
+	for _, p := range m.GetPorts() {
+		switch p.Cause {
+		case "", "down", "settling", "waiting":
+		default:
+			list = append(list, p)
+		}
+	}
+	return list, len(m.GetPorts()), err
+}

@@ -1,0 +1,323 @@
+package get
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+)
+
+// HealthResult is what one look at the controller has found.
+type HealthResult struct {
+	Check  string `json:"check"`
+	State  string `json:"state"` // ok, warning or failing
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// The states of a check.
+const (
+	HealthOK      = "ok"
+	HealthWarning = "warning"
+	HealthFailing = "failing"
+)
+
+// errUnhealthy is the command's error once the table has said what fails.
+var errUnhealthy = errors.New("the controller is not well; see the checks that fail")
+
+func getHealth(r *cli.Remote) *cobra.Command {
+	return cli.Query(r, &cobra.Command{
+		Use:   "health",
+		Short: "Look at everything that can be wrong, and say how to mend it",
+		Long: `Look at the controller's processes, the store of what it keeps, the switches,
+the entries that they should have, links, the broadcast tree and heartbeats, and
+say what is wrong and how to mend it. Exit status 1 if anything fails; a
+warning is no failure.`,
+		Example: `  weft get health
+  weft get health -o json`,
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
+		list, err := CheckHealth(c)
+		if err != nil {
+			return cli.View{}, err
+		}
+		workers, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
+		if err != nil {
+			return cli.View{}, err
+		}
+		value := map[string]any{"checks": list}
+		if workers.Store != nil {
+			value["store"] = cli.Message{Message: workers.Store}
+		}
+		v := cli.View{Value: value, Text: func(t *cli.Table) {
+			t.Row("CHECK", "STATE", "DETAIL", "REMEDY")
+			for _, h := range list {
+				t.Row(h.Check, h.State, h.Detail, h.Remedy)
+			}
+		}}
+		for _, h := range list {
+			if h.State == HealthFailing {
+				v.Failed = errUnhealthy
+			}
+		}
+		return v, nil
+	})
+}
+
+// healthCheck is one look. It fails with Unavailable or Unimplemented if the
+// service that knows does not run.
+type healthCheck struct {
+	name string
+	look func(*cli.Controller) (HealthResult, error)
+}
+
+func healthChecks() []healthCheck {
+	return []healthCheck{
+		{"processes", healthOfProcesses}, {"store", HealthOfStore}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
+		{"ports", HealthOfPorts}, {"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
+	}
+}
+
+// CheckHealth looks at everything. It fails if there is no controller to ask.
+func CheckHealth(c *cli.Controller) (list []HealthResult, err error) {
+	if _, err := c.GetInfo(c.Ctx, &api.GetInfoRequest{}); err != nil {
+		return nil, err
+	}
+	for _, check := range healthChecks() {
+		h, err := check.look(c)
+		remote := (*cli.RemoteError)(nil)
+		switch {
+		case err == nil:
+		case errors.As(err, &remote) && (remote.Kind == codes.Unavailable || remote.Kind == codes.Unimplemented):
+			h = HealthResult{State: HealthWarning, Detail: "not known: " + err.Error()}
+		default:
+			h = HealthResult{State: HealthFailing, Detail: err.Error()}
+		}
+		h.Check = check.name
+		list = append(list, h)
+	}
+	return list, nil
+}
+
+func healthOfProcesses(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
+	var bad, moving []string
+	for _, w := range m.GetWorkers() {
+		switch w.State {
+		case "up":
+			for _, s := range w.Services {
+				if s.State != "ready" {
+					moving = append(moving, fmt.Sprintf("%s in %s is %s", s.Name, w.Process, s.State))
+				}
+			}
+		case "starting", "draining":
+			moving = append(moving, fmt.Sprintf("%s is %s", w.Process, w.State))
+		default:
+			bad = append(bad, strings.TrimSpace(fmt.Sprintf("%s is %s %s", w.Process, w.State, w.LastExit)))
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return HealthResult{State: HealthFailing, Detail: cli.FirstFew(bad), Remedy: "weft get workers; the logs of those processes; is weft up running?"}, err
+	case len(moving) > 0:
+		return HealthResult{State: HealthWarning, Detail: cli.FirstFew(moving), Remedy: "wait a moment and look again"}, err
+	}
+	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d, all services ready", len(m.GetWorkers()))}, err
+}
+
+// HealthOfStore asks how the durable state is; nothing is written for it.
+func HealthOfStore(c *cli.Controller) (HealthResult, error) {
+	ctx, cancel := context.WithTimeout(c.Ctx, 5*time.Second)
+	defer cancel()
+	m, err := c.GetStore(ctx, &api.GetStoreRequest{})
+	remote := (*cli.RemoteError)(nil)
+	if ctx.Err() != nil && c.Ctx.Err() == nil || errors.As(err, &remote) && remote.Kind == codes.DeadlineExceeded {
+		return HealthResult{
+			State:  HealthFailing,
+			Detail: "it does not answer: the network goes on, but nothing can be changed, and plans cannot be applied",
+			Remedy: "the bus is that of weft up PLAN: is it running? start it again, its processes are adopted. With an external NATS, look there",
+		}, nil
+	}
+	var damaged []string
+	for _, b := range m.GetBuckets() {
+		if b.Damage != "" {
+			damaged = append(damaged, b.Name+": "+b.Damage)
+		}
+	}
+	switch {
+	case len(damaged) > 0:
+		return HealthResult{
+			State:  HealthFailing,
+			Detail: fmt.Sprintf("%d of %d buckets are damaged, and switches keep all entries: %s", len(damaged), len(m.GetBuckets()), cli.FirstFew(damaged)),
+			Remedy: "weft store repair --from BACKUP; or, if what is missing was removed on purpose, weft store repair --accept-loss, and switches lose the entries that nobody wants",
+		}, err
+	case m.GetTrouble() != "":
+		return HealthResult{State: HealthFailing, Detail: "nothing can be written: " + m.GetTrouble(), Remedy: "make room in the data directory; it goes on by itself"}, err
+	}
+	if err != nil {
+		return HealthResult{}, err
+	}
+	return healthOfServers(c)
+}
+
+// healthOfServers looks at the servers that keep the store.
+func healthOfServers(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
+	st := m.GetStore()
+	switch {
+	case err != nil || st == nil:
+		return HealthResult{State: HealthOK, Detail: "it answers"}, err
+	case !st.Quorum:
+		return HealthResult{
+			State:  HealthFailing,
+			Detail: storeLine(st) + ": part of the state cannot be changed now",
+			Remedy: "an election takes up to 10 s; if it lasts, start the servers of the NATS cluster that are down",
+		}, nil
+	case st.Servers < st.Wanted || st.Replicas < st.Wanted:
+		return HealthResult{State: HealthWarning, Detail: storeLine(st), Remedy: "start the servers of the NATS cluster that are down; copies are made by themselves"}, nil
+	}
+	return HealthResult{State: HealthOK, Detail: storeLine(st)}, nil
+}
+
+func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
+	var away, twice []string
+	for _, s := range m.GetSwitches() {
+		if !s.Connected {
+			away = append(away, strings.TrimSuffix(s.Dpid+": "+s.Reason, ": "))
+		}
+		if s.Duplicates > 0 {
+			twice = append(twice, s.Dpid)
+		}
+	}
+	switch n := len(m.GetSwitches()); {
+	case err == nil && n == 0:
+		return HealthResult{State: HealthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
+	case len(away) > 0:
+		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s", len(away), n, cli.FirstFew(away)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
+	case len(twice) > 0:
+		return HealthResult{State: HealthWarning, Detail: "others have claimed the datapath id of " + cli.FirstFew(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
+	default:
+		return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d connected", n)}, err
+	}
+}
+
+func healthOfEntries(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListSync(c.Ctx, &api.ListSyncRequest{})
+	var failing, syncing, unknown []string
+	wanted := uint32(0)
+	for _, s := range m.GetSwitches() {
+		wanted += s.Wanted
+		switch s.State {
+		case "failing":
+			failing = append(failing, fmt.Sprintf("%s (%d of %d)", s.Dpid, s.Failed, s.Wanted))
+		case "syncing":
+			syncing = append(syncing, s.Dpid)
+		}
+		if s.Unread != "" {
+			unknown = append(unknown, s.Dpid+": "+s.Unread)
+		}
+	}
+	switch {
+	case len(failing) > 0:
+		return HealthResult{State: HealthFailing, Detail: "refused by " + cli.FirstFew(failing), Remedy: "weft get sync and weft get flows say which and why"}, err
+	case len(syncing) > 0:
+		return HealthResult{State: HealthWarning, Detail: "not confirmed yet by " + cli.FirstFew(syncing), Remedy: "wait a moment and look again"}, err
+	case len(unknown) > 0:
+		return HealthResult{
+			State:  HealthWarning,
+			Detail: "not told by " + cli.FirstFew(unknown),
+			Remedy: "the switch is served all the same: the entries that it is to have are written over those that it has; does it answer ovs-ofctl dump-flows?",
+		}, err
+	}
+	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d wanted, all confirmed", wanted)}, err
+}
+
+// HealthOfPorts looks at the ports that take no traffic.
+func HealthOfPorts(c *cli.Controller) (HealthResult, error) {
+	idle, known, err := listIdlePorts(c)
+	if len(idle) == 0 {
+		return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d, those that are up take traffic or are settling", known)}, err
+	}
+	causes, first := map[string][]string{}, map[string]*api.PortRole{}
+	for _, p := range idle {
+		causes[p.Cause] = append(causes[p.Cause], cli.Place(p.At))
+		first[p.Cause] = cmp.Or(first[p.Cause], p)
+	}
+	var details, remedies []string
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		p := first[cause]
+		details = append(details, fmt.Sprintf("%s: %s (%s: %s)", cause, cli.FirstFew(causes[cause]), cli.Place(p.At), p.Reason))
+		remedies = append(remedies, fmt.Sprintf("%s: %s", cli.Place(p.At), p.Remedy))
+	}
+	return HealthResult{
+		State:  HealthWarning,
+		Detail: fmt.Sprintf("%d take no traffic or no link: %s", len(idle), strings.Join(details, "; ")),
+		Remedy: strings.Join(remedies, "; ") + "; weft explain port DPID PORT for the others",
+	}, err
+}
+
+func healthOfLinks(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListLinks(c.Ctx, &api.ListLinksRequest{})
+	var down, oneWay, flapping, held []string
+	up := map[string]bool{}
+	for _, l := range m.GetLinks() {
+		switch l.State {
+		case "up":
+			up[cli.Place(l.Src)+" "+cli.Place(l.Dst)] = true
+		case "dampened":
+			flapping = append(flapping, fmt.Sprintf("%s to %s (%d times)", cli.Place(l.Src), cli.Place(l.Dst), l.Flaps))
+		case "held":
+			held = append(held, fmt.Sprintf("%s to %s (%s)", cli.Place(l.Src), cli.Place(l.Dst), l.Reason))
+		default:
+			down = append(down, fmt.Sprintf("%s to %s (%s)", cli.Place(l.Src), cli.Place(l.Dst), l.State))
+		}
+	}
+	for _, l := range m.GetLinks() {
+		if l.State == "up" && !up[cli.Place(l.Dst)+" "+cli.Place(l.Src)] {
+			oneWay = append(oneWay, cli.Place(l.Src)+" to "+cli.Place(l.Dst))
+		}
+	}
+	switch {
+	case len(held) > 0:
+		return HealthResult{State: HealthWarning, Detail: "held, may be relays between hosts: " + cli.FirstFew(held), Remedy: "weft link allow DPID:PORT DPID:PORT for those that are cables; discovery.latency.max where links are long"}, err
+	case len(oneWay) > 0:
+		return HealthResult{State: HealthWarning, Detail: "carry frames one way only: " + cli.FirstFew(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
+	case len(down) > 0:
+		return HealthResult{State: HealthWarning, Detail: fmt.Sprintf("%d not up: %s", len(down), cli.FirstFew(down)), Remedy: "weft get links"}, err
+	case len(flapping) > 0:
+		return HealthResult{State: HealthWarning, Detail: "go down too often and are the last choice: " + cli.FirstFew(flapping), Remedy: "check the cable and both ports; flap.downs of discovery says how often is too often"}, err
+	}
+	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d up, each direction counted", len(m.GetLinks()))}, err
+}
+
+func healthOfTree(c *cli.Controller) (HealthResult, error) {
+	m, err := c.GetFlooding(c.Ctx, &api.GetFloodingRequest{})
+	if m.GetCommitted() != m.GetWanted() {
+		return HealthResult{State: HealthWarning, Detail: fmt.Sprintf("version %d in force, %d wanted", m.GetCommitted(), m.GetWanted()), Remedy: "wait a moment; if it stays, a switch does not confirm: weft get sync"}, err
+	}
+	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("version %d in force", m.GetCommitted())}, err
+}
+
+func healthOfHeartbeats(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListHeartbeats(c.Ctx, &api.ListHeartbeatsRequest{})
+	var late []string
+	for _, h := range m.GetSwitches() {
+		if h.State == "late" || h.State == "lost" {
+			late = append(late, h.Dpid+" is "+h.State)
+		}
+	}
+	if len(late) > 0 {
+		return HealthResult{State: HealthFailing, Detail: cli.FirstFew(late), Remedy: "weft get heartbeats; the switch is busy, or its connection is"}, err
+	}
+	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d switches answer, %g beats a second each", len(m.GetSwitches()), m.GetRate())}, err
+}

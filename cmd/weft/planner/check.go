@@ -1,0 +1,227 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/lab"
+	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+)
+
+// CheckResult is what is said of one file.
+type CheckResult struct {
+	File     string    `json:"file"`
+	Kind     string    `json:"kind"` // configuration, plan or topology
+	OK       bool      `json:"ok"`
+	Problems []problem `json:"problems"`
+	Remarks  []string  `json:"remarks,omitempty"` // what is odd about a topology
+
+	size string // of a topology, in words
+}
+
+// problem is one mistake in a file.
+type problem struct {
+	Line    int    `json:"line"` // 0 if it is of no line
+	Message string `json:"message"`
+}
+
+func CheckCommand() *cobra.Command {
+	var out cli.Output
+	cmd := &cobra.Command{
+		Use:   "check FILE|TOPOLOGY...",
+		Short: "Check a configuration, a plan or a topology, without starting anything",
+		Long: `Check files without starting anything: configurations of the controller, as for
+weft up --config, plans (those with workers), and topologies, as for weft lab
+up, which may also be given as there: ring:10, graphml:FILE. Which of them a
+file is, its keys say. All mistakes are reported as FILE:LINE: what is wrong,
+what is allowed, and what may have been meant. Of a topology it is said what is
+odd: parts that no link joins, parallel links, links from a node to itself.`,
+		Example: `  weft check weft.yaml
+  weft check plan.yaml
+  weft check fattree:4 triangle.yaml topology.graphml zoo.gml -o json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			results := []CheckResult{}
+			wrong := 0
+			var unread []error
+			for _, path := range args {
+				r, err := CheckFile(path)
+				if err != nil {
+					unread = append(unread, err)
+					continue
+				}
+				wrong += len(r.Problems)
+				results = append(results, r)
+			}
+			err := out.Print(cmd, results, func(t *cli.Table) {
+				for _, r := range results {
+					if r.OK {
+						fmt.Fprintf(t, "%s: a %s without mistakes%s\n", r.File, r.Kind, r.size)
+					}
+					for _, remark := range r.Remarks {
+						fmt.Fprintf(t, "%s: odd: %s\n", r.File, remark)
+					}
+					for _, p := range r.Problems {
+						fmt.Fprintln(t, p.In(r.File))
+					}
+				}
+			})
+			return errors.Join(append(unread, err, cli.Mistakes(wrong))...)
+		},
+	}
+	out.Flag(cmd)
+	return cmd
+}
+
+func (p problem) In(file string) string {
+	if p.Line == 0 {
+		return file + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", file, p.Line, p.Message)
+}
+
+// CheckFile checks one file, or a topology that needs none; the error is of
+// reading it.
+func CheckFile(path string) (CheckResult, error) {
+	r := CheckResult{File: path, Kind: "configuration", Problems: []problem{}}
+	var topo *lab.Topology
+	text, err := document.ReadFile(path)
+	switch {
+	case err != nil && errors.Is(err, fs.ErrNotExist) && lab.IsForm(path):
+		r.Kind = "topology"
+		topo, err = lab.Resolve(path)
+	case err != nil:
+		return CheckResult{}, fmt.Errorf("check: %w", err)
+	case isEmpty(text):
+		r.Kind = "file"
+		err = errors.New("the file is empty: a configuration has sections of services, a plan has workers, a topology has switches")
+	case strings.EqualFold(filepath.Ext(path), ".graphml"), strings.EqualFold(filepath.Ext(path), ".gml"):
+		r.Kind = "topology"
+		topo, err = lab.LoadFile(path)
+	case isPlan(text):
+		r.Kind = "plan"
+		err = checkPlan(path, text)
+	case isTopology(text):
+		r.Kind = "topology"
+		topo, err = lab.Parse(path, text)
+	default:
+		err = deploy.Check(path, AllSpecs())
+	}
+	if err == nil && topo != nil {
+		r.Remarks = lab.Remarks(topo)
+		r.size = fmt.Sprintf(": %d switches, %d links, %d hosts", len(topo.Switches), len(topo.Links), len(topo.Hosts))
+	}
+	r.OK = err == nil
+	if err != nil {
+		r.Problems = problemsOf(path, err)
+		slices.SortStableFunc(r.Problems, func(a, b problem) int { return a.Line - b.Line })
+	}
+	return r, nil
+}
+
+// AllSpecs returns the declarations of all services, to look at, not to run.
+func AllSpecs() []weft.Spec { return services.All(gateway.Process{}) }
+
+// checkPlan reports everything that is wrong with a plan, the settings of its
+// services included.
+func checkPlan(path string, text []byte) error {
+	p, err := plan.Parse(path, text)
+	if p == nil {
+		return err
+	}
+	return errors.Join(err, Fits(p))
+}
+
+// Fits reports what is wrong with a plan for the services of this build.
+func Fits(p *plan.Plan) error { return deploy.CheckPlan(p, AllSpecs()) }
+
+// problemsOf splits an error of several lines, each with the place.
+func problemsOf(path string, err error) (list []problem) {
+	for line := range strings.Lines(err.Error()) {
+		p := problem{Message: strings.TrimSuffix(strings.TrimRight(line, "\n"), ";")}
+		p.Message = strings.TrimPrefix(p.Message, path+": ")
+		if rest, ok := strings.CutPrefix(p.Message, path+":"); ok {
+			if number, text, ok := strings.Cut(rest, ": "); ok {
+				if n, err := strconv.Atoi(number); err == nil {
+					p = problem{n, text}
+				}
+			}
+		}
+		if !slices.Contains(list, p) { // reading and checking find some alike
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// workersKey is the beginning of a line that only a plan has.
+var workersKey = regexp.MustCompile(`(?m)^["']?(workers|partitions)["']?\s*:`)
+
+// isPlan reports whether a file is a plan: it has workers or partitions.
+func isPlan(text []byte) bool {
+	v, ok := looked(text)
+	if !ok {
+		return workersKey.Match(text)
+	}
+	_, workers := v.Get("workers")
+	_, partitions := v.Get("partitions")
+	return workers || partitions
+}
+
+// isEmpty reports whether a file says nothing: it has white space and comments
+// at most.
+func isEmpty(text []byte) bool {
+	docs, _, ok := document.ReadAll(text, cli.FileLimits("file"))
+	return ok && !slices.ContainsFunc(docs, func(v document.Value) bool { return v.Kind != document.Null })
+}
+
+// looked reads a file to see what it is, whatever is wrong in it; false if it is
+// not well-formed or has nothing in it.
+func looked(text []byte) (document.Value, bool) {
+	limits := cli.FileLimits("file")
+	limits.Aliases = 1000 // as in topologies
+	docs, _, ok := document.ReadAll(text, limits)
+	if !ok || len(docs) == 0 || docs[0].Kind == document.Null {
+		return document.Value{}, false
+	}
+	return docs[0], true
+}
+
+// topologyKey are the beginnings of lines that only a topology has, for files
+// that are not well-formed.
+var topologyKey = regexp.MustCompile(`(?m)^["']?(switches|links|name|controller)["']?\s*:`)
+
+// isTopology reports whether a file is a topology: it has switches, links, a
+// name or a controller, or its hosts are a list; in a configuration they are
+// the section of a service.
+func isTopology(text []byte) bool {
+	v, ok := looked(text)
+	if !ok {
+		return topologyKey.Match(text)
+	}
+	for _, e := range v.Entries {
+		switch e.Key {
+		case "switches", "links", "name", "controller":
+			return true
+		case "hosts":
+			if e.Value.Kind == document.List {
+				return true
+			}
+		}
+	}
+	return false
+}

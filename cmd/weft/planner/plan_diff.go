@@ -1,0 +1,139 @@
+package planner
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/plan"
+)
+
+// PlanUpdate is what weft plan diff prints.
+type PlanUpdate struct {
+	Old      string        `json:"old"`
+	New      string        `json:"new"`
+	Changes  []plan.Change `json:"changes"`
+	Weighed  bool          `json:"weighed"` // both were made by weft plan make, so that what follows is known
+	Why      string        `json:"why_not,omitempty"`
+	Update   *plan.Update  `json:"update,omitempty"`
+	Gain     float64       `json:"gain"`              // µs of latency a second
+	PaysBack float64       `json:"pays_back_seconds"` // -1: never
+	OldBreak []string      `json:"old_breaks,omitempty"`
+}
+
+func planDiffCommand() *cobra.Command {
+	var o makeOptions
+	var out cli.Output
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Say which moves an update from one plan to another needs, and whether they pay",
+		Long: `Say what differs between two plans, and, if both were made by weft plan make,
+which shards move, in which order, and what that costs: what waits while a
+service is away, the longer the more state it has and the more switches connect
+anew. Against that stands what the new plan saves of latency each second: from
+both follows when the moves have paid off. How long a service is away is an
+assumption, unless you have measured it: --move-pause, --move-session and
+--move-bandwidth.
+
+Both plans are looked at under the load for which NEW was made, or that of the
+flags, which are those of weft plan make.`,
+		Example: `  weft plan diff plan.yaml next.yaml
+  weft plan diff plan.yaml next.yaml --packet-ins 50000 -o json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := o.diff(cmd, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return out.Print(cmd, u, func(t *cli.Table) { diffTable(t, u) })
+		},
+	}
+	o.flags(cmd.Flags())
+	out.Flag(cmd)
+	return cmd
+}
+
+// diff compares two plans.
+func (o *makeOptions) diff(cmd *cobra.Command, oldPath, newPath string) (*PlanUpdate, error) {
+	oldPlan, err := ReadPlan(oldPath)
+	if err != nil {
+		return nil, err
+	}
+	newPlan, err := ReadPlan(newPath)
+	if err != nil {
+		return nil, err
+	}
+	u := &PlanUpdate{Old: oldPlan.Name, New: newPlan.Name, Changes: plan.Diff(oldPlan, newPlan), PaysBack: -1}
+	if u.Changes == nil {
+		u.Changes = []plan.Change{}
+	}
+	after, err := readMade(cmd, newPath)
+	if err != nil {
+		u.Why = err.Error()
+		return u, nil
+	}
+	before, err := readMade(cmd, oldPath)
+	if err != nil {
+		u.Why = err.Error()
+		return u, nil
+	}
+	// One load for both: that of the new plan.
+	before.options.cut.network, before.options.profile, before.options.servers = after.options.cut.network, after.options.profile, after.options.servers
+	before.options.packetIns, before.options.changes, before.options.delay = after.options.packetIns, after.options.changes, after.options.delay
+	before.options.current, after.options.current = "", ""
+	_, is, _, err := after.model(cmd)
+	if err != nil {
+		return nil, err
+	}
+	_, was, broken, err := before.model(cmd)
+	if err != nil {
+		return nil, err
+	}
+	u.Weighed, u.OldBreak = true, broken
+	u.Update = plan.Moves(was, is, after.options.move())
+	u.Gain = u.Update.Gain()
+	if seconds, ever := u.Update.PaysBack(); ever {
+		u.PaysBack = seconds
+	}
+	return u, nil
+}
+
+// diffTable writes an update for people.
+func diffTable(t *cli.Table, u *PlanUpdate) {
+	if len(u.Changes) == 0 {
+		fmt.Fprintln(t, "both plans say the same")
+	}
+	for _, c := range u.Changes {
+		fmt.Fprintln(t, c)
+	}
+	if !u.Weighed {
+		fmt.Fprintf(t, "\nmoves are not weighed: %s\n", u.Why)
+		return
+	}
+	fmt.Fprintln(t)
+	for _, b := range u.OldBreak {
+		fmt.Fprintf(t, "under this load the old plan breaks: %s\n", b)
+	}
+	if len(u.Update.Moves) == 0 {
+		fmt.Fprintln(t, "no shard moves")
+		return
+	}
+	t.Row("", "SHARD", "FROM", "TO", "STATE MiB", "SESSIONS", "AWAY s", "COSTS ms", "WHY IN ITS TURN")
+	for i, m := range u.Update.Moves {
+		t.Row(i+1, m.Shard, m.From, m.To, fmt.Sprintf("%.1f", float64(m.State)/(1<<20)), m.Sessions, fmt.Sprintf("%.2f", m.Away), fmt.Sprintf("%.4g", m.Cost/1000), m.Why)
+	}
+	fmt.Fprintln(t)
+	if u.Update.Switches > 0 {
+		fmt.Fprintf(t, "%d switches change their partition\n", u.Update.Switches)
+	}
+	fmt.Fprintf(t, "crossing servers costs %.6g us of latency a second now, %.6g then: gain %.6g a second\n", u.Update.Before, u.Update.After, u.Gain)
+	switch {
+	case u.PaysBack >= 0:
+		fmt.Fprintf(t, "the moves cost %.6g us once, which is paid back in %.3g s\n", u.Update.Once, u.PaysBack)
+	case len(u.OldBreak) > 0:
+		fmt.Fprintf(t, "the moves cost %.6g us once, and save no latency; they are for the constraints\n", u.Update.Once)
+	default:
+		fmt.Fprintf(t, "the moves cost %.6g us once, which the new plan never pays back\n", u.Update.Once)
+	}
+}

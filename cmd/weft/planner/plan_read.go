@@ -1,0 +1,45 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/internal/document"
+	"github.com/weft-sdn/weft/plan"
+)
+
+// UnknownPlan says that there is no plan of a name: a command called wrongly.
+type UnknownPlan struct{ name string }
+
+func (e *UnknownPlan) Error() string {
+	return fmt.Sprintf("no plan %q: it is neither built in (%s) nor a file", e.name, strings.Join(plans.Names(), ", "))
+}
+
+// ReadPlan reads a plan by its name if it is built in, else from a file.
+func ReadPlan(name string) (*plan.Plan, error) {
+	file, text, err := planText(name)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Parse(file, text)
+}
+
+// planText returns a plan as it is written, and the name of its file.
+func planText(name string) (file string, text []byte, err error) {
+	if slices.Contains(plans.Names(), name) {
+		text, err = plans.Read(name)
+		return name + ".yaml", text, err
+	}
+	text, err = document.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, &UnknownPlan{name}
+	case err != nil:
+		return "", nil, fmt.Errorf("read the plan: %w", err)
+	}
+	return name, text, nil
+}

@@ -1,0 +1,247 @@
+package trace
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+)
+
+const (
+	traceDepth = 64   // switches that a packet may cross
+	traceSteps = 1000 // entries in all, for packets that are flooded
+)
+
+// traceNetwork is what a trace is made through. Flows and Groups read what a
+// switch has now.
+type traceNetwork struct {
+	flows  func(flow.DPID) ([]*api.FlowEntry, error)
+	groups func(flow.DPID) ([]*api.Group, error)
+	links  map[flow.Location]flow.Location // far ends
+	up     map[flow.Location]bool          // ports that can send
+	hosts  map[flow.Location][]*api.Host
+}
+
+// traceStep is one table of one switch that the packet has gone through.
+type traceStep struct {
+	Hop     int            `json:"hop"` // number of switches crossed, from 1
+	Switch  string         `json:"switch"`
+	InPort  uint32         `json:"in_port"`
+	Table   uint32         `json:"table"`
+	Entry   *api.FlowEntry `json:"-"`     // nil: none matches
+	JSON    *cli.Message   `json:"entry"` // the same
+	Actions string         `json:"actions"`
+	Next    []string       `json:"next"` // where copies of the packet go
+	Notes   []string       `json:"notes,omitempty"`
+}
+
+// traceResult is what became of the packet.
+type traceResult struct {
+	Packet  string       `json:"packet"`
+	Enters  string       `json:"enters"`
+	Steps   []*traceStep `json:"steps"`
+	Arrives bool         `json:"arrives"`
+	Verdict string       `json:"verdict"`
+	// Idle are the ports that take no traffic, if the packet does not arrive.
+	Idle []get.PortExplained `json:"idle,omitempty"`
+}
+
+// fate is an end of the packet, or of one copy of it; a better one counts.
+type fate int
+
+const (
+	fateNone fate = iota
+	fateDropped
+	fateElsewhere
+	fateLoop
+	fateController
+	fateArrives
+)
+
+// walk is one trace under way.
+type walk struct {
+	net     *traceNetwork
+	to      *api.Host
+	tables  map[flow.DPID][]tracedEntry
+	buckets map[flow.DPID]map[uint32]*api.Group
+	result  *traceResult
+	best    fate
+	path    []visit // of the copy that is followed now
+}
+
+type tracedEntry struct {
+	text  *api.FlowEntry
+	entry flow.Entry
+}
+
+// visit is a packet at a port.
+type visit struct {
+	at    flow.Location
+	frame []byte
+}
+
+// trace follows a frame, which host from sends, to host to.
+func (n *traceNetwork) trace(frame []byte, from, to *api.Host) (*traceResult, error) {
+	w := &walk{
+		net: n, to: to, tables: map[flow.DPID][]tracedEntry{}, buckets: map[flow.DPID]map[uint32]*api.Group{},
+		result: &traceResult{Enters: cli.Place(from.At), Steps: []*traceStep{}},
+	}
+	if err := w.enter(visit{from.At.Flow(), frame}); err != nil {
+		return nil, err
+	}
+	w.result.Arrives = w.best == fateArrives
+	return w.result, nil
+}
+
+// end takes down what became of a copy of the packet.
+func (w *walk) end(f fate, format string, args ...any) {
+	if f > w.best {
+		w.best, w.result.Verdict = f, fmt.Sprintf(format, args...)
+	}
+}
+
+// enter takes the packet into a switch, through its tables and on.
+func (w *walk) enter(v visit) error {
+	sw, in := v.at.Switch, v.at.Port
+	for i, earlier := range w.path {
+		if earlier.at == v.at && bytes.Equal(earlier.frame, v.frame) {
+			w.end(fateLoop, "a loop: the packet comes back to %v, where it was %d switches before", v.at, len(w.path)-i)
+			return nil
+		}
+	}
+	if len(w.path) >= traceDepth || len(w.result.Steps) >= traceSteps {
+		w.end(fateLoop, "given up at %v after %d switches and %d entries", v.at, len(w.path), len(w.result.Steps))
+		return nil
+	}
+	w.path = append(w.path, v)
+	defer func() { w.path = w.path[:len(w.path)-1] }()
+
+	table, err := w.table(sw)
+	if err != nil {
+		return err
+	}
+	x := &execution{walk: w, at: v.at, frame: slices.Clone(v.frame)}
+	for number := uint8(0); ; {
+		key := flow.Key{InPort: in, Metadata: x.metadata}
+		packet.Parse(x.frame, &key)
+		hit := lookup(table, number, &key)
+		x.step = &traceStep{
+			Hop: len(w.path), Switch: sw.String(), InPort: uint32(in), Table: uint32(number), Next: []string{},
+		}
+		w.result.Steps = append(w.result.Steps, x.step)
+		if hit == nil {
+			x.step.Next = append(x.step.Next, "dropped")
+			w.end(fateDropped, "dropped by %v: no entry of table %d matches", sw, number)
+			return x.forward()
+		}
+		x.step.Entry, x.step.JSON, x.step.Actions = hit.text, &cli.Message{Message: hit.text}, cli.ActionText(hit.text)
+		e := &hit.entry
+		if e.Meter != 0 {
+			x.note("meter %d may drop it", e.Meter)
+		}
+		if err := x.run(e.Apply, 0); err != nil {
+			return err
+		}
+		if e.Clear {
+			x.set = nil
+		}
+		for _, a := range e.Write {
+			x.write(a)
+		}
+		x.metadata = x.metadata&^e.MetaMask | e.Metadata&e.MetaMask
+		if e.Goto != 0 {
+			x.step.Next = append(x.step.Next, fmt.Sprintf("table %d", e.Goto))
+			number = e.Goto
+			continue
+		}
+		if err := x.run(x.actionSet(), 0); err != nil {
+			return err
+		}
+		if len(x.out) == 0 && len(x.step.Next) == 0 {
+			x.step.Next = append(x.step.Next, "dropped")
+			w.end(fateDropped, "dropped by %v: the entry that matches sends it nowhere", sw)
+		}
+		return x.forward()
+	}
+}
+
+// table returns the entries of a switch, read once.
+func (w *walk) table(sw flow.DPID) ([]tracedEntry, error) {
+	if t, ok := w.tables[sw]; ok {
+		return t, nil
+	}
+	list, err := w.net.flows(sw)
+	if err != nil {
+		return nil, fmt.Errorf("read the entries of switch %v: %w", sw, err)
+	}
+	table := []tracedEntry{}
+	for _, f := range list {
+		_, e, err := f.Entry()
+		if err != nil {
+			return nil, fmt.Errorf("switch %v has an entry that is not understood: %w", sw, err)
+		}
+		table = append(table, tracedEntry{f, e})
+	}
+	w.tables[sw] = table
+	return table, nil
+}
+
+// lookup returns the entry of the highest priority that matches, nil if none
+// does.
+func lookup(table []tracedEntry, number uint8, k *flow.Key) *tracedEntry {
+	var best *tracedEntry
+	for i := range table {
+		t := &table[i]
+		if t.entry.Table == number && t.entry.Match.Matches(k) && (best == nil || t.entry.Priority > best.entry.Priority) {
+			best = t
+		}
+	}
+	return best
+}
+
+// send takes the packet out of a port.
+func (w *walk) send(from flow.Location, frame []byte, step *traceStep) error {
+	next := func(format string, args ...any) {
+		step.Next = append(step.Next, fmt.Sprintf(format, args...))
+	}
+	if up, known := w.net.up[from]; !known {
+		next("%v: no such port", from)
+		w.end(fateDropped, "dropped: switch %v has no port %v", from.Switch, from.Port)
+		return nil
+	} else if !up {
+		next("%v: down", from)
+		w.end(fateDropped, "dropped: port %v is down", from)
+		return nil
+	}
+	if far, ok := w.net.links[from]; ok {
+		next("%v", far)
+		return w.enter(visit{far, frame})
+	}
+	var key flow.Key
+	packet.Parse(frame, &key)
+	to, _ := flow.ParseMAC(w.to.GetMac())
+	if w.to.At.Flow() == from {
+		if key.EthDst != to && !key.EthDst.Multicast() {
+			next("%v: for another", from)
+			w.end(fateElsewhere, "it reaches the port of host %s, %v, but is addressed to %v, so the host ignores it", w.to.Mac, from, key.EthDst)
+			return nil
+		}
+		next("host %s", w.to.Mac)
+		w.end(fateArrives, "arrives at host %s, port %v, after %d switches", w.to.Mac, from, len(w.path))
+		return nil
+	}
+	for _, h := range w.net.hosts[from] {
+		next("host %s", h.Mac)
+		w.end(fateElsewhere, "it goes to host %s at port %v instead", h.Mac, from)
+	}
+	if len(w.net.hosts[from]) == 0 {
+		next("%v: nothing known there", from)
+		w.end(fateElsewhere, "it leaves by port %v, behind which neither a switch nor a host is known", from)
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -101,7 +102,7 @@ func CheckFile(path string) (CheckResult, error) {
 	var topo *lab.Topology
 	text, err := document.ReadFile(path)
 	switch {
-	case err != nil && errors.Is(err, fs.ErrNotExist) && lab.IsForm(path):
+	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR)) && lab.IsForm(path):
 		r.Kind = "topology"
 		topo, err = lab.Resolve(path)
 	case err != nil:

@@ -187,9 +187,6 @@ func (c *Config) flood() floodRule {
 	return floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)}
 }
 
-// leaseMost bounds the time of a lease.
-const leaseMost = time.Minute
-
 // standbysMost bounds the processes that stand by for one.
 const standbysMost = 4
 

@@ -161,16 +161,6 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	return err
 }
 
-// pause sleeps; it reports whether ctx still lasts.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
 // admit makes a session of a connection, unless there are too many.
 func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 	s := &session{hub: h, secrets: secrets, over: make(chan struct{}), begun: time.Now(), ports: map[flow.Port]*port{}}

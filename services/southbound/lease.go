@@ -243,3 +243,6 @@ func (l *lease) pledged(asked, now time.Time) {
 // refused takes that somebody else was first, or that nobody knows whether a
 // write was done: the store is read next.
 func (l *lease) refused() { l.doubt = true }
+
+// leaseMost bounds the time of a lease.
+const leaseMost = time.Minute

@@ -327,3 +327,13 @@ func (m *mastership) release(ctx context.Context) {
 		m.log.Warn("the mastership could not be given back; others have it when its lease ends", "error", err)
 	}
 }
+
+// pause sleeps; it reports whether ctx still lasts.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -113,8 +113,8 @@ func (s *secrets) register(m figures, pair *keypair.Pair) {
 	})
 }
 
-// register makes known how the mastership is held.
-func (m *mastership) register(f figures) {
+// registerMastership makes known how the mastership is held.
+func registerMastership(m *mastership, f figures) {
 	f.Gauge("lease_held", "1 if this process is master of its partition's switches and may program them.", func() float64 {
 		if m.fence.open() {
 			return 1

@@ -188,7 +188,7 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 	h.portChanged = func(*api.PortChanged) {}
 	h.flowRemoved = func(*api.FlowRemoved) {}
 	h.switchError = func(*api.SwitchError) {}
-	h.surpassed = m.surpassed(h)
+	h.surpassed = h.surpassedBy(m)
 	os.Remove(p.address)
 	l, err := net.Listen("unix", p.address)
 	if err != nil {

@@ -67,7 +67,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.flowRemoved = publisher(env, h, api.FlowRemovedEvent)
 	h.switchError = publisher(env, h, api.SwitchErrorEvent)
 	h.floodChanged = publisher(env, h, api.FloodChangedEvent)
-	h.surpassed = m.surpassed(h)
+	h.surpassed = h.surpassedBy(m)
 	memory, err := weft.Scratch(env, "packet-ins", EstateSize)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
@@ -83,7 +83,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 		m.setTerms(c.terms(), c.holder())
 		return nil
 	})
-	m.register(env.Metric)
+	registerMastership(m, env.Metric)
 
 	weft.Handle(env, api.ListSwitches, h.listSwitches)
 	weft.Handle(env, api.ListPorts, h.listPorts)

@@ -69,10 +69,10 @@ func (h *hub) run(ctx context.Context, m *mastership, listeners []listener, read
 	return g.Wait()
 }
 
-// surpassed returns what is done about a switch that has seen a higher generation
+// surpassedBy returns what is done about a switch that has seen a higher generation
 // than ours: with partitions it may have come from another one, and the store is
 // asked for a higher epoch; else another process is master, or another controller.
-func (m *mastership) surpassed(h *hub) func(generation uint64) bool {
+func (h *hub) surpassedBy(m *mastership) func(generation uint64) bool {
 	return func(generation uint64) bool {
 		if len(h.mine.Load().elsewhere) == 0 {
 			m.look()

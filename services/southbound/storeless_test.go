@@ -1,0 +1,92 @@
+package southbound
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMasterWithoutStore has a master and a standby, in processes as they are,
+// without a store for seconds: the master's fence never closes, and nobody else
+// becomes master. When the master alone is cut off, the standby takes over.
+func TestMasterWithoutStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ledger := &sharedLedger{}
+	var mu sync.Mutex // guards processes
+	processes := map[string]*process{}
+	other := map[string]string{"first": "standby", "standby": "first"}
+	for i, name := range []string{"first", "standby"} {
+		p := &process{name: name, address: dir + "/" + name, ledger: ledger}
+		p.adapt = func(m *mastership) {
+			m.others = func() []string { return []string{other[name]} }
+			m.ask = func(_ context.Context, to string, question []byte) ([]byte, error) {
+				mu.Lock()
+				q := processes[to]
+				mu.Unlock()
+				return q.mastership.asked(question), nil
+			}
+		}
+		p.begin(t, i, nil)
+		mu.Lock()
+		processes[name] = p
+		mu.Unlock()
+		if i == 0 {
+			await(t, "the first is master", func() bool { return p.mastership.fence.open() })
+		}
+	}
+	first, standby := processes["first"], processes["standby"]
+	await(t, "the lease names the standby", func() bool {
+		ledger.mu.Lock()
+		defer ledger.mu.Unlock()
+		return len(ledger.t.Others) == 1
+	})
+	await(t, "the standby knows of the master", func() bool {
+		standby.mastership.mu.Lock()
+		defer standby.mastership.mu.Unlock()
+		return standby.mastership.lease.known
+	})
+	cut := func(is bool, list ...*process) {
+		for _, p := range list {
+			p.set(func() { p.cut = is })
+		}
+	}
+	cut(true, first, standby)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if standby.mastership.fence.open() {
+			t.Fatal("the standby takes over without a store")
+		}
+	}
+	if !first.mastership.fence.open() {
+		t.Error("the mastership has ended while nobody could take it")
+	}
+	if n := first.mastership.pledges.Load(); n == 0 {
+		t.Error("nobody has promised anything")
+	}
+	cut(false, first, standby)
+	renewals := first.mastership.renewals.Load()
+	await(t, "the lease is renewed again", func() bool { return first.mastership.renewals.Load() > renewals })
+	cut(true, first)
+	await(t, "the standby has taken over from a master that is cut off", func() bool {
+		a, b := first.mastership.fence.open(), standby.mastership.fence.open()
+		if a && b && first.mastership.fence.open() {
+			t.Error("two masters")
+		}
+		return b
+	})
+	for _, p := range processes {
+		p.cancel()
+		<-p.ended
+	}
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}

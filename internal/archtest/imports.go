@@ -44,7 +44,9 @@ func (c *check) outside(f *file, r row, spec *ast.ImportSpec, p string) {
 
 // lends reports whether a service has machinery that another may use: the
 // southbound its sessions, for the intake.
-func lends(to, from string) bool { return to == "services/intake" && from == "services/southbound" }
+func lends(to, from string) bool {
+	return to == "services/intake" && from == "services/southbound" || strings.HasPrefix(from, to+"/") || path.Dir(to) != "services" && path.Dir(from) == path.Dir(to)
+}
 
 // runs reports whether a package is needed only to run services.
 func runs(dir string) bool {

@@ -3,6 +3,8 @@ package southbound
 import (
 	"fmt"
 	"time"
+
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // Config is how switches are received.
@@ -197,7 +199,7 @@ func (c *Config) checkLease() error {
 		return fmt.Errorf("lease_renew: %v: want at least 10ms", c.LeaseRenew)
 	case c.LeaseTime < 3*c.LeaseRenew:
 		return fmt.Errorf("lease_time: %v: want at least three times lease_renew (%v), so that one renewal that is late does no harm", c.LeaseTime, c.LeaseRenew)
-	case c.LeaseTime > leaseMost:
+	case c.LeaseTime > mastership.LeaseMost:
 		return fmt.Errorf("lease_time: %v: want at most 1m: until it has ended, nobody takes over from a master that has died", c.LeaseTime)
 	case c.Standbys < 0 || c.Standbys > standbysMost:
 		return fmt.Errorf("standbys: %d: want 0 to %d", c.Standbys, standbysMost)
@@ -208,10 +210,10 @@ func (c *Config) checkLease() error {
 }
 
 // terms are the times of the lease.
-func (c *Config) terms() terms {
-	t := terms{lasts: c.LeaseTime, place: c.Standby}
+func (c *Config) terms() mastership.Terms {
+	t := mastership.Terms{Lasts: c.LeaseTime, Place: c.Standby}
 	if c.Standbys > 0 {
-		t.renew = c.LeaseRenew
+		t.Renew = c.LeaseRenew
 	}
 	return t
 }

@@ -44,7 +44,7 @@ func harmless(msg []byte) bool {
 // pass returns those of whole messages that may be sent now: all while the
 // fence is open. It is called right before they are written.
 func (o *outbox) pass(b []byte) []byte {
-	if o.fence.open() {
+	if o.fence.Open() {
 		return b
 	}
 	kept := make([]byte, 0, len(b))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // hub is all sessions, and what is remembered of the switches that had one.
@@ -22,8 +23,8 @@ type hub struct {
 	keep   *keep
 	cfg    atomic.Pointer[Config]
 	mine   atomic.Pointer[partition]
-	epoch  atomic.Uint64 // of this run as master; of the one that is, as far as known, where this process stands by
-	fence  *fence        // closed while this process is not master; nil: always open
+	epoch  atomic.Uint64     // of this run as master; of the one that is, as far as known, where this process stands by
+	fence  *mastership.Fence // closed while this process is not master; nil: always open
 	log    *slog.Logger
 	total  totals
 	memory *memory
@@ -90,7 +91,7 @@ type record struct {
 const recordsMax = 100_000
 
 // newHub returns a hub whose sessions stand by until promote.
-func newHub(cfg Config, f *fence, log *slog.Logger) *hub {
+func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
 	mine, _ := cfg.partition() // Validate has seen to it
 	h := &hub{
 		fence: f, log: log, memory: newMemory(&cfg), tally: &tally{}, keep: &keep{},
@@ -137,7 +138,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 				}
 				if err != nil {
 					h.log.Error("accept", "error", err)
-					if pause(ctx, 100*time.Millisecond) {
+					if mastership.Pause(ctx, 100*time.Millisecond) {
 						continue
 					}
 					return nil
@@ -292,7 +293,7 @@ func (h *hub) leave(s *session, cause error) {
 func (h *hub) keepAlive(ctx context.Context) error {
 	for {
 		cfg := h.cfg.Load()
-		if !pause(ctx, min(500*time.Millisecond, cfg.EchoInterval/4)) {
+		if !mastership.Pause(ctx, min(500*time.Millisecond, cfg.EchoInterval/4)) {
 			return nil
 		}
 		now := time.Now()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // judge is a switch that implements roles and generation ids, and logs every
@@ -58,7 +59,7 @@ func (j *judge) connect(ctx context.Context, address string) {
 			delete(j.conns, c)
 			j.mu.Unlock()
 		}
-		pause(ctx, 10*time.Millisecond)
+		mastership.Pause(ctx, 10*time.Millisecond)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -181,10 +182,10 @@ func TestLive(t *testing.T) {
 			change(t, h, func(c *Config) { c.Standbys = 0 })
 			w.works(1)
 		},
-		"standby":     leaseSays(change, func(c *Config) { c.Standbys, c.Standby = 1, 1 }, func(l tenure) bool { return l.Lasts > 0 }),
-		"instance":    leaseSays(change, func(c *Config) { c.Standbys, c.Instance = 1, "here" }, func(l tenure) bool { return l.Holder == "here" }),
-		"lease_time":  leaseSays(change, func(c *Config) { c.Standbys, c.LeaseTime = 1, 700*time.Millisecond }, func(l tenure) bool { return l.Lasts == 700 }),
-		"lease_renew": leaseSays(change, func(c *Config) { c.Standbys, c.LeaseRenew = 1, 20*time.Millisecond }, func(l tenure) bool { return l.Lasts > 0 }),
+		"standby":     leaseSays(change, func(c *Config) { c.Standbys, c.Standby = 1, 1 }, func(l mastership.Tenure) bool { return l.Lasts > 0 }),
+		"instance":    leaseSays(change, func(c *Config) { c.Standbys, c.Instance = 1, "here" }, func(l mastership.Tenure) bool { return l.Holder == "here" }),
+		"lease_time":  leaseSays(change, func(c *Config) { c.Standbys, c.LeaseTime = 1, 700*time.Millisecond }, func(l mastership.Tenure) bool { return l.Lasts == 700 }),
+		"lease_renew": leaseSays(change, func(c *Config) { c.Standbys, c.LeaseRenew = 1, 20*time.Millisecond }, func(l mastership.Tenure) bool { return l.Lasts > 0 }),
 		"probe_rate": func(t *testing.T, h *wefttest.Harness) {
 			var seen atomic.Int64
 			h.Stage(func(*flow.PacketIn, *flow.Decision) flow.Verdict { seen.Add(1); return flow.Done })
@@ -215,14 +216,14 @@ func TestLive(t *testing.T) {
 }
 
 // leaseSays is the test that a change of the configuration is in the lease.
-func leaseSays(change func(*testing.T, *wefttest.Harness, func(*Config)), f func(*Config), says func(tenure) bool) func(*testing.T, *wefttest.Harness) {
+func leaseSays(change func(*testing.T, *wefttest.Harness, func(*Config)), f func(*Config), says func(mastership.Tenure) bool) func(*testing.T, *wefttest.Harness) {
 	return func(t *testing.T, h *wefttest.Harness) {
 		w := newWorld(t, h, "")
 		change(t, h, f)
 		bucket := h.Bucket("mastership")
 		w.eventually("the lease says so", func() bool {
 			value, _, _ := bucket.Get(t.Context(), leaseKey)
-			l, err := readTenure(value)
+			l, err := mastership.ReadTenure(value)
 			return err == nil && says(l)
 		})
 	}

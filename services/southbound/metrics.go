@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/keypair"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // figures is where the service's figures are made known; weft.Metrics is one.
@@ -114,20 +115,20 @@ func (s *secrets) register(m figures, pair *keypair.Pair) {
 }
 
 // registerMastership makes known how the mastership is held.
-func registerMastership(m *mastership, f figures) {
+func registerMastership(m *mastership.Mastership, f figures) {
 	f.Gauge("lease_held", "1 if this process is master of its partition's switches and may program them.", func() float64 {
-		if m.fence.open() {
+		if m.Fence.Open() {
 			return 1
 		}
 		return 0
 	})
 	f.Gauge("lease_epoch", "The generation id of the last master that this process knows of.", func() float64 {
-		_, epoch, _ := m.holder()
+		_, epoch, _ := m.Holder()
 		return float64(epoch)
 	})
-	f.Gauge("lease_seconds", "Time for which the mastership is held if it is not renewed; 0 if it is not held.", func() float64 { return m.left().Seconds() })
-	f.CounterFunc("lease_renewals_total", "Times that the mastership was taken or renewed.", func() float64 { return float64(m.renewals.Load()) })
-	f.CounterFunc("lease_promises_total", "Times that all standbys promised to leave the mastership here, since the store was late to renew it.", func() float64 { return float64(m.pledges.Load()) })
-	f.CounterFunc("lease_failures_total", "Attempts to read or renew the lease of the mastership that failed.", func() float64 { return float64(m.failures.Load()) })
-	f.CounterFunc("lease_suspensions_total", "Times that the lease ended before it was renewed, and switches were not programmed.", func() float64 { return float64(m.suspensions.Load()) })
+	f.Gauge("lease_seconds", "Time for which the mastership is held if it is not renewed; 0 if it is not held.", func() float64 { return m.Left().Seconds() })
+	f.CounterFunc("lease_renewals_total", "Times that the mastership was taken or renewed.", func() float64 { return float64(m.Renewals.Load()) })
+	f.CounterFunc("lease_promises_total", "Times that all standbys promised to leave the mastership here, since the store was late to renew it.", func() float64 { return float64(m.Pledges.Load()) })
+	f.CounterFunc("lease_failures_total", "Attempts to read or renew the lease of the mastership that failed.", func() float64 { return float64(m.Failures.Load()) })
+	f.CounterFunc("lease_suspensions_total", "Times that the lease ended before it was renewed, and switches were not programmed.", func() float64 { return float64(m.Suspensions.Load()) })
 }

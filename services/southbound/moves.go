@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // A plan that is applied may give a switch to another partition. Its new owner
@@ -56,7 +57,7 @@ func (h *hub) takes(sw dpid) bool {
 // rearrange takes over switches that have come to this partition, and lets go of
 // those that have left it, until ctx ends.
 func (h *hub) rearrange(ctx context.Context) error {
-	for pause(ctx, yieldPoll) {
+	for mastership.Pause(ctx, yieldPoll) {
 		now := time.Now()
 		h.mu.Lock()
 		if h.before == nil && len(h.mine.Load().elsewhere) == 0 {
@@ -113,7 +114,7 @@ func (s *session) yield(ctx context.Context) {
 	case reason == nil: // it has come back meanwhile
 	case role == openflow.RoleSlave:
 		if s.version == openflow.V13 {
-			pause(ctx, yieldLinger)
+			mastership.Pause(ctx, yieldLinger)
 		}
 		s.end(movedReason(s.hub.mine.Load(), s.dpid))
 	case time.Since(time.Unix(0, s.leavingSince.Load())) > yieldWarn && s.warned.CompareAndSwap(false, true):
@@ -149,7 +150,7 @@ func (h *hub) expect(ctx context.Context, d *flow.Decision) {
 			continue
 		}
 		for end := time.Now().Add(comingMost); h.session(sw) == nil && time.Now().Before(end); {
-			if !pause(ctx, 2*time.Millisecond) {
+			if !mastership.Pause(ctx, 2*time.Millisecond) {
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // errQueueFull is why a message to a switch that reads too slowly is shed.
@@ -31,7 +32,7 @@ type outbox struct {
 	conn  net.Conn
 	raw   syscall.RawConn // nil where the connection has no file descriptor
 	limit int
-	fence *fence // closed while this process may not program the switch; nil: never
+	fence *mastership.Fence // closed while this process may not program the switch; nil: never
 
 	missed atomic.Bool // something has been left out because the fence was closed
 
@@ -61,7 +62,7 @@ type remains struct {
 	err   error // there is no room for what waits
 }
 
-func newOutbox(conn net.Conn, limit int, f *fence, a *account) *outbox {
+func newOutbox(conn net.Conn, limit int, f *mastership.Fence, a *account) *outbox {
 	o := &outbox{conn: conn, raw: rawConn(conn), limit: limit, fence: f, kept: buffer{account: a}, rest: make(chan remains, 1), done: make(chan struct{})}
 	o.write = func(fd uintptr) bool {
 		for len(o.now) > 0 {
@@ -83,7 +84,7 @@ func newOutbox(conn net.Conn, limit int, f *fence, a *account) *outbox {
 // caller's again afterwards. It never blocks. While the fence is closed what
 // would program the switch is left out, which is errFenced.
 func (o *outbox) put(b []byte) error {
-	if !o.fence.open() {
+	if !o.fence.Open() {
 		passed := o.pass(b)
 		if len(passed) < len(b) {
 			if len(passed) > 0 {
@@ -147,7 +148,7 @@ func (o *outbox) enqueue(b []byte) error {
 // for a switch is written at once; b is the caller's again afterwards. mine says
 // that nobody else will release what is queued now.
 func (o *outbox) hold(b []byte) (mine bool, err error) {
-	if !o.fence.open() {
+	if !o.fence.Open() {
 		return false, o.put(b)
 	}
 	o.mu.Lock()
@@ -334,7 +335,7 @@ func (o *outbox) drain() error {
 		b := left.b
 		if !left.begun {
 			b = o.pass(b)
-		} else if !o.fence.open() {
+		} else if !o.fence.Open() {
 			return errHalf
 		}
 		err := left.err

@@ -14,12 +14,13 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // sharedLedger is a ledger in memory for several processes.
 type sharedLedger struct {
 	mu  sync.Mutex // guards what follows
-	t   tenure
+	t   mastership.Tenure
 	rev uint64
 }
 
@@ -31,10 +32,10 @@ type process struct {
 	cancel        context.CancelFunc
 	ended         chan error
 	hub           *hub
-	mastership    *mastership
-	configure     func(*Config)            // nil: as it is
-	adapt         func(*mastership)        // nil: as it is
-	changed       func(*api.SwitchChanged) // nil: to nobody
+	mastership    *mastership.Mastership
+	configure     func(*Config)                // nil: as it is
+	adapt         func(*mastership.Mastership) // nil: as it is
+	changed       func(*api.SwitchChanged)     // nil: to nobody
 
 	mu    sync.Mutex    // guards what follows
 	awake chan struct{} // closed when it is; nil while it is
@@ -92,15 +93,15 @@ func (p *process) trip(ctx context.Context) error {
 		<-ctx.Done()
 		return errCut
 	}
-	if late > 0 && !pause(ctx, late) {
+	if late > 0 && !mastership.Pause(ctx, late) {
 		return ctx.Err()
 	}
 	return p.here()
 }
 
-func (p *process) read(ctx context.Context) (tenure, uint64, error) {
+func (p *process) Read(ctx context.Context) (mastership.Tenure, uint64, error) {
 	if err := p.trip(ctx); err != nil {
-		return tenure{}, 0, err
+		return mastership.Tenure{}, 0, err
 	}
 	p.ledger.mu.Lock()
 	t, rev := p.ledger.t, p.ledger.rev
@@ -108,7 +109,7 @@ func (p *process) read(ctx context.Context) (tenure, uint64, error) {
 	return t, rev, p.trip(ctx)
 }
 
-func (p *process) swap(ctx context.Context, t tenure, over uint64) (uint64, bool, error) {
+func (p *process) Swap(ctx context.Context, t mastership.Tenure, over uint64) (uint64, bool, error) {
 	if err := p.trip(ctx); err != nil {
 		return 0, false, err
 	}
@@ -122,7 +123,7 @@ func (p *process) swap(ctx context.Context, t tenure, over uint64) (uint64, bool
 	return rev, done, p.trip(ctx) // an answer that does not come back is of a write that may be done
 }
 
-func (p *process) prove(ctx context.Context) error {
+func (p *process) Prove(ctx context.Context) error {
 	if err := p.trip(ctx); err != nil {
 		return err
 	}
@@ -174,11 +175,11 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 		p.configure(&cfg)
 	}
 	log := slog.New(slog.DiscardHandler)
-	m := newMastership(p, cfg.terms(), tenure{Holder: p.name, Run: fmt.Sprintf("%s %d", p.name, rand.Uint64())}, log)
+	m := mastership.New(p, cfg.terms(), mastership.Tenure{Holder: p.name, Run: fmt.Sprintf("%s %d", p.name, rand.Uint64())}, log)
 	if p.adapt != nil {
 		p.adapt(m)
 	}
-	h := newHub(cfg, m.fence, log)
+	h := newHub(cfg, m.Fence, log)
 	h.open = func(dpid, func(*flow.Decision)) pipeline { return idle{} }
 	h.switchChanged = func(e *api.SwitchChanged) {
 		if p.changed != nil {
@@ -211,7 +212,7 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 				addFlow(d, sw, 1+n%1000)
 			}
 			_, _ = h.apply(ctx, d)
-			pause(ctx, 2*time.Millisecond)
+			mastership.Pause(ctx, 2*time.Millisecond)
 		}
 	}()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // Spec declares the service.
@@ -53,14 +54,14 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	if err != nil {
 		return err
 	}
-	m := newMastership(book, cfg.terms(), cfg.self(), env.Log)
-	m.fresh = book.fresh
-	m.others = func() []string { return weft.Others(env) }
-	m.ask = func(ctx context.Context, instance string, question []byte) ([]byte, error) {
+	m := mastership.New(book, cfg.terms(), cfg.self(), env.Log)
+	m.Fresh = book.fresh
+	m.Others = func() []string { return weft.Others(env) }
+	m.Ask = func(ctx context.Context, instance string, question []byte) ([]byte, error) {
 		return weft.Ask(ctx, env, instance, question)
 	}
-	weft.OnAsked(env, m.asked)
-	h := newHub(*cfg, m.fence, env.Log)
+	weft.OnAsked(env, m.Asked)
+	h := newHub(*cfg, m.Fence, env.Log)
 	h.open = func(sw dpid, later func(*flow.Decision)) pipeline { return weft.OpenPipeline(env, sw, later) }
 	h.switchChanged = publisher(env, h, api.SwitchChangedEvent)
 	h.portChanged = publisher(env, h, api.PortChangedEvent)
@@ -80,7 +81,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 		if p, err := c.partition(); err == nil && !(slices.Equal(old.Switches, c.Switches) && maps.EqualFunc(old.Elsewhere, c.Elsewhere, slices.Equal[[]string])) {
 			h.repartition(p, time.Now())
 		}
-		m.setTerms(c.terms(), c.holder())
+		m.SetTerms(c.terms(), c.holder())
 		return nil
 	})
 	registerMastership(m, env.Metric)
@@ -149,16 +150,16 @@ const (
 	proofKey = "proof" // written to see whether the store takes writes
 )
 
-func (l *storedLedger) read(ctx context.Context) (tenure, uint64, error) {
+func (l *storedLedger) Read(ctx context.Context) (mastership.Tenure, uint64, error) {
 	value, rev, err := l.bucket.Get(ctx, leaseKey)
 	if err != nil || rev == 0 {
-		return tenure{}, 0, err
+		return mastership.Tenure{}, 0, err
 	}
-	t, err := readTenure(value)
+	t, err := mastership.ReadTenure(value)
 	return t, rev, err
 }
 
-func (l *storedLedger) swap(ctx context.Context, t tenure, over uint64) (uint64, bool, error) {
+func (l *storedLedger) Swap(ctx context.Context, t mastership.Tenure, over uint64) (uint64, bool, error) {
 	value, err := json.Marshal(t)
 	if err != nil {
 		return 0, false, err
@@ -170,7 +171,7 @@ func (l *storedLedger) swap(ctx context.Context, t tenure, over uint64) (uint64,
 	return rev, err == nil, err
 }
 
-func (l *storedLedger) prove(ctx context.Context) error {
+func (l *storedLedger) Prove(ctx context.Context) error {
 	_, err := l.bucket.Put(ctx, proofKey, nil)
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // TestMasterWithoutStore has a master and a standby, in processes as they are,
@@ -19,13 +21,13 @@ func TestMasterWithoutStore(t *testing.T) {
 	other := map[string]string{"first": "standby", "standby": "first"}
 	for i, name := range []string{"first", "standby"} {
 		p := &process{name: name, address: dir + "/" + name, ledger: ledger}
-		p.adapt = func(m *mastership) {
-			m.others = func() []string { return []string{other[name]} }
-			m.ask = func(_ context.Context, to string, question []byte) ([]byte, error) {
+		p.adapt = func(m *mastership.Mastership) {
+			m.Others = func() []string { return []string{other[name]} }
+			m.Ask = func(_ context.Context, to string, question []byte) ([]byte, error) {
 				mu.Lock()
 				q := processes[to]
 				mu.Unlock()
-				return q.mastership.asked(question), nil
+				return q.mastership.Asked(question), nil
 			}
 		}
 		p.begin(t, i, nil)
@@ -33,7 +35,7 @@ func TestMasterWithoutStore(t *testing.T) {
 		processes[name] = p
 		mu.Unlock()
 		if i == 0 {
-			await(t, "the first is master", func() bool { return p.mastership.fence.open() })
+			await(t, "the first is master", func() bool { return p.mastership.Fence.Open() })
 		}
 	}
 	first, standby := processes["first"], processes["standby"]
@@ -43,9 +45,9 @@ func TestMasterWithoutStore(t *testing.T) {
 		return len(ledger.t.Others) == 1
 	})
 	await(t, "the standby knows of the master", func() bool {
-		standby.mastership.mu.Lock()
-		defer standby.mastership.mu.Unlock()
-		return standby.mastership.lease.known
+		standby.mastership.Mu.Lock()
+		defer standby.mastership.Mu.Unlock()
+		return standby.mastership.Lease.Known
 	})
 	cut := func(is bool, list ...*process) {
 		for _, p := range list {
@@ -54,23 +56,23 @@ func TestMasterWithoutStore(t *testing.T) {
 	}
 	cut(true, first, standby)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if standby.mastership.fence.open() {
+		if standby.mastership.Fence.Open() {
 			t.Fatal("the standby takes over without a store")
 		}
 	}
-	if !first.mastership.fence.open() {
+	if !first.mastership.Fence.Open() {
 		t.Error("the mastership has ended while nobody could take it")
 	}
-	if n := first.mastership.pledges.Load(); n == 0 {
+	if n := first.mastership.Pledges.Load(); n == 0 {
 		t.Error("nobody has promised anything")
 	}
 	cut(false, first, standby)
-	renewals := first.mastership.renewals.Load()
-	await(t, "the lease is renewed again", func() bool { return first.mastership.renewals.Load() > renewals })
+	renewals := first.mastership.Renewals.Load()
+	await(t, "the lease is renewed again", func() bool { return first.mastership.Renewals.Load() > renewals })
 	cut(true, first)
 	await(t, "the standby has taken over from a master that is cut off", func() bool {
-		a, b := first.mastership.fence.open(), standby.mastership.fence.open()
-		if a && b && first.mastership.fence.open() {
+		a, b := first.mastership.Fence.Open(), standby.mastership.Fence.Open()
+		if a && b && first.mastership.Fence.Open() {
 			t.Error("two masters")
 		}
 		return b

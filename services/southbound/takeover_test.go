@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // TestNeverTwoMasters: processes are killed, stopped and woken, cut off from the
@@ -74,7 +75,7 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 	for range 10 {
 		i := r.IntN(len(processes))
 		for k, p := range processes { // rather the master
-			if p.mastership.fence.open() && r.IntN(3) > 0 {
+			if p.mastership.Fence.Open() && r.IntN(3) > 0 {
 				i = k
 			}
 		}
@@ -84,37 +85,37 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 		case 0:
 			p.kill()
 			if r.IntN(2) == 0 {
-				pause(over, lasting)
+				mastership.Pause(over, lasting)
 			}
 			p.begin(t, i, switches)
 		case 1:
 			p.sleep()
-			pause(over, lasting)
+			mastership.Pause(over, lasting)
 			p.wakeUp()
 		case 2:
 			p.set(func() { p.cut = true })
-			pause(over, lasting)
+			mastership.Pause(over, lasting)
 			p.set(func() { p.cut = false })
 		case 3:
 			p.set(func() { p.late = time.Duration(r.IntN(150)) * time.Millisecond })
-			pause(over, lasting)
+			mastership.Pause(over, lasting)
 			p.set(func() { p.late = 0 })
 		case 4: // all of them race for what nobody holds
 			for _, p := range processes {
 				p.sleep()
 			}
-			pause(over, lasting)
+			mastership.Pause(over, lasting)
 			for _, p := range processes {
 				p.wakeUp()
 			}
 		}
-		pause(over, time.Duration(r.IntN(300))*time.Millisecond)
+		mastership.Pause(over, time.Duration(r.IntN(300))*time.Millisecond)
 		for i := range processes {
 			restart(i)
 		}
 	}
 	end := time.Now().Add(20 * time.Second)
-	for settled := 0; settled < 10; pause(over, 20*time.Millisecond) { // it stays so
+	for settled := 0; settled < 10; mastership.Pause(over, 20*time.Millisecond) { // it stays so
 		for i := range processes {
 			restart(i)
 		}
@@ -127,7 +128,7 @@ func neverTwoMasters(t *testing.T, seed uint64) {
 	}
 	holders := 0
 	for _, p := range processes {
-		if p.mastership.fence.open() {
+		if p.mastership.Fence.Open() {
 			holders++
 			if p.address != one() {
 				t.Errorf("%s has the lease, and %s the switches", p.name, one())
@@ -191,7 +192,7 @@ func TestStoreAway(t *testing.T) {
 			connections.Go(func() { j.connect(over, p.address) })
 			until := func(what string, so func() bool) {
 				t.Helper()
-				for end := time.Now().Add(10 * time.Second); !so(); pause(over, 2*time.Millisecond) {
+				for end := time.Now().Add(10 * time.Second); !so(); mastership.Pause(over, 2*time.Millisecond) {
 					if time.Now().After(end) {
 						t.Fatalf("it does not come to be that %s", what)
 					}
@@ -206,14 +207,14 @@ func TestStoreAway(t *testing.T) {
 			epoch := j.highestWrite()
 			p.set(func() { p.cut = true })
 			if standbys == 0 {
-				pause(over, 400*time.Millisecond)
+				mastership.Pause(over, 400*time.Millisecond)
 				n := written()
 				until("the switch is programmed without the store", func() bool { return written() > n+5 })
 			} else {
-				until("the lease ends", func() bool { return !p.mastership.fence.open() })
-				pause(over, 20*time.Millisecond) // what was on its way arrives
+				until("the lease ends", func() bool { return !p.mastership.Fence.Open() })
+				mastership.Pause(over, 20*time.Millisecond) // what was on its way arrives
 				n := written()
-				pause(over, 200*time.Millisecond)
+				mastership.Pause(over, 200*time.Millisecond)
 				if got := written(); got != n || p.hub.session(1) == nil {
 					t.Errorf("%d writes without a lease, session %v", got-n, p.hub.session(1))
 				}
@@ -262,7 +263,7 @@ func TestMove(t *testing.T) {
 	for i, name := range []string{"east", "west"} {
 		p := &process{name: name, address: filepath.Join(dir, name), ledger: &sharedLedger{}}
 		if i == 0 {
-			p.ledger.t, p.ledger.rev = tenure{Epoch: 9_000_000_000, Released: true}, 1
+			p.ledger.t, p.ledger.rev = mastership.Tenure{Epoch: 9_000_000_000, Released: true}, 1
 		}
 		p.configure = func(c *Config) {
 			c.HoldOthers = true
@@ -275,7 +276,7 @@ func TestMove(t *testing.T) {
 	east, west := sides[0], sides[1]
 	until := func(what string, so func() bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !so(); pause(over, 2*time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); !so(); mastership.Pause(over, 2*time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("it does not come to be that %s", what)
 			}

@@ -7,13 +7,15 @@ import (
 	"os"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // self is what this process writes into the lease.
-func (c *Config) self() tenure {
+func (c *Config) self() mastership.Tenure {
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // never fails
-	return tenure{Holder: c.holder(), Run: fmt.Sprintf("%x", run)}
+	return mastership.Tenure{Holder: c.holder(), Run: fmt.Sprintf("%x", run)}
 }
 
 // holder is the name by which others know this process.
@@ -29,29 +31,29 @@ func (c *Config) holder() string {
 // tells the system so, has returned. It ends with ctx, having given the
 // mastership back, or when that is lost. With a standby in the plan switches are
 // held ready from the beginning.
-func (h *hub) run(ctx context.Context, m *mastership, listeners []listener, ready func(context.Context) error) error {
+func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []listener, ready func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	serving := h.cfg.Load().Standbys > 0
 	if serving {
 		g.Go(func() error { return h.serve(ctx, listeners) })
-		g.Go(func() error { m.test(ctx); return nil })
+		g.Go(func() error { m.Test(ctx); return nil })
 	}
 	g.Go(func() error {
-		epoch, err := m.win(ctx)
+		epoch, err := m.Win(ctx)
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
-		defer m.release(context.WithoutCancel(ctx))
+		defer m.Release(context.WithoutCancel(ctx))
 		h.epoch.Store(epoch)
 		keeping, stop := context.WithCancel(ctx)
 		kept := make(chan error, 1)
-		g.Go(func() error { m.vouch(keeping); return nil })
-		go func() { kept <- m.keep(keeping, epoch, h.promote, h.resume) }()
-		defer func() { stop(); m.fence.shut() }()
+		g.Go(func() error { m.Vouch(keeping); return nil })
+		go func() { kept <- m.Keep(keeping, epoch, h.promote, h.resume) }()
+		defer func() { stop(); m.Fence.Shut() }()
 		if err := ready(ctx); err != nil {
 			return unlessEnded(ctx, err)
 		}
-		m.log.Info("master of the switches", "epoch", epoch, "held_ready", h.held())
+		m.Log.Info("master of the switches", "epoch", epoch, "held_ready", h.held())
 		select {
 		case err = <-kept: // already lost
 		default:
@@ -72,13 +74,13 @@ func (h *hub) run(ctx context.Context, m *mastership, listeners []listener, read
 // surpassedBy returns what is done about a switch that has seen a higher generation
 // than ours: with partitions it may have come from another one, and the store is
 // asked for a higher epoch; else another process is master, or another controller.
-func (h *hub) surpassedBy(m *mastership) func(generation uint64) bool {
+func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool {
 	return func(generation uint64) bool {
 		if len(h.mine.Load().elsewhere) == 0 {
-			m.look()
+			m.Look()
 			return false
 		}
-		m.raise(generation + 1)
+		m.Raise(generation + 1)
 		return true
 	}
 }

@@ -1,4 +1,4 @@
-package southbound
+package mastership
 
 import (
 	"fmt"
@@ -65,13 +65,13 @@ func TestLeaseWhileTheStoreIsAway(t *testing.T) {
 // a former holder.
 func TestPledgeIsRefused(t *testing.T) {
 	b := leaseOf("b", 1)
-	holder := tenure{Holder: "a", Run: "a", Epoch: 7, Lasts: 600}
+	holder := Tenure{Holder: "a", Run: "a", Epoch: 7, Lasts: 600}
 	b.writing = true
 	if b.pledge(at(0), holder) {
 		t.Error("a promise while a write of one's own is on its way")
 	}
 	b.writing = false
-	b.found(at(0), tenure{Holder: "c", Run: "c", Epoch: 8, Lasts: 600}, 3)
+	b.found(at(0), Tenure{Holder: "c", Run: "c", Epoch: 8, Lasts: 600}, 3)
 	if b.pledge(at(1), holder) {
 		t.Error("a promise to a former holder")
 	}

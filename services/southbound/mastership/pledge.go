@@ -1,4 +1,4 @@
-package southbound
+package mastership
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ const (
 
 // question is what the master asks.
 type question struct {
-	tenure
+	Tenure
 	// Renewed is the revision of the last renewal in the store. A master that is
 	// only late, time and again, has another one each time.
 	Renewed uint64 `json:"renewed,omitempty"`
@@ -81,69 +81,69 @@ func (f *faith) prove(began, now time.Time) {
 	}
 }
 
-// asked answers the master of another instance.
-func (m *mastership) asked(encoded []byte) []byte {
+// Asked answers the master of another instance.
+func (m *Mastership) Asked(encoded []byte) []byte {
 	var q question
 	if json.Unmarshal(encoded, &q) != nil || !m.faith.question(m.now(), q.Renewed) {
 		return denied
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.lease.pledge(m.now(), q.tenure) {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	if !m.Lease.pledge(m.now(), q.Tenure) {
 		return denied
 	}
 	return promised
 }
 
-// test tries the store while the master says that it does not reach it.
-func (m *mastership) test(ctx context.Context) {
-	for pause(ctx, proofEvery) {
+// Test tries the store while the master says that it does not reach it.
+func (m *Mastership) Test(ctx context.Context) {
+	for Pause(ctx, proofEvery) {
 		began, try := m.faith.open(m.now())
 		if !try {
 			continue
 		}
 		trying, cancel := context.WithTimeout(ctx, proofWait)
-		if m.ledger.prove(trying) == nil {
+		if m.ledger.Prove(trying) == nil {
 			m.faith.prove(began, m.now())
 		}
 		cancel()
 	}
 }
 
-// vouch asks the others to leave the mastership here whenever the store is late
+// Vouch asks the others to leave the mastership here whenever the store is late
 // to renew it, until ctx ends.
-func (m *mastership) vouch(ctx context.Context) {
+func (m *Mastership) Vouch(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	told := false
 	for {
-		m.mu.Lock()
+		m.Mu.Lock()
 		now := m.now()
-		at, never := m.lease.askAt(now)
-		q, names, renew, lasts := question{m.lease.have, m.lease.rev}, m.lease.asks(), max(m.lease.renew, 10*time.Millisecond), m.lease.lasts
-		quiet := m.lease.seen
-		m.mu.Unlock()
+		at, never := m.Lease.askAt(now)
+		q, names, renew, lasts := question{m.Lease.have, m.Lease.rev}, m.Lease.asks(), max(m.Lease.Renew, 10*time.Millisecond), m.Lease.Lasts
+		quiet := m.Lease.seen
+		m.Mu.Unlock()
 		switch late := now.Sub(quiet) > lasts; {
 		case never:
 		case late && !told:
 			told = true
-			m.log.Warn("the store does not renew the lease of the mastership: the standbys leave it here meanwhile, and switches are programmed")
+			m.Log.Warn("the store does not renew the lease of the mastership: the standbys leave it here meanwhile, and switches are programmed")
 		case !late && told:
 			told = false
-			m.log.Info("the store renews the lease of the mastership again")
+			m.Log.Info("the store renews the lease of the mastership again")
 		}
 		wait := renew
 		if !never {
 			wait = min(max(at.Sub(now), 0), renew)
 		}
 		if wait > 0 {
-			if !pause(ctx, wait) {
+			if !Pause(ctx, wait) {
 				return
 			}
 			continue
 		}
 		asking.Go(func() { m.askAll(ctx, q, names, lasts-margin(lasts)) })
-		if !pause(ctx, renew/2) {
+		if !Pause(ctx, renew/2) {
 			return
 		}
 	}
@@ -151,7 +151,7 @@ func (m *mastership) vouch(ctx context.Context) {
 
 // askAll asks all of the others once, and prolongs the lease if all promise
 // within the limit; later than that, their promises are worth nothing.
-func (m *mastership) askAll(ctx context.Context, q question, names []string, limit time.Duration) {
+func (m *Mastership) askAll(ctx context.Context, q question, names []string, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	encoded, err := json.Marshal(q)
@@ -162,7 +162,7 @@ func (m *mastership) askAll(ctx context.Context, q question, names []string, lim
 	answers := make(chan bool, len(names))
 	for _, name := range names {
 		go func() {
-			answer, err := m.ask(ctx, name, encoded)
+			answer, err := m.Ask(ctx, name, encoded)
 			answers <- err == nil && bytes.Equal(answer, promised)
 		}()
 	}
@@ -171,10 +171,10 @@ func (m *mastership) askAll(ctx context.Context, q question, names []string, lim
 			return
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.lease.pledged(asked, m.now()); m.lease.held(m.now()) {
-		m.pledges.Add(1)
-		m.fence.set(m.lease.deadline())
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	if m.Lease.pledged(asked, m.now()); m.Lease.held(m.now()) {
+		m.Pledges.Add(1)
+		m.Fence.set(m.Lease.deadline())
 	}
 }

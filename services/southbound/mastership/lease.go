@@ -1,4 +1,4 @@
-package southbound
+package mastership
 
 import (
 	"encoding/json"
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// tenure is what the store says of who is master of a partition's switches: the
+// Tenure is what the store says of who is master of a partition's switches: the
 // only value that decides it. It is replaced by compare-and-swap only, so of
 // several who want the mastership one gets it.
-type tenure struct {
+type Tenure struct {
 	// Holder is the process, for people.
 	Holder string `json:"holder"`
 	// Run tells runs of processes apart.
@@ -29,21 +29,21 @@ type tenure struct {
 	Released bool `json:"released,omitempty"`
 }
 
-// readTenure reads what the store has.
-func readTenure(value []byte) (t tenure, err error) {
+// ReadTenure reads what the store has.
+func ReadTenure(value []byte) (t Tenure, err error) {
 	if err = json.Unmarshal(value, &t); err != nil {
 		err = fmt.Errorf("the lease of the mastership cannot be read: %w", err)
 	}
 	return t, err
 }
 
-func (t *tenure) lasts() time.Duration { return time.Duration(t.Lasts) * time.Millisecond }
+func (t *Tenure) lasts() time.Duration { return time.Duration(t.Lasts) * time.Millisecond }
 
-// terms are the times of a lease.
-type terms struct {
-	lasts time.Duration // after a renewal
-	renew time.Duration // between renewals; 0: there is no standby, and nothing is renewed
-	place int           // 0 is first where the mastership is free at the start
+// Terms are the times of a lease.
+type Terms struct {
+	Lasts time.Duration // after a renewal
+	Renew time.Duration // between renewals; 0: there is no standby, and nothing is renewed
+	Place int           // 0 is first where the mastership is free at the start
 
 	others []string // instances that may take it
 }
@@ -60,12 +60,12 @@ type terms struct {
 // margin earlier; and a renewal or a take-over is a compare-and-swap on the
 // revision that was seen.
 type lease struct {
-	terms
-	self tenure // Holder and Run of this process
+	Terms
+	self Tenure // Holder and Run of this process
 
-	known bool // what follows has been read
+	Known bool // what follows has been read
 	free  bool // it was free when it was first read, and is so still
-	have  tenure
+	have  Tenure
 	rev   uint64    // revision; 0 if nobody has ever had it
 	seen  time.Time // when that revision was seen first
 
@@ -102,16 +102,16 @@ func margin(lasts time.Duration) time.Duration { return lasts / 8 }
 func (l *lease) held(now time.Time) bool { return l.epoch != 0 && !l.lost && now.Before(l.until) }
 
 // deadline is when the time held ends; forever if the lease is not renewed.
-func (l *lease) deadline() (until time.Time, forever bool) { return l.until, l.renew == 0 }
+func (l *lease) deadline() (until time.Time, forever bool) { return l.until, l.Renew == 0 }
 
 // found takes what the store has; rev 0 is nothing.
-func (l *lease) found(now time.Time, t tenure, rev uint64) {
+func (l *lease) found(now time.Time, t Tenure, rev uint64) {
 	l.doubt = false
-	if !l.known || rev != l.rev {
+	if !l.Known || rev != l.rev {
 		l.seen = now
-		l.free = !l.known && (rev == 0 || t.Released)
+		l.free = !l.Known && (rev == 0 || t.Released)
 	}
-	l.known, l.have, l.rev = true, t, rev
+	l.Known, l.have, l.rev = true, t, rev
 	if l.epoch != 0 && (rev == 0 || t.Run != l.self.Run || t.Released) {
 		l.lost = true
 	}
@@ -123,11 +123,11 @@ func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Durat
 	switch {
 	case l.lost:
 		return actWait, poll
-	case !l.known || l.doubt:
+	case !l.Known || l.doubt:
 		return actRead, 0
 	case l.epoch != 0 && l.epoch < l.floor:
 		return actWrite, 0
-	case l.epoch != 0 && l.renew == 0 && l.have.Lasts == 0:
+	case l.epoch != 0 && l.Renew == 0 && l.have.Lasts == 0:
 		return actWait, time.Hour
 	case l.epoch != 0 && now.Before(l.due):
 		return actWait, l.due.Sub(now)
@@ -159,10 +159,10 @@ func (l *lease) takeableByStore() time.Time {
 		return l.seen
 	case l.rev == 0 || l.have.Released:
 		if l.free { // at the start of everything the first is to be first
-			return l.seen.Add(time.Duration(l.place) * l.lasts)
+			return l.seen.Add(time.Duration(l.Place) * l.Lasts)
 		}
 		return l.seen
-	case l.have.Lasts == 0 && l.renew == 0 && l.place == 0: // nobody but this process may have it
+	case l.have.Lasts == 0 && l.Renew == 0 && l.Place == 0: // nobody but this process may have it
 		return l.seen
 	case l.have.Lasts == 0:
 		return l.seen.Add(unrenewed)
@@ -174,10 +174,10 @@ func (l *lease) takeableByStore() time.Time {
 
 // wish is what is to be written, over which revision. fresh is the least epoch
 // of one that begins.
-func (l *lease) wish(fresh uint64) (t tenure, over uint64) {
+func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
 	t = l.self
-	if l.renew > 0 {
-		t.Lasts = int64(l.lasts / time.Millisecond)
+	if l.Renew > 0 {
+		t.Lasts = int64(l.Lasts / time.Millisecond)
 		t.Others = l.others
 	}
 	l.wished = append(l.wished, t.Others...)
@@ -189,26 +189,26 @@ func (l *lease) wish(fresh uint64) (t tenure, over uint64) {
 }
 
 // granted takes that a write was done that was sent at a time.
-func (l *lease) granted(sent, now time.Time, t tenure, rev uint64) {
+func (l *lease) granted(sent, now time.Time, t Tenure, rev uint64) {
 	if l.lost {
 		return
 	}
 	l.have, l.rev, l.seen = t, rev, now
 	l.wished = nil
 	l.epoch = t.Epoch
-	l.until = sent.Add(l.lasts - margin(l.lasts))
-	l.due = sent.Add(l.renew)
+	l.until = sent.Add(l.Lasts - margin(l.Lasts))
+	l.due = sent.Add(l.Renew)
 }
 
 // pledge promises to leave the mastership to who holds it by a tenure, for as
 // long as a renewal of that lasts. It returns false if this process has it, is
 // taking it, or knows of a later holder.
-func (l *lease) pledge(now time.Time, t tenure) bool {
-	later := l.known && l.rev != 0 && (l.have.Epoch > t.Epoch || l.have.Epoch == t.Epoch && l.have.Run != t.Run)
+func (l *lease) pledge(now time.Time, t Tenure) bool {
+	later := l.Known && l.rev != 0 && (l.have.Epoch > t.Epoch || l.have.Epoch == t.Epoch && l.have.Run != t.Run)
 	if l.writing || later || l.epoch != 0 && !l.lost {
 		return false
 	}
-	if until := now.Add(min(t.lasts(), leaseMost)); until.After(l.left) {
+	if until := now.Add(min(t.lasts(), LeaseMost)); until.After(l.left) {
 		l.left = until
 	}
 	return true
@@ -223,18 +223,18 @@ func (l *lease) asks() []string {
 
 // askAt is when they are to be asked; never is true if nobody is.
 func (l *lease) askAt(now time.Time) (at time.Time, never bool) {
-	if !l.held(now) || l.renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
+	if !l.held(now) || l.Renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
 		return at, true
 	}
-	whole := l.lasts - margin(l.lasts)
-	return l.until.Add(l.renew*3/2 - whole), false
+	whole := l.Lasts - margin(l.Lasts)
+	return l.until.Add(l.Renew*3/2 - whole), false
 }
 
 // pledged takes that all of them have promised to leave the mastership here, to
 // a question that was sent at a time. A lease that has ended is renewed by the
 // store only.
 func (l *lease) pledged(asked, now time.Time) {
-	lasts := min(l.lasts, l.have.lasts())
+	lasts := min(l.Lasts, l.have.lasts())
 	if until := asked.Add(lasts - margin(lasts)); l.held(now) && until.After(l.until) {
 		l.until = until
 	}
@@ -244,5 +244,5 @@ func (l *lease) pledged(asked, now time.Time) {
 // write was done: the store is read next.
 func (l *lease) refused() { l.doubt = true }
 
-// leaseMost bounds the time of a lease.
-const leaseMost = time.Minute
+// LeaseMost bounds the time of a lease.
+const LeaseMost = time.Minute

@@ -1,4 +1,4 @@
-package southbound
+package mastership
 
 import (
 	"container/heap"
@@ -10,11 +10,11 @@ import (
 // shelf is a store for leases without time: a value, and how often it was
 // written.
 type shelf struct {
-	t   tenure
+	t   Tenure
 	rev uint64
 }
 
-func (s *shelf) swap(t tenure, over uint64) (uint64, bool) {
+func (s *shelf) swap(t Tenure, over uint64) (uint64, bool) {
 	if over != s.rev {
 		return 0, false
 	}
@@ -26,7 +26,7 @@ func (s *shelf) swap(t tenure, over uint64) (uint64, bool) {
 func at(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 
 func leaseOf(name string, place int) *lease {
-	return &lease{terms: terms{lasts: 600 * time.Millisecond, renew: 150 * time.Millisecond, place: place}, self: tenure{Holder: name, Run: name}}
+	return &lease{Terms: Terms{Lasts: 600 * time.Millisecond, Renew: 150 * time.Millisecond, Place: place}, self: Tenure{Holder: name, Run: name}}
 }
 
 // settle does all that a lease wants done now, and returns for how long it has
@@ -135,7 +135,7 @@ func TestLeaseAfterAWriteOfUnknownFate(t *testing.T) {
 	// The same of one that begins.
 	s := &shelf{}
 	b := leaseOf("b", 0)
-	b.found(at(0), tenure{}, 0)
+	b.found(at(0), Tenure{}, 0)
 	w, over := b.wish(100)
 	s.swap(w, over)
 	b.refused()
@@ -148,20 +148,20 @@ func TestLeaseAfterAWriteOfUnknownFate(t *testing.T) {
 func TestLeaseWithoutStandby(t *testing.T) {
 	s := &shelf{}
 	a := leaseOf("a", 0)
-	a.renew = 0
+	a.Renew = 0
 	settle(a, s, at(0))
 	if _, forever := a.deadline(); !forever || s.t.Lasts != 0 {
 		t.Error("without a standby the mastership does not end by itself")
 	}
 	again := leaseOf("a", 0) // it died, and is started again
-	again.renew, again.self.Run = 0, "later"
+	again.Renew, again.self.Run = 0, "later"
 	settle(again, s, at(1))
 	if again.epoch != 101 {
 		t.Errorf("without a standby nobody is waited for: epoch %d", again.epoch)
 	}
 	b := leaseOf("b", 1) // a plan gives it a standby
 	look(b, s, at(100))
-	again.renew = 150 * time.Millisecond
+	again.Renew = 150 * time.Millisecond
 	settle(again, s, at(200))
 	look(b, s, at(210))
 	if b.epoch != 0 || s.t.Lasts != 600 || again.epoch != 101 {
@@ -178,7 +178,7 @@ func TestLeaseRaised(t *testing.T) {
 	if a.epoch != 5000 || s.t.Epoch != 5000 {
 		t.Errorf("a higher epoch is had of the store: %d", a.epoch)
 	}
-	s.t, s.rev = tenure{Run: "b", Epoch: 5001, Lasts: 600}, s.rev+1
+	s.t, s.rev = Tenure{Run: "b", Epoch: 5001, Lasts: 600}, s.rev+1
 	a.floor = 6000
 	settle(a, s, at(2))
 	if !a.lost || s.t.Epoch != 5001 {
@@ -320,7 +320,7 @@ func simulate(t *testing.T, seed uint64) {
 				}
 				switch do {
 				case actRead:
-					var have tenure
+					var have Tenure
 					var rev uint64
 					request(i, a, l, func() { have, rev = store.t, store.rev }, func() { l.found(clock(), have, rev) })
 				case actWrite:

@@ -256,10 +256,3 @@ func (p *policy) meter() flow.Meter {
 func before(a, b *policy) int {
 	return cmp.Or(cmp.Compare(a.said.Order, b.said.Order), cmp.Compare(a.said.Name, b.said.Name))
 }
-
-// equal reports whether two policies ask for the same.
-func (p *policy) equal(o *policy) bool {
-	a, b := proto.CloneOf(p.said), proto.CloneOf(o.said)
-	a.Meter, b.Meter = 0, 0
-	return proto.Equal(a, b)
-}

@@ -22,11 +22,11 @@ func readFlowFile(path string, stdin io.Reader) ([]*api.FlowEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read flow entries: %w", err)
 	}
-	r := &flowReader{path: path, errs: errs}
+	r := &fileReader{path: path, errs: errs}
 	var flows []*api.FlowEntry
 	for _, v := range docs {
 		if v.Kind != document.Null {
-			flows = append(flows, r.list(v)...)
+			flows = append(flows, r.flows(v)...)
 		}
 	}
 	if len(r.errs) == 0 && len(flows) == 0 {
@@ -66,64 +66,78 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// flowReader turns values into flow entries.
-type flowReader struct {
+// fileReader turns values of a file into messages.
+type fileReader struct {
 	path string
 	errs []error
 }
 
-func (r *flowReader) wrong(line int, format string, args ...any) {
+func (r *fileReader) wrong(line int, format string, args ...any) {
 	r.errs = append(r.errs, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)}.In(r.path))
 }
 
-// list reads a list of entries, a mapping with one under flows, or one entry.
-func (r *flowReader) list(v document.Value) (flows []*api.FlowEntry) {
-	switch v.Kind {
-	case document.List:
-		for _, item := range v.Items {
-			flows = append(flows, r.list(item)...)
-		}
-		return flows
-	case document.Broken: // and told of
-		return nil
+// message sets the fields of a message, what people call it; it reports whether all is right.
+func (r *fileReader) message(m proto.Message, what string, v document.Value) bool {
+	if v.Kind == document.Broken {
+		return false // and told of
+	}
+	fields := m.ProtoReflect().Descriptor().Fields()
+	var allowed []string
+	for i := range fields.Len() {
+		allowed = append(allowed, string(fields.Get(i).Name()))
 	}
 	if len(v.Entries) == 0 {
-		r.wrong(v.Line, "want a flow entry: keys with values, such as dpid, priority, match, actions")
-		return nil
+		r.wrong(v.Line, "want %s: keys with values, of %s", what, strings.Join(allowed, ", "))
+		return false
 	}
-	for _, key := range []string{"flows", "flow"} { // as weft get flows prints them
-		if list, ok := v.Get(key); ok {
-			return r.list(list)
-		}
-	}
-	if f := r.entry(v); f != nil {
-		return []*api.FlowEntry{f}
-	}
-	return nil
-}
-
-// entry reads one entry and checks it.
-func (r *flowReader) entry(v document.Value) *api.FlowEntry {
-	f := &api.FlowEntry{Priority: flow.PriorityOperator}
-	fields := f.ProtoReflect().Descriptor().Fields()
 	before := len(r.errs)
 	for _, e := range v.Entries {
 		d := fields.ByName(protoreflect.Name(e.Key))
 		switch {
 		case d == nil:
-			var allowed []string
-			for i := range fields.Len() {
-				allowed = append(allowed, string(fields.Get(i).Name()))
-			}
 			r.wrong(e.Line, "unknown key %q; allowed: %s", e.Key, strings.Join(allowed, ", "))
 		case e.Value.Kind == document.Broken: // and told of
+		case d.Message() != nil && !d.IsMap():
+			r.below(m, d, e)
 		default:
-			if want := setField(f, d, e.Value); want != "" {
+			if want := setField(m, d, e.Value); want != "" {
 				r.wrong(e.Value.Line, "%s: want %s", e.Key, want)
 			}
 		}
 	}
-	if len(r.errs) > before {
+	return len(r.errs) == before
+}
+
+// below sets a field that is a message, or a list of such.
+func (r *fileReader) below(m proto.Message, d protoreflect.FieldDescriptor, e document.Entry) {
+	switch to := m.ProtoReflect(); {
+	case e.Value.Kind == document.Null:
+	case !d.IsList():
+		r.message(to.Mutable(d).Message().Interface(), e.Key, e.Value)
+	case e.Value.Kind != document.List:
+		r.wrong(e.Value.Line, "%s: want a list", e.Key)
+	default:
+		for _, item := range e.Value.Items {
+			r.message(to.Mutable(d).List().AppendMutable().Message().Interface(), "one of "+e.Key, item)
+		}
+	}
+}
+
+// flows reads a list of entries, a mapping with one under flows, or one entry.
+func (r *fileReader) flows(v document.Value) (flows []*api.FlowEntry) {
+	if v.Kind == document.List {
+		for _, item := range v.Items {
+			flows = append(flows, r.flows(item)...)
+		}
+		return flows
+	}
+	for _, key := range []string{"flows", "flow"} { // as weft get flows prints them
+		if list, ok := v.Get(key); ok {
+			return r.flows(list)
+		}
+	}
+	f := &api.FlowEntry{Priority: flow.PriorityOperator}
+	if !r.message(f, "a flow entry", v) {
 		return nil
 	}
 	f.Owner, f.Cookie, f.Packets, f.Bytes, f.Duration = "", "", 0, 0, 0 // for the controller to say
@@ -131,7 +145,7 @@ func (r *flowReader) entry(v document.Value) *api.FlowEntry {
 		r.wrong(v.Line, "%v", err)
 		return nil
 	}
-	return f
+	return []*api.FlowEntry{f}
 }
 
 // setField sets a field of a message to a value; it returns what is wanted
@@ -185,6 +199,12 @@ func setField(m proto.Message, d protoreflect.FieldDescriptor, v document.Value)
 			return "a whole number"
 		}
 		to.Set(d, protoreflect.ValueOfUint64(v))
+	case protoreflect.Int64Kind:
+		v, err := strconv.ParseInt(text, 0, 64)
+		if err != nil {
+			return "a whole number"
+		}
+		to.Set(d, protoreflect.ValueOfInt64(v))
 	case protoreflect.DoubleKind:
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -28,8 +30,34 @@ restarts, and connections go on while it is away.`,
   weft nat delete internet`,
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(natAddCommand(&r), natDeleteCommand(&r), natListCommand(&r))
+	cmd.AddCommand(natAddCommand(&r), natDeleteCommand(&r), natListCommand(&r),
+		nats().get(&r, "weft nat get internet"), applyObjects(&r, "weft nat", "gateways", func() []declared { return []declared{&desired[*api.NatGateway]{kind: nats()}} }))
 	return cmd
+}
+
+// nats is the gateways.
+func nats() *kind[*api.NatGateway] {
+	return &kind[*api.NatGateway]{
+		known: "weft nat list", one: "gateway", key: "gateways",
+		name: (*api.NatGateway).GetName,
+		list: func(c *cli.Controller) (proto.Message, error) { return c.ListNats(c.Ctx, &api.ListNatsRequest{}) },
+		set: func(c *cli.Controller, m *api.NatGateway) (*api.NatGateway, error) {
+			return c.SetNat(c.Ctx, &api.SetNatRequest{Gateway: m})
+		},
+		remove: func(c *cli.Controller, m *api.NatGateway) (cli.Deletion, error) {
+			return c.DeleteNat(c.Ctx, &api.DeleteNatRequest{Name: m.Name})
+		},
+		table: natTable,
+		tidy: func(m *api.NatGateway) {
+			m.State, m.Reason, m.NextHopMac, m.ExhaustedPackets, m.ExhaustedAtMs, m.PacketsOut, m.PacketsIn = "", "", "", 0, 0, 0, 0
+			m.Hosts, m.Zone, m.Mac = 0, 0, ""
+			for _, f := range m.Forwards {
+				first, _, _ := strings.Cut(m.Pool, "-")
+				f.Address, f.ToPort = cmp.Or(f.Address, first), cmp.Or(f.ToPort, f.Port)
+			}
+		},
+		given: []string{"first_port", "last_port"},
+	}
 }
 
 // natFlags describe one gateway.
@@ -46,7 +74,6 @@ type natFlags struct {
 
 func natAddCommand(r *cli.Remote) *cobra.Command {
 	var o natFlags
-	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a gateway, or replace the one of that name",
@@ -57,22 +84,6 @@ both there may be two at one port.`,
   weft nat add internet --switch 3 --port 2 --pool 198.51.100.1 --ports 20000-29999 --next-hop 198.51.100.9 --gateway 10.0.0.254 --inside 10.0.0.0/24 --forward tcp:80=10.0.0.3:8080
   weft nat add internet6 --switch 3 --port 2 --pool 2001:db8::1:0/112 --next-hop fe80::9 --gateway fd00::fe --inside fd00::/64 --forward tcp:[2001:db8::1:1]:80=[fd00::3]:8080`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := o.message(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.NatClient.SetNat(c.Ctx, &api.SetNatRequest{Gateway: g})
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) { natTable(t, []*api.NatGateway{m}) })
-		},
 	}
 	f := cmd.Flags()
 	f.VarP(&o.sw, "switch", "s", "the switch that the outside is at")
@@ -86,13 +97,12 @@ both there may be two at one port.`,
 	for _, name := range []string{"switch", "port", "pool", "next-hop", "gateway", "inside"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
-	out.Flag(cmd)
-	return cmd
+	return nats().add(r, cmd, o.message)
 }
 
 // message returns what the flags describe.
-func (o *natFlags) message(cmd *cobra.Command, name string) (*api.NatGateway, error) {
-	g := &api.NatGateway{Name: name, Dpid: o.sw.Text, Port: o.port, Pool: o.pool, NextHop: o.hop, Gateway: o.gateway, Inside: o.inside}
+func (o *natFlags) message(cmd *cobra.Command, args []string) (*api.NatGateway, error) {
+	g := &api.NatGateway{Name: args[0], Dpid: o.sw.Text, Port: o.port, Pool: o.pool, NextHop: o.hop, Gateway: o.gateway, Inside: o.inside}
 	if o.ports != "" {
 		first, last, ranged := strings.Cut(o.ports, "-")
 		if !ranged {
@@ -153,61 +163,19 @@ func readForward(s string) (*api.NatForward, error) {
 }
 
 func natDeleteCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return nats().delete(r, &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a gateway; its connections end",
 		Example: "  weft nat delete internet",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.NatClient.DeleteNat(c.Ctx, &api.DeleteNatRequest{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if err := printDeleted(&out, cmd, m, m.Deleted, "gateway "+args[0]); err != nil || m.Deleted {
-				return err
-			}
-			return fmt.Errorf("there was no gateway %s; weft nat list shows those that are", args[0])
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+	}, func(args []string) *api.NatGateway { return &api.NatGateway{Name: args[0]} })
 }
 
 func natListCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return nats().lists(r, &cobra.Command{
 		Use:     "list [NAME]",
 		Short:   "List gateways, how they are, and what they have translated",
 		Example: "  weft nat list -o json",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			req := &api.ListNatsRequest{}
-			if len(args) > 0 {
-				req.Name = args[0]
-			}
-			m, err := c.NatClient.ListNats(c.Ctx, req)
-			if err != nil {
-				return err
-			}
-			if req.Name != "" && len(m.Gateways) == 0 {
-				return fmt.Errorf("there is no gateway %s", req.Name)
-			}
-			return out.Print(cmd, m, func(t *cli.Table) { natTable(t, m.Gateways) })
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+	})
 }
 
 func natTable(t *cli.Table, list []*api.NatGateway) {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -31,8 +33,52 @@ rules or a default of its own judges everything that passes it, by all rules.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(firewallAddCommand(&r), firewallDeleteCommand(&r), firewallListCommand(&r), firewallDefaultCommand(&r),
-		firewallStatusCommand(&r), firewallCheckCommand(&r))
+		firewallStatusCommand(&r), firewallCheckCommand(&r), firewallRules().get(&r, "weft firewall get ssh"),
+		applyObjects(&r, "weft firewall", "rules", func() []declared { return []declared{&desired[*api.FirewallRule]{kind: firewallRules()}} }))
 	return cmd
+}
+
+// firewallRules is the rules; those of the configuration are changed there.
+func firewallRules() *kind[*api.FirewallRule] {
+	return &kind[*api.FirewallRule]{
+		known: "weft firewall list", one: "rule", key: "rules",
+		name: (*api.FirewallRule).GetId,
+		list: func(c *cli.Controller) (proto.Message, error) {
+			return c.ListFirewallRules(c.Ctx, &api.ListFirewallRulesRequest{})
+		},
+		setAll: func(c *cli.Controller, list []*api.FirewallRule) error {
+			sum, err := addRules(c, list, false)
+			return cmp.Or(err, firewallFailed(sum.GetFailures()))
+		},
+		removeAll: func(c *cli.Controller, list []*api.FirewallRule) error {
+			req := &api.DeleteFirewallRulesRequest{}
+			for _, r := range list {
+				req.Ids = append(req.Ids, r.Id)
+			}
+			m, err := c.DeleteFirewallRules(c.Ctx, req)
+			return cmp.Or(err, firewallFailed(m.GetFailures()))
+		},
+		table:   firewallTable,
+		tidy:    func(m *api.FirewallRule) { m.Number, m.Packets, m.Bytes = 0, 0, 0 },
+		fresh:   func() *api.FirewallRule { return &api.FirewallRule{Priority: flow.PriorityOperator} },
+		foreign: func(m *api.FirewallRule) bool { return strings.HasPrefix(m.Id, "config:") },
+	}
+}
+
+// addRules adds rules, as many at once as a request may have.
+func addRules(c *cli.Controller, rules []*api.FirewallRule, noWait bool) (*api.AddFirewallRulesResponse, error) {
+	sum := &api.AddFirewallRulesResponse{}
+	for len(rules) > 0 {
+		n := min(len(rules), cli.FirewallBatch)
+		m, err := c.AddFirewallRules(c.Ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
+		if err != nil {
+			return nil, err
+		}
+		sum.Added, sum.Replaced, sum.Unchanged = sum.Added+m.Added, sum.Replaced+m.Replaced, sum.Unchanged+m.Unchanged
+		sum.Ids, sum.Failures = append(sum.Ids, m.Ids...), m.Failures
+		rules = rules[n:]
+	}
+	return sum, nil
 }
 
 const firewallFileForm = `The file is YAML or JSON, a list of rules:
@@ -47,7 +93,6 @@ Further keys: dpid, tenant, comment. The priority is 32768 if left out. What
 weft firewall list -o yaml prints is understood, too.`
 
 func firewallAddCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	var file, sw string
 	var allow, deny, noWait bool
 	var match []string
@@ -67,51 +112,6 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
   weft firewall add --allow --priority 40000 --match ipv6_src=fd00::/8,udp_dst=5000-5999 --vlan 10
   weft firewall add -f rules.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			rules := []*api.FirewallRule{rule}
-			switch {
-			case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
-				return cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
-			case file != "":
-				var err error
-				if rules, err = readFirewallFile(file, cmd.InOrStdin()); err != nil {
-					return err
-				}
-			case allow == deny:
-				return cli.Usagef(cmd, "say --allow or --deny, or give a file with --file")
-			default:
-				var err error
-				if rule.Match, err = firewallMatch(match); err != nil {
-					return cli.Usagef(cmd, "--match: %v", err)
-				}
-				rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			sum := &api.AddFirewallRulesResponse{}
-			for len(rules) > 0 {
-				n := min(len(rules), cli.FirewallBatch)
-				m, err := c.AddFirewallRules(c.Ctx, &api.AddFirewallRulesRequest{Rules: rules[:n], NoWait: noWait || n < len(rules)})
-				if err != nil {
-					return err
-				}
-				sum.Added, sum.Replaced, sum.Unchanged = sum.Added+m.Added, sum.Replaced+m.Replaced, sum.Unchanged+m.Unchanged
-				sum.Ids, sum.Failures = append(sum.Ids, m.Ids...), m.Failures
-				rules = rules[n:]
-			}
-			if err := out.Print(cmd, sum, func(t *cli.Table) {
-				if len(sum.Ids) == 1 {
-					fmt.Fprintf(t, "rule %s: ", sum.Ids[0])
-				}
-				fmt.Fprintf(t, "%d added, %d replaced, %d unchanged\n", sum.Added, sum.Replaced, sum.Unchanged)
-			}); err != nil {
-				return err
-			}
-			return firewallFailed(sum.Failures)
-		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "file", "f", "", "file of rules (YAML or JSON); - is standard input")
@@ -126,8 +126,34 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, _ []string) (_ any, _ func(*cli.Table), err error) {
+		rules := []*api.FirewallRule{rule}
+		switch {
+		case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
+			return nil, nil, cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
+		case file != "":
+			if rules, err = readFirewallFile(file, cmd.InOrStdin()); err != nil {
+				return nil, nil, err
+			}
+		case allow == deny:
+			return nil, nil, cli.Usagef(cmd, "say --allow or --deny, or give a file with --file")
+		default:
+			if rule.Match, err = firewallMatch(match); err != nil {
+				return nil, nil, cli.Usagef(cmd, "--match: %v", err)
+			}
+			rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
+		}
+		sum, err := addRules(c, rules, noWait)
+		if err != nil {
+			return nil, nil, err
+		}
+		return sum, func(t *cli.Table) {
+			if len(sum.Ids) == 1 {
+				fmt.Fprintf(t, "rule %s: ", sum.Ids[0])
+			}
+			fmt.Fprintf(t, "%d added, %d replaced, %d unchanged\n", sum.Added, sum.Replaced, sum.Unchanged)
+		}, firewallFailed(sum.Failures)
+	})
 }
 
 // firewallMatch reads FIELD=VALUE,... where ports may be ranges; what is wrong
@@ -157,7 +183,6 @@ func firewallFailed(list []*api.FirewallFailure) error {
 }
 
 func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	var all bool
 	var sw string
 	cmd := &cobra.Command{
@@ -167,44 +192,31 @@ func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 		Example: `  weft firewall delete ssh guests
   weft firewall delete --all --switch 1
   weft firewall delete --all`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			req := &api.DeleteFirewallRulesRequest{Ids: ids}
-			switch {
-			case all == (len(ids) > 0):
-				return cli.Usagef(cmd, "name rules by their ids, or say --all")
-			case sw != "" && !all:
-				return cli.Usagef(cmd, "--switch goes with --all")
-			case all:
-				if req.AllOf = sw; sw == "" {
-					req.AllOf = "all"
-				}
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.DeleteFirewallRules(c.Ctx, req)
-			if err != nil {
-				return err
-			}
-			if err := out.Print(cmd, m, func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules")) }); err != nil {
-				return err
-			}
-			if int(m.Deleted) < len(ids) {
-				return fmt.Errorf("%d of %d rules were not there; weft firewall list shows those that are", len(ids)-int(m.Deleted), len(ids))
-			}
-			return firewallFailed(m.Failures)
-		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all rules")
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "with --all: only rules of this switch")
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, ids []string) (any, func(*cli.Table), error) {
+		req := &api.DeleteFirewallRulesRequest{Ids: ids}
+		switch {
+		case all == (len(ids) > 0):
+			return nil, nil, cli.Usagef(cmd, "name rules by their ids, or say --all")
+		case sw != "" && !all:
+			return nil, nil, cli.Usagef(cmd, "--switch goes with --all")
+		case all:
+			req.AllOf = cmp.Or(sw, "all")
+		}
+		m, err := c.DeleteFirewallRules(c.Ctx, req)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err = firewallFailed(m.Failures); int(m.Deleted) < len(ids) {
+			err = fmt.Errorf("%d of %d rules were not there; weft firewall list shows those that are", len(ids)-int(m.Deleted), len(ids))
+		}
+		return m, func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules")) }, err
+	})
 }
 
 func firewallDefaultCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	var sw string
 	cmd := &cobra.Command{
 		Use:   "default ACTION",
@@ -221,30 +233,20 @@ neighbour discovery.`,
   weft firewall default inherit --switch 1`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{"allow", "deny", "block", "inherit"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			action := args[0]
-			if action == "inherit" {
-				if sw == "" {
-					return cli.Usagef(cmd, "inherit goes with --switch")
-				}
-				action = ""
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
-			if err != nil {
-				return err
-			}
-			if err := out.Print(cmd, m, func(t *cli.Table) { fmt.Fprintf(t, "default: %s\n", args[0]) }); err != nil {
-				return err
-			}
-			return firewallFailed(m.Failures)
-		},
 	}
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "the switch (default: everywhere)")
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+		action := args[0]
+		if action == "inherit" {
+			if sw == "" {
+				return nil, nil, cli.Usagef(cmd, "inherit goes with --switch")
+			}
+			action = ""
+		}
+		m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
+		if err != nil {
+			return nil, nil, err
+		}
+		return m, func(t *cli.Table) { fmt.Fprintf(t, "default: %s\n", args[0]) }, firewallFailed(m.Failures)
+	})
 }

@@ -13,7 +13,6 @@ import (
 )
 
 func firewallListCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	req := &api.ListFirewallRulesRequest{}
 	cmd := &cobra.Command{
 		Use:   "list [ID...]",
@@ -24,40 +23,34 @@ as well.`,
 		Example: `  weft firewall list
   weft firewall list --switch 1 --counts
   weft firewall list -o yaml > rules.yaml`,
-		RunE: func(cmd *cobra.Command, ids []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			req.Ids = ids
-			m, err := c.ListFirewallRules(c.Ctx, req)
-			if err != nil {
-				return err
-			}
-			if err := out.Print(cmd, m, func(t *cli.Table) {
-				t.Row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "COMMENT")
-				for _, f := range m.Rules {
-					t.Row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, f.Comment)
-				}
-				if int(m.Total) > len(m.Rules) {
-					fmt.Fprintf(t, "\n%d of %d rules\n", len(m.Rules), m.Total)
-				}
-			}); err != nil {
-				return err
-			}
-			if n := len(ids); len(m.Rules) < n && req.Dpid == "" && req.Limit == 0 {
-				return fmt.Errorf("%d of %d rules are not there", n-len(m.Rules), n)
-			}
-			return nil
-		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&req.Dpid, "switch", "s", "", "only rules of this switch")
 	f.BoolVar(&req.Counts, "counts", false, "read the switches' counters, too")
 	f.Uint32Var(&req.Limit, "limit", 0, "only so many; 0 is all")
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, ids []string) (any, func(*cli.Table), error) {
+		req.Ids = ids
+		m, err := c.ListFirewallRules(c.Ctx, req)
+		if err != nil {
+			return nil, nil, err
+		}
+		if n := len(ids); len(m.Rules) < n && req.Dpid == "" && req.Limit == 0 {
+			err = fmt.Errorf("%d of %d rules are not there", n-len(m.Rules), n)
+		}
+		return m, func(t *cli.Table) {
+			firewallTable(t, m.Rules)
+			if int(m.Total) > len(m.Rules) {
+				fmt.Fprintf(t, "\n%d of %d rules\n", len(m.Rules), m.Total)
+			}
+		}, err
+	})
+}
+
+func firewallTable(t *cli.Table, list []*api.FirewallRule) {
+	t.Row("ID", "PRIORITY", "ACTION", "SWITCH", "MATCH", "PACKETS", "COMMENT")
+	for _, f := range list {
+		t.Row(f.Id, f.Priority, f.Action, f.Dpid, firewallMatchText(f), f.Packets, f.Comment)
+	}
 }
 
 // firewallMatchText writes what a rule is about.
@@ -79,7 +72,6 @@ func firewallMatchText(r *api.FirewallRule) string {
 }
 
 func firewallStatusCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	req := &api.GetFirewallStatusRequest{}
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -91,32 +83,21 @@ certainly denied is judged by the controller.`,
 		Example: `  weft firewall status
   weft firewall status --switch 1 -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.GetFirewallStatus(c.Ctx, req)
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) {
-				fmt.Fprintf(t, "%d rules, default %s; by the controller: %d packets allowed, %d denied\n\n", m.Rules, m.DefaultAction, m.Allowed, m.Denied)
-				t.Row("SWITCH", "DEFAULT", "MODE", "SYNC", "ENTRIES", "VERDICTS", "REASON")
-				for _, s := range m.Switches {
-					t.Row(s.Dpid, s.DefaultAction, s.Mode, s.Sync, s.Entries, s.Verdicts, s.Reason)
-				}
-			})
-		},
 	}
 	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "only this switch")
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+		m, err := c.GetFirewallStatus(c.Ctx, req)
+		return cli.Answered(m, err, func(t *cli.Table) {
+			fmt.Fprintf(t, "%d rules, default %s; by the controller: %d packets allowed, %d denied\n\n", m.Rules, m.DefaultAction, m.Allowed, m.Denied)
+			t.Row("SWITCH", "DEFAULT", "MODE", "SYNC", "ENTRIES", "VERDICTS", "REASON")
+			for _, s := range m.Switches {
+				t.Row(s.Dpid, s.DefaultAction, s.Mode, s.Sync, s.Entries, s.Verdicts, s.Reason)
+			}
+		})
+	})
 }
 
 func firewallCheckCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	var packet []string
 	req := &api.CheckFirewallRequest{}
 	cmd := &cobra.Command{
@@ -126,31 +107,20 @@ func firewallCheckCommand(r *cli.Remote) *cobra.Command {
 		Example: `  weft firewall check --packet eth_type=0x0800,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,ip_proto=6,tcp_dst=22
   weft firewall check --switch 1 --packet eth_type=0x0806`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if req.Packet, err = firewallMatch(packet); err != nil {
-				return cli.Usagef(cmd, "--packet: %v", err)
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.CheckFirewall(c.Ctx, req)
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) {
-				by := "the default"
-				if m.Rule != nil {
-					by = fmt.Sprintf("rule %s (priority %d, %s)", m.Rule.Id, m.Rule.Priority, firewallMatchText(m.Rule))
-				}
-				fmt.Fprintf(t, "%s, by %s\n", m.Action, by)
-			})
-		},
 	}
 	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "where it enters the network")
 	cmd.Flags().StringArrayVar(&packet, "packet", nil, "its header fields, as field=value,...; may be repeated")
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, _ []string) (_ any, _ func(*cli.Table), err error) {
+		if req.Packet, err = firewallMatch(packet); err != nil {
+			return nil, nil, cli.Usagef(cmd, "--packet: %v", err)
+		}
+		m, err := c.CheckFirewall(c.Ctx, req)
+		return cli.Answered(m, err, func(t *cli.Table) {
+			by := "the default"
+			if m.Rule != nil {
+				by = fmt.Sprintf("rule %s (priority %d, %s)", m.Rule.Id, m.Rule.Priority, firewallMatchText(m.Rule))
+			}
+			fmt.Fprintf(t, "%s, by %s\n", m.Action, by)
+		})
+	})
 }

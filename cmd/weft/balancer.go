@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -26,8 +28,33 @@ the switches rewrite the packets. VIPs are kept over restarts.`,
 	}
 	r.Flags(cmd)
 	cmd.AddCommand(balancerAddCommand(&r), balancerListCommand(&r), balancerDeleteCommand(&r),
-		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r))
+		balancerMemberCommand(&r), balancerDrainCommand(&r), balancerConnectionsCommand(&r),
+		vips().get(&r, "weft balancer get web"), applyObjects(&r, "weft balancer", "virtual IPs", func() []declared { return []declared{&desired[*api.Vip]{kind: vips()}} }))
 	return cmd
+}
+
+// vips is the virtual IPs.
+func vips() *kind[*api.Vip] {
+	return &kind[*api.Vip]{
+		known: "weft balancer list", one: "virtual IP", key: "vips",
+		name: (*api.Vip).GetName,
+		list: func(c *cli.Controller) (proto.Message, error) { return c.ListVips(c.Ctx, &api.ListVipsRequest{}) },
+		set: func(c *cli.Controller, m *api.Vip) (*api.Vip, error) {
+			return c.SetVip(c.Ctx, &api.SetVipRequest{Vip: m})
+		},
+		remove: func(c *cli.Controller, m *api.Vip) (cli.Deletion, error) {
+			return c.DeleteVip(c.Ctx, &api.DeleteVipRequest{Name: m.Name})
+		},
+		table: vipsTable,
+		tidy: func(m *api.Vip) {
+			m.Connections, m.Refused, m.Groups = 0, 0, nil
+			for _, p := range m.Pool {
+				p.Connections, p.Total, p.Health, p.Reason, p.Mac, p.At = 0, 0, "", "", "", nil
+				p.Port, p.Weight, p.State = cmp.Or(p.Port, m.Port), cmp.Or(p.Weight, 1), cmp.Or(p.State, "up")
+			}
+		},
+		given: []string{"protocol", "policy", "mac", "idle_timeout", "health"},
+	}
 }
 
 // vipFlags describe a virtual IP.
@@ -63,9 +90,9 @@ func (o *vipFlags) flags(cmd *cobra.Command) {
 }
 
 // vip returns the message of the flags.
-func (o *vipFlags) vip(cmd *cobra.Command, name string) (*api.Vip, error) {
+func (o *vipFlags) vip(cmd *cobra.Command, args []string) (*api.Vip, error) {
 	v := &api.Vip{
-		Name: name, Address: o.address, Protocol: o.protocol, Port: uint32(o.port), Vlan: uint32(o.vlan), Policy: o.policy,
+		Name: args[0], Address: o.address, Protocol: o.protocol, Port: uint32(o.port), Vlan: uint32(o.vlan), Policy: o.policy,
 		Stickiness: o.sticky, IdleTimeout: o.idle, Stateless: o.stateless, Mac: o.mac,
 		Health: &api.HealthCheck{Kind: o.check, Port: uint32(o.checkPort), IntervalMs: o.interval, TimeoutMs: o.timeout, Rise: o.rise, Fall: o.fall},
 	}
@@ -104,7 +131,6 @@ func parseMember(text string) (*api.PoolMember, error) {
 
 func balancerAddCommand(r *cli.Remote) *cobra.Command {
 	var o vipFlags
-	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Make a virtual IP, or replace the one of that name",
@@ -114,38 +140,13 @@ members that stay are not cut.`,
   weft balancer add web6 --address fd00::100 --port 80 --member [fd00::1]:8080 --policy least
   weft balancer add dns --address 10.0.0.53 --protocol udp --port 53 --member 10.0.0.3 --member 10.0.0.4 --stateless --check icmp`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := o.vip(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			return changeVip(cmd, r, &out, func(c *cli.Controller) (*api.Vip, error) {
-				return c.SetVip(c.Ctx, &api.SetVipRequest{Vip: v})
-			})
-		},
 	}
 	o.flags(cmd)
-	out.Flag(cmd)
-	return cmd
-}
-
-// changeVip carries out a change and prints the VIP that it leads to.
-func changeVip(cmd *cobra.Command, r *cli.Remote, out *cli.Output, f func(*cli.Controller) (*api.Vip, error)) error {
-	c, done, err := r.Dial(cmd)
-	if err != nil {
-		return err
-	}
-	defer done()
-	v, err := f(c)
-	if err != nil {
-		return err
-	}
-	return out.Print(cmd, v, func(t *cli.Table) { vipTable(t, v) })
+	return vips().add(r, cmd, o.vip)
 }
 
 func balancerListCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return vips().lists(r, &cobra.Command{
 		Use:   "list [NAME]",
 		Short: "Show virtual IPs, their members, and how they are",
 		Long: `Show virtual IPs, their members, and how they are. STATE is what is wanted (up,
@@ -153,69 +154,32 @@ draining, down), HEALTH what checks say (up, down, unknown, or away: not known a
 a host). CONNECTIONS are those with packets within the idle timeout.`,
 		Example: `  weft balancer list
   weft balancer list web -o json`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.ListVips(c.Ctx, &api.ListVipsRequest{Name: strings.Join(args, "")})
-			if err == nil && len(args) > 0 && len(m.Vips) == 0 {
-				err = fmt.Errorf("there is no virtual IP %q; weft balancer list shows them all", args[0])
-			}
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) {
-				for i, v := range m.Vips {
-					if i > 0 {
-						fmt.Fprintln(t)
-					}
-					vipTable(t, v)
-				}
-			})
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+	})
 }
 
-// vipTable prints a VIP and its members.
-func vipTable(t *cli.Table, v *api.Vip) {
-	t.Row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "CONNECTIONS", "REFUSED")
-	t.Row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Connections, v.Refused)
-	t.Row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
-	for _, m := range v.Pool {
-		at := ""
-		if m.At != nil {
-			at = m.At.Flow().String()
+// vipsTable prints VIPs and their members.
+func vipsTable(t *cli.Table, list []*api.Vip) {
+	for i, v := range list {
+		if i > 0 {
+			fmt.Fprintln(t)
 		}
-		t.Row("", m.Address, m.Port, m.Weight, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
+		t.Row("VIP", "ADDRESS", "PORT", "PROTOCOL", "POLICY", "CHECK", "MAC", "CONNECTIONS", "REFUSED")
+		t.Row(v.Name, v.Address, v.Port, v.Protocol, v.Policy, v.GetHealth().GetKind(), v.Mac, v.Connections, v.Refused)
+		t.Row("  MEMBER", "ADDRESS", "PORT", "WEIGHT", "STATE", "HEALTH", "AT", "CONNECTIONS", "TOTAL", "REASON")
+		for _, m := range v.Pool {
+			at := ""
+			if m.At != nil {
+				at = m.At.Flow().String()
+			}
+			t.Row("", m.Address, m.Port, m.Weight, m.State, m.Health, at, m.Connections, m.Total, m.Reason)
+		}
 	}
 }
 
 func balancerDeleteCommand(r *cli.Remote) *cobra.Command {
-	return &cobra.Command{
+	return vips().delete(r, &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a virtual IP; its connections end",
 		Example: "  weft balancer delete web",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.DeleteVip(c.Ctx, &api.DeleteVipRequest{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if !m.Deleted {
-				return fmt.Errorf("there was no virtual IP %s; weft balancer list shows those that are", args[0])
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "virtual IP %s deleted\n", args[0])
-			return nil
-		},
-	}
+	}, func(args []string) *api.Vip { return &api.Vip{Name: args[0]} })
 }

@@ -1281,17 +1281,16 @@ const file_tenants_proto_rawDesc = "" +
 	"\x05hosts\x18\x05 \x03(\tR\x05hosts\"V\n" +
 	"\x0eSegmentChanged\x12*\n" +
 	"\asegment\x18\x01 \x01(\v2\x10.weft.v1.SegmentR\asegment\x12\x18\n" +
-	"\aremoved\x18\x02 \x01(\bR\aremoved2\xb5\x05\n" +
-	"\aTenants\x12M\n" +
-	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"tenant add\x12d\n" +
-	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"\x17\xea\xe0\x18\x13\b\x02\x10\x01\"\rtenant delete\x12]\n" +
-	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vtenant list\x12Z\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved2\xbc\x05\n" +
+	"\aTenants\x12N\n" +
+	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vtenants add\x12e\n" +
+	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0etenants delete\x12^\n" +
+	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"\x14\xea\xe0\x18\x10\b\x01\"\ftenants list\x12[\n" +
 	"\n" +
-	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0etenant network\x12o\n" +
-	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\"\x1f\xea\xe0\x18\x1b\b\x02\x10\x01\"\x15tenant delete-network\x12d\n" +
-	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"\x17\xea\xe0\x18\x13\b\x01\"\x0ftenant networks\x12c\n" +
-	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x15\xea\xe0\x18\x11\b\x01\"\rtenant statusB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\"\x19\xea\xe0\x18\x15\b\x02\x10\x01\"\x0ftenants network\x12p\n" +
+	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\" \xea\xe0\x18\x1c\b\x02\x10\x01\"\x16tenants delete-network\x12e\n" +
+	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"\x18\xea\xe0\x18\x14\b\x01\"\x10tenants networks\x12d\n" +
+	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x16\xea\xe0\x18\x12\b\x01\"\x0etenants statusB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_tenants_proto_rawDescOnce sync.Once

@@ -82,7 +82,7 @@ of real switches to try it in.`,
 		}
 	}
 	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand()), planner.CheckCommand())
-	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand(), get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
+	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand("tenants"), tenantCommand("tenant"), get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
 	add("work", demo.Command(), labCommand(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
 	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
 	cli.Strict(root)

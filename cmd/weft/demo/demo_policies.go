@@ -217,10 +217,10 @@ func (d *Demo) showTenants(ctx context.Context) (figure string, err error) {
 		a, b lab.Host
 	}{{"red", h[0], h[1]}, {"blue", h[2], h[3]}}
 	for _, t := range tenants {
-		if _, err := d.weft(ctx, "tenant", "add", t.name); err != nil {
+		if _, err := d.weft(ctx, "tenants", "add", t.name); err != nil {
 			return "", err
 		}
-		args := []string{"tenant", "network", t.name, "office"}
+		args := []string{"tenants", "network", t.name, "office"}
 		for i, g := range []lab.Host{t.a, t.b} {
 			dpid, err := d.Lab.SwitchDPID(g.Switch)
 			if err != nil {
@@ -239,7 +239,7 @@ func (d *Demo) showTenants(ctx context.Context) (figure string, err error) {
 		if _, err := d.weft(ctx, args...); err != nil {
 			return "", err
 		}
-		defer d.undo(ctx, "tenant", "delete", t.name)
+		defer d.undo(ctx, "tenants", "delete", t.name)
 	}
 	var said []string
 	for _, t := range tenants {
@@ -266,7 +266,7 @@ func (d *Demo) showTenants(ctx context.Context) (figure string, err error) {
 		return "", fmt.Errorf("%s, which is in a network of its own, reaches %s", h[0].Name, h[4].Name)
 	}
 	for _, t := range tenants {
-		if _, err := d.weft(ctx, "tenant", "delete", t.name); err != nil {
+		if _, err := d.weft(ctx, "tenants", "delete", t.name); err != nil {
 			return "", err
 		}
 	}

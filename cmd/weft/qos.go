@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -27,8 +28,28 @@ a queue queues it. The controller keeps policies over restarts.`,
   weft qos status`,
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(qosAddCommand(&r), qosDeleteCommand(&r), qosListCommand(&r), qosStatusCommand(&r), qosQueuesCommand(&r))
+	cmd.AddCommand(qosAddCommand(&r), qosDeleteCommand(&r), qosListCommand(&r), qosStatusCommand(&r), qosQueuesCommand(&r),
+		policies().get(&r, "weft qos get slow-h1"), applyObjects(&r, "weft qos", "policies", func() []declared { return []declared{&desired[*api.QosPolicy]{kind: policies()}} }))
 	return cmd
+}
+
+// policies is the policies.
+func policies() *kind[*api.QosPolicy] {
+	return &kind[*api.QosPolicy]{
+		known: "weft qos list", one: "policy", key: "policies",
+		name: (*api.QosPolicy).GetName,
+		list: func(c *cli.Controller) (proto.Message, error) {
+			return c.ListPolicies(c.Ctx, &api.QosListPoliciesRequest{})
+		},
+		set: func(c *cli.Controller, m *api.QosPolicy) (*api.QosPolicy, error) {
+			return c.SetPolicy(c.Ctx, &api.QosSetPolicyRequest{Policy: m})
+		},
+		remove: func(c *cli.Controller, m *api.QosPolicy) (cli.Deletion, error) {
+			return c.DeletePolicy(c.Ctx, &api.QosDeletePolicyRequest{Name: m.Name})
+		},
+		table: policiesTable,
+		tidy:  func(m *api.QosPolicy) { m.Meter = 0 },
+	}
 }
 
 // qosFlags describe one policy.
@@ -52,7 +73,6 @@ type qosFlags struct {
 
 func qosAddCommand(r *cli.Remote) *cobra.Command {
 	var o qosFlags
-	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a policy, or replace the one of that name",
@@ -66,26 +86,9 @@ it. Switches without meters, or with OpenFlow 1.0, refuse: weft qos status.`,
   weft qos add web --protocol tcp --dst-port 443 --match ipv4_dst=10.0.0.0/24 --queue 1
   weft qos add voice --dscp 46 --queue 2`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := o.policy(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.QosClient.SetPolicy(c.Ctx, &api.QosSetPolicyRequest{Policy: p})
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) { policiesTable(t, []*api.QosPolicy{m}) })
-		},
 	}
 	o.flags(cmd)
-	out.Flag(cmd)
-	return cmd
+	return policies().add(r, cmd, o.policy)
 }
 
 func (o *qosFlags) flags(cmd *cobra.Command) {
@@ -109,13 +112,13 @@ func (o *qosFlags) flags(cmd *cobra.Command) {
 }
 
 // policy returns what the flags describe.
-func (o *qosFlags) policy(cmd *cobra.Command, name string) (*api.QosPolicy, error) {
+func (o *qosFlags) policy(cmd *cobra.Command, args []string) (*api.QosPolicy, error) {
 	match, err := flow.ParseMatchString(strings.Join(o.match, ","))
 	if err != nil {
 		return nil, cli.Usagef(cmd, "--match: %v", err)
 	}
 	given := cmd.Flags().Changed
-	p := &api.QosPolicy{Name: name, Order: o.order, Match: match.Text(), Host: o.host, ToHost: o.toHost, Dpid: o.sw.Text, Port: o.port}
+	p := &api.QosPolicy{Name: args[0], Order: o.order, Match: match.Text(), Host: o.host, ToHost: o.toHost, Dpid: o.sw.Text, Port: o.port}
 	if given("dscp") || o.protocol != "" || o.src != 0 || o.dst != 0 {
 		p.Class = &api.QosClass{Protocol: o.protocol, SrcPort: uint32(o.src), DstPort: uint32(o.dst)}
 		if given("dscp") {
@@ -140,63 +143,19 @@ func (o *qosFlags) policy(cmd *cobra.Command, name string) (*api.QosPolicy, erro
 }
 
 func qosDeleteCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return policies().delete(r, &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a policy",
 		Example: "  weft qos delete slow-h1",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.QosClient.DeletePolicy(c.Ctx, &api.QosDeletePolicyRequest{Name: args[0]})
-			if err != nil {
-				return err
-			}
-			if err := printDeleted(&out, cmd, m, m.Deleted, "policy "+args[0]); err != nil || m.Deleted {
-				return err
-			}
-			return fmt.Errorf("there was no policy %s; weft qos list shows those that are", args[0])
-		},
-	}
-	out.Flag(cmd)
-	return cmd
-}
-
-// printDeleted prints the answer to a deletion, and for people what is gone.
-func printDeleted(o *cli.Output, cmd *cobra.Command, m any, there bool, what string) error {
-	return o.Print(cmd, m, func(t *cli.Table) {
-		if there {
-			fmt.Fprintln(t, what, "deleted")
-		}
-	})
+	}, func(args []string) *api.QosPolicy { return &api.QosPolicy{Name: args[0]} })
 }
 
 func qosListCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
-		Use:     "list",
+	return policies().lists(r, &cobra.Command{
+		Use:     "list [NAME]",
 		Short:   "List the policies, in the order in which they count",
 		Example: "  weft qos list -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.QosClient.ListPolicies(c.Ctx, &api.QosListPoliciesRequest{})
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) { policiesTable(t, m.Policies) })
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+	})
 }
 
 func policiesTable(t *cli.Table, list []*api.QosPolicy) {
@@ -254,8 +213,7 @@ func policyText(p *api.QosPolicy) string {
 }
 
 func qosStatusCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return cli.Asking(r, &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Say how far each switch enforces the policies, with counters",
 		Long: `Say how far each switch enforces the policies, or one of them, with counters
@@ -264,21 +222,10 @@ limit, and dropped, or marked if it says so.`,
 		Example: `  weft qos status
   weft qos status slow-h1 -o json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.QosClient.GetStatus(c.Ctx, &api.QosGetStatusRequest{Policy: strings.Join(args, "")})
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) { qosStatusTable(t, m) })
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+	}, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+		m, err := c.QosClient.GetStatus(c.Ctx, &api.QosGetStatusRequest{Policy: strings.Join(args, "")})
+		return cli.Answered(m, err, func(t *cli.Table) { qosStatusTable(t, m) })
+	})
 }
 
 func qosStatusTable(t *cli.Table, m *api.QosStatus) {

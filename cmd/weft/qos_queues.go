@@ -31,34 +31,11 @@ func queuesSetCommand(r *cli.Remote) *cobra.Command {
 	var sw get.DPIDFlag
 	var port, rate uint32
 	var queues []string
-	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "set",
 		Short:   "Make the queues of a port, or replace them",
 		Example: "  weft qos queues set --switch 1 --port 3 --max-rate 100000 --queue 0 --queue 1:20000:50000",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			m := &api.QosQueues{Dpid: sw.Text, Port: port, MaxKbps: rate}
-			for _, s := range queues {
-				q, err := readQueue(s)
-				if err != nil {
-					return cli.Usagef(cmd, "--queue %v", err)
-				}
-				m.Queues = append(m.Queues, q)
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			if m, err = c.QosClient.SetQueues(c.Ctx, &api.QosSetQueuesRequest{Queues: m}); err != nil {
-				return err
-			}
-			if err := out.Print(cmd, m, func(t *cli.Table) { queuesTable(t, []*api.QosQueues{m}) }); err != nil || m.State == "configured" {
-				return err
-			}
-			return fmt.Errorf("the queues are kept, but not made yet (%s): %s", m.State, m.Reason)
-		},
 	}
 	cmd.Flags().VarP(&sw, "switch", "s", "the switch")
 	cmd.Flags().Uint32Var(&port, "port", 0, "the port")
@@ -67,8 +44,24 @@ func queuesSetCommand(r *cli.Remote) *cobra.Command {
 	for _, name := range []string{"switch", "port", "queue"} {
 		cmd.MarkFlagRequired(name)
 	}
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+		m := &api.QosQueues{Dpid: sw.Text, Port: port, MaxKbps: rate}
+		for _, s := range queues {
+			q, err := readQueue(s)
+			if err != nil {
+				return nil, nil, cli.Usagef(cmd, "--queue %v", err)
+			}
+			m.Queues = append(m.Queues, q)
+		}
+		m, err := c.SetQueues(c.Ctx, &api.QosSetQueuesRequest{Queues: m})
+		if err != nil {
+			return nil, nil, err
+		}
+		if m.State != "configured" {
+			err = fmt.Errorf("the queues are kept, but not made yet (%s): %s", m.State, m.Reason)
+		}
+		return m, func(t *cli.Table) { queuesTable(t, []*api.QosQueues{m}) }, err
+	})
 }
 
 // readQueue reads ID[:MIN[:MAX]].
@@ -88,59 +81,33 @@ func readQueue(s string) (*api.QosQueue, error) {
 func queuesDeleteCommand(r *cli.Remote) *cobra.Command {
 	var sw get.DPIDFlag
 	var port uint32
-	var out cli.Output
 	cmd := &cobra.Command{
 		Use:     "delete",
 		Short:   "Take away the queues of a port",
 		Example: "  weft qos queues delete --switch 1 --port 3",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.QosClient.DeleteQueues(c.Ctx, &api.QosDeleteQueuesRequest{Dpid: sw.Text, Port: port})
-			if err != nil {
-				return err
-			}
-			if err := printDeleted(&out, cmd, m, m.Deleted, fmt.Sprintf("queues of %s/%d", sw.Text, port)); err != nil || m.Deleted {
-				return err
-			}
-			return fmt.Errorf("there were no queues of %s/%d; weft qos queues list shows those that are", sw.Text, port)
-		},
 	}
 	cmd.Flags().VarP(&sw, "switch", "s", "the switch")
 	cmd.Flags().Uint32Var(&port, "port", 0, "the port")
 	for _, name := range []string{"switch", "port"} {
 		cmd.MarkFlagRequired(name)
 	}
-	out.Flag(cmd)
-	return cmd
+	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+		m, err := c.DeleteQueues(c.Ctx, &api.QosDeleteQueuesRequest{Dpid: sw.Text, Port: port})
+		return cli.Deleted(m, err, fmt.Sprintf("queues of %s/%d", sw.Text, port), "weft qos queues list")
+	})
 }
 
 func queuesListCommand(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return cli.Asking(r, &cobra.Command{
 		Use:     "list",
 		Short:   "List the queues wanted, and whether the switches have them",
 		Example: "  weft qos queues list -o json",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.QosClient.ListQueues(c.Ctx, &api.QosListQueuesRequest{})
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) { queuesTable(t, m.Ports) })
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+	}, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+		m, err := c.ListQueues(c.Ctx, &api.QosListQueuesRequest{})
+		return cli.Answered(m, err, func(t *cli.Table) { queuesTable(t, m.Ports) })
+	})
 }
 
 func queuesTable(t *cli.Table, list []*api.QosQueues) {

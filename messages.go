@@ -50,6 +50,21 @@ func CallAny(ctx context.Context, env *Env, m Method, req any) (resp any, err er
 	return env.runtime.Call(ctx, method, req)
 }
 
+// CallNow makes a call like Call that never waits: it fails with Unavailable
+// unless whoever serves the method runs in this process, and the handler, whose
+// context has ended, answers from what it has. It is how a stage calls.
+func CallNow[Req, Resp any](env *Env, m api.Method[Req, Resp], req *Req) (*Resp, error) {
+	method := declared(env.spec.Calls, m.MethodName())
+	if method == nil {
+		return nil, api.Errorf(codes.Internal, "%s calls %s, which its Spec does not list in Calls", env.spec.Name, m.MethodName())
+	}
+	resp, err := env.runtime.CallNow(method, req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.(*Resp), nil
+}
+
 // On subscribes to a kind of event. A service's events are handled one at a
 // time on one goroutine, so state that only handlers touch needs no lock.
 func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {

@@ -99,7 +99,9 @@ type Config interface{ Validate() error }
 
 // StageFunc is one stage at work on the packets of one switch. It is called
 // for one packet at a time, in the order in which they arrived, and must not
-// block, keep in or d, or allocate in the common case.
+// block, keep in or d, or allocate in the common case. It calls others by
+// CallNow only; internal/archtest refuses a stage that may reach Call or
+// Publish.
 type StageFunc func(in *flow.PacketIn, d *flow.Decision) flow.Verdict
 
 // Pipeline is the packet-in pipeline opened for one session of a switch. One
@@ -132,6 +134,8 @@ type Runtime interface {
 	Handle(m Method, h func(ctx context.Context, req any) (resp any, err error))
 	// Call calls a method and returns its response.
 	Call(ctx context.Context, m Method, req any) (resp any, err error)
+	// CallNow calls a method, without waiting for anything, in this process.
+	CallNow(m Method, req any) (resp any, err error)
 	// Subscribe registers a handler of events: one at a time, in order per
 	// publisher, on a goroutine of this service's own.
 	Subscribe(s Subject, h func(ctx context.Context, event any))

@@ -36,6 +36,48 @@ func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error)
 	return s.callHere(ctx, m, req)
 }
 
+// ended is the context of handlers that are to answer at once.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// CallNow calls a method of a service that is set up in this process.
+func (s *service) CallNow(m weft.Method, req any) (any, error) {
+	to := s.worker.tables.Load().methods[m.MethodName()]
+	if n := s.worker.node; n != nil && to != nil {
+		if _, _, directed := n.directed(m); directed {
+			to = nil // the question which partition is asked may have to wait
+		}
+	}
+	if to == nil || !to.started() {
+		return nil, api.Errorf(codes.Unavailable, "%s calls %s at once, but it is not served here", s.spec.Name, m.MethodName())
+	}
+	counted(s.sent.calls, m.MethodName())
+	if s.worker.wire != nil { // of tests, where the other side answers at once
+		return s.callEncoded(s.ctx, to, req)
+	}
+	resp, err := to.run(ended, req)
+	if err == nil {
+		return resp, nil
+	}
+	if err = apiError(err); api.KindOf(err) == codes.Canceled {
+		err = api.Errorf(codes.Unavailable, "%s is not answered at once: %w", m.MethodName(), err)
+	}
+	return nil, err
+}
+
+// started reports whether the server is set up and not being stopped.
+func (m *method) started() bool {
+	select {
+	case <-m.server.group.started:
+		return !m.server.leaving()
+	default:
+		return false
+	}
+}
+
 // callHere calls a method of whoever serves it within reach, in this process if
 // it is here.
 func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, error) {
@@ -113,8 +155,16 @@ func (m *method) answerTwice(ctx context.Context, req any) (any, error) {
 	return resp, nil
 }
 
-// invoke runs the handler and turns its panic into an error.
+// invoke runs the handler unless ctx has ended.
 func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
+	if err := ctx.Err(); err != nil && m.handler.Load() != nil {
+		return nil, err
+	}
+	return m.run(ctx, req)
+}
+
+// run runs the handler and turns its panic into an error.
+func (m *method) run(ctx context.Context, req any) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			resp, err = nil, m.server.panicked("the handler of "+m.name, p)
@@ -125,9 +175,6 @@ func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
 	h := m.handler.Load()
 	if h == nil {
 		return nil, m.absent()
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
 	}
 	return (*h)(ctx, req)
 }

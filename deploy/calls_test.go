@@ -167,6 +167,37 @@ func TestCallTwice(t *testing.T) {
 	})
 }
 
+// TestCallNow: a call that may not wait is answered by who is here and has an
+// answer; else it fails at once.
+func TestCallNow(t *testing.T) {
+	env := caller(t, deploy.Config{}, answering(func(ctx context.Context, req *api.FindHostRequest) (*api.Host, error) {
+		switch req.GetAddress() {
+		case "elsewhere":
+			<-ctx.Done()
+			return nil, fmt.Errorf("ask another: %w", ctx.Err())
+		case "unknown":
+			return nil, api.Errorf(codes.NotFound, "no such host")
+		}
+		return &api.Host{Mac: req.GetAddress()}, nil
+	}))
+	for address, want := range map[string]codes.Code{"here": codes.OK, "elsewhere": codes.Unavailable, "unknown": codes.NotFound} {
+		host, err := weft.CallNow(env, api.FindHost, &api.FindHostRequest{Address: address})
+		if api.KindOf(err) != want || (host.GetMac() == address) != (want == codes.OK) {
+			t.Errorf("%s: %v, %v, want %v", address, host, err, want)
+		}
+	}
+	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
+	c.startAll()
+	g := c.run("gateway")
+	if err := find(t.Context(), g, "m"); err != nil { // it can be reached
+		t.Error(err)
+	}
+	if _, err := weft.CallNow(g.env, api.FindHost, &api.FindHostRequest{Address: "m"}); api.KindOf(err) != codes.Unavailable {
+		t.Errorf("a service of another process: %v", err)
+	}
+}
+
 // BenchmarkRuntimeCall is Call without what weft.Call adds.
 func BenchmarkRuntimeCall(b *testing.B) {
 	host := &api.Host{}

@@ -89,6 +89,11 @@ func (c *convergence) ready(ctx context.Context) error {
 	select {
 	case <-c.heard:
 		return nil
+	default:
+	}
+	select {
+	case <-c.heard:
+		return nil
 	case <-ctx.Done():
 		return api.Errorf(codes.Unavailable, "paths has just started and does not know the network yet: %w", ctx.Err())
 	}

@@ -295,7 +295,7 @@ func (e *engine) adopt(now time.Time) {
 	a.mu.Unlock()
 	for _, r := range kept {
 		if e.cfg.FastFailover {
-			e.protect(r)
+			e.protect(e.findPath, r)
 		}
 		e.routes.with(r.pair, func(s *routeShard) {
 			if s.m[r.pair] == nil && !e.hosts.holds(r.pair, r.rewrite) {
@@ -322,7 +322,7 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 		remains := pl.route(p)
 		var r *route
 		if from, to, known := e.endsOf(p, pl); known && !e.hosts.holds(p, pl.rewrite) {
-			r = e.compute(p, from, to, pl.rewrite)
+			r, _ = e.compute(e.findPath, p, from, to, pl.rewrite)
 		}
 		if r == nil {
 			e.count.stale.Add(1)

@@ -14,7 +14,7 @@ func BenchmarkConnect(b *testing.B) {
 	e := testEngine(b, net, nil, from.at, to.at)
 	path, _ := net.findPath(&api.FindPathRequest{Src: from.at.Switch.String(), Dst: to.at.Switch.String()})
 	back, _ := net.findPath(&api.FindPathRequest{Src: to.at.Switch.String(), Dst: from.at.Switch.String()})
-	e.findPath = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
+	e.findNow = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
 		if req.Src == from.at.Switch.String() {
 			return path, nil
 		}

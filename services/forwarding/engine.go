@@ -21,12 +21,14 @@ type engine struct {
 	now     func() time.Time
 	count   counters
 
-	findPath   func(*api.FindPathRequest) (*api.FindPathResponse, error)
+	findPath   finder // waits for the answer
+	findNow    finder // for the stage: fails with Unavailable if it would have to wait
 	send       func(*flow.Decision) (*api.ApplyResult, error)
 	publish    func(*api.RouteChanged)
 	readGroups func(dpid string) (*api.ReadGroupsResponse, error)
 	observe    func(dpids []string) ([]string, error) // has switches, or all, tell their entries; which will
 
+	deferral deferral
 	replicas replicas
 	routes   *routeTable
 	held     *holding

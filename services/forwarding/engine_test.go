@@ -213,7 +213,7 @@ func testEngine(t testing.TB, n *network, change func(*Config), edges ...flow.Lo
 		t.Fatal(err)
 	}
 	e.log = slog.New(slog.DiscardHandler)
-	e.findPath, e.send, e.publish = n.findPath, n.send, func(*api.RouteChanged) {}
+	e.findPath, e.findNow, e.send, e.publish = n.findPath, n.findPath, n.send, func(*api.RouteChanged) {}
 	e.observe = func([]string) ([]string, error) { return nil, nil }
 	for at := range n.links {
 		setRole(e, at, flow.RoleLink)

@@ -11,10 +11,10 @@ type figures interface {
 // counters are the service's figures.
 type counters struct {
 	routes, rerouted, lost, idle, adopted, stale, refused atomic.Uint64
-	proxied, floods, transit                              atomic.Uint64
+	proxied, floods, transit, deferred                    atomic.Uint64
 
 	// Packets that were not delivered, or not programmed, by reason.
-	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed, unapproved atomic.Uint64
+	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed, unapproved, pathFull, pathLate atomic.Uint64
 }
 
 // register makes the figures known.
@@ -33,9 +33,11 @@ func (c *counters) register(m figures, e *engine) {
 	figure("floods_total", "Packets handed to all edge ports.", &c.floods)
 	figure("unknown_total", "Packets flooded because nobody has their destination.", &c.unknown)
 	figure("transit_total", "Packets that a switch in the middle did not know, delivered at their destination.", &c.transit)
+	figure("deferred_total", "Packets that have waited for a path from another process.", &c.deferred)
 	for reason, n := range map[string]*atomic.Uint64{
 		"unsettled_port": &c.unsettled, "stray": &c.stray, "same_port": &c.hairpin, "routes_full": &c.full, "unreachable": &c.unreachable,
 		"flood_allowance": &c.floodsShed, "malformed": &c.malformed, "unroutable": &c.unroutable, "held_too_long": &c.heldShed, "unapproved": &c.unapproved,
+		"path_queue_full": &c.pathFull, "path_too_late": &c.pathLate,
 	} {
 		figure("packets_shed_total", "Packets that were not delivered, or (routes_full) not programmed.", n, "reason", reason)
 	}

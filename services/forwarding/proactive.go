@@ -64,7 +64,7 @@ func (e *engine) connectFresh(now time.Time) {
 		if there {
 			continue
 		}
-		if r := e.compute(x.pair, x.from, x.to, nil); r != nil {
+		if r, _ := e.compute(e.findPath, x.pair, x.from, x.to, nil); r != nil {
 			r.since, r.sent = now.UnixNano(), now.UnixNano()
 			e.install(d, r, nil)
 		}

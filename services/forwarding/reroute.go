@@ -87,7 +87,7 @@ func (e *engine) move(x relocation) {
 		}
 		var r *route
 		if from != to {
-			r = e.compute(old.pair, from, to, old.rewrite)
+			r, _ = e.compute(e.findPath, old.pair, from, to, old.rewrite)
 		}
 		strays, again := x.strays[old.pair]
 		switch {

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
@@ -86,25 +88,34 @@ func (e *engine) handTo(d *flow.Decision, in *flow.PacketIn) {
 const recently = int64(time.Second)
 
 // connect programs the route of a pair, and the way back, unless it has just
-// been done, and releases the packet behind the last switch.
+// been done, and releases the packet behind the last switch. If the path has to
+// be waited for, or packets of the pair wait already, that is done later.
 func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) {
+	if e.deferral.behind(p) || e.connectBy(e.findNow, in, d, p, rewrite) != nil {
+		e.postpone(in, p, rewrite)
+	}
+}
+
+// connectBy is connect with the paths of a finder. If that cannot tell the path,
+// nothing is done.
+func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) error {
 	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
 	if from == to {
 		e.count.hairpin.Add(1)
-		return
+		return nil
 	}
 	rewrite, ok := e.leave(p, to, rewrite)
 	if !ok {
 		e.count.unreachable.Add(1)
-		return
+		return nil
 	}
 	if in.Unapproved {
 		deliver(d, in.Data, to, rewrite) // those who hold it have let it pass
-		return
+		return nil
 	}
 	if e.hosts.holds(p, rewrite) {
 		e.count.unapproved.Add(1) // held since; or chosen by a stage that has come later
-		return
+		return nil
 	}
 	var fresh, full bool
 	e.routes.with(p, func(s *routeShard) {
@@ -117,22 +128,30 @@ func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []
 			e.count.full.Add(1)
 		}
 		deliver(d, in.Data, to, rewrite)
-		return
+		return nil
 	}
-	r := e.compute(p, from, to, rewrite)
+	r, err := e.compute(find, p, from, to, rewrite)
+	if err != nil {
+		return err
+	}
 	if r == nil {
 		e.count.unreachable.Add(1)
-		return
+		return nil
 	}
 	r.since, r.sent = in.Time, in.Time
 	if !p.ip.IsValid() {
 		back := pair{src: p.dst, dst: p.src, vlan: p.vlan}
-		if br := e.compute(back, to, from, nil); br != nil {
+		br, err := e.compute(find, back, to, from, nil)
+		if err != nil {
+			return err
+		}
+		if br != nil {
 			br.since, br.sent = in.Time, in.Time
 			e.install(d, br, nil)
 		}
 	}
 	e.install(d, r, func() { deliver(d, in.Data, to, rewrite) })
+	return nil
 }
 
 // perShard is how many routes each part of the table may hold.
@@ -168,26 +187,30 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 }
 
 // compute returns the route of a pair between two ports, nil if there is no
-// path, or it may not leave there. Routes of the same pair take the same path in every run.
-func (e *engine) compute(p pair, from, to flow.Location, rewrite []flow.Action) *route {
+// path, or it may not leave there; errElsewhere if the finder cannot tell. Routes
+// of the same pair take the same path in every run.
+func (e *engine) compute(find finder, p pair, from, to flow.Location, rewrite []flow.Action) (*route, error) {
 	rewrite, ok := e.leave(p, to, rewrite)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	r := &route{pair: p, rewrite: rewrite}
 	if from.Switch == to.Switch {
 		r.hops = []hop{{from.Switch, from.Port, to.Port}}
-		return r
+		return r, nil
 	}
-	resp, err := e.findPath(&api.FindPathRequest{Src: from.Switch.String(), Dst: to.Switch.String(), Hash: p.hash()})
+	resp, err := find(&api.FindPathRequest{Src: from.Switch.String(), Dst: to.Switch.String(), Hash: p.hash()})
+	if err != nil && api.KindOf(err) == codes.Unavailable {
+		return nil, errElsewhere
+	}
 	if err != nil || len(resp.Paths) == 0 {
-		return nil
+		return nil, nil
 	}
 	r.hops = hopsOf(resp.Paths[0], from.Port, to.Port)
 	if e.cfg.FastFailover {
-		e.protect(r)
+		e.protect(find, r)
 	}
-	return r
+	return r, nil
 }
 
 // hopsOf reads a path, whose ends are the given ports.
@@ -209,7 +232,7 @@ func hopsOf(p *api.Path, first, last flow.Port) []hop {
 // never crosses that link. A detour ends where it meets an entry of the route
 // that leads on without that link; one that cannot be told apart from another
 // is left out.
-func (e *engine) protect(r *route) {
+func (e *engine) protect(find finder, r *route) {
 	next := make(map[hop]hop, 2*len(r.hops)) // by switch and ingress port
 	for _, h := range r.hops {
 		next[hop{sw: h.sw, in: h.in}] = h
@@ -217,7 +240,7 @@ func (e *engine) protect(r *route) {
 	r.detours = make([]detour, len(r.hops))
 	for i := len(r.hops) - 2; i >= 0; i-- {
 		h := r.hops[i]
-		resp, err := e.findPath(&api.FindPathRequest{Src: h.sw.String(), Dst: r.last().sw.String(), Count: 3, Kind: "disjoint"})
+		resp, err := find(&api.FindPathRequest{Src: h.sw.String(), Dst: r.last().sw.String(), Count: 3, Kind: "disjoint"})
 		if err != nil {
 			continue
 		}

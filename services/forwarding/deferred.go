@@ -1,0 +1,147 @@
+package forwarding
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// Bounds of the packets that wait for a path: those of what waits for a stage
+// in another process.
+const (
+	deferredMost    = 1 << 16
+	deferredOctets  = 16 << 20
+	deferredFor     = 10 * time.Second
+	deferredWorkers = 64 // pairs at once
+)
+
+// finder finds paths.
+type finder func(*api.FindPathRequest) (*api.FindPathResponse, error)
+
+// errElsewhere says that a path is not known in this process, or not yet.
+var errElsewhere = errors.New("the path is known elsewhere")
+
+// deferral keeps the packets whose path has to be waited for, so that the stage
+// does not wait. Goroutines of its own connect their pairs: several at once, the
+// packets of each in order.
+type deferral struct {
+	find finder
+	send func(*flow.Decision) (*api.ApplyResult, error)
+
+	packets atomic.Int64 // that wait or are being connected
+
+	mu      sync.Mutex          // guards all below
+	pairs   map[pair][]deferred // what waits; a pair that is being connected is there, too
+	queue   []pair              // pairs that nobody connects yet
+	octets  int
+	running int // goroutines
+	closed  bool
+	working sync.WaitGroup
+}
+
+// deferred is a packet that waits.
+type deferred struct {
+	in      flow.PacketIn
+	rewrite []flow.Action
+}
+
+// behind reports whether packets of a pair wait.
+func (q *deferral) behind(p pair) bool {
+	if q.packets.Load() == 0 {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, waits := q.pairs[p]
+	return waits
+}
+
+// postpone keeps a packet of a pair until its path is known.
+func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) {
+	q := &e.deferral
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.packets.Load() >= deferredMost || q.octets+len(in.Data) > deferredOctets {
+		e.count.pathFull.Add(1)
+		return
+	}
+	e.count.deferred.Add(1)
+	kept := deferred{*in, rewrite}
+	kept.in.Data = append([]byte(nil), in.Data...)
+	list, waits := q.pairs[p]
+	if q.pairs == nil {
+		q.pairs = map[pair][]deferred{}
+	}
+	q.pairs[p] = append(list, kept)
+	q.packets.Add(1)
+	q.octets += len(in.Data)
+	if waits {
+		return
+	}
+	q.queue = append(q.queue, p)
+	if q.running < deferredWorkers {
+		q.running++
+		q.working.Go(e.connectDeferred)
+	}
+}
+
+// connectDeferred connects pairs until none waits.
+func (e *engine) connectDeferred() {
+	q := &e.deferral
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) > 0 {
+		p := q.queue[0]
+		q.queue = q.queue[1:]
+		for list := q.pairs[p]; len(list) > 0; list = q.pairs[p] {
+			q.pairs[p] = nil
+			q.mu.Unlock()
+			e.connectAll(p, list)
+			q.mu.Lock()
+			q.packets.Add(int64(-len(list)))
+			for i := range list {
+				q.octets -= len(list[i].in.Data)
+			}
+		}
+		delete(q.pairs, p)
+	}
+	q.running--
+}
+
+// connectAll connects a pair, and releases its packets.
+func (e *engine) connectAll(p pair, list []deferred) {
+	d := &flow.Decision{}
+	for i := range list {
+		x := &list[i]
+		now := e.now().UnixNano()
+		if now-x.in.Time > int64(deferredFor) {
+			e.count.pathLate.Add(1)
+			continue
+		}
+		x.in.Time = now
+		if e.connectBy(e.deferral.find, &x.in, d, p, x.rewrite) != nil { // has been waited for
+			e.count.unreachable.Add(1)
+		}
+	}
+	if d.Empty() {
+		return
+	}
+	if _, err := e.deferral.send(d); err != nil {
+		e.log.Error("routes not programmed", "packets", len(list), "error", err)
+	}
+}
+
+// drain lets what waits be connected, and refuses what comes now; after a
+// second it gives up.
+func (q *deferral) drain(giveUp func()) {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	late := time.AfterFunc(time.Second, giveUp)
+	defer late.Stop()
+	q.working.Wait()
+}

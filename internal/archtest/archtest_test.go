@@ -110,3 +110,37 @@ func TestBreaches(t *testing.T) {
 		t.Error("a file that cannot be parsed is passed over")
 	}
 }
+
+// TestStages holds stages to it that they never wait, and breaks the rule.
+func TestStages(t *testing.T) {
+	read := func(path string) string {
+		b, err := os.ReadFile("../../" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for _, c := range []struct{ name, file, old, text, want string }{
+		{"nothing", "", "", "", ""},
+		{"a call in place of one that does not wait", "services/forwarding/service.go", "weft.CallNow(env,", "weft.Call(ctx, env,", "connect, findNow uses weft.Call"},
+		{"a finder that waits", "services/forwarding/stage.go", "e.connectBy(e.findNow,", "e.connectBy(e.findPath,", "connect, findPath uses weft.Call"},
+		{"an event", "services/forwarding/stage.go", "e.count.hairpin.Add(1)", "e.publish(nil)", "connectBy, publish uses weft.Publish"},
+		{"a context", "services/firewall/service.go", "return b.open(sw)", "func(context.Context) {}(ctx); return b.open(sw)", "the stage takes a context"},
+		{"another goroutine", "services/forwarding/stage.go", "e.count.hairpin.Add(1)", "go e.publish(nil)", ""},
+	} {
+		overlay := map[string]string{}
+		if c.file != "" {
+			text := read(c.file)
+			if overlay[c.file] = strings.Replace(text, c.old, c.text, 1); overlay[c.file] == text {
+				t.Fatalf("%s: %s has no %q", c.name, c.file, c.old)
+			}
+		}
+		breaches, err := archtest.Stages("../..", overlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(breaches, "\n"); !strings.Contains(all, c.want) || (all == "") != (c.want == "") {
+			t.Errorf("%s: %q, want %q", c.name, all, c.want)
+		}
+	}
+}

@@ -59,6 +59,7 @@ func TestFaults(t *testing.T) {
 	t.Run("intake", func(t *testing.T) { t.Parallel(); f.intakeKilled(t) })
 	t.Run("standby", func(t *testing.T) { t.Parallel(); f.standby(t) })
 	t.Run("forwarding", func(t *testing.T) { t.Parallel(); f.forwardingKilled(t) })
+	t.Run("paths", func(t *testing.T) { t.Parallel(); f.pathsStopped(t) })
 	t.Run("moved", func(t *testing.T) { t.Parallel(); f.moved(t) })
 	t.Run("applied", func(t *testing.T) { t.Parallel(); f.applied(t) })
 }

@@ -93,6 +93,13 @@ type Plan struct {
 	unread map[string]bool // keys whose values are not what they must be, which is reported
 }
 
+// Single returns the plan of one worker with the given services.
+func Single(services []string) *Plan {
+	p := &Plan{Name: "single", source: "services", Workers: []Worker{{Name: "all", Services: services}}}
+	p.defaults()
+	return p
+}
+
 // Bus says which NATS servers a plan's processes use.
 type Bus struct {
 	// URL names external servers, several separated by commas; empty means a

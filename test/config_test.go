@@ -53,17 +53,9 @@ func startConfigured(t *testing.T, store deploy.Store, address, given string, mo
 	})
 	specs = append(specs, asks)
 	c.known = specs
-	workers, names := "", []string{}
-	for _, s := range specs {
-		workers += fmt.Sprintf("  %s: {services: [%s]}\n", s.Name, s.Name)
-		names = append(names, s.Name)
-	}
+	p := split(specs)
 	if os.Getenv(planVariable) == "single" {
-		workers, names = "  all: {services: ["+strings.Join(names, ", ")+"]}\n", []string{"all"}
-	}
-	p, err := plan.Parse("configured", []byte("name: configured\nevents: grpc\nworkers:\n"+workers))
-	if err != nil {
-		t.Fatal(err)
+		p = single(specs)
 	}
 	doc, err := plan.ParseConfig("given", []byte(given))
 	if err != nil {
@@ -93,9 +85,9 @@ func startConfigured(t *testing.T, store deploy.Store, address, given string, mo
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
-	ended := make(chan error, len(names))
-	for _, name := range names {
-		n := c.controller.node(ctx, name, specs, nil, log)
+	ended := make(chan error, len(p.Workers))
+	for i := range p.Workers {
+		n := c.controller.node(ctx, p.Workers[i].Name, specs, nil, log)
 		c.node = n
 		go func() { ended <- n.Run(ctx) }()
 	}
@@ -106,7 +98,7 @@ func startConfigured(t *testing.T, store deploy.Store, address, given string, mo
 		}
 		cancel()
 		var errs []error
-		for range names {
+		for range p.Workers {
 			errs = append(errs, <-ended)
 		}
 		if err := errors.Join(errs...); err != nil {

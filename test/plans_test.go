@@ -3,9 +3,9 @@ package test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,38 +26,32 @@ import (
 // and the calls between processes as well; make test-long runs them over both.
 const planVariable = "WEFT_TEST_PLAN"
 
-// single runs all services in one worker.
-func (c *controller) single(ctx context.Context, specs []weft.Spec, set []string, log *slog.Logger) <-chan error {
-	c.t.Helper()
-	settings := &deploy.Settings{}
-	for _, s := range set {
-		if err := settings.Set(s); err != nil {
-			c.t.Fatal(err)
-		}
+// single is a plan of one worker with all services, as weft up runs without a
+// plan.
+func single(specs []weft.Spec) *plan.Plan {
+	var names []string
+	for _, s := range specs {
+		names = append(names, s.Name)
 	}
-	registry := prometheus.NewRegistry()
-	c.registry = []prometheus.Gatherer{registry}
-	w, err := deploy.New(deploy.Config{Specs: specs, Settings: settings, Store: c.store, Registry: registry, Log: log, Partial: len(specs) < len(c.known)})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	return ended
+	return plan.Single(names)
 }
 
-// split runs every service in a node of its own, connected by sockets as
-// processes are.
-func (c *controller) split(ctx context.Context, specs []weft.Spec, set []string, log *slog.Logger) <-chan error {
-	c.t.Helper()
-	text := fmt.Sprintf("name: split\nevents: grpc\npartial: %v\nworkers:\n", len(specs) < len(c.known))
+// split is a plan in which every service has a worker of its own, connected by
+// sockets as processes are.
+func split(specs []weft.Spec) *plan.Plan {
+	p := single(specs)
+	p.Name, p.Events, p.Workers = "split", plan.GRPC, nil
 	for _, s := range specs {
-		text += fmt.Sprintf("  %s: {services: [%s]}\n", s.Name, s.Name)
+		w := plan.Single([]string{s.Name}).Workers[0]
+		w.Name = s.Name
+		p.Workers = append(p.Workers, w)
 	}
-	p, err := plan.Parse("split", []byte(text))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	return p
+}
+
+// run runs the workers of a plan, each in a node of its own.
+func (c *controller) run(ctx context.Context, p *plan.Plan, set []string, log *slog.Logger) <-chan error {
+	c.t.Helper()
 	directory, err := deploy.OpenDirectory(ctx, c.store)
 	if err != nil {
 		c.t.Fatal(err)
@@ -73,15 +67,20 @@ func (c *controller) split(ctx context.Context, specs []weft.Spec, set []string,
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	all := make(chan error, len(specs))
-	for _, s := range specs {
-		n := c.node(ctx, s.Name, c.known, set, log)
+	all := make(chan error, len(p.Workers))
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		own := slices.DeleteFunc(slices.Clone(set), func(s string) bool {
+			service, _, _ := strings.Cut(s, ".")
+			return !slices.Contains(w.Services, service)
+		})
+		n := c.node(ctx, w.Name, c.known, own, log)
 		go func() { all <- n.Run(ctx) }()
 	}
 	ended := make(chan error, 1)
 	go func() {
 		var errs []error
-		for range specs {
+		for range p.Workers {
 			errs = append(errs, <-all)
 		}
 		ended <- errors.Join(errs...)
@@ -118,10 +117,7 @@ func (c *controller) node(ctx context.Context, name string, specs []weft.Spec, s
 		},
 	}
 	for _, s := range set {
-		service, _, _ := strings.Cut(s, ".")
-		if service == name {
-			config.Settings = append(config.Settings, deploy.Override(s))
-		}
+		config.Settings = append(config.Settings, deploy.Override(s))
 	}
 	n, err := deploy.Join(ctx, config)
 	if err != nil {

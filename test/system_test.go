@@ -96,12 +96,13 @@ func start(t *testing.T, o options) *controller {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
-	run := c.split
+	p := split(specs)
 	if o.plan == "single" || o.plan == "" && os.Getenv(planVariable) == "single" {
-		run = c.single
+		p = single(specs)
 	}
+	p.Partial = len(specs) < len(c.known)
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := run(ctx, specs, set, log)
+	ended := c.run(ctx, p, set, log)
 	select {
 	case c.env = <-got:
 	case err := <-ended:

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,16 +92,9 @@ func (o *UpOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 		return nil, err
 	}
 	a.overrides = overrides(set)
-	p, err := plan.Parse("single", fmt.Appendf(nil, "name: single\npartial: %v\npipeline: [%s]\nworkers: {all: {services: [%s]}}\n",
-		len(o.Services) > 0, strings.Join(pipeline, ", "), strings.Join(names(a.specs), ", ")))
-	if err == nil {
-		err = p.Check(all)
-	}
-	if err != nil {
-		return nil, unplanned(err)
-	}
-	a.plan = p
-	return a, nil
+	a.plan = plan.Single(names(a.specs))
+	a.plan.Partial, a.plan.Pipeline = len(o.Services) > 0, pipeline
+	return a, a.plan.Check(all)
 }
 
 // part returns what the part of the controller that stays root knows.
@@ -124,12 +116,6 @@ func (o *UpOptions) part(args []string) (c partConfig, err error) {
 		c.queues(p, o.Set)
 	}
 	return c, err
-}
-
-// unplanned takes the lines of the plan out of an error: nobody has written
-// it, it follows from the services that are to run.
-func unplanned(err error) error {
-	return errors.New(regexp.MustCompile(`(?m)^single:\d+: `).ReplaceAllString(err.Error(), "services: "))
 }
 
 func names(specs []weft.Spec) (list []string) {

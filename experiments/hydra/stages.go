@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/discovery"
 	"github.com/weft-sdn/weft/services/firewall"
 	"github.com/weft-sdn/weft/services/flowrules"
@@ -26,6 +28,7 @@ import (
 	"github.com/weft-sdn/weft/services/paths"
 	"github.com/weft-sdn/weft/services/southbound"
 	"github.com/weft-sdn/weft/sim"
+	"github.com/weft-sdn/weft/transport"
 )
 
 // stages is the controller of one partition in this process, without sockets:
@@ -100,13 +103,29 @@ func startStages(ctx context.Context, topo *sim.Topology, rules int) (s *stages,
 			return nil
 		},
 	}}
-	worker, err := deploy.New(deploy.Config{Specs: specs, Store: s.store, Partial: true})
+	var names []string
+	for _, spec := range specs {
+		names = append(names, spec.Name)
+	}
+	p := plan.Single(names)
+	p.Partial = true
+	directory, err := deploy.OpenDirectory(ctx, s.store)
+	if err == nil {
+		err = directory.Take(ctx, p, specs)
+	}
+	if err != nil {
+		return s, err
+	}
+	node, err := deploy.Join(ctx, deploy.NodeConfig{
+		Process: p.Workers[0].Name, Specs: specs, Store: s.store, Alone: true,
+		Listen: func(transport.Handler) (map[string]string, io.Closer, error) { return nil, io.NopCloser(nil), nil },
+	})
 	if err != nil {
 		return s, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel, s.ended = cancel, make(chan error, 1)
-	go func() { s.ended <- worker.Run(run) }()
+	go func() { s.ended <- node.Run(run) }()
 	select {
 	case <-ready:
 	case err := <-s.ended:

@@ -81,12 +81,14 @@ func (t *table) evict(now int64) {
 	}
 }
 
+// evictPort looks at a place that is due. Of a switch that is away evictSwitch
+// takes care; when it returns with the port still down, lower awaits that anew.
 func (t *table) evictPort(now int64, p *place) {
 	p.leaving = false
 	if p.lost(t.cfg, now) {
 		t.vacate(p)
 		t.emptied(p)
-	} else if p.down {
+	} else if p.down && !p.sw.away() {
 		t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 	}
 }

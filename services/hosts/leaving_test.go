@@ -54,6 +54,25 @@ func TestOnlyWhatLeavesIsLookedAt(t *testing.T) {
 	}
 }
 
+// TestPortDownThenSwitchGone: a port goes down, and its switch goes away before
+// the port is lost. Its host stays as long as the switch may return, and goes with
+// the port if that is still down then.
+func TestPortDownThenSwitchGone(t *testing.T) {
+	tb, now := crowded(t, 2)
+	grace := int64(tb.cfg.PortGrace)
+	tb.portChanged(now, 1, port(1, false), false)
+	tb.switchChanged(now+grace/2, 1, false, nil)
+	tb.advance(now+grace, &flow.Decision{})
+	if n := tb.size(); n != 2 {
+		t.Errorf("%d hosts while the switch is away, want 2", n)
+	}
+	tb.switchChanged(now+grace+1, 1, true, []*api.Port{port(1, false), port(2, true)})
+	tb.advance(now+grace+1, &flow.Decision{})
+	if n := tb.size(); n != 1 {
+		t.Errorf("%d hosts after the switch has returned, want 1", n)
+	}
+}
+
 // TestPortOfAClaimIsKept: a port without hosts is remembered as long as somebody
 // claims a host from there.
 func TestPortOfAClaimIsKept(t *testing.T) {

@@ -183,8 +183,8 @@ func (t *table) lower(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
 		t.judging.at(now)
-		t.awaitPort(now+int64(t.cfg.PortGrace), p)
 	}
+	t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 }
 
 // roleChanged takes a new role of a port: hosts are not on links.

@@ -1,10 +1,11 @@
 package virtual
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -49,16 +50,22 @@ func TestSchedule(t *testing.T) {
 	if *seed == 0 {
 		return // it is TestVirtual that runs schedules
 	}
-	lines := &bytes.Buffer{}
+	lines := bufio.NewWriter(io.Discard)
+	if *events != "" {
+		file, err := os.Create(*events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		lines.Reset(file)
+	}
 	w, err := schedule(t, *seed, func(w *world) {
 		if *events != "" {
 			w.trace.lines = lines
 		}
 	})
-	if *events != "" {
-		if err := os.WriteFile(*events, lines.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := lines.Flush(); err != nil {
+		t.Fatal(err)
 	}
 	if *logs != "" {
 		if err := os.WriteFile(*logs, w.logs.b.Bytes(), 0o600); err != nil {

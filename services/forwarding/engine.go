@@ -35,7 +35,7 @@ type engine struct {
 	links    *linkView
 	hosts    *whereabouts
 	adoption *adoption
-	expelled expulsion
+	outdated outdated
 	sharing  *sharing
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
@@ -156,6 +156,6 @@ func (e *engine) due(now time.Time) {
 	e.adopt(now)
 	e.audit(now)
 	e.connectFresh(now)
-	e.expelAgain(now)
+	e.programAgain(now)
 	e.held.expire(now.UnixNano(), &e.count)
 }

@@ -93,7 +93,7 @@ func TestRevokedHostsLoseTheirRoutes(t *testing.T) {
 	for _, d := range late {
 		net.apply(d) // now only
 	}
-	c.clock = c.clock.Add(expelSoon)
+	c.clock = c.clock.Add(againSoon)
 	for _, i := range c.run {
 		i.upkeep()
 	}
@@ -104,14 +104,14 @@ func TestRevokedHostsLoseTheirRoutes(t *testing.T) {
 	c.tell(a, "held")
 	c.packet(1, a, hosts[1])
 	c.carry()
-	c.clock = c.clock.Add(expelLater)
+	c.clock = c.clock.Add(againLater)
 	for _, i := range c.run {
 		i.upkeep()
 	}
 	c.arrives(a, hosts[1]) // what was approved meanwhile stays
 	c.check()
 	for _, i := range c.run {
-		if n := len(i.expelled.list); n != 0 {
+		if n := len(i.outdated.list); n != 0 {
 			t.Errorf("%d routes are still to be removed", n)
 		}
 	}

@@ -121,6 +121,7 @@ func (e *engine) move(x relocation) {
 			}
 			e.count.rerouted.Add(1)
 			e.share(r)
+			e.replaced(old, r, x.began.UnixNano())
 		}
 		e.program.remove(d, old, r)
 		e.program.removeHops(d, old.pair, strays, r)

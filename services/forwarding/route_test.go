@@ -241,6 +241,43 @@ func TestHostMoves(t *testing.T) {
 	checkEntries(t, 0, e, net)
 }
 
+// TestMovedTogether: both hosts of a route move at once. What is sent because of
+// one reaches the switches after what a packet has programmed since.
+func TestMovedTogether(t *testing.T) {
+	net, a, b := line(t, 4)
+	e := testEngine(t, net, nil, a.at, b.at, flow.Location{Switch: 1, Port: 8}, flow.Location{Switch: 2, Port: 7})
+	_, d, _ := punt(e, a, &b, tcp(a, b))
+	net.apply(d)
+	var late []*flow.Decision
+	e.send = func(d *flow.Decision) (*api.ApplyResult, error) {
+		late = append(late, d)
+		return &api.ApplyResult{}, nil
+	}
+	move := func(h *host, to flow.Location) {
+		from := h.at
+		h.at = to
+		e.hostChanged(&api.HostChanged{Host: &api.Host{Mac: h.mac.String(), At: api.NewLocation(to)}, Change: "moved", From: api.NewLocation(from)})
+	}
+	move(&b, flow.Location{Switch: 2, Port: 7})
+	elsewhere := a
+	elsewhere.at.Port = 8
+	_, d, _ = punt(e, elsewhere, &b, tcp(a, b))
+	net.apply(d)
+	move(&a, elsewhere.at)
+	for _, d := range late {
+		net.apply(d)
+	}
+	e.send = net.send
+	e.programAgain(time.Now().Add(againSoon))
+	net.out = nil
+	net.forward(a.at, string(tcp(a, b)), 0)
+	net.forward(b.at, string(tcp(b, a)), 0)
+	if len(net.out) != 2 || net.out[0].at != b.at || net.out[1].at != a.at {
+		t.Errorf("packets came out at %v, want %v and %v", net.out, b.at, a.at)
+	}
+	checkEntries(t, 0, e, net)
+}
+
 func TestIdleRouteIsForgotten(t *testing.T) {
 	net, a, b := line(t, 3)
 	e := testEngine(t, net, nil, a.at, b.at)

@@ -154,6 +154,7 @@ func (e *engine) shared(ev *api.RoutesShared) {
 		}
 		if other != nil && !r.sameWay(old) && max(r.sent-old.sent, old.sent-r.sent) < conflicting {
 			crossed = append(crossed, inForce)
+			e.outdated.add(now, other)
 			for k := range other.keys() {
 				strays[r.pair] = append(strays[r.pair], k)
 			}

@@ -182,6 +182,7 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	}
 	if old != nil {
 		e.program.remove(d, old, r)
+		e.replaced(old, r, r.sent)
 	}
 	e.share(r)
 }

@@ -1,0 +1,96 @@
+package forwarding
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// outdated is the routes that were removed or replaced shortly after they were
+// programmed, or because a stage holds one of their hosts. Their entries may still
+// be on the way, by another way than those that replace them, and reach a switch
+// last. So switches get what is in force once more, and again when no packet can
+// be on its way any more.
+type outdated struct {
+	mu   sync.Mutex // guards list
+	list []outdatedRoute
+}
+
+type outdatedRoute struct {
+	r    *route
+	at   time.Time
+	once bool // its pair was programmed once more
+}
+
+// When a pair is programmed once more: packets take that long at most, and a
+// packet that waits for a process that is away is given up after 10 s.
+const (
+	againSoon  = time.Second
+	againLater = 15 * time.Second
+)
+
+func (x *outdated) add(now time.Time, list ...*route) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, r := range list {
+		x.list = append(x.list, outdatedRoute{r: r, at: now})
+	}
+}
+
+// due returns the routes whose pairs are to be programmed once more.
+func (x *outdated) due(now time.Time) (list []*route) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	left := x.list[:0]
+	for _, one := range x.list {
+		age := now.Sub(one.at)
+		if age >= againSoon && !one.once || age >= againLater {
+			one.once = true
+			list = append(list, one.r)
+		}
+		if age < againLater {
+			left = append(left, one)
+		}
+	}
+	clear(x.list[len(left):])
+	x.list = left
+	return list
+}
+
+// replaced notes that r, programmed at a time, takes the place of old. Its owner
+// programs the pair once more if both may be on the way to the switches.
+func (e *engine) replaced(old, r *route, at int64) {
+	if at-old.sent < conflicting && !r.sameWay(old) && e.replicas.owns(old.pair) {
+		e.outdated.add(e.now(), old)
+	}
+}
+
+// programAgain programs the pairs of outdated routes once more, between the
+// places where their hosts are now, and removes the entries of those that have
+// a host that a stage holds.
+func (e *engine) programAgain(now time.Time) {
+	d := &flow.Decision{}
+	var again []*route
+	strays := map[pair][]hop{}
+	for _, old := range e.outdated.due(now) {
+		if e.hosts.holds(old.pair, old.rewrite) {
+			e.program.remove(d, old, nil)
+			continue
+		}
+		e.routes.with(old.pair, func(s *routeShard) {
+			r := s.m[old.pair]
+			if r == nil {
+				return
+			}
+			if _, seen := strays[r.pair]; !seen {
+				again = append(again, r)
+			}
+			for k := range old.keys() {
+				strays[r.pair] = append(strays[r.pair], k)
+			}
+		})
+	}
+	e.sendExpelled(d)
+	e.move(relocation{routes: again, began: now, reason: "programmed twice", ends: e.hosts.ends, lost: e.links.fresh(now, patience), strays: strays})
+}

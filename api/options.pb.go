@@ -160,8 +160,9 @@ func (x *MethodRules) GetCommand() string {
 // of their operations, in order.
 type Routing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The field of the request that names the switch whose partition is asked. If the request
-	// leaves it empty, or there is no such field, all are asked.
+	// The field of the request that names the switch whose partition is asked; fields of
+	// fields have dots between them. If the request leaves it empty, or there is no such
+	// field, all are asked.
 	Switch string `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	// A list of the request that is divided: of DPIDs, or of messages whose field dpid names
 	// the switch. Each partition gets what is about its switches. If the request leaves it
@@ -180,11 +181,14 @@ type Routing struct {
 	// lists are joined, in the order of their elements' dpid.
 	Once []string `protobuf:"bytes,6,rep,name=once,proto3" json:"once,omitempty"`
 	// The field by which an element is known in several answers, where it is shown once, its
-	// packets and bytes added up; empty if none is.
+	// packets and bytes added up and its lists joined; empty if none is.
 	Same string `protobuf:"bytes,7,opt,name=same,proto3" json:"same,omitempty"`
 	// The list of the response that names the partitions that have not answered. Without one,
 	// the call fails if one does not answer.
-	Incomplete    string `protobuf:"bytes,8,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	Incomplete string `protobuf:"bytes,8,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	// The values of the field state of such an element, the one that counts before all others
+	// first; without them, the first answer counts.
+	States        []string `protobuf:"bytes,9,rep,name=states,proto3" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +279,13 @@ func (x *Routing) GetIncomplete() string {
 	return ""
 }
 
+func (x *Routing) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
 var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -303,7 +314,7 @@ const file_options_proto_rawDesc = "" +
 	"\x04role\x18\x01 \x01(\x0e2\r.weft.v1.RoleR\x04role\x12\x18\n" +
 	"\achanges\x18\x02 \x01(\bR\achanges\x12&\n" +
 	"\x05route\x18\x03 \x01(\v2\x10.weft.v1.RoutingR\x05route\x12\x18\n" +
-	"\acommand\x18\x04 \x01(\tR\acommand\"\xc1\x01\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\"\xd9\x01\n" +
 	"\aRouting\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x18\n" +
@@ -314,7 +325,8 @@ const file_options_proto_rawDesc = "" +
 	"\x04same\x18\a \x01(\tR\x04same\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\b \x01(\tR\n" +
-	"incomplete*M\n" +
+	"incomplete\x12\x16\n" +
+	"\x06states\x18\t \x03(\tR\x06states*M\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tROLE_READ\x10\x01\x12\x10\n" +

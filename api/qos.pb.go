@@ -1404,20 +1404,22 @@ const file_qos_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x16\n" +
 	"\x14QosListQueuesRequest\"A\n" +
 	"\x15QosListQueuesResponse\x12(\n" +
-	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\x97\x05\n" +
-	"\x03Qos\x12P\n" +
-	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"\x11\xea\xe0\x18\r\b\x02\x10\x01\"\aqos add\x12g\n" +
-	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"qos delete\x12c\n" +
-	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\"\x10\xea\xe0\x18\f\b\x01\"\bqos list\x12Q\n" +
-	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
-	"qos status\x12S\n" +
-	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"qos queues\x12g\n" +
-	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"qos queues\x12_\n" +
+	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xf8\x05\n" +
+	"\x03Qos\x12R\n" +
+	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\x1a\x00\"\aqos add\x12i\n" +
+	"\fDeletePolicy\x12\x1f.weft.v1.QosDeletePolicyRequest\x1a .weft.v1.QosDeletePolicyResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\x1a\x00\"\n" +
+	"qos delete\x12k\n" +
+	"\fListPolicies\x12\x1f.weft.v1.QosListPoliciesRequest\x1a .weft.v1.QosListPoliciesResponse\"\x18\xea\xe0\x18\x14\b\x01\x1a\x06:\x04name\"\bqos list\x12\x8c\x01\n" +
+	"\tGetStatus\x12\x1c.weft.v1.QosGetStatusRequest\x1a\x12.weft.v1.QosStatus\"M\xea\xe0\x18I\b\x01\x1a9:\x06policyJ\arefusedJ\afailingJ\apendingJ\benforcedJ\x04awayJ\x04idle\"\n" +
+	"qos status\x12b\n" +
+	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"#\xea\xe0\x18\x1f\b\x02\x10\x01\x1a\r\n" +
+	"\vqueues.dpid\"\n" +
+	"qos queues\x12o\n" +
+	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"\x1c\xea\xe0\x18\x18\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\n" +
+	"qos queues\x12a\n" +
 	"\n" +
-	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
+	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"\x14\xea\xe0\x18\x10\b\x01\x1a\x00\"\n" +
 	"qos queuesB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (

@@ -25,7 +25,7 @@ type halves struct {
 }
 
 const halvesPlan = `{name: halves, events: grpc, transport: %s, partitions: {east: {switches: ["1-8"]}, west: {switches: [rest]}}, workers: {
-	e: {services: [southbound, firewall], partition: east}, w: {services: [southbound, firewall], partition: west},
+	e: {services: [southbound, firewall, qos], partition: east}, w: {services: [southbound, firewall, qos], partition: west},
 	a: {services: [discovery, forwarding]}, g: {services: [gateway]}}}`
 
 func newHalves(t *testing.T, transport string) *halves {
@@ -36,14 +36,37 @@ func newHalves(t *testing.T, transport string) *halves {
 			Publishes: weft.Subjects(api.SwitchChangedEvent)},
 		{Name: "discovery", Stage: true, Scale: weft.Single},
 		{Name: "firewall", Stage: true, Scale: weft.PerPartition, Serves: weft.Methods(api.AddFirewallRules, api.ListFirewallRules, api.GetFirewallStatus)},
+		{Name: "qos", Scale: weft.PerPartition, Serves: weft.Methods(api.QosListPolicies, api.QosGetStatus, api.QosSetQueues)},
 		{Name: "forwarding", Stage: true, Scale: weft.Any},
 		{Name: "gateway", Scale: weft.Any, Subscribes: weft.Subjects(api.SwitchChangedEvent),
 			Calls: weft.Methods(api.Apply, api.Send, api.ListSwitches, api.ReadFlows, api.EchoSwitches, api.ListLimits,
-				api.AddFirewallRules, api.ListFirewallRules, api.GetFirewallStatus)},
-	}, map[string]func(*actor){"southbound": h.southbound, "firewall": h.firewall, "discovery": passing, "forwarding": passing,
+				api.AddFirewallRules, api.ListFirewallRules, api.GetFirewallStatus, api.QosListPolicies, api.QosGetStatus, api.QosSetQueues)},
+	}, map[string]func(*actor){"southbound": h.southbound, "firewall": h.firewall, "qos": h.qos, "discovery": passing, "forwarding": passing,
 		"gateway": func(p *actor) { weft.On(p.env, api.SwitchChangedEvent, func(context.Context, *api.SwitchChanged) {}) }})
 	h.apply(fmt.Sprintf(halvesPlan, transport))
 	return h
+}
+
+// qos of e enforces a policy that fails in w, where another has no switch.
+func (h *halves) qos(p *actor) {
+	state, other, sw := "enforced", "enforced", "1"
+	if p.process == "w" {
+		state, other, sw = "failing", "idle", "2f"
+	}
+	weft.Handle(p.env, api.QosListPolicies, func(context.Context, *api.QosListPoliciesRequest) (*api.QosListPoliciesResponse, error) {
+		return &api.QosListPoliciesResponse{Policies: []*api.QosPolicy{{Name: "a", Dpid: "2f"}, {Name: "b"}}}, nil
+	})
+	weft.Handle(p.env, api.QosGetStatus, func(context.Context, *api.QosGetStatusRequest) (*api.QosStatus, error) {
+		m := &api.QosStatus{Switches: []*api.QosSwitch{{Dpid: sw, State: state}}, Policies: []*api.QosPolicyStatus{
+			{Policy: "a", State: state, Reason: sw, Switches: []*api.QosPolicySwitch{{Dpid: sw, State: state}}}, {Policy: "b", State: other, Reason: sw}}}
+		if other != "idle" {
+			m.Policies[1].Switches = []*api.QosPolicySwitch{{Dpid: sw, State: other}}
+		}
+		return m, nil
+	})
+	weft.Handle(p.env, api.QosSetQueues, func(_ context.Context, r *api.QosSetQueuesRequest) (*api.QosQueues, error) {
+		return &api.QosQueues{Dpid: r.Queues.Dpid, State: p.process}, nil
+	})
 }
 
 func passing(p *actor) {

@@ -58,6 +58,23 @@ func TestDirectedCalls(t *testing.T) {
 			if err != nil || len(added.Ids) != 1 || added.Added != 1 || len(added.Failures) != 2 {
 				t.Errorf("%v %v", added, err)
 			}
+			policies, err := weft.Call(ctx, g, api.QosListPolicies, &api.QosListPoliciesRequest{})
+			if err != nil || len(policies.Policies) != 2 {
+				t.Errorf("%v %v", policies, err)
+			}
+			qos, err := weft.Call(ctx, g, api.QosGetStatus, &api.QosGetStatusRequest{})
+			if err != nil || len(qos.Switches) != 2 || len(qos.Policies) != 2 {
+				t.Fatal(qos, err)
+			}
+			if a, b := qos.Policies[0], qos.Policies[1]; a.State != "failing" || a.Reason != "2f" || len(a.Switches) != 2 || a.Switches[0].Dpid != "1" ||
+				b.State != "enforced" || b.Reason != "1" || len(b.Switches) != 1 {
+				t.Errorf("%v", qos)
+			}
+			for sw, process := range map[string]string{"1": "e", "20": "w"} {
+				if m, err := weft.Call(ctx, g, api.QosSetQueues, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw}}); err != nil || m.State != process {
+					t.Errorf("queues of switch %s: %v %v", sw, m, err)
+				}
+			}
 			status, err := weft.Call(ctx, g, api.GetFirewallStatus, &api.GetFirewallStatusRequest{})
 			if err != nil || status.Rules != 2 || status.Allowed != 20 || status.Denied != 2 || status.DefaultAction != "allow" {
 				t.Errorf("%v %v", status, err)
@@ -292,8 +309,19 @@ func TestDirections(t *testing.T) {
 			if field == "" {
 				return
 			}
-			if p, ok := message.(proto.Message); !ok || p.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(field)) == nil {
+			p, ok := message.(proto.Message)
+			if !ok {
 				t.Errorf("%s: %T has no field %s", name, message, field)
+				return
+			}
+			m := p.ProtoReflect().Descriptor()
+			for part := range strings.SplitSeq(field, ".") {
+				f := m.Fields().ByName(protoreflect.Name(part))
+				if f == nil {
+					t.Errorf("%s: %T has no field %s", name, message, field)
+					return
+				}
+				m = f.Message()
 			}
 		}
 		has(req, d.Switch)

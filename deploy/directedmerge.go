@@ -3,6 +3,7 @@ package deploy
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -47,6 +48,13 @@ func dpidOf(field protoreflect.FieldDescriptor, element protoreflect.Value) stri
 func textIn(msg proto.Message, field string) string { return textOf(msg.ProtoReflect(), field) }
 
 func textOf(m protoreflect.Message, field string) string {
+	if outer, inner, nested := strings.Cut(field, "."); nested {
+		f := m.Descriptor().Fields().ByName(protoreflect.Name(outer))
+		if f == nil || f.Message() == nil || f.IsList() {
+			return ""
+		}
+		return textOf(m.Get(f).Message(), inner)
+	}
 	f := m.Descriptor().Fields().ByName(protoreflect.Name(field))
 	if field == "" || f == nil || f.Kind() != protoreflect.StringKind || f.IsList() {
 		return ""
@@ -106,7 +114,7 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 // heeds reports whether what a partition says of a switch counts: it may have
 // heard of those of others, too. What is the same in several answers counts.
 func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, element protoreflect.Value) bool {
-	if f.Kind() != protoreflect.MessageKind || c.direction.Same != "" || slices.Contains(c.direction.Once, string(f.Name())) {
+	if f.Kind() != protoreflect.MessageKind || textOf(element.Message(), c.direction.Same) != "" || slices.Contains(c.direction.Once, string(f.Name())) {
 		return true
 	}
 	sw := textOf(element.Message(), "dpid")
@@ -122,20 +130,14 @@ func (c *directedCall) arrange(out, list protoreflect.List) protoreflect.List {
 		m := list.Get(i).Message()
 		if id := textOf(m, c.direction.Same); id != "" {
 			if at, twice := first[id]; twice {
-				both := proto.Clone(all[at].Interface()).ProtoReflect() // the answer is not ours to write to
-				for _, name := range []protoreflect.Name{"packets", "bytes"} {
-					if f := both.Descriptor().Fields().ByName(name); f != nil {
-						both.Set(f, sum(f, both.Get(f), m.Get(f)))
-					}
-				}
-				all[at] = both
+				all[at] = c.both(all[at], m)
 				continue
 			}
 			first[id] = len(all)
 		}
 		all = append(all, m)
 	}
-	if c.direction.Same == "" {
+	if len(first) == 0 {
 		slices.SortStableFunc(all, func(a, b protoreflect.Message) int {
 			return cmp.Compare(textOf(a, "dpid"), textOf(b, "dpid"))
 		})
@@ -144,6 +146,34 @@ func (c *directedCall) arrange(out, list protoreflect.List) protoreflect.List {
 		out.Append(protoreflect.ValueOfMessage(m))
 	}
 	return out
+}
+
+// both makes one element of two that are the same.
+func (c *directedCall) both(a, b protoreflect.Message) protoreflect.Message {
+	rank := func(m protoreflect.Message) int { return slices.Index(c.direction.States, textOf(m, "state")) }
+	if rank(b) < rank(a) {
+		a, b = b, a
+	}
+	both := proto.Clone(a.Interface()).ProtoReflect() // the answers are not ours to write to
+	fields := both.Descriptor().Fields()
+	for _, name := range []protoreflect.Name{"packets", "bytes"} {
+		if f := fields.ByName(name); f != nil {
+			both.Set(f, sum(f, both.Get(f), b.Get(f)))
+		}
+	}
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if !f.IsList() || f.Message() == nil || len(c.direction.States) == 0 {
+			continue
+		}
+		for k := range b.Get(f).List().Len() {
+			both.Mutable(f).List().Append(b.Get(f).List().Get(k))
+		}
+		if list := both.Get(f).List(); list.Len() > 0 {
+			both.Set(f, protoreflect.ValueOfList(c.arrange(both.NewField(f).List(), list)))
+		}
+	}
+	return both
 }
 
 // sum adds two numbers of a field; of what is no number the second counts.

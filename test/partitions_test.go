@@ -176,6 +176,16 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if r := call(h.controller, api.ListFirewallRules, &api.ListFirewallRulesRequest{}); len(r.Rules) != 1 || r.Total != 1 {
 		t.Errorf("rules: %v", r)
 	}
+	// And each enforces the policies at its switches.
+	policy := &api.QosPolicy{Name: "slow", Class: &api.QosClass{Protocol: "tcp", DstPort: 81}, Limit: &api.QosLimit{RateKbps: 1000}}
+	call(h.controller, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: policy})
+	if r := call(h.controller, api.QosListPolicies, &api.QosListPoliciesRequest{}); len(r.Policies) != 1 {
+		t.Errorf("policies: %v", r)
+	}
+	eventually(t, 20*time.Second, "all switches enforce the policy", func() bool {
+		s := call(h.controller, api.QosGetStatus, &api.QosGetStatusRequest{})
+		return len(s.Switches) == 4 && len(s.Policies) == 1 && s.Policies[0].State == "enforced" && len(s.Policies[0].Switches) == 4
+	})
 	eventually(t, 20*time.Second, "the heartbeats of both partitions are told", func() bool {
 		return len(call(h.controller, api.ListHeartbeats, &api.ListHeartbeatsRequest{}).Switches) == 4
 	})

@@ -70,7 +70,7 @@ func TestPipelineTables(t *testing.T) {
 	tables.WriteString("| table | name | what is there |\n|---|---|---|\n")
 	priorities.WriteString("| table | priorities | entries | owner | service |\n|---|---|---|---|---|\n")
 	for _, table := range flow.Tables() {
-		fmt.Fprintf(&tables, "| %d | %s | %s |\n", table.Number, table.Name, table.Doc)
+		fmt.Fprintf(&tables, "| %s | %s | %s |\n", upTo(uint32(table.Number), uint32(max(table.Number, table.Last)), "%d"), table.Name, table.Doc)
 		type row struct {
 			flow.Priorities
 			flow.Writer
@@ -89,7 +89,10 @@ func TestPipelineTables(t *testing.T) {
 		}
 	}
 	numbers.WriteString("| owner | groups | meters |\n|---|---|---|\n")
-	for _, w := range flow.Writers() {
+	for i, w := range slices.Concat(flow.Writers(), flow.ReservedWriters()) {
+		if i >= len(flow.Writers()) {
+			w.Name += ", reserved"
+		}
 		if w.Groups != (flow.Range{}) || w.Meters != (flow.Range{}) {
 			fmt.Fprintf(&numbers, "| %s | %s | %s |\n", w.Name, upTo(w.Groups.First, w.Groups.Last, "%#x"), upTo(w.Meters.First, w.Meters.Last, "%#x"))
 		}

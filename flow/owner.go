@@ -8,6 +8,8 @@ import (
 // Table is a flow table of Weft's switches.
 type Table struct {
 	Number uint8
+	Last   uint8 // of several, from Number; 0 if it is one
+	Was    uint8 // its number before there were gaps; 0 if that is the same
 	Name   string
 	Doc    string
 	Way    bool // packets pass it: an entry of lowest priority, forwarding's, leads to the next
@@ -50,6 +52,9 @@ func Tables() []Table { return slices.Clone(tables) }
 
 // Writers returns the owners, in the order in which their services see a packet.
 func Writers() []Writer { return slices.Clone(writers) }
+
+// ReservedWriters returns owners to come, whose numbers nobody else may have.
+func ReservedWriters() []Writer { return slices.Clone(reserved) }
 
 // Owners returns the owners for whose declaration a condition holds.
 func Owners(holds func(*Writer) bool) (list []Owner) {
@@ -122,6 +127,16 @@ func NextTable(t uint8) uint8 {
 			return tables[i].Number
 		default:
 			passed = tables[i].Number == t
+		}
+	}
+	return t
+}
+
+// MovedTable returns the number of a table that was t before there were gaps.
+func MovedTable(t uint8) uint8 {
+	for i := range tables {
+		if tables[i].Was == t && t != 0 {
+			return tables[i].Number
 		}
 	}
 	return t

@@ -4,27 +4,33 @@ package flow
 // of entries with their priorities, groups and meters, and the places of both in
 // the pipeline. All else derives it (owner.go).
 
-// The tables that a packet passes in a switch, in this order. Switches with
-// OpenFlow 1.0 or with fewer tables have all their entries in table 0: there
-// policies are enforced by the controller alone.
+// The tables that a packet passes in a switch, from lower to higher numbers, with
+// gaps for what comes. Switches with OpenFlow 1.0 or with fewer tables have all
+// their entries in table 0: there policies are enforced by the controller alone.
 const (
 	TableIngress   uint8 = 0
-	TableFirewall  uint8 = 1
-	TableQoS       uint8 = 2
-	TableTranslate uint8 = 3
-	TableForward   uint8 = 4
-	TableTracked   uint8 = 5
+	TableFirewall  uint8 = 10
+	TableQoS       uint8 = 20
+	TableTranslate uint8 = 30
+	TableTracked   uint8 = 40
+	TableForward   uint8 = 50
 
-	PipelineTables = 5 // that a switch must have for entries elsewhere than in table 0
+	PipelineTables = uint32(TableForward) + 1 // that a switch must have for entries elsewhere than in table 0
 )
 
 var tables = []Table{
 	{Number: TableIngress, Name: "ingress", Way: true, Doc: "probes, operator's entries, tags of virtual networks"},
-	{Number: TableFirewall, Name: "firewall", Way: true, Closed: true, Doc: "verdicts"},
-	{Number: TableQoS, Name: "qos", Way: true, Closed: true, Doc: "marks, meters, queues"},
-	{Number: TableTranslate, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
-	{Number: TableForward, Name: "forward", Way: true, Doc: "ARP, ND, DHCP, miss: to the controller; multicast; routes"},
-	{Number: TableTracked, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
+	{Number: 2, Name: "circuits", Doc: "reserved: carriers' circuits, which no policy sees"},
+	{Number: 4, Name: "labels", Doc: "reserved: MPLS labels"},
+	{Number: 6, Name: "mirrors", Doc: "reserved: copies of packets"},
+	{Number: TableFirewall, Was: 1, Name: "firewall", Way: true, Closed: true, Doc: "verdicts"},
+	{Number: TableQoS, Was: 2, Name: "qos", Way: true, Closed: true, Doc: "marks, meters, queues"},
+	{Number: TableTranslate, Was: 3, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
+	{Number: 34, Name: "proxy", Doc: "reserved: connections of a 5G proxy"},
+	{Number: TableTracked, Was: 5, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
+	{Number: 44, Name: "chains", Doc: "reserved: service chains"},
+	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "ARP, ND, DHCP, miss: to the controller; multicast; routes"},
+	{Number: 100, Last: 199, Name: "slices", Doc: "reserved: slices of other controllers"},
 }
 
 // The owners, as cookies have them.
@@ -205,4 +211,14 @@ var writers = []Writer{
 			{Table: TableForward, Base: PriorityLimitedMiss, Top: PriorityLimitedMiss, Doc: "the table miss of a port that floods, through a meter, for 10 s"},
 		},
 		Meters: Range{GuardMeters, GuardMeters + 1<<16 - 1}},
+}
+
+// reserved are numbers that owners to come will have, with those of the tables above.
+var reserved = []Writer{
+	{Owner: 15, Name: "circuits", Groups: Range{0xc0000000, 0xc0ffffff}, Meters: Range{0x30000, 0x3ffff}},
+	{Owner: 16, Name: "labels", Groups: Range{0xc1000000, 0xc1ffffff}},
+	{Owner: 17, Name: "mirrors", Groups: Range{0xc2000000, 0xc2ffffff}},
+	{Owner: 18, Name: "proxy", Groups: Range{0xc3000000, 0xc3ffffff}, Meters: Range{0x40000, 0x4ffff}},
+	{Owner: 19, Name: "chains", Groups: Range{0xc4000000, 0xc4ffffff}, Meters: Range{0x50000, 0x5ffff}},
+	{Owner: 20, Name: "slices", Groups: Range{0xe0000000, 0xefffffff}, Meters: Range{0x100000, 0x1fffff}},
 }

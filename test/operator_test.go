@@ -273,14 +273,14 @@ func TestTableFull(t *testing.T) {
 	s1 := dpid(t, l, "s1")
 	syncIs(c, s1, "in_sync", func(s *api.Sync) bool { return s.State == "in_sync" })
 	// The operator's entries go to the first table, routes to the last.
-	room, routed := present(t, l, "s1", "table=0,")+5, present(t, l, "s1", "table=4,")
+	room, routed := present(t, l, "s1", "table=0,")+5, present(t, l, "s1", "table=50,")
 	bridge, err := l.Bridge("s1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.VSCtl(context.Background(), "--", "--id=@ft", "create", "Flow_Table", fmt.Sprintf("flow_limit=%d", room),
 		"overflow_policy=refuse", "--", "--id=@rt", "create", "Flow_Table", fmt.Sprintf("flow_limit=%d", routed), "overflow_policy=refuse",
-		"--", "set", "bridge", bridge, "flow_tables:0=@ft", "flow_tables:4=@rt"); err != nil {
+		"--", "set", "bridge", bridge, "flow_tables:0=@ft", "flow_tables:50=@rt"); err != nil {
 		t.Fatal(err)
 	}
 	req := &api.AddFlowsRequest{}

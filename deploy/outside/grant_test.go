@@ -166,9 +166,9 @@ func TestDecisionsStayWithinTheGrant(t *testing.T) {
 		{&g, add(1, entry(flow.PriorityMax, 0)), "reserved"},
 		{&g, add(1, entry(0, 0)), "reserved"},
 		{&g, add(1, entry(25000, 0)), "reserved"},
-		{&g, add(1, inTable(4, 10000)), "reserved"},
-		{&g, add(1, inTable(4, 10001)), ""},
-		{&g, add(1, inTable(1, 5)), "reserved"},
+		{&g, add(1, inTable(flow.TableForward, flow.PriorityRoute)), "reserved"},
+		{&g, add(1, inTable(flow.TableForward, 10001)), ""},
+		{&g, add(1, inTable(flow.TableFirewall, 5)), "reserved"},
 	} {
 		err := l.decide("a", x.g, x.list, now, nil)
 		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {

@@ -38,22 +38,29 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	seen := map[half]bool{}
 	for _, f := range e.GetFlows() {
 		_, entry, err := f.Entry()
-		if err != nil || entry.IdleTimeout == 0 || entry.Table != flow.TableTranslate {
+		if err != nil || entry.IdleTimeout == 0 {
 			continue
 		}
 		o, ok := readEntry(&entry)
 		if !ok {
 			continue
 		}
-		c := b.adopt(sw, &o, now)
+		c, moved := b.adopt(sw, &o, now), entry.Table != flow.TableTranslate
 		if c == nil && b.damage() != "" {
 			continue // its virtual address may be one that the state has lost
 		}
-		if c == nil {
+		if c == nil || moved {
 			entry.Match.Normalize()
-			removeEntry(d, sw, entry.Match, entry.Cookie)
+			removeEntry(d, sw, entry.Table, entry.Match, entry.Cookie)
+		}
+		switch {
+		case c == nil:
 			b.count.dropped.Add(1)
 			continue
+		case moved && o.back: // of a former version, which had another table
+			c.addBack(d)
+		case moved:
+			c.addThere(d)
 		}
 		seen[half{c, o.back}] = true
 	}
@@ -210,7 +217,7 @@ func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 		return
 	}
 	sw, entry, err := e.Flow.Entry()
-	if err != nil {
+	if err != nil || entry.Table != flow.TableTranslate {
 		return
 	}
 	src, dst, proto, vlan, ok := ends(&entry.Match)

@@ -28,6 +28,47 @@ func (g *rig) observed(sw flow.DPID, flows []*api.FlowEntry) {
 	g.b.observed(&api.FlowsObserved{Dpid: sw.String(), Owner: "balancer", Flows: flows}, g.now)
 }
 
+// TestConnectionsMoveTables: entries in the table of a former version are written
+// anew, for the same member.
+func TestConnectionsMoveTables(t *testing.T) {
+	g := newRig(t)
+	g.set(web("", 5, 6))
+	was := map[uint16]int{}
+	for port := uint16(4000); port < 4010; port++ {
+		was[port] = g.open(1, port)
+	}
+	entries := g.entries()
+	g.start(g.store)
+	written := map[uint32]int{}
+	for sw, flows := range entries {
+		for _, f := range flows {
+			f.Table, f.GotoTable = 3, 4
+		}
+		g.observed(sw, flows)
+		for _, m := range g.posted().Flows {
+			if m.Command == flow.Add {
+				written[uint32(m.Entry.Table)]++
+			} else {
+				written[uint32(m.Entry.Table)]--
+			}
+		}
+	}
+	if written[uint32(flow.TableTranslate)] != 20 || written[3] != -20 {
+		t.Errorf("entries written, less those removed, by table: %v", written)
+	}
+	for _, flows := range entries {
+		for _, f := range flows {
+			g.b.removed(&api.FlowRemoved{Flow: f, Reason: "delete"}, g.now)
+		}
+	}
+	g.consistent()
+	for port, n := range was {
+		if now := g.open(1, port); now != n {
+			t.Errorf("the connection from port %d was with %d, is with %d", port, n, now)
+		}
+	}
+}
+
 func TestConnectionsAreAdopted(t *testing.T) {
 	g := newRig(t)
 	g.set(web("", 5, 6))

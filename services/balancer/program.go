@@ -118,16 +118,18 @@ func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
 // removeThere and removeBack append the removal of an entry, if it is still of
 // this connection.
 func (c *conn) removeThere(d *flow.Decision) {
-	removeEntry(d, c.ingress.Switch, c.thereMatch(), c.cookie())
+	removeEntry(d, c.ingress.Switch, flow.TableTranslate, c.thereMatch(), c.cookie())
 }
 
-func (c *conn) removeBack(d *flow.Decision) { removeEntry(d, c.egress, c.backMatch(), c.cookie()) }
+func (c *conn) removeBack(d *flow.Decision) {
+	removeEntry(d, c.egress, flow.TableTranslate, c.backMatch(), c.cookie())
+}
 
-func removeEntry(d *flow.Decision, sw flow.DPID, m flow.Match, cookie flow.Cookie) {
+func removeEntry(d *flow.Decision, sw flow.DPID, table uint8, m flow.Match, cookie flow.Cookie) {
 	mod := d.AddFlow(sw)
 	mod.Command, mod.CookieMask = flow.DeleteStrict, ^flow.Cookie(0)
 	e := &mod.Entry
-	e.Table, e.Priority, e.Match, e.Cookie = flow.TableTranslate, flow.PriorityConnection, m, cookie
+	e.Table, e.Priority, e.Match, e.Cookie = table, flow.PriorityConnection, m, cookie
 }
 
 // cut ends a connection and appends the removal of its entries.

@@ -29,7 +29,7 @@ func TestCVE_2021_38363_RulesThatCoincide(t *testing.T) {
 		add(t, h,
 			deny("upper", 100, "eth_src=0A:BC:00:00:00:01"), deny("lower", 100, "eth_src=0a:bc:00:00:00:01"),
 			deny("masked", 100, "eth_src=0a:bc:00:00:00:01/ff:ff:ff:ff:ff:ff"), deny("other", 100, "eth_src=0a:bc:00:00:00:02"))
-		const entry, other = "1:100 eth_src=0a:bc:00:00:00:01 drop", "1:100 eth_src=0a:bc:00:00:00:02 drop"
+		const entry, other = "10:100 eth_src=0a:bc:00:00:00:01 drop", "10:100 eth_src=0a:bc:00:00:00:02 drop"
 		want := func(when string, list ...string) {
 			t.Helper()
 			slices.Sort(list)

@@ -140,9 +140,9 @@ func TestService(t *testing.T) {
 			t.Fatalf("added again: %v, want all unchanged", again)
 		}
 		want := []string{
-			"1:100 eth_type=0x0800,ip_proto=6,tcp_dst=80 drop",
-			"1:100 eth_type=0x86dd,ip_proto=6,tcp_dst=80 drop",
-			"1:50 eth_type=0x86dd,ipv6_dst=fd00::/8 drop",
+			"10:100 eth_type=0x0800,ip_proto=6,tcp_dst=80 drop",
+			"10:100 eth_type=0x86dd,ip_proto=6,tcp_dst=80 drop",
+			"10:50 eth_type=0x86dd,ipv6_dst=fd00::/8 drop",
 		}
 		if got := p.entries(1); !slices.Equal(got, want) {
 			t.Fatalf("entries %q, want %q", got, want)
@@ -169,11 +169,11 @@ func TestService(t *testing.T) {
 			wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: port}, Role: role}})
 		}
 		role(3, "link")
-		eventually(t, "the link passes", func() bool { return slices.Contains(p.entries(1), "1:65535 in_port=3 goto 2") })
+		eventually(t, "the link passes", func() bool { return slices.Contains(p.entries(1), "10:65535 in_port=3 goto 20") })
 		own := deny("own", 10, "eth_type=0x0806")
 		own.Dpid = "1"
 		add(t, h, own)
-		if got := p.entries(1); slices.Contains(got, "1:65535 in_port=3 goto 2") || !slices.Contains(got, "1:10 eth_type=0x0806 drop") {
+		if got := p.entries(1); slices.Contains(got, "10:65535 in_port=3 goto 20") || !slices.Contains(got, "10:10 eth_type=0x0806 drop") {
 			t.Errorf("with a rule of its own: %q, want links judged", got)
 		}
 		if v := verdictOn(h, 1, frame, flow.RoleLink, 0); v != flow.Drop {
@@ -201,7 +201,7 @@ func TestService(t *testing.T) {
 		if v := verdictOn(h, 2, tcp("10.0.0.1", "10.0.0.2", 99), flow.RoleEdge, 0); v != flow.Drop {
 			t.Errorf("by default: %v", v)
 		}
-		if got := p.entries(1); !slices.Contains(got, "1:1 any drop") {
+		if got := p.entries(1); !slices.Contains(got, "10:1 any drop") {
 			t.Errorf("with deny by default: %q", got)
 		}
 		if _, err := wefttest.Call(h, api.SetFirewallDefault, &api.SetFirewallDefaultRequest{Action: "allow", Dpid: "2"}); err != nil {
@@ -252,7 +252,7 @@ func TestReactive(t *testing.T) {
 		p := newPeers(h)
 		connect(h, 1, true)
 		add(t, h, deny("web", 100, "tcp_dst=80", "ipv4_dst=10.0.0.2/31"))
-		if got := p.entries(1); !slices.Equal(got, []string{"1:1 any output:controller"}) && !slices.Equal(got, []string{"1:1 any controller"}) {
+		if got := p.entries(1); !slices.Equal(got, []string{"10:1 any output:controller"}) && !slices.Equal(got, []string{"10:1 any controller"}) {
 			t.Fatalf("entries %q", got)
 		}
 		eventually(t, "the switch is cleared of what it may have", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.flushed > 0 })

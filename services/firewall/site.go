@@ -182,7 +182,8 @@ func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) e
 		all = true
 		mod := d.AddFlow(s.dpid)
 		mod.Command = flow.Delete
-		mod.Entry.Table, mod.Entry.Cookie, mod.CookieMask = flow.TableFirewall, flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
+		// In every table: a former version had another.
+		mod.Entry.Table, mod.Entry.Cookie, mod.CookieMask = flow.TableAll, flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
 	} else {
 		for _, m := range gone {
 			mod := d.AddFlow(s.dpid)

@@ -3,6 +3,7 @@ package flowrules
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,7 @@ func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, 
 // over are removed from it. An entry that cannot be read is reported and left.
 func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	var over []string
+	moved := map[string]*rule{}
 	err := r.store.All(ctx, func(key string, value []byte, revision uint64) error {
 		sw, rule, err := decode(key, value)
 		switch {
@@ -69,12 +71,22 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 			l.order++
 			rule.order, rule.revision = l.order, revision
 			l.put(rule, now)
+			if storeKey(sw, rule.entry.Key()) != key {
+				moved[key] = rule
+			}
 			r.flows.Add(1)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	for key, rule := range moved {
+		if err := r.rekey(ctx, key, rule); readOnly(err) {
+			r.unstored("put", 0, err) // it is moved at the next start, too
+		} else if err != nil {
+			return err
+		}
 	}
 	for _, key := range over {
 		if err := r.store.Delete(ctx, key); readOnly(err) {
@@ -94,6 +106,23 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 		r.batches.push(b)
 	}
 	return nil
+}
+
+// rekey stores a rule under the key that it has by now.
+func (r *Rules) rekey(ctx context.Context, old string, rule *rule) error {
+	dpid, _, _ := strings.Cut(old, "/")
+	sw, err := flow.ParseDPID(dpid)
+	if err != nil {
+		return err
+	}
+	value, err := encode(sw, rule)
+	if err != nil {
+		return err
+	}
+	if rule.revision, err = r.store.Put(ctx, storeKey(sw, rule.entry.Key()), value); err != nil {
+		return err
+	}
+	return r.store.Delete(ctx, old)
 }
 
 // Serve works until ctx ends; observed and failed make known what their

@@ -2,6 +2,7 @@ package flowrules
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -217,6 +218,74 @@ func TestLoadLeavesOutWhatItCannotRead(t *testing.T) {
 		time.Sleep(time.Second)
 		if l := g.list(1); len(l) != 1 || l[100] != "confirmed" || g.tallies.get("store_errors") != 3 {
 			t.Errorf("%v, %d counted", l, g.tallies.get("store_errors"))
+		}
+	})
+}
+
+// TestLoadMovesTables: entries that were stored before the tables had gaps are
+// wanted in the tables of today, and stored so.
+func TestLoadMovesTables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		g.store.values = map[string][]byte{}
+		for _, f := range []*api.FlowEntry{
+			{Dpid: "1", Priority: 7, GotoTable: 1},
+			{Dpid: "1", Priority: 8, Table: 2, GotoTable: 3},
+			{Dpid: "1", Priority: 9, Table: 99, Actions: []string{"output:1"}},
+		} {
+			sw, e, err := f.Entry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(map[string]any{"flow": f, "added": time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.store.values[storeKey(sw, e.Key())] = text
+		}
+		for range 2 {
+			g.start(defaults())
+			want := map[uint32][2]uint32{7: {0, 10}, 8: {20, 30}, 9: {99, 0}}
+			resp, err := g.rules.ListFlows(t.Context(), &api.ListFlowsRequest{})
+			if err != nil || len(resp.Flows) != len(want) || len(g.store.values) != len(want) {
+				t.Fatalf("%v, %v; %d stored", resp, err, len(g.store.values))
+			}
+			for _, w := range resp.Flows {
+				if f := w.Flow; want[f.Priority] != [2]uint32{f.Table, f.GotoTable} {
+					t.Errorf("priority %d: table %d, goto %d, want %v", f.Priority, f.Table, f.GotoTable, want[f.Priority])
+				}
+			}
+		}
+	})
+}
+
+// TestEntriesWaitForTheirTable: an entry that leads to a table whose miss is yet
+// to come waits for it, but not for long; others do not wait.
+func TestEntriesWaitForTheirTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, defaults(), 1)
+		leads, elsewhere := wanted(1, 100, 1, 2), wanted(1, 101, 1, 2)
+		leads.GotoTable, elsewhere.GotoTable = uint32(flow.TableFirewall), 99
+		leads.Actions, elsewhere.Actions = nil, nil
+		g.add(leads, elsewhere)
+		g.connect(1)
+		time.Sleep(leadWait / 2)
+		if l := g.list(1); l[100] != "requested" || l[101] != "confirmed" {
+			t.Errorf("before the miss: %v", l)
+		}
+		miss := &api.FlowEntry{Dpid: "1", Table: uint32(flow.TableFirewall), GotoTable: uint32(flow.TableQoS)}
+		if _, err := g.rules.SetStanding(t.Context(), &api.SetStandingRequest{Dpid: "1", Owner: "forwarding", Flows: []*api.FlowEntry{miss}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if l := g.list(1); l[100] != "confirmed" {
+			t.Errorf("after the miss: %v", l)
+		}
+		leads.Priority, leads.GotoTable = 102, uint32(flow.TableQoS)
+		g.add(leads)
+		time.Sleep(leadWait)
+		if l := g.list(1); l[102] != "confirmed" {
+			t.Errorf("without a miss that comes: %v", l)
 		}
 	})
 }

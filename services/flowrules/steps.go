@@ -90,8 +90,15 @@ func (l *ledger) next(now time.Time) step {
 
 // dueRules returns the rules to be sent at now, and when the next will be due.
 func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
+	if len(l.todo) == 0 {
+		return nil, later
+	}
+	without := l.missless()
 	for _, r := range l.todo {
+		end := l.early(r, &without, now)
 		switch _, waits := l.awaits(r); {
+		case !end.IsZero():
+			later = earlier(later, end)
 		case waits || l.asked&doubt != 0 && l.usesObjects(r):
 		case r.crowded && len(l.removals) > 0:
 		case r.due.After(now):

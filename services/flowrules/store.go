@@ -26,6 +26,8 @@ type Store interface {
 // (CVE-2018-1078).
 type stored struct {
 	Flow *api.FlowEntry `json:"flow"`
+	// 1 since the tables have gaps; before, they had others' numbers.
+	Tables int `json:"tables,omitempty"`
 	// The app that has asked for it; empty: the operator.
 	App string `json:"app,omitempty"`
 	// When it was asked for.
@@ -38,10 +40,11 @@ type stored struct {
 
 // encode returns the stored form of an operator's rule.
 func encode(sw flow.DPID, r *rule) ([]byte, error) {
-	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
+	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), Tables: 1, App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
 }
 
-// decode returns the rule that was stored under a key.
+// decode returns the rule that was stored under a key; its own is another if its
+// table has another number by now.
 func decode(key string, value []byte) (flow.DPID, *rule, error) {
 	var s stored
 	if err := json.Unmarshal(value, &s); err != nil {
@@ -57,6 +60,9 @@ func decode(key string, value []byte) (flow.DPID, *rule, error) {
 	}
 	if want := storeKey(sw, e.Key()); want != key {
 		return 0, nil, fmt.Errorf("stored entry %s: describes the entry of key %s", key, want)
+	}
+	if s.Tables == 0 {
+		e.Table, e.Goto = flow.MovedTable(e.Table), flow.MovedTable(e.Goto)
 	}
 	return sw, &rule{app: s.App, entry: e, added: s.Added, expires: s.Expires, delivered: s.Delivered, progress: progress{since: s.Added, reason: reasonAway}}, nil
 }

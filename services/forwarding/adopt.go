@@ -23,6 +23,7 @@ type adoption struct {
 	pools    map[pair]*pool
 	switches map[flow.DPID]*told // those that are connected
 	reports  []report            // not audited yet
+	leaving  map[flow.DPID]leaving
 	askAll   bool
 	asked    time.Time
 }
@@ -52,7 +53,7 @@ const (
 )
 
 func newAdoption() *adoption {
-	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*told{}}
+	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*told{}, leaving: map[flow.DPID]leaving{}}
 }
 
 // news defers the judgement on what has been seen: more may be coming.
@@ -164,7 +165,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 	now := e.now()
 	rep := report{sw: sw, at: now, entries: map[entryAt]bool{}}
 	var groups map[uint32]flow.Port
-	var misplaced []flow.Entry // in a table that a former version used
+	var old, copies []flow.Entry // in a table that a former version used, and those of routes that are not known
 	a := e.adoption
 	for _, f := range ev.Flows {
 		_, entry, err := f.Entry()
@@ -175,15 +176,21 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		if !ok || len(entry.Apply) == 0 {
 			continue
 		}
-		if table := e.edge(sw).table.Load(); table >= 0 && entry.Table != uint8(table) {
-			misplaced = append(misplaced, entry)
+		known, table := false, e.edge(sw).table.Load()
+		e.routes.with(p, func(s *routeShard) { known = s.m[p] != nil })
+		misplaced := table >= 0 && entry.Table != uint8(table)
+		if misplaced {
+			old = append(old, entry)
+		}
+		if known && misplaced {
 			continue
 		}
 		rep.entries[entryAt{p, in}] = true
-		known := false
-		e.routes.with(p, func(s *routeShard) { known = s.m[p] != nil })
 		if known {
 			continue // the audit compares
+		}
+		if misplaced {
+			copies = append(copies, entry)
 		}
 		last := entry.Apply[len(entry.Apply)-1]
 		out := flow.Port(last.Arg)
@@ -215,7 +222,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		}
 		a.mu.Unlock()
 	}
-	e.evict(sw, misplaced)
+	e.copyFormer(sw, old, copies, now)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t := a.switches[sw]; t != nil {
@@ -223,22 +230,6 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 	}
 	a.changed = now
 	a.reports = append(a.reports, rep)
-}
-
-// evict removes entries of routes that are in the wrong table.
-func (e *engine) evict(sw flow.DPID, list []flow.Entry) {
-	if len(list) == 0 {
-		return
-	}
-	d := &flow.Decision{}
-	for i := range list {
-		m := d.AddFlow(sw)
-		m.Command = flow.DeleteStrict
-		m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = list[i].Table, list[i].Priority, list[i].Cookie, list[i].Match
-	}
-	if _, err := e.send(d); err != nil {
-		e.log.Warn("entries of a former version not removed", "dpid", sw, "error", err)
-	}
 }
 
 // firstBuckets returns the port of the first bucket of each group of a switch.

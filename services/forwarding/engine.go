@@ -154,6 +154,7 @@ func (e *engine) housekeep(ctx context.Context) {
 func (e *engine) due(now time.Time) {
 	e.ask(now)
 	e.adopt(now)
+	e.dropFormer(now)
 	e.audit(now)
 	e.connectFresh(now)
 	e.programAgain(now)

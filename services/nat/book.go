@@ -204,8 +204,8 @@ func unable(sw *api.Switch) error {
 	switch {
 	case sw == nil:
 		return fmt.Errorf("the switch is not connected")
-	case sw.Openflow == "1.0" || sw.Tables != 0 && sw.Tables <= uint32(flow.TableTracked):
-		return fmt.Errorf("the switch has OpenFlow %s and %d tables; NAT needs OpenFlow 1.3, %d tables and Open vSwitch's connection tracking", sw.Openflow, sw.Tables, flow.TableTracked+1)
+	case sw.Openflow == "1.0" || sw.Tables != 0 && sw.Tables < flow.PipelineTables:
+		return fmt.Errorf("the switch has OpenFlow %s and %d tables; NAT needs OpenFlow 1.3, %d tables and Open vSwitch's connection tracking", sw.Openflow, sw.Tables, flow.PipelineTables)
 	}
 	return nil
 }

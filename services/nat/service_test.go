@@ -108,11 +108,11 @@ func TestService(t *testing.T) {
 		host := &api.HostChanged{Change: "learnt", Host: &api.Host{Mac: "02:00:00:00:00:03", At: &api.Location{Dpid: sw1, Port: 4}, Ipv4: []string{"10.0.0.3"}}}
 		wefttest.Publish(h, api.HostChangedEvent, host)
 		entries := []string{
-			"table=3 priority=30050 in_port=2,eth_dst=" + m.Mac + ",eth_type=0x0800,vlan_vid=none,ip_proto=6,ipv4_dst=198.51.100.1,tcp_dst=80,ct_state=-trk owner=nat id=256 actions=ct(commit,table=3,zone=1,nat(dst=10.0.0.3:8080))",
-			"actions=ct(table=3,zone=1,nat)",
-			"ipv4_dst=10.0.0.3,ct_state=+trk-inv,ct_zone=1 owner=nat id=257 actions=set_field:" + m.Mac + "->eth_src,set_field:02:00:00:00:00:03->eth_dst,dec_ttl goto_table=4",
-			"actions=ct(commit,table=5,zone=1,nat(src=198.51.100.1-198.51.100.3:1024-65535))",
-			"table=5 priority=20", "set_field:02:00:00:00:00:09->eth_dst,dec_ttl,output:2",
+			"table=30 priority=30050 in_port=2,eth_dst=" + m.Mac + ",eth_type=0x0800,vlan_vid=none,ip_proto=6,ipv4_dst=198.51.100.1,tcp_dst=80,ct_state=-trk owner=nat id=256 actions=ct(commit,table=30,zone=1,nat(dst=10.0.0.3:8080))",
+			"actions=ct(table=30,zone=1,nat)",
+			"ipv4_dst=10.0.0.3,ct_state=+trk-inv,ct_zone=1 owner=nat id=257 actions=set_field:" + m.Mac + "->eth_src,set_field:02:00:00:00:00:03->eth_dst,dec_ttl goto_table=50",
+			"actions=ct(commit,table=40,zone=1,nat(src=198.51.100.1-198.51.100.3:1024-65535))",
+			"table=40 priority=20", "set_field:02:00:00:00:00:09->eth_dst,dec_ttl,output:2",
 		}
 		soon(t, "all entries declared", func() bool {
 			for _, e := range entries {

@@ -299,7 +299,7 @@ func (b *book) state(r *router, status func(flow.DPID) (string, error)) (state, 
 		return "away", "its switch is not connected; at others it routes nevertheless"
 	}
 	if !d.routes {
-		return "carried", "the switch has OpenFlow 1.0 or fewer than five tables: the controller routes its packets one by one"
+		return "carried", fmt.Sprintf("the switch has OpenFlow 1.0 or fewer than %d tables: the controller routes its packets one by one", flow.PipelineTables)
 	}
 	switch s, err := status(r.sw); s {
 	case "in_sync":

@@ -140,9 +140,9 @@ func TestService(t *testing.T) {
 			return false
 		})
 		entries := []string{
-			"table=3 priority=10064 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.2.0.9 owner=router id=0 actions=dec_ttl,set_field:" + r2.Mac + "->eth_dst,dec_ttl,set_field:02:00:00:00:00:02->eth_dst goto_table=4",
-			"table=3 priority=10064 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.1.0.1 owner=router id=0 actions=controller",
-			"table=3 priority=10048 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.2.0.0/24 owner=router id=0 actions=controller",
+			"table=30 priority=10064 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.2.0.9 owner=router id=0 actions=dec_ttl,set_field:" + r2.Mac + "->eth_dst,dec_ttl,set_field:02:00:00:00:00:02->eth_dst goto_table=50",
+			"table=30 priority=10064 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.1.0.1 owner=router id=0 actions=controller",
+			"table=30 priority=10048 eth_dst=" + r1.Mac + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.2.0.0/24 owner=router id=0 actions=controller",
 		}
 		declared := func(what string) {
 			t.Helper()
@@ -160,7 +160,7 @@ func TestService(t *testing.T) {
 			t.Errorf("of VLAN 5: %s", s)
 		}
 		learnt(h, "02:00:00:00:00:fe", sw2, 0, "10.2.0.254")
-		entries = append(entries, "ipv4_dst=10.99.0.0/16 owner=router id=0 actions=dec_ttl,set_field:"+r2.Mac+"->eth_dst,dec_ttl,set_field:02:00:00:00:00:fe->eth_dst goto_table=4")
+		entries = append(entries, "ipv4_dst=10.99.0.0/16 owner=router id=0 actions=dec_ttl,set_field:"+r2.Mac+"->eth_dst,dec_ttl,set_field:02:00:00:00:00:fe->eth_dst goto_table=50")
 		declared("the gateway's entry declared")
 		time.Sleep(1200 * time.Millisecond) // neighbours are kept once a second
 		h.Restart()

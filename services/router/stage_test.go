@@ -68,8 +68,8 @@ func TestRouted(t *testing.T) {
 		text += e.String() + "\n"
 	}
 	for _, e := range []string{
-		"table=3 priority=10065 in_port=1,eth_dst=" + g.mac(1).String() + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.4.0.5 owner=router id=0 actions=dec_ttl,set_field:" + h5.String() + "->eth_dst,in_port\n",
-		"table=3 priority=10064 eth_dst=" + g.mac(1).String() + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.4.0.5 owner=router id=0 actions=dec_ttl,set_field:" + h5.String() + "->eth_dst goto_table=4\n",
+		"table=30 priority=10065 in_port=1,eth_dst=" + g.mac(1).String() + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.4.0.5 owner=router id=0 actions=dec_ttl,set_field:" + h5.String() + "->eth_dst,in_port\n",
+		"table=30 priority=10064 eth_dst=" + g.mac(1).String() + ",eth_type=0x0800,vlan_vid=none,ipv4_dst=10.4.0.5 owner=router id=0 actions=dec_ttl,set_field:" + h5.String() + "->eth_dst goto_table=50\n",
 	} {
 		if !strings.Contains(text, e) {
 			t.Errorf("without %s in\n%s", e, text)

@@ -240,7 +240,7 @@ func readQosRule(body dict, vlan uint16) (flow.Mod, error) {
 			return m, bad("Invalid rule parameter. : actions: %.40q: want mark, meter or queue", key)
 		}
 	}
-	list = append(list, dict{"type": "GOTO_TABLE", "table_id": strconv.Itoa(int(flow.TableQoS) + 1)})
+	list = append(list, dict{"type": "GOTO_TABLE", "table_id": strconv.Itoa(int(flow.TableTranslate))})
 	if err := readActions(list, &m.Entry); err != nil {
 		return m, bad("Invalid rule parameter. : %v", err)
 	}

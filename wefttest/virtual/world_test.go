@@ -118,7 +118,7 @@ func (w *world) fail(format string, args ...any) {
 // addSwitch adds a switch all of whose ports are down.
 func (w *world) addSwitch() *device {
 	sw := flow.DPID(len(w.devices) + 1)
-	d := &device{Device: w.net.Add(oftest.Config{DPID: sw, Ports: ports, Tables: 8, Versions: []openflow.Version{openflow.V13}}), sw: sw, next: 1}
+	d := &device{Device: w.net.Add(oftest.Config{DPID: sw, Ports: ports, Tables: 64, Versions: []openflow.Version{openflow.V13}}), sw: sw, next: 1}
 	for p := flow.Port(1); p <= ports; p++ {
 		d.SetLink(p, false)
 	}

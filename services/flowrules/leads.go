@@ -1,0 +1,32 @@
+package flowrules
+
+import (
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// leadWait is for how long, after a switch has been read, an entry that leads to
+// another table waits for that table's miss: packets would end there.
+const leadWait = 3 * time.Second
+
+// missless returns the tables that packets pass and that have no miss yet.
+func (l *ledger) missless() (without [256]bool) {
+	for _, t := range flow.Tables() {
+		miss := flow.Entry{Table: t.Number}
+		r := l.rules[miss.Key()]
+		there := r != nil && r.state == confirmed || l.unclaimed[flow.OwnerForwarding][miss.Key()] != nil
+		without[t.Number] = miss.TableMiss() && !there
+	}
+	return without
+}
+
+// early returns until when an entry must wait that leads to a table without a
+// miss; zero if it need not.
+func (l *ledger) early(r *rule, without *[256]bool, now time.Time) time.Time {
+	end := l.since.Add(leadWait)
+	if to := r.entry.Goto; to == 0 || !without[to] || r.entry.TableMiss() || !now.Before(end) {
+		return time.Time{}
+	}
+	return end
+}

@@ -1,0 +1,68 @@
+package forwarding
+
+import (
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+// leaving is the entries of a switch in the table of a former version, and since
+// when there are copies of them where they belong.
+type leaving struct {
+	entries []flow.Entry
+	since   time.Time
+}
+
+// leaveAfter is for how long packets may still come to the table of a former
+// version: until the switch has confirmed the entries that lead elsewhere.
+const leaveAfter = 5 * time.Second
+
+// copyFormer copies entries of routes that are in the table of a former version to that
+// of today, and has the old ones removed when packets do not come there any more.
+func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Time) {
+	if len(old) == 0 {
+		return
+	}
+	e.adoption.mu.Lock()
+	_, again := e.adoption.leaving[sw]
+	if !again {
+		e.adoption.leaving[sw] = leaving{old, now}
+	}
+	e.adoption.mu.Unlock()
+	if again || len(copies) == 0 {
+		return // what has been copied may be another way by now
+	}
+	d := &flow.Decision{}
+	for i := range copies {
+		m := d.AddFlow(sw)
+		m.Entry = copies[i]
+		m.Entry.Table = e.table(sw)
+	}
+	if _, err := e.send(d); err != nil {
+		e.log.Warn("entries of a former version not moved", "dpid", sw, "error", err)
+	}
+}
+
+// dropFormer removes entries in tables of a former version.
+func (e *engine) dropFormer(now time.Time) {
+	d := &flow.Decision{}
+	e.adoption.mu.Lock()
+	for sw, l := range e.adoption.leaving {
+		if now.Sub(l.since) < leaveAfter {
+			continue
+		}
+		delete(e.adoption.leaving, sw)
+		for i := range l.entries {
+			m, old := d.AddFlow(sw), &l.entries[i]
+			m.Command = flow.DeleteStrict
+			m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = old.Table, old.Priority, old.Cookie, old.Match
+		}
+	}
+	e.adoption.mu.Unlock()
+	if d.Empty() {
+		return
+	}
+	if _, err := e.send(d); err != nil {
+		e.log.Warn("entries of a former version not removed", "error", err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +96,11 @@ func TestPipelineTables(t *testing.T) {
 		}
 		if w.Groups != (flow.Range{}) || w.Meters != (flow.Range{}) {
 			fmt.Fprintf(&numbers, "| %s | %s | %s |\n", w.Name, upTo(w.Groups.First, w.Groups.Last, "%#x"), upTo(w.Meters.First, w.Meters.Last, "%#x"))
+		}
+	}
+	for _, page := range []string{"balancer", "coming-from", "qos", "router", "tenants"} {
+		if want := regexp.MustCompile(fmt.Sprintf(`\b%d (flow )?tables`, flow.PipelineTables)); !want.MatchString(read(t, "docs/guide/"+page+".md")) {
+			t.Errorf("docs/guide/%s.md does not say that a switch needs %d tables", page, flow.PipelineTables)
 		}
 	}
 	section(t, "docs/internals/entries.md", "tables", tables.String())

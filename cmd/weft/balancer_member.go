@@ -25,13 +25,13 @@ func balancerMemberCommand(r *cli.Remote) *cobra.Command {
 // its arguments name.
 func changesMember(r *cli.Remote, cmd *cobra.Command, call func(c *cli.Controller, vip string, m *api.PoolMember) (*api.Vip, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(2)
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := parseMember(args[1])
 		if err != nil {
-			return nil, nil, cli.Usagef(cmd, "%s", err)
+			return cli.View{}, cli.Usagef(cmd, "%s", err)
 		}
 		v, err := call(c, args[0], m)
-		return cli.Answered(v, err, func(t *cli.Table) { vipsTable(t, []*api.Vip{v}) })
+		return cli.View{Value: v, Text: func(t *cli.Table) { vipsTable(t, []*api.Vip{v}) }}, err
 	})
 }
 
@@ -94,7 +94,7 @@ func balancerConnectionsCommand(r *cli.Remote) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().Uint32Var(&limit, "limit", 0, "how many to show; 0 is 1000, at most 10000")
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		req := &api.ListConnectionsRequest{Limit: limit, Vip: strings.Join(args, "")}
 		m, err := c.ListConnections(c.Ctx, req)
 		if err == nil && req.Vip != "" && len(m.Connections) == 0 {
@@ -103,7 +103,7 @@ func balancerConnectionsCommand(r *cli.Remote) *cobra.Command {
 				_, err = vips().named(all.Vips, req.Vip)
 			}
 		}
-		return cli.Answered(m, err, func(t *cli.Table) {
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			t.Row("VIP", "PROTOCOL", "CLIENT", "PORT", "MEMBER", "PORT", "AT", "SINCE")
 			for _, b := range m.Connections {
 				t.Row(b.Vip, b.Protocol, b.Client, b.ClientPort, b.Member, b.MemberPort, b.At.Flow().String(), cli.When(b.Since))
@@ -111,6 +111,6 @@ func balancerConnectionsCommand(r *cli.Remote) *cobra.Command {
 			if int(m.Total) > len(m.Connections) {
 				fmt.Fprintf(t, "\n%d of %d; --limit shows more\n", len(m.Connections), m.Total)
 			}
-		})
+		}}, err
 	})
 }

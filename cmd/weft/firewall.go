@@ -126,33 +126,33 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
 	f.BoolVar(&noWait, "no-wait", false, "do not wait for the switches' confirmation")
 	cmd.MarkFlagFilename("file", "yaml", "yml", "json")
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, _ []string) (_ any, _ func(*cli.Table), err error) {
-		rules := []*api.FirewallRule{rule}
+	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
+		rules, err := []*api.FirewallRule{rule}, error(nil)
 		switch {
 		case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
-			return nil, nil, cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
+			return cli.View{}, cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
 		case file != "":
 			if rules, err = readFirewallFile(file, cmd.InOrStdin()); err != nil {
-				return nil, nil, err
+				return cli.View{}, err
 			}
 		case allow == deny:
-			return nil, nil, cli.Usagef(cmd, "say --allow or --deny, or give a file with --file")
+			return cli.View{}, cli.Usagef(cmd, "say --allow or --deny, or give a file with --file")
 		default:
 			if rule.Match, err = firewallMatch(match); err != nil {
-				return nil, nil, cli.Usagef(cmd, "--match: %v", err)
+				return cli.View{}, cli.Usagef(cmd, "--match: %v", err)
 			}
 			rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
 		}
 		sum, err := addRules(c, rules, noWait)
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
-		return sum, func(t *cli.Table) {
+		return cli.View{Value: sum, Text: func(t *cli.Table) {
 			if len(sum.Ids) == 1 {
 				fmt.Fprintf(t, "rule %s: ", sum.Ids[0])
 			}
 			fmt.Fprintf(t, "%d added, %d replaced, %d unchanged\n", sum.Added, sum.Replaced, sum.Unchanged)
-		}, firewallFailed(sum.Failures)
+		}, Failed: firewallFailed(sum.Failures)}, nil
 	})
 }
 
@@ -187,6 +187,7 @@ func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 	var sw string
 	cmd := &cobra.Command{
 		Use:   "delete [ID...]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Delete rules",
 		Long:  `Delete rules by their ids; or all, of one switch or altogether.`,
 		Example: `  weft firewall delete ssh guests
@@ -195,24 +196,24 @@ func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all rules")
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "with --all: only rules of this switch")
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, ids []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, ids []string) (cli.View, error) {
 		req := &api.DeleteFirewallRulesRequest{Ids: ids}
 		switch {
 		case all == (len(ids) > 0):
-			return nil, nil, cli.Usagef(cmd, "name rules by their ids, or say --all")
+			return cli.View{}, cli.Usagef(cmd, "name rules by their ids, or say --all")
 		case sw != "" && !all:
-			return nil, nil, cli.Usagef(cmd, "--switch goes with --all")
+			return cli.View{}, cli.Usagef(cmd, "--switch goes with --all")
 		case all:
 			req.AllOf = cmp.Or(sw, "all")
 		}
 		m, err := c.DeleteFirewallRules(c.Ctx, req)
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
 		if err = firewallFailed(m.Failures); int(m.Deleted) < len(ids) {
 			err = fmt.Errorf("%d of %d rules were not there; weft firewall list shows those that are", len(ids)-int(m.Deleted), len(ids))
 		}
-		return m, func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules")) }, err
+		return cli.View{Value: m, Text: func(t *cli.Table) { fmt.Fprintf(t, "%s deleted\n", cli.Several(m.Deleted, "rule", "rules")) }, Failed: err}, nil
 	})
 }
 
@@ -235,18 +236,18 @@ neighbour discovery.`,
 		ValidArgs: []string{"allow", "deny", "block", "inherit"},
 	}
 	cmd.Flags().StringVarP(&sw, "switch", "s", "", "the switch (default: everywhere)")
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		action := args[0]
 		if action == "inherit" {
 			if sw == "" {
-				return nil, nil, cli.Usagef(cmd, "inherit goes with --switch")
+				return cli.View{}, cli.Usagef(cmd, "inherit goes with --switch")
 			}
 			action = ""
 		}
 		m, err := c.SetFirewallDefault(c.Ctx, &api.SetFirewallDefaultRequest{Dpid: sw, Action: action})
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
-		return m, func(t *cli.Table) { fmt.Fprintf(t, "default: %s\n", args[0]) }, firewallFailed(m.Failures)
+		return cli.View{Value: m, Text: func(t *cli.Table) { fmt.Fprintf(t, "default: %s\n", args[0]) }, Failed: firewallFailed(m.Failures)}, nil
 	})
 }

@@ -16,6 +16,7 @@ func firewallListCommand(r *cli.Remote) *cobra.Command {
 	req := &api.ListFirewallRulesRequest{}
 	cmd := &cobra.Command{
 		Use:   "list [ID...]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "List the rules, in the order in which they are asked",
 		Long: `List the rules, in the order in which they are asked. The packets are those that
 the controller has judged itself; with --counts, those of the switches' entries
@@ -28,21 +29,21 @@ as well.`,
 	f.StringVarP(&req.Dpid, "switch", "s", "", "only rules of this switch")
 	f.BoolVar(&req.Counts, "counts", false, "read the switches' counters, too")
 	f.Uint32Var(&req.Limit, "limit", 0, "only so many; 0 is all")
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, ids []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, ids []string) (cli.View, error) {
 		req.Ids = ids
 		m, err := c.ListFirewallRules(c.Ctx, req)
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
 		if n := len(ids); len(m.Rules) < n && req.Dpid == "" && req.Limit == 0 {
 			err = fmt.Errorf("%d of %d rules are not there", n-len(m.Rules), n)
 		}
-		return m, func(t *cli.Table) {
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			firewallTable(t, m.Rules)
 			if int(m.Total) > len(m.Rules) {
 				fmt.Fprintf(t, "\n%d of %d rules\n", len(m.Rules), m.Total)
 			}
-		}, err
+		}, Failed: err}, nil
 	})
 }
 
@@ -85,15 +86,15 @@ certainly denied is judged by the controller.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "only this switch")
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.GetFirewallStatus(c.Ctx, req)
-		return cli.Answered(m, err, func(t *cli.Table) {
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			fmt.Fprintf(t, "%d rules, default %s; by the controller: %d packets allowed, %d denied\n\n", m.Rules, m.DefaultAction, m.Allowed, m.Denied)
 			t.Row("SWITCH", "DEFAULT", "MODE", "SYNC", "ENTRIES", "VERDICTS", "REASON")
 			for _, s := range m.Switches {
 				t.Row(s.Dpid, s.DefaultAction, s.Mode, s.Sync, s.Entries, s.Verdicts, s.Reason)
 			}
-		})
+		}}, err
 	})
 }
 
@@ -110,17 +111,18 @@ func firewallCheckCommand(r *cli.Remote) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&req.Dpid, "switch", "s", "", "where it enters the network")
 	cmd.Flags().StringArrayVar(&packet, "packet", nil, "its header fields, as field=value,...; may be repeated")
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, _ []string) (_ any, _ func(*cli.Table), err error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
+		var err error
 		if req.Packet, err = firewallMatch(packet); err != nil {
-			return nil, nil, cli.Usagef(cmd, "--packet: %v", err)
+			return cli.View{}, cli.Usagef(cmd, "--packet: %v", err)
 		}
 		m, err := c.CheckFirewall(c.Ctx, req)
-		return cli.Answered(m, err, func(t *cli.Table) {
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			by := "the default"
 			if m.Rule != nil {
 				by = fmt.Sprintf("rule %s (priority %d, %s)", m.Rule.Id, m.Rule.Priority, firewallMatchText(m.Rule))
 			}
 			fmt.Fprintf(t, "%s, by %s\n", m.Action, by)
-		})
+		}}, err
 	})
 }

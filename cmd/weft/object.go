@@ -52,19 +52,19 @@ func (k *kind[M]) field(m proto.Message) protoreflect.FieldDescriptor {
 
 // add makes the command that adds an object, which build makes of its flags.
 func (k *kind[M]) add(r *cli.Remote, cmd *cobra.Command, build func(cmd *cobra.Command, args []string) (M, error)) *cobra.Command {
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := build(cmd, args)
 		if err == nil {
 			m, err = k.set(c, m)
 		}
-		return cli.Answered(m, err, func(t *cli.Table) { k.table(t, []M{m}) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { k.table(t, []M{m}) }}, err
 	})
 }
 
 // delete makes the command that deletes an object, which its arguments name.
 func (k *kind[M]) delete(r *cli.Remote, cmd *cobra.Command, named func(args []string) M) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(strings.Count(cmd.Use, " "))
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m := named(args)
 		answer, err := k.remove(c, m)
 		return cli.Deleted(answer, err, k.one+" "+k.name(m), k.known)
@@ -75,15 +75,15 @@ func (k *kind[M]) delete(r *cli.Remote, cmd *cobra.Command, named func(args []st
 // its argument.
 func (k *kind[M]) lists(r *cli.Remote, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(strings.Count(cmd.Use, " "))
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := k.list(c)
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
 		list := k.of(m)
 		if len(args) > 0 {
 			if list, err = k.named(list, args[0]); err != nil {
-				return nil, nil, err
+				return cli.View{}, err
 			}
 			left := m.ProtoReflect().Mutable(k.field(m)).List()
 			left.Truncate(0)
@@ -91,23 +91,23 @@ func (k *kind[M]) lists(r *cli.Remote, cmd *cobra.Command) *cobra.Command {
 				left.Append(protoreflect.ValueOfMessage(o.ProtoReflect()))
 			}
 		}
-		return m, func(t *cli.Table) { k.table(t, list) }, nil
+		return cli.View{Value: m, Text: func(t *cli.Table) { k.table(t, list) }}, nil
 	})
 }
 
 // get makes the command that shows one object.
 func (k *kind[M]) get(r *cli.Remote, example string) *cobra.Command {
 	cmd := &cobra.Command{Use: "get NAME", Short: "Show one " + k.one, Example: "  " + example, Args: cobra.ExactArgs(1)}
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := k.list(c)
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
 		list, err := k.named(k.of(m), args[0])
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
-		return list[0], func(t *cli.Table) { k.table(t, list[:1]) }, nil
+		return cli.View{Value: list[0], Text: func(t *cli.Table) { k.table(t, list[:1]) }}, nil
 	})
 }
 

@@ -56,19 +56,19 @@ list -o yaml prints it; - is standard input.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would change")
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		list := kinds()
 		if err := readObjects(args[0], cmd, list); err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
 		to := &applied{[]string{}, []string{}, []string{}, []string{}, nil}
 		err := to.apply(c, list, dry)
-		return to, func(t *cli.Table) {
+		return cli.View{Value: to, Text: func(t *cli.Table) {
 			for _, line := range to.lines {
 				fmt.Fprintln(t, cli.Plain(line))
 			}
 			fmt.Fprintf(t, "%d added, %d changed, %d deleted, %d unchanged\n", len(to.Added), len(to.Changed), len(to.Deleted), len(to.Unchanged))
-		}, err
+		}, Failed: err}, nil
 	})
 }
 

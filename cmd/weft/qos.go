@@ -213,7 +213,7 @@ func policyText(p *api.QosPolicy) string {
 }
 
 func qosStatusCommand(r *cli.Remote) *cobra.Command {
-	return cli.Asking(r, &cobra.Command{
+	return cli.Query(r, &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Say how far each switch enforces the policies, with counters",
 		Long: `Say how far each switch enforces the policies, or one of them, with counters
@@ -222,9 +222,9 @@ limit, and dropped, or marked if it says so.`,
 		Example: `  weft qos status
   weft qos status slow-h1 -o json`,
 		Args: cobra.MaximumNArgs(1),
-	}, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := c.QosClient.GetStatus(c.Ctx, &api.QosGetStatusRequest{Policy: strings.Join(args, "")})
-		return cli.Answered(m, err, func(t *cli.Table) { qosStatusTable(t, m) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { qosStatusTable(t, m) }}, err
 	})
 }
 

@@ -44,23 +44,23 @@ func queuesSetCommand(r *cli.Remote) *cobra.Command {
 	for _, name := range []string{"switch", "port", "queue"} {
 		cmd.MarkFlagRequired(name)
 	}
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m := &api.QosQueues{Dpid: sw.Text, Port: port, MaxKbps: rate}
 		for _, s := range queues {
 			q, err := readQueue(s)
 			if err != nil {
-				return nil, nil, cli.Usagef(cmd, "--queue %v", err)
+				return cli.View{}, cli.Usagef(cmd, "--queue %v", err)
 			}
 			m.Queues = append(m.Queues, q)
 		}
 		m, err := c.SetQueues(c.Ctx, &api.QosSetQueuesRequest{Queues: m})
 		if err != nil {
-			return nil, nil, err
+			return cli.View{}, err
 		}
 		if m.State != "configured" {
 			err = fmt.Errorf("the queues are kept, but not made yet (%s): %s", m.State, m.Reason)
 		}
-		return m, func(t *cli.Table) { queuesTable(t, []*api.QosQueues{m}) }, err
+		return cli.View{Value: m, Text: func(t *cli.Table) { queuesTable(t, []*api.QosQueues{m}) }, Failed: err}, nil
 	})
 }
 
@@ -92,21 +92,21 @@ func queuesDeleteCommand(r *cli.Remote) *cobra.Command {
 	for _, name := range []string{"switch", "port"} {
 		cmd.MarkFlagRequired(name)
 	}
-	return cli.Asking(r, cmd, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.DeleteQueues(c.Ctx, &api.QosDeleteQueuesRequest{Dpid: sw.Text, Port: port})
 		return cli.Deleted(m, err, fmt.Sprintf("queues of %s/%d", sw.Text, port), "weft qos queues list")
 	})
 }
 
 func queuesListCommand(r *cli.Remote) *cobra.Command {
-	return cli.Asking(r, &cobra.Command{
+	return cli.Query(r, &cobra.Command{
 		Use:     "list",
 		Short:   "List the queues wanted, and whether the switches have them",
 		Example: "  weft qos queues list -o json",
 		Args:    cobra.NoArgs,
-	}, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.ListQueues(c.Ctx, &api.QosListQueuesRequest{})
-		return cli.Answered(m, err, func(t *cli.Table) { queuesTable(t, m.Ports) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { queuesTable(t, m.Ports) }}, err
 	})
 }
 

@@ -123,14 +123,14 @@ func setRouter(c *cli.Controller, m *api.VirtualRouter) (*api.VirtualRouter, err
 
 // routerDo makes a command of what it asks of a router, whose switch is its first
 // argument.
-func routerDo(cmd *cobra.Command, r *cli.Remote, do func(c *cli.Controller, of routerOf, args []string) (any, func(*cli.Table), error)) *cobra.Command {
+func routerDo(cmd *cobra.Command, r *cli.Remote, do func(c *cli.Controller, of routerOf, args []string) (cli.View, error)) *cobra.Command {
 	var vlan uint32
 	cmd.Args = cobra.ExactArgs(strings.Count(cmd.Use, " "))
 	cmd.Flags().Uint32Var(&vlan, "vlan", 0, "VLAN of the router; 0 is untagged")
-	return cli.Asking(r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		var sw get.DPIDFlag
 		if err := sw.Set(args[0]); err != nil {
-			return nil, nil, cli.Usagef(cmd, "%v", err)
+			return cli.View{}, cli.Usagef(cmd, "%v", err)
 		}
 		return do(c, routerOf{sw.Text, vlan}, args[1:])
 	})
@@ -149,9 +149,9 @@ func routerAddCommand(r *cli.Remote) *cobra.Command {
 		Example: `  weft router add 1 10.0.1.1/24
   weft router add 1 fd00:1::1/64 --vlan 100`,
 	}
-	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (any, func(*cli.Table), error) {
+	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (cli.View, error) {
 		m, err := c.RouterClient.AddRouterAddress(c.Ctx, &api.AddRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
-		return cli.Answered(m, err, func(t *cli.Table) { t.Row("address", m.Address.Id, m.Address.Address) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { t.Row("address", m.Address.Id, m.Address.Address) }}, err
 	})
 }
 
@@ -161,7 +161,7 @@ func routerDeleteCommand(r *cli.Remote) *cobra.Command {
 		Short:   "Take an address from a router; one that routes need stays",
 		Example: "  weft router delete 1 10.0.1.1/24",
 	}
-	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (any, func(*cli.Table), error) {
+	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (cli.View, error) {
 		m, err := c.RouterClient.DeleteRouterAddress(c.Ctx, &api.DeleteRouterAddressRequest{Dpid: of.dpid, Vlan: of.vlan, Address: args[0]})
 		return cli.Deleted(m, err, "address "+args[0], "weft router list")
 	})
@@ -177,9 +177,9 @@ destinations 0.0.0.0/0 and ::/0 are the default routes.`,
 		Example: `  weft router route 1 10.2.0.0/16 10.0.2.254
   weft router route 1 ::/0 fd00:1::fe`,
 	}
-	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (any, func(*cli.Table), error) {
+	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (cli.View, error) {
 		m, err := c.RouterClient.AddRouterRoute(c.Ctx, &api.AddRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0], Gateway: args[1]})
-		return cli.Answered(m, err, func(t *cli.Table) { t.Row("route", m.Route.Id, m.Route.Destination, "by "+m.Route.Gateway) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { t.Row("route", m.Route.Id, m.Route.Destination, "by "+m.Route.Gateway) }}, err
 	})
 }
 
@@ -189,27 +189,28 @@ func routerUnrouteCommand(r *cli.Remote) *cobra.Command {
 		Short:   "Delete a static route",
 		Example: "  weft router unroute 1 0.0.0.0/0",
 	}
-	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (any, func(*cli.Table), error) {
+	return routerDo(cmd, r, func(c *cli.Controller, of routerOf, args []string) (cli.View, error) {
 		m, err := c.RouterClient.DeleteRouterRoute(c.Ctx, &api.DeleteRouterRouteRequest{Dpid: of.dpid, Vlan: of.vlan, Destination: args[0]})
 		return cli.Deleted(m, err, "route to "+args[0], "weft router list")
 	})
 }
 
 func routerListCommand(r *cli.Remote) *cobra.Command {
-	return cli.Asking(r, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "list [DPID]",
 		Short:   "List routers, their addresses and routes, and how they are",
 		Example: "  weft router list -o json",
 		Args:    cobra.MaximumNArgs(1),
-	}, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	}
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		var sw get.DPIDFlag
 		if len(args) > 0 {
 			if err := sw.Set(args[0]); err != nil {
-				return nil, nil, cli.Usagef(cmd, "%v", err)
+				return cli.View{}, cli.Usagef(cmd, "%v", err)
 			}
 		}
 		m, err := c.ListRouters(c.Ctx, &api.ListRoutersRequest{Dpid: sw.Text})
-		return cli.Answered(m, err, func(t *cli.Table) { routerTable(t, m.Routers) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { routerTable(t, m.Routers) }}, err
 	})
 }
 

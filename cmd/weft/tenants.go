@@ -111,12 +111,12 @@ func tenantAddCommand(r *cli.Remote) *cobra.Command {
 }
 
 func tenantDeleteCommand(r *cli.Remote) *cobra.Command {
-	return cli.Asking(r, &cobra.Command{
+	return cli.Query(r, &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a tenant and all its networks",
 		Example: "  weft tenants delete red",
 		Args:    cobra.ExactArgs(1),
-	}, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := c.DeleteTenant(c.Ctx, &api.DeleteTenantRequest{Name: args[0]})
 		what := "tenant " + args[0]
 		if m.GetDeleted() {
@@ -219,14 +219,14 @@ func tenantDeleteNetworkCommand(r *cli.Remote) *cobra.Command {
 }
 
 func tenantNetworksCommand(r *cli.Remote) *cobra.Command {
-	return cli.Asking(r, &cobra.Command{
+	return cli.Query(r, &cobra.Command{
 		Use:     "networks [TENANT]",
 		Short:   "List the virtual networks and their members",
 		Example: "  weft tenants networks red",
 		Args:    cobra.MaximumNArgs(1),
-	}, func(c *cli.Controller, _ *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		m, err := c.ListNetworks(c.Ctx, &api.ListNetworksRequest{Tenant: strings.Join(args, "")})
-		return cli.Answered(m, err, func(t *cli.Table) { networksTable(t, m.Networks) })
+		return cli.View{Value: m, Text: func(t *cli.Table) { networksTable(t, m.Networks) }}, err
 	})
 }
 
@@ -249,16 +249,16 @@ func networksTable(t *cli.Table, list []*api.TenantNetwork) {
 }
 
 func tenantStatusCommand(r *cli.Remote) *cobra.Command {
-	return cli.Asking(r, &cobra.Command{
+	return cli.Query(r, &cobra.Command{
 		Use:   "status",
 		Short: "Say how far each switch keeps the networks apart, and what tenants use",
 		Long: `Say how far each switch keeps the networks apart, and what tenants use of their
 limits. KEPT OUT are hosts beyond a tenant's limit.`,
 		Example: "  weft tenants status",
 		Args:    cobra.NoArgs,
-	}, func(c *cli.Controller, _ *cobra.Command, _ []string) (any, func(*cli.Table), error) {
+	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.GetTenantsStatus(c.Ctx, &api.GetTenantsStatusRequest{})
-		return cli.Answered(m, err, func(t *cli.Table) {
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			t.Row("TENANT", "NETWORKS", "MEMBERS", "HOSTS", "KEPT OUT")
 			for _, u := range m.Tenants {
 				t.Row(u.Tenant, u.Networks, u.Members, u.Hosts, u.HostsRefused)
@@ -268,6 +268,6 @@ limits. KEPT OUT are hosts beyond a tenant's limit.`,
 			for _, s := range m.Switches {
 				t.Row(s.Dpid, s.State, s.Members, s.Entries, s.Reason)
 			}
-		})
+		}}, err
 	})
 }

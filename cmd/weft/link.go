@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,36 +60,22 @@ func parseLocation(text string) (*api.Location, error) {
 }
 
 func linkSetCommand(r *cli.Remote, cmd *cobra.Command, revoke bool) *cobra.Command {
-	var out cli.Output
 	cmd.Args = cobra.ExactArgs(2)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		a, err := parseLocation(args[0])
-		if err != nil {
-			return cli.Usagef(cmd, "%v", err)
+		b, err2 := parseLocation(args[1])
+		if err := cmp.Or(err, err2); err != nil {
+			return cli.View{}, cli.Usagef(cmd, "%v", err)
 		}
-		b, err := parseLocation(args[1])
-		if err != nil {
-			return cli.Usagef(cmd, "%v", err)
-		}
-		c, done, err := r.Dial(cmd)
-		if err != nil {
-			return err
-		}
-		defer done()
 		m, err := c.AllowLink(c.Ctx, &api.AllowLinkRequest{A: a, B: b, Revoke: revoke})
-		if err != nil {
-			return err
-		}
-		return out.Print(cmd, m, func(t *cli.Table) {
+		return cli.View{Value: m, Text: func(t *cli.Table) {
 			if revoke {
 				t.Row("link", cli.Place(a), "-", cli.Place(b), "is no longer allowed")
 			} else {
 				t.Row("link", cli.Place(a), "-", cli.Place(b), "is allowed")
 			}
-		})
-	}
-	out.Flag(cmd)
-	return cmd
+		}}, err
+	})
 }
 
 func linkListCommand(r *cli.Remote) *cobra.Command {

@@ -21,7 +21,6 @@ func switchCommand() *cobra.Command {
 }
 
 func switchForget(r *cli.Remote) *cobra.Command {
-	var out cli.Output
 	cmd := &cobra.Command{
 		Use:   "forget DPID",
 		Short: "Drop what the controller has learnt of a switch",
@@ -35,32 +34,22 @@ changed and its ports take no traffic. What operators have set stays: flow entri
 bindings of hosts, allowed links.`,
 		Example: "  weft switch forget 7",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			sw, err := flow.ParseDPID(args[0])
-			if err != nil {
-				return cli.Usagef(cmd, "%v", err)
-			}
-			c, done, err := r.Dial(cmd)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := c.ForgetSwitch(c.Ctx, &api.ForgetSwitchRequest{Dpid: sw.String()})
-			if err != nil {
-				return err
-			}
-			return out.Print(cmd, m, func(t *cli.Table) {
-				switch {
-				case m.Connected:
-					t.Row("switch", sw, "is connected and learnt anew")
-				case m.Known:
-					t.Row("switch", sw, "is forgotten")
-				default:
-					t.Row("switch", sw, "has not connected since the southbound started; what others knew of it is forgotten")
-				}
-			})
-		},
 	}
-	out.Flag(cmd)
-	return cmd
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		sw, err := flow.ParseDPID(args[0])
+		if err != nil {
+			return cli.View{}, cli.Usagef(cmd, "%v", err)
+		}
+		m, err := c.ForgetSwitch(c.Ctx, &api.ForgetSwitchRequest{Dpid: sw.String()})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			switch {
+			case m.Connected:
+				t.Row("switch", sw, "is connected and learnt anew")
+			case m.Known:
+				t.Row("switch", sw, "is forgotten")
+			default:
+				t.Row("switch", sw, "has not connected since the southbound started; what others knew of it is forgotten")
+			}
+		}}, err
+	})
 }

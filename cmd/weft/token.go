@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -144,41 +145,29 @@ func tokenList(r *cli.Remote) *cobra.Command {
 }
 
 func tokenRevoke(r *cli.Remote) *cobra.Command {
-	var out cli.Output
-	cmd := &cobra.Command{
+	return cli.Query(r, &cobra.Command{
 		Use:     "revoke NAME...",
 		Short:   "Revoke tokens: they end at once",
 		Example: "  weft token revoke ci",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			c, done, err := r.Dial(cmd)
+	}, func(c *cli.Controller, names []string) (v cli.View, _ error) {
+		revoked := map[string]bool{}
+		for _, name := range names {
+			m, err := c.RevokeToken(c.Ctx, &api.RevokeTokenRequest{Name: name})
 			if err != nil {
-				return err
+				return v, err
 			}
-			defer done()
-			revoked := map[string]bool{}
+			if revoked[name] = m.Revoked; !m.Revoked {
+				v.Failed = cmp.Or(v.Failed, fmt.Errorf("there was no token %s; weft token list shows those that there are", name))
+			}
+		}
+		v.Value, v.Text = revoked, func(t *cli.Table) {
 			for _, name := range names {
-				m, err := c.RevokeToken(c.Ctx, &api.RevokeTokenRequest{Name: name})
-				if err != nil {
-					return err
-				}
-				revoked[name] = m.Revoked
-			}
-			err = out.Print(cmd, revoked, func(t *cli.Table) {
-				for _, name := range names {
-					if revoked[name] {
-						t.Row("token " + name + " is revoked")
-					}
-				}
-			})
-			for _, name := range names {
-				if err == nil && !revoked[name] {
-					err = fmt.Errorf("there was no token %s; weft token list shows those that there are", name)
+				if revoked[name] {
+					t.Row("token " + name + " is revoked")
 				}
 			}
-			return err
-		},
-	}
-	out.Flag(cmd)
-	return cmd
+		}
+		return v, nil
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
@@ -177,7 +178,7 @@ func (a *apps) fits(info outside.AppInfo) error {
 			names = append(names, app.Name)
 		}
 		return api.Errorf(codes.FailedPrecondition, "plan %s has no stage %s; add it there, as apps: {%s: {absent: skip}}, and in its place to pipeline if there is one; its apps are: %s",
-			v.current.plan.Name, info.Name, info.Name, orNone(names))
+			v.current.plan.Name, info.Name, info.Name, config.OrNone(names))
 	case info.Kind == outside.Observer && planned != nil && planned.Kind == plan.AppStage:
 		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.current.plan.Name, info.Name)
 	}

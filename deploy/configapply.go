@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -35,7 +36,7 @@ type candidate struct {
 
 // GetConfig returns the configuration in force, or one of the history.
 func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.Configuration, error) {
-	now, _, err := n.configs.now(ctx)
+	now, _, err := n.configs.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,61 +69,20 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 			if err != nil {
 				return nil, err
 			}
-			r = &ConfigRecord{Text: string(text), Hash: hash, Source: "what the controller was started with", State: ConfigGood}
+			r = &config.Record{Text: string(text), Hash: hash, Source: "what the controller was started with", State: config.Good}
 		}
 	}
-	m := r.message(now)
-	m.Text, err = shownText(r.Text)
+	m := r.Message(now)
+	m.Text, err = config.ShownText(r.Text)
 	for _, o := range n.config.Settings {
-		m.Overrides = append(m.Overrides, shownOverride(o))
+		m.Overrides = append(m.Overrides, o.Shown())
 	}
 	return m, err
 }
 
-// shownOverride returns an override without a secret.
-func shownOverride(o Override) string {
-	if key, _, _ := strings.Cut(string(o), "="); plan.IsSecret(key) {
-		return key + "=" + plan.Secret
-	}
-	return string(o)
-}
-
-// message returns a record without its text.
-func (r *ConfigRecord) message(now configNow) *api.Configuration {
-	m := &api.Configuration{Number: r.Number, Hash: r.Hash, State: r.State, Source: r.Source, Error: r.Error}
-	if r.State == ConfigGood && r.Number == now.Good {
-		m.State = "in-force"
-	}
-	if !r.Applied.IsZero() {
-		m.Applied = r.Applied.UTC().Format(time.RFC3339)
-	}
-	return m
-}
-
-// shownText returns a configuration without its secrets: as it was written if it
-// has none, else without comments.
-func shownText(text string) (string, error) {
-	d, err := plan.ParseConfig("configuration", []byte(text))
-	if err != nil {
-		return "", err
-	}
-	masked := plan.Mask(d.Sections)
-	if plan.Hash(masked) == plan.Hash(d.Sections) {
-		return text, nil
-	}
-	out, err := plan.ConfigYAML(masked)
-	head := ""
-	for _, k := range []struct{ key, list string }{{"services", d.Services}, {"pipeline", d.Pipeline}} {
-		if k.list != "" {
-			head += k.key + ": " + k.list + "\n"
-		}
-	}
-	return head + string(out), err
-}
-
 // ListConfigs returns the configurations that are remembered.
 func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
-	now, _, err := n.configs.now(ctx)
+	now, _, err := n.configs.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +92,14 @@ func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api
 	}
 	resp := &api.ListConfigsResponse{}
 	for _, r := range list {
-		resp.Configurations = append(resp.Configurations, r.message(now))
+		resp.Configurations = append(resp.Configurations, r.Message(now))
 	}
 	return resp, nil
 }
 
 // RollbackConfig applies a configuration of the history anew.
 func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
-	now, _, err := n.configs.now(ctx)
+	now, _, err := n.configs.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +107,11 @@ func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigReques
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(r *ConfigRecord) bool {
+	i := slices.IndexFunc(list, func(r *config.Record) bool {
 		if req.Number != 0 {
 			return r.Number == req.Number
 		}
-		return r.Number < now.Good && r.State == ConfigGood
+		return r.Number < now.Good && r.State == config.Good
 	})
 	switch {
 	case i < 0 && req.Number != 0:
@@ -170,7 +130,7 @@ func (n *Node) ApplyConfig(ctx context.Context, req *api.ApplyConfigRequest) (*a
 	if source == "" {
 		source = "the northbound"
 	}
-	return n.apply(ctx, req.Text, shorten(strings.Join(strings.Fields(source), " ")), req.MadeFrom, req.DryRun, req.LimitMs)
+	return n.apply(ctx, req.Text, config.Shorten(strings.Join(strings.Fields(source), " ")), req.MadeFrom, req.DryRun, req.LimitMs)
 }
 
 func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, dry bool, limitMs uint32) (*api.ApplyConfigResponse, error) {
@@ -183,7 +143,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 		n.figuresOf.failures.Add(1)
 		return nil, err
 	}
-	now, _, err := n.configs.now(ctx)
+	now, _, err := n.configs.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +152,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 	resp := &api.ApplyConfigResponse{
 		Changes: c.changes, Hash: plan.Hash(c.doc.Sections), Number: now.Good, State: "in-force",
-		Notes: notesOn(c.doc, c.plan, c.changes, n.config.Specs, n.config.Settings),
+		Notes: config.Notes(c.doc, c.plan, c.changes, n.config.Specs, n.config.Settings),
 	}
 	same := plan.Hash(c.old.plan.Config) == resp.Hash
 	switch {
@@ -217,7 +177,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 	resp.Number = trial.Number
 	for _, ch := range c.changes {
-		if s := n.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == EffectRestart {
+		if s := n.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == config.EffectRestart {
 			resp.State = "applying" // whoever asks is cut off
 			return resp, nil
 		}
@@ -257,17 +217,17 @@ func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
 		}
 	}
 	c := &candidate{doc: doc, text: text, old: old, rev: rev, plan: old.plan.WithConfig(doc.Sections)}
-	err = errors.Join(startKeys(doc, old.plan, n.config.Alone), CheckDocument("configuration", doc, running, n.config.Settings...))
+	err = errors.Join(config.StartKeys(doc, old.plan, n.config.Alone), config.CheckDocument("configuration", doc, running, n.config.Settings...))
 	if err == nil {
-		err = CheckPlan(c.plan, n.config.Specs, n.config.Settings...)
+		err = config.CheckPlan(c.plan, n.config.Specs, n.config.Settings...)
 	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if err := startOnly(old.plan, c.plan, running, n.config.Settings...); err != nil {
+	if err := config.StartOnly(old.plan, c.plan, running, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if c.changes, err = Difference(old.plan, c.plan, running, n.config.Settings...); err != nil {
+	if c.changes, err = config.Difference(old.plan, c.plan, running, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return c, nil
@@ -275,9 +235,9 @@ func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
 
 // try brings a configuration into force on trial; done is told what has become
 // of it.
-func (n *Node) try(ctx context.Context, c *candidate, source string, now configNow, limit time.Duration) (*ConfigRecord, <-chan error, error) {
-	chosen := &Chosen{Sections: c.old.plan.Config, Source: "what the controller was started with", base: plan.Hash(c.old.plan.Config)}
-	former, err := chosen.record(n.now())
+func (n *Node) try(ctx context.Context, c *candidate, source string, now config.Now, limit time.Duration) (*config.Record, <-chan error, error) {
+	chosen := &config.Chosen{Sections: c.old.plan.Config, Source: "what the controller was started with", Base: plan.Hash(c.old.plan.Config)}
+	former, err := chosen.Record(n.now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -291,7 +251,7 @@ func (n *Node) try(ctx context.Context, c *candidate, source string, now configN
 			base = last.Base
 		}
 	}
-	r := &ConfigRecord{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.now(), Process: n.config.Process}
+	r := &config.Record{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.now(), Process: n.config.Process}
 	next, err := Succeed(c.old, c.plan, n.config.Specs)
 	if err != nil {
 		return nil, nil, err
@@ -303,12 +263,12 @@ func (n *Node) try(ctx context.Context, c *candidate, source string, now configN
 	if life == nil {
 		return nil, nil, api.Errorf(codes.Unavailable, "this process is being started; try again")
 	}
-	if err := n.configs.begin(ctx, r, former); err != nil {
+	if err := n.configs.Begin(ctx, r, former); err != nil {
 		return nil, nil, err
 	}
 	if err := n.directory.Put(ctx, next, c.rev); err != nil {
 		err = api.Errorf(codes.Aborted, "%w", err)
-		return nil, nil, errors.Join(err, n.configs.end(context.WithoutCancel(ctx), r, ConfigFailed, err.Error()))
+		return nil, nil, errors.Join(err, n.configs.End(context.WithoutCancel(ctx), r, config.Failed, err.Error()))
 	}
 	n.log.Info("configuration is applied", "number", r.Number, "hash", r.Hash, "source", source, "changes", len(c.changes))
 	done := make(chan error, 1)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -100,7 +100,7 @@ func TestDifferenceIsWhatDiffers(t *testing.T) {
 	with := func(text string) *plan.Plan {
 		d, err := plan.ParseConfig("c", []byte(text))
 		if err == nil {
-			err = deploy.CheckDocument("c", d, specs)
+			err = config.CheckDocument("c", d, specs)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -111,15 +111,15 @@ func TestDifferenceIsWhatDiffers(t *testing.T) {
 	for range 500 {
 		a, textA := randomTuned(r)
 		b, textB := randomTuned(r)
-		there, err := deploy.Difference(with(textA), with(textB), specs)
+		there, err := config.Difference(with(textA), with(textB), specs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := deploy.Difference(with(textB), with(textA), specs)
+		back, err := config.Difference(with(textB), with(textA), specs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same, err := deploy.Difference(with(textA), with(textA), specs)
+		same, err := config.Difference(with(textA), with(textA), specs)
 		if err != nil || len(same) > 0 {
 			t.Fatalf("%s\ndiffers from itself: %v, %v", textA, same, err)
 		}
@@ -128,7 +128,7 @@ func TestDifferenceIsWhatDiffers(t *testing.T) {
 		for _, c := range there {
 			keys = append(keys, c.Key)
 			values = append(values, c.Key+": "+c.Old+" -> "+c.New)
-			if (c.Effect == deploy.EffectRestart) != restarts {
+			if (c.Effect == config.EffectRestart) != restarts {
 				t.Fatalf("%s\nto\n%s\n%v: restart %v is wanted", textA, textB, c, restarts)
 			}
 			if strings.Contains(c.Key, "token") && (c.Old != "" && c.Old != plan.Secret || c.New != "" && c.New != plan.Secret) {

@@ -6,18 +6,20 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/deploy/config"
 )
 
 // judge waits until all processes have carried out a configuration on trial and
 // keeps it then; if they do not, it puts the former one back and says why.
-func (n *Node) judge(ctx context.Context, r *ConfigRecord, c *candidate, next *Current, limit time.Duration) error {
+func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *Current, limit time.Duration) error {
 	err := n.carriedOut(ctx, next, limit)
 	if ctx.Err() != nil {
 		return fmt.Errorf("configuration %d: the process has ended before it was known to be good", r.Number)
 	}
 	if err == nil {
 		if err = n.keep(ctx, next); err == nil {
-			if err = n.configs.end(ctx, r, ConfigGood, ""); err == nil {
+			if err = n.configs.End(ctx, r, config.Good, ""); err == nil {
 				n.log.Info("configuration is in force", "number", r.Number, "hash", r.Hash)
 				return nil
 			}
@@ -28,7 +30,7 @@ func (n *Node) judge(ctx context.Context, r *ConfigRecord, c *candidate, next *C
 	if putBack := n.putBack(ctx, next, c.old); putBack != nil {
 		back = "the former one could not be put back: " + putBack.Error()
 	}
-	if end := n.configs.end(ctx, r, ConfigFailed, err.Error()); end != nil {
+	if end := n.configs.End(ctx, r, config.Failed, err.Error()); end != nil {
 		n.log.Warn("what has become of a configuration is not written down", "number", r.Number, "error", end)
 	}
 	n.log.Error("configuration has failed; "+back, "number", r.Number, "error", err)
@@ -131,7 +133,7 @@ func (n *Node) putBack(ctx context.Context, trial, former *Current) error {
 // resume puts the last good configuration back if an earlier run of this process
 // has left one on trial behind.
 func (n *Node) resume(ctx context.Context) {
-	now, _, err := n.configs.now(ctx)
+	now, _, err := n.configs.InForce(ctx)
 	if err != nil || now.Trial == 0 {
 		return
 	}
@@ -145,7 +147,7 @@ func (n *Node) resume(ctx context.Context) {
 		if err != nil || good == nil {
 			return fmt.Errorf("the last good configuration, number %d, cannot be read: %w", now.Good, err)
 		}
-		sections, err := good.sections()
+		sections, err := good.Sections()
 		if err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func (n *Node) resume(ctx context.Context) {
 		return n.directory.Put(ctx, back, revision)
 	}()
 	if err == nil {
-		err = n.configs.end(ctx, r, ConfigDropped, why)
+		err = n.configs.End(ctx, r, config.Dropped, why)
 	}
 	n.figuresOf.failures.Add(1)
 	if err != nil {

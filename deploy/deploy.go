@@ -4,9 +4,7 @@
 // of a plan (Node), which start and stop services as the plan in force says. It
 // is given the Specs and imports no service.
 //
-// cmd/weft, wefttest and tests of the whole system import it. It imports weft,
-// flow, packet, api, plan, transport, deploy/outside, and the libraries for YAML
-// and for metrics.
+// cmd/weft, wefttest and tests of the whole system import it.
 package deploy
 
 import (
@@ -17,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -38,7 +37,7 @@ type Config struct {
 	// means those of DefaultPipeline that are present.
 	Pipeline []string
 	// Settings override single keys of the services' configurations.
-	Settings *Settings
+	Settings *config.Settings
 	// Store keeps durable state. It may be nil if no service declares Buckets.
 	Store Store
 	// StatePrefix is put before the names of buckets: that of a partition, whose

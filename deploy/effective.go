@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/config"
 )
 
 // Effective returns the configuration that a service runs with: its Spec's with
@@ -24,24 +25,24 @@ func (w *Worker) Pipeline() []string { return slices.Clone(w.tables.Load().pipel
 // Reconfigure has a running service take over a configuration, as if its settings
 // had changed; for tests. It is an error if a key differs that the service's Spec
 // does not list in Live.
-func (w *Worker) Reconfigure(ctx context.Context, service string, config weft.Config) error {
+func (w *Worker) Reconfigure(ctx context.Context, service string, next weft.Config) error {
 	s := w.tables.Load().service(service)
 	if s == nil {
-		return fmt.Errorf("service %s is not among those that run: %s", service, orNone(specNames(w.config.Specs)))
+		return fmt.Errorf("service %s is not among those that run: %s", service, config.OrNone(config.Names(w.config.Specs)))
 	}
-	if err := config.Validate(); err != nil {
+	if err := next.Validate(); err != nil {
 		return fmt.Errorf("service %s: %w", service, err)
 	}
-	changes := changesOf(s.configured(), config)
+	changes := config.ChangesOf(s.configured(), next)
 	if len(changes) == 0 {
 		return nil
 	}
-	if !takenLive(s.spec, changes) {
-		return fmt.Errorf("service %s takes over %v only, not all of %v; list the keys in its Spec's Live", service, s.spec.Live, keysOf(changes))
+	if !config.TakenLive(s.spec, changes) {
+		return fmt.Errorf("service %s takes over %v only, not all of %v; list the keys in its Spec's Live", service, s.spec.Live, config.KeysOf(changes))
 	}
-	if err := s.takeOver(ctx, config); err != nil {
+	if err := s.takeOver(ctx, next); err != nil {
 		return err
 	}
-	s.adopt(config, 0)
+	s.adopt(next, 0)
 	return nil
 }

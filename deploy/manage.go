@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -204,17 +204,17 @@ func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) 
 func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
 	p, err := plan.Parse("plan", []byte(req.Text))
 	if err == nil {
-		err = CheckPlan(p, n.config.Specs, n.config.Settings...)
+		err = config.CheckPlan(p, n.config.Specs, n.config.Settings...)
 	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	chosen, err := n.configs.Choose(ctx, GivenBy(p))
+	chosen, err := n.configs.Choose(ctx, config.GivenBy(p))
 	if err != nil {
 		return nil, err
 	}
 	if p = chosen.In(p); chosen.Kept() {
-		if err := CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
+		if err := config.CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
 			return nil, api.Errorf(codes.FailedPrecondition, "the configuration in force, number %d, does not fit this plan; give the plan a config of its own, or apply another configuration first: %w", chosen.Number, err)
 		}
 	}
@@ -224,7 +224,7 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	}
 	resp := &api.ApplyPlanResponse{}
 	if old != nil {
-		if err := startOnly(old.plan, p, n.config.Specs, n.config.Settings...); err != nil {
+		if err := config.StartOnly(old.plan, p, n.config.Specs, n.config.Settings...); err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 		resp.Generation = old.Generation
@@ -248,62 +248,6 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	}
 	resp.Generation = next.Generation
 	return resp, nil
-}
-
-// CheckPlan reports everything that is wrong with a plan, the settings of its
-// services included, each on a line of its own that begins with the place in
-// what the plan was read from. Overrides, which all processes have, count more
-// than the plan.
-func CheckPlan(p *plan.Plan, specs []weft.Spec, overrides ...Override) error {
-	errs := []error{p.Check(specs)}
-	seen := map[string]bool{} // what is wrong with config: is so in each worker
-	add := func(err error) {
-		if err == nil {
-			return
-		}
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			if !seen[line] {
-				seen[line] = true
-				errs = append(errs, errors.New(line))
-			}
-		}
-	}
-	for _, w := range p.Workers {
-		s := &Settings{}
-		for _, section := range p.SettingsOf(w.Name) {
-			if slices.ContainsFunc(specs, func(x weft.Spec) bool { return x.Name == section.Service && x.Config != nil }) { // of others, Check has told
-				add(s.Add(section.Service, p.Source(), section.Located()))
-			}
-		}
-		for _, o := range overrides {
-			add(s.Set(string(o)))
-		}
-		add(s.check(specs))
-	}
-	return errors.Join(errs...)
-}
-
-// EffectiveIn returns the configuration with which a service runs in a worker of
-// a plan, nil if it has none.
-func EffectiveIn(p *plan.Plan, worker string, spec *weft.Spec, overrides ...Override) (any, error) {
-	s, err := settingsIn(p, worker, overrides...)
-	if err != nil {
-		return nil, err
-	}
-	return s.configure(spec)
-}
-
-// settingsIn returns the settings of the services of a worker.
-func settingsIn(p *plan.Plan, worker string, overrides ...Override) (*Settings, error) {
-	s := &Settings{}
-	var errs []error
-	for _, section := range p.SettingsOf(worker) {
-		errs = append(errs, s.Add(section.Service, p.Source(), section.Located()))
-	}
-	for _, o := range overrides {
-		errs = append(errs, s.Set(string(o)))
-	}
-	return s, errors.Join(errs...)
 }
 
 // Succeed returns what follows the plan in force (nil if none is): p, carried

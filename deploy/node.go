@@ -18,6 +18,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
@@ -35,7 +36,7 @@ type NodeConfig struct {
 	// Store holds the durable state, the plan in force and the directory.
 	Store Store
 	// Settings override those of the plan.
-	Settings []Override
+	Settings []config.Override
 	// Listen offers a handler to other processes and returns its addresses, by
 	// transport.
 	Listen func(transport.Handler) (addresses map[string]string, listener io.Closer, err error)
@@ -62,9 +63,6 @@ type NodeConfig struct {
 	Alone bool
 }
 
-// Override is a change of one key, service.key=value, made on a command line.
-type Override string
-
 // Times by which processes wait for each other.
 const (
 	callPatience    = 10 * time.Second       // a call for a service that is away
@@ -87,7 +85,7 @@ type Node struct {
 	config    NodeConfig
 	worker    *Worker
 	directory *Directory
-	configs   *Configs
+	configs   *config.Store
 	figuresOf *configFigures
 	trials    sync.WaitGroup // of configurations
 	log       *slog.Logger
@@ -126,8 +124,8 @@ type Node struct {
 
 // Join makes a Node. Run then runs it.
 func Join(ctx context.Context, c NodeConfig) (*Node, error) {
-	overrides := &Settings{}
-	errs := []error{CheckSpecs(c.Specs)}
+	overrides := &config.Settings{}
+	errs := []error{config.CheckSpecs(c.Specs)}
 	for _, o := range c.Settings {
 		errs = append(errs, overrides.Set(string(o)))
 	}
@@ -141,7 +139,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	configs, err := OpenConfigs(ctx, c.Store)
+	configs, err := config.Open(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +166,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
 		}
 	}
-	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log, Settings: &Settings{}})
+	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log, Settings: &config.Settings{}})
 	n.worker.node = n
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storehouse = &Storehouse{store: kept}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -108,9 +109,9 @@ func (n *Node) reconcile(ctx context.Context) error {
 }
 
 // settings returns those of the services of an instance under a plan.
-func (n *Node) settings(c *Current, mine plan.Instance) (*Settings, error) {
-	s := &Settings{}
-	errs := []error{s.addPartition(c.plan, mine.Partition, n.config.Specs), s.addStandby(c.plan, mine, n.config.Specs)}
+func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error) {
+	s := &config.Settings{}
+	errs := []error{s.AddPartition(c.plan, mine.Partition, n.config.Specs), s.AddStandby(c.plan, mine, n.config.Specs)}
 	for _, section := range c.plan.SettingsOf(mine.Worker) {
 		if n.spec(section.Service) == nil {
 			continue // of another version
@@ -129,7 +130,7 @@ func (n *Node) checkSettings(c *Current) error {
 	for _, i := range c.plan.Instances() {
 		s, err := n.settings(c, i)
 		if err == nil {
-			err = s.check(n.config.Specs)
+			err = s.Check(n.config.Specs)
 		}
 		if err != nil {
 			return err
@@ -236,7 +237,7 @@ func (n *Node) retire(ctx context.Context, s *service) error {
 // startServices starts services, lets them be told what others know, and
 // offers them to others.
 func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec) error {
-	if err := n.worker.config.Settings.check(n.config.Specs); err != nil {
+	if err := n.worker.config.Settings.Check(n.config.Specs); err != nil {
 		return err
 	}
 	g, err := n.worker.build(specs)

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/config"
 )
 
 // takeLimit is how long a service may take to take over a configuration.
@@ -102,49 +101,30 @@ func (w *Worker) generation() uint64 {
 
 // reconfigure brings a running service to its settings under the current plan
 // if that can be done while it runs; false if it is to be started again.
-func (n *Node) reconfigure(ctx context.Context, s *service, settings *Settings, current *Current) bool {
-	config, err := settings.configure(s.spec)
+func (n *Node) reconfigure(ctx context.Context, s *service, settings *config.Settings, current *Current) bool {
+	next, err := settings.Configure(s.spec)
 	if err != nil {
 		return false
 	}
 	old := s.configured()
-	if reflect.DeepEqual(config, old) {
+	if reflect.DeepEqual(next, old) {
 		s.adopt(old, current.Generation)
 		return true
 	}
 	if n.refused[s.spec.Name] == current.Generation { // it runs with what it had, until the plan changes
 		return true
 	}
-	changes := changesOf(old, config)
-	if !takenLive(s.spec, changes) || s.standing.Load() {
+	changes := config.ChangesOf(old, next)
+	if !config.TakenLive(s.spec, changes) || s.standing.Load() {
 		return false
 	}
-	if err := s.takeOver(ctx, config); err != nil {
+	if err := s.takeOver(ctx, next); err != nil {
 		n.refuse(current, s.spec.Name, err)
 		return true
 	}
-	s.adopt(config, current.Generation)
-	n.log.Info("service has taken over its configuration", "service", s.spec.Name, "changed", keysOf(changes))
+	s.adopt(next, current.Generation)
+	n.log.Info("service has taken over its configuration", "service", s.spec.Name, "changed", config.KeysOf(changes))
 	return true
-}
-
-// takenLive reports whether a running service takes over all changes.
-func takenLive(spec *weft.Spec, changes []keyChange) bool {
-	return len(changes) > 0 && !slices.ContainsFunc(changes, func(c keyChange) bool { return !isLive(spec, c.path) })
-}
-
-// isLive reports whether a running service takes over changes of a key.
-func isLive(spec *weft.Spec, path string) bool {
-	return slices.ContainsFunc(spec.Live, func(live string) bool {
-		return live == "*" || path == live || strings.HasPrefix(path, live+".")
-	})
-}
-
-func keysOf(changes []keyChange) (keys []string) {
-	for _, c := range changes {
-		keys = append(keys, c.key)
-	}
-	return keys
 }
 
 // ConfigFailure says why a configuration on trial is of no use.

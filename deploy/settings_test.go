@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -72,7 +73,7 @@ func writeFile(t *testing.T, text string) string {
 }
 
 // effective runs hosts with settings and returns its configuration.
-func effective(t *testing.T, s *deploy.Settings) *limits {
+func effective(t *testing.T, s *config.Settings) *limits {
 	t.Helper()
 	var got *limits
 	specs := configured()
@@ -108,7 +109,7 @@ func TestSettings(t *testing.T) {
 		{"weights: {a: [1, 2.5]}", func(l *limits) { l.Weights = map[string][]float64{"a": {1, 2.5}} }},
 	} {
 		t.Run(c.yaml, func(t *testing.T) {
-			var s deploy.Settings
+			var s config.Settings
 			if err := s.Add("hosts", "test", []byte(c.yaml)); err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +137,7 @@ func TestSetOption(t *testing.T) {
 		{"hosts.labels={a: b}", func(l *limits) { l.Labels = map[string]string{"a": "b"} }},
 	} {
 		t.Run(c.set, func(t *testing.T) {
-			var s deploy.Settings
+			var s config.Settings
 			if err := s.Set(c.set); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +164,7 @@ func TestSetOption(t *testing.T) {
 		{"paths.x=1", "service paths has nothing to configure"},
 	} {
 		t.Run(c.set, func(t *testing.T) {
-			var s deploy.Settings
+			var s config.Settings
 			err := s.Set(c.set)
 			if err == nil {
 				_, err = deploy.New(deploy.Config{Specs: configured(), Settings: &s})
@@ -182,7 +183,7 @@ hosts:
   probe:
     count: 9
 `)
-	f, err := deploy.LoadConfig(path)
+	f, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +199,11 @@ hosts:
 	if got := effective(t, f.Settings); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if err := deploy.Check(path, configured()); err != nil {
+	if err := config.Check(path, configured()); err != nil {
 		t.Error(err)
 	}
 	for _, empty := range []string{"", "# nothing\n", "hosts:\n", "hosts: {}\n"} {
-		if err := deploy.Check(writeFile(t, empty), configured()); err != nil {
+		if err := config.Check(writeFile(t, empty), configured()); err != nil {
 			t.Errorf("%q: %v", empty, err)
 		}
 	}
@@ -249,7 +250,7 @@ func TestFileMistakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := writeFile(t, c.text)
-			err := deploy.Check(path, configured())
+			err := config.Check(path, configured())
 			place := path + ": "
 			if c.line > 0 {
 				place = fmt.Sprintf("%s:%d: ", path, c.line)
@@ -260,11 +261,11 @@ func TestFileMistakes(t *testing.T) {
 			}
 		})
 	}
-	_, err := deploy.LoadConfig(filepath.Join(t.TempDir(), "none.yaml"))
+	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"))
 	wantError(t, err, "none.yaml", "no such file")
 }
 
 func TestAllMistakesOfAFileAreReported(t *testing.T) {
 	path := writeFile(t, "hosts:\n  a: 1\n  probe:\n    b: 2\nnobody:\n  c: 3\n")
-	wantError(t, deploy.Check(path, configured()), path+":2: ", path+":4: ", path+":5: ")
+	wantError(t, config.Check(path, configured()), path+":2: ", path+":4: ", path+":5: ")
 }

@@ -17,33 +17,6 @@ import (
 // StateStandby is the state of a service that stands ready in a process.
 const StateStandby = "standby"
 
-// The keys by which a service is told, if its configuration has them, how many
-// processes stand by, which of them it is in (0: none), and the instance's name.
-const (
-	standbysKey = "standbys"
-	standbyKey  = "standby"
-	instanceKey = "instance"
-)
-
-// addStandby tells the services of an instance that can stand by of the
-// instances that do.
-func (s *Settings) addStandby(p *plan.Plan, mine plan.Instance, specs []weft.Spec) error {
-	w := p.Worker(mine.Worker)
-	if w == nil || w.Standby == 0 {
-		return nil
-	}
-	values := map[string]any{standbysKey: w.Standby, standbyKey: mine.Standby, instanceKey: mine.Name}
-	for i := range specs {
-		if !specs[i].Standby {
-			continue
-		}
-		if err := s.tell(&specs[i], "the plan's standby", values); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // standsBy reports whether a service of an instance may be one of several that
 // take each other's place.
 func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
@@ -54,7 +27,7 @@ func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
 // stand starts a service that works once it finds that it may: it does not
 // wait for that.
 func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
-	if err := n.worker.config.Settings.check(n.config.Specs); err != nil {
+	if err := n.worker.config.Settings.Check(n.config.Specs); err != nil {
 		return err
 	}
 	g, err := n.worker.build(specs)

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 )
 
 func TestWiringMistakes(t *testing.T) {
@@ -100,7 +101,7 @@ func TestPartial(t *testing.T) {
 }
 
 func TestEffective(t *testing.T) {
-	var s deploy.Settings
+	var s config.Settings
 	if err := s.Set("hosts.max_hosts=4"); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/config"
 )
 
 // Worker runs services in this process. It starts with those of its Config; a
@@ -55,13 +56,17 @@ type group struct {
 // New checks that the services fit together, and their configurations, and
 // returns a worker that will run them. The error reports all that is wrong.
 func New(c Config) (*Worker, error) {
-	errs := []error{checkSpecs(c.Specs, c.Partial), c.Settings.check(c.Specs)}
+	fit := config.CheckSpecs
+	if c.Partial {
+		fit = config.CheckPart
+	}
+	errs := []error{fit(c.Specs), c.Settings.Check(c.Specs)}
 	for name := range c.StandIns {
-		if !slices.Contains(specNames(c.Specs), name) {
-			errs = append(errs, fmt.Errorf("stand-in for %s, which is not among the services that run: %s", name, orNone(specNames(c.Specs))))
+		if !slices.Contains(config.Names(c.Specs), name) {
+			errs = append(errs, fmt.Errorf("stand-in for %s, which is not among the services that run: %s", name, config.OrNone(config.Names(c.Specs))))
 		}
 	}
-	order, err := stages(c.Specs, c.Pipeline)
+	order, err := config.Stages(c.Specs, c.Pipeline)
 	errs = append(errs, err)
 	for _, s := range c.Specs {
 		if len(s.Buckets) > 0 && c.Store == nil {
@@ -107,12 +112,12 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{})}
 	for i := range specs {
 		spec := &specs[i]
-		config, err := w.config.Settings.configure(spec)
+		own, err := w.config.Settings.Configure(spec)
 		if err != nil {
 			return nil, err
 		}
 		s := &service{
-			worker: w, group: g, spec: spec, config: config, plan: w.generation(), inbox: newInbox(), ended: make(chan struct{}),
+			worker: w, group: g, spec: spec, config: own, plan: w.generation(), inbox: newInbox(), ended: make(chan struct{}),
 			prefix: w.config.StatePrefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
 			sent: newSent(spec),
 		}
@@ -120,10 +125,10 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 		s.number.Store(1) // the only one
 		s.replicas = &subscription{subject: &subject{name: "replicas"}, service: s}
 		s.changes = &subscription{subject: &subject{name: "configuration"}, service: s}
-		own := &metrics{w.registry, "deploy"}
-		s.panics = own.Counter("panics", "Panics in handlers and stages of a service.", "service", spec.Name)
-		s.slow = own.Counter("slow_publishes", "Publishers that waited longer than a second for a service's full queue.", "service", spec.Name)
-		own.Gauge("queue_depth", "Events that wait for a service.", func() float64 { return float64(s.inbox.pending.Load()) }, "service", spec.Name)
+		m := &metrics{w.registry, "deploy"}
+		s.panics = m.Counter("panics", "Panics in handlers and stages of a service.", "service", spec.Name)
+		s.slow = m.Counter("slow_publishes", "Publishers that waited longer than a second for a service's full queue.", "service", spec.Name)
+		m.Gauge("queue_depth", "Events that wait for a service.", func() float64 { return float64(s.inbox.pending.Load()) }, "service", spec.Name)
 		for _, m := range spec.Serves {
 			s.methods = append(s.methods, &method{name: m.MethodName(), decl: m, server: s})
 		}
@@ -309,7 +314,7 @@ func (w *Worker) specs() []weft.Spec {
 func (w *Worker) Settled(ctx context.Context, name string) error {
 	s := w.tables.Load().service(name)
 	if s == nil {
-		return fmt.Errorf("service %s is not among those that run: %s", name, orNone(specNames(w.config.Specs)))
+		return fmt.Errorf("service %s is not among those that run: %s", name, config.OrNone(config.Names(w.config.Specs)))
 	}
 	for pause := time.Microsecond; s.inbox.pending.Load() > 0; pause = min(2*pause, time.Millisecond) {
 		select {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/balancer"
@@ -70,9 +70,9 @@ func TestConfigKeys(t *testing.T) {
 			}
 			declared := slices.ContainsFunc(spec.Live, func(l string) bool { return l == "*" || l == key || strings.HasPrefix(key, l+".") })
 			switch {
-			case declared && change.Effect == deploy.EffectLive:
+			case declared && change.Effect == config.EffectLive:
 				live[name] = text
-			case !declared && change.Effect == deploy.EffectRestart:
+			case !declared && change.Effect == config.EffectRestart:
 				again++
 			default:
 				t.Errorf("%s: live by its Spec: %v; the dry run says %s", name, declared, change.Effect)
@@ -125,7 +125,7 @@ func TestConfigKeys(t *testing.T) {
 			break
 		}
 		m, err := c.node.ApplyConfig(context.Background(), &api.ApplyConfigRequest{Text: text, DryRun: true})
-		if err != nil || len(m.Changes) < len(names) || slices.ContainsFunc(m.Changes, func(x *api.ConfigChange) bool { return x.Effect != deploy.EffectLive }) {
+		if err != nil || len(m.Changes) < len(names) || slices.ContainsFunc(m.Changes, func(x *api.ConfigChange) bool { return x.Effect != config.EffectLive }) {
 			t.Errorf("%v: dry run: %v, %v", names, m, err)
 		}
 		if m := c.mustApply(text); m.State != "in-force" {
@@ -138,7 +138,7 @@ func TestConfigKeys(t *testing.T) {
 	// And one that is not live: the dry run tells, and so it is.
 	text := with("nat", "nat: "+otherValues()["nat.mac_prefix"])
 	m, err := c.node.ApplyConfig(context.Background(), &api.ApplyConfigRequest{Text: text, DryRun: true})
-	if err != nil || !slices.ContainsFunc(m.Changes, func(x *api.ConfigChange) bool { return x.Key == "mac_prefix" && x.Effect == deploy.EffectRestart }) {
+	if err != nil || !slices.ContainsFunc(m.Changes, func(x *api.ConfigChange) bool { return x.Key == "mac_prefix" && x.Effect == config.EffectRestart }) {
 		t.Errorf("dry run: %v, %v", m, err)
 	}
 	epochs = c.epochs()
@@ -191,7 +191,7 @@ func changed(t *testing.T, before *plan.Plan, specs []weft.Spec, spec weft.Spec,
 			t.Fatal(err)
 		}
 		after := before.WithConfig(doc.Sections)
-		list, err := deploy.Difference(before, after, specs)
+		list, err := config.Difference(before, after, specs)
 		if err != nil {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/discovery"
@@ -62,11 +63,11 @@ func startConfigured(t *testing.T, store deploy.Store, address, given string, mo
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	configs, err := deploy.OpenConfigs(ctx, store)
+	configs, err := config.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen, err := configs.Choose(ctx, deploy.Given{Sections: doc.Sections, Source: "file", Named: true})
+	chosen, err := configs.Choose(ctx, config.Given{Sections: doc.Sections, Source: "file", Named: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
@@ -81,7 +82,7 @@ func partitioned(t *testing.T, partitions map[string]string, beside ...weft.Spec
 		t.Fatal(err)
 	}
 	specs := append(services.All(gateway.Process{}), beside...)
-	if err := deploy.CheckPlan(p, specs); err != nil {
+	if err := config.CheckPlan(p, specs); err != nil {
 		t.Fatal(err)
 	}
 	level := slog.LevelError

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
@@ -50,7 +51,7 @@ func hydra(t *testing.T) *halved {
 	}
 	got := make(chan *weft.Env, 1)
 	specs := append(services.All(gateway.Process{Started: time.Now(), Pipeline: func() []string { return nil }}), probe(got))
-	if err := deploy.CheckPlan(p, specs); err != nil {
+	if err := config.CheckPlan(p, specs); err != nil {
 		t.Fatal(err)
 	}
 	level := slog.LevelError

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
@@ -105,7 +106,7 @@ func (c *controller) gather() (families []*dto.MetricFamily) {
 func (c *controller) node(ctx context.Context, name string, specs []weft.Spec, set []string, log *slog.Logger) *deploy.Node {
 	registry := prometheus.NewRegistry()
 	c.registry = append(c.registry, registry)
-	config := deploy.NodeConfig{
+	as := deploy.NodeConfig{
 		Process: name, Specs: specs, Store: c.store, Registry: registry, Gatherer: registry, Log: log.With("process", name),
 		Transports: map[string]transport.Transport{"grpc": grpc.New(nil), "ws": ws.New(nil), "rest": rest.New(nil)},
 		Listen: func(h transport.Handler) (map[string]string, io.Closer, error) {
@@ -117,9 +118,9 @@ func (c *controller) node(ctx context.Context, name string, specs []weft.Spec, s
 		},
 	}
 	for _, s := range set {
-		config.Settings = append(config.Settings, deploy.Override(s))
+		as.Settings = append(as.Settings, config.Override(s))
 	}
-	n, err := deploy.Join(ctx, config)
+	n, err := deploy.Join(ctx, as)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -36,7 +37,7 @@ type Harness struct {
 
 	t        *testing.T
 	spec     weft.Spec
-	settings *deploy.Settings
+	settings *config.Settings
 	run      *running // nil while the service does not run
 
 	mu     sync.Mutex // guards what follows
@@ -68,7 +69,7 @@ const eventsKept = 65536
 
 func newHarness(t *testing.T, spec weft.Spec, mode Mode) *Harness {
 	h := &Harness{
-		Mode: mode, Timeout: 5 * time.Second, Store: NewStore(), t: t, spec: spec, settings: &deploy.Settings{},
+		Mode: mode, Timeout: 5 * time.Second, Store: NewStore(), t: t, spec: spec, settings: &config.Settings{},
 		fakes: map[string]func(context.Context, any) (any, error){}, events: map[string]chan any{},
 	}
 	for _, s := range spec.Publishes {

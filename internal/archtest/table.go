@@ -39,12 +39,13 @@ var table = []row{
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},
-	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/outside", "internal/cputime", "internal/document"}, []string{
+	{"deploy", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/config", "deploy/outside", "internal/cputime"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/plans", []string{"plan"}, nil},
+	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
 	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy", "internal/document", "internal/rootpart"}, []string{"*"}},
-	{"wefttest", []string{".", "flow", "packet", "api", "deploy"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
+	{"wefttest", []string{".", "flow", "packet", "api", "deploy", "deploy/config"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"lab", []string{"flow", "packet", "internal/document", "internal/freeport"}, []string{"*"}},
 	{"sim", []string{"flow", "packet", "openflow"}, []string{"*"}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -66,7 +67,7 @@ func (c *cluster) apply(ctx context.Context, text string) error {
 		return err
 	}
 	specs := c.specs(newGate("check"))
-	if err := deploy.CheckPlan(p, specs); err != nil {
+	if err := config.CheckPlan(p, specs); err != nil {
 		return err
 	}
 	d, err := deploy.OpenDirectory(ctx, c.w.bus.Store)

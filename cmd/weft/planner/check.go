@@ -15,7 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
@@ -120,7 +120,7 @@ func CheckFile(path string) (CheckResult, error) {
 		r.Kind = "topology"
 		topo, err = lab.Parse(path, text)
 	default:
-		err = deploy.Check(path, AllSpecs())
+		err = config.Check(path, AllSpecs())
 	}
 	if err == nil && topo != nil {
 		r.Remarks = lab.Remarks(topo)
@@ -148,7 +148,7 @@ func checkPlan(path string, text []byte) error {
 }
 
 // Fits reports what is wrong with a plan for the services of this build.
-func Fits(p *plan.Plan) error { return deploy.CheckPlan(p, AllSpecs()) }
+func Fits(p *plan.Plan) error { return config.CheckPlan(p, AllSpecs()) }
 
 // problemsOf splits an error of several lines, each with the place.
 func problemsOf(path string, err error) (list []problem) {

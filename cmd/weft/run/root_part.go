@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/supervisor"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/plan"
@@ -129,7 +129,7 @@ func queuesOf(p *plan.Plan, set []string) (*qos.Config, error) {
 		workers = workers[1:]
 	}
 	for _, w := range workers {
-		c, err := deploy.EffectiveIn(p, w, &spec, overrides(set)...)
+		c, err := config.Effective(p, w, &spec, overrides(set)...)
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -29,23 +30,23 @@ type alone struct {
 	all       []weft.Spec // of this build
 	specs     []weft.Spec // that run
 	plan      *plan.Plan  // without its configuration
-	given     deploy.Given
-	overrides []deploy.Override
+	given     config.Given
+	overrides []config.Override
 }
 
 // alone returns what to run: of all services the chosen ones, with the settings
 // of file and flags.
 func (o *UpOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
-	a := &alone{all: all, specs: all, given: deploy.Given{Source: "defaults of the services"}}
-	settings := &deploy.Settings{}
+	a := &alone{all: all, specs: all, given: config.Given{Source: "defaults of the services"}}
+	settings := &config.Settings{}
 	var pipeline []string
 	if o.Config != "" {
-		file, err := deploy.LoadConfig(o.Config)
+		file, err := config.Load(o.Config)
 		if err != nil {
 			return nil, err
 		}
 		settings, pipeline = file.Settings, file.Pipeline
-		a.given = deploy.Given{Sections: file.Document.Sections, Text: file.Text, Source: "configuration file " + o.Config, Named: true}
+		a.given = config.Given{Sections: file.Document.Sections, Text: file.Text, Source: "configuration file " + o.Config, Named: true}
 		if a.specs, err = file.Select(all); err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func (o *UpOptions) alone(all []weft.Spec, listen []string) (*alone, error) {
 	}
 	errs = append(errs, settings.Check(a.specs))
 	if len(o.Services) == 0 {
-		errs = append(errs, deploy.CheckSpecs(a.specs))
+		errs = append(errs, config.CheckSpecs(a.specs))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func names(specs []weft.Spec) (list []string) {
 // join brings the plan into force with the configuration that counts, and makes
 // the node that carries it out.
 func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, tracer deploy.Tracer, log *slog.Logger, data string) (*deploy.Node, error) {
-	configs, err := deploy.OpenConfigs(ctx, store)
+	configs, err := config.Open(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheu
 
 // fits checks the configuration of an earlier run. What it says of services that
 // are left out now on purpose does not count.
-func (a *alone) fits(chosen *deploy.Chosen, log *slog.Logger) error {
+func (a *alone) fits(chosen *config.Chosen, log *slog.Logger) error {
 	if a.plan.Partial {
 		chosen.Sections = slices.DeleteFunc(chosen.Sections, func(s plan.Section) bool {
 			if !a.plan.Has(s.Service) {
@@ -172,7 +173,7 @@ func (a *alone) fits(chosen *deploy.Chosen, log *slog.Logger) error {
 		})
 	}
 	source := fmt.Sprintf("configuration %d", chosen.Number)
-	if err := deploy.CheckDocument(source, &plan.Document{Sections: chosen.Sections}, a.specs, a.overrides...); err != nil {
+	if err := config.CheckDocument(source, &plan.Document{Sections: chosen.Sections}, a.specs, a.overrides...); err != nil {
 		return fmt.Errorf("%w\nconfiguration %d was applied while the controller ran (%s) and does not fit it now; start it with another, weft up --config FILE", err, chosen.Number, chosen.Source)
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/supervisor"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/plan"
@@ -53,12 +54,12 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *UpOptions, name string) 
 	if err != nil {
 		return err
 	}
-	if err := deploy.CheckPlan(p, all); err != nil {
+	if err := config.CheckPlan(p, all); err != nil {
 		return err
 	}
 	set, err := o.settings(p)
 	if err == nil {
-		err = deploy.CheckPlan(p, all, overrides(set)...)
+		err = config.CheckPlan(p, all, overrides(set)...)
 	}
 	if err != nil {
 		return cli.Usagef(cmd, "%v", err)
@@ -110,9 +111,9 @@ func (o *UpOptions) settings(p *plan.Plan) ([]string, error) {
 }
 
 // overrides returns assignments of flags as what changes settings.
-func overrides(set []string) (list []deploy.Override) {
+func overrides(set []string) (list []config.Override) {
 	for _, s := range set {
-		list = append(list, deploy.Override(s))
+		list = append(list, config.Override(s))
 	}
 	return list
 }
@@ -199,16 +200,16 @@ func freePort(address string) bool {
 // enforce brings the plan into force, unless it is, with the configuration that
 // counts, and returns it.
 func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*plan.Plan, error) {
-	configs, err := deploy.OpenConfigs(ctx, k.store)
+	configs, err := config.Open(ctx, k.store)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := configs.Choose(ctx, deploy.GivenBy(p))
+	chosen, err := configs.Choose(ctx, config.GivenBy(p))
 	if err != nil {
 		return nil, err
 	}
 	if p = chosen.In(p); chosen.Kept() {
-		if err := deploy.CheckPlan(p, all, overrides(k.set)...); err != nil {
+		if err := config.CheckPlan(p, all, overrides(k.set)...); err != nil {
 			return nil, fmt.Errorf("%w\nconfiguration %d was applied while the controller ran (%s) and does not fit the plan now; give the plan a config of its own", err, chosen.Number, chosen.Source)
 		}
 	}
@@ -478,7 +479,7 @@ func (k *keeper) readyLine(p *plan.Plan, all []weft.Spec) string {
 			if !slices.Contains(w.Services, all[i].Name) {
 				continue
 			}
-			if config, err := deploy.EffectiveIn(p, w.Name, &all[i], overrides(k.set)...); err == nil { // CheckPlan has looked
+			if config, err := config.Effective(p, w.Name, &all[i], overrides(k.set)...); err == nil { // CheckPlan has looked
 				parts = append(parts, listening(config)...)
 			}
 		}

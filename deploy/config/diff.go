@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"encoding"
@@ -8,14 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
 )
 
-// keyChange is one difference between two configurations of a service.
-type keyChange struct {
-	path     string // of the key among the keys of its type, as rules.action
-	key      string // with the element of a list or map, as rules[web].action
+// KeyChange is one difference between two configurations of a service.
+type KeyChange struct {
+	Path     string // of the key among the keys of its type, as rules.action
+	Key      string // with the element of a list or map, as rules[web].action
 	old, new string // as YAML on one line; empty if there is none
 
 	before, after reflect.Value // not valid if there is none
@@ -24,9 +25,9 @@ type keyChange struct {
 // shownMost is the longest value that is shown of a change, in octets.
 const shownMost = 400
 
-// changesOf returns how the second of two configurations of one type differs
+// ChangesOf returns how the second of two configurations of one type differs
 // from the first, in the order of the type's fields.
-func changesOf(old, new any) []keyChange {
+func ChangesOf(old, new any) []KeyChange {
 	if old == nil || new == nil || reflect.TypeOf(old) != reflect.TypeOf(new) {
 		return nil
 	}
@@ -35,10 +36,10 @@ func changesOf(old, new any) []keyChange {
 	return d.changes
 }
 
-type configDiffer struct{ changes []keyChange }
+type configDiffer struct{ changes []KeyChange }
 
 func (d *configDiffer) add(path, key string, old, new reflect.Value) {
-	c := keyChange{path: path, key: key, old: shown(path, old), new: shown(path, new), before: old, after: new}
+	c := KeyChange{Path: path, Key: key, old: shown(path, old), new: shown(path, new), before: old, after: new}
 	d.changes = append(d.changes, c)
 }
 
@@ -98,7 +99,7 @@ func (d *configDiffer) named(path, key string, a, b reflect.Value) bool {
 		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(others, n) })
 	}
 	if x, y := stay(before, after), stay(after, before); !slices.Equal(x, y) {
-		d.changes = append(d.changes, keyChange{path: path, key: key, old: shorten("order " + strings.Join(x, ", ")), new: shorten("order " + strings.Join(y, ", "))})
+		d.changes = append(d.changes, KeyChange{Path: path, Key: key, old: Shorten("order " + strings.Join(x, ", ")), new: Shorten("order " + strings.Join(y, ", "))})
 	}
 	return true
 }
@@ -174,7 +175,7 @@ func shown(path string, v reflect.Value) string {
 	if err != nil {
 		return fmt.Sprint(v.Interface())
 	}
-	return shorten(strings.Join(strings.Fields(text), " "))
+	return Shorten(strings.Join(strings.Fields(text), " "))
 }
 
 // written returns a value of a configuration as it is written in a document.
@@ -220,10 +221,30 @@ func written(v reflect.Value) document.Value {
 	return document.Value{Kind: document.Plain, Text: fmt.Sprint(v.Interface())} // a number or a truth value
 }
 
-// shorten cuts a text that is too long to be shown.
-func shorten(s string) string {
+// Shorten cuts a text that is too long to be shown.
+func Shorten(s string) string {
 	if len(s) <= shownMost {
 		return s
 	}
 	return fmt.Sprintf("%s… (%d octets)", strings.ToValidUTF8(s[:shownMost], ""), len(s))
+}
+
+// TakenLive reports whether a running service takes over all changes.
+func TakenLive(spec *weft.Spec, changes []KeyChange) bool {
+	return len(changes) > 0 && !slices.ContainsFunc(changes, func(c KeyChange) bool { return !isLive(spec, c.Path) })
+}
+
+// isLive reports whether a running service takes over changes of a key.
+func isLive(spec *weft.Spec, path string) bool {
+	return slices.ContainsFunc(spec.Live, func(live string) bool {
+		return live == "*" || path == live || strings.HasPrefix(path, live+".")
+	})
+}
+
+// KeysOf returns the keys of changes.
+func KeysOf(changes []KeyChange) (keys []string) {
+	for _, c := range changes {
+		keys = append(keys, c.Key)
+	}
+	return keys
 }

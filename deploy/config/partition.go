@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"encoding/json"
@@ -17,11 +17,11 @@ const (
 	elsewhereKey = "elsewhere"
 )
 
-// addPartition sets the switches of a partition in the configuration of the
+// AddPartition sets the switches of a partition in the configuration of the
 // services that hold the switches' sessions, be they which they may, and, where
 // the partitions are parts of one network, of all others that have the keys. What
 // the plan sets there itself counts more, for it is added later.
-func (s *Settings) addPartition(p *plan.Plan, partition string, specs []weft.Spec) error {
+func (s *Settings) AddPartition(p *plan.Plan, partition string, specs []weft.Spec) error {
 	if partition == "" {
 		return nil
 	}
@@ -67,4 +67,31 @@ func (s *Settings) tell(spec *weft.Spec, from string, values map[string]any) err
 		return err
 	}
 	return s.Add(spec.Name, from, text)
+}
+
+// The keys by which a service is told, if its configuration has them, how many
+// processes stand by, which of them it is in (0: none), and the instance's name.
+const (
+	standbysKey = "standbys"
+	standbyKey  = "standby"
+	instanceKey = "instance"
+)
+
+// AddStandby tells the services of an instance that can stand by of the
+// instances that do.
+func (s *Settings) AddStandby(p *plan.Plan, mine plan.Instance, specs []weft.Spec) error {
+	w := p.Worker(mine.Worker)
+	if w == nil || w.Standby == 0 {
+		return nil
+	}
+	values := map[string]any{standbysKey: w.Standby, standbyKey: mine.Standby, instanceKey: mine.Name}
+	for i := range specs {
+		if !specs[i].Standby {
+			continue
+		}
+		if err := s.tell(&specs[i], "the plan's standby", values); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func CheckDocument(source string, d *plan.Document, specs []weft.Spec, overrides
 	for _, o := range overrides {
 		errs = append(errs, s.Set(string(o)))
 	}
-	return byLine(source, errors.Join(append(errs, s.check(specs))...))
+	return byLine(source, errors.Join(append(errs, s.Check(specs))...))
 }
 
 // byLine sorts the lines of an error by those of the source that they are about.
@@ -65,15 +65,15 @@ func Difference(old, new *plan.Plan, specs []weft.Spec, overrides ...Override) (
 			if !slices.Contains(w.Services, spec.Name) {
 				continue
 			}
-			before, err := EffectiveIn(old, w.Name, spec, overrides...)
+			before, err := Effective(old, w.Name, spec, overrides...)
 			if err != nil {
 				return nil, err
 			}
-			after, err := EffectiveIn(new, w.Name, spec, overrides...)
+			after, err := Effective(new, w.Name, spec, overrides...)
 			if err != nil {
 				return nil, err
 			}
-			each = append(each, changesIn(spec, w.Name, changesOf(before, after)))
+			each = append(each, changesIn(spec, w.Name, ChangesOf(before, after)))
 		}
 		if len(each) > 0 && !slices.ContainsFunc(each, func(x []*api.ConfigChange) bool { return !sameChanges(x, each[0]) }) {
 			for _, c := range each[0] {
@@ -86,13 +86,13 @@ func Difference(old, new *plan.Plan, specs []weft.Spec, overrides ...Override) (
 	return list, nil
 }
 
-func changesIn(spec *weft.Spec, worker string, changes []keyChange) (list []*api.ConfigChange) {
+func changesIn(spec *weft.Spec, worker string, changes []KeyChange) (list []*api.ConfigChange) {
 	effect := EffectRestart
-	if takenLive(spec, changes) {
+	if TakenLive(spec, changes) {
 		effect = EffectLive
 	}
 	for _, c := range changes {
-		list = append(list, &api.ConfigChange{Section: spec.Name, Key: c.key, Old: c.old, New: c.new, Effect: effect, Worker: worker})
+		list = append(list, &api.ConfigChange{Section: spec.Name, Key: c.Key, Old: c.old, New: c.new, Effect: effect, Worker: worker})
 	}
 	return list
 }
@@ -103,8 +103,8 @@ func sameChanges(a, b []*api.ConfigChange) bool {
 	})
 }
 
-// notesOn returns what people are told besides the changes.
-func notesOn(d *plan.Document, p *plan.Plan, changes []*api.ConfigChange, specs []weft.Spec, overrides []Override) (notes []string) {
+// Notes returns what people are told besides the changes.
+func Notes(d *plan.Document, p *plan.Plan, changes []*api.ConfigChange, specs []weft.Spec, overrides []Override) (notes []string) {
 	for _, o := range overrides {
 		name, _, _ := strings.Cut(string(o), "=")
 		service, key, _ := strings.Cut(name, ".")
@@ -135,9 +135,9 @@ func notesOn(d *plan.Document, p *plan.Plan, changes []*api.ConfigChange, specs 
 	return notes
 }
 
-// startKeys reports keys of a document that are decided at start, unless they
+// StartKeys reports keys of a document that are decided at start, unless they
 // say what is so already.
-func startKeys(d *plan.Document, p *plan.Plan, alone bool) error {
+func StartKeys(d *plan.Document, p *plan.Plan, alone bool) error {
 	var errs []error
 	fail := func(key string) {
 		if alone {

@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"encoding"
@@ -49,7 +49,7 @@ func readsItself(t reflect.Type) bool {
 }
 
 func allowed(keys map[string]reflect.StructField) string {
-	return orNone(slices.Sorted(maps.Keys(keys)))
+	return OrNone(slices.Sorted(maps.Keys(keys)))
 }
 
 // wanted describes the values of a type as somebody would write them.

@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"errors"
@@ -32,9 +32,9 @@ type File struct {
 	lines map[string]int // of the keys, and of names in lists as key.name
 }
 
-// LoadConfig reads a configuration file. Whether its sections fit the services
+// Load reads a configuration file. Whether its sections fit the services
 // is for Select and New to say, and for Check.
-func LoadConfig(path string) (*File, error) {
+func Load(path string) (*File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -103,10 +103,10 @@ func (f *File) names(key string, v document.Value) (names []string, err error) {
 // given order.
 func (f *File) Select(specs []weft.Spec) ([]weft.Spec, error) {
 	var errs []error
-	known := specNames(specs)
+	known := Names(specs)
 	for _, name := range f.Services {
 		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("%s:%d: services: unknown service %q; allowed: %s", f.Path, f.lines["services."+name], name, orNone(known)))
+			errs = append(errs, fmt.Errorf("%s:%d: services: unknown service %q; allowed: %s", f.Path, f.lines["services."+name], name, OrNone(known)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -121,7 +121,7 @@ func (f *File) Select(specs []weft.Spec) ([]weft.Spec, error) {
 // Check reports everything that is wrong with a configuration file for the
 // given services, without starting anything.
 func Check(path string, specs []weft.Spec) error {
-	f, err := LoadConfig(path)
+	f, err := Load(path)
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,10 @@ func Check(path string, specs []weft.Spec) error {
 func (f *File) Check(specs []weft.Spec) error {
 	chosen, err := f.Select(specs)
 	if err != nil {
-		return errors.Join(err, f.Settings.check(specs))
+		return errors.Join(err, f.Settings.Check(specs))
 	}
-	_, order := stages(chosen, f.Pipeline)
-	return errors.Join(f.at("services", CheckSpecs(chosen)), f.at("pipeline", order), f.Settings.check(chosen))
+	_, order := Stages(chosen, f.Pipeline)
+	return errors.Join(f.at("services", CheckSpecs(chosen)), f.at("pipeline", order), f.Settings.Check(chosen))
 }
 
 // at says of errors, each on a line, that they are due to a key, if the file

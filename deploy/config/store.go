@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"context"
@@ -28,14 +28,14 @@ const configsKept = 50
 
 // The states of a configuration.
 const (
-	ConfigTrial   = "applying" // it is being carried out, and may yet be put back
-	ConfigGood    = "good"     // it has been in force, or is
-	ConfigFailed  = "failed"   // it could not be carried out, and the one before was put back
-	ConfigDropped = "dropped"  // the controller was started again before it was known to be good
+	Trial   = "applying" // it is being carried out, and may yet be put back
+	Good    = "good"     // it has been in force, or is
+	Failed  = "failed"   // it could not be carried out, and the one before was put back
+	Dropped = "dropped"  // the controller was started again before it was known to be good
 )
 
-// ConfigRecord is one configuration that has been in force, or was to be.
-type ConfigRecord struct {
+// Record is one configuration that has been in force, or was to be.
+type Record struct {
 	Number  uint64
 	Text    string // as it was written
 	Hash    string // of plan.Hash
@@ -48,8 +48,8 @@ type ConfigRecord struct {
 	Process string // that applies it
 }
 
-// sections reads the record's text.
-func (r *ConfigRecord) sections() ([]plan.Section, error) {
+// Sections reads the record's text.
+func (r *Record) Sections() ([]plan.Section, error) {
 	d, err := plan.ParseConfig(fmt.Sprintf("configuration %d", r.Number), []byte(r.Text))
 	if err != nil {
 		return nil, err
@@ -57,30 +57,47 @@ func (r *ConfigRecord) sections() ([]plan.Section, error) {
 	return d.Sections, nil
 }
 
-// configNow is which configuration is in force.
-type configNow struct {
+// Message returns a record without its text.
+func (r *Record) Message(now Now) *api.Configuration {
+	m := &api.Configuration{Number: r.Number, Hash: r.Hash, State: r.State, Source: r.Source, Error: r.Error}
+	if r.State == Good && r.Number == now.Good {
+		m.State = "in-force"
+	}
+	if !r.Applied.IsZero() {
+		m.Applied = r.Applied.UTC().Format(time.RFC3339)
+	}
+	return m
+}
+
+// Now is which configuration is in force.
+type Now struct {
 	Good  uint64 // the last good one; 0: that with which the controller was started, of which nothing is recorded
 	Trial uint64 // on trial; 0 if none is
 	Last  uint64 // number given last
 }
 
-// Configs are the configurations that are remembered.
-type Configs struct{ bucket weft.Bucket }
+// buckets keeps durable state.
+type buckets interface {
+	Bucket(ctx context.Context, name string) (weft.Bucket, error)
+}
 
-// OpenConfigs opens those of a store.
-func OpenConfigs(ctx context.Context, store Store) (*Configs, error) {
+// Store is the configurations that are remembered.
+type Store struct{ bucket weft.Bucket }
+
+// Open opens it.
+func Open(ctx context.Context, store buckets) (*Store, error) {
 	b, err := store.Bucket(ctx, configBucket)
 	if err != nil {
 		return nil, err
 	}
-	return &Configs{b}, nil
+	return &Store{b}, nil
 }
 
 func configKey(number uint64) string { return fmt.Sprintf("%020d", number) }
 
-// now returns which is in force, and the revision for change.
-func (c *Configs) now(ctx context.Context) (configNow, uint64, error) {
-	var s configNow
+// InForce returns which is in force, and the revision for change.
+func (c *Store) InForce(ctx context.Context) (Now, uint64, error) {
+	var s Now
 	data, revision, err := c.bucket.Get(ctx, configState)
 	if err == nil && revision > 0 {
 		err = json.Unmarshal(data, &s)
@@ -92,7 +109,7 @@ func (c *Configs) now(ctx context.Context) (configNow, uint64, error) {
 }
 
 // change writes which is in force, unless somebody else has since.
-func (c *Configs) change(ctx context.Context, s configNow, revision uint64) (uint64, error) {
+func (c *Store) change(ctx context.Context, s Now, revision uint64) (uint64, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return 0, err
@@ -105,19 +122,19 @@ func (c *Configs) change(ctx context.Context, s configNow, revision uint64) (uin
 }
 
 // Get returns a record, nil if it is not remembered.
-func (c *Configs) Get(ctx context.Context, number uint64) (*ConfigRecord, error) {
+func (c *Store) Get(ctx context.Context, number uint64) (*Record, error) {
 	data, revision, err := c.bucket.Get(ctx, configKey(number))
 	if err != nil || revision == 0 {
 		return nil, err
 	}
-	r := &ConfigRecord{}
+	r := &Record{}
 	if err := json.Unmarshal(data, r); err != nil {
 		return nil, fmt.Errorf("configuration %d cannot be read: %w", number, err)
 	}
 	return r, nil
 }
 
-func (c *Configs) put(ctx context.Context, r *ConfigRecord) error {
+func (c *Store) put(ctx context.Context, r *Record) error {
 	data, err := json.Marshal(r)
 	if err == nil {
 		_, err = c.bucket.Put(ctx, configKey(r.Number), data)
@@ -126,23 +143,23 @@ func (c *Configs) put(ctx context.Context, r *ConfigRecord) error {
 }
 
 // List returns all records, the newest first.
-func (c *Configs) List(ctx context.Context) ([]*ConfigRecord, error) {
-	var list []*ConfigRecord
+func (c *Store) List(ctx context.Context) ([]*Record, error) {
+	var list []*Record
 	err := c.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
-		r := &ConfigRecord{}
+		r := &Record{}
 		if key != configState && json.Unmarshal(value, r) == nil {
 			list = append(list, r)
 		}
 		return nil
 	})
-	slices.SortFunc(list, func(a, b *ConfigRecord) int { return strings.Compare(configKey(b.Number), configKey(a.Number)) })
+	slices.SortFunc(list, func(a, b *Record) int { return strings.Compare(configKey(b.Number), configKey(a.Number)) })
 	return list, err
 }
 
-// begin records a configuration as being on trial. former is what is in force
+// Begin records a configuration as being on trial. former is what is in force
 // if nothing of that has been recorded yet.
-func (c *Configs) begin(ctx context.Context, r, former *ConfigRecord) error {
-	s, revision, err := c.now(ctx)
+func (c *Store) Begin(ctx context.Context, r, former *Record) error {
+	s, revision, err := c.InForce(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,13 +168,13 @@ func (c *Configs) begin(ctx context.Context, r, former *ConfigRecord) error {
 	}
 	if s.Good == 0 && former != nil {
 		s.Last++
-		former.Number, former.State = s.Last, ConfigGood
+		former.Number, former.State = s.Last, Good
 		s.Good = former.Number
 	} else {
 		former = nil
 	}
 	s.Last++
-	s.Trial, r.Number, r.State = s.Last, s.Last, ConfigTrial
+	s.Trial, r.Number, r.State = s.Last, s.Last, Trial
 	if former != nil {
 		if err := c.put(ctx, former); err != nil {
 			return err
@@ -170,9 +187,9 @@ func (c *Configs) begin(ctx context.Context, r, former *ConfigRecord) error {
 	return err
 }
 
-// end says what has become of the configuration on trial.
-func (c *Configs) end(ctx context.Context, r *ConfigRecord, state, why string) error {
-	s, revision, err := c.now(ctx)
+// End says what has become of the configuration on trial.
+func (c *Store) End(ctx context.Context, r *Record, state, why string) error {
+	s, revision, err := c.InForce(ctx)
 	if err != nil || s.Trial != r.Number {
 		return err // somebody else has said it
 	}
@@ -181,7 +198,7 @@ func (c *Configs) end(ctx context.Context, r *ConfigRecord, state, why string) e
 		return err
 	}
 	s.Trial = 0
-	if state == ConfigGood {
+	if state == Good {
 		s.Good = r.Number
 	}
 	if _, err := c.change(ctx, s, revision); err != nil {
@@ -191,7 +208,7 @@ func (c *Configs) end(ctx context.Context, r *ConfigRecord, state, why string) e
 }
 
 // trim forgets the oldest records.
-func (c *Configs) trim(ctx context.Context, s configNow) error {
+func (c *Store) trim(ctx context.Context, s Now) error {
 	list, err := c.List(ctx)
 	for i, r := range list {
 		if i >= configsKept && r.Number != s.Good && err == nil {
@@ -208,7 +225,7 @@ type Chosen struct {
 	Text     string // as it was written; empty if that is not known
 	Number   uint64 // 0 if it is not recorded
 	Why      string // for the log: which is in force, and why
-	base     string // what counts as given now
+	Base     string // what counts as given now
 	fresh    bool   // it is given, and not in force yet
 }
 
@@ -224,10 +241,10 @@ type Given struct {
 // the controller ran, unless another is given than the one that it was applied
 // over. A configuration on trial is none: whoever starts anew begins with the
 // last good one.
-func (c *Configs) Choose(ctx context.Context, g Given) (*Chosen, error) {
+func (c *Store) Choose(ctx context.Context, g Given) (*Chosen, error) {
 	base := plan.Hash(g.Sections)
-	given := &Chosen{Sections: g.Sections, Source: g.Source, Text: g.Text, base: base, fresh: true}
-	s, _, err := c.now(ctx)
+	given := &Chosen{Sections: g.Sections, Source: g.Source, Text: g.Text, Base: base, fresh: true}
+	s, _, err := c.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -243,11 +260,11 @@ func (c *Configs) Choose(ctx context.Context, g Given) (*Chosen, error) {
 	if err != nil || last == nil {
 		return nil, errors.Join(err, fmt.Errorf("the last good configuration, number %d, is not in the store", s.Good))
 	}
-	sections, err := last.sections()
+	sections, err := last.Sections()
 	if err != nil {
 		return nil, err
 	}
-	kept := &Chosen{Sections: sections, Source: last.Source, Text: last.Text, Number: last.Number, base: last.Base}
+	kept := &Chosen{Sections: sections, Source: last.Source, Text: last.Text, Number: last.Number, Base: last.Base}
 	switch {
 	case last.Hash == base:
 		kept.Why = fmt.Sprintf("%sconfiguration %d; the %s says the same", note, last.Number, g.Source)
@@ -284,14 +301,14 @@ func (c *Chosen) In(p *plan.Plan) *plan.Plan {
 
 // Start records what a controller has been started with, once it runs. A
 // configuration that was on trial when it ended is dropped.
-func (c *Configs) Start(ctx context.Context, chosen *Chosen, now time.Time) error {
-	s, revision, err := c.now(ctx)
+func (c *Store) Start(ctx context.Context, chosen *Chosen, now time.Time) error {
+	s, revision, err := c.InForce(ctx)
 	if err != nil {
 		return err
 	}
 	if s.Trial != 0 {
 		if r, err := c.Get(ctx, s.Trial); err == nil && r != nil {
-			r.State, r.Error = ConfigDropped, "the controller was started again, or another plan applied, before it was known to be good"
+			r.State, r.Error = Dropped, "the controller was started again, or another plan applied, before it was known to be good"
 			if err := c.put(ctx, r); err != nil {
 				return err
 			}
@@ -304,12 +321,12 @@ func (c *Configs) Start(ctx context.Context, chosen *Chosen, now time.Time) erro
 	if s.Good == 0 || !chosen.fresh { // what is only given needs no record before something else has been applied
 		return nil
 	}
-	r, err := chosen.record(now)
+	r, err := chosen.Record(now)
 	if err != nil {
 		return err
 	}
 	s.Last++
-	r.Number, r.State, s.Good = s.Last, ConfigGood, s.Last
+	r.Number, r.State, s.Good = s.Last, Good, s.Last
 	if err := c.put(ctx, r); err != nil {
 		return err
 	}
@@ -320,8 +337,8 @@ func (c *Configs) Start(ctx context.Context, chosen *Chosen, now time.Time) erro
 	return c.trim(ctx, s)
 }
 
-// record returns a record of what a controller was started with.
-func (c *Chosen) record(now time.Time) (*ConfigRecord, error) {
+// Record returns a record of what a controller was started with.
+func (c *Chosen) Record(now time.Time) (*Record, error) {
 	text := []byte(c.Text)
 	if len(text) == 0 {
 		var err error
@@ -329,5 +346,5 @@ func (c *Chosen) record(now time.Time) (*ConfigRecord, error) {
 			return nil, err
 		}
 	}
-	return &ConfigRecord{Text: string(text), Hash: plan.Hash(c.Sections), Base: c.base, Source: c.Source, Given: true, Applied: now}, nil
+	return &Record{Text: string(text), Hash: plan.Hash(c.Sections), Base: c.Base, Source: c.Source, Given: true, Applied: now}, nil
 }

@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"errors"
@@ -43,8 +43,8 @@ func startTag(t reflect.Type, path string) string {
 
 // decidedAtStart reports whether nobody may make a change while the controller
 // runs.
-func decidedAtStart(config any, c *keyChange) bool {
-	switch startTag(reflect.TypeOf(config), c.path) {
+func decidedAtStart(config any, c *KeyChange) bool {
+	switch startTag(reflect.TypeOf(config), c.Path) {
 	case "":
 		return false
 	case "file":
@@ -76,9 +76,9 @@ func filesIn(v reflect.Value) (list []string) {
 	return list
 }
 
-// startOnly reports what a plan that comes through the northbound says of
+// StartOnly reports what a plan that comes through the northbound says of
 // programs, files and the bus other than the plan in force.
-func startOnly(old, next *plan.Plan, specs []weft.Spec, overrides ...Override) error {
+func StartOnly(old, next *plan.Plan, specs []weft.Spec, overrides ...Override) error {
 	var errs []error
 	if old.Bus != next.Bus {
 		errs = append(errs, errors.New("bus: where state is kept is decided at start; leave it as it is, or start the controller again with weft up PLAN"))
@@ -129,9 +129,9 @@ func startOnlyIn(old, next *plan.Plan, worker string, spec *weft.Spec, overrides
 				return err
 			}
 			now := map[string]string{}
-			for _, c := range changesOf(before, after) {
-				if _, also := refused[c.key]; decidedAtStart(before, &c) && (also || i+k == 0) {
-					now[c.key] = c.old
+			for _, c := range ChangesOf(before, after) {
+				if _, also := refused[c.Key]; decidedAtStart(before, &c) && (also || i+k == 0) {
+					now[c.Key] = c.old
 				}
 			}
 			refused = now

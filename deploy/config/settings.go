@@ -1,4 +1,10 @@
-package deploy
+// Package config is the configurations of services: it checks that services fit
+// together, reads settings and gives each service its own, says how two
+// configurations differ and what becomes of that, and remembers those that have
+// been in force.
+//
+// Package deploy and whoever starts a controller import it.
+package config
 
 import (
 	"cmp"
@@ -72,10 +78,7 @@ func (s *Settings) add(service string, c change) {
 
 // Check reports settings that do not fit the services that run, or are wrong,
 // each on a line of its own.
-func (s *Settings) Check(specs []weft.Spec) error { return s.check(specs) }
-
-// check reports settings that do not fit the services that run.
-func (s *Settings) check(specs []weft.Spec) error {
+func (s *Settings) Check(specs []weft.Spec) error {
 	if s == nil {
 		return nil
 	}
@@ -84,18 +87,18 @@ func (s *Settings) check(specs []weft.Spec) error {
 		i := slices.IndexFunc(specs, func(sp weft.Spec) bool { return sp.Name == name })
 		if i < 0 {
 			c := s.changes[name][0]
-			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(0), name, orNone(specNames(specs)), document.Meant(name, specNames(specs))))
+			errs = append(errs, fmt.Errorf("%s: settings for %q, which is not among the services that run: %s%s", c.place(0), name, OrNone(Names(specs)), document.Meant(name, Names(specs))))
 			continue
 		}
-		_, err := s.configure(&specs[i])
+		_, err := s.Configure(&specs[i])
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// configure returns a copy of the service's configuration with its changes
+// Configure returns a copy of the service's configuration with its changes
 // made and validated.
-func (s *Settings) configure(spec *weft.Spec) (any, error) {
+func (s *Settings) Configure(spec *weft.Spec) (any, error) {
 	config, err := s.changed(spec)
 	if config == nil {
 		return nil, err
@@ -187,7 +190,8 @@ func parse(source string, text []byte) (document.Value, error) {
 	return v, errors.Join(errs...)
 }
 
-func specNames(specs []weft.Spec) (names []string) {
+// Names returns the names of services.
+func Names(specs []weft.Spec) (names []string) {
 	for _, s := range specs {
 		names = append(names, s.Name)
 	}

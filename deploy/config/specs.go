@@ -1,4 +1,4 @@
-package deploy
+package config
 
 import (
 	"errors"
@@ -9,16 +9,19 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // CheckSpecs reports everything by which services do not fit together: each
 // name used and not provided, provided twice, or not well formed.
-func CheckSpecs(specs []weft.Spec) error { return checkSpecs(specs, false) }
+func CheckSpecs(specs []weft.Spec) error { return (&checker{}).check(specs) }
 
-// checkSpecs is CheckSpecs; if partial, services may be absent.
-func checkSpecs(specs []weft.Spec, partial bool) error {
-	c := &checker{
-		partial:  partial,
+// CheckPart is CheckSpecs for services of which others may be absent.
+func CheckPart(specs []weft.Spec) error { return (&checker{partial: true}).check(specs) }
+
+func (c *checker) check(specs []weft.Spec) error {
+	*c = checker{
+		partial:  c.partial,
 		names:    map[string]bool{},
 		serves:   map[string]string{},
 		subjects: map[string]string{},
@@ -169,8 +172,8 @@ func (c *checker) member(s *weft.Spec, field, name string, own bool) {
 	}
 }
 
-// stages returns the names of the pipeline's stages in order.
-func stages(specs []weft.Spec, wanted []string) ([]string, error) {
+// Stages returns the names of the pipeline's stages in order.
+func Stages(specs []weft.Spec, wanted []string) ([]string, error) {
 	isStage := map[string]bool{}
 	var all []string
 	for _, s := range specs {
@@ -182,7 +185,7 @@ func stages(specs []weft.Spec, wanted []string) ([]string, error) {
 	var list []string
 	var errs []error
 	if len(wanted) == 0 {
-		for _, name := range DefaultPipeline() {
+		for _, name := range plan.DefaultPipeline() {
 			if isStage[name] {
 				list = append(list, name)
 			}
@@ -192,9 +195,9 @@ func stages(specs []weft.Spec, wanted []string) ([]string, error) {
 		stage, present := isStage[name]
 		switch {
 		case !present:
-			errs = append(errs, fmt.Errorf("pipeline: %s is not among the services that run; take it out or add the service; stages are: %s", name, orNone(all)))
+			errs = append(errs, fmt.Errorf("pipeline: %s is not among the services that run; take it out or add the service; stages are: %s", name, OrNone(all)))
 		case !stage:
-			errs = append(errs, fmt.Errorf("pipeline: service %s is not a stage; take it out; stages are: %s", name, orNone(all)))
+			errs = append(errs, fmt.Errorf("pipeline: service %s is not a stage; take it out; stages are: %s", name, OrNone(all)))
 		case slices.Contains(list, name):
 			errs = append(errs, fmt.Errorf("pipeline: stage %s is listed twice; list it once", name))
 		default:
@@ -209,7 +212,7 @@ func stages(specs []weft.Spec, wanted []string) ([]string, error) {
 	return list, errors.Join(errs...)
 }
 
-func orNone(list []string) string {
+func OrNone(list []string) string {
 	if len(list) == 0 {
 		return "none"
 	}

@@ -219,8 +219,12 @@ func (b *Book[T]) Follow(ctx context.Context) {
 	}
 }
 
-// missing drops what was deleted after it had been read, before it was watched.
+// missing drops what was deleted after it had been read, before it was watched. Of
+// a damaged store nobody knows.
 func (b *Book[T]) missing(ctx context.Context, there map[string]bool) {
+	if d, ok := b.store.(weft.Damageable); ok && d.Damage() != "" {
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(b.known)) {
 		if there[name] || b.known[name].gone {
 			continue

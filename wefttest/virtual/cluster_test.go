@@ -42,6 +42,7 @@ type cluster struct {
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
+	current   *deploy.Current // what is in force
 	runs      int
 	stopping  bool
 	witnesses []*witness
@@ -82,7 +83,13 @@ func (c *cluster) apply(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	return d.Put(ctx, next, revision)
+	if err := d.Put(ctx, next, revision); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = next
+	return nil
 }
 
 // supervise keeps one process for each instance of the plan in force until ctx
@@ -94,7 +101,10 @@ func (c *cluster) supervise(ctx context.Context) {
 	}
 	failed := map[string]int{}
 	for {
-		if current, _, err := d.Current(ctx); err == nil && current != nil {
+		c.mu.Lock()
+		current := c.current
+		c.mu.Unlock()
+		if current != nil {
 			wanted := map[string]bool{}
 			for _, i := range current.InForce().Instances() {
 				wanted[current.ProcessOf(i.Name)] = true

@@ -71,7 +71,7 @@ func (b *book) site(sw flow.DPID) *site {
 	defer b.siteMu.Unlock()
 	s := b.sites[sw]
 	if s == nil {
-		s = &site{dpid: sw, ports: map[flow.Port]bool{}, verdicts: map[flow.Match]*verdict{}, unknown: true}
+		s = &site{dpid: sw, sending: make(chan struct{}, 1), ports: map[flow.Port]bool{}, verdicts: map[flow.Match]*verdict{}, unknown: true}
 		b.sites[sw] = s
 	}
 	return s

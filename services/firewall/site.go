@@ -3,6 +3,7 @@ package firewall
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,8 +41,11 @@ type site struct {
 	pending []words    // packets whose verdicts are to be installed
 	queued  bool       // the site is in the line of those with work
 
-	mu        sync.Mutex // guards the following; held while verdicts are sent, so that they do not cross
+	sending chan struct{} // holds a token while verdicts are sent or removed, so that they do not cross
+
+	mu        sync.Mutex // guards the following
 	connected bool
+	changes   uint64 // how often the switch has connected or gone
 	target    target
 	ports     map[flow.Port]bool // links
 	program   *program           // as last declared
@@ -83,15 +87,48 @@ func (s *site) take(spare []words) []words {
 	return list
 }
 
-// install installs the verdicts on packets, by the rules as they are now.
-func (s *site) install(ctx context.Context, b *book, list []words, now time.Time) error {
+// send waits for its turn, and sends what choose returns, if that is anything, by
+// carry. No lock is held meanwhile. sent is called with what came of it, locked.
+func (s *site) send(ctx context.Context, choose func() *flow.Decision, carry func(context.Context, *flow.Decision) (*api.ApplyResult, error), sent func(error)) error {
+	select {
+	case s.sending <- struct{}{}:
+		defer func() { <-s.sending }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.connected || s.unknown || !s.reactive.Load() {
+	d := choose()
+	s.mu.Unlock()
+	if d.Empty() {
 		return nil
 	}
-	v := b.now.Load().view(s.dpid)
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	res, err := carry(ctx, d)
+	if err == nil && len(res.GetFailures()) > 0 {
+		err = fmt.Errorf("%s", res.Failures[0].Text)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.unknown = true
+	}
+	sent(err)
+	return err
+}
+
+// install installs the verdicts on packets, by the rules as they are now.
+func (s *site) install(ctx context.Context, b *book, list []words, now time.Time) error {
+	return s.send(ctx, func() *flow.Decision { return s.verdictsOn(b, list, now) }, b.net.Send, func(error) {})
+}
+
+// verdictsOn notes the verdicts on packets and returns what installs them; mu is held.
+func (s *site) verdictsOn(b *book, list []words, now time.Time) *flow.Decision {
 	d := &flow.Decision{}
+	if !s.connected || s.unknown || !s.reactive.Load() {
+		return d
+	}
+	v := b.now.Load().view(s.dpid)
 	var look search
 	for i := range list {
 		var trace words
@@ -126,19 +163,7 @@ func (s *site) install(ctx context.Context, b *book, list []words, now time.Time
 		e.Cookie = flow.NewCookie(flow.OwnerVerdicts, 0, number)
 		e.IdleTimeout, e.Flags = uint16(b.cfg.VerdictIdle.Seconds()), flow.FlagSendRem
 	}
-	if d.Empty() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
-	defer cancel()
-	res, err := b.net.Send(ctx, d)
-	if err == nil && len(res.GetFailures()) > 0 {
-		err = fmt.Errorf("%s", res.Failures[0].Text)
-	}
-	if err != nil {
-		s.unknown = true
-	}
-	return err
+	return d
 }
 
 // removed takes note that a switch has no longer a verdict.
@@ -157,57 +182,57 @@ const comparisons = 2_000_000
 // revoke removes, and has confirmed, the verdicts that may no longer be right:
 // those on packets that a changed condition may be about. all is all of them.
 func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.connected || len(s.verdicts) == 0 && !s.unknown {
-		return nil
-	}
-	all = all || s.unknown || len(changed)*len(s.verdicts) > comparisons
-	d := &flow.Decision{}
-	gone := make([]flow.Match, 0, 16)
-	if !all {
-		for m, v := range s.verdicts {
-			for _, c := range changed {
-				if c.mayConcern(v) {
-					gone = append(gone, m)
-					break
-				}
+	var gone []flow.Match
+	var changes uint64
+	err := s.send(ctx, func() *flow.Decision {
+		var d *flow.Decision
+		d, gone = s.revocation(changed, all)
+		changes = s.changes
+		return d
+	}, b.net.Apply, func(err error) {
+		switch {
+		case err != nil || changes != s.changes: // it may have been another session
+		case gone == nil:
+			clear(s.verdicts)
+			s.unknown = false
+		default:
+			for _, m := range gone {
+				delete(s.verdicts, m)
 			}
 		}
-		if len(gone) == 0 {
-			return nil
-		}
-	}
-	if all || len(gone) > 500 {
-		all = true
-		mod := d.AddFlow(s.dpid)
-		mod.Command = flow.Delete
-		// In every table: a former version had another.
-		mod.Entry.Table, mod.Entry.Cookie, mod.CookieMask = flow.TableAll, flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
-	} else {
-		for _, m := range gone {
-			mod := d.AddFlow(s.dpid)
-			mod.Command = flow.DeleteStrict
-			mod.Entry.Table, mod.Entry.Priority, mod.Entry.Match = flow.TableFirewall, flow.PriorityFirewallVerdict, m
-			mod.Entry.Cookie, mod.CookieMask = flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
-	defer cancel()
-	res, err := b.net.Apply(ctx, d)
-	if err == nil && len(res.GetFailures()) > 0 {
-		err = fmt.Errorf("%s", res.Failures[0].Text)
-	}
+	})
 	if err != nil {
-		s.unknown = true
 		return fmt.Errorf("verdicts not removed: %w", err)
 	}
-	if all {
-		clear(s.verdicts)
-		s.unknown = false
-	}
-	for _, m := range gone {
-		delete(s.verdicts, m)
-	}
 	return nil
+}
+
+// revocation returns what removes the verdicts that a changed condition may be
+// about, and which those are; nil if they are all. mu is held.
+func (s *site) revocation(changed []*cond, all bool) (d *flow.Decision, gone []flow.Match) {
+	d = &flow.Decision{}
+	if !s.connected || len(s.verdicts) == 0 && !s.unknown {
+		return d, nil
+	}
+	if !all && !s.unknown && len(changed)*len(s.verdicts) <= comparisons {
+		gone = make([]flow.Match, 0, 16)
+		for m, v := range s.verdicts {
+			if slices.ContainsFunc(changed, func(c *cond) bool { return c.mayConcern(v) }) {
+				gone = append(gone, m)
+			}
+		}
+		if len(gone) <= 500 {
+			for _, m := range gone {
+				mod := d.AddFlow(s.dpid)
+				mod.Command = flow.DeleteStrict
+				mod.Entry.Table, mod.Entry.Priority, mod.Entry.Match = flow.TableFirewall, flow.PriorityFirewallVerdict, m
+				mod.Entry.Cookie, mod.CookieMask = flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
+			}
+			return d, gone
+		}
+	}
+	mod := d.AddFlow(s.dpid)
+	mod.Command = flow.Delete
+	mod.Entry.Table, mod.Entry.Cookie, mod.CookieMask = flow.TableFirewall, flow.NewCookie(flow.OwnerVerdicts, 0, 0), flow.OwnerMask
+	return d, nil
 }

@@ -19,6 +19,7 @@ func (b *book) switchChanged(ev *api.SwitchChanged) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.connected, s.unknown = ev.Switch.Connected, true
+	s.changes++
 	s.enforced.Store(0)
 	clear(s.verdicts)
 	s.program, s.version, s.target.forced = nil, 0, ""

@@ -412,3 +412,47 @@ func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.Clie
 	}
 	return nil
 }
+
+// Clients are the clients of all services, on one connection.
+type Clients struct {
+	grpc.ClientConnInterface
+	AppsClient
+	BalancerClient
+	DiscoveryClient
+	FirewallClient
+	FlowrulesClient
+	PathsClient
+	ForwardingClient
+	GatewayClient
+	HeartbeatClient
+	HostsClient
+	NatClient
+	QosClient
+	RouterClient
+	SouthboundClient
+	StatsClient
+	TenantsClient
+}
+
+// NewClients returns the clients of all services.
+func NewClients(conn grpc.ClientConnInterface) Clients {
+	return Clients{
+		conn,
+		NewAppsClient(conn),
+		NewBalancerClient(conn),
+		NewDiscoveryClient(conn),
+		NewFirewallClient(conn),
+		NewFlowrulesClient(conn),
+		NewPathsClient(conn),
+		NewForwardingClient(conn),
+		NewGatewayClient(conn),
+		NewHeartbeatClient(conn),
+		NewHostsClient(conn),
+		NewNatClient(conn),
+		NewQosClient(conn),
+		NewRouterClient(conn),
+		NewSouthboundClient(conn),
+		NewStatsClient(conn),
+		NewTenantsClient(conn),
+	}
+}

@@ -43,7 +43,7 @@ func TestHealthOfStore(t *testing.T) {
 		{&api.StoreStatus{Buckets: []*api.BucketStatus{{Name: "flowrules.flows", Damage: "2 of 3 keys are missing"}}}, nil, get.HealthFailing, "flowrules.flows: 2 of 3 keys are missing"},
 		{&api.StoreStatus{Trouble: "no space left on device"}, nil, get.HealthFailing, "no space left on device"},
 	} {
-		h, err := get.HealthOfStore(&cli.Controller{GatewayClient: storeAnswer{status: c.status, err: c.err}, Ctx: t.Context()})
+		h, err := get.HealthOfStore(&cli.Controller{Clients: api.Clients{GatewayClient: storeAnswer{status: c.status, err: c.err}}, Ctx: t.Context()})
 		if h.State != c.state || !strings.Contains(h.Detail, c.detail) || err != nil {
 			t.Errorf("%v, %v: %+v, %v", c.status, c.err, h, err)
 		}
@@ -63,7 +63,7 @@ func TestHealthOfServers(t *testing.T) {
 		{&api.StoreState{Servers: 3, Quorum: true, Replicas: 1, Wanted: 3}, get.HealthWarning, "3 servers up, quorum, 1 replica of 3"},
 		{&api.StoreState{Replicas: 3, Wanted: 3}, get.HealthFailing, "0 servers up, no quorum, 3 replicas: part of the state cannot be changed now"},
 	} {
-		h, err := get.HealthOfStore(&cli.Controller{GatewayClient: storeAnswer{state: c.state}, Ctx: t.Context()})
+		h, err := get.HealthOfStore(&cli.Controller{Clients: api.Clients{GatewayClient: storeAnswer{state: c.state}}, Ctx: t.Context()})
 		if h.State != c.health || h.Detail != c.detail || err != nil {
 			t.Errorf("%v: %+v, %v", c.state, h, err)
 		}
@@ -88,7 +88,7 @@ func TestHealthOfPorts(t *testing.T) {
 		{At: at(s1, 3), Role: "unsettled", Cause: "down", Reason: "r", Remedy: "m"},
 		{At: at(s1, 4), Role: "unsettled", Cause: "settling", Reason: "r", Remedy: "m"},
 	}
-	c := &cli.Controller{DiscoveryClient: portsAnswer{ports: settled}, Ctx: t.Context()}
+	c := &cli.Controller{Clients: api.Clients{DiscoveryClient: portsAnswer{ports: settled}}, Ctx: t.Context()}
 	if h, err := get.HealthOfPorts(c); h.State != get.HealthOK || err != nil {
 		t.Errorf("%+v, %v", h, err)
 	}

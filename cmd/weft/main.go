@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/bench"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/demo"
@@ -85,6 +86,7 @@ of real switches to try it in.`,
 	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), flowCommand(), linkCommand(), hostCommand(), firewallCommand(), balancerCommand(), natCommand(), routerCommand(), qosCommand(), tenantCommand("tenants"), tenantCommand("tenant"), get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())
 	add("work", demo.Command(), labCommand(), planner.CertsCommand(), exportCommand(), bench.Command(), experimentCommand())
 	root.AddCommand(run.VersionCommand(), manCommand(), run.RootPartCommand())
+	deriveCommands(root, api.Methods())
 	cli.Strict(root)
 	return root
 }

@@ -67,6 +67,24 @@ func main() {
 		g.P("}")
 		g.P("return nil")
 		g.P("}")
+		g.P()
+		g.P("// Clients are the clients of all services, on one connection.")
+		g.P("type Clients struct {")
+		g.P(grpc.Ident("ClientConnInterface"))
+		for _, s := range services {
+			g.P(s.GoName, "Client")
+		}
+		g.P("}")
+		g.P()
+		g.P("// NewClients returns the clients of all services.")
+		g.P("func NewClients(conn ", grpc.Ident("ClientConnInterface"), ") Clients {")
+		g.P("return Clients{")
+		g.P("conn,")
+		for _, s := range services {
+			g.P("New", s.GoName, "Client(conn),")
+		}
+		g.P("}")
+		g.P("}")
 		return nil
 	})
 }

@@ -79,21 +79,7 @@ func Absent(u *url.URL, cause error) error {
 
 // Controller is a connection to a controller.
 type Controller struct {
-	api.GatewayClient
-	api.SouthboundClient
-	api.DiscoveryClient
-	api.HostsClient
-	api.PathsClient
-	api.ForwardingClient
-	api.FlowrulesClient
-	api.StatsClient
-	api.FirewallClient
-	api.QosClient
-	api.TenantsClient
-	api.BalancerClient
-	api.NatClient
-	api.RouterClient
-	api.HeartbeatClient
+	api.Clients
 	Ctx context.Context // of the command's calls
 }
 
@@ -155,10 +141,7 @@ func (r *Remote) Dial(cmd *cobra.Command) (*Controller, func(), error) {
 		parent = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(parent, r.Timeout)
-	return &Controller{
-		api.NewGatewayClient(conn), api.NewSouthboundClient(conn), api.NewDiscoveryClient(conn), api.NewHostsClient(conn),
-		api.NewPathsClient(conn), api.NewForwardingClient(conn), api.NewFlowrulesClient(conn), api.NewStatsClient(conn), api.NewFirewallClient(conn), api.NewQosClient(conn), api.NewTenantsClient(conn), api.NewBalancerClient(conn), api.NewNatClient(conn), api.NewRouterClient(conn), api.NewHeartbeatClient(conn), ctx,
-	}, func() { cancel(); conn.Close() }, nil
+	return &Controller{api.NewClients(conn), ctx}, func() { cancel(); conn.Close() }, nil
 }
 
 // RemoteError is an error that the controller has answered.

@@ -80,7 +80,7 @@ func derivedCommand(m api.AnyMethod, word string) *cobra.Command {
 		set = append(set, fieldFlag(cmd, f, docs.field(f)))
 	}
 	r.Flags(cmd)
-	return cli.Asking(&r, cmd, func(c *cli.Controller, cmd *cobra.Command, args []string) (any, func(*cli.Table), error) {
+	return cli.Query(&r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		q, a := m.NewMessages()
 		request, answer := q.(proto.Message), a.(proto.Message)
 		to := request.ProtoReflect()
@@ -89,13 +89,13 @@ func derivedCommand(m api.AnyMethod, word string) *cobra.Command {
 		}
 		for _, s := range set {
 			if err := s(to, args); err != nil {
-				return nil, nil, cli.Usagef(cmd, "%v", err)
+				return cli.View{}, cli.Usagef(cmd, "%v", err)
 			}
 		}
 		method := to.Descriptor().ParentFile() // of the same package
 		service, name, _ := strings.Cut(m.MethodName(), ".")
 		err := c.Invoke(c.Ctx, fmt.Sprintf("/%s.%s/%s", method.Package(), strings.ToUpper(service[:1])+service[1:], name), request, answer)
-		return cli.Answered(answer, err, func(t *cli.Table) { derivedTable(t, answer.ProtoReflect()) })
+		return cli.View{Value: answer, Text: func(t *cli.Table) { derivedTable(t, answer.ProtoReflect()) }}, err
 	})
 }
 

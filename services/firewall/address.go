@@ -16,7 +16,7 @@ func (a address) compare(b address) int {
 	return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo))
 }
 
-// octet returns one of the octets of an address of so many bits.
+// octet returns octet n of an address of the given width in bits.
 func (a address) octet(width, n int) uint8 {
 	switch {
 	case width == 32:
@@ -27,7 +27,7 @@ func (a address) octet(width, n int) uint8 {
 	return uint8(a.lo >> (120 - 8*n))
 }
 
-// next returns the address after a; false if a is the last there is.
+// next returns the address after a; false if a is the last one.
 func (a address) next(width int) (address, bool) {
 	a.lo++
 	if width == 32 {
@@ -66,9 +66,9 @@ func comparePrefixes(a, b prefix) int {
 	return cmp.Or(a.from.compare(b.from), cmp.Compare(a.length, b.length))
 }
 
-// prefixIn returns the prefix that a condition asks of an address field, and
-// whether what it asks is one; a field that it does not ask about is the
-// prefix of length 0.
+// prefixIn returns the prefix that a condition asks for in an address field, and
+// whether the condition asks for a prefix at all. A field without a condition is
+// the prefix of length 0.
 func prefixIn(m *flow.Match, f flow.Field, width int) (prefix, bool) {
 	value, mask, ok := m.Get(f)
 	if !ok {

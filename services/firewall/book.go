@@ -15,14 +15,14 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// keeper sees that switches have the entries that they are to have.
+// keeper makes sure that switches have their wanted entries.
 type keeper interface {
 	Changed(switches ...flow.DPID)
 	Settle(ctx context.Context) error
 	Status(sw flow.DPID) (state string, err error)
 }
 
-// book is all rules, and what is known of the switches.
+// book holds all rules, and the known state of the switches.
 type book struct {
 	cfg    *Config
 	net    network
@@ -32,23 +32,23 @@ type book struct {
 	now    atomic.Pointer[ruleset]
 	line   chan *site // those with verdicts to be installed
 
-	// The rules change by turns, and are locked while they do: whoever has the turn
-	// may read what follows, others lock, and no lock is held while something is
-	// stored or a switch is waited for.
+	// Changes of the rules take turns, and lock mu while they write: the holder
+	// of the turn may read what follows without the lock, others lock. Nobody
+	// holds the lock while something is stored or a switch is awaited.
 	mu       object.Guard
 	rules    map[string]*rule
 	numbers  map[uint32]*rule
-	free     []uint32 // numbers below next that nobody has
-	next     uint32   // the lowest number that nobody has had
+	free     []uint32 // free numbers below next
+	next     uint32   // the lowest number never used
 	all      *builder
 	own      map[flow.DPID]*builder
 	back     string // the default
 	ownBack  map[flow.DPID]string
-	segments map[uint16]string // whose virtual network a VLAN carries
+	segments map[uint16]string // tenant whose virtual network a VLAN carries
 
 	newsMu      sync.Mutex        // guards segmentNews
-	segmentNews map[uint16]string // what of segments has changed; empty: it has gone
-	news        chan struct{}     // rung then
+	segmentNews map[uint16]string // changed segments; empty: it has gone
+	news        chan struct{}     // notified then
 
 	siteMu sync.Mutex // guards sites
 	sites  map[flow.DPID]*site
@@ -65,7 +65,7 @@ func newBook(cfg *Config, net network, kept bucket, log *slog.Logger) *book {
 	return b
 }
 
-// site returns what is kept of a switch.
+// site returns the state of a switch.
 func (b *book) site(sw flow.DPID) *site {
 	b.siteMu.Lock()
 	defer b.siteMu.Unlock()
@@ -77,7 +77,7 @@ func (b *book) site(sw flow.DPID) *site {
 	return s
 }
 
-// everySite returns all switches that have been heard of, by number.
+// everySite returns all known switches, by number.
 func (b *book) everySite() []*site {
 	b.siteMu.Lock()
 	defer b.siteMu.Unlock()
@@ -90,20 +90,20 @@ func (b *book) everySite() []*site {
 
 // change is what a call changes.
 type change struct {
-	add, remove map[flow.DPID][]*cond // by switch, of rules of its own
+	add, remove map[flow.DPID][]*cond // by switch, of rules of one switch
 	addAll      []*cond
 	removeAll   []*cond
 	defaults    map[flow.DPID]bool // of switches
 	anyDefault  bool
-	rules       int // that are deleted
+	rules       int // number of deleted rules
 }
 
-// conds returns the conditions that come or go.
+// of returns the conditions that come or go.
 func (x *change) of(sw flow.DPID) []*cond {
 	return slices.Concat(x.addAll, x.removeAll, x.add[sw], x.remove[sw])
 }
 
-// switches returns the switches that the change is about; false: all.
+// switches returns the switches that the change concerns; false: all.
 func (x *change) switches() ([]flow.DPID, bool) {
 	if x.anyDefault || len(x.addAll)+len(x.removeAll) > 0 {
 		return nil, false
@@ -127,8 +127,8 @@ func (x *change) empty() bool {
 	return some && len(list) == 0
 }
 
-// enter takes a rule into the book; those of a tenant find out their conditions
-// here. The caller has the turn, and holds mu.
+// enter adds a rule to the book and works out the conditions of a tenant's rule.
+// The caller has the turn, and holds mu.
 func (b *book) enter(r *rule, conditions []condition, x *change) {
 	to := b.all
 	if r.local {
@@ -179,7 +179,7 @@ func (b *book) leave(r *rule, x *change) {
 	x.remove[r.sw] = append(x.remove[r.sw], r.conds...)
 }
 
-// number returns a number that nobody has. The caller has the turn.
+// number returns a free number. The caller has the turn.
 func (b *book) number() uint32 {
 	for len(b.free) > 0 {
 		n := b.free[len(b.free)-1]
@@ -192,7 +192,7 @@ func (b *book) number() uint32 {
 	return b.next - 1
 }
 
-// publish makes the book's rules those in force. The caller has the turn.
+// publish puts the book's rules into force. The caller has the turn.
 func (b *book) publish(x *change) {
 	old := b.now.Load()
 	s := &ruleset{version: old.version + 1, own: maps.Clone(old.own), fallback: b.back, ownBack: maps.Clone(b.ownBack), rules: len(b.rules)}
@@ -237,8 +237,8 @@ func checkDefault(action string) error {
 	return nil
 }
 
-// enforce has the switches do what the rules say now, after a change, and
-// returns those that do not yet, which are tried again.
+// enforce makes the switches do what the rules say after a change. It returns
+// those that do not yet; they are tried again.
 func (b *book) enforce(ctx context.Context, x *change, wait bool) []*api.FirewallFailure {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
 	defer cancel()
@@ -257,7 +257,7 @@ func (b *book) enforce(ctx context.Context, x *change, wait bool) []*api.Firewal
 	if !wait {
 		return nil
 	}
-	_ = b.keeper.Settle(ctx) // what has failed is told by Status
+	_ = b.keeper.Settle(ctx) // Status reports failures
 	if b.review() {
 		_ = b.keeper.Settle(ctx)
 		b.review()
@@ -267,17 +267,17 @@ func (b *book) enforce(ctx context.Context, x *change, wait bool) []*api.Firewal
 }
 
 // unsettled waits for what earlier changes have begun, and returns the switches
-// that do not do what the rules say.
+// that do not follow the rules.
 func (b *book) unsettled(ctx context.Context) []*api.FirewallFailure {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
 	defer cancel()
-	_ = b.keeper.Settle(ctx) // what has failed is told by Status
+	_ = b.keeper.Settle(ctx) // Status reports failures
 	sites := b.everySite()
 	failed := b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })
 	return append(failed, b.each(sites, b.standing)...)
 }
 
-// standing returns why a switch does not do what the rules say.
+// standing returns why a switch does not follow the rules.
 func (b *book) standing(s *site) error {
 	switch state, err := b.keeper.Status(s.dpid); state {
 	case "failing":

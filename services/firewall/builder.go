@@ -6,8 +6,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// builder makes classifiers, each from the one before: what does not change is
-// shared, so that a change of one rule costs little however many there are.
+// builder makes each classifier from the one before. The two share what does not
+// change, so that a change of one rule costs little however many there are.
 type builder struct {
 	shapes map[shapeKey]*shape
 	v4, v6 [2]prefixes // of sources and destinations
@@ -18,7 +18,7 @@ type builder struct {
 type prefixes struct {
 	width int
 	uses  map[prefix]*use
-	free  []uint32 // ids below next that nobody has
+	free  []uint32 // free ids below next
 	next  uint32
 }
 
@@ -38,7 +38,7 @@ func newBuilder() *builder {
 	return b
 }
 
-// cond returns the condition of a rule that m and ranges of ports describe.
+// cond returns the condition of a rule with match m and ranges of ports.
 func (b *builder) cond(r *rule, m *flow.Match, src, dst portRange) *cond {
 	return newCond(r, m, src, dst, func(k shapeKey, odd bool) *shape {
 		s := b.shapes[k]
@@ -118,7 +118,7 @@ func (b *builder) count(add, remove []*cond) {
 	}
 }
 
-// used tells what the conditions look at in packets of each kind.
+// used sets what the conditions look at in packets of each kind.
 func (b *builder) used(c *classifier) {
 	c.used, c.odd = [3]words{}, [3]bool{}
 	for _, s := range b.shapes {
@@ -189,8 +189,8 @@ func (p *pairs) changed(of *[2]prefixes, add, remove []*cond, gone map[*cond]boo
 func sourceOf(c *cond) prefix      { return c.srcIP }
 func destinationOf(c *cond) prefix { return c.dstIP }
 
-// gathered returns what a pair of prefixes has, with conditions added and
-// removed: a list of them, or one crowd.
+// gathered returns the conditions of a pair of prefixes after a change: a list of
+// them, or one crowd.
 func gathered(old []entry, add, remove []*cond, gone map[*cond]bool) []entry {
 	var c *crowd
 	if len(old) == 1 && old[0].asks&isCrowd != 0 {
@@ -217,8 +217,8 @@ func gathered(old []entry, add, remove []*cond, gone map[*cond]bool) []entry {
 	return merged(nil, rest, nil)
 }
 
-// count counts the prefixes that conditions ask for, and returns those of which
-// something may have changed.
+// count counts the prefixes that conditions ask for, and returns those that may
+// have changed.
 func (p *prefixes) count(add, remove []*cond, of func(*cond) prefix) []*use {
 	list := make([]*use, 0, len(add)+len(remove))
 	for _, c := range add {
@@ -241,7 +241,7 @@ func (p *prefixes) count(add, remove []*cond, of func(*cond) prefix) []*use {
 	return slices.Compact(list)
 }
 
-// placed returns a trie with what has changed of prefixes.
+// placed returns a trie with the changed prefixes.
 func (p *prefixes) placed(t *part, list []*use) *part {
 	if len(list) == 0 {
 		return t

@@ -36,7 +36,7 @@ func (b *book) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (
 	return resp, nil
 }
 
-// add stores rules, and puts them into force.
+// add stores rules and puts them into force.
 func (b *book) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *api.AddFirewallRulesResponse) (*change, error) {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func (b *book) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *
 	return x, nil
 }
 
-// admit reads the rules of a request, or says all that is wrong with them. The
-// caller has the turn.
+// admit reads the rules of a request, or returns all mistakes in them. The caller
+// has the turn.
 func (b *book) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
 	var errs []error
 	wrong := func(i int, err error) {
@@ -141,8 +141,8 @@ func (b *book) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
 	return rules, conditions, nil
 }
 
-// madeUp returns an id for a rule that has none: that of an equal rule, so that
-// a repeated request changes nothing, else a new one.
+// madeUp returns an id for a rule without one: the id of an equal rule, so that a
+// repeated request changes nothing, else a new one.
 func (b *book) madeUp(m *api.FirewallRule, taken map[string]int) string {
 	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	h := uint64(len(value))
@@ -165,8 +165,8 @@ func (r *rule) sameBut(m *api.FirewallRule) bool {
 	return sameRule(r.msg, k)
 }
 
-// after returns the rule that a number will have when those of next are taken;
-// a nil one is to go. The caller has the turn.
+// after returns the rule that a number will have once next applies; a nil rule in
+// next is removed. The caller has the turn.
 func (b *book) after(next map[uint32]*api.FirewallRule) func(uint32) *api.FirewallRule {
 	return func(n uint32) *api.FirewallRule {
 		if m, ok := next[n]; ok {

@@ -2,23 +2,23 @@ package firewall
 
 import "github.com/weft-sdn/weft/flow"
 
-// classifier finds the first of many ordered conditions that a packet meets.
-// Those about IPv4 or IPv6 it finds by pairs of address prefixes: it looks only
-// at pairs that the packet's addresses are in and that some condition may ask
-// for, mostly two to four among 50,000 rules. All others, and those of a pair
-// that has many, are crowds. It is not changed once it is made; a builder makes
-// the next from it.
+// classifier finds the first of many ordered conditions that a packet meets. It
+// finds conditions on IPv4 or IPv6 by pairs of address prefixes: it looks only at
+// pairs that contain the packet's addresses and that some condition may ask for,
+// mostly two to four among 50,000 rules. All other conditions, and those of a
+// pair with many, are crowds. A classifier never changes; a builder makes the
+// next from it.
 type classifier struct {
 	any    *crowd // conditions that do not ask for an ethertype
 	v4, v6 *pairs
 	other  map[uint16]*crowd // by ethertype
 	used   [3]words          // what conditions look at in packets of IPv4, IPv6 and others
-	odd    [3]bool           // some look at parts of addresses that are no prefixes
+	odd    [3]bool           // some look at address bits that are not a prefix
 	size   int
 }
 
-// pairs is the conditions about IPv4 or IPv6, by the prefixes that they ask for
-// of source and destination.
+// pairs holds the conditions on IPv4 or IPv6, by their source and destination
+// prefixes.
 type pairs struct {
 	width    int
 	src, dst *part
@@ -28,7 +28,7 @@ type pairs struct {
 // pairOf is the key of two prefixes.
 func pairOf(src, dst uint32) uint64 { return uint64(src)<<32 | uint64(dst) }
 
-// kindOf numbers the kinds of packets that used is about.
+// kindOf numbers the kinds of packets that used distinguishes.
 func kindOf(ethType uint16) int {
 	switch ethType {
 	case flow.EthTypeIPv4:
@@ -39,7 +39,7 @@ func kindOf(ethType uint16) int {
 	return 2
 }
 
-// search is one lookup. It is used again for the next, as it is large.
+// search is one lookup. It is large, so the next lookup reuses it.
 type search struct {
 	w        *words
 	best     *cond
@@ -49,7 +49,7 @@ type search struct {
 	trace    *words // gathers the bits that the answer depends on, if not nil
 	src, dst chain
 	keys     [batch]uint64 // of pairs to be looked at
-	touched  uint64        // what has been read only to have it near; of no meaning
+	touched  uint64        // read only to load it into the cache; has no meaning
 }
 
 // begin prepares lookups of a packet.
@@ -60,8 +60,8 @@ func (s *search) begin(w *words, trace *words) {
 }
 
 // lookup looks for a condition that decides before the best so far. If trace is
-// not nil, the bits that the answer depends on are added to it: every packet
-// that agrees with this one in those gets the same answer.
+// not nil, lookup adds the bits that the answer depends on: every packet that
+// agrees with this one in those bits gets the same answer.
 func (c *classifier) lookup(s *search) {
 	if c == nil || c.size == 0 {
 		return
@@ -109,15 +109,15 @@ func (p *pairs) addresses(w *words) (src, dst address) {
 	return address{w[wordSrc6], w[wordSrc6+1]}, address{w[wordDst6], w[wordDst6+1]}
 }
 
-// significant returns how many of the first bits of a packet's addresses say
-// which prefixes these are in.
+// significant returns how many of the first bits of a packet's addresses
+// determine their prefixes.
 func (p *pairs) significant(w *words) (src, dst int) {
 	a, b := p.addresses(w)
 	return p.src.significant(a, p.width), p.dst.significant(b, p.width)
 }
 
-// span tells which prefixes the addresses of a packet are in: packets of many
-// hosts are alike by it.
+// span identifies the prefixes that contain the addresses of a packet: packets of
+// many hosts share it.
 func (p *pairs) span(w *words) uint64 {
 	if p.width == 32 {
 		return pairOf(p.src.longest4(uint32(w[wordIPv4]>>32)), p.dst.longest4(uint32(w[wordIPv4])))
@@ -126,11 +126,11 @@ func (p *pairs) span(w *words) uint64 {
 	return pairOf(p.src.longest6(a), p.dst.longest6(b))
 }
 
-// batch is how many pairs are looked at at once.
+// batch is how many pairs are probed at once.
 const batch = 16
 
-// pairs looks at the pairs of prefixes that are asked for together, the longest
-// first. It works in steps that do not wait for each other's memory.
+// pairs looks at the pairs of prefixes that occur together, the longest first.
+// Its steps do not wait for each other's memory.
 func (s *search) pairs(t *table) {
 	n := 0
 	for i := s.src.n - 1; i >= 0; i-- {
@@ -151,7 +151,7 @@ func (s *search) pairs(t *table) {
 	s.probe(t, n)
 }
 
-// probe looks at what a table has under the first n of keys.
+// probe looks up the first n of keys in a table.
 func (s *search) probe(t *table, n int) {
 	for _, key := range s.keys[:n] {
 		s.touched += t.home(key).key
@@ -211,7 +211,7 @@ func (s *search) run(list []entry) {
 	}
 }
 
-// meets reports whether a packet has what an entry asks for beside ports.
+// meets reports whether a packet meets an entry, ports aside.
 func (e *entry) meets(s *search) bool {
 	return (e.asks&asksProto == 0 || e.proto == s.proto) && (e.asks&asksMore == 0 || e.cond.meets(s.w))
 }

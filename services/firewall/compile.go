@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// The modes in which a switch does what the rules say.
+// The modes in which a switch follows the rules.
 const (
 	modeOff        = "off"
 	modeCompiled   = "compiled"
@@ -16,23 +16,23 @@ const (
 	modeController = "controller"
 )
 
-// target is what is known of a switch for which rules are compiled.
+// target describes a switch for which rules are compiled.
 type target struct {
 	links  []flow.Port // ports to other switches
-	single bool        // it has one table for everything
+	single bool        // one table for everything
 	old    bool        // it speaks OpenFlow 1.0
-	forced string      // why it cannot have the rules as entries, if it cannot
+	forced string      // why it cannot hold the rules as entries, if so
 }
 
-// program is the entries that a switch is to have.
+// program is the entries that a switch should have.
 type program struct {
 	mode    string
 	reason  string // why it is not compiled
 	entries []flow.Entry
 }
 
-// compile returns the entries by which a switch does what v says: one for each
-// condition of a rule, as long as there are no more than limit.
+// compile returns the entries that make a switch do what v says: one for each
+// condition of a rule, up to limit.
 func (v *view) compile(t *target, limit int) *program {
 	switch {
 	case v.idle:
@@ -59,7 +59,7 @@ func (v *view) compile(t *target, limit int) *program {
 }
 
 // shared returns the entries of the rules, which are the same for all switches
-// that have none of their own.
+// without rules of their own.
 func (v *view) shared(limit int) *program {
 	if v.local {
 		return v.rules(limit)
@@ -108,10 +108,10 @@ func (v *view) rules(limit int) *program {
 	return &program{mode: modeCompiled, entries: entries}
 }
 
-// applying returns the rules that hold on the switch, in the order of asking;
-// false if they are more than limit.
+// applying returns the rules that hold on the switch, in the order in which they
+// decide; false if they are more than limit.
 func (v *view) applying(limit int) ([]*rule, bool) {
-	if limit == 0 || v.size() > 2*limit { // a condition is an entry at least, but for equal ones
+	if limit == 0 || v.size() > 2*limit { // a condition takes an entry, equal ones aside
 		return nil, false
 	}
 	var list []*rule
@@ -128,10 +128,11 @@ func compareRules(a, b *rule) int {
 }
 
 // priorities returns the priorities of the entries of rules, which are in the
-// order of asking: the rules' own as far as possible, so that a change of one
-// rule leaves the others' entries alone. A rule goes below the one before it
-// where both have the same and do different things, and within the priorities
-// that are left for rules; if there is no room, all have made-up ones.
+// order in which they decide. It keeps the rules' own as far as possible, so that
+// a change of one rule leaves the others' entries alone. A rule goes below the
+// one before it where both have the same priority and different actions, and
+// within the priorities left for rules; if there is no room, all have made-up
+// ones.
 func priorities(rules []*rule) []uint16 {
 	list := make([]uint16, len(rules))
 	next := flow.PriorityFirewallBlock - 1
@@ -162,7 +163,7 @@ func madeUp(rules []*rule) []uint16 {
 	return list
 }
 
-// matches returns the matches that a condition is: ranges of ports are several.
+// matches returns the matches of a condition: a range of ports takes several.
 func (c *condition) matches() []flow.Match {
 	list := []flow.Match{c.match}
 	src, dst, _, ok := portsOf(c.match.Key.EthType, c.match.Key.IPProto)
@@ -200,5 +201,5 @@ func dropping(priority uint16, m flow.Match, number uint32) flow.Entry {
 	return flow.Entry{Table: flow.TableFirewall, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerFirewall, 0, number)}
 }
 
-// number is what marks a rule's entries.
+// number marks a rule's entries.
 func (r *rule) number() uint32 { return r.msg.Number }

@@ -10,13 +10,13 @@ import (
 // portRange is a range of transport ports, both ends in it.
 type portRange struct{ from, to uint16 }
 
-// everyPort is the range that asks for nothing.
+// everyPort is the range of all ports.
 var everyPort = portRange{0, 65535}
 
 func (r portRange) has(p uint16) bool { return p-r.from <= r.to-r.from }
 
-// family is the packets that a condition may be about at all: those of an
-// ethertype, where it asks for one.
+// family is the packets that a condition may concern at all: those of its
+// ethertype, if it asks for one.
 type family struct {
 	ethType uint16
 	typed   bool
@@ -34,25 +34,25 @@ func (f family) addressFields() (width int, src, dst flow.Field) {
 	return 0, 0, 0
 }
 
-// shape is what conditions of a family have in common: which bits of which
-// fields they ask for, beside prefixes of addresses.
+// shape is what conditions of a family have in common: the bits of the fields
+// that they ask for, prefixes of addresses aside.
 type shape struct {
 	shapeKey
 	at    []uint8 // the words of mask that are not zero
 	few   [3]looked
-	odd   bool // they ask for bits of addresses that are no prefixes
-	count int  // conditions that have it; the builder's
+	odd   bool // they ask for address bits that are not a prefix
+	count int  // conditions of this shape; the builder's
 	ports int  // those of them that ask for ranges of ports
 }
 
-// shapeKey is what makes shapes equal. Its mask is without the ethertype, which
-// the family has, and prefixes of addresses, which conditions have.
+// shapeKey identifies a shape. Its mask leaves out the ethertype, which the
+// family has, and prefixes of addresses, which conditions have.
 type shapeKey struct {
 	family
 	mask words
 }
 
-// looked is a word and the bits of it that are looked at.
+// looked is a word and a mask of the bits to look at.
 type looked struct {
 	mask uint64
 	word uint8
@@ -71,7 +71,7 @@ func newShape(k shapeKey, odd bool) *shape {
 	return s
 }
 
-// hash hashes the fields of a packet, or of a condition, that the shape is about.
+// hash hashes the fields of a packet, or of a condition, that the shape covers.
 func (s *shape) hash(w *words) uint64 {
 	h := mix(0, w[s.few[0].word]&s.few[0].mask)
 	h = mix(h, w[s.few[1].word]&s.few[1].mask)
@@ -84,8 +84,8 @@ func (s *shape) hash(w *words) uint64 {
 	return h
 }
 
-// cond is one condition of a rule: a packet that meets one of a rule's is what
-// the rule is about.
+// cond is one condition of a rule. A rule applies to a packet that meets one of
+// its conditions.
 type cond struct {
 	priority uint16
 	deny     bool
@@ -96,7 +96,7 @@ type cond struct {
 	srcIP    prefix   // where the family has addresses
 	dstIP    prefix
 	pair     uint64 // the ids of those, when it is in a classifier
-	hash     uint64 // of value, as shape.hash has it
+	hash     uint64 // of value, as computed by shape.hash
 	entry    entry
 	crowd    *crowd // if it stands for many, of one pair of prefixes
 }
@@ -112,7 +112,7 @@ type entry struct {
 	key      uint64 // in the table
 }
 
-// asks is what an entry asks for beside ports.
+// asks is what an entry asks for, ports aside.
 type asks uint8
 
 const (
@@ -121,7 +121,7 @@ const (
 	isCrowd                    // nothing: the condition stands for a crowd
 )
 
-// newCond returns the condition of a rule that m and ranges of ports describe;
+// newCond returns the condition of a rule with match m and ranges of ports;
 // shaped finds its shape.
 func newCond(r *rule, m *flow.Match, src, dst portRange, shaped func(shapeKey, bool) *shape) *cond {
 	c := &cond{priority: r.priority, deny: r.deny, rule: r, src: src, dst: dst}
@@ -174,8 +174,8 @@ func newCond(r *rule, m *flow.Match, src, dst portRange, shaped func(shapeKey, b
 // ranged reports whether a condition asks for ranges of ports.
 func (c *cond) ranged() bool { return c.src != everyPort || c.dst != everyPort }
 
-// meets reports whether a packet has what a condition asks for, but for the
-// ethertype, prefixes of addresses and ranges of ports.
+// meets reports whether a packet meets a condition, leaving out the ethertype,
+// prefixes of addresses and ranges of ports.
 func (c *cond) meets(w *words) bool {
 	for j, i := range c.shape.at {
 		if w[i]&c.shape.mask[i] != c.value[j] {
@@ -185,7 +185,7 @@ func (c *cond) meets(w *words) bool {
 	return true
 }
 
-// before reports whether a decides where both conditions are met.
+// before reports whether a decides when a packet meets both conditions.
 func (a *cond) before(b *cond) bool {
 	return a.priority > b.priority || a.priority == b.priority && a.rule.id < b.rule.id
 }
@@ -197,7 +197,7 @@ func compareConds(a, b *cond) int {
 	return strings.Compare(a.rule.id, b.rule.id)
 }
 
-// mayConcern reports whether a condition may be about some packet of a verdict.
+// mayConcern reports whether some packet of a verdict may meet the condition.
 func (c *cond) mayConcern(v *verdict) bool {
 	if c.shape.typed && (uint64(c.shape.ethType)<<16^v.value[wordLink])&bitsEthType&v.mask[wordLink] != 0 {
 		return false
@@ -226,8 +226,8 @@ func (c *cond) mayConcern(v *verdict) bool {
 	return true
 }
 
-// merged returns a list of entries with conditions added, but for those that are
-// gone, in the order in which they decide.
+// merged returns a list of entries in the order in which they decide, with the
+// conditions of add and without those of gone.
 func merged(list []entry, add []*cond, gone map[*cond]bool) []entry {
 	next := make([]entry, 0, len(list)+len(add))
 	slices.SortFunc(add, compareConds)

@@ -34,8 +34,8 @@ type RuleConfig struct {
 	Comment string `yaml:"comment"`
 }
 
-// configPrefix begins the ids of the configuration's rules: it replaces them as a
-// whole, and nobody else touches them.
+// configPrefix begins the ids of the configuration's rules. The configuration
+// replaces them as a whole, and nobody else touches them.
 const configPrefix = "config:"
 
 // configRules are those of the configuration, as the API has them.
@@ -50,7 +50,7 @@ func (c *Config) configRules() []*api.FirewallRule {
 	return list
 }
 
-// validateRules says which rule of the configuration is wrong.
+// validateRules returns an error that names a wrong rule of the configuration.
 func (c *Config) validateRules() error {
 	seen := map[string]int{}
 	for i, m := range c.configRules() {
@@ -68,8 +68,8 @@ func (c *Config) validateRules() error {
 	return nil
 }
 
-// configure takes the rules of a configuration in place of those of the one
-// before. Those made by the API stay as they are. The switches follow.
+// configure replaces the rules of the former configuration. Those made by the API
+// stay as they are. The switches follow.
 func (b *book) configure(ctx context.Context, c *Config) error {
 	want := c.configRules()
 	if len(want) > 0 {
@@ -119,7 +119,7 @@ func (b *book) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesRequ
 	}
 	only, err := flow.ParseDPID(req.AllOf)
 	if err != nil && req.AllOf != "all" {
-		return b.deleteRules(ctx, req) // which says what is wrong
+		return b.deleteRules(ctx, req) // it reports the mistake
 	}
 	own := &api.DeleteFirewallRulesRequest{Ids: slices.Clone(req.Ids), NoWait: req.NoWait}
 	b.mu.Lock()

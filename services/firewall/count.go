@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// count counts packets and their octets, in one step for both.
+// count counts packets and their octets in one atomic step.
 type count struct {
 	recent atomic.Uint64 // packets in the upper bits, octets in the lower countShift
 
@@ -13,9 +13,8 @@ type count struct {
 	packets, bytes uint64     // before recent
 }
 
-// A packet has less than 1<<16 octets, so those of 1<<23 packets, after which
-// recent is emptied, do not reach the bits of packets, nor do those that are
-// counted meanwhile.
+// A packet has less than 1<<16 octets. add empties recent after 1<<23 packets, so
+// neither their octets nor those counted meanwhile reach the bits of packets.
 const (
 	countShift = 40
 	countMost  = 1 << 23
@@ -37,7 +36,7 @@ func (c *count) fold() {
 	c.bytes += n & (1<<countShift - 1)
 }
 
-// read returns what has been counted.
+// read returns the counts.
 func (c *count) read() (packets, bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

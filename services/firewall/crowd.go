@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// crowd is conditions that are looked up by what they ask for beside addresses:
-// a tuple space (Srinivasan, Suri, Varghese: "Packet classification using tuple
-// space search", SIGCOMM 1999). It is not changed once it is made.
+// crowd is a set of conditions looked up by what they ask for beside addresses: a
+// tuple space (Srinivasan, Suri, Varghese: "Packet classification using tuple
+// space search", SIGCOMM 1999). A crowd never changes.
 type crowd struct {
 	best   uint16
 	size   int
 	tuples []*tuple // that of highest priority first
 }
 
-// tuple is the conditions of one shape, by the hash of what they ask for.
+// tuple is the conditions of one shape, by the hash of their values.
 type tuple struct {
 	shape *shape
 	best  uint16
 	table *table
 }
 
-// changed returns a crowd with conditions added, but for those that are gone, of
-// which remove are in it; nil if none is left.
+// changed returns a crowd with the conditions of add and without those of gone,
+// some of which (remove) are in the crowd; nil if none is left.
 func (c *crowd) changed(add, remove []*cond, gone map[*cond]bool) *crowd {
 	lists := map[*shape]map[uint64][]*cond{}
 	touch := func(x *cond) map[uint64][]*cond {

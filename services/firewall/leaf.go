@@ -1,16 +1,17 @@
 package firewall
 
-// leaf is a few prefixes as lookups see them, all in one piece of memory, as
-// what a lookup takes is the waiting for memory: how many intervals of addresses
-// the prefixes make; the intervals in order, the first of which begins at 0; the
-// prefixes in the order of comparePrefixes, of two words each; and of IPv6 where
-// the intervals begin, of two words each, too. It is not changed once it is made.
+// leaf is a few prefixes laid out for lookups, in one piece of memory, because a
+// lookup mostly waits for memory. It holds: the number of intervals of addresses
+// that the prefixes make; the intervals in order, the first of which begins at 0;
+// the prefixes in the order of comparePrefixes, two words each; and for IPv6
+// where the intervals begin, also two words each. A leaf never changes.
 //
-// A word of an interval is, from its first bits on, where it begins (32 bits, of
-// IPv4 only) and the longest prefix that it is in (16 bits at the end); -1 is none.
+// A word of an interval holds, from its first bits on, where the interval begins
+// (32 bits, IPv4 only) and the longest prefix that contains it (16 bits at the
+// end); -1 is none.
 type leaf []uint64
 
-// makeLeaf returns the leaf of intervals that begin at from and are in the given
+// makeLeaf returns the leaf of intervals that begin at from and lie in the given
 // prefixes.
 func makeLeaf(from []address, in []int16, nodes []node, width int) leaf {
 	size := 1 + len(from) + 2*len(nodes)
@@ -36,10 +37,10 @@ func makeLeaf(from []address, in []int16, nodes []node, width int) leaf {
 	return l
 }
 
-// intervals returns how many there are.
+// intervals returns the number of intervals.
 func (l leaf) intervals() int { return int(l[0]) }
 
-// in returns the longest prefix that an interval is in, -1 if there is none.
+// in returns the longest prefix that contains an interval, -1 if there is none.
 func (l leaf) in(interval int) int16 { return int16(l[1+interval]) }
 
 // node returns a prefix.
@@ -49,8 +50,8 @@ func (l leaf) node(i int16) node {
 	return node{with: x[0], id: uint32(x[1] >> 32), parent: int16(x[1] >> 16), bit: uint8(x[1])}
 }
 
-// longest returns the id of the longest prefix that an interval is in; outer if
-// there is none.
+// longest returns the id of the longest prefix that contains an interval; outer
+// if there is none.
 func (l leaf) longest(interval int, outer uint32) uint32 {
 	if len(l) > 0 {
 		if i := l.in(interval); i >= 0 {
@@ -60,7 +61,7 @@ func (l leaf) longest(interval int, outer uint32) uint32 {
 	return outer
 }
 
-// interval returns the number of the interval that an address is in.
+// interval returns the number of the interval that contains an address.
 func (l leaf) interval(a address, width int) int {
 	if width == 32 {
 		return l.interval4(uint32(a.lo))

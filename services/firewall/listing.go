@@ -59,8 +59,8 @@ func (b *book) listRules(ctx context.Context, req *api.ListFirewallRulesRequest)
 	return resp, nil
 }
 
-// counts returns the packets and bytes of the entries that switches have, by
-// the rules' numbers. Switches that do not answer are left out.
+// counts returns the packets and bytes of the switches' entries by rule number.
+// It leaves out switches that do not answer.
 func (b *book) counts(ctx context.Context) map[uint32][2]uint64 {
 	sum := make(map[uint32][2]uint64)
 	lists := make(chan []*api.FlowEntry, 64)
@@ -119,7 +119,7 @@ func (b *book) status(_ context.Context, req *api.GetFirewallStatusRequest) (*ap
 	return resp, nil
 }
 
-// describe says how a switch does what the rules say.
+// describe reports how a switch follows the rules.
 func (b *book) describe(s *site, set *ruleset) *api.FirewallSwitch {
 	v := set.view(s.dpid)
 	m := &api.FirewallSwitch{Dpid: s.dpid.String(), DefaultAction: actionAllow, Mode: modeOff, Rules: uint32(v.size())}

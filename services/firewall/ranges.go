@@ -5,7 +5,7 @@ import "math/bits"
 // maskedPort is the ports that agree with value in the bits of mask.
 type maskedPort struct{ value, mask uint16 }
 
-// masks returns the fewest masked ports that make up the range, at most 30.
+// masks returns the fewest masked ports that cover the range, at most 30.
 func (r portRange) masks() (list []maskedPort) {
 	from, to := uint32(r.from), uint32(r.to)
 	for from <= to {

@@ -21,7 +21,7 @@ const (
 	actionBlock = "block"
 )
 
-// rule is one rule. All but its counts stays as it is.
+// rule is one rule. Only its counts change.
 type rule struct {
 	id       string
 	priority uint16
@@ -29,14 +29,14 @@ type rule struct {
 	sw       flow.DPID // where it holds, if local
 	local    bool
 	wide     bool              // it holds in all virtual networks of its tenant
-	vlans    []uint16          // these, when it was taken into the book
-	msg      *api.FirewallRule // as it is kept; not to be changed
-	conds    []*cond           // set when it is taken into a classifier
-	count    *count            // of packets that were decided on here
+	vlans    []uint16          // these, when it was added to the book
+	msg      *api.FirewallRule // as stored; read-only
+	conds    []*cond           // set when a classifier takes it
+	count    *count            // of packets that it decided on here
 }
 
-// condition is what a rule asks for, as a match and ranges of ports; a rule that
-// says nothing of IPv4 or IPv6, but of what both have, is two.
+// condition is what a rule asks for, as a match and ranges of ports. A rule on
+// fields that IPv4 and IPv6 share, and that names neither, has two.
 type condition struct {
 	match    flow.Match
 	src, dst portRange
@@ -55,8 +55,8 @@ func dotted(s string) bool {
 	return strings.HasPrefix(s, ".") || strings.HasSuffix(s, ".") || strings.Contains(s, "..")
 }
 
-// parseRule reads a rule. The error says what is wrong with which key and what
-// is allowed. An empty id is left to the caller.
+// parseRule reads a rule. The error names the wrong key and says what is allowed.
+// The caller handles an empty id.
 func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
 	r := &rule{id: m.Id, priority: uint16(m.Priority), deny: m.Action == actionDeny, count: &count{}}
 	var errs []error
@@ -105,7 +105,7 @@ var portFields = map[string]string{
 	"tcp_src": "6", "tcp_dst": "6", "udp_src": "17", "udp_dst": "17", "sctp_src": "132", "sctp_dst": "132",
 }
 
-// parseConditions reads what a rule asks for.
+// parseConditions reads the conditions of a rule.
 func parseConditions(m *api.FirewallRule) ([]condition, error) {
 	text := make(map[string]string, len(m.Match)+3)
 	for name, value := range m.Match {
@@ -169,14 +169,14 @@ func parseConditions(m *api.FirewallRule) ([]condition, error) {
 	return list, nil
 }
 
-// imply sets a field that another one needs, unless it is given.
+// imply sets a field that another one needs, unless it is set.
 func imply(text map[string]string, name, value string) {
 	if _, ok := text[name]; !ok {
 		text[name] = value
 	}
 }
 
-// only checks that a field that has left the match has what it needs.
+// only checks that a field taken out of the match has what it needs.
 func only(text map[string]string, name, value, of string) error {
 	is, err := strconv.ParseUint(text[name], 0, 8)
 	if want, _ := strconv.ParseUint(value, 10, 8); err != nil || is != want {
@@ -185,8 +185,8 @@ func only(text map[string]string, name, value, of string) error {
 	return nil
 }
 
-// complete adds what fields imply and returns the ethertypes to ask for: two
-// where IPv4 and IPv6 are meant, an empty one where the match has said enough.
+// complete adds what fields imply and returns the ethertypes to ask for: two for
+// IPv4 and IPv6, an empty one if the match suffices.
 func complete(text map[string]string) []string {
 	has := func(prefixes ...string) bool {
 		for name := range text {
@@ -233,15 +233,15 @@ func complete(text map[string]string) []string {
 	return []string{""}
 }
 
-// sameRule reports whether two rules say the same; what the firewall adds to
-// them does not count.
+// sameRule reports whether two rules say the same, leaving out what the firewall
+// adds to them.
 func sameRule(a, b *api.FirewallRule) bool {
 	return a.Id == b.Id && a.Priority == b.Priority && a.Action == b.Action && a.Dpid == b.Dpid && a.Tenant == b.Tenant &&
 		a.Vlan == b.Vlan && a.Comment == b.Comment && maps.Equal(a.Match, b.Match)
 }
 
-// kept returns a rule as it is kept: by its id and number, the switch written
-// in one way.
+// kept returns a rule in its stored form: with its id and number, and the switch
+// in its usual notation.
 func (r *rule) kept(m *api.FirewallRule, number uint32) *api.FirewallRule {
 	k := proto.CloneOf(m)
 	k.Id, k.Number, k.Packets, k.Bytes = r.id, number, 0, 0

@@ -6,31 +6,31 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// ruleset is all rules in force at a moment, for lookups. It is not changed once
-// it is published.
+// ruleset is all rules in force at a moment, for lookups. A published ruleset
+// never changes.
 type ruleset struct {
 	version  uint64
 	all      *classifier               // rules for wherever packets enter the network
 	own      map[flow.DPID]*classifier // rules of one switch
-	fallback string                    // what becomes of packets that no rule is about
+	fallback string                    // the action for packets that meet no rule
 	ownBack  map[flow.DPID]string      // the same, of one switch
 	rules    int
 
-	once   sync.Once // guards what is compiled for switches without rules of their own
+	once   sync.Once // guards the entries compiled for switches without rules of their own
 	common *program
 }
 
-// view is what a ruleset says of one switch.
+// view is a ruleset as one switch applies it.
 type view struct {
 	set      *ruleset
 	all, own *classifier
-	deny     bool // packets that no rule is about
+	deny     bool // packets that meet no rule
 	block    bool // all packets
 	local    bool // the switch has rules or a default of its own: packets from links are judged, too
 	idle     bool // nothing is ever denied, and there is no rule
 }
 
-// view returns what the rules say of a switch.
+// view returns the rules of a switch.
 func (s *ruleset) view(sw flow.DPID) view {
 	v := view{set: s, all: s.all, own: s.own[sw]}
 	fallback := s.fallback
@@ -44,8 +44,8 @@ func (s *ruleset) view(sw flow.DPID) view {
 }
 
 // judge returns the condition that decides on a packet, nil if none does, and
-// whether the packet is denied. If trace is not nil, the bits that this depends
-// on are added to it.
+// whether the packet is denied. If trace is not nil, judge adds the bits that
+// this depends on.
 func (v *view) judge(s *search, w *words, trace *words) (*cond, bool) {
 	if v.block {
 		return nil, true

@@ -11,12 +11,12 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// Rules that name a tenant and no VLAN hold in all its virtual networks: they are
-// made anew when one comes or goes. Which VLAN carries whose network is kept, so
-// that they hold from the start after a restart.
+// Rules that name a tenant and no VLAN hold in all its virtual networks: the
+// firewall makes them anew when one comes or goes. It stores which VLAN carries
+// whose network, so that they hold from the start after a restart.
 
-// segmentChanged takes note of a virtual network that has come or gone. It does
-// not block.
+// segmentChanged records a virtual network that has come or gone. It does not
+// block.
 func (b *book) segmentChanged(ev *api.SegmentChanged) {
 	s := ev.GetSegment()
 	if s.GetVlan() == 0 || s.Vlan > 4094 {
@@ -49,8 +49,8 @@ func (b *book) follow(ctx context.Context) {
 	}
 }
 
-// renewSegments makes the rules of tenants whose virtual networks have changed
-// anew. The error is that this could not be kept.
+// renewSegments makes the rules of tenants anew whose virtual networks have
+// changed. It returns an error if it cannot store this.
 func (b *book) renewSegments(ctx context.Context) error {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ func (b *book) vlansOf(tenant string) (list []uint16) {
 	return list
 }
 
-// conditions returns what a rule asks for: of a tenant's, in each of its virtual
-// networks.
+// conditions returns what a rule asks for; a tenant's rule asks for it in each of
+// the tenant's virtual networks.
 func (r *rule) conditions() ([]condition, error) {
 	if !r.wide {
 		return parseConditions(r.msg)
@@ -128,7 +128,7 @@ func (r *rule) conditions() ([]condition, error) {
 
 const keySegments = "segments"
 
-// saveSegments keeps which VLAN is whose.
+// saveSegments stores which VLAN is whose.
 func (b *book) saveSegments(ctx context.Context) error {
 	m := &api.ListNetworksResponse{}
 	for _, vlan := range slices.Sorted(maps.Keys(b.segments)) {
@@ -142,7 +142,7 @@ func (b *book) saveSegments(ctx context.Context) error {
 	return err
 }
 
-// loadSegments takes what saveSegments has kept.
+// loadSegments loads what saveSegments has stored.
 func (b *book) loadSegments(value []byte) error {
 	var m api.ListNetworksResponse
 	if err := proto.Unmarshal(value, &m); err != nil {

@@ -1,7 +1,7 @@
 // Package firewall is the service that lets packets into the network or not, by
 // ordered rules over all header fields. It is the stage of the pipeline behind
-// hosts, and has the switches do the same by themselves: by an entry for each
-// rule where there is room for them, else by its verdicts on flows.
+// hosts. It also makes the switches filter by themselves: by an entry for each
+// rule if there is room, else by its verdicts on flows.
 //
 // Only the list of services imports it; only this file imports weft.
 package firewall

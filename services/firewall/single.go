@@ -7,11 +7,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// compileSingle returns the entries for a switch that has one table, in which
-// nothing can be let on to routes: rules that deny are dropped where no rule
-// before them allows any of it; what else may be denied goes to the controller,
-// as do conditions that the switch cannot ask for. If the rules are too many,
-// everything that enters goes to the controller.
+// compileSingle returns the entries for a switch with one table, where no entry
+// can pass a packet on to routes. It drops packets of rules that deny where no
+// rule before them allows any of it. What else may be denied goes to the
+// controller, as do conditions that the switch cannot ask for. If the rules are
+// too many, everything that enters goes to the controller.
 func (v *view) compileSingle(t *target, limit int) *program {
 	p := &program{mode: modeController}
 	add := func(priority uint16, m flow.Match, number uint32, actions ...flow.Action) {
@@ -95,9 +95,9 @@ func overlaps(list []condition, c *condition) bool {
 	return false
 }
 
-// weaken returns what OpenFlow 1.0 can ask for of a match, and whether that is
-// all of it (OpenFlow 1.0.0 §5.2.3: exact values, but for IPv4 prefixes; neither
-// IPv6 nor what is in SCTP).
+// weaken returns the part of a match that OpenFlow 1.0 can ask for, and whether
+// that is all of it (OpenFlow 1.0.0 §5.2.3: exact values, but for IPv4 prefixes;
+// neither IPv6 nor SCTP ports).
 func weaken(m flow.Match) (flow.Match, bool) {
 	n, exact := m, true
 	for s := m.Set; s != 0; s &= s - 1 {

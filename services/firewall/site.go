@@ -14,38 +14,38 @@ import (
 
 // network is what the firewall asks of others.
 type network interface {
-	// Apply carries out a decision and returns when it is confirmed.
+	// Apply carries out a decision and returns when the switch has confirmed it.
 	Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error)
 	// Send carries out a decision and returns when it is on its way.
 	Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error)
-	// ReadFlows returns the entries of an owner that a switch has.
+	// ReadFlows returns an owner's entries on a switch.
 	ReadFlows(ctx context.Context, sw flow.DPID, owner flow.Owner) ([]*api.FlowEntry, error)
 }
 
 // pendingMost bounds the packets of a switch whose verdicts wait to be installed.
 const pendingMost = 1024
 
-// sendTime is how long verdicts may take to be sent, or to be removed.
+// sendTime bounds the sending and the removal of verdicts.
 const sendTime = 3 * time.Second
 
 // site is one switch.
 type site struct {
 	dpid     flow.DPID
-	enforced atomic.Uint64 // the ruleset that the switch has confirmed, by its version
+	enforced atomic.Uint64 // version of the ruleset that the switch has confirmed
 	reactive atomic.Bool   // verdicts are installed
 	allowed  atomic.Uint64
 	denied   atomic.Uint64
-	shed     atomic.Uint64 // verdicts that were not installed, as there were too many
+	shed     atomic.Uint64 // verdicts not installed because there were too many
 
 	waiting sync.Mutex // guards pending and queued
 	pending []words    // packets whose verdicts are to be installed
-	queued  bool       // the site is in the line of those with work
+	queued  bool       // the site is queued in line
 
 	sending chan struct{} // holds a token while verdicts are sent or removed, so that they do not cross
 
 	mu        sync.Mutex // guards the following
 	connected bool
-	changes   uint64 // how often the switch has connected or gone
+	changes   uint64 // how often the switch has connected or disconnected
 	target    target
 	ports     map[flow.Port]bool // links
 	program   *program           // as last declared
@@ -60,7 +60,8 @@ type verdict struct {
 	since       time.Time
 }
 
-// propose has the verdict on a packet installed, soon. It does not block.
+// propose queues a packet whose verdict is to be installed soon. It does not
+// block.
 func (s *site) propose(w *words, line chan<- *site) {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -87,8 +88,8 @@ func (s *site) take(spare []words) []words {
 	return list
 }
 
-// send waits for its turn, and sends what choose returns, if that is anything, by
-// carry. No lock is held meanwhile. sent is called with what came of it, locked.
+// send waits for its turn and sends what choose returns, if anything, by carry.
+// It holds no lock meanwhile. It calls sent with the outcome, locked.
 func (s *site) send(ctx context.Context, choose func() *flow.Decision, carry func(context.Context, *flow.Decision) (*api.ApplyResult, error), sent func(error)) error {
 	select {
 	case s.sending <- struct{}{}:
@@ -117,12 +118,13 @@ func (s *site) send(ctx context.Context, choose func() *flow.Decision, carry fun
 	return err
 }
 
-// install installs the verdicts on packets, by the rules as they are now.
+// install installs the verdicts on packets by the current rules.
 func (s *site) install(ctx context.Context, b *book, list []words, now time.Time) error {
 	return s.send(ctx, func() *flow.Decision { return s.verdictsOn(b, list, now) }, b.net.Send, func(error) {})
 }
 
-// verdictsOn notes the verdicts on packets and returns what installs them; mu is held.
+// verdictsOn records the verdicts on packets and returns the decision that
+// installs them; mu is held.
 func (s *site) verdictsOn(b *book, list []words, now time.Time) *flow.Decision {
 	d := &flow.Decision{}
 	if !s.connected || s.unknown || !s.reactive.Load() {
@@ -166,7 +168,7 @@ func (s *site) verdictsOn(b *book, list []words, now time.Time) *flow.Decision {
 	return d
 }
 
-// removed takes note that a switch has no longer a verdict.
+// removed records that a switch no longer has a verdict.
 func (s *site) removed(m flow.Match) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,12 +177,13 @@ func (s *site) removed(m flow.Match) {
 	}
 }
 
-// comparisons bounds what is spent on finding verdicts that a change is about;
-// beyond it, all are removed.
+// comparisons bounds the search for verdicts that a change concerns; beyond it,
+// all are removed.
 const comparisons = 2_000_000
 
-// revoke removes, and has confirmed, the verdicts that may no longer be right:
-// those on packets that a changed condition may be about. all is all of them.
+// revoke removes the verdicts that may no longer be right, those on packets that
+// a changed condition may concern, and waits until the switch confirms it. all
+// removes all of them.
 func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) error {
 	var gone []flow.Match
 	var changes uint64
@@ -207,8 +210,8 @@ func (s *site) revoke(ctx context.Context, b *book, changed []*cond, all bool) e
 	return nil
 }
 
-// revocation returns what removes the verdicts that a changed condition may be
-// about, and which those are; nil if they are all. mu is held.
+// revocation returns the decision that removes the verdicts that a changed
+// condition may concern, and these verdicts; nil if they are all. mu is held.
 func (s *site) revocation(changed []*cond, all bool) (d *flow.Decision, gone []flow.Match) {
 	d = &flow.Decision{}
 	if !s.connected || len(s.verdicts) == 0 && !s.unknown {

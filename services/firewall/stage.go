@@ -5,19 +5,19 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// keyWords is how many words of a packet the rules may look at for its verdict
-// to be remembered, beside which prefixes its addresses are in.
+// keyWords is how many words of a packet the rules may look at if its verdict is
+// to be remembered, beside the prefixes of its addresses.
 const keyWords = 5
 
 // proposeGap is for how long a flow's verdict is not proposed to the switch
 // again, in nanoseconds.
 const proposeGap = int64(1e9)
 
-// memory is the verdicts on the last flows of a switch, by the rules as they are:
-// it is thrown away when they change.
+// memory holds the verdicts on the last flows of a switch by the current rules.
+// It is discarded when they change.
 type memory struct {
 	kind [3]facets
-	rare bool               // some rules look at what is not among the usual words
+	rare bool               // some rules look at unusual words
 	flow [128][2]remembered // by hash; the later of two first
 }
 
@@ -28,7 +28,7 @@ type facets struct {
 	full bool             // there are too many words
 }
 
-// flowKey is what packets with the same verdict agree in.
+// flowKey is what packets with the same verdict have in common.
 type flowKey struct {
 	span uint64
 	word [keyWords]uint64
@@ -69,8 +69,8 @@ func newMemory(v *view) *memory {
 	return m
 }
 
-// near returns the pairs of prefixes by which alone verdicts on packets of a kind
-// depend on their addresses; nil if there is more to it.
+// near returns the pairs of prefixes if verdicts on packets of a kind depend on
+// their addresses by these alone; else nil.
 func (v *view) near(kind int) *pairs {
 	switch {
 	case v.own != nil || v.all.odd[kind]:
@@ -83,8 +83,8 @@ func (v *view) near(kind int) *pairs {
 	return nil
 }
 
-// read writes what packets with the same verdict agree in to k and returns a hash
-// of it.
+// read writes what packets with the same verdict have in common to k and returns
+// its hash.
 func (f *facets) read(w *words, k *flowKey) uint64 {
 	k.span = 0
 	if f.near != nil {
@@ -104,7 +104,7 @@ func (k *flowKey) is(o *flowKey) bool {
 	return (k.span^o.span)|(k.word[0]^o.word[0])|(k.word[1]^o.word[1])|(k.word[2]^o.word[2])|(k.word[3]^o.word[3])|(k.word[4]^o.word[4]) == 0
 }
 
-// judge is the stage of one switch at work. One goroutine uses it.
+// judge is the running stage of one switch. One goroutine uses it.
 type judge struct {
 	book   *book
 	sw     *site
@@ -122,7 +122,7 @@ func (b *book) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verd
 	return j.packet
 }
 
-// packet lets a packet on, or not.
+// packet lets a packet pass, or not.
 func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 	set := j.book.now.Load()
 	if set != j.set {
@@ -132,7 +132,7 @@ func (j *judge) packet(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 		return flow.Next
 	}
 	if in.Role == flow.RoleLink && !j.view.local {
-		return flow.Next // it has been judged where it entered
+		return flow.Next // judged where it entered
 	}
 	if in.Table > flow.TableFirewall && j.sw.enforced.Load() >= set.version {
 		return flow.Next // the switch has let it pass; its addresses may be others now

@@ -17,8 +17,8 @@ type bucket interface {
 	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
 }
 
-// chunk is how many rules are kept under one key, by their numbers: a change of
-// a rule writes so many, and the load of many rules few keys.
+// chunk is how many rules share one key of the store, by their numbers: a change
+// of one rule writes so many, and loading many rules reads few keys.
 const chunk = 512
 
 const (
@@ -28,7 +28,7 @@ const (
 
 func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n) }
 
-// load reads what an earlier run has kept. What cannot be read is an error: a
+// load reads what an earlier run has stored. Unreadable data is an error: a
 // firewall does not start with some of its rules.
 func (b *book) load(ctx context.Context) error {
 	var rules []*api.FirewallRule
@@ -70,8 +70,8 @@ func (b *book) load(ctx context.Context) error {
 	return nil
 }
 
-// save writes the chunks that hold the given numbers, as next says, which gives
-// the rule of a number; nil where there is none.
+// save writes the chunks that hold the given numbers. next returns the rule of a
+// number; nil if there is none.
 func (b *book) save(ctx context.Context, numbers []uint32, next func(uint32) *api.FirewallRule) error {
 	done := map[uint32]bool{}
 	for _, n := range numbers {

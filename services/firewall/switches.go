@@ -9,7 +9,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// switchChanged takes note of a switch that has connected or gone.
+// switchChanged records a switch that has connected or disconnected.
 func (b *book) switchChanged(ev *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
 	if err != nil {
@@ -30,8 +30,8 @@ func (b *book) switchChanged(ev *api.SwitchChanged) {
 	}
 }
 
-// roleChanged takes note of which ports lead to other switches. It returns the
-// switch, if its entries may be others now.
+// roleChanged records which ports lead to other switches. It returns the switch
+// if its entries may change.
 func (b *book) roleChanged(at flow.Location, role string) (sw flow.DPID, changed bool) {
 	s := b.site(at.Switch)
 	s.mu.Lock()
@@ -46,7 +46,7 @@ func (b *book) roleChanged(at flow.Location, role string) (sw flow.DPID, changed
 	return at.Switch, s.program != nil && s.program.mode != modeOff
 }
 
-// want returns the entries that a switch is to have now.
+// want returns the entries that a switch should have now.
 func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
@@ -65,7 +65,7 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	s.program, s.version = p, set.version
 	s.reactive.Store(p.mode == modeReactive)
 	if p.mode != modeReactive && len(s.verdicts) > 0 {
-		s.unknown = true // they go when the entries are there: review
+		s.unknown = true // review removes them when the entries are there
 	}
 	req := &api.SetStandingRequest{}
 	for i := range p.entries {
@@ -74,12 +74,12 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	return req
 }
 
-// notConfirmed is how flowrules begins to say that a switch is late.
+// notConfirmed begins flowrules' message that a switch is late.
 const notConfirmed = "not confirmed within"
 
-// review takes note of which switches have confirmed their entries, and has
-// those judged by the controller that refuse them. It reports whether there are
-// such.
+// review records which switches have confirmed their entries. If a switch refuses
+// them, the controller judges its packets. It reports whether there are such
+// switches.
 func (b *book) review() (again bool) {
 	for _, s := range b.everySite() {
 		s.mu.Lock()
@@ -104,8 +104,8 @@ func (b *book) review() (again bool) {
 	return again
 }
 
-// refused reports whether an error of standing entries says that the switch
-// does not take them, not that it is late or away.
+// refused reports whether an error of baseline flows means that the switch
+// refuses them, not that it is late or away.
 func refused(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, " entries: ") && !strings.Contains(text, notConfirmed)
@@ -114,8 +114,8 @@ func refused(err error) bool {
 // reviewInterval is how often switches are reviewed while nothing changes.
 const reviewInterval = 250 * time.Millisecond
 
-// watch reviews the switches, and removes verdicts that an earlier run, or a
-// session, may have left, until ctx ends.
+// watch reviews the switches until ctx ends. It removes verdicts that an earlier
+// run, or a session, may have left.
 func (b *book) watch(ctx context.Context) {
 	tick := time.NewTicker(reviewInterval)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func (b *book) watch(ctx context.Context) {
 	}
 }
 
-// flowRemoved takes note that a verdict has ended.
+// flowRemoved records that a verdict has ended.
 func (b *book) flowRemoved(ev *api.FlowRemoved) {
 	if ev.GetFlow().GetOwner() != flow.OwnerVerdicts.String() {
 		return

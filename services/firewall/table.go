@@ -1,9 +1,9 @@
 package firewall
 
-// table leads from numbers of 64 bits to the conditions under them, in the
-// order in which they decide: extendible hashing (Fagin, Nievergelt, Pippenger,
-// Strong: "Extendible hashing", ACM TODS 1979), so that a change copies little.
-// It is not changed once it is made; the next shares what stays.
+// table maps 64-bit numbers to their conditions, in the order in which they
+// decide: extendible hashing (Fagin, Nievergelt, Pippenger, Strong: "Extendible
+// hashing", ACM TODS 1979), so that a change copies little. A table never
+// changes; the next shares what stays.
 type table struct {
 	shift uint8    // of a hash, to its place in dir
 	dir   []*shard // by the first bits of the hash; a power of two, 2 at least
@@ -18,10 +18,10 @@ type shard struct {
 	depth uint8     // how many bits are the same
 }
 
-// What entry.list says of a slot; beyond alone, it is a place in lists.
+// Values of entry.list in a slot; beyond alone, it is a place in lists.
 const (
 	free  = iota
-	alone // there is one condition under the key
+	alone // one condition under the key
 	listed
 )
 
@@ -52,8 +52,8 @@ func newTable() *table {
 
 func hashOf(key uint64) uint64 { return mix(key, 0x2545f4914f6cdd1d) }
 
-// find returns the conditions under a key, none if the highest priority of them
-// is below least. They must not be changed.
+// find returns the conditions under a key; none if their highest priority is
+// below least. The caller must not change them.
 func (t *table) find(key uint64, least int32) []entry {
 	h := hashOf(key)
 	s := t.dir[h>>(t.shift&63)]
@@ -79,7 +79,7 @@ func (t *table) home(key uint64) *entry {
 	return &s.slots[int(h)&(len(s.slots)-1)]
 }
 
-// list returns the conditions under a key. They must not be changed.
+// list returns the conditions under a key. The caller must not change them.
 func (t *table) list(key uint64) []entry { return t.find(key, -1) }
 
 // shard returns the shard of a key.
@@ -110,8 +110,8 @@ func (t *table) each(f func(*entry)) {
 	}
 }
 
-// changed returns the table with other conditions under some keys; an empty list
-// is none.
+// changed returns the table with new conditions under some keys; an empty list
+// removes a key.
 func (t *table) changed(lists map[uint64][]entry) *table {
 	n := &table{shift: t.shift, dir: append([]*shard(nil), t.dir...), size: t.size}
 	touched := map[*shard][]keyed{}
@@ -139,8 +139,8 @@ func (t *table) changed(lists map[uint64][]entry) *table {
 	return n
 }
 
-// put makes a shard of what it is to have, or several, if that is too much. at is
-// a hash that the shard has had.
+// put makes one shard of the given conditions, or several if one would be too
+// large. at is a hash that the shard has had.
 func (t *table) put(all []keyed, at uint64, depth uint8) {
 	keys := 0
 	for _, k := range all {
@@ -188,14 +188,14 @@ func (t *table) put(all []keyed, at uint64, depth uint8) {
 		t.dir = dir
 		t.shift--
 	}
-	n := 1 << (64 - t.shift - depth) // places that lead to it
+	n := 1 << (64 - t.shift - depth) // places in dir that lead to it
 	first := int(at>>t.shift) &^ (n - 1)
 	for i := range n {
 		t.dir[first+i] = s
 	}
 }
 
-// slotsFor returns how many slots so many keys take.
+// slotsFor returns the number of slots for so many keys.
 func slotsFor(keys int) int {
 	n := 2
 	for n < 2*keys {

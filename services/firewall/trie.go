@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// use is a prefix in use: what the builder knows of it.
+// use is a prefix in use, as the builder knows it.
 type use struct {
 	prefix
 	id     uint32
@@ -17,33 +17,33 @@ type use struct {
 
 // node is a prefix in use, for lookups.
 type node struct {
-	with   uint64 // a bit for each prefix of the other address that is asked for with it, by bitOf; more may be set
-	id     uint32 // tells it from all others of the trie
-	parent int16  // the longest prefix of the same part that it is within; -1 is none
+	with   uint64 // bits: bitOf each prefix of the other address that occurs with it; perhaps more
+	id     uint32 // identifies it in the trie
+	parent int16  // the longest prefix of the same part that contains it; -1 is none
 	bit    uint8  // bitOf(id)
 }
 
 // bitOf numbers prefixes with 0 to 63.
 func bitOf(id uint32) uint8 { return uint8(id * 0x9e3779b1 >> 26) }
 
-// part is a part of a trie of prefixes, that finds those that an address is in:
-// what begins with the same octets. It is a branch, with a part for each next
-// octet, or a leaf, if it is few prefixes: then it is intervals of addresses. It
-// is not changed once it is made.
+// part is a part of a trie of prefixes that begin with the same octets. It finds
+// the prefixes that contain an address. It is a branch, with a part for each next
+// octet, or, if it has few prefixes, a leaf of intervals of addresses. A part
+// never changes.
 type part struct {
 	place
 	uses []*use // of a leaf all prefixes, of a branch those that end in its octet
-	size int    // prefixes, those of the kids, too
+	size int    // number of prefixes, including those of the kids
 }
 
-// place is a part as lookups see it.
+// place is a part laid out for lookups.
 type place struct {
 	branch *branch // nil: it is a leaf
-	leaf   leaf    // empty if it is none, and there is nothing
+	leaf   leaf    // empty if it is not a leaf, or there is nothing
 }
 
-// branch is the parts with one octet more. What lookups of most addresses look at
-// is one line of the processor's cache.
+// branch is the parts with one octet more. Most lookups read only one line of the
+// processor's cache.
 type branch struct {
 	has    [4]uint64 // octets that have a part, a bit for each
 	before [4]uint8  // how many of them come before those of each word
@@ -54,7 +54,7 @@ type branch struct {
 	parts  []*part // the same as kids
 }
 
-// kid returns where the part of an octet is; -1 if there is none.
+// kid returns the index of the part of an octet; -1 if there is none.
 func (b *branch) kid(octet uint8) int {
 	word, bit := b.has[octet>>6], uint64(1)<<(octet&63)
 	if word&bit == 0 {
@@ -71,10 +71,10 @@ func (b *branch) part(octet uint8) *part {
 	return nil
 }
 
-// leafMost is how many prefixes a leaf has at most, but for the last octet.
+// leafMost is the most prefixes of a leaf, except at the last octet.
 const leafMost = 64
 
-// chain is the prefixes that an address is in.
+// chain is the prefixes that contain an address.
 type chain struct {
 	n    int
 	bits uint64 // bitOf of each
@@ -87,7 +87,7 @@ func (l *chain) add(x node) {
 	l.bits |= 1 << (x.bit & 63)
 }
 
-// own adds the prefixes that end in a branch's octet, from the longest on.
+// own adds the prefixes that end in a branch's octet, the longest first.
 func (l *chain) own(b *branch, in int16) {
 	for ; in >= 0; in = b.nodes[in].parent {
 		l.add(b.nodes[in])
@@ -95,7 +95,7 @@ func (l *chain) own(b *branch, in int16) {
 }
 
 // step returns the part of an octet, nil if there is none, and adds the branch's
-// own prefixes that it is in.
+// own prefixes that contain the octet.
 func (b *branch) step(octet uint8, l *chain) *place {
 	if b.owns {
 		l.own(b, b.in[octet])
@@ -107,7 +107,7 @@ func (b *branch) step(octet uint8, l *chain) *place {
 	return &b.kids[i]
 }
 
-// of adds the prefixes that an interval of a leaf is in.
+// of adds the prefixes that contain an interval of a leaf.
 func (l *chain) of(x leaf, interval int) {
 	if len(x) == 0 {
 		return
@@ -119,20 +119,20 @@ func (l *chain) of(x leaf, interval int) {
 	}
 }
 
-// find4 finds the prefixes that an IPv4 address is in.
+// find4 finds the prefixes that contain an IPv4 address.
 func (p *part) find4(a uint32, l *chain) {
 	x := p.leaf4(a, l)
 	l.of(x, x.interval4(a))
 }
 
-// find6 finds the prefixes that an IPv6 address is in.
+// find6 finds the prefixes that contain an IPv6 address.
 func (p *part) find6(a address, l *chain) {
 	x := p.leaf6(a, l)
 	l.of(x, x.interval6(a))
 }
 
-// leaf4 returns the leaf of an IPv4 address; the prefixes of the branches on the
-// way are then in l.
+// leaf4 returns the leaf of an IPv4 address, and adds the prefixes of the
+// branches on the way to l.
 func (p *part) leaf4(a uint32, l *chain) leaf {
 	l.n, l.bits = 0, 0
 	if p == nil {
@@ -165,8 +165,8 @@ func (p *part) leaf6(a address, l *chain) leaf {
 // none is the id that no prefix has.
 const none = ^uint32(0)
 
-// longest4 returns the id of the longest prefix that an IPv4 address is in, which
-// says all others; none if there is none.
+// longest4 returns the id of the longest prefix that contains an IPv4 address,
+// which determines all others; none if there is none.
 func (p *part) longest4(a uint32) uint32 {
 	if p == nil {
 		return none
@@ -195,7 +195,7 @@ func (p *part) longest6(a address) uint32 {
 }
 
 // longer returns the part of an octet, nil if there is none, and writes the
-// longest of the branch's own prefixes that it is in to id.
+// longest of the branch's own prefixes that contain the octet to id.
 func (b *branch) longer(octet uint8, id *uint32) *place {
 	if b.owns {
 		if i := b.in[octet]; i >= 0 {
@@ -209,8 +209,8 @@ func (b *branch) longer(octet uint8, id *uint32) *place {
 	return &b.kids[i]
 }
 
-// significant returns how many of the first bits of a must be kept for all
-// addresses that share them to be in the same prefixes.
+// significant returns how many of the first bits of a must be kept so that all
+// addresses that share them are in the same prefixes.
 func (p *part) significant(a address, width int) int {
 	n := 0
 	for depth := 0; p != nil; depth++ {
@@ -229,9 +229,9 @@ func (p *part) significant(a address, width int) int {
 	return n
 }
 
-// changed returns the part with what has changed of the prefixes in list, which
-// are in order and all within it: those that are not in use any more go, those
-// that are not placed come. It returns nil if none is left.
+// changed returns the part after a change of the prefixes in list, which are in
+// order and all within it. It removes prefixes no longer in use and adds those
+// not placed yet. It returns nil if none is left.
 func (p *part) changed(list []*use, width, depth int) *part {
 	if p == nil {
 		p = &part{}
@@ -281,8 +281,8 @@ func (p *part) all(list []*use) []*use {
 	return list
 }
 
-// grown returns a branch with what has changed of list. burst says that it is
-// made of a leaf, whose prefixes list is.
+// grown returns a branch after the changes in list. burst means that it is made
+// of a leaf, whose prefixes are list.
 func (p *part) grown(list []*use, width, depth int, burst bool) *part {
 	b := &branch{}
 	q := &part{place: place{branch: b}, uses: p.uses, size: p.size}
@@ -337,7 +337,7 @@ func (b *branch) all() (all [256]*part) {
 	return all
 }
 
-// set makes the parts by octet those of the branch.
+// set sets the branch's parts by octet.
 func (b *branch) set(all *[256]*part) {
 	b.has, b.kids, b.parts = [4]uint64{}, make([]place, 0, len(b.parts)+1), make([]*part, 0, len(b.parts)+1)
 	for octet, p := range all {
@@ -351,7 +351,7 @@ func (b *branch) set(all *[256]*part) {
 	}
 }
 
-// count returns how many prefixes a part has.
+// count returns the number of prefixes of a part.
 func (p *part) count() int {
 	if p == nil {
 		return 0
@@ -359,7 +359,7 @@ func (p *part) count() int {
 	return p.size
 }
 
-// spread tells the octets of a branch which of its own prefixes they are in.
+// spread sets which of the branch's own prefixes contain each octet.
 func (b *branch) spread(own []*use, width, depth int) {
 	for i := range b.in {
 		b.in[i] = -1
@@ -379,7 +379,7 @@ func (u *use) node(parent int16) node {
 	return node{with: u.with, id: u.id, parent: parent, bit: bitOf(u.id)}
 }
 
-// newLeaf returns a leaf of prefixes that are in order.
+// newLeaf returns a leaf of the given prefixes, which are in order.
 func newLeaf(list []*use, width int) *part {
 	if len(list) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// fieldAt is where a header field is within words.
+// fieldAt is the place of a header field in words.
 type fieldAt struct {
 	field flow.Field
 	word  uint8
@@ -30,8 +30,8 @@ var fieldsAt = [...]fieldAt{
 // wideAt are the fields of two words.
 var wideAt = [...]fieldAt{{flow.FieldIPv6Src, 5, 0}, {flow.FieldIPv6Dst, 7, 0}, {flow.FieldNDTarget, 12, 0}}
 
-// portsOf returns the fields of ports, or of type and code, of a packet; false
-// if it has none.
+// portsOf returns the port fields of a packet, or its type and code; false if it
+// has none.
 func portsOf(ethType uint16, proto uint8) (first, second flow.Field, icmp, ok bool) {
 	switch proto {
 	case flow.IPProtoTCP:
@@ -49,8 +49,8 @@ func portsOf(ethType uint16, proto uint8) (first, second flow.Field, icmp, ok bo
 }
 
 // matchOf returns the match of all packets that agree with a packet in the bits
-// of mask. Fields that the packet does not have, and that the others cannot have
-// either as they agree in what says so, are left out.
+// of mask. It leaves out fields that the packet does not have and that the others
+// cannot have either, because the bits that decide this agree.
 func matchOf(w, mask *words) (m flow.Match, err error) {
 	put := func(f flow.Field, value, bits uint64) {
 		if n := f.Bits(); n < 64 {

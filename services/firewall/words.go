@@ -10,11 +10,11 @@ import (
 // numWords is how many words the header fields of a packet take.
 const numWords = 20
 
-// words is the header fields of a packet, or a mask over them, as numbers that
-// are compared and hashed eight octets at a time.
+// words is the header fields of a packet, or a mask over them, as numbers to
+// compare and hash eight octets at a time.
 type words [numWords]uint64
 
-// The words that are looked at by name.
+// The words that have names.
 const (
 	wordLink  = 0 // in_port 32, eth_type 16, vlan 16
 	wordProto = 1 // eth_dst 48, ip_proto 8, ip_dscp 8
@@ -50,7 +50,7 @@ func (w *words) pack(k *flow.Key) {
 	w[19] = uint64(k.InPhyPort)<<32 | uint64(k.PBBISID)
 }
 
-// packUsual writes the fields that most rules are about. Those of IPv6 stay as
+// packUsual writes the fields that most rules ask for. It leaves IPv6 fields as
 // they are if the packet is of another kind: no rule looks at them then.
 func (w *words) packUsual(k *flow.Key) {
 	w[0] = uint64(k.InPort)<<32 | uint64(k.EthType)<<16 | uint64(k.VLAN)

@@ -19,8 +19,9 @@ const (
 	meterMax = 0xffff0000
 )
 
-// admit returns what an operator's request describes, or an InvalidArgument
-// error: an entry that no switch can hold, or one that is reserved to Weft.
+// admit returns what an operator's request describes. It returns an
+// InvalidArgument error for an entry that no switch can hold, or that is reserved
+// for Weft.
 func admit(f *api.FlowEntry) (flow.DPID, flow.Entry, error) {
 	sw, e, err := f.Entry()
 	if err != nil {
@@ -36,7 +37,7 @@ func admit(f *api.FlowEntry) (flow.DPID, flow.Entry, error) {
 	return sw, e, nil
 }
 
-// check checks what every entry must fulfil.
+// check checks what every entry must meet.
 func check(e *flow.Entry) error {
 	if err := e.Match.Check(); err != nil {
 		return err
@@ -77,8 +78,8 @@ func reserved(owner string, e *flow.Entry) error {
 	return nil
 }
 
-// operatorEntry completes an admitted entry: the cookie that marks it as the
-// operator's, and the flag by which the switch tells its end.
+// operatorEntry completes an admitted entry: it adds the operator's cookie, and
+// the flag that makes the switch report the entry's end.
 func operatorEntry(e flow.Entry, generation uint8) flow.Entry {
 	id := e.Cookie.ID()
 	if id == 0 {
@@ -89,11 +90,10 @@ func operatorEntry(e flow.Entry, generation uint8) flow.Entry {
 	return e
 }
 
-// admitStanding returns the entries of a service's whole set for one switch,
-// with its cookie and the flag by which the switch tells that somebody has
-// deleted one; of entries with the same key the last counts. The generation
-// sets what is told of an entry that was taken back apart from what is told of
-// its successor.
+// admitStanding returns a service's whole set of entries for one switch, with its
+// cookie and the flag that makes the switch report a deletion by somebody else;
+// of entries with the same key the last counts. The generation distinguishes
+// reports about an entry that was taken back from those about its successor.
 func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, flow.Owner, []flow.Entry, error) {
 	invalid := func(format string, args ...any) (flow.DPID, flow.Owner, []flow.Entry, error) {
 		return 0, 0, nil, api.Errorf(codes.InvalidArgument, "standing entries of %q: "+format, append([]any{req.GetOwner()}, args...)...)
@@ -142,8 +142,8 @@ func admitStanding(req *api.SetStandingRequest, generation uint8) (flow.DPID, fl
 	return sw, owner, entries, nil
 }
 
-// standingOwner returns the owner of a name that may have standing entries.
-// Routes come and go with traffic and are forwarding's own to write; the
+// standingOwner returns the owner with this name if it may have baseline flows.
+// Routes come and go with traffic, and forwarding writes them itself; the
 // operator has AddFlows.
 func standingOwner(name string) (flow.Owner, bool) {
 	for _, o := range standingOwners() {
@@ -158,7 +158,7 @@ func standingOwners() []flow.Owner {
 	return flow.Owners(func(w *flow.Writer) bool { return w.Standing })
 }
 
-// digest returns what identifies an entry's key: equal for equal keys only.
+// digest returns a hash of an entry's key: equal for equal keys only.
 func digest(k flow.EntryKey) [sha256.Size]byte {
 	text := k.Match.Text()
 	b := fmt.Appendf(nil, "%d/%d", k.Table, k.Priority)

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// roomOfApps checks what apps ask for: an app replaces no entry of the
-// operator's or of another app's, and has at most so many entries afterwards (0:
+// roomOfApps checks the requests of apps: an app replaces no entry of the
+// operator or of another app, and has no more than most entries afterwards (0:
 // no bound). The operator may replace all.
 func (r *Rules) roomOfApps(targets []target, most int) error {
 	added := map[string]int{}
@@ -42,7 +42,7 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 	return nil
 }
 
-// theirs reports an entry of an app in whose place somebody else has one.
+// theirs returns an error if an app's entry would replace somebody else's.
 func (r *Rules) theirs(w *worker, t *target) error {
 	if t.app == "" {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// The bounds of batches: those that are open, the time after which an open one
-// that gets no parts is dropped, and the finished ones whose outcome is kept.
+// The bounds of batches: the number of open ones, the time after which an open
+// one without new parts is dropped, and the finished ones whose outcome is kept.
 const (
 	maxOpen     = 4
 	openTime    = time.Minute
@@ -26,31 +26,31 @@ var batchName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
 
 // The states of a batch.
 const (
-	batchOpen       = "open"       // its parts come in; nothing is desired yet
-	batchChecking   = "checking"   // all parts have come, and are checked and written down
-	batchStoring    = "storing"    // it is certain that all of its entries become desired
+	batchOpen       = "open"       // its parts arrive; nothing is desired yet
+	batchChecking   = "checking"   // all parts have arrived; they are checked and written down
+	batchStoring    = "storing"    // it is certain that all its entries become desired
 	batchInstalling = "installing" // the switches confirm them
 	batchUndoing    = "undoing"    // a switch has refused one: all are taken back
 	batchDone       = "done"
 	batchUndone     = "undone"
 )
 
-// batch is entries of the operator's that become desired all or none.
+// batch is a set of the operator's entries that become desired all or none.
 type batch struct {
 	name       string
 	generation uint8
-	parts      map[uint32]bool // those that have come
+	parts      map[uint32]bool // received parts
 	changes    []changed
 	touched    time.Time
 	state      string
-	written    int // its values in the journal
+	written    int // number of its values in the journal
 	stored     int
-	reason     string // why it is undone
+	reason     string // why it is being undone
 	refused    []*api.WantedFlow
-	outcome    *api.FlowBatch // when it is finished; it has no entries any more
+	outcome    *api.FlowBatch // when it is finished; without entries
 }
 
-// changed is an entry of a batch, and what it replaces.
+// changed is an entry of a batch and the entry that it replaces.
 type changed struct {
 	target
 	before *rule // nil: nothing
@@ -61,13 +61,13 @@ type batches struct {
 	mu    sync.Mutex // guards what follows
 	known map[string]*batch
 	order []string // of known, oldest first
-	queue []*batch // those that are certain and not finished
+	queue []*batch // certain and not finished
 	bell  chan struct{}
 }
 
 func newBatches() *batches { return &batches{known: map[string]*batch{}, bell: make(chan struct{}, 1)} }
 
-// addPart takes a part of a batch, and with the last decides on all of it.
+// addPart adds a part to a batch. The last part commits the batch.
 func (r *Rules) addPart(ctx context.Context, req *api.AddFlowsRequest) (*api.AddFlowsResponse, error) {
 	if !batchName.MatchString(req.GetBatch()) {
 		return nil, api.Errorf(codes.InvalidArgument, "batch %.80q: want up to 64 letters, digits and dashes", req.GetBatch())
@@ -88,8 +88,8 @@ func (r *Rules) addPart(ctx context.Context, req *api.AddFlowsRequest) (*api.Add
 	return &api.AddFlowsResponse{Flows: r.refusedOf(b), Batch: r.statusOf(b)}, nil
 }
 
-// open returns the batch of a part, with its entries. A part that has come
-// before changes nothing.
+// open returns the batch of a part, with its entries. A repeated part changes
+// nothing.
 func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 	changes := make([]changed, 0, len(req.GetFlows()))
 	for _, f := range req.GetFlows() {
@@ -148,8 +148,8 @@ func (r *Rules) open(req *api.AddFlowsRequest, now time.Time) (*batch, error) {
 	return b, nil
 }
 
-// commit makes it certain that all entries of a batch become desired, whatever
-// ends afterwards. It does nothing if that is so already.
+// commit makes it certain that all entries of a batch become desired, even if the
+// service ends afterwards. It does nothing if that is so already.
 func (r *Rules) commit(ctx context.Context, b *batch, total int) error {
 	s := r.batches
 	s.mu.Lock()
@@ -196,7 +196,7 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 	if err := r.journal.write(ctx, b); err != nil {
 		r.count.unstored.Add(1)
 		r.operatorFlows()
-		// A write that failed may have come to pass all the same.
+		// A failed write may have succeeded all the same.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Deadline)
 		defer cancel()
 		if err := r.journal.remove(ctx, b); err != nil {
@@ -207,7 +207,7 @@ func (r *Rules) certify(ctx context.Context, b *batch, total int) error {
 	return nil
 }
 
-// lastOfEach drops the entries that a later one with the same key replaces.
+// lastOfEach drops entries that a later one with the same key replaces.
 func lastOfEach(changes []changed) []changed {
 	type place struct {
 		sw flow.DPID
@@ -264,7 +264,7 @@ func (r *Rules) refusedOf(b *batch) []*api.WantedFlow {
 }
 
 // stateOf returns how far an entry of a batch is; requested if its switch is
-// away, or somebody has asked for something else in its place.
+// away, or another request has replaced it.
 func (r *Rules) stateOf(c *changed) (state, *api.WantedFlow) {
 	w := r.worker(c.sw)
 	w.mu.Lock()
@@ -304,7 +304,7 @@ func (s *batches) forget(name string) {
 	s.order = slices.DeleteFunc(s.order, func(n string) bool { return n == name })
 }
 
-// expire forgets the open batches that have got no part for a while.
+// expire forgets open batches that have received no part for a while.
 func (s *batches) expire(now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(s.known)) {
 		if b := s.known[name]; b.state == batchOpen && now.Sub(b.touched) > openTime {
@@ -313,7 +313,7 @@ func (s *batches) expire(now time.Time) {
 	}
 }
 
-// push has the batch carried out.
+// push queues the batch to be carried out.
 func (s *batches) push(b *batch) {
 	s.queue = append(s.queue, b)
 	select {
@@ -322,7 +322,7 @@ func (s *batches) push(b *batch) {
 	}
 }
 
-// next returns the batch to be carried out next, nil if ctx ends.
+// next returns the next batch to carry out, nil if ctx ends.
 func (s *batches) next(ctx context.Context) *batch {
 	for {
 		s.mu.Lock()
@@ -341,7 +341,7 @@ func (s *batches) next(ctx context.Context) *batch {
 	}
 }
 
-// set changes what is said of a batch.
+// set changes the state of a batch.
 func (s *batches) set(b *batch, change func(*batch)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

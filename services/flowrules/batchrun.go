@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// carryOut makes the entries of batches desired, one batch after the other, and
-// takes all entries of one back of which a switch refuses some.
+// carryOut makes the entries of batches desired, one batch after the other. If a
+// switch refuses an entry, it takes the whole batch back.
 func (r *Rules) carryOut(ctx context.Context) {
 	for {
 		b := r.batches.next(ctx)
@@ -37,7 +37,7 @@ func (r *Rules) carryOut(ctx context.Context) {
 	}
 }
 
-// retry repeats what the store must do until it does, or ctx ends.
+// retry repeats a store operation until it succeeds or ctx ends.
 func (r *Rules) retry(ctx context.Context, what string, b *batch, f func() error) {
 	for n := 1; ; n++ {
 		err := f()
@@ -69,8 +69,8 @@ func (r *Rules) storeAll(ctx context.Context, b *batch) {
 	r.batches.set(b, func(b *batch) { b.state = batchInstalling })
 }
 
-// await waits until the switches that are connected have confirmed or refused
-// the entries of a batch, for as long as their number takes.
+// await waits until the connected switches have confirmed or refused the entries
+// of a batch. Its patience grows with their number.
 func (r *Rules) await(ctx context.Context, b *batch) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline+2*time.Duration(len(b.changes))*time.Second/time.Duration(r.cfg.Rate))
 	defer cancel()
@@ -85,7 +85,7 @@ func (r *Rules) await(ctx context.Context, b *batch) {
 		w.mu.Unlock()
 	}
 	await(ctx, waits)
-	const most = 100 // refused entries that are shown
+	const most = 100 // most refused entries to show
 	var refused []*api.WantedFlow
 	n := 0
 	for i := range b.changes {
@@ -103,7 +103,7 @@ func (r *Rules) await(ctx context.Context, b *batch) {
 	r.batches.set(b, func(b *batch) { b.state, b.reason, b.refused = batchUndoing, reason, refused })
 }
 
-// undo takes the entries of a batch back, and brings back what they replaced.
+// undo takes the entries of a batch back and restores what they replaced.
 func (r *Rules) undo(ctx context.Context, b *batch) {
 	r.retry(ctx, "undo", b, func() error { return r.journal.mark(ctx, b) })
 	now := time.Now()

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// seen is an entry as a switch has told it.
+// seen is an entry as a switch has reported it.
 type seen struct {
 	entry flow.Entry
 	age   time.Duration // since it was installed
@@ -17,14 +17,14 @@ type seen struct {
 // only say how a flow-mod is carried out (OpenFlow 1.3.5 §7.3.4.1).
 const flagsReported = flow.FlagSendRem | flow.FlagNoPackets | flow.FlagNoBytes
 
-// clockSlack is how far the end of a timed entry may lie from where it should:
-// switches count whole seconds, and messages travel.
+// clockSlack is how far the end of a timed entry may be off: switches count whole
+// seconds, and messages take time.
 const clockSlack = 3 * time.Second
 
 // same reports whether a switch's entry does what the wanted one with the same
-// key asks, leaving out what switches are free to change when they tell it:
-// flags that are not kept (OpenFlow 1.0 tells none), and how much of a packet
-// goes out of a port that is not the controller's.
+// key asks. It ignores what switches are free to report differently: flags that
+// they do not keep (OpenFlow 1.0 reports none), and the maximum length of an
+// output to a port other than the controller.
 func same(want, have *flow.Entry, version string) bool {
 	w, h := *want, *have
 	w.Flags &= flagsReported
@@ -55,7 +55,7 @@ func sameTimed(want *flow.Entry, expires time.Time, have *seen, now time.Time, v
 	return same(&w, &have.entry, version)
 }
 
-// told returns actions as a switch tells them.
+// told returns actions as a switch reports them.
 func told(list []flow.Action) []flow.Action {
 	changes := func(a flow.Action) bool {
 		return a.Kind == flow.ActionOutput && flow.Port(a.Arg) != flow.PortController && a.MaxLen != 0
@@ -72,8 +72,8 @@ func told(list []flow.Action) []flow.Action {
 	return list
 }
 
-// remaining returns the hard timeout that makes an entry installed at now end
-// at the given time: whole seconds, rounded up, at least one, for zero means
+// remaining returns the hard timeout that makes an entry installed at now end at
+// the given time: whole seconds, rounded up, at least one because zero means
 // never.
 func remaining(expires, now time.Time) uint16 {
 	s := (expires.Sub(now) + time.Second - 1) / time.Second

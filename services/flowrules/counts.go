@@ -1,13 +1,13 @@
 package flowrules
 
-// Counter is a figure that only grows.
+// Counter is a metric that only grows.
 type Counter interface{ Add(float64) }
 
 // Counters returns the counter of a name and its labels, alternating names
 // and values.
 type Counters func(name, help string, labels ...string) Counter
 
-// counts are the service's figures; every label value is known beforehand.
+// counts are the service's metrics; every label value is known beforehand.
 type counts struct {
 	writes     map[[2]string]Counter
 	reconciles map[string]Counter

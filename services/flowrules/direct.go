@@ -12,29 +12,28 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// directions is who has asked for packets to be directed to its connections
-// (api.DirectPackets). Of several who ask for a switch the one with the least
-// number gets its packets.
+// directions records who directs packets to its connections (api.DirectPackets).
+// If several ask for a switch, the one with the lowest number gets its packets.
 type directions struct {
 	mu   sync.Mutex // guards what follows
 	of   map[asker]*direction
 	wake chan struct{} // holds one: a time has changed
 }
 
-// asker is one run of who asks, with the number of its connections.
+// asker is one run of a process that asks, with the number of its connections.
 type asker struct {
 	number uint16
 	run    uint64
 }
 
-// direction is what one has asked for, and until when it holds.
+// direction is one request, and until when it holds.
 type direction struct {
 	revision uint64
 	until    time.Time
 	switches map[flow.DPID]bool
 }
 
-// Bounds of who asks, and of the switches that each may ask for.
+// Bounds of the askers, and of the switches that each may ask for.
 const (
 	askersMost   = 1000
 	directedMost = 100_000
@@ -44,8 +43,8 @@ func newDirections() *directions {
 	return &directions{of: map[asker]*direction{}, wake: make(chan struct{}, 1)}
 }
 
-// ask takes a request; unknown is that its list is needed. It returns the
-// switches that it concerns or has concerned, nil if nothing has changed.
+// ask takes a request. unknown means that its list is needed. It returns the
+// switches that the request concerns or concerned, nil if nothing has changed.
 func (d *directions) ask(req *api.DirectPacketsRequest, switches map[flow.DPID]bool, now time.Time) (concerned []flow.DPID, unknown bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +72,7 @@ func (d *directions) ask(req *api.DirectPacketsRequest, switches map[flow.DPID]b
 	return concerned, false, nil
 }
 
-// differing returns the switches that are in one of two lists only.
+// differing returns the switches that are in only one of two lists.
 func differing(have *direction, want map[flow.DPID]bool) (list []flow.DPID) {
 	for sw := range want {
 		if have == nil || !have.switches[sw] {
@@ -90,8 +89,8 @@ func differing(have *direction, want map[flow.DPID]bool) (list []flow.DPID) {
 	return list
 }
 
-// number returns where the packets of a switch go; 0 is the connections without
-// a number.
+// number returns the connections to which a switch sends packets; 0 is the
+// connections without a number.
 func (d *directions) number(sw flow.DPID) uint16 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,8 +103,8 @@ func (d *directions) number(sw flow.DPID) uint16 {
 	return best
 }
 
-// lapse ends what has not been asked for again. It returns the switches that
-// were directed by it, and when the next may be over; zero is never.
+// lapse ends requests that were not repeated. It returns the switches that they
+// directed, and when the next request may lapse; zero is never.
 func (d *directions) lapse(now time.Time) (concerned []flow.DPID, next time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +145,7 @@ func (r *Rules) DirectPackets(_ context.Context, req *api.DirectPacketsRequest) 
 	resp := &api.DirectPacketsResponse{}
 	if !req.GetSame() {
 		for _, text := range req.GetDpids() {
-			sw, _ := flow.ParseDPID(text) // read above
+			sw, _ := flow.ParseDPID(text) // checked above
 			if w := r.known(sw); w != nil && w.undirectable() {
 				resp.Refused = append(resp.Refused, sw.String())
 			}
@@ -162,7 +161,7 @@ func (w *worker) undirectable() bool {
 	return w.ledger.undirectable
 }
 
-// direct has the packets of switches go where they are to go now.
+// direct directs the packets of switches to their current connections.
 func (r *Rules) direct(switches []flow.DPID) {
 	for _, sw := range switches {
 		w := r.known(sw)
@@ -179,8 +178,8 @@ func (r *Rules) direct(switches []flow.DPID) {
 	}
 }
 
-// watch directs packets back whose direction has not been asked for again, until
-// ctx ends.
+// watch directs packets back when a request has not been repeated, until ctx
+// ends.
 func (r *Rules) watch(ctx context.Context) {
 	d := r.directions
 	timer := time.NewTimer(0)
@@ -207,14 +206,14 @@ func (r *Rules) watch(ctx context.Context) {
 }
 
 // directable reports whether an owner's entries follow the direction of their
-// switch: those of the services, but for discovery, whose probes belong to who
-// knows the ports.
+// switch. The services' do, except discovery's: its probes belong to the process
+// that knows the ports.
 func directable(o flow.Owner) bool {
 	return o != flow.OwnerDiscovery && o != flow.OwnerOperator && o != flow.OwnerForeign
 }
 
-// redirected returns an entry that sends to the connections with one number what
-// it sent to those with another; false if it sends them nothing.
+// redirected returns an entry that sends to the connections numbered to what it
+// sent to those numbered from; false if it sends those nothing.
 func redirected(e *flow.Entry, from, to uint16) (flow.Entry, bool) {
 	reason := flow.ReasonAction
 	if e.Priority == 0 && e.Match.Set == 0 {
@@ -264,8 +263,8 @@ func redirect(a flow.Action, from, to uint16, reason flow.Reason) (flow.Action, 
 	return flow.Controller{ID: to, MaxLen: length, Reason: reason}.Action(), true
 }
 
-// directed brings a service's entries, as it has declared them, to where the
-// packets of the switch go.
+// directed rewrites a service's declared entries to the connections that receive
+// the packets of the switch.
 func (l *ledger) directed(owner flow.Owner, entries []flow.Entry) {
 	if l.number == 0 || !directable(owner) {
 		return
@@ -277,9 +276,9 @@ func (l *ledger) directed(owner flow.Owner, entries []flow.Entry) {
 	}
 }
 
-// direct has the packets of the switch go to the connections with a number. The
-// entries are written over, so that none is missing meanwhile. It reports
-// whether there is anything to do.
+// direct sends the packets of the switch to the connections with a number. It
+// overwrites the entries, so that none is missing meanwhile. It reports whether
+// there is anything to do.
 func (l *ledger) direct(number uint16, generation uint8, now time.Time) bool {
 	if l.undirectable {
 		number = 0
@@ -307,8 +306,8 @@ func (l *ledger) direct(number uint16, generation uint8, now time.Time) bool {
 	return changed
 }
 
-// refusesNumbers takes it that a switch refuses an entry of ours that names a
-// number: its packets go where they went before.
+// refusesNumbers handles a switch that refuses one of our entries because it
+// names a number: its packets go where they went before.
 func (l *ledger) refusesNumbers(r *rule, now time.Time) bool {
 	if l.number == 0 || !directable(r.owner()) {
 		return false

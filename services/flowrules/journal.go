@@ -10,16 +10,16 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// journal keeps the batches that are certain and not finished, so that a run
-// that ends in between is followed by one that finishes them. A batch has a
-// value of its own, written after those of its parts: it is there or not.
+// journal stores the batches that are certain and not finished, so that the next
+// run can finish them. A batch has one value of its own, written after those of
+// its parts: it is there or not.
 type journal struct{ store Store }
 
 // The keys of a batch: head, and part/N.
 func headKey(name string) string        { return name + "/head" }
 func partKey(name string, n int) string { return fmt.Sprintf("%s/part/%d", name, n) }
 
-// journalPart bounds a value, in octets; an entry that is longer has one of its own.
+// journalPart bounds a value, in octets; a longer entry has a value of its own.
 const journalPart = 256 << 10
 
 // journalHead is the value of a batch.
@@ -100,7 +100,7 @@ func (j journal) put(ctx context.Context, key string, v any) error {
 }
 
 // load returns the batches that a former run has made certain and not finished,
-// and removes what is left of others. What cannot be read is an error.
+// and removes the remains of others. Unreadable data is an error.
 func (j journal) load(ctx context.Context) ([]*batch, error) {
 	heads, parts := map[string]journalHead{}, map[string][]byte{}
 	err := j.store.All(ctx, func(key string, value []byte, _ uint64) error {
@@ -169,8 +169,8 @@ func (b *batch) read(value []byte) error {
 	return nil
 }
 
-// readEntry returns an entry that was written as text, in the form in which
-// entries are compared.
+// readEntry returns an entry stored as text, in the form in which entries are
+// compared.
 func readEntry(f *api.FlowEntry) (flow.DPID, flow.Entry, error) {
 	sw, e, err := f.Entry()
 	e.Match.Normalize()

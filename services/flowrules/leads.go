@@ -6,11 +6,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// leadWait is for how long, after a switch has been read, an entry that leads to
-// another table waits for that table's miss: packets would end there.
+// leadWait is how long after a read of the switch an entry that leads to another
+// table waits for that table's miss entry: without it packets would end there.
 const leadWait = 3 * time.Second
 
-// missless returns the tables that packets pass and that have no miss yet.
+// missless returns the tables that packets reach and that have no miss entry yet.
 func (l *ledger) missless() (without [256]bool) {
 	for _, t := range flow.Tables() {
 		miss := flow.Entry{Table: t.Number}
@@ -21,8 +21,8 @@ func (l *ledger) missless() (without [256]bool) {
 	return without
 }
 
-// early returns until when an entry must wait that leads to a table without a
-// miss; zero if it need not.
+// early returns until when an entry must wait because it leads to a table without
+// a miss entry; zero if it need not wait.
 func (l *ledger) early(r *rule, without *[256]bool, now time.Time) time.Time {
 	end := l.since.Add(leadWait)
 	if to := r.entry.Goto; to == 0 || !without[to] || r.entry.TableMiss() || !now.Before(end) {

@@ -8,56 +8,56 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// ledger is everything about the entries of one switch: what it is to have,
-// what is on its way, and what has become of it. It does nothing by itself:
-// events and results change it, next says what to do. The operator's entries
-// outlive the sessions of the switch; a service's set lasts as long as the
-// session in which it was declared, for after it ports may be others.
+// ledger is everything about the entries of one switch: what it should have, what
+// is on its way, and what has become of it. It does nothing by itself: events and
+// results change it, next returns what to do. The operator's entries outlive the
+// sessions of the switch; a service's set lasts as long as the session in which
+// it was declared, because ports may change after it.
 type ledger struct {
 	sw      flow.DPID
 	cfg     *Config
 	count   *counts
 	version string // OpenFlow version of the session
 
-	session   uint64 // number of the last connection; 0: has not been here yet
-	address   string // of the session, and when it began, in the southbound's words
+	session   uint64 // number of the last connection; 0: none yet
+	address   string // of the session, and when it began, as the southbound reports it
 	began     string
 	connected bool
 	since     time.Time // of the connection, or of its loss
-	viewed    bool      // the entries have been read in this session, or taken as unknown
-	unknown   bool      // the switch does not tell its entries
-	unread    int       // readings in a row that it has not answered, or has refused
+	viewed    bool      // the entries have been read in this session, or are presumed unknown
+	unknown   bool      // the switch does not report its entries
+	unread    int       // reads in a row that it has not answered, or has refused
 	readDue   time.Time
 	readLate  int // failed reads in a row
 	readError string
-	asked     asked // to be made known with the next reading
+	asked     asked // to publish with the next reading
 
 	rules     map[flow.EntryKey]*rule
 	hidden    map[flow.EntryKey]*rule // the operator's, behind a service's with the same key
-	todo      map[flow.EntryKey]*rule // those of rules that are to be sent, at their due time
-	timed     map[flow.EntryKey]*rule // those of rules and hidden that end
+	todo      map[flow.EntryKey]*rule // those of rules to send, with their due time
+	timed     map[flow.EntryKey]*rule // those of rules and hidden with an end
 	removals  map[flow.EntryKey]*removal
 	claimed   map[flow.Owner]bool                    // services that have declared their set in this session
 	unclaimed map[flow.Owner]map[flow.EntryKey]*seen // entries of those that have not
-	keeping   map[flow.Owner]bool                    // services whose entries stay although they are not in their set
+	keeping   map[flow.Owner]bool                    // services that keep entries outside their set
 	foreign   int
 	spared    map[flow.Owner]int // entries that stay because the store is not whole
-	doubtful  bool               // nothing that the store does not have may be taken for unwanted
-	doubts    []string           // why the store cannot be whole, to be told
+	doubtful  bool               // entries missing from the store may still be wanted
+	doubts    []string           // why the store cannot be whole, to be reported
 	history   history            // of the store
 	objects   objects
 	tally     tally
 	order     uint64
 
-	number       uint16 // of the controllers that packets go to (direct.go)
+	number       uint16 // of the controllers that receive its packets (direct.go)
 	undirectable bool   // the switch refuses entries with such a number
 
 	nextSend time.Time            // pacing
-	batch    int                  // flow-mods that the switch is trusted with at a time
-	forget   []flow.EntryKey      // operator's entries that are over, to leave the store
-	deliver  []flow.EntryKey      // operator's entries confirmed for the first time, to be noted in the store
-	failures []*api.WantedFlow    // refusals to be made known
-	observed []*api.FlowsObserved // readings to be made known
+	batch    int                  // flow-mods that the switch may get at a time
+	forget   []flow.EntryKey      // operator's entries that are over, to be removed from the store
+	deliver  []flow.EntryKey      // operator's entries first confirmed, to be recorded in the store
+	failures []*api.WantedFlow    // refusals to publish
+	observed []*api.FlowsObserved // readings to publish
 }
 
 // tally counts what the comparison at connect did.
@@ -71,8 +71,8 @@ func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
 	}
 }
 
-// connect records a new session of the switch. It reports false if the event
-// is about the session that is known.
+// connect records a new session of the switch. It returns false if the session is
+// already known.
 func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	if l.connected {
 		if s.GetSince() != "" && s.GetSince() == l.began && s.GetAddress() == l.address {
@@ -94,8 +94,8 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 		r.late, r.crowded, r.lost = 0, false, false
 		r.become(requested, "", now)
 	}
-	// l.since stays the time of the loss until the entries are read: it tells
-	// how long the switch was on its own.
+	// l.since stays the time of the loss until the entries are read: it shows how
+	// long the switch was on its own.
 	return true
 }
 
@@ -134,7 +134,7 @@ func (l *ledger) drop(k flow.EntryKey, m *removal) {
 	close(m.settled)
 }
 
-// put makes r the desired entry of its key and has it sent.
+// put makes r the desired entry of its key and sends it.
 func (l *ledger) put(r *rule, now time.Time) {
 	k := r.entry.Key()
 	if m := l.removals[k]; m != nil {
@@ -147,7 +147,7 @@ func (l *ledger) put(r *rule, now time.Time) {
 	l.send(k, r, "", now)
 }
 
-// send puts r among what is to be sent at once, or when the switch is back.
+// send queues r to be sent at once, or when the switch is back.
 func (l *ledger) send(k flow.EntryKey, r *rule, reason string, now time.Time) {
 	if !l.connected {
 		r.become(requested, reasonAway, now)
@@ -160,7 +160,7 @@ func (l *ledger) send(k flow.EntryKey, r *rule, reason string, now time.Time) {
 	}
 }
 
-// take removes r from what is desired.
+// take removes r from the desired entries.
 func (l *ledger) take(k flow.EntryKey, r *rule) {
 	if l.rules[k] == r {
 		delete(l.rules, k)
@@ -175,15 +175,15 @@ func (l *ledger) take(k flow.EntryKey, r *rule) {
 	r.settle()
 }
 
-// remove has the switch lose an entry.
+// remove starts the removal of an entry from the switch.
 func (l *ledger) remove(e *flow.Entry, now time.Time) *removal {
 	m := &removal{entry: flow.Entry{Table: e.Table, Priority: e.Priority, Match: e.Match, Cookie: e.Cookie}, due: now, settled: make(chan struct{})}
 	l.removals[e.Key()] = m
 	return m
 }
 
-// heldBy returns the service whose entry has this key, if one has; also one
-// that has not declared its set anew yet.
+// heldBy returns the service whose entry has this key, if any, even if it has not
+// declared its set anew yet.
 func (l *ledger) heldBy(k flow.EntryKey) (flow.Owner, bool) {
 	if r := l.rules[k]; r != nil && r.owner() != flow.OwnerOperator {
 		return r.owner(), true
@@ -211,9 +211,9 @@ func (l *ledger) operatorRule(k flow.EntryKey) *rule {
 	return nil
 }
 
-// keep returns the operator's rule that the request asks for again, if it is
-// the same to the second: asking twice changes nothing, but a refused entry is
-// tried once more.
+// keep returns the operator's rule if the request repeats it, equal to the
+// second. A repeated request changes nothing, except that it retries a refused
+// entry.
 func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	k := e.Key()
 	r := l.operatorRule(k)
@@ -227,7 +227,7 @@ func (l *ledger) keep(app string, e *flow.Entry, expires, now time.Time) *rule {
 	return r
 }
 
-// add makes an operator's entry a desired one, in place of that with its key.
+// add makes an operator's entry desired, in place of the one with its key.
 func (l *ledger) add(app string, e flow.Entry, expires, now time.Time) *rule {
 	k := e.Key()
 	if old := l.operatorRule(k); old != nil {
@@ -252,8 +252,8 @@ func (l *ledger) hide(k flow.EntryKey, r *rule, o flow.Owner, now time.Time) {
 	r.become(failed, reasonHeld(o), now)
 }
 
-// cancel takes back an operator's entry. It returns the removal from the
-// switch, nil if there is nothing to remove there.
+// cancel takes back an operator's entry. It returns the removal from the switch,
+// nil if the switch has nothing to remove.
 func (l *ledger) cancel(k flow.EntryKey, now time.Time) *removal {
 	r := l.operatorRule(k)
 	if r == nil {
@@ -267,7 +267,7 @@ func (l *ledger) cancel(k flow.EntryKey, now time.Time) *removal {
 	return l.remove(&r.entry, now)
 }
 
-// removed records that the switch has removed an entry: one whose time was
+// removed records that the switch has removed an entry. An entry whose time was
 // over is no longer desired; one that somebody else has deleted is sent again.
 func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 	k := e.Key()
@@ -276,7 +276,7 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 	}
 	r := l.rules[k]
 	if r == nil || r.entry.Cookie != e.Cookie {
-		return // replaced or taken back meanwhile: about the one before
+		return // replaced or taken back meanwhile: this is about the one before
 	}
 	switch reason {
 	case "idle_timeout", "hard_timeout":
@@ -284,7 +284,7 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 		l.over(k, r)
 	default:
 		if r.state != confirmed {
-			r.lost = true // to be seen to when what is under way has ended
+			r.lost = true // handled when the step under way has ended
 			return
 		}
 		l.restore(k, r, now)
@@ -292,8 +292,8 @@ func (l *ledger) removed(e *flow.Entry, reason string, now time.Time) {
 	l.roomFor(1, now)
 }
 
-// restore sends an entry again that somebody else has deleted, the sooner the
-// longer it lasted.
+// restore resends an entry that somebody else has deleted, the sooner the longer
+// it lasted.
 func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
 	l.count.restored()
 	if now.Sub(r.since) > time.Minute {
@@ -307,7 +307,7 @@ func (l *ledger) restore(k flow.EntryKey, r *rule, now time.Time) {
 	}
 }
 
-// over takes an entry whose time has come from what is desired.
+// over removes an entry whose time has come from the desired ones.
 func (l *ledger) over(k flow.EntryKey, r *rule) {
 	l.take(k, r)
 	if r.owner() == flow.OwnerOperator {
@@ -315,8 +315,9 @@ func (l *ledger) over(k flow.EntryKey, r *rule) {
 	}
 }
 
-// expire takes the entries that are over from what is desired. Where the
-// switch has the entry, it ends it itself and says so; it has a little longer.
+// expire removes the entries that are over from the desired ones. If the switch
+// has the entry, the switch ends it and reports this; so expire waits a little
+// longer.
 func (l *ledger) expire(now time.Time) (next time.Time) {
 	for k, r := range l.timed {
 		end := r.expires
@@ -333,7 +334,7 @@ func (l *ledger) expire(now time.Time) (next time.Time) {
 	return next
 }
 
-// earlier returns the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times; zero is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -341,8 +342,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// roomFor has entries tried at once for which the table had no room, now that
-// n others have left it.
+// roomFor retries at once the entries that did not fit into the table, now that n
+// others have left it.
 func (l *ledger) roomFor(n int, now time.Time) {
 	for _, r := range l.todo {
 		if n <= 0 {

@@ -12,8 +12,7 @@ import (
 )
 
 // ListFlows answers the call: the entries that the operator and the services
-// want, by switch, table, falling priority, and the order in which they were
-// asked for.
+// want, by switch, table, falling priority, and the order of their requests.
 func (r *Rules) ListFlows(_ context.Context, req *api.ListFlowsRequest) (*api.ListFlowsResponse, error) {
 	workers, err := r.all(req.GetDpid())
 	if err != nil {
@@ -77,7 +76,7 @@ func (r *Rules) ListSync(context.Context, *api.ListSyncRequest) (*api.ListSyncRe
 	return resp, nil
 }
 
-// sync tells how far the switch agrees with what is desired.
+// sync returns how far the switch agrees with the desired entries.
 func (l *ledger) sync() *api.Sync {
 	s := &api.Sync{
 		Dpid: l.sw.String(), Wanted: uint32(len(l.rules) + len(l.hidden)), Failed: uint32(len(l.hidden)), Foreign: uint32(l.foreign),
@@ -124,21 +123,21 @@ func (l *ledger) sync() *api.Sync {
 	return s
 }
 
-// Totals are figures over all switches.
+// Totals are counts over all switches.
 type Totals struct {
 	Wanted, Confirmed, Failed, Foreign              int
 	Spared                                          int // entries that stay because the store is not whole
 	InSync, Syncing, Failing, Unknown, AwaySwitches int
 }
 
-// totalsAt is the totals of a moment; counting is not for free.
+// totalsAt is the totals at some moment; counting them has a cost.
 type totalsAt struct {
 	mu     sync.Mutex // guards what follows
 	at     time.Time
 	totals Totals
 }
 
-// Totals returns the figures, at most a second old.
+// Totals returns the totals, at most a second old.
 func (r *Rules) Totals() Totals {
 	s := &r.snapshot
 	s.mu.Lock()

@@ -7,13 +7,12 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// failuresMax bounds the refusals that wait to be made known.
+// failuresMax bounds the refusals that wait to be published.
 const failuresMax = 4096
 
-// news makes known what was observed and what has failed, on a goroutine of
-// its own: who hears of it may be waiting for the worker that says it. Of
-// several readings of one switch only the last counts, so what waits is
-// bounded.
+// news publishes observations and failures on a goroutine of its own, because a
+// subscriber may be waiting for the worker that reports them. Of several readings
+// of one switch only the last counts, so the queue is bounded.
 type news struct {
 	mu       sync.Mutex // guards what follows
 	order    [][2]string
@@ -68,7 +67,7 @@ func (n *news) next() (*api.FlowsObserved, *api.WantedFlow) {
 	return nil, nil
 }
 
-// run hands out what there is until ctx ends.
+// run publishes until ctx ends.
 func (n *news) run(ctx context.Context, observed func(*api.FlowsObserved), failed func(*api.FlowFailed)) {
 	for {
 		o, f := n.next()

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// objectKind tells what entries use from entries: groups and meters.
+// objectKind distinguishes groups and meters, the objects that entries use.
 type objectKind uint8
 
 const (
@@ -29,7 +29,7 @@ type objectKey struct {
 
 func (k objectKey) String() string { return fmt.Sprintf("%v %d", k.kind, k.id) }
 
-// owner returns the service whose numbers this one is among.
+// owner returns the service that has this number.
 func (k objectKey) owner() flow.Owner {
 	if k.kind == meterObject {
 		return flow.MeterOwner(k.id)
@@ -37,21 +37,21 @@ func (k objectKey) owner() flow.Owner {
 	return flow.GroupOwner(k.id)
 }
 
-// body is what a group or a meter is, the one of its key's kind.
+// body is a group or a meter, depending on its key's kind.
 type body struct {
 	group flow.Group
 	meter flow.Meter
 }
 
-// object is one group or meter that a switch is to have.
+// object is one group or meter that a switch should have.
 type object struct {
 	key objectKey
 	body
 	progress
-	told *body // how the switch told it when it had to be repaired last
+	told *body // as the switch reported it when it was last repaired
 }
 
-// objectRemoval is a group or meter that a switch is to lose.
+// objectRemoval is a group or meter to be removed from a switch.
 type objectRemoval struct {
 	due     time.Time
 	late    int
@@ -72,10 +72,10 @@ func uses(e *flow.Entry, f func(objectKey)) {
 	}
 }
 
-// sameBody reports whether what a switch tells of a group or meter is what was
-// wanted, leaving out what has no meaning: weights but in select groups, ports
-// and groups to watch but in fast failover and select groups, burst sizes
-// without OFPMF_BURST (OpenFlow 1.3.5 §7.3.4.2, §7.3.4.4).
+// sameBody reports whether a group or meter as the switch reports it is the
+// wanted one. It ignores what has no meaning: weights except in select groups,
+// ports and groups to watch except in fast failover and select groups, burst
+// sizes without OFPMF_BURST (OpenFlow 1.3.5 §7.3.4.2, §7.3.4.4).
 func sameBody(k objectKind, want, have *body) bool {
 	if k == meterObject {
 		return sameMeter(&want.meter, &have.meter)
@@ -135,8 +135,8 @@ func sameMeter(w, h *flow.Meter) bool {
 	return true
 }
 
-// admitObjects returns the groups and meters of a service's whole set for a
-// switch; of those with the same number the last counts.
+// admitObjects returns a service's whole set of groups and meters for a switch;
+// of those with the same number the last counts.
 func admitObjects(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) ([]*object, error) {
 	at := map[objectKey]int{}
 	var list []*object
@@ -195,9 +195,9 @@ func checkGroup(g *flow.Group) error {
 	return nil
 }
 
-// readObjects returns the groups and meters of services that a switch has; one
-// that knows none of a kind has none. What cannot be understood is told as
-// empty, and so differs from what is wanted.
+// readObjects returns the services' groups and meters on a switch. A switch that
+// does not know a kind has none of it. One that cannot be understood is returned
+// as empty, and so differs from the wanted one.
 func readObjects(groups []*api.Group, meters []*api.Meter) map[objectKey]*body {
 	have := map[objectKey]*body{}
 	add := func(k objectKey, b body, err error) {
@@ -221,8 +221,8 @@ func readObjects(groups []*api.Group, meters []*api.Meter) map[objectKey]*body {
 	return have
 }
 
-// hasNone reports whether an answer of the southbound says that the switch
-// knows no groups, or no meters.
+// hasNone reports whether an error of the southbound means that the switch does
+// not know groups, or meters.
 func hasNone(err error) bool { return api.KindOf(err) == codes.Unimplemented }
 
 // The errors of OpenFlow 1.3.5 §7.4.4.8 and §7.4.4.14 that say whether a group
@@ -232,7 +232,7 @@ const (
 	errMeterMod = 12
 )
 
-// objectFailure is what a switch's error says of its groups and meters.
+// objectFailure is what a switch's error says about its groups and meters.
 type objectFailure uint8
 
 const (

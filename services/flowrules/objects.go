@@ -9,30 +9,30 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// doubt asks, as an owner would, for a reading: a group or meter seems to be
-// gone. What uses one waits for it.
+// doubt asks for a reading, as an owner would: a group or meter seems to be gone.
+// The entries that use it wait for the reading.
 const doubt asked = 1 << 63
 
 // doubtPause is the least time between two such readings.
 const doubtPause = time.Second
 
-// objects is the groups and meters of one switch: those that services want,
-// and those that the switch is known to have.
+// objects is the groups and meters of one switch: those that services want, and
+// those that the switch is known to have.
 type objects struct {
 	wanted   map[objectKey]*object
 	have     map[objectKey]*body // of the services' numbers only; empty until read
 	removals map[objectKey]*objectRemoval
-	doubted  time.Time // when one was last thought to be gone
+	doubted  time.Time // when one was last suspected to be gone
 }
 
 func newObjects() objects {
 	return objects{wanted: map[objectKey]*object{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
 }
 
-// none reports whether there is nothing to see to.
+// none reports whether there is nothing to do.
 func (o *objects) none() bool { return len(o.wanted)+len(o.have) == 0 }
 
-// forget ends what concerns a session that is over.
+// forget ends what belongs to a session that is over.
 func (o *objects) forget(now time.Time) {
 	for k, w := range o.wanted {
 		delete(o.wanted, k)
@@ -53,7 +53,7 @@ func (o *objects) drop(k objectKey) {
 	}
 }
 
-// remove has the switch lose a group or meter.
+// remove starts the removal of a group or meter from the switch.
 func (o *objects) remove(k objectKey, now time.Time) *objectRemoval {
 	m := o.removals[k]
 	if m == nil {
@@ -64,7 +64,7 @@ func (o *objects) remove(k objectKey, now time.Time) *objectRemoval {
 }
 
 // declareObjects makes groups and meters the whole set of a service for this
-// session; if others are kept, those that the switch had before stay.
+// session. With keep, the switch's other ones stay.
 func (l *ledger) declareObjects(owner flow.Owner, list []*object, others bool, d *declared, now time.Time) {
 	o := &l.objects
 	keep := make(map[objectKey]bool, len(list))
@@ -95,7 +95,7 @@ func (l *ledger) declareObjects(owner flow.Owner, list []*object, others bool, d
 			delete(o.wanted, k)
 			w.settle()
 			if o.have[k] == nil && w.state == sent {
-				o.have[k] = &body{} // it may get there yet
+				o.have[k] = &body{} // it may still arrive there
 			}
 		}
 	}
@@ -107,8 +107,8 @@ func (l *ledger) declareObjects(owner flow.Owner, list []*object, others bool, d
 	}
 }
 
-// awaits returns a group or meter that a rule uses and that is not confirmed,
-// false if there is none.
+// awaits returns an unconfirmed group or meter that a rule uses, false if there
+// is none.
 func (l *ledger) awaits(r *rule) (w *object, waits bool) {
 	if len(l.objects.wanted) == 0 {
 		return nil, false
@@ -129,8 +129,8 @@ func (l *ledger) usesObjects(r *rule) (yes bool) {
 	return yes
 }
 
-// dueObjects returns the groups and meters to be made at now, and when the
-// next will be due.
+// dueObjects returns the groups and meters to send at now, and when the next is
+// due.
 func (l *ledger) dueObjects(now time.Time) (due []*object, later time.Time) {
 	for _, w := range l.objects.wanted {
 		switch {
@@ -149,9 +149,9 @@ func compareKeys(a, b objectKey) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 }
 
-// dueObjectRemovals returns the groups and meters to be removed at now: those
-// of an owner whose entries are all written and removed, for with a group or
-// meter a switch removes what uses it.
+// dueObjectRemovals returns the groups and meters to remove at now: those of
+// owners whose entries are all written and removed, because a switch removes a
+// group or meter together with the entries that use it.
 func (l *ledger) dueObjectRemovals(now time.Time) (due []objectKey, later time.Time) {
 	if len(l.objects.removals) == 0 {
 		return nil, later
@@ -178,8 +178,9 @@ func (l *ledger) dueObjectRemovals(now time.Time) (due []objectKey, later time.T
 	return due, later
 }
 
-// making returns the step that makes the first of the groups and meters; one
-// that is there is changed, so that what uses it is not interrupted.
+// making returns the step that makes the first of the groups and meters. It
+// changes an existing one in place, so that the entries that use it are not
+// interrupted.
 func (l *ledger) making(due []*object, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: place, session: l.session, objects: due, decision: &flow.Decision{}}
@@ -253,8 +254,8 @@ func (l *ledger) made(s step, res *api.ApplyResult, err error, now time.Time) {
 	l.release(made, now)
 }
 
-// objectFailed records that a switch has not made a group or meter. One that
-// it has, or has not, against what was thought, is tried the other way round.
+// objectFailed records that a switch has not made a group or meter. If the switch
+// has it against expectation, or lacks it, the other operation is tried.
 func (l *ledger) objectFailed(w *object, f failure, said objectFailure, now time.Time) {
 	have := l.objects.have[w.key] != nil
 	if said == alreadyThere && !have || said == notThere && have {
@@ -292,7 +293,7 @@ func (l *ledger) objectFailed(w *object, f failure, said objectFailure, now time
 	}
 }
 
-// release has the rules sent that have waited for groups or meters.
+// release sends the rules that have waited for groups or meters.
 func (l *ledger) release(made map[objectKey]bool, now time.Time) {
 	if len(made) == 0 {
 		return
@@ -358,8 +359,8 @@ func (l *ledger) unmade(s step, res *api.ApplyResult, err error, now time.Time) 
 	return refusal
 }
 
-// suspect has the groups and meters read that a rule uses, for the switch has
-// removed or refused it.
+// suspect re-reads the groups and meters that a rule uses, because the switch
+// removed or rejected the rule.
 func (l *ledger) suspect(r *rule, now time.Time) {
 	if !l.viewed || l.unknown || !l.usesObjects(r) || l.asked&doubt != 0 {
 		return
@@ -374,8 +375,8 @@ func (l *ledger) suspect(r *rule, now time.Time) {
 	l.objects.doubted = now
 }
 
-// verifyObjects repairs what has changed behind our back of the groups and
-// meters. have is what the switch has told now.
+// verifyObjects repairs groups and meters that others have changed. have is what
+// the switch has just reported.
 func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 	l.objects.have = have
 	for k, w := range l.objects.wanted {

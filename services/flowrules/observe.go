@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// owners returns those whose entries are made known.
+// owners returns the owners whose entries are published.
 func owners() []flow.Owner { return flow.Owners(func(w *flow.Writer) bool { return w.Observed }) }
 
 // asked is a set of owners, one bit each.
@@ -65,8 +65,8 @@ func askedFor(name string) (asked, error) {
 	return 0, api.Errorf(codes.InvalidArgument, "observe entries of %q: want one of %v, or none for all", name, owners())
 }
 
-// ask has the switch read again, also if it is being read: what that reading
-// tells may be from before. It reports false if the switch is away.
+// ask requests another read of the switch, even if a read is under way: that one
+// may report an older state. It returns false if the switch is away.
 func (w *worker) ask(wanted asked, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *ledger) reading() step {
 	return s
 }
 
-// observe has what a reading tells of some owners made known.
+// observe queues what a reading shows of some owners to be published.
 func (l *ledger) observe(rd *reading, wanted asked) {
 	for _, o := range owners() {
 		if wanted.has(o) {

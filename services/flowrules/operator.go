@@ -12,9 +12,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// storers bounds the entries of one request that are stored at the same time,
-// portion those that are stored before they are installed and others get a
-// turn.
+// storers bounds the entries of one request that are stored at the same time.
+// portion bounds those that are stored before they are installed and other
+// requests get a turn.
 const (
 	storers = 16
 	portion = 256
@@ -83,7 +83,7 @@ func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) err
 }
 
 // room checks, before anything is stored, that no service holds the key of a
-// target and that the entries do not become too many.
+// target and that the entries stay within their bound.
 func (r *Rules) room(targets []target) error {
 	added := 0
 	for i := range targets {
@@ -133,8 +133,8 @@ func (r *Rules) operatorFlows() int {
 	return n
 }
 
-// want stores one switch's share of a request and makes it desired. What was
-// stored before the store failed stays desired: the call may be repeated.
+// want stores one switch's share of a request and makes it desired. If the store
+// fails, what it has stored stays desired: the call may be repeated.
 func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	w.storing.Lock()
 	defer w.storing.Unlock()
@@ -201,8 +201,8 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	return nil
 }
 
-// settle waits until the rules of a request are confirmed or have failed, or
-// their switch is away, for as long as the deadline allows.
+// settle waits until the rules of a request are confirmed or have failed, their
+// switch is away, or the deadline has passed.
 func (r *Rules) settle(ctx context.Context, targets []target) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
 	defer cancel()
@@ -219,7 +219,7 @@ func (r *Rules) settle(ctx context.Context, targets []target) {
 	await(ctx, waits)
 }
 
-// outcome returns what has become of the entries of a request.
+// outcome returns the states of the entries of a request.
 func (r *Rules) outcome(targets []target) []*api.WantedFlow {
 	flows := make([]*api.WantedFlow, len(targets))
 	for i := range targets {
@@ -228,7 +228,7 @@ func (r *Rules) outcome(targets []target) []*api.WantedFlow {
 		w.mu.Lock()
 		rule := t.rule
 		if now := w.ledger.operatorRule(t.entry.Key()); now != nil {
-			rule = now // the request, or another, has asked for something else meanwhile
+			rule = now // this or another request has replaced it meanwhile
 		}
 		flows[i] = w.ledger.wantedFlow(rule)
 		w.mu.Unlock()
@@ -236,8 +236,8 @@ func (r *Rules) outcome(targets []target) []*api.WantedFlow {
 	return flows
 }
 
-// DeleteFlows answers the call. Only the operator's own entries are deleted;
-// those of the services are not the operator's to delete (CVE-2019-11189).
+// DeleteFlows answers the call. It deletes only the operator's own entries; the
+// services' are not the operator's to delete (CVE-2019-11189).
 func (r *Rules) DeleteFlows(ctx context.Context, req *api.DeleteFlowsRequest) (*api.DeleteFlowsResponse, error) {
 	var targets []target
 	for _, f := range req.GetFlows() {
@@ -293,9 +293,9 @@ func (w *worker) operatorTargets() []target {
 	return targets
 }
 
-// unwant takes one switch's share of a request from the store and from what is
-// desired. It returns how many were desired, and what tells that the switch
-// has lost them.
+// unwant removes one switch's share of a request from the store and from the
+// desired entries. It returns how many were desired, and channels that are closed
+// when the switch has removed them.
 func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted int, waits []<-chan struct{}, err error) {
 	w.storing.Lock()
 	defer w.storing.Unlock()
@@ -305,7 +305,7 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 	for i, t := range share {
 		w.mu.Lock()
 		if t.rule = w.ledger.operatorRule(t.entry.Key()); t.rule != nil && t.app != "" && t.rule.app != t.app {
-			t.rule = nil // another's
+			t.rule = nil // somebody else's
 		}
 		w.mu.Unlock()
 		if t.rule == nil {

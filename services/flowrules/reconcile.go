@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// reading is the entries of a switch, as read from it.
+// reading is the entries read from a switch.
 type reading struct {
 	ours    map[flow.Owner][]*api.FlowEntry
 	entries map[flow.EntryKey]*seen // standing ones and the operator's
@@ -18,7 +18,7 @@ type reading struct {
 	foreign int
 }
 
-// newReading sorts what a switch has told by owner. An entry that cannot be
+// newReading sorts a switch's entries by owner. An entry that cannot be
 // understood is not ours.
 func newReading(flows []*api.FlowEntry) *reading {
 	rd := &reading{ours: map[flow.Owner][]*api.FlowEntry{}, entries: map[flow.EntryKey]*seen{}}
@@ -42,13 +42,13 @@ func newReading(flows []*api.FlowEntry) *reading {
 	return rd
 }
 
-// passing reports whether an entry comes and goes with traffic: routes, and
-// what else of a service has a timeout. Its owner writes it itself.
+// passing reports whether an entry comes and goes with traffic: routes, and a
+// service's other entries with a timeout. Its owner writes it itself.
 func passing(o flow.Owner, f *api.FlowEntry) bool {
 	return o == flow.OwnerRoutes || f.GetIdleTimeout() != 0 || f.GetHardTimeout() != 0
 }
 
-// ownerOf returns whose an entry is, without reading the rest of it.
+// ownerOf returns an entry's owner without reading the rest of the entry.
 func ownerOf(f *api.FlowEntry) flow.Owner {
 	c, err := strconv.ParseUint(f.GetCookie(), 16, 64)
 	if err != nil {
@@ -57,9 +57,9 @@ func ownerOf(f *api.FlowEntry) flow.Owner {
 	return flow.Cookie(c).Owner()
 }
 
-// read records what a switch has told, asked at began. The first reading of a
-// session is the comparison after connecting; later ones verify, and make known
-// what was asked for.
+// read records a reading that was requested at began. The first reading of a
+// session is the comparison after connecting; later ones verify, and publish what
+// was asked for.
 func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 	l.foreign = rd.foreign
 	l.readLate, l.unread, l.readError = 0, 0, ""
@@ -83,8 +83,8 @@ func (l *ledger) read(rd *reading, wanted asked, began, now time.Time) {
 	l.since = now
 }
 
-// readFailed records that the switch has not told its entries. It reports whether
-// they are taken as unknown from now on.
+// readFailed records that the switch has not reported its entries. It returns
+// whether they are presumed unknown from now on.
 func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	l.readLate++
 	l.readError = err.Error()
@@ -99,13 +99,13 @@ func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	return true
 }
 
-// unreadMax is how many times in a row a switch may not answer what entries it
-// has, or refuse to, before it is served without.
+// unreadMax is how many times in a row a switch may fail or refuse to report its
+// entries before Weft serves it without knowing them.
 const unreadMax = 3
 
-// presume serves a switch that does not tell its entries: those that are desired
-// are written over what it has. Nothing is removed from it, for nobody knows what
-// is there. Should it tell them later, they are verified.
+// presume serves a switch that does not report its entries: it overwrites them
+// with the desired ones. It removes nothing, because nobody knows what is there.
+// If the switch reports its entries later, they are verified.
 func (l *ledger) presume(now time.Time) {
 	l.viewed, l.unknown, l.since = true, true, now
 	l.asked = 0
@@ -117,9 +117,9 @@ func (l *ledger) presume(now time.Time) {
 	l.count.reconciled(0, l.tally.added, 0)
 }
 
-// compare settles, right after connecting, what of the operator's entries is
-// right on the switch, missing, wrong or too much, and keeps the services'
-// for when they declare their sets.
+// compare settles, right after connecting, which of the operator's entries are
+// right, missing, wrong or unwanted on the switch. It keeps the services' entries
+// for when these declare their sets.
 func (l *ledger) compare(rd *reading, now time.Time) {
 	var t tally
 	l.setAside(rd)
@@ -161,8 +161,8 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 	l.count.reconciled(t.kept, t.added, t.removed)
 }
 
-// setAside keeps the entries of the services that have not declared their sets,
-// as they were last read, for when they do: until then they are left alone.
+// setAside keeps the entries, as last read, of the services that have not
+// declared their sets. They are left alone until then.
 func (l *ledger) setAside(rd *reading) {
 	clear(l.unclaimed)
 	for k, h := range rd.entries {
@@ -177,9 +177,9 @@ func (l *ledger) setAside(rd *reading) {
 	}
 }
 
-// idledAway reports whether an entry that the switch had, and has not now, may
-// have ended by its idle timeout while nobody could hear of it; it is then
-// not brought back (CVE-2018-1078).
+// idledAway reports whether an entry that the switch had, and has no longer, may
+// have ended by its idle timeout while the controller was away; it is then not
+// restored (CVE-2018-1078).
 func (l *ledger) idledAway(r *rule, now time.Time) bool {
 	idle := time.Duration(r.entry.IdleTimeout) * time.Second
 	if idle == 0 || !r.delivered {
@@ -192,8 +192,8 @@ func (l *ledger) idledAway(r *rule, now time.Time) bool {
 	return now.Sub(alone) >= idle
 }
 
-// confirm records that the switch has an entry, and has the store told if it
-// must know.
+// confirm records that the switch has an entry, and queues a record in the store
+// if the store needs one.
 func (l *ledger) confirm(k flow.EntryKey, r *rule, now time.Time) {
 	if !r.delivered && r.entry.IdleTimeout != 0 && r.owner() == flow.OwnerOperator {
 		l.deliver = append(l.deliver, k)
@@ -202,8 +202,8 @@ func (l *ledger) confirm(k flow.EntryKey, r *rule, now time.Time) {
 	r.onSwitch(now)
 }
 
-// verify repairs what has changed behind our back. Entries that are younger
-// than the configured age are not judged: some switches tell late.
+// verify repairs entries that others have changed. It does not judge entries
+// younger than the configured age: some switches report late.
 func (l *ledger) verify(rd *reading, began, now time.Time) {
 	l.setAside(rd)
 	old := began.Add(-l.cfg.VerifyAge)
@@ -239,8 +239,8 @@ func (l *ledger) verify(rd *reading, began, now time.Time) {
 	}
 }
 
-// mend has an entry written again that the switch tells wrong, unless it has
-// told it just so after each of the last repairs: then that is its way.
+// mend rewrites an entry that the switch reports wrongly, unless the switch has
+// reported it just so after each of the last repairs: then that is its way.
 func (l *ledger) mend(k flow.EntryKey, r *rule, h *seen, now time.Time) {
 	if r.told == nil || !same(&r.told.entry, &h.entry, l.version) {
 		r.quirks = 0

@@ -6,14 +6,14 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// state is how far a desired entry has come.
+// state is the progress of a desired entry.
 type state uint8
 
 const (
 	requested state = iota // to be sent
 	sent                   // on its way; not confirmed by barrier yet
 	confirmed              // the switch has it
-	failed                 // the switch has refused it, or has not confirmed it several times
+	failed                 // the switch has refused it, or repeatedly not confirmed it
 )
 
 // String returns the state as the API writes it.
@@ -21,7 +21,7 @@ func (s state) String() string {
 	return [...]string{"requested", "sent", "confirmed", "failed"}[s]
 }
 
-// Reasons of states that are not the switch's words.
+// Reasons of states that do not come from the switch.
 const (
 	reasonAway    = "switch away"
 	reasonRoom    = "waiting for room in the table"
@@ -29,34 +29,34 @@ const (
 	reasonDeleted = "deleted by somebody else"
 )
 
-// lateMax is how many times in a row a switch may fail to confirm an entry
-// before the entry counts as failed; it is tried further all the same.
+// lateMax is how many times in a row a switch may fail to confirm an entry before
+// the entry counts as failed; attempts continue all the same.
 const lateMax = 3
 
-// quirkMax is how many times in a row an entry is repaired before what the
-// switch tells of it is taken to be its way of telling it.
+// quirkMax is how many times in a row an entry is repaired before the switch's
+// report of it is taken to be its way of reporting it.
 const quirkMax = 3
 
 // rule is one desired entry of one switch.
 type rule struct {
-	app     string     // that has asked for it; empty: the operator, or a service
-	entry   flow.Entry // its cookie is the one that the switch has, where known
+	app     string     // that asked for it; empty: the operator, or a service
+	entry   flow.Entry // its cookie is the one on the switch, where known
 	expires time.Time  // zero is never; operator's entries only
 	added   time.Time
-	order   uint64 // of its request, among those of its switch
-	// revision is that of its value in the store: to note something there must
-	// not bring back what a later instance of the service has removed.
+	order   uint64 // of its request, among those for its switch
+	// revision is that of its value in the store: recording something there must
+	// not restore what a later instance of the service has removed.
 	revision uint64
 
 	progress
 	delivered bool  // has been confirmed at least once
 	restores  int   // times that somebody else has deleted it, in a row
-	crowded   bool  // waits for the removals of this switch to make room
+	crowded   bool  // waits for removals from this switch to make room
 	lost      bool  // deleted by somebody else while on its way
-	told      *seen // how the switch told it when it had to be repaired last
+	told      *seen // as the switch reported it when it was last repaired
 }
 
-// owner returns whose entry it is.
+// owner returns the owner of the entry.
 func (r *rule) owner() flow.Owner { return r.entry.Cookie.Owner() }
 
 // onSwitch records that the switch has the entry.
@@ -65,7 +65,7 @@ func (r *rule) onSwitch(now time.Time) {
 	r.progress.onSwitch(now)
 }
 
-// progress is how far something that a switch is to have has come: an entry, a
+// progress is the progress of something that a switch should have: an entry, a
 // group or a meter.
 type progress struct {
 	state     state
@@ -74,13 +74,13 @@ type progress struct {
 	due       time.Time // when to send it
 	refusals  int       // in a row
 	late      int       // transient failures in a row
-	full      bool      // its last failure was for want of room
-	quirks    int       // times in a row that it had to be repaired
-	announced string    // the failure that was made known
+	full      bool      // its last failure was for lack of room
+	quirks    int       // times in a row that it was repaired
+	announced string    // the failure that was published
 	settled   chan struct{}
 }
 
-// become changes the state, and wakes who waits for the rule to settle.
+// become changes the state, and notifies those who wait for the rule to settle.
 func (r *progress) become(s state, reason string, now time.Time) {
 	if r.state != s {
 		r.since = now
@@ -99,7 +99,7 @@ func (r *progress) settle() {
 }
 
 // waiting returns a channel that is closed when the rule is confirmed or has
-// failed, nil if it is or has.
+// failed; nil if it is or has already.
 func (r *progress) waiting() <-chan struct{} {
 	if r.state == confirmed || r.state == failed {
 		return nil
@@ -110,7 +110,7 @@ func (r *progress) waiting() <-chan struct{} {
 	return r.settled
 }
 
-// wanted returns the entry to be written at now.
+// wanted returns the entry to write at now.
 func (r *rule) wanted(now time.Time) flow.Entry {
 	e := r.entry
 	if !r.expires.IsZero() {
@@ -140,9 +140,9 @@ const (
 	lateMost  = 10 * time.Second
 )
 
-// refused records a failure and says whether the rule is to be tried again, at
+// refused records a failure and returns whether the rule is to be retried, at
 // due. Kinds of failure: the switch was late or away (transient), its table is
-// full, or it will not have the entry.
+// full, or it rejects the entry.
 func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 	r.full = f.kind == failedFull
 	switch f.kind {
@@ -166,7 +166,7 @@ func (r *progress) refused(f failure, cfg *Config, now time.Time) (again bool) {
 	return r.refusals <= cfg.Retries
 }
 
-// removal is an entry that a switch is to lose.
+// removal is an entry to be removed from a switch.
 type removal struct {
 	entry   flow.Entry
 	due     time.Time
@@ -174,19 +174,19 @@ type removal struct {
 	settled chan struct{} // closed when the switch has confirmed, or the removal is void
 }
 
-// failure is what became of one operation that did not succeed.
+// failure is the outcome of one operation that did not succeed.
 type failure struct {
 	kind failureKind
 	text string
 }
 
-// failureKind tells failures apart by what to do about them.
+// failureKind distinguishes failures by how to handle them.
 type failureKind uint8
 
 const (
 	failedLate    failureKind = iota // transient: away, late or queue full
 	failedFull                       // no room in the table
-	failedRefused                    // the switch will not have it
+	failedRefused                    // the switch rejects it
 )
 
 // String returns the kind as metrics label it.
@@ -194,8 +194,8 @@ func (k failureKind) String() string {
 	return [...]string{"late", "table_full", "refused"}[k]
 }
 
-// kindOf tells the failure of a switch of an OpenFlow version apart by its
-// error: no room is OFPFMFC_TABLE_FULL (OpenFlow 1.3.5 §7.4.4.6) or
+// kindOf returns the kind of a failure, by the error of a switch of the given
+// OpenFlow version: no room is OFPFMFC_TABLE_FULL (OpenFlow 1.3.5 §7.4.4.6) or
 // OFPFMFC_ALL_TABLES_FULL (OpenFlow 1.0.0 §5.4.4).
 func kindOf(version string, transient bool, errorType, code uint32) failureKind {
 	switch {

@@ -22,7 +22,7 @@ type Rules struct {
 	log   *slog.Logger
 	count *counts
 	news  *news
-	slots chan struct{} // one taken for each switch that is being read or written
+	slots chan struct{} // one taken for each switch during a read or write
 
 	directions *directions
 	trust      trust
@@ -30,7 +30,7 @@ type Rules struct {
 	journal    journal
 
 	generation atomic.Uint32 // of the operator's entries: one per request
-	flows      atomic.Int64  // the operator's entries, all together, when last counted
+	flows      atomic.Int64  // number of the operator's entries, when last counted
 
 	mu       sync.Mutex // guards workers and unborn
 	workers  map[flow.DPID]*worker
@@ -39,8 +39,8 @@ type Rules struct {
 	snapshot totalsAt
 }
 
-// NewRules returns the desired entries, none yet. The generation sets its own
-// entries apart from those of earlier runs.
+// NewRules returns an empty set of desired entries. The generation distinguishes
+// its own entries from those of earlier runs.
 func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
 	c := newCounts(counter)
 	r := &Rules{
@@ -52,8 +52,8 @@ func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, 
 	return r
 }
 
-// Load takes over the operator's entries from the store; those whose time is
-// over are removed from it. An entry that cannot be read is reported and left.
+// Load loads the operator's entries from the store and removes those whose time
+// is over. It reports and skips an entry that cannot be read.
 func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	var over []string
 	moved := map[string]*rule{}
@@ -108,7 +108,7 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// rekey stores a rule under the key that it has by now.
+// rekey stores a rule under its new key.
 func (r *Rules) rekey(ctx context.Context, old string, rule *rule) error {
 	dpid, _, _ := strings.Cut(old, "/")
 	sw, err := flow.ParseDPID(dpid)
@@ -125,8 +125,8 @@ func (r *Rules) rekey(ctx context.Context, old string, rule *rule) error {
 	return r.store.Delete(ctx, old)
 }
 
-// Serve works until ctx ends; observed and failed make known what their
-// messages say.
+// Serve works until ctx ends; it passes on what it publishes to observed and
+// failed.
 func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), failed func(*api.FlowFailed)) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -166,7 +166,7 @@ func (r *Rules) worker(sw flow.DPID) *worker {
 	return w
 }
 
-// known returns the worker of a switch, nil if nothing is known of it.
+// known returns the worker of a switch, nil if there is none.
 func (r *Rules) known(sw flow.DPID) *worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package flowrules keeps the flow entries that switches are to have, the
-// operator's durably and the services' standing ones, and sees that switches
-// have them: it sends only what differs, knows of each entry whether the
-// switch has confirmed it, and repairs what others change. Nobody imports it
-// but the list of services.
+// Package flowrules keeps the flow entries that switches should have: the
+// operator's, which it stores, and the services' baseline flows. It makes sure
+// that switches have them: it sends only differences, knows for each entry
+// whether the switch has confirmed it, and repairs what others change. Only the
+// list of services imports it.
 package flowrules
 
 import (

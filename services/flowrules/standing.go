@@ -58,7 +58,7 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 	}
 	resp := &api.SetStandingResponse{Sent: d.sent, Kept: d.kept, Failed: d.refused}
 	for _, rule := range d.rules {
-		if l.rules[rule.entry.Key()] != rule { // a later set, or its timeout, has taken it back
+		if l.rules[rule.entry.Key()] != rule { // a later set, or its timeout, has removed it
 			continue
 		}
 		if rule.state != confirmed {
@@ -75,15 +75,16 @@ func (r *Rules) SetStanding(ctx context.Context, req *api.SetStandingRequest) (*
 			if w.reason == "" {
 				f.Reason += fmt.Sprintf("not confirmed within %v", r.cfg.Deadline)
 			}
-			resp.Failed = append([]*api.WantedFlow{f}, resp.Failed...) // the cause before what follows from it
+			resp.Failed = append([]*api.WantedFlow{f}, resp.Failed...) // the cause before its consequences
 		}
 	}
 	return resp, nil
 }
 
-// arrived waits until the switch is connected and its entries have been read,
-// and returns holding w.mu; or an Unavailable error, not holding it, if the
-// switch stays away for the grace, or does not tell its entries in time.
+// arrived waits until the switch is connected and its entries have been read, and
+// returns holding w.mu. If the switch stays away for the grace, or does not
+// report its entries in time, it returns an Unavailable error and does not hold
+// w.mu.
 func (w *worker) arrived(ctx context.Context, grace time.Duration) error {
 	away := time.NewTimer(grace)
 	defer away.Stop()
@@ -129,8 +130,8 @@ func await(ctx context.Context, waits []<-chan struct{}) {
 	}
 }
 
-// declared is what became of a service's whole set: what to wait for, and what
-// has failed at once.
+// declared is the outcome of declaring a service's whole set: what to wait for,
+// and what failed at once.
 type declared struct {
 	rules    []*rule
 	removals []*removal
@@ -142,8 +143,8 @@ type declared struct {
 }
 
 // declare makes entries, groups and meters the whole set of a service for this
-// session. The entries of the switch must have been read. If keep is set, or
-// the store is not whole, what the switch had before and is not in the set stays.
+// session. The entries of the switch must have been read. If keep is set, or the
+// store is not whole, entries outside the set stay.
 func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*object, keep bool, now time.Time) declared {
 	var d declared
 	have := l.unclaimed[owner]

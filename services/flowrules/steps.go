@@ -9,7 +9,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// stepKind is what to do next for a switch.
+// stepKind is the kind of a step.
 type stepKind uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	read                     // read what the switch has
 )
 
-// step is what to do next for a switch.
+// step is the next step for a switch.
 type step struct {
 	kind    stepKind
 	until   time.Time // idle; zero is for ever
@@ -37,11 +37,11 @@ type step struct {
 	decision    *flow.Decision
 }
 
-// next returns what to do at now, and records that it is under way. Entries
-// are added before others are removed, so that nothing is missing in between;
-// of those to be added the most important first, so that what forbids is there
-// before what allows (CVE-2018-12691). Groups and meters are made before the
-// entries that use them, and removed after them.
+// next returns the step to do at now, and records that it is under way. It adds
+// entries before it removes others, so that nothing is missing in between, and
+// adds the most important first, so that entries that forbid are there before
+// those that allow (CVE-2018-12691). It makes groups and meters before the
+// entries that use them, and removes them after these.
 func (l *ledger) next(now time.Time) step {
 	wake := l.expire(now)
 	if len(l.forget)+len(l.deliver) > 0 {
@@ -88,7 +88,7 @@ func (l *ledger) next(now time.Time) step {
 	return step{kind: idle, until: earlier(wake, later)}
 }
 
-// dueRules returns the rules to be sent at now, and when the next will be due.
+// dueRules returns the rules to send at now, and when the next is due.
 func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 	if len(l.todo) == 0 {
 		return nil, later
@@ -113,8 +113,8 @@ func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 	return due, later
 }
 
-// dueRemovals returns the removals to be sent at now, leaving out those whose
-// owner has entries that are still to come.
+// dueRemovals returns the removals to send at now. It leaves out those whose
+// owner still has entries to add.
 func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {
 	if len(l.removals) == 0 {
 		return nil, later
@@ -137,8 +137,9 @@ func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {
 	return due, later
 }
 
-// trust adapts the size of batches to what the switch can do in time: one that
-// was late with all of a batch gets half as many, one that was not one more.
+// trust adapts the size of batches to what the switch can do in time: it halves
+// the size after a batch that was late as a whole, and adds one after a batch
+// that was not.
 func (l *ledger) trust(n int, failures map[int]failure) {
 	late := 0
 	for _, f := range failures {
@@ -171,9 +172,9 @@ func (l *ledger) writing(due []*rule, now time.Time) step {
 	return s
 }
 
-// erasing returns the step that removes the first of the removals: exactly the
-// entry of that key, and only if it is still of the owner that it was of, so
-// that no owner ever deletes another's (CVE-2019-11189). OpenFlow 1.0 cannot
+// erasing returns the step that carries out the first of the removals. It removes
+// exactly the entry of that key, and only if it still belongs to the same owner,
+// so that no owner ever deletes another's (CVE-2019-11189). OpenFlow 1.0 cannot
 // ask for the owner.
 func (l *ledger) erasing(due []*removal, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
@@ -191,8 +192,8 @@ func (l *ledger) erasing(due []*removal, now time.Time) step {
 
 func (l *ledger) mod(d *flow.Decision) *flow.Mod { return d.AddFlow(l.sw) }
 
-// outcome returns the failures of a step by the number of its operation, and
-// what they say of groups and meters. err is that of the whole call.
+// outcome returns the failures of a step by the number of the operation, and what
+// they say about groups and meters. err is the error of the whole call.
 func (l *ledger) outcome(n int, res *api.ApplyResult, err error) (map[int]failure, map[int]objectFailure) {
 	failures, said := map[int]failure{}, map[int]objectFailure{}
 	if err != nil {
@@ -215,7 +216,7 @@ func (l *ledger) outcome(n int, res *api.ApplyResult, err error) (map[int]failur
 // wrote records what became of entries that were added.
 func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 	if s.session != l.session || !l.connected {
-		return // all of them are compared again after connecting
+		return // all are compared again after connecting
 	}
 	failures, _ := l.outcome(len(s.rules), res, err)
 	l.trust(len(s.rules), failures)
@@ -240,8 +241,8 @@ func (l *ledger) wrote(s step, res *api.ApplyResult, err error, now time.Time) {
 	}
 }
 
-// fail records that a switch has not taken an entry. The others of the switch
-// are not held up by it (CVE-2017-1000358).
+// fail records that a switch has not accepted an entry. Other entries of the
+// switch do not wait for it (CVE-2017-1000358).
 func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
 	if f.kind == failedFull && len(l.removals) > 0 && !r.full {
 		r.full, r.crowded = true, true
@@ -263,9 +264,8 @@ func (l *ledger) fail(k flow.EntryKey, r *rule, f failure, now time.Time) {
 	}
 }
 
-// erased records what became of entries that were removed. It returns the
-// switch's words if it has refused to remove one: that one is found again when
-// the switch is verified.
+// erased records the outcome of removals. It returns the switch's words if the
+// switch refused one; verification finds that entry again.
 func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) (refusal string) {
 	if s.session != l.session || !l.connected {
 		return ""
@@ -304,14 +304,14 @@ func (l *ledger) erased(s step, res *api.ApplyResult, err error, now time.Time) 
 	return refusal
 }
 
-// again sets when the entries are read the next time: a reading that took
-// long, or a network of many switches, makes it rarer, so that all readings
-// together stay a small part of the load. jitter is in [0, 1).
+// again sets the time of the next read. A read that took long, or a network of
+// many switches, makes reads rarer, so that all reads together stay a small part
+// of the load. jitter is in [0, 1).
 func (l *ledger) again(took time.Duration, switches int, jitter float64, now time.Time) {
 	d := max(l.cfg.VerifyInterval, 100*took, time.Duration(switches)*verifyShare)
 	l.readDue = now.Add(time.Duration(float64(d) * (0.9 + 0.2*jitter)))
 }
 
-// verifyShare is the least time between the verifications of two switches, on
-// average.
+// verifyShare is the least average time between the verifications of two
+// switches.
 const verifyShare = 60 * time.Millisecond

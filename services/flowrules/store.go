@@ -21,9 +21,8 @@ type Store interface {
 	All(ctx context.Context, f func(key string, value []byte, revision uint64) error) error
 }
 
-// stored is an operator's entry as the store keeps it. Times are absolute, so
-// that a timed entry has only the rest of its time after a restart
-// (CVE-2018-1078).
+// stored is an operator's entry in the store. Times are absolute, so that a timed
+// entry has only the rest of its time after a restart (CVE-2018-1078).
 type stored struct {
 	Flow *api.FlowEntry `json:"flow"`
 	// 1 since the tables have gaps; before, they had others' numbers.
@@ -43,8 +42,8 @@ func encode(sw flow.DPID, r *rule) ([]byte, error) {
 	return json.Marshal(stored{Flow: api.NewFlowEntry(sw, &r.entry), Tables: 1, App: r.app, Added: r.added, Expires: r.expires, Delivered: r.delivered})
 }
 
-// decode returns the rule that was stored under a key; its own is another if its
-// table has another number by now.
+// decode returns the rule stored under a key. The rule's own key is another if
+// its table has been renumbered.
 func decode(key string, value []byte) (flow.DPID, *rule, error) {
 	var s stored
 	if err := json.Unmarshal(value, &s); err != nil {

@@ -11,34 +11,34 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// State is a Store that knows whether it holds all that it should.
+// State is a Store that knows whether it is whole.
 type State interface {
-	// Damage says what is wrong with it, nothing if it is whole.
+	// Damage returns what is wrong with it, empty if it is whole.
 	Damage() string
 	// Report marks it as damaged.
 	Report(ctx context.Context, reason string) error
-	// Recorded returns the time of which it can know: from born to alive, and
-	// since opened. Times are zero if they are not known.
+	// Recorded returns the times that it covers: from born to alive, and since
+	// opened. Unknown times are zero.
 	Recorded() (born, alive, opened time.Time)
 }
 
-// recordedSlack is by how much the times of switches and of the store may differ.
+// recordedSlack is how much the times of switches and of the store may differ.
 const recordedSlack = 10 * time.Second
 
-// trust is how far what the store does not have may be taken for unwanted.
+// trust decides whether an entry missing from the store counts as unwanted.
 type trust struct {
 	state State         // nil: it is whole
-	ahead time.Duration // the clock of its times, of this machine's
+	ahead time.Duration // how far the clock of its times is ahead of this machine's
 }
 
-// Trust has entries that the store does not know left on the switches while it
-// is not whole. ahead is by how much its clock is ahead of this machine's.
+// Trust leaves entries that the store does not know on the switches while the
+// store is not whole. ahead is how far its clock is ahead of this machine's.
 func (r *Rules) Trust(s State, ahead time.Duration) { r.trust = trust{s, ahead} }
 
 // damaged reports whether the store may lack entries that are wanted.
 func (t trust) damaged() bool { return t.state != nil && t.state.Damage() != "" }
 
-// history is the time of which the store can know.
+// history is the times that the store covers.
 type history struct{ born, alive, opened time.Time }
 
 func (t trust) history() (h history) {
@@ -54,21 +54,21 @@ func (t trust) history() (h history) {
 	return h
 }
 
-// before reports whether a time is before the store's first start: what was
-// written then is of another store, such as the one whose directory was emptied.
+// before reports whether a time is before the store's first start: an entry
+// written then belongs to another store, such as one whose directory was emptied.
 func (h history) before(at time.Time) bool {
 	return !h.born.IsZero() && at.Before(h.born.Add(-recordedSlack))
 }
 
-// between reports whether a time is after the store's last sign of life before
-// it was opened: what was written then, a later state of the store knew, of
-// which this one is an older copy.
+// between reports whether a time is after the store's last sign of life and
+// before it was opened: an entry written then was known to a later state of the
+// store, and this is an older copy.
 func (h history) between(at time.Time) bool {
 	return !h.alive.IsZero() && at.After(h.alive.Add(recordedSlack)) && at.Before(h.opened.Add(-recordedSlack))
 }
 
-// unheardOf returns how many entries of an owner a switch has that nobody wants
-// and that the store cannot have known.
+// unheardOf counts an owner's entries on a switch that nobody wants and that the
+// store cannot have known.
 func (l *ledger) unheardOf(owner flow.Owner, have map[flow.EntryKey]*seen, now time.Time) (n int) {
 	for k, h := range have {
 		if h.entry.Cookie.Owner() != owner || l.rules[k] != nil {
@@ -82,8 +82,8 @@ func (l *ledger) unheardOf(owner flow.Owner, have map[flow.EntryKey]*seen, now t
 	return n
 }
 
-// distrust keeps all that nobody wants on the switch, as the store cannot have
-// known n entries that are there.
+// distrust keeps all unwanted entries on the switch, because the switch has n
+// entries that the store cannot have known.
 func (l *ledger) distrust(owner flow.Owner, n int) {
 	l.doubtful = true
 	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that this store has never held: it is an older copy, or its directory was emptied, or the switch had another controller; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the state was removed on purpose", l.sw, n, owner))

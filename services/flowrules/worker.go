@@ -10,34 +10,34 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Network is what the service asks of the southbound.
+// Network is the part of the southbound that the service uses.
 type Network interface {
 	// ReadFlows returns the entries that a switch has.
 	ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
-	// ReadGroups and ReadMeters return the groups and meters that a switch has;
-	// an Unimplemented error if it knows none.
+	// ReadGroups and ReadMeters return the groups and meters of a switch; an
+	// Unimplemented error if it does not know them.
 	ReadGroups(ctx context.Context, sw flow.DPID) ([]*api.Group, error)
 	ReadMeters(ctx context.Context, sw flow.DPID) ([]*api.Meter, error)
-	// Apply carries out a decision and returns when it is confirmed.
+	// Apply carries out a decision and returns when the switch has confirmed it.
 	Apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error)
 }
 
-// worker looks after one switch: one goroutine, one step at a time, so that
-// calls for the same switch never cross and those for others do not wait.
+// worker looks after one switch: one goroutine, one step at a time, so that calls
+// for the same switch never overlap and those for others do not wait.
 type worker struct {
 	mu      sync.Mutex // guards ledger and changed
 	ledger  *ledger
 	changed chan struct{} // closed and renewed when the switch connects, leaves or is read
 
-	storing sync.Mutex    // orders changes of the store with those of the ledger; taken before mu
-	bell    chan struct{} // holds one: something is to be done
+	storing sync.Mutex    // orders changes of the store and of the ledger; taken before mu
+	bell    chan struct{} // holds one: there is work
 }
 
 func newWorker(l *ledger) *worker {
 	return &worker{ledger: l, changed: make(chan struct{}), bell: make(chan struct{}, 1)}
 }
 
-// ring has the worker look what is to be done.
+// ring notifies the worker that there may be work.
 func (w *worker) ring() {
 	select {
 	case w.bell <- struct{}{}:
@@ -45,7 +45,7 @@ func (w *worker) ring() {
 	}
 }
 
-// turn wakes those who wait for the switch. The caller holds mu.
+// turn notifies those who wait for the switch. The caller holds mu.
 func (w *worker) turn() {
 	close(w.changed)
 	w.changed = make(chan struct{})
@@ -76,7 +76,7 @@ func (w *worker) run(ctx context.Context, r *Rules) {
 	}
 }
 
-// perform does one step and records what has become of it.
+// perform does one step and records its outcome.
 func (w *worker) perform(ctx context.Context, r *Rules, s step) {
 	if s.kind == record {
 		w.record(ctx, r)
@@ -115,8 +115,8 @@ func (w *worker) perform(ctx context.Context, r *Rules, s step) {
 	}
 }
 
-// read reads what the switch has: entries, and groups and meters unless it is
-// known that there are none of a service's.
+// read reads the entries of the switch, and its groups and meters unless it is
+// known that no service has any there.
 func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	limited, cancel := context.WithTimeout(ctx, r.cfg.ReadDeadline)
 	defer cancel()
@@ -143,7 +143,7 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 		r.count.readErrors.Add(1)
 		presumed := l.readFailed(err, now)
 		if l.unknown {
-			l.again(now.Sub(began), switches, rand.Float64(), now) // not while others wait for what it does
+			l.again(now.Sub(began), switches, rand.Float64(), now) // not while others wait for its result
 		} else {
 			l.asked |= s.asked
 		}
@@ -177,14 +177,14 @@ func (r *Rules) readObjects(ctx context.Context, sw flow.DPID) (map[objectKey]*b
 	return readObjects(groups, meters), nil
 }
 
-// announce hands over what is to be made known. The caller holds mu.
+// announce queues what is to be published. The caller holds mu.
 func (w *worker) announce(r *Rules) {
 	l := w.ledger
 	r.news.add(l.observed, l.failures)
 	l.observed, l.failures = nil, nil
 }
 
-// record brings the store up to date with what has ended or was delivered.
+// record updates the store with entries that have ended or were delivered.
 func (w *worker) record(ctx context.Context, r *Rules) {
 	w.storing.Lock()
 	defer w.storing.Unlock()
@@ -195,7 +195,7 @@ func (w *worker) record(ctx context.Context, r *Rules) {
 	w.mu.Unlock()
 	for _, k := range forget {
 		w.mu.Lock()
-		again := l.operatorRule(k) != nil // asked for anew meanwhile
+		again := l.operatorRule(k) != nil // requested anew meanwhile
 		w.mu.Unlock()
 		if again {
 			continue

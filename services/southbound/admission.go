@@ -8,10 +8,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// class is what a packet-in is about, for admission.
+// class is the kind of a packet-in, for admission.
 type class uint8
 
-// The classes. Each has an allowance of its own, so that none starves another.
+// The classes. Each has its own allowance, so that none starves another.
 const (
 	classProbes     class = iota // LLDP and BDDP: links depend on them
 	classNeighbours              // ARP, neighbour discovery, DHCP
@@ -20,48 +20,47 @@ const (
 	classCount
 )
 
-// String returns the class as it is told.
+// String returns the name of the class.
 func (c class) String() string {
 	return [...]string{"probes", "neighbours", "unicast", "multicast"}[c]
 }
 
-// reason is why a packet-in was shed.
+// reason says why a packet-in was shed.
 type reason uint8
 
 // The reasons.
 const (
 	admitted   reason = iota
 	overPort          // its port has used up its allowance for the class
-	overSender        // the address it comes from has
+	overSender        // the address that it comes from has
 	reasonCount
 )
 
-// String returns the reason as it is counted.
+// String returns the reason as the metrics name it.
 func (r reason) String() string { return [...]string{"admitted", "port", "sender"}[r] }
 
-// window is over how long packet-ins are counted before it is looked at whose
-// they are.
+// window is the time over which packet-ins are counted before their sources are
+// examined.
 const window = int64(100 * time.Millisecond)
 
 // Numbers of windows.
 const (
 	windowsToFlood = 2  // above the threshold before a port is limited
-	windowsAlone   = 30 // the same for a port that sends alone: other switches may only be starting
-	windowsToCalm  = 20 // below the limit, or with nobody waiting, before it is no longer
+	windowsAlone   = 30 // the same for a port that sends alone: other switches may just be starting
+	windowsToCalm  = 20 // below the limit, or with nobody waiting, before the limit ends
 )
 
-// A port that is limited again within againWithin of the end of a limit is
-// limited twice as long as the last time, up to 1<<againMost times.
+// A port that exceeds its limit again within againWithin of the end of a limit
+// is limited twice as long as the last time, up to 1<<againMost times.
 const (
 	againWithin = int64(30 * time.Second)
 	againMost   = 4
 )
 
-// admission decides which packet-ins of one switch are dealt with. As long as
-// no port sends far more than the others, it counts by port, and that is all.
-// Only the goroutine that reads the switch uses it; time is passed in, in
-// nanoseconds, and nothing is allocated while it works but when a port begins
-// to be limited.
+// admission decides which packet-ins of one switch are handled. As long as no
+// port sends far more than the others, it only counts by port. Only the
+// goroutine that reads the switch uses it. Callers pass the time, in
+// nanoseconds. It allocates only when the limit of a port begins.
 type admission struct {
 	rule    floodRule
 	table   []portSlot // open addressing; the length is a power of two
@@ -69,64 +68,64 @@ type admission struct {
 	touched []int32      // slots counted in this window
 	epoch   uint32       // of the window
 	from    int64        // when the window began
-	limited []*portLimit // in the order in which they began
+	limited []*portLimit // in the order in which the limits began
 	memory  buffer       // of table
-	talkers int          // ports that have sent anything but probes
-	talking int          // ports that have in this window
+	talkers int          // ports that have ever sent anything but probes
+	talking int          // ports that have done so in this window
 	rate    float64      // packet-ins per second of the last window, without probes
 	probing [2]probing
 	senders *senders
-	rates   []float64 // room for those of a window
+	rates   []float64 // scratch space for those of a window
 	shed    [reasonCount][classCount]uint64
 	anyShed bool
 }
 
-// floodRule is the part of the configuration that says what a flood is.
+// floodRule is the part of the configuration that defines a flood.
 type floodRule struct {
-	rate   float64 // packet-ins per second of a port that may be one; 0 is never
-	factor float64 // and how many times what busy ports send, see reference
+	rate   float64 // packet-ins per second of a port, from which they may be a flood; 0 is never
+	factor float64 // and how many times the rate of busy ports, see reference
 	floor  float64 // packet-ins per second that every port may send
 	probes float64 // LLDP frames per second that every port may send
 }
 
-// portSlot is what is known of one port.
+// portSlot is the state of one port.
 type portSlot struct {
 	port  flow.Port
 	taken bool
-	epoch uint32 // seen is of this window
+	epoch uint32 // the window of seen
 	seen  [classCount]uint32
-	hot   uint8 // windows in a row above the threshold
-	talks bool  // it has sent anything but probes
-	again uint8 // times that it has been limited again soon after a limit had ended
+	hot   uint8 // consecutive windows above the threshold
+	talks bool  // it has ever sent anything but probes
+	again uint8 // how often it was limited again soon after a limit had ended
 	ended int64 // when its last limit ended
 	probe gauge
 	limit *portLimit // nil unless it is limited
 }
 
-// portLimit is a port that is limited.
+// portLimit is the limit of a port.
 type portLimit struct {
 	port    flow.Port
 	rate    float64 // packet-ins per second of each class
 	offered float64 // as last measured, all classes
-	class   class   // most of them
+	class   class   // of most of them
 	since   int64
-	calm    int // windows in a row below the limit
+	calm    int // consecutive windows below the limit
 	shed    uint64
 	gauges  [classCount]gauge
 	gap     int64 // nanoseconds per packet
 	seen    [classCount]uint32
-	leader  flow.MAC // where most come from, if one address does: Boyer and Moore's majority vote
+	leader  flow.MAC // the address most come from, if any: Boyer and Moore's majority vote
 	votes   int
-	mac     flow.MAC // leader of the last window that had one; zero if none
-	table   uint8    // of the switch, that the last came from
+	mac     flow.MAC // leader of the last window that had one; zero if none had
+	table   uint8    // flow table that the last one came from
 	guard   guard
 }
 
-// gauge is a token bucket, kept as the time when it will be full again.
+// gauge is a token bucket, stored as the time when it will be full again.
 type gauge struct{ full int64 }
 
-// take takes a token; false if there is none. gap is the time per token, depth
-// that of a full bucket.
+// take takes a token; it returns false if there is none. gap is the time per
+// token, depth that of a full bucket.
 func (g *gauge) take(now, gap, depth int64) bool {
 	full := max(g.full, now) + gap
 	if full-now > depth {
@@ -136,11 +135,11 @@ func (g *gauge) take(now, gap, depth int64) bool {
 	return true
 }
 
-// depth is how much of its allowance a port may use at once.
+// depth is how much of its allowance, as a time, a port may use at once.
 const depth = int64(500 * time.Millisecond)
 
-// Bounds of the table of ports, of which about half are free. Ports for which
-// there is no slot share one.
+// Bounds on the table of ports, about half of which stays free. Ports that find
+// no slot share one.
 const (
 	slotsFirst = 16
 	slotsLast  = 1 << 17
@@ -150,7 +149,7 @@ func newAdmission(rule floodRule, a *account) admission {
 	return admission{rule: rule, memory: buffer{account: a}, table: make([]portSlot, slotsFirst), epoch: 1}
 }
 
-// admit counts a packet-in and says whether it is dealt with.
+// admit counts a packet-in and decides whether it is handled.
 func (a *admission) admit(in *flow.PacketIn) reason {
 	p := a.slot(in.Key.InPort)
 	if p.epoch != a.epoch {
@@ -165,8 +164,8 @@ func (a *admission) admit(in *flow.PacketIn) reason {
 	return a.judge(p, c, in)
 }
 
-// classify tells classes by type and destination; neighbour discovery and DHCP,
-// which need a closer look, count as what they are sent as.
+// classify classifies by type and destination. Neighbour discovery and DHCP
+// need a closer look; they count as unicast or multicast, as they are sent.
 func classify(in *flow.PacketIn) class {
 	switch {
 	case in.Key.EthType == flow.EthTypeARP:
@@ -179,10 +178,10 @@ func classify(in *flow.PacketIn) class {
 	return classUnicast
 }
 
-// ethTypeBDDP is that of probes which other controllers send.
+// ethTypeBDDP is the Ethernet type of probes that other controllers send.
 const ethTypeBDDP uint16 = 0x8942
 
-// judge decides about a probe, or a packet-in of a port that is limited.
+// judge decides about a probe, or a packet-in of a limited port.
 func (a *admission) judge(p *portSlot, c class, in *flow.PacketIn) reason {
 	if c == classProbes {
 		if a.rule.rate > 0 && !p.probe.take(in.Time, int64(1e9/a.rule.probes), depth) {
@@ -204,7 +203,8 @@ func (a *admission) judge(p *portSlot, c class, in *flow.PacketIn) reason {
 	default:
 		l.votes--
 	}
-	// One address has half of what its port has, so that others pass beside it.
+	// One address gets half of its port's allowance, so that others pass beside
+	// it.
 	if g := a.senders.gauge(in.Key.EthSrc, p.port, c, in.Time); g != nil && !g.take(in.Time, 2*l.gap, depth) {
 		return a.refuse(p, c, overSender)
 	}
@@ -223,7 +223,7 @@ func (a *admission) refuse(p *portSlot, c class, why reason) reason {
 	return why
 }
 
-// index returns the slot of a port, taken or to be taken.
+// index returns the index of a port's slot, used or free.
 func (a *admission) index(port flow.Port) int {
 	mask := len(a.table) - 1
 	for i := int(uint32(port)*0x9e3779b1>>8) & mask; ; i = (i + 1) & mask {
@@ -233,7 +233,7 @@ func (a *admission) index(port flow.Port) int {
 	}
 }
 
-// slot returns what is known of a port.
+// slot returns the slot of a port.
 func (a *admission) slot(port flow.Port) *portSlot {
 	p := &a.table[a.index(port)]
 	if p.taken {
@@ -250,12 +250,12 @@ func (a *admission) slot(port flow.Port) *portSlot {
 	return p
 }
 
-// slotBytes is the memory that a slot takes.
+// slotBytes is the size of a slot in memory.
 const slotBytes = int(unsafe.Sizeof(portSlot{}))
 
-// grow doubles the table, which begins small, for most ports never send a
-// packet to the controller. It reports false if that is not to be: no switch has
-// so many ports, or there is no memory for them.
+// grow doubles the table. It begins small, because most ports never send a
+// packet to the controller. grow returns false if no switch has so many ports,
+// or if there is no memory.
 func (a *admission) grow() bool {
 	old := a.table
 	if len(old) >= slotsLast || a.memory.resize(2*len(old)*slotBytes) != nil {
@@ -275,13 +275,13 @@ func (a *admission) grow() bool {
 	return true
 }
 
-// change is a port that has begun or ceased to be limited.
+// change is the beginning or the end of a port's limit.
 type change struct {
 	limit *portLimit
 	ended bool
 }
 
-// lift ends all limits, for there are to be none any more.
+// lift ends all limits, because floods are no longer limited.
 func (a *admission) lift(list []change) []change {
 	for _, l := range a.limited {
 		list = append(list, change{limit: l, ended: true})
@@ -295,9 +295,10 @@ func (a *admission) lift(list []change) []change {
 // due reports whether the window is over.
 func (a *admission) due(now int64) bool { return now-a.from >= window }
 
-// roll ends a window and begins the next: it limits the ports that have sent far
-// more than others and make them wait, and ends the limits of those that have
-// calmed down or make nobody wait any more. The changes are appended to list.
+// roll ends a window and begins the next. It limits the ports that have sent
+// far more than others and make them wait, and ends the limits of ports that
+// have calmed down or make nobody wait any more. It appends the changes to
+// list.
 func (a *admission) roll(now int64, by pressure, list []change) []change {
 	elapsed := float64(now-a.from) / 1e9
 	first := a.from == 0
@@ -347,8 +348,8 @@ func (a *admission) roll(now int64, by pressure, list []change) []change {
 	return a.next(list)
 }
 
-// measure counts the ports that have sent anything but probes in the window, and
-// notes who has sent probes. It returns the highest rate of a port.
+// measure counts the ports that sent anything but probes in the window, and
+// records which ports sent probes. It returns the highest rate of a port.
 func (a *admission) measure(now int64, elapsed float64) (most float64) {
 	a.rates, a.talking, a.rate = a.rates[:0], 0, 0
 	for _, i := range a.touched {
@@ -370,7 +371,7 @@ func (a *admission) measure(now int64, elapsed float64) (most float64) {
 	return most
 }
 
-// begin limits a port that has sent at a rate.
+// begin limits a port that has sent at the given rate.
 func (a *admission) begin(now int64, p *portSlot, rate float64) change {
 	if p.again = min(p.again+1, againMost); p.ended == 0 || now-p.ended > againWithin {
 		p.again = 0
@@ -384,8 +385,8 @@ func (a *admission) begin(now int64, p *portSlot, rate float64) change {
 	return change{limit: p.limit}
 }
 
-// review settles the window of a limited port, and ends its limit if the port
-// has kept to it, or has made nobody wait, for long enough.
+// review settles the window of a limited port. It ends the limit if the port
+// has long enough kept to it or made nobody wait.
 func (a *admission) review(now int64, p *portSlot, limit float64, by pressure, elapsed float64, list []change) []change {
 	l := p.limit
 	l.rate, l.gap = limit, int64(1e9/limit)
@@ -397,7 +398,7 @@ func (a *admission) review(now int64, p *portSlot, limit float64, by pressure, e
 		l.calm = 0
 		return list
 	}
-	// A long time without a packet is many windows.
+	// A long time without a packet counts as many windows.
 	if l.calm += max(1, int(elapsed*1e9)/int(window)); l.calm < windowsToCalm<<p.again {
 		return list
 	}
@@ -411,8 +412,8 @@ func (a *admission) next(list []change) []change {
 	return list
 }
 
-// offered is how many packet-ins count for the window; probes have an allowance
-// apart.
+// offered returns how many packet-ins count in the window; probes have their
+// own allowance.
 func (p *portSlot) offered() float64 {
 	return float64(p.seen[classNeighbours]) + float64(p.seen[classUnicast]) + float64(p.seen[classMulticast])
 }
@@ -427,10 +428,10 @@ func (p *portSlot) busiest() class {
 	return best
 }
 
-// reference returns what a busy port of the switch sends per second, to which
-// others are compared: a quarter of those that have ever sent anything send
-// more. So a load that many ports share is not a flood, however high it is, and
-// a quarter of the ports may flood together and are found out.
+// reference returns how much a busy port of the switch sends per second, to
+// compare others with: a quarter of the ports that have ever sent anything send
+// more. So a load that many ports share is no flood, however high it is, and
+// even a quarter of the ports flooding together is detected.
 func (a *admission) reference() float64 {
 	slices.Sort(a.rates)
 	at := len(a.rates) - 1 - max(1, a.talkers/4)
@@ -440,7 +441,7 @@ func (a *admission) reference() float64 {
 	return a.rates[at]
 }
 
-// count settles what a limited port has sent in the window.
+// count evaluates what a limited port sent in the window.
 func (l *portLimit) count() {
 	total := uint32(0)
 	for c, n := range l.seen {
@@ -449,8 +450,8 @@ func (l *portLimit) count() {
 			l.class = class(c)
 		}
 	}
-	// The vote's winner has a majority if there is one; half of all votes left
-	// over says so for certain.
+	// The vote's winner has a majority if there is one; it certainly does if
+	// half of all votes are left over.
 	l.mac = flow.MAC{}
 	if total > 0 && l.votes > int(total/2) {
 		l.mac = l.leader

@@ -7,14 +7,15 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// aheadFrom is how much has to have been read for it to be looked through for
-// what is urgent: a dozen packet-ins, which take longer than that.
+// aheadFrom is how many bytes must have been read before ahead scans them for
+// urgent messages: a dozen packet-ins, which take longer than the scan.
 const aheadFrom = 1 << 10
 
-// ahead deals with what is real-time in what has been read, before packet-ins
-// that came earlier: echoes, port status, answers about roles, and probes. The
-// order of such messages among themselves stays. OpenFlow promises no order but by
-// barriers (1.3.5 §6.2); their replies, and errors, stay where they are. A message that has been dealt with becomes a hello, which says nothing.
+// ahead handles the real-time messages that were read before the packet-ins
+// that came earlier: echoes, port status, answers about roles, and probes.
+// These messages keep their order among themselves. OpenFlow promises no order
+// except by barriers (1.3.5 §6.2); barrier replies and errors stay where they
+// are. A handled message becomes a hello, which means nothing.
 func (s *session) ahead() error {
 	buf := s.in.waiting()
 	if len(buf) < aheadFrom {
@@ -24,7 +25,7 @@ func (s *session) ahead() error {
 	for len(buf) >= openflow.HeaderLen {
 		n := int(binary.BigEndian.Uint16(buf[2:]))
 		if n < openflow.HeaderLen || n > len(buf) {
-			break // a message that is broken is found in its turn
+			break // a malformed message is found in its turn
 		}
 		msg := buf[:n:n]
 		buf = buf[n:]
@@ -46,7 +47,7 @@ func (s *session) ahead() error {
 	return s.flushUrgent()
 }
 
-// urgent reports whether messages of a type are dealt with before packet-ins.
+// urgent reports whether messages of a type are handled before packet-ins.
 func urgent(t openflow.Type) bool {
 	switch t {
 	case openflow.TypeEchoRequest, openflow.TypeEchoReply, openflow.TypePortStatus, openflow.TypeRoleReply:
@@ -55,11 +56,12 @@ func urgent(t openflow.Type) bool {
 	return false
 }
 
-// probes tells packet-ins with LLDP by their octets: where the frame begins,
-// and, in versions with a match of variable length before it, where that is.
+// probes recognises packet-ins with LLDP by their bytes: frame is where the
+// frame begins, match where a match of variable length begins before it (0:
+// none).
 type probes struct{ frame, match int }
 
-// probeAt returns how probes look in a version.
+// probeAt returns what probes look like in a version.
 func probeAt(v openflow.Version) probes {
 	if v == openflow.V10 {
 		return probes{frame: 18} // OpenFlow 1.0.1 §5.4.1

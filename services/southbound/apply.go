@@ -40,9 +40,9 @@ func (c *batchCounts) op(kind flow.OpKind) {
 }
 
 // emit carries out the decision about a packet of own, on the goroutine that
-// read it: what is for own is gathered until the end of the batch, what is for
-// other switches is sent at once, and so before it, unless it is a packet that
-// goes out there and nothing else.
+// read it. It gathers messages for own until the end of the batch, and sends
+// those for other switches at once, and so before them; only a decision that
+// does nothing but send a packet out of another switch waits.
 func (h *hub) emit(own *session, d *flow.Decision) {
 	if h.intake != nil {
 		h.intake.cfg.Carry(own.dpid, d)
@@ -90,14 +90,14 @@ func (h *hub) emit(own *session, d *flow.Decision) {
 	own.sendForeign(target)
 }
 
-// applyLater carries out a decision that has fences without being waited for.
+// applyLater carries out a decision that has fences, without waiting for it.
 func (h *hub) applyLater(d *flow.Decision) {
 	kept := copyOps(d)
 	go func() { _, _ = h.apply(context.Background(), kept) }()
 }
 
-// nextXid returns a transaction id for a message of the batch. They are taken
-// from the session's in blocks, for it is shared.
+// nextXid returns a transaction id for a message of the batch. It takes ids
+// from the session's counter in blocks, because the counter is shared.
 func (s *session) nextXid() uint32 {
 	if s.xidsLeft == 0 {
 		s.xidsLeft = 1 << 12
@@ -172,8 +172,8 @@ func copyOps(d *flow.Decision) *flow.Decision {
 }
 
 // apply answers api.Apply: it carries out a decision and waits until every
-// switch that it touches has confirmed. After a fence whose operations were
-// not all confirmed nothing more is sent.
+// switch that it touches has confirmed. If not all operations before a fence
+// are confirmed it sends nothing more.
 func (h *hub) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 	h.expect(ctx, d)
 	result := &api.ApplyResult{}
@@ -204,7 +204,7 @@ type share struct {
 }
 
 // applySegment sends the operations from start to end, none of them a fence,
-// each switch's followed by a barrier, and waits for the barriers.
+// with a barrier for each switch, and waits for the barriers.
 func (h *hub) applySegment(ctx context.Context, d *flow.Decision, start, end int, result *api.ApplyResult) {
 	fail := func(sw dpid, op int, err error, transient bool) {
 		result.Failures = append(result.Failures, failure(sw, op, err, transient))
@@ -283,8 +283,8 @@ func failure(sw dpid, op int, err error, transient bool) *api.ApplyFailure {
 	return f
 }
 
-// send answers api.Send: it queues a decision and does not wait. Operations on
-// one switch that follow each other are sent together.
+// send answers api.Send: it queues a decision and does not wait. It sends
+// consecutive operations on one switch together.
 func (h *hub) send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 	h.expect(ctx, d)
 	result := &api.ApplyResult{}
@@ -332,8 +332,8 @@ func (h *hub) send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, err
 	return result, nil
 }
 
-// op counts a message to the switch of s that another switch's packet, or a
-// service, has caused.
+// op counts a message to the switch of s that a packet of another switch, or a
+// service, caused.
 func (c *counts) op(kind flow.OpKind) {
 	switch kind {
 	case flow.OpFlow:

@@ -7,24 +7,24 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// pressure is what the packet-ins of a switch compete with beside each other.
+// pressure is what the packet-ins of a switch compete with.
 type pressure struct {
-	full      bool    // they wait to be dealt with, or in the switch
-	elsewhere float64 // packet-ins per second of another switch that sends any, on average; 0 if none does
+	full      bool    // packet-ins wait to be handled, or wait in the switch
+	elsewhere float64 // mean packet-ins per second of the other switches that send any
 }
 
-// probing is a port that has sent probes.
+// probing is a port that sent probes.
 type probing struct {
 	port flow.Port
 	at   int64 // the last, ns
 }
 
-// probingFor is for how long a port that has sent a probe counts as one that
-// sends some: a switch whose queue is full drops probes, too.
+// probingFor is how long a port counts as sending probes after it has sent one:
+// a switch whose queue is full also drops probes.
 const probingFor = int64(time.Minute)
 
-// probed notes that a port has sent a probe. The last two such ports are kept:
-// one of them is another than any given port.
+// probed records that a port sent a probe. It keeps the last two such ports:
+// one of them is not the port in question.
 func (a *admission) probed(now int64, port flow.Port) {
 	p := &a.probing
 	if p[0].port != port {
@@ -33,9 +33,9 @@ func (a *admission) probed(now int64, port flow.Port) {
 	p[0].at = now
 }
 
-// contended reports whether a port that sends much makes others wait: other
-// ports of its switch send, too; or the processor or the switch's queue is full,
-// and there are probes of other ports, or other switches, to suffer from that.
+// contended reports whether a port that sends much makes others wait: either
+// other ports of its switch send too, or the processor or the switch's queue is
+// full and probes of other ports, or other switches, suffer.
 func (a *admission) contended(now int64, p *portSlot, by pressure) bool {
 	others := a.talking
 	if p.epoch == a.epoch && p.offered() > 0 {
@@ -55,7 +55,7 @@ func (a *admission) contended(now int64, p *portSlot, by pressure) bool {
 	return by.elsewhere > 0
 }
 
-// sending is what all switches send, window by window.
+// sending adds up what all switches send, window by window.
 type sending struct {
 	mu        sync.Mutex // guards what follows
 	from      int64      // when the window began
@@ -63,20 +63,20 @@ type sending struct {
 	now, last sum        // of this window, and of the one before
 }
 
-// sum is rates added up: packet-ins per second, of n switches.
+// sum is a sum of rates: packet-ins per second of n switches.
 type sum struct {
 	rate float64
 	n    int
 }
 
-// sent is what one switch has added to sending last.
+// sent is what one switch last added to sending.
 type sent struct {
 	window uint64
 	rate   float64
 }
 
-// add takes the packet-ins per second that a switch has sent in a window of its
-// own, and returns what another switch that sends any has sent on average.
+// add adds the packet-ins per second that a switch sent in its own window, and
+// returns the mean of the other switches that send any.
 func (x *sending) add(now int64, own *sent, rate float64) (elsewhere float64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -104,15 +104,15 @@ func (x *sending) add(now int64, own *sent, rate float64) (elsewhere float64) {
 	return max(others.rate, 0) / float64(others.n)
 }
 
-// slowEcho is how long the answer to an echo takes, at least, if the queue of a
-// switch is full; and slowFactor how many times the fastest that it has given.
+// slowEcho is the least time that an echo takes if the queue of a switch is
+// full; slowFactor is how many times its fastest echo it takes then.
 const (
 	slowEcho   = 100 * time.Millisecond
 	slowFactor = 4
 )
 
-// queueFull reports whether an answer of the switch takes so long to come that
-// the queue in front of it must be full.
+// queueFull reports whether an answer of the switch takes so long that the
+// queue before it must be full.
 func (s *session) queueFull(now int64) bool {
 	since := s.echoes.oldest()
 	if at := s.asked.Load(); at != 0 && (since == 0 || at < since) {

@@ -15,45 +15,46 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// early is what has been read of a connection before its goroutine has come to
-// it: by the watch, or by the goroutine itself. Echoes in it are dealt with at
-// once, whatever waits before them; whole messages wait for the goroutine, and
-// what is there of the last waits for its end.
+// early buffers what was read from a connection before its goroutine asked for
+// it, by the watch or by the goroutine itself. It answers echoes at once,
+// whatever waits before them. Whole messages wait for the goroutine, and the
+// beginning of a message waits for its end.
 type early struct {
 	s       *session
 	raw     syscall.RawConn
-	read    func(uintptr) bool // once, into room
-	id      int32              // the watch's
-	watched bool               // the watch looks after it; only of the goroutine
+	read    func(uintptr) bool // reads once, into room
+	id      int32              // the id in the watch
+	watched bool               // the watch reads it; only the goroutine uses this field
 
 	mu     sync.Mutex    // guards what follows
-	on     bool          // it is read here, not by the goroutine alone
-	buf    []byte        // what has been read and not been taken
-	space  *[]byte       // of the pool, that buf is in; nil while there is nothing
-	whole  int           // octets of buf that are whole messages
-	full   bool          // there may be more to read than there was room for, or than one turn takes
-	left   bool          // echoes are left to the goroutine until it has dealt with all that was read
-	broken bool          // buf ends with what is no message: nothing behind it is looked at
-	err    error         // why nothing more can be read
-	parked bool          // the goroutine waits
-	wake   chan struct{} // holds one
+	on     bool          // early reads the connection, not the goroutine alone
+	buf    []byte        // bytes read but not yet taken
+	space  *[]byte       // the pooled buffer that holds buf; nil while buf is empty
+	whole  int           // bytes of buf that form whole messages
+	full   bool          // there may be more to read than the room, or one turn, allowed
+	left   bool          // the goroutine answers the echoes until it has handled all that was read
+	broken bool          // buf ends with a malformed message; nothing after it is scanned
+	err    error         // why reading ended
+	parked bool          // the goroutine is waiting
+	wake   chan struct{} // capacity one
 
-	room   []byte // of the read that is under way, and what has come of it
+	room   []byte // target of the current read, and its result
 	got    int
 	failed syscall.Errno
 	answer []byte // echo replies
-	kept   buffer // of a message that is incomplete
+	kept   buffer // memory for an incomplete message
 }
 
-// earlyMost is how much of a connection is read before its goroutine has dealt
-// with what was: then the switch has to wait, and so have its echoes.
+// earlyMost bounds how much of a connection is read ahead of its goroutine.
+// Beyond it the switch has to wait, and so do its echoes.
 const earlyMost = readMax
 
-// turnMost is how often a connection is read in one turn, though nothing of it be
-// left, as of echoes without end: then it is others' turn.
+// turnMost bounds the reads of a connection in one turn, even if nothing stays
+// in the buffer, as with endless echoes. Then other connections have their
+// turn.
 const turnMost = 32
 
-// earlySpaces is room for what has been read early that nobody uses now.
+// earlySpaces is a pool of buffers for early.
 type earlySpaces struct{ pool sync.Pool }
 
 func (p *earlySpaces) get() *[]byte {
@@ -73,8 +74,8 @@ func newEarly(s *session, raw syscall.RawConn) *early {
 	return e
 }
 
-// look reads what has come, and wakes the goroutine if there is something for
-// it. It is called by the watch.
+// look reads what has arrived and wakes the goroutine if there is something for
+// it. The watch calls it.
 func (e *early) look(now int64, events uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,13 +88,13 @@ func (e *early) look(now int64, events uint32) {
 	}
 }
 
-// rouse wakes the goroutine; it is called with the lock.
+// rouse wakes the goroutine. The caller holds the lock.
 func (e *early) rouse() {
 	e.parked = false
 	e.wake <- struct{}{}
 }
 
-// stop has the goroutine find that the connection is closed.
+// stop makes the goroutine find the connection closed.
 func (e *early) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,9 +106,9 @@ func (e *early) stop() {
 	}
 }
 
-// fill reads what there is, as far as there is room; it is called with the lock.
-// toEnd is to read until nothing is left, though a read has brought less than it
-// might: its end may have been told of with the rest.
+// fill reads what there is, as far as there is room. The caller holds the lock.
+// toEnd makes it read on after a short read, until nothing is left: epoll may
+// have reported the end of the connection together with the data.
 func (e *early) fill(now int64, toEnd bool) {
 	first := e.s.hub.cfg.Load().RealtimeFirst
 	reads, finished := 0, false
@@ -141,10 +142,10 @@ func (e *early) fill(now int64, toEnd bool) {
 		e.buf = e.buf[:len(e.buf)+n]
 		finished = e.scan(now, first) || finished
 		if n < len(e.room) && !toEnd {
-			break // what comes from now on is told of
+			break // epoll reports what comes from now on
 		}
 	}
-	e.s.unfinished(e.whole < len(e.buf) && !e.full, finished, now) // where it is full, the switch waits for us
+	e.s.unfinished(e.whole < len(e.buf) && !e.full, finished, now) // full: the switch waits for us
 	if err := e.kept.resize(len(e.buf) - e.whole); err != nil && e.err == nil {
 		e.err = err
 	}
@@ -166,7 +167,7 @@ func (e *early) widen() {
 	e.space = &wide
 }
 
-// begin has it read here from now on, behind what has been read of a message.
+// begin starts early reading; tail is the partial message read so far.
 func (e *early) begin(tail []byte) {
 	e.on = true
 	if len(tail) > 0 {
@@ -179,8 +180,8 @@ func (e *early) begin(tail []byte) {
 	}
 }
 
-// end has it not read here any more and returns what has been read of a message.
-// It is called with the lock.
+// end stops early reading and returns the partial message read so far. The
+// caller holds the lock.
 func (e *early) end() []byte {
 	rest := bytes.Clone(e.buf)
 	e.on, e.buf = false, e.buf[:0]
@@ -188,9 +189,9 @@ func (e *early) end() []byte {
 	return rest
 }
 
-// handOver makes the room in which the whole messages are that of a workspace,
-// and takes the workspace's for what is there of the next. It reads what there was
-// no room for: that is not told of again.
+// handOver swaps buffers with a workspace: the workspace gets the whole
+// messages, and its former buffer takes the beginning of the next one. handOver
+// then reads what had no room before, because epoll does not report that again.
 func (e *early) handOver(ws *workspace) {
 	rest := e.buf[e.whole:]
 	if len(rest) > len(ws.buf) {
@@ -205,7 +206,7 @@ func (e *early) handOver(ws *workspace) {
 	e.shrink()
 }
 
-// shrink gives the room back when there is nothing in it.
+// shrink returns an empty buffer to the pool.
 func (e *early) shrink() {
 	if e.space != nil && len(e.buf) == 0 {
 		e.s.hub.early.pool.Put(e.space)
@@ -213,11 +214,11 @@ func (e *early) shrink() {
 	}
 }
 
-// scan looks at the messages that are whole now. Echoes are dealt with if first
-// says so, and become hellos, which say nothing, or disappear where nothing
-// comes behind them. Where one is left to the goroutine, because the switch takes
-// no answers, so are those behind it: they are answered in their order. It reports
-// whether there has been any.
+// scan looks at the messages that are now whole and reports whether there were
+// any. If first is set it answers echoes, and turns them into hellos, which
+// mean nothing, or removes them if nothing follows. If it leaves one echo to
+// the goroutine because the switch does not read its answers, it leaves the
+// later ones too: they are answered in order.
 func (e *early) scan(now int64, first bool) (any bool) {
 	s, packetIns := e.s, int64(0)
 	if !first || !s.out.roomFirst(len(e.buf)-e.whole) {
@@ -230,7 +231,7 @@ func (e *early) scan(now int64, first bool) (any bool) {
 		}
 		n := int(binary.BigEndian.Uint16(rest[2:]))
 		if n < openflow.HeaderLen {
-			e.broken, e.whole = true, len(e.buf) // the goroutine finds what is wrong
+			e.broken, e.whole = true, len(e.buf) // the goroutine finds the fault
 			break
 		}
 		if n > len(rest) {
@@ -260,13 +261,13 @@ func (e *early) scan(now int64, first bool) (any bool) {
 	return any
 }
 
-// echo deals with an echo; false if that is for the goroutine.
+// echo handles an echo; it returns false if the goroutine must do so.
 func (e *early) echo(msg []byte, now int64) bool {
 	s := e.s
 	s.pulse.beat(now)
 	xid := binary.BigEndian.Uint32(msg[4:])
 	if msg[1] == byte(openflow.TypeEchoReply) {
-		s.echoReply(xid, time.Now().UnixNano()) // to have looked at others before may have taken long
+		s.echoReply(xid, time.Now().UnixNano()) // handling the messages before it may have taken long
 		return true
 	}
 	b, err := s.version.AppendEchoReply(e.answer, xid, msg[openflow.HeaderLen:])
@@ -277,18 +278,18 @@ func (e *early) echo(msg []byte, now int64) bool {
 	return true
 }
 
-// pulse tells whether there are heartbeats on a session: echoes one after the other,
-// not only where there is nothing else to say.
+// pulse detects heartbeats on a session: a steady series of echoes, not only
+// echoes on an idle connection.
 type pulse struct{ last, until atomic.Int64 } // ns
 
-// Heartbeats are echoes that follow each other within pulseWithin; they go on
-// for pulseFor after the last.
+// Echoes that follow each other within pulseWithin are heartbeats; they count
+// as going on for pulseFor after the last.
 const (
 	pulseWithin = int64(2 * time.Second)
 	pulseFor    = int64(4 * time.Second)
 )
 
-// beat takes an echo.
+// beat records an echo.
 func (p *pulse) beat(now int64) {
 	if now-p.last.Swap(now) < pulseWithin {
 		p.until.Store(now + pulseFor)
@@ -301,8 +302,8 @@ func (p *pulse) beats() bool {
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// echoReply takes the answer to an echo request of ours, which has been read at a
-// time.
+// echoReply handles the answer, read at the time read (ns), to one of our echo
+// requests.
 func (s *session) echoReply(xid uint32, read int64) {
 	if took, ok := s.echoes.answered(xid, time.Duration(max(0, time.Now().UnixNano()-read))); ok {
 		s.roundTrip(int64(took))
@@ -314,7 +315,7 @@ func (s *session) echoReply(xid uint32, read int64) {
 	}
 }
 
-// roundTrip notes how long an answer has taken to come, in nanoseconds.
+// roundTrip records how long an answer took, in nanoseconds.
 func (s *session) roundTrip(took int64) {
 	s.echo.Store(took)
 	if f := s.fastest.Load(); f == 0 || took < f {

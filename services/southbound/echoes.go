@@ -18,23 +18,23 @@ type echo struct {
 	xid   uint32
 	sent  time.Time
 	round *echoRound
-	at    int // which of the round
+	at    int // index in the round
 }
 
-// echoes are the echo requests of one session that others have asked for.
+// echoes are the echo requests that others have asked one session to send.
 type echoes struct {
 	mu     sync.Mutex // guards what follows
 	list   []echo
 	closed bool
 }
 
-// echoesMax bounds the echo requests of one switch that wait.
+// echoesMax bounds the pending echo requests of one switch.
 const echoesMax = 64
 
-// echoDeadlineMax bounds how long answers are waited for.
+// echoDeadlineMax bounds how long a call waits for answers.
 const echoDeadlineMax = time.Minute
 
-// add enters a request before it is sent.
+// add records a request before it is sent.
 func (e *echoes) add(one echo) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,9 +48,9 @@ func (e *echoes) add(one echo) error {
 	return nil
 }
 
-// answered takes the reply to a request, which was read an age ago, and returns
-// how long it took to come, false if the request was none of these. What it has
-// waited for since is not the switch's doing.
+// answered takes the reply to a request, read an age ago, and returns how long
+// the switch took; false if it is no reply to one of these. Waiting after the
+// read is not the switch's doing.
 func (e *echoes) answered(xid uint32, age time.Duration) (time.Duration, bool) {
 	one, found := e.take(xid)
 	if !found {
@@ -61,7 +61,7 @@ func (e *echoes) answered(xid uint32, age time.Duration) (time.Duration, bool) {
 	return took, true
 }
 
-// take removes a request.
+// take removes and returns a request.
 func (e *echoes) take(xid uint32) (echo, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,7 +74,8 @@ func (e *echoes) take(xid uint32) (echo, bool) {
 	return one, true
 }
 
-// oldest returns when the oldest request that waits was sent, ns; 0 if none does.
+// oldest returns when the oldest pending request was sent, in ns; 0 if there is
+// none.
 func (e *echoes) oldest() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +85,7 @@ func (e *echoes) oldest() int64 {
 	return e.list[0].sent.UnixNano()
 }
 
-// close ends all requests, and refuses others.
+// close ends all requests and refuses new ones.
 func (e *echoes) close() {
 	e.mu.Lock()
 	list := e.list
@@ -95,7 +96,7 @@ func (e *echoes) close() {
 	}
 }
 
-// echoRound is one call: an echo to each of many switches.
+// echoRound is one call: it sends an echo to each of many switches.
 type echoRound struct {
 	began time.Time
 
@@ -124,8 +125,8 @@ func (r *echoRound) set(at int, e *api.SwitchEcho) {
 	}
 }
 
-// end returns the response, with how long all of it has taken; who has not answered
-// by now has not in time.
+// end returns the response and how long the round took. Switches that have not
+// answered by now have not answered in time.
 func (r *echoRound) end(why string) *api.EchoSwitchesResponse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,9 +142,9 @@ func (r *echoRound) end(why string) *api.EchoSwitchesResponse {
 	return r.resp
 }
 
-// echoSwitches answers api.EchoSwitches: it asks each switch for an echo, before
-// anything that is queued for it, and returns when all have answered or the
-// deadline is over (OpenFlow 1.3.5 §7.5.2).
+// echoSwitches answers api.EchoSwitches: it sends each switch an echo ahead of
+// all queued messages, and returns when all have answered or the deadline is
+// over (OpenFlow 1.3.5 §7.5.2).
 func (h *hub) echoSwitches(ctx context.Context, req *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
 	deadline := time.Duration(req.GetDeadlineUs()) * time.Microsecond
 	if deadline <= 0 || deadline > echoDeadlineMax {
@@ -189,7 +190,7 @@ func (h *hub) echoSwitches(ctx context.Context, req *api.EchoSwitchesRequest) (*
 	return r.end(why), nil
 }
 
-// sendEcho sends an echo request, before what is queued.
+// sendEcho sends an echo request ahead of all queued messages.
 func (s *session) sendEcho(e echo) error {
 	if err := s.echoes.add(e); err != nil {
 		return err

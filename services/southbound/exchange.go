@@ -11,8 +11,8 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// exchange sends one request that is no multipart and returns the message by
-// which the switch answers it.
+// exchange sends one request that is no multipart request and returns the
+// switch's answer.
 func (s *session) exchange(ctx context.Context, request func(xid uint32) ([]byte, error)) ([]byte, error) {
 	xid := s.xid.Add(1)
 	msg, err := request(xid)
@@ -29,8 +29,8 @@ func (s *session) exchange(ctx context.Context, request func(xid uint32) ([]byte
 	return p.bodies[0], nil
 }
 
-// confirm sends one message that has no answer and a barrier, and waits for
-// the barrier. What the switch refuses is in the result.
+// confirm sends one message that has no answer, followed by a barrier, and
+// waits for the barrier. The result lists what the switch refused.
 func (s *session) confirm(ctx context.Context, message func(xid uint32) ([]byte, error)) (*api.ApplyResult, error) {
 	last := s.xid.Add(2)
 	msg, err := message(last - 1)
@@ -48,8 +48,8 @@ func (s *session) confirm(ctx context.Context, message func(xid uint32) ([]byte,
 	return result, nil
 }
 
-// converse sends n messages, the last with the given xid, and waits for the
-// answer to that.
+// converse sends n messages, the last with the xid last, and waits for the
+// answer to that one.
 func (s *session) converse(ctx context.Context, last uint32, n int, msg []byte) (*wait, error) {
 	p, err := s.waits.add(last, n)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *session) converse(ctx context.Context, last uint32, n int, msg []byte) 
 	return p, s.await(ctx, p)
 }
 
-// unanswered is the error for a request that came to nothing.
+// unanswered is the error for a request that failed.
 func (s *session) unanswered(err error) error {
 	if e := (*openflow.Error)(nil); errors.As(err, &e) {
 		return api.Errorf(codes.FailedPrecondition, "switch %v refuses: %w", s.dpid, e)

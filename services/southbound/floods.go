@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// roll ends a window of the session's admission: it tells which ports are limited
-// now and which are no longer, and sees to their meters.
+// roll ends a window of the session's admission. It publishes which ports are
+// now limited and which no longer are, and writes or removes their meters.
 func (s *session) roll(now int64, behind bool) {
 	s.admission.rule = s.hub.cfg.Load().flood()
 	before := len(s.admission.limited)
@@ -34,7 +34,7 @@ func (s *session) roll(now int64, behind bool) {
 	s.limits.Store(&list)
 }
 
-// floodChanged tells of a port that has begun or ceased to be limited.
+// floodChanged publishes that the limit of a port began or ended.
 func (s *session) floodChanged(c change) {
 	l := s.describeLimit(c.limit)
 	if c.ended {
@@ -46,8 +46,8 @@ func (s *session) floodChanged(c change) {
 	s.hub.floodChanged(&api.FloodChanged{Limit: l, Ended: c.ended})
 }
 
-// endLimits tells that the limits are over because the switch has gone. The
-// session is not read any more.
+// endLimits publishes that the limits are over because the switch has gone.
+// Nobody reads the session any more.
 func (s *session) endLimits() {
 	s.limits.Store(nil)
 	for _, l := range s.admission.limited {

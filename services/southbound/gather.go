@@ -7,28 +7,31 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// gathering is the switches that packets of others are held for, so that those
-// of several readers go out with one write each: that is what a packet would
-// cost most by, as it leaves by its last switch and seldom by its first.
+// gathering is the list of switches that packets from other switches are held
+// for, so that one write sends the packets of several readers. A packet would
+// cost most by those writes, because it leaves by its last switch and seldom by
+// its first.
 type gathering struct {
 	mu    sync.Mutex
 	list  []*session
-	since int64 // when the first came onto it, ns
+	since int64 // when the first was added, in ns
 	spare []*session
 }
 
 const (
-	// gatherFrom is the size of a batch from which on others are waited for. Less
-	// is sent at its end.
+	// gatherFrom is the size of a batch, in bytes, from which on its packets
+	// wait for those of other readers. Packets of a smaller batch go out at its
+	// end.
 	gatherFrom = 512
-	// gatherMost is for how long, in nanoseconds, after which whoever comes sends.
+	// gatherMost is for how long packets are gathered, in nanoseconds; after
+	// that the next reader sends.
 	gatherMost = int64(500_000)
-	// heldMost is how much is held for one switch.
+	// heldMost is how much is held for one switch, in bytes.
 	heldMost = 32 << 10
 )
 
-// lone returns the switch of a decision that does nothing but hand a packet out
-// there. Whatever programs switches is sent at once, in its order.
+// lone returns the switch of a decision that does nothing but send a packet out
+// of that switch. Decisions that program switches are sent at once, in order.
 func lone(d *flow.Decision) (at dpid, yes bool) {
 	if len(d.Ops) != 1 || d.Ops[0].Kind != flow.OpPacketOut {
 		return 0, false
@@ -56,8 +59,9 @@ func (s *session) holdForeign(target *session, d *flow.Decision) {
 	}
 }
 
-// sendHeld sends what the batch, of so many octets, has had held: after a
-// large one together with what others have, who are let go first.
+// sendHeld sends the packets that a batch of octets bytes has held. After a
+// large batch it lets other readers run first and sends their packets with its
+// own.
 func (s *session) sendHeld(octets int, now int64) {
 	if len(s.holding) == 0 {
 		return
@@ -67,7 +71,7 @@ func (s *session) sendHeld(octets int, now int64) {
 		release(s.holding)
 	} else if first, due := g.add(s.holding, now); first || due {
 		if !due {
-			runtime.Gosched() // whoever has read something adds to it
+			runtime.Gosched() // a reader that has read something adds to the list
 		}
 		list := g.take()
 		release(list)
@@ -76,13 +80,13 @@ func (s *session) sendHeld(octets int, now int64) {
 	s.holding = s.holding[:0]
 }
 
-// letGo sends what the batch has had held so far.
+// letGo sends the packets that the batch has held so far.
 func (s *session) letGo() {
 	release(s.holding)
 	s.holding = s.holding[:0]
 }
 
-// release sends what is held for switches, and forgets them.
+// release sends what is held for the switches and clears the list.
 func release(list []*session) {
 	for _, s := range list {
 		s.out.release()
@@ -90,8 +94,8 @@ func release(list []*session) {
 	clear(list)
 }
 
-// add puts switches onto the list. first says that there were none, so that the
-// caller is to send; due, that it has been so for too long.
+// add puts switches on the list. first reports that the list was empty, so that
+// the caller must send; due, that it has not been empty for too long.
 func (g *gathering) add(list []*session, now int64) (first, due bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,7 +106,7 @@ func (g *gathering) add(list []*session, now int64) (first, due bool) {
 	return first, now-g.since > gatherMost
 }
 
-// take takes the whole list.
+// take returns the whole list and empties it.
 func (g *gathering) take() []*session {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,32 +8,33 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// guard is what keeps a limited port's packets in its switch: a meter, and
-// entries that send what would come to the controller through it. They end by
-// themselves, and are written anew as long as the flood lasts.
+// guard is a flood limiter: a meter in the switch of a limited port, and
+// entries that send through it what would come to the controller. The entries
+// time out, and are rewritten as long as the flood lasts.
 type guard struct {
-	pushed int64 // when they were written last, ns; 0 if they are not there
+	pushed int64 // when they were last written, in ns; 0 if they are not in the switch
 	rate   uint32
-	traps  bool // those for ARP, neighbour discovery and DHCP are among them
-	misses bool // that for what no entry matches is
+	traps  bool // it has entries for ARP, neighbour discovery and DHCP
+	misses bool // it has entries for packets that match no other entry
 }
 
-// guarding is a session's guards.
+// guarding is the state of a session's flood limiters.
 type guarding struct {
-	without bool     // the switch does not take them
-	xids    []uint32 // of the last that were sent
+	without bool     // the switch refuses them
+	xids    []uint32 // of the last messages
 }
 
-// How guards are written.
+// When flood limiters are written.
 const (
-	guardAfter   = int64(200 * time.Millisecond) // that a port has been limited
-	guardTimeout = 10                            // seconds, after which the switch removes the entries
+	guardAfter   = int64(200 * time.Millisecond) // after the limit of a port began
+	guardTimeout = 10                            // seconds until the switch removes the entries
 	guardRefresh = int64(4 * time.Second)
 )
 
-// guard sees to the guard of a port: it is written when the flood has lasted a
-// while, and again before it ends if the flood goes on. It only limits what would
-// go to the controller; what has entries of its own in the switch passes.
+// guard maintains the flood limiter of a port: it writes the limiter when the
+// flood has lasted a while, and again before it times out if the flood goes on.
+// The limiter affects only what would go to the controller; packets that match
+// other entries pass.
 func (s *session) guard(l *portLimit, now int64) {
 	traps, misses := l.class == classNeighbours, l.class != classNeighbours
 	g := &l.guard
@@ -51,13 +52,13 @@ func (s *session) guard(l *portLimit, now int64) {
 		return
 	}
 	g.traps, g.misses = traps || lasting && g.traps, misses || lasting && g.misses
-	g.rate = uint32(l.rate + l.rate/4) // more than the limit, so that it shows whether the flood lasts
+	g.rate = uint32(l.rate + l.rate/4) // above the limit: shows whether the flood lasts
 	g.pushed = now
 	d := &flow.Decision{}
 	meter := flow.Meter{ID: flow.GuardMeters + uint32(l.port), Flags: openflow.MeterFlagPktps | openflow.MeterFlagBurst,
 		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: g.rate, BurstSize: max(1, g.rate/4)}}}
 	if !lasting {
-		d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // of an earlier run
+		d.Meter(s.dpid, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // from an earlier run
 		d.Meter(s.dpid, flow.MeterMod{Command: flow.Add, Meter: meter})
 	} else {
 		d.Meter(s.dpid, flow.MeterMod{Command: flow.Modify, Meter: meter})
@@ -71,7 +72,8 @@ func (s *session) guard(l *portLimit, now int64) {
 	s.sendGuard(d)
 }
 
-// guardEntries returns the entries of a guard, without what they do.
+// guardEntries returns the entries of a flood limiter, without their
+// instructions.
 func guardEntries(g *guard, table uint8, port flow.Port, from flow.MAC) (list []flow.Entry) {
 	add := func(priority uint16, m flow.Match) {
 		if from != (flow.MAC{}) {
@@ -98,8 +100,8 @@ func guardEntries(g *guard, table uint8, port flow.Port, from flow.MAC) (list []
 	return list
 }
 
-// unguard removes the guard of a port whose flood is over: with its meter a
-// switch removes the entries that use it (OpenFlow 1.3.5 §6.5).
+// unguard removes the flood limiter of a port whose flood is over. With the
+// meter the switch removes the entries that use it (OpenFlow 1.3.5 §6.5).
 func (s *session) unguard(l *portLimit) {
 	if l.guard.pushed == 0 || s.guarding.without {
 		return
@@ -110,8 +112,8 @@ func (s *session) unguard(l *portLimit) {
 	s.sendGuard(d)
 }
 
-// sendGuard puts the messages of a guard among those of the batch, the meters
-// confirmed before the entries that use them.
+// sendGuard adds the messages of a flood limiter to those of the batch. The
+// meters are confirmed before the entries that use them.
 func (s *session) sendGuard(d *flow.Decision) {
 	if s.hub.intake != nil {
 		s.hub.intake.guard(s.dpid, d)
@@ -138,8 +140,8 @@ func (s *session) sendGuard(d *flow.Decision) {
 	}
 }
 
-// refused takes the switch's refusal of a guard's message, and reports whether
-// it was one: floods are shed on arrival from then on.
+// refused handles the switch's refusal of a flood limiter's message, and
+// reports whether it was one. From then on floods are shed on arrival.
 func (g *guarding) refused(s *session, e openflow.Error) bool {
 	if !slices.Contains(g.xids, e.Xid) {
 		return false

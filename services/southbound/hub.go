@@ -17,13 +17,13 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
-// hub is all sessions, and what is remembered of the switches that had one.
+// hub holds all sessions, and the records of switches that had one.
 type hub struct {
 	tally  *tally // of packet-ins
 	keep   *keep
 	cfg    atomic.Pointer[Config]
 	mine   atomic.Pointer[partition]
-	epoch  atomic.Uint64     // of this run as master; of the one that is, as far as known, where this process stands by
+	epoch  atomic.Uint64     // of this run as master; on a standby, of the known master
 	fence  *mastership.Fence // closed while this process is not master; nil: always open
 	log    *slog.Logger
 	total  totals
@@ -33,39 +33,39 @@ type hub struct {
 	sending   sending
 	gathering gathering
 	early     earlySpaces
-	watch     *watch // set before sessions are
+	watch     *watch // set before there are sessions
 	rooms     rooms
 	intake    *Intake // nil in the southbound
 
-	silent atomic.Bool // the mastership is lost: nothing is published any more
+	silent atomic.Bool // the mastership is lost: the hub publishes nothing more
 
-	// What the rest of the system sees, set before serve.
+	// The outputs to the rest of the system, set before serve.
 	open          func(dpid, func(*flow.Decision)) pipeline
 	switchChanged func(*api.SwitchChanged)
 	portChanged   func(*api.PortChanged)
 	flowRemoved   func(*api.FlowRemoved)
 	switchError   func(*api.SwitchError)
 	floodChanged  func(*api.FloodChanged)
-	// surpassed is told of a generation that a switch has seen and that is higher
-	// than ours; it reports whether something is done about it.
+	// surpassed is called when a switch reports a generation higher than ours;
+	// it reports whether something is done about it.
 	surpassed func(generation uint64) bool
 
 	up roster
 
-	mu       sync.Mutex        // guards all below, and who changes up
-	claimed  map[dpid]*session // those whose handshake is over
+	mu       sync.Mutex        // guards all below, and changes of up
+	claimed  map[dpid]*session // sessions whose handshake is over
 	records  map[dpid]*record
 	conns    map[net.Conn]*session
-	standing map[*session]bool // those that stand by
+	standing map[*session]bool // sessions that stand by
 	master   bool              // this process is master of its switches
 	before   *partition        // the switches before the last change, until settled
 	settled  time.Time
 }
 
-// rooms are buffers for messages to switches that nobody uses now.
+// rooms is a pool of buffers for messages to switches.
 type rooms struct{ pool sync.Pool }
 
-// roomMax bounds a buffer that is kept.
+// roomMax is the largest buffer that the pool keeps.
 const roomMax = 256 << 10
 
 func (p *rooms) get() *[]byte {
@@ -81,18 +81,18 @@ func (p *rooms) put(b *[]byte) {
 	}
 }
 
-// record is what is remembered of a switch.
+// record is what the hub remembers of a switch.
 type record struct {
-	last       *api.Switch // as it was when its session ended
+	last       *api.Switch // the switch when its session ended
 	duplicates uint64
 }
 
-// recordsMax bounds the switches that are remembered.
+// recordsMax bounds the number of remembered switches.
 const recordsMax = 100_000
 
 // newHub returns a hub whose sessions stand by until promote.
 func newHub(cfg Config, f *mastership.Fence, log *slog.Logger) *hub {
-	mine, _ := cfg.partition() // Validate has seen to it
+	mine, _ := cfg.partition() // Validate has checked it
 	h := &hub{
 		fence: f, log: log, memory: newMemory(&cfg), tally: &tally{}, keep: &keep{},
 		claimed: map[dpid]*session{}, records: map[dpid]*record{}, conns: map[net.Conn]*session{}, standing: map[*session]bool{},
@@ -162,7 +162,7 @@ func (h *hub) serve(ctx context.Context, listeners []listener) error {
 	return err
 }
 
-// admit makes a session of a connection, unless there are too many.
+// admit makes a session for a connection, unless there are too many.
 func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 	s := &session{hub: h, secrets: secrets, over: make(chan struct{}), begun: time.Now(), ports: map[flow.Port]*port{}}
 	s.account = h.memory.newAccount(s)
@@ -191,12 +191,13 @@ func (h *hub) admit(conn net.Conn, secrets *secrets) *session {
 	return s
 }
 
-// tooLong is how long a handshake takes that makes room for another when there
-// are too many connections: one of a switch's own takes milliseconds.
+// tooLong is how long a handshake may take before it has to make room for
+// another when there are too many connections. A handshake takes a switch
+// milliseconds.
 const tooLong = time.Second
 
-// giveWay ends the connection that has been at its handshake for longest, if
-// that is too long; mu is held.
+// giveWay ends the connection whose handshake has lasted longest, if that is
+// too long; mu is held.
 func (h *hub) giveWay(now time.Time) bool {
 	var first *session
 	for _, s := range h.conns {
@@ -232,7 +233,7 @@ func (h *hub) hold(s *session) {
 	}
 }
 
-// record returns what is remembered of a switch; it is called with the lock.
+// record returns the record of a switch. The caller holds the lock.
 func (h *hub) record(sw dpid) *record {
 	r := h.records[sw]
 	if r == nil {
@@ -262,12 +263,12 @@ func (h *hub) join(s *session) error {
 	return nil
 }
 
-// newSwitchChanged returns the event of a switch that is up.
+// newSwitchChanged returns the event for a switch that is up.
 func newSwitchChanged(s *session) *api.SwitchChanged {
 	return &api.SwitchChanged{Switch: s.describe(), Ports: s.portList()}
 }
 
-// leave makes it known that the switch is gone.
+// leave publishes that the switch is gone.
 func (h *hub) leave(s *session, cause error) {
 	last := s.describe()
 	last.Connected = false
@@ -278,7 +279,7 @@ func (h *hub) leave(s *session, cause error) {
 	}
 	h.mu.Lock()
 	h.record(s.dpid).last = last
-	delete(h.conns, s.conn) // when it is told, there is room for another
+	delete(h.conns, s.conn) // before the event, so that its receivers find room for another connection
 	h.up.drop(s.dpid)
 	h.mu.Unlock()
 	h.total.closed(&s.count)
@@ -287,9 +288,9 @@ func (h *hub) leave(s *session, cause error) {
 	h.switchChanged(&api.SwitchChanged{Switch: last})
 }
 
-// keepAlive asks silent switches for a sign of life and ends the sessions of
-// those that give none, do not read, or do not finish a message. What is held
-// for longer than it is to be goes out.
+// keepAlive sends an echo to silent switches and ends the sessions of switches
+// that do not answer, do not read, or do not finish a message. It also sends
+// packets that are held for too long.
 func (h *hub) keepAlive(ctx context.Context) error {
 	for {
 		cfg := h.cfg.Load()
@@ -300,7 +301,7 @@ func (h *hub) keepAlive(ctx context.Context) error {
 		h.keep.expire(now)
 		for _, s := range h.all() {
 			s.releaseHeld(now)
-			s.out.release() // whoever holds packets for it may itself be held up
+			s.out.release() // the reader that holds packets for it may itself be held up
 			silent := now.Sub(time.Unix(0, s.lastRead.Load()))
 			partial, asked := s.partial.Load(), s.asked.Load()
 			switch {
@@ -319,7 +320,7 @@ func (h *hub) keepAlive(ctx context.Context) error {
 	}
 }
 
-// askEcho asks the switch for a sign of life.
+// askEcho sends the switch an echo request.
 func (s *session) askEcho(now time.Time) {
 	s.asked.Store(now.UnixNano())
 	if msg, err := s.version.AppendEchoRequest(nil, s.xid.Add(1), nil); err == nil {

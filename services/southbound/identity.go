@@ -8,19 +8,19 @@ import (
 )
 
 // An identity belongs to the first connection that finishes its handshake with
-// it: whoever stalls holds none, however many do. While that connection lasts,
-// others with the same identity are refused.
+// it. A connection that stalls therefore holds none, however many do. While
+// that connection lasts, others with the same identity are refused.
 
 // doubt is how long a switch may take to answer an echo while another
 // connection claims its identity.
 const doubt = 2 * time.Second
 
 // vacant returns an error if another connection has the identity of a session.
-// It claims nothing: when the handshake is over, another may have it.
+// It claims nothing: another may have it when the handshake is over.
 func (h *hub) vacant(s *session) error { return h.unlessTaken(s, func() {}) }
 
-// claim gives a session whose handshake is over its identity. It ends the
-// sessions that are still at their handshake with it.
+// claim gives a session whose handshake is over its identity. It ends the other
+// sessions with this identity that are still in their handshake.
 func (h *hub) claim(s *session) error {
 	var others []*session
 	err := h.unlessTaken(s, func() {
@@ -44,10 +44,10 @@ func (h *hub) claim(s *session) error {
 	return nil
 }
 
-// unlessTaken runs take, with the lock, if no other connection has the identity
-// of a session. One that is being wound up is waited for. So that a switch that
-// has lost its connection unnoticed is not kept out for long, a connection that
-// has the identity is asked for a sign of life at once.
+// unlessTaken runs take, with the lock held, if no other connection has the
+// identity of a session. It waits for one that is closing. A connection that
+// has the identity gets an echo request at once, so that a switch that lost its
+// connection unnoticed is not kept out for long.
 func (h *hub) unlessTaken(s *session, take func()) error {
 	h.mu.Lock()
 	first := h.claimed[s.dpid]
@@ -91,8 +91,8 @@ func inUse(first *session) error {
 	return fmt.Errorf("datapath id %v is in use by %v: a second connection with it is refused; give every bridge its own other-config:datapath-id", first.dpid, first.conn.RemoteAddr())
 }
 
-// confirmRole asks a switch again for the role of master: a second connection of
-// the same switch may have got it meanwhile, and this one lost it by that
+// confirmRole asks a switch again for the role of master: a second connection
+// of the same switch may have got the role meanwhile, so that this one lost it
 // (OpenFlow 1.3.5 §6.3.6).
 func (s *session) confirmRole() {
 	epoch, master := s.hub.mandate(s.dpid)

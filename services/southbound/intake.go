@@ -15,18 +15,18 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// Intake is connections of switches, beside those of the southbound, over which
-// they send packet-ins and nothing else: those of entries that name its number
-// (flow.Controller). It is a slave of every switch, so that no switch takes a
-// change from it; what is decided about the packets goes to the southbound, by
-// Carry.
+// Intake is the packet-in receiver: connections of switches, beside those of
+// the southbound, that carry nothing but the packet-ins of entries that name
+// its number (flow.Controller). It is a slave of every switch, so that no
+// switch takes a change from it; Carry passes the decisions about the packets
+// to the southbound.
 type Intake struct {
 	hub  *hub
 	cfg  IntakeConfig
 	lots struct{ strangers, probes atomic.Uint64 }
 }
 
-// IntakeConfig is what an Intake is made of.
+// IntakeConfig holds the parameters of an Intake.
 type IntakeConfig struct {
 	Sessions *Config // where and how switches are received
 	Number   uint16  // not 0
@@ -34,12 +34,12 @@ type IntakeConfig struct {
 	Memory   []byte // outlives the process; TallySize octets
 	// Open opens the pipeline for one session.
 	Open func(sw flow.DPID, later func(*flow.Decision)) Pipeline
-	// Roles returns what sets the role of the port that a packet of a switch has
-	// come in by.
+	// Roles returns the function that sets the role of a packet's ingress port
+	// on a switch.
 	Roles func(sw flow.DPID) func(*flow.PacketIn)
 	// Carry takes the decision about a packet of a switch, valid during the
-	// call: one call at a time for each switch where stages are in this process,
-	// and one at a time where they are not.
+	// call. Where stages are in this process there is one call at a time for
+	// each switch; where they are not, one at a time.
 	Carry func(sw flow.DPID, d *flow.Decision)
 	// Changed is called when Switches has changed.
 	Changed func()
@@ -51,7 +51,7 @@ type Pipeline = pipeline
 // DefaultConfig returns the configuration of the southbound.
 func DefaultConfig() *Config { return defaults() }
 
-// NewIntake returns an intake, which receives nobody before Serve.
+// NewIntake returns an intake, which accepts no switch before Serve.
 func NewIntake(cfg IntakeConfig) *Intake {
 	i := &Intake{cfg: cfg}
 	h := newHub(*cfg.Sessions, nil, cfg.Log)
@@ -66,7 +66,7 @@ func NewIntake(cfg IntakeConfig) *Intake {
 	return i
 }
 
-// Switches returns those whose packets may be sent here, in order.
+// Switches returns, in order, the switches whose packets may be sent here.
 func (i *Intake) Switches() []flow.DPID {
 	var list []flow.DPID
 	for sw, s := range i.hub.up.all() {
@@ -78,7 +78,7 @@ func (i *Intake) Switches() []flow.DPID {
 	return list
 }
 
-// Register makes figures known.
+// Register registers the metrics.
 func (i *Intake) Register(m figures) {
 	i.hub.tally.register(m)
 	i.hub.total.register(m, i.hub)
@@ -86,7 +86,7 @@ func (i *Intake) Register(m figures) {
 	m.CounterFunc("unwanted_total", "Packet-ins that were for somebody else.", func() float64 { return float64(i.lots.probes.Load()) }, "what", "probe")
 }
 
-// Serve receives switches until ctx ends. ready is called when it listens.
+// Serve accepts switches until ctx ends. It calls ready once it listens.
 func (i *Intake) Serve(ctx context.Context, m figures, ready func() error) error {
 	var pair *keypair.Pair
 	secrets, pair, err := i.cfg.Sessions.openSecrets()
@@ -104,19 +104,19 @@ func (i *Intake) Serve(ctx context.Context, m figures, ready func() error) error
 	return i.hub.serve(ctx, listeners)
 }
 
-// enroll makes the connection one for packet-ins: as a slave, which is sent
-// packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and under the
-// intake's number. A switch that knows no numbers sends it nothing, for the
+// enroll makes the connection one for packet-ins: as a slave, which gets
+// packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and with the
+// intake's number. A switch without such numbers sends it nothing, because the
 // southbound gets its packets.
 func (s *session) enroll() error {
 	if s.version != openflow.V13 {
 		return fmt.Errorf("switch %v speaks %v here: packets are taken over connections with OpenFlow 1.3; set protocols=OpenFlow13 on the bridge, or leave this controller out", s.dpid, s.version)
 	}
-	if err := s.takeSlave(0); err != nil { // with the generation that the switch has, if it has one
+	if err := s.takeSlave(0); err != nil { // with the switch's generation, if it has one
 		return err
 	}
-	s.mastered = true   // there is nothing to wait for: it stays a slave
-	xid := s.xid.Add(1) // of both: the answer is either a refusal or that of the barrier
+	s.mastered = true   // nothing to wait for: it stays a slave
+	xid := s.xid.Add(1) // of both messages: the answer is a refusal or the barrier reply
 	msg, err := s.version.AppendSetControllerID(nil, xid, s.hub.intake.cfg.Number)
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func (s *session) enroll() error {
 	return nil
 }
 
-// settle sends a message with xid and a barrier with the same, and waits until
-// one of them is answered.
+// settle sends a message and a barrier with the same xid, and waits until the
+// switch answers one of them.
 func (s *session) settle(xid uint32, msg []byte) error {
 	if err := s.out.put(s.version.AppendBarrierRequest(msg, xid)); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (s *session) settle(xid uint32, msg []byte) error {
 	return err
 }
 
-// take prepares a packet-in of an intake for the stages; false if it is not for
-// it: LLDP, of which the southbound gets all.
+// take prepares a packet-in of an intake for the stages. It returns false for
+// LLDP, because the southbound gets all of it.
 func (s *session) take(in *flow.PacketIn) bool {
 	switch {
 	case s.taking == nil:
@@ -171,7 +171,7 @@ func (s *session) take(in *flow.PacketIn) bool {
 	return true
 }
 
-// number is that of the connections, 0 in the southbound.
+// number is the number of the connections, 0 in the southbound.
 func (h *hub) number() uint16 {
 	if h.intake == nil {
 		return 0
@@ -179,8 +179,8 @@ func (h *hub) number() uint16 {
 	return h.intake.cfg.Number
 }
 
-// guard has the southbound write a guard, its meter confirmed before the entries
-// that use it.
+// guard passes a flood limiter to the southbound, which confirms its meter
+// before it writes the entries that use it.
 func (i *Intake) guard(sw flow.DPID, d *flow.Decision) {
 	all := &flow.Decision{}
 	for k, op := range d.Ops {

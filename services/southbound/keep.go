@@ -10,58 +10,57 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// keep holds the packet-ins that are away, for the process that comes after this
-// one if this one is killed, and has what the one before has left: that is dealt
-// with again when the switch is back. It is bounded: of many switches the first
-// have a ring each, and a ring holds what was sent away last.
+// keep holds the packet-ins that are away, so that the next process has them if
+// this one is killed, and those that the process before left: they are handled
+// again when their switch is back. It is bounded: the first switches get a ring
+// each, and a ring holds what was sent away last.
 type keep struct {
 	tally *tally
 
 	mu      sync.Mutex // guards what follows
 	free    []*ring
-	left    map[dpid][]leftOver // by an earlier process
-	expires time.Time           // of left; zero: there is nothing
+	left    map[dpid][]leftOver // from an earlier process
+	expires time.Time           // of left; zero: nothing is left
 }
 
-// leftOver is a packet-in that an earlier process has sent away.
+// leftOver is a packet-in that an earlier process sent away.
 type leftOver struct {
 	at  int64 // when it was read, ns
 	msg []byte
 }
 
-// What a standby takes over is not among it: that is another process.
+// A standby that takes over is another process: it handles none of these.
 const (
 	ringCount = 128
 	ringBytes = 256 << 10
-	// leftOverFor is how old a packet-in may be that is dealt with again.
+	// leftOverFor is the age up to which a packet-in is handled again.
 	leftOverFor = 10 * time.Second
-	// againAfter is how long a switch is back before its packet-ins are dealt with
-	// again: by then others know what its ports are.
+	// againAfter is how long a switch must be back before its packet-ins are
+	// handled again: by then others know the roles of its ports.
 	againAfter = time.Second
 )
 
-// rings is the part of the memory that outlives the process in which packet-ins
-// are.
+// rings is the part of the memory outliving the process that holds packet-ins.
 type rings struct {
 	heads [ringCount]ringHead
 	data  [ringCount][ringBytes]byte
 }
 
-// ringHead says what is in a ring. Positions count octets from the begin on, and
-// are taken modulo its size. One goroutine writes it, but for returned.
+// ringHead describes the content of a ring. Positions count bytes from the
+// start, modulo its size. One goroutine writes all of it except returned.
 type ringHead struct {
-	taken    atomic.Uint64 // 1: it is a session's
+	taken    atomic.Uint64 // 1: a session uses it
 	sw       atomic.Uint64
 	head     atomic.Uint64 // where the next record goes
 	tail     atomic.Uint64 // where the oldest is
-	returned atomic.Uint64 // packets that are away no more; they return in their order
+	returned atomic.Uint64 // packets that have returned; they return in order
 	_        [24]byte
 }
 
-// ring is a ring of records: 8 octets of length of a message, 8 of its number
-// among those of the session that were away, 8 of when it was read, the message,
-// and what makes that a multiple of 8. A length of skip says that the next record
-// is at the begin.
+// ring is a ring of records: 8 bytes for the length of the message, 8 for its
+// number among those that the session sent away, 8 for when it was read, the
+// message, and padding to a multiple of 8. The length skip says that the next
+// record is at the start.
 type ring struct {
 	*ringHead
 	data *[ringBytes]byte
@@ -75,13 +74,13 @@ const (
 
 // outgoing is a session's side of a ring. Only the reading goroutine uses it.
 type outgoing struct {
-	ring       *ring // nil: nothing is kept
+	ring       *ring // nil: no packets are kept
 	head, tail uint64
-	count      uint64 // packets that were sent away
+	count      uint64 // packets sent away
 }
 
-// openKeep takes up what an earlier process has left, all but what is not among
-// the last most, and makes the rings free.
+// openKeep reads what an earlier process left, and frees the rings. It leaves
+// out what is not among the last most packets.
 func openKeep(t *tally, r *rings, now time.Time, most int64) *keep {
 	k := &keep{tally: t, left: map[dpid][]leftOver{}}
 	for i := range r.heads {
@@ -103,7 +102,7 @@ func openKeep(t *tally, r *rings, now time.Time, most int64) *keep {
 }
 
 // outstanding returns the packet-ins in a ring that have not returned, the last
-// first. What was written by another version, or not to the end, is not believed.
+// first. It ignores records that another version wrote or that are incomplete.
 func (r *ring) outstanding() (list []leftOver) {
 	head, tail, returned := r.head.Load(), r.tail.Load(), r.returned.Load()
 	for head%8 == 0 && tail%8 == 0 && tail < head && head-tail <= ringBytes {
@@ -129,8 +128,9 @@ func (r *ring) outstanding() (list []leftOver) {
 
 func recordSize(msg int) uint64 { return uint64(recordHead+msg+7) &^ 7 }
 
-// begin gives a session a ring, if there is one, and what an earlier process has
-// left of its switch, which the session deals with or counts; the last first.
+// begin gives a session a ring, if there is one, and what an earlier process
+// left of its switch, the last first. The session handles those packets or
+// counts them.
 func (k *keep) begin(sw dpid) (o outgoing, left []leftOver) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,7 +148,7 @@ func (k *keep) begin(sw dpid) (o outgoing, left []leftOver) {
 	return o, left
 }
 
-// end takes back the ring of a session that is over.
+// end takes back the ring of a session that has ended.
 func (k *keep) end(r *ring) {
 	if r == nil {
 		return
@@ -159,8 +159,8 @@ func (k *keep) end(r *ring) {
 	k.free = append(k.free, r)
 }
 
-// expire counts as lost what an earlier process has left of switches that have
-// not come back in time.
+// expire counts as lost what an earlier process left of switches that did not
+// come back in time.
 func (k *keep) expire(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,10 +174,10 @@ func (k *keep) expire(now time.Time) {
 	k.expires = time.Time{}
 }
 
-// away takes a packet-in that was sent away. One that the next process could do
-// nothing with is only counted.
+// away records a packet-in that was sent away. It only counts one that the next
+// process could not use.
 func (o *outgoing) away(msg []byte, in *flow.PacketIn) {
-	if o.ring == nil || in.Key.EthType == flow.EthTypeLLDP { // those return apart
+	if o.ring == nil || in.Key.EthType == flow.EthTypeLLDP { // LLDP returns separately
 		return
 	}
 	number := o.count
@@ -198,7 +198,7 @@ func (o *outgoing) away(msg []byte, in *flow.PacketIn) {
 			o.tail += recordSize(int(size))
 		}
 	}
-	o.ring.tail.Store(o.tail) // before what is there is written over
+	o.ring.tail.Store(o.tail) // before new records overwrite the old ones
 	if room > 0 {
 		binary.LittleEndian.PutUint64(o.ring.data[o.head%ringBytes:], skip)
 		o.head += room
@@ -212,25 +212,25 @@ func (o *outgoing) away(msg []byte, in *flow.PacketIn) {
 	o.ring.head.Store(o.head)
 }
 
-// again is what an earlier process has left of a session's switch, until it is
-// dealt with. Only the reading goroutine uses it.
+// again is what an earlier process left of a session's switch and is not
+// handled yet. Only the reading goroutine uses it.
 type again struct {
 	list []leftOver // the last first
 	due  int64      // ns
 }
 
-// resume takes what was left: the session deals with it, or loses it.
+// resume takes what was left: the session handles it, or loses it.
 func (s *session) resume(left []leftOver) {
 	if len(left) == 0 {
 		return
 	}
 	s.progress.pending.Add(int64(len(left)))
 	s.again = again{left, time.Now().Add(againAfter).UnixNano()}
-	// The answer wakes the goroutine, should the switch have nothing to say.
+	// The answer wakes the goroutine in case the switch sends nothing else.
 	time.AfterFunc(againAfter, func() { s.askEcho(time.Now()) })
 }
 
-// dealAgain deals with what was left, as if it had come now.
+// dealAgain handles what was left as if it had arrived now.
 func (s *session) dealAgain(now int64) error {
 	if s.again.list == nil || now < s.again.due {
 		return nil

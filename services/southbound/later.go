@@ -2,9 +2,9 @@ package southbound
 
 import "github.com/weft-sdn/weft/flow"
 
-// later carries out a decision of stages in another process, on the goroutine
-// that brings it; nil ends a series of them. What is for the session's own
-// switch is gathered until then.
+// later carries out a decision that stages in another process have made, on the
+// goroutine that delivers it; nil ends a series of decisions. Until then it
+// gathers what is for the session's own switch.
 func (s *session) later(d *flow.Decision) {
 	if s.hub.intake != nil {
 		if d != nil {
@@ -53,25 +53,24 @@ func (s *session) later(d *flow.Decision) {
 		s.late.foreign = b
 		target.count.op(op.Kind)
 	}
-	s.sendForeignLate() // before what the own switch gets: a packet goes out behind its entries
+	s.sendForeignLate() // before the own switch's messages: a packet goes out behind its entries
 	if len(s.late.own) >= flushAt {
 		s.sendLate()
 	}
 }
 
-// late is what decisions of other processes have come to and has not been sent
-// yet.
+// late is the output of decisions of other processes that is not sent yet.
 type late struct {
 	own      []byte
 	foreign  []byte
-	target   *session // of foreign
+	target   *session // for foreign
 	batch    batchCounts
 	xidNext  uint32
 	xidsLeft uint32
 }
 
 // nextXid returns a transaction id for a message to the session's own switch,
-// taken from the session's in blocks.
+// from a block of the session's ids.
 func (l *late) nextXid(s *session) uint32 {
 	if l.xidsLeft == 0 {
 		l.xidsLeft = 1 << 12

@@ -46,7 +46,7 @@ func (h *hub) limits(dpid string) (list []*api.PortLimit) {
 	return list
 }
 
-// shedPacketIns adds what a session has shed since it was last asked.
+// shedPacketIns adds what a session has shed since the last call.
 func (t *totals) shedPacketIns(a *admission) {
 	for why := range a.shed {
 		for c, n := range a.shed[why] {

@@ -14,14 +14,14 @@ import (
 	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
-// listener is where switches connect.
+// listener is an address where switches connect.
 type listener struct {
 	net.Listener
 	secrets *secrets // nil: without TLS
 }
 
-// listenLocal opens an address of this machine; a Unix socket that nobody listens
-// on any more is taken over.
+// listenLocal opens an address of this machine. It takes over a Unix socket on
+// which nobody listens any more.
 func listenLocal(network, address string) (net.Listener, error) {
 	if network == "unix" {
 		return localsocket.Listen(address)
@@ -70,7 +70,7 @@ func splitListen(s string) (network, address string, err error) {
 	return "", "", fmt.Errorf("address %q: want tls:HOST:PORT, tcp:HOST:PORT or unix:PATH", s)
 }
 
-// checkListen says what is wrong with where, and how, switches are received.
+// checkListen returns an error if the settings for listening are wrong.
 func (c *Config) checkListen() error {
 	if len(c.Listen) == 0 {
 		return fmt.Errorf("listen: want at least one address, such as tcp:127.0.0.1:6653")
@@ -111,7 +111,7 @@ func (c *Config) secure() bool {
 	return slices.ContainsFunc(slices.Concat(c.Listen, c.StandbyListen), func(l string) bool { return strings.HasPrefix(l, "tls:") })
 }
 
-// certified reads the switches that certificates are for by configuration.
+// certified returns the configured switches of each certificate.
 func (c *Config) certified() (map[string]switchList, error) {
 	names := map[string]switchList{}
 	for _, name := range slices.Sorted(maps.Keys(c.Identities)) {
@@ -129,7 +129,7 @@ func (c *Config) certified() (map[string]switchList, error) {
 	return names, nil
 }
 
-// digestForm brings a digest into the form in which it is compared.
+// digestForm converts a digest to the form used for comparison.
 func digestForm(name string) string {
 	digits, ok := strings.CutPrefix(name, digestPrefix)
 	if !ok {

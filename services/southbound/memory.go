@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// memory bounds what is held for switches: what they have sent and has not been
-// dealt with, what is known of their ports, what they ask for and do not read. It
-// is counted from the first octet of a connection on, for each session and for
-// all. Sessions that are at their handshake have a part of it only. While there
-// is room nobody is hindered; where there is none, of those at their handshake
-// the one that holds most ends, the latest of equals. If there are none, the
-// longest answer that is being received is given up.
+// memory bounds what is held for switches: messages that are not handled yet,
+// the state of their ports, and answers that they request but do not read. It
+// counts from the first byte of a connection on, for each session and for all
+// together. Sessions still in their handshake may use only a part of it. While
+// there is room nothing is restricted. When there is none, the session in
+// handshake that holds most ends, the latest of equals. If no session is in
+// handshake, the longest answer that is being received is given up.
 type memory struct {
-	session, all int // octets
+	session, all int // bytes
 
 	mu       sync.Mutex // guards what follows, and all accounts
 	held     int
-	begun    int                   // of held, for those at their handshake
-	accounts map[*account]struct{} // those that hold something
+	begun    int                   // part of held that belongs to sessions in handshake
+	accounts map[*account]struct{} // accounts that hold something
 }
 
-// handshakeShare is the part of the memory that is for handshakes, of one session
-// and of all: 1/handshakeShare.
+// handshakeShare is the divisor for the part of the memory, of one session and
+// of all, that handshakes may use.
 const handshakeShare = 8
 
-// account is what is held for one session.
+// account is the memory held for one session.
 type account struct {
 	memory  *memory
 	began   time.Time
 	drop    func(*excess) // ends the session
-	abandon func(*excess) // gives up the answers that are being received
+	abandon func(*excess) // gives up the answers being received
 
 	held    int
-	answers int // of held, parts of answers
+	answers int // the part of held that holds parts of answers
 	known   bool
 	closed  bool
 }
 
-// Bounds of what a switch may have: of ports as many as OpenFlow 1.0 has numbers,
-// of tables as many as there are numbers, of the rest more than switches have.
+// Bounds on a switch: as many ports as OpenFlow 1.0 has numbers, as many tables
+// as there are numbers, of the rest more than switches have.
 const (
 	portsMost  = 1 << 16
 	tablesMost = 1 << 8
@@ -51,7 +51,7 @@ const (
 	flowsMost  = 1 << 20
 )
 
-// bound is what a switch has exceeded.
+// bound names a limit that a switch has exceeded.
 type bound string
 
 // The bounds.
@@ -70,7 +70,7 @@ const (
 	boundParts     bound = "parts"
 )
 
-// bounds lists all of them.
+// bounds lists all bounds.
 func bounds() []bound {
 	return []bound{boundSession, boundHandshake, boundAll, boundPorts, boundTables, boundQueues, boundGroups, boundMeters, boundFlows, boundAnswer, boundEvents, boundParts}
 }
@@ -81,7 +81,7 @@ type excess struct {
 	most  int
 }
 
-// Error says what is too much, and which key raises the bound.
+// Error says what exceeds the bound, and which key raises it.
 func (e *excess) Error() string {
 	switch e.bound {
 	case boundSession:
@@ -102,8 +102,8 @@ func newMemory(cfg *Config) *memory {
 	return &memory{session: cfg.SessionBytes, all: cfg.TotalBytes, accounts: map[*account]struct{}{}}
 }
 
-// take counts n octets more. The error is an *excess, or errClosed of a session
-// that has ended; then they are not counted.
+// take adds n bytes. The error is an *excess, or errClosed if the session has
+// ended; then take adds nothing.
 func (a *account) take(n int) error { return a.charge(n, false) }
 
 // takeAnswer is take for a part of an answer.
@@ -148,7 +148,7 @@ func (a *account) charge(n int, answer bool) error {
 	return nil
 }
 
-// add changes what is held; the lock is held.
+// add changes the amount held. The caller holds the lock.
 func (a *account) add(n int) {
 	a.held += n
 	a.memory.held += n
@@ -162,9 +162,9 @@ func (a *account) add(n int) {
 	}
 }
 
-// largest returns which of the sessions at their handshake holds most; if there
-// are none, which of the others holds the longest answers, nil if none does. The
-// lock is held.
+// largest returns the session in handshake that holds most; if there is none,
+// the other session that holds the longest answers, nil if no session holds
+// any. The caller holds the lock.
 func (m *memory) largest() (v *account) {
 	for a := range m.accounts {
 		if !a.known && (v == nil || a.held > v.held || a.held == v.held && a.began.After(v.began)) {
@@ -182,7 +182,7 @@ func (m *memory) largest() (v *account) {
 	return v
 }
 
-// give counts n octets less.
+// give subtracts n bytes.
 func (a *account) give(n int) {
 	a.memory.mu.Lock()
 	defer a.memory.mu.Unlock()
@@ -195,13 +195,13 @@ func (a *account) give(n int) {
 func (a *account) giveAnswer(n int) {
 	a.memory.mu.Lock()
 	defer a.memory.mu.Unlock()
-	if n = min(n, a.answers); !a.closed { // the rest has been given up
+	if n = min(n, a.answers); !a.closed { // the rest was given up before
 		a.add(-n)
 		a.answers -= n
 	}
 }
 
-// establish takes it that the handshake is over.
+// establish records that the handshake is over.
 func (a *account) establish() {
 	a.memory.mu.Lock()
 	defer a.memory.mu.Unlock()
@@ -211,14 +211,14 @@ func (a *account) establish() {
 	}
 }
 
-// end gives back all that is held, of a session that is over.
+// end gives back all that a session holds; the session is over.
 func (a *account) end() {
 	a.memory.mu.Lock()
 	defer a.memory.mu.Unlock()
 	a.close()
 }
 
-// close is end with the lock.
+// close is end for a caller that holds the lock.
 func (a *account) close() {
 	if !a.closed {
 		a.add(-a.held)
@@ -226,25 +226,25 @@ func (a *account) close() {
 	}
 }
 
-// size returns what is held for all sessions, and for those at their handshake.
+// size returns what is held for all sessions, and for those in handshake.
 func (m *memory) size() (held, begun int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.held, m.begun
 }
 
-// buffer is memory of a session whose size changes. One goroutine at a time uses
-// it.
+// buffer is memory of a session whose size changes. One goroutine at a time
+// uses it.
 type buffer struct {
 	account *account
 	n       int
 }
 
-// bufferStep is the unit in which buffers are counted; less than one counts as
-// nothing, as sessions that send small messages only take that.
+// bufferStep is the unit, in bytes, in which buffers are counted. Less than one
+// unit counts as nothing: sessions that send only small messages take no more.
 const bufferStep = 4 << 10
 
-// resize counts n octets instead of those before.
+// resize counts n bytes instead of the former size.
 func (b *buffer) resize(n int) error {
 	n -= n % bufferStep
 	if n == b.n {
@@ -271,8 +271,8 @@ func (m *memory) newAccount(s *session) *account {
 	}
 }
 
-// exceeds logs and counts an excess, and returns it. Other errors it returns as
-// they are.
+// exceeds logs and counts an excess, and returns it. It returns other errors
+// unchanged.
 func (s *session) exceeds(err error) error {
 	e := (*excess)(nil)
 	if !errors.As(err, &e) {

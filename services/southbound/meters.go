@@ -17,7 +17,7 @@ func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.
 	}
 	resp := &api.ReadMetersResponse{}
 	if s.version == openflow.V10 {
-		return resp, nil // has no meters
+		return resp, nil // the switch has no meters
 	}
 	var meters []flow.Meter
 	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartMeterConfig, Meter: flow.MeterAll}, func(body []byte) (_ int, err error) {

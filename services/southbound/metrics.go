@@ -8,13 +8,14 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
-// figures is where the service's figures are made known; weft.Metrics is one.
+// figures is the registry of the service's metrics; weft.Metrics is one.
 type figures interface {
 	CounterFunc(name, help string, read func() float64, labels ...string)
 	Gauge(name, help string, read func() float64, labels ...string)
 }
 
-// counts are one session's, and, summed up, those of sessions that are over.
+// counts are the metrics of one session, and the sum of those of ended
+// sessions.
 type counts struct {
 	packetIns, packetOuts, flowMods, errors, shed, portEventsHeld atomic.Uint64
 }
@@ -32,13 +33,13 @@ func (c *counts) add(b *batchCounts) {
 	*b = batchCounts{}
 }
 
-// totals are the figures of the whole southbound.
+// totals are the metrics of the whole southbound.
 type totals struct {
-	over     counts // of sessions that are over
+	over     counts // sum over ended sessions
 	refused  struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
 	shed     struct{ queue, away, unsendable, fenced, claimed atomic.Uint64 }
-	floods   atomic.Uint64 // ports that have been limited
-	unheard  atomic.Uint64 // packet-ins of handshakes that were not kept
+	floods   atomic.Uint64 // limits of ports that began
+	unheard  atomic.Uint64 // packet-ins during handshakes that were dropped
 	excesses map[bound]*atomic.Uint64
 	notIn    [reasonCount][classCount]atomic.Uint64 // packet-ins not admitted
 }
@@ -52,7 +53,7 @@ func (t *totals) closed(c *counts) {
 	}
 }
 
-// register makes the figures known.
+// register registers the metrics.
 func (t *totals) register(m figures, h *hub) {
 	sum := func(name, help string, figure func(*counts) *atomic.Uint64) {
 		m.CounterFunc(name, help, func() float64 {
@@ -97,7 +98,7 @@ func (t *totals) register(m figures, h *hub) {
 	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.held()) })
 }
 
-// register makes known what TLS has refused, and when the certificate ends.
+// register registers the TLS refusals and when the certificate expires.
 func (s *secrets) register(m figures, pair *keypair.Pair) {
 	if s.plain() {
 		return
@@ -114,7 +115,7 @@ func (s *secrets) register(m figures, pair *keypair.Pair) {
 	})
 }
 
-// registerMastership makes known how the mastership is held.
+// registerMastership registers the metrics of the mastership.
 func registerMastership(m *mastership.Mastership, f figures) {
 	f.Gauge("lease_held", "1 if this process is master of its partition's switches and may program them.", func() float64 {
 		if m.Fence.Open() {

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// reading is how one kind of api.ReadMultipart is asked for, and how a body of
-// the answer is added to the response.
+// reading says how to ask for one kind of api.ReadMultipart, and how to add the
+// body of an answer to the response.
 type reading struct {
 	kind openflow.MultipartType
 	add  func(s *session, body []byte, resp *api.ReadMultipartResponse) error
@@ -128,7 +128,7 @@ func addDesc(s *session, body []byte, resp *api.ReadMultipartResponse) error {
 func addFlows(s *session, body []byte, resp *api.ReadMultipartResponse) error {
 	off := 0
 	return s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
-		length := binary.BigEndian.Uint16(body[off:]) // what the decoder goes by, too
+		length := binary.BigEndian.Uint16(body[off:]) // as the decoder does
 		off += int(length)
 		e := api.NewFlowEntry(s.dpid, &f.Entry)
 		e.Packets, e.Bytes = f.Packets, f.Bytes

@@ -14,52 +14,53 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
-// errQueueFull is why a message to a switch that reads too slowly is shed.
+// errQueueFull is why the outbox drops a message to a switch that reads too
+// slowly.
 var errQueueFull = errors.New("the send queue of the switch is full: it reads too slowly")
 
-// blockMax is about how much of a long queue is written before what is urgent
-// has its turn.
+// blockMax is about how much of a long queue is written before urgent messages
+// get their turn.
 const blockMax = 64 << 10
 
-// errClosed is why a message to a switch that has gone cannot be sent.
+// errClosed is the error for sending to a switch that has gone.
 var errClosed = errors.New("the switch is not connected")
 
-// outbox is what waits to be sent to one switch: bounded, filled by any
-// goroutine, written by one at a time without holding its lock. Whoever fills
-// it writes at once as much as the socket takes without blocking; what it does
-// not take is left to the outbox's own goroutine.
+// outbox is the bounded send queue of one switch. Any goroutine may fill it;
+// one at a time writes, without holding its lock. Whoever fills it writes at
+// once as much as the socket takes without blocking and leaves the rest to the
+// outbox's own goroutine.
 type outbox struct {
 	conn  net.Conn
 	raw   syscall.RawConn // nil where the connection has no file descriptor
 	limit int
-	fence *mastership.Fence // closed while this process may not program the switch; nil: never
+	fence *mastership.Fence // closed while this process may not program the switch; nil: never closed
 
-	missed atomic.Bool // something has been left out because the fence was closed
+	missed atomic.Bool // a message was left out because the fence was closed
 
 	mu      sync.Mutex
-	queued  []byte // waits, in order
-	urgent  []byte // goes before what is queued
-	spare   []byte // the buffer last written, to be used again
-	writing bool   // somebody is in write
+	queued  []byte // messages that wait, in order
+	urgent  []byte // goes out before queued
+	spare   []byte // the buffer written last, kept for reuse
+	writing bool   // a goroutine is in write
 	closed  bool
-	stalled int           // octets that the socket has not taken; 0 if it takes all
-	kept    buffer        // of what waits while there are such
+	stalled int           // bytes that the socket did not take; 0 if it takes all
+	kept    buffer        // memory for the waiting messages while stalled is not 0
 	room    chan struct{} // closed when the queue has drained; nil if nobody waits
 
-	rest chan remains // what the socket did not take, to drain; the right to write goes with it
+	rest chan remains // what the socket did not take, for drain; the right to write goes with it
 	done chan struct{}
 
-	write func(uintptr) bool // what is left of now, of whoever writes
+	write func(uintptr) bool // writes what is left in now, for the current writer
 	now   []byte
 
-	started atomic.Int64 // when the blocking write began, ns; 0 if none
+	started atomic.Int64 // when the blocking write began, in ns; 0 if there is none
 }
 
-// remains is what is to be written yet.
+// remains is what drain must still write.
 type remains struct {
 	b     []byte
 	begun bool  // b may begin in the middle of a message
-	err   error // there is no room for what waits
+	err   error // set if the waiting messages have no room
 }
 
 func newOutbox(conn net.Conn, limit int, f *mastership.Fence, a *account) *outbox {
@@ -80,9 +81,9 @@ func newOutbox(conn net.Conn, limit int, f *mastership.Fence, a *account) *outbo
 	return o
 }
 
-// put queues whole messages and writes what the socket takes; b is the
-// caller's again afterwards. It never blocks. While the fence is closed what
-// would program the switch is left out, which is errFenced.
+// put queues whole messages and writes what the socket takes. The caller may
+// reuse b afterwards. It never blocks. While the fence is closed it leaves out
+// messages that would program the switch and returns errFenced.
 func (o *outbox) put(b []byte) error {
 	if !o.fence.Open() {
 		passed := o.pass(b)
@@ -96,7 +97,7 @@ func (o *outbox) put(b []byte) error {
 	return o.enqueue(b)
 }
 
-// enqueue is put for what may be sent.
+// enqueue is put for messages that the fence lets through.
 func (o *outbox) enqueue(b []byte) error {
 	o.mu.Lock()
 	if o.closed {
@@ -144,9 +145,9 @@ func (o *outbox) enqueue(b []byte) error {
 	return nil
 }
 
-// hold queues whole messages until release, so that what several readers have
-// for a switch is written at once; b is the caller's again afterwards. mine says
-// that nobody else will release what is queued now.
+// hold queues whole messages until release, so that one write sends what
+// several readers have for a switch. The caller may reuse b afterwards. mine
+// reports that nobody else will release what is queued now.
 func (o *outbox) hold(b []byte) (mine bool, err error) {
 	if !o.fence.Open() {
 		return false, o.put(b)
@@ -175,18 +176,18 @@ func (o *outbox) hold(b []byte) (mine bool, err error) {
 	return mine, nil
 }
 
-// release writes what is held, as far as the socket takes it.
+// release writes the held messages as far as the socket takes them.
 func (o *outbox) release() {
 	o.mu.Lock()
 	if o.writing || o.closed || len(o.queued) == 0 {
-		o.mu.Unlock() // somebody has written it, or does
+		o.mu.Unlock() // somebody else wrote it, or is writing it
 		return
 	}
 	o.writing = true
 	o.flush()
 }
 
-// wholeTo returns where the message ends of which the octet before n is part.
+// wholeTo returns the end offset of the message that contains byte n-1.
 func wholeTo(b []byte, n int) int {
 	end := 0
 	for end < n {
@@ -195,8 +196,8 @@ func wholeTo(b []byte, n int) int {
 	return end
 }
 
-// putFirst is put for a short message that is not to wait behind those that
-// are queued, only behind the one block that is being written.
+// putFirst is put for a short message that goes ahead of the queued ones. It
+// waits only for the block that is being written.
 func (o *outbox) putFirst(b []byte) error {
 	o.mu.Lock()
 	if !o.writing {
@@ -217,15 +218,15 @@ func (o *outbox) putFirst(b []byte) error {
 	return nil
 }
 
-// roomFirst reports whether so many octets would have room before what is queued.
+// roomFirst reports whether n bytes fit before the queued messages.
 func (o *outbox) roomFirst(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.queued) == 0 && len(o.urgent) == 0 || len(o.urgent)+n <= blockMax
 }
 
-// putWait is put that waits for room, for the goroutine that reads this very
-// switch: who does not take answers gets no more questions heard.
+// putWait is put that waits for room. Only the goroutine that reads this switch
+// calls it: a switch that does not read its answers gets no more requests read.
 func (o *outbox) putWait(b []byte) error {
 	for {
 		err := o.put(b)
@@ -246,8 +247,8 @@ func (o *outbox) putWait(b []byte) error {
 	}
 }
 
-// flush writes until the queue is empty or the socket is full. It is entered
-// with the lock held and writing set, and leaves with the lock released.
+// flush writes until the queue is empty or the socket is full. The caller holds
+// the lock and has set writing; flush releases the lock.
 func (o *outbox) flush() {
 	for len(o.urgent)+len(o.queued) > 0 && !o.closed {
 		b := o.pass(o.block())
@@ -270,18 +271,18 @@ func (o *outbox) flush() {
 		o.recycle(b)
 	}
 	o.writing = false
-	_ = o.kept.resize(0) // less is never refused
+	_ = o.kept.resize(0) // shrinking never fails
 	o.mu.Unlock()
 }
 
-// stall takes down what the socket has not taken; it is called with the lock.
+// stall records what the socket did not take. The caller holds the lock.
 func (o *outbox) stall(b []byte, begun bool) remains {
 	o.stalled = len(b)
 	return remains{b, begun, o.count(0)}
 }
 
-// count counts what waits, and so many octets more, if the socket does not take
-// it; it is called with the lock.
+// count accounts for the waiting bytes and more bytes besides, if the socket is
+// stalled. The caller holds the lock.
 func (o *outbox) count(more int) error {
 	if o.stalled == 0 {
 		return nil
@@ -289,8 +290,8 @@ func (o *outbox) count(more int) error {
 	return o.kept.resize(o.stalled + len(o.urgent) + len(o.queued) + more)
 }
 
-// block takes what is to be written next: what is urgent, else what is queued,
-// of a long queue only some whole messages. It is called with the lock.
+// block takes what to write next: the urgent messages, else the queued ones; of
+// a long queue it takes only some whole messages. The caller holds the lock.
 func (o *outbox) block() []byte {
 	if b := o.urgent; len(b) > 0 {
 		o.urgent = nil
@@ -322,8 +323,8 @@ func (o *outbox) tryWrite(b []byte) int {
 	return done
 }
 
-// drain writes what sockets did not take at once; it runs until the outbox is
-// closed and reports the write that failed.
+// drain writes what sockets did not take at once. It runs until the outbox is
+// closed and returns the error of a failed write.
 func (o *outbox) drain() error {
 	for {
 		var left remains
@@ -356,7 +357,7 @@ func (o *outbox) drain() error {
 	}
 }
 
-// stuck reports for how long the switch has refused to read.
+// stuck returns how long the switch has refused to read.
 func (o *outbox) stuck(now time.Time) time.Duration {
 	if at := o.started.Load(); at != 0 {
 		return now.Sub(time.Unix(0, at))
@@ -364,7 +365,7 @@ func (o *outbox) stuck(now time.Time) time.Duration {
 	return 0
 }
 
-// close refuses further messages and wakes who waits for room.
+// close refuses further messages and wakes the goroutines that wait for room.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

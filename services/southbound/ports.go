@@ -9,12 +9,12 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// port is what a session knows of one port of its switch.
+// port is a session's state of one port of its switch.
 type port struct {
 	desc    openflow.PortDesc
 	removed bool
-	// Events passed on are paid for from an allowance; what a flood exceeds
-	// it by is held back, and the latest state passed on later.
+	// Events use up an allowance. What exceeds it in a flood is held back, and
+	// the latest state is sent later.
 	allowance float64
 	filled    time.Time
 	held      bool
@@ -27,7 +27,7 @@ func newPort(sw dpid, p *openflow.PortDesc) *api.Port {
 	}
 }
 
-// portStatus takes a port-status message (OpenFlow 1.3.5 §7.4.3). Before the
+// portStatus handles a port-status message (OpenFlow 1.3.5 §7.4.3). Before the
 // system knows the switch there are no events: its ports come with it. An error
 // ends the session.
 func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc) error {
@@ -67,7 +67,7 @@ func (s *session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc
 // portBytes is the memory that a port takes.
 const portBytes = 256
 
-// addPort makes a port known; mu is held. An error ends the session.
+// addPort adds a port; mu is held. An error ends the session.
 func (s *session) addPort(desc *openflow.PortDesc, now time.Time) (*port, error) {
 	if len(s.ports) >= portsMost {
 		return nil, &excess{boundPorts, portsMost}
@@ -80,7 +80,7 @@ func (s *session) addPort(desc *openflow.PortDesc, now time.Time) (*port, error)
 	return p, nil
 }
 
-// deletePort forgets a port that is known; mu is held.
+// deletePort removes a known port; mu is held.
 func (s *session) deletePort(no flow.Port) {
 	delete(s.ports, no)
 	s.account.give(portBytes)
@@ -88,8 +88,8 @@ func (s *session) deletePort(no flow.Port) {
 
 func (s *session) burst() float64 { return float64(2 * s.hub.cfg.Load().PortEventsPerSecond) }
 
-// due returns the event for a port if its allowance pays for it; else the
-// event is held back.
+// due returns the event for a port if its allowance suffices; else the event is
+// held back.
 func (s *session) due(p *port, now time.Time) *api.PortChanged {
 	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.hub.cfg.Load().PortEventsPerSecond))
 	p.filled = now
@@ -105,7 +105,7 @@ func (s *session) due(p *port, now time.Time) *api.PortChanged {
 	return &api.PortChanged{Port: newPort(s.dpid, &p.desc), Removed: p.removed}
 }
 
-// releaseHeld passes on the port events that a flood had held back.
+// releaseHeld sends the port events that were held back in a flood.
 func (s *session) releaseHeld(now time.Time) {
 	if !s.held.Swap(false) {
 		return
@@ -142,7 +142,7 @@ func (s *session) portList() []*api.Port {
 	return list
 }
 
-// addPorts takes ports of the switch's description.
+// addPorts adds ports from the switch's description.
 func (s *session) addPorts(list []openflow.PortDesc) error {
 	now := time.Now()
 	s.mu.Lock()

@@ -12,27 +12,28 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// readMax is how much is read, and dealt with, at once. A message is shorter.
-// Less costs more system calls, more leaves the processor's caches.
+// readMax is how much is read and handled at once, in bytes. A message is
+// shorter. A smaller value costs more system calls; a larger one exceeds the
+// processor's caches.
 const readMax = 64 << 10
 
-// readQuiet is the room for a session that has little to say, as thousands of
-// switches at rest have: of a large network, many may be dealt with at a time.
+// readQuiet is the room for a session that has little to say, like thousands of
+// idle switches. In a large network many such sessions may be handled at once.
 const readQuiet = 16 << 10
 
-// workspace is the memory in which a batch is dealt with. A session has one
-// only between reading a batch and having sent what came of it, so that quiet
-// switches cost little and busy ones share what is warm in the caches.
+// workspace is the memory in which a batch is handled. A session holds one only
+// from reading a batch until its results are sent, so that quiet switches cost
+// little and busy ones share memory that is warm in the caches.
 type workspace struct {
 	buf      []byte // readQuiet or 2 * readMax
 	packet   flow.PacketIn
 	decision flow.Decision
-	scratch  []byte // messages to the own switch, sent at the end of the batch
+	scratch  []byte // messages to the session's own switch, sent at the end of the batch
 	foreign  []byte // messages to another switch
-	urgent   []byte // messages to the own switch that go before all others
+	urgent   []byte // messages to the session's own switch that go before all others
 }
 
-// workspaces are those that nobody uses now.
+// workspaces is a pool of unused workspaces.
 type workspaces struct{ pool sync.Pool }
 
 func (w *workspaces) get() *workspace {
@@ -61,13 +62,13 @@ type reader struct {
 	records    *records        // under TLS; nil without
 	spaces     *workspaces
 	ws         *workspace
-	start, end int    // what has been read of ws.buf and not been taken
+	start, end int    // bounds of what was read into ws.buf but not yet taken
 	tail       []byte // the beginning of a message, between batches
 	kept       buffer // tail's
-	wide       bool   // the last read has filled the room that there was
-	early      *early // what has been read before it was asked for; nil under TLS, and where nobody can
-	ahead      bool   // the last fill was from there
-	full       bool   // and there was more
+	wide       bool   // the last read filled its room
+	early      *early // what was read early; nil under TLS and without a file descriptor
+	ahead      bool   // the last fill came from early
+	full       bool   // and there was more to read
 }
 
 func newReader(conn net.Conn, spaces *workspaces, a *account) *reader {
@@ -78,7 +79,7 @@ func newReader(conn net.Conn, spaces *workspaces, a *account) *reader {
 	return r
 }
 
-// rawConn returns the way to a connection's file descriptor, nil if it has none.
+// rawConn returns access to a connection's file descriptor, nil if it has none.
 func rawConn(conn net.Conn) syscall.RawConn {
 	if sc, ok := conn.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
@@ -88,8 +89,8 @@ func rawConn(conn net.Conn) syscall.RawConn {
 	return nil
 }
 
-// take returns the next whole message that has been received, nil if there is
-// none; it does no I/O.
+// take returns the next whole message that was read, nil if there is none. It
+// does no I/O.
 func (r *reader) take() ([]byte, error) {
 	if r.ws == nil {
 		return nil, nil
@@ -99,7 +100,7 @@ func (r *reader) take() ([]byte, error) {
 	return msg, err
 }
 
-// waiting returns what has been read and not been taken.
+// waiting returns what was read but not yet taken.
 func (r *reader) waiting() []byte {
 	if r.ws == nil {
 		return nil
@@ -110,7 +111,7 @@ func (r *reader) waiting() []byte {
 // partial reports whether the beginning of a message waits for its end.
 func (r *reader) partial() bool { return r.start < r.end }
 
-// release gives the workspace back and keeps what has not been taken.
+// release gives the workspace back and keeps what was not taken.
 func (r *reader) release() error {
 	if r.ws == nil {
 		return nil
@@ -125,7 +126,7 @@ func (r *reader) release() error {
 	return r.kept.resize(cap(r.tail))
 }
 
-// acquire gets a workspace and puts what was left into it.
+// acquire gets a workspace and copies what was kept into it.
 func (r *reader) acquire() {
 	r.ws = r.spaces.get()
 	if r.wide || len(r.tail) > readQuiet/2 {
@@ -137,8 +138,8 @@ func (r *reader) acquire() {
 // room returns where the next read goes.
 func (r *reader) room() []byte { return r.ws.buf[r.end:min(r.end+readMax, len(r.ws.buf))] }
 
-// fill reads once, as soon as there is something to read; while it waits, the
-// session has no workspace. What was taken before is gone.
+// fill reads once, as soon as there is something to read. While it waits, the
+// session has no workspace. Messages taken before are no longer valid.
 func (r *reader) fill() error {
 	if err := r.release(); err != nil {
 		return err
@@ -190,9 +191,9 @@ func (r *reader) fill() error {
 	return nil
 }
 
-// more reads what is left behind a read of n octets that has filled a narrow
-// room, so that what is urgent in it is seen. It returns how much that was; an
-// error, or the end, comes again.
+// more reads what a read of n bytes left behind because it filled a narrow
+// room, so that urgent messages in it are seen. It returns the number of bytes;
+// an error, or the end, occurs again on the next read.
 func (r *reader) more(fd, n int) int {
 	r.ws.widen()
 	r.wide = true
@@ -203,7 +204,7 @@ func (r *reader) more(fd, n int) int {
 	return max(k, 0)
 }
 
-// fillSecured is fill for TLS: it reads all records that have come.
+// fillSecured is fill for TLS: it reads all records that have arrived.
 func (r *reader) fillSecured() error {
 	if err := r.records.wait(); err != nil {
 		return err
@@ -215,19 +216,19 @@ func (r *reader) fillSecured() error {
 		r.end += n
 		if err != nil || !r.records.whole() || r.end > readMax {
 			if got || n > 0 {
-				return nil // the error comes again
+				return nil // the error occurs again
 			}
 			return err
 		}
 	}
 }
 
-// brimful reports whether the last fill brought as much as one can, so that more
-// is likely to wait.
+// brimful reports whether the last fill brought as much as a fill can, so that
+// more is likely to wait.
 func (r *reader) brimful() bool { return r.end >= readMax || r.ahead && r.full }
 
-// fillFor is fill. If early is true it takes what has been read early, and has
-// others read from now on while it waits.
+// fillFor is fill. If early is true it takes what was read early, and leaves
+// the connection to the watch while it waits.
 func (r *reader) fillFor(early bool) error {
 	e := r.early
 	if e == nil {
@@ -269,7 +270,7 @@ func (r *reader) fillFor(early bool) error {
 		e.parked = !again
 		e.mu.Unlock()
 		if again {
-			runtime.Gosched() // others have their turn
+			runtime.Gosched() // let other goroutines run
 		} else {
 			<-e.wake
 		}
@@ -283,7 +284,7 @@ func (r *reader) fillFor(early bool) error {
 	return nil
 }
 
-// endEarly has nobody else read.
+// endEarly stops the watch from reading this connection.
 func (r *reader) endEarly() {
 	if e := r.early; e != nil && e.watched {
 		e.s.hub.watch.remove(e)
@@ -291,7 +292,7 @@ func (r *reader) endEarly() {
 	}
 }
 
-// next returns the next message, waiting for it.
+// next waits for the next message and returns it.
 func (r *reader) next() ([]byte, error) {
 	for {
 		msg, err := r.take()

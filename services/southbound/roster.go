@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// roster is the sessions of switches that are up, by switch. A switch that joins
-// or leaves costs the same with many as with few; readers hinder each other and
-// writers little, for it is divided.
+// roster is the map from switches that are up to their sessions. Joining and
+// leaving cost the same with many switches as with few. It is divided into
+// shards, so that readers and writers rarely wait for each other.
 type roster struct {
 	count  atomic.Int64
 	shards [64]struct {
@@ -21,7 +21,7 @@ type roster struct {
 // index returns the shard of a switch.
 func (r *roster) index(sw dpid) int { return int(uint64(sw) * 0x9e3779b97f4a7c15 >> 58) }
 
-// get returns the session of a switch, nil if it is not up.
+// get returns the session of a switch, nil if the switch is not up.
 func (r *roster) get(sw dpid) *session {
 	s := &r.shards[r.index(sw)]
 	s.mu.RLock()
@@ -29,7 +29,7 @@ func (r *roster) get(sw dpid) *session {
 	return s.m[sw]
 }
 
-// put takes the session of a switch that was not up.
+// put adds the session of a switch that was not up.
 func (r *roster) put(sw dpid, one *session) {
 	s := &r.shards[r.index(sw)]
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (r *roster) put(sw dpid, one *session) {
 	r.count.Add(1)
 }
 
-// drop forgets the session of a switch that was up.
+// drop removes the session of a switch that was up.
 func (r *roster) drop(sw dpid) {
 	s := &r.shards[r.index(sw)]
 	s.mu.Lock()
@@ -50,8 +50,8 @@ func (r *roster) drop(sw dpid) {
 	r.count.Add(-1)
 }
 
-// all returns the switches with their sessions; what joins or leaves meanwhile may
-// be among them or not.
+// all returns the switches with their sessions. Those that join or leave
+// meanwhile may or may not be among them.
 func (r *roster) all() iter.Seq2[dpid, *session] {
 	return func(yield func(dpid, *session) bool) {
 		var list []*session

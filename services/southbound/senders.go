@@ -6,9 +6,10 @@ import (
 )
 
 // senders are the allowances of the addresses that packet-ins of limited ports
-// come from: a table of fixed size, however many addresses an attacker makes
-// up. An address whose allowance is full again is as good as unknown, so its
-// place is free. One that finds no place has its port's allowance only.
+// come from. The table has a fixed size, however many addresses an attacker
+// makes up. An address whose allowance is full again is as good as unknown, so
+// its slot is free. An address that finds no slot has only its port's
+// allowance.
 type senders struct{ table [sendersMax]sender }
 
 type sender struct {
@@ -18,10 +19,10 @@ type sender struct {
 
 const (
 	sendersMax = 1 << 10 // a power of two
-	sendersTry = 8       // places that an address may have
+	sendersTry = 8       // slots that an address may use
 )
 
-// gauge returns the allowance of an address at a port, nil if there is no place
+// gauge returns the allowance of an address at a port, nil if there is no slot
 // for it.
 func (s *senders) gauge(mac flow.MAC, port flow.Port, c class, now int64) *gauge {
 	key := mac.Uint64() ^ uint64(port)<<48 ^ uint64(port)>>16<<32 ^ uint64(c+1)<<62
@@ -44,8 +45,8 @@ func (s *senders) gauge(mac flow.MAC, port flow.Port, c class, now int64) *gauge
 	return &free.gauge
 }
 
-// neighbourly reports whether a packet that is no ARP is neighbour discovery or
-// DHCP, without which hosts do not find each other.
+// neighbourly reports whether a packet other than ARP is neighbour discovery or
+// DHCP, which hosts need to find each other.
 func neighbourly(in *flow.PacketIn) bool {
 	k := packet.Headers(in)
 	switch {

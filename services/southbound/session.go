@@ -36,14 +36,14 @@ type session struct {
 	secrets    *secrets // nil, as the next: without TLS
 	secured    *secured
 	begun      time.Time
-	known      atomic.Bool // it has become a switch
+	known      atomic.Bool // the handshake is over
 	in         *reader
 	out        *outbox
 	waits      waits
 	account    *account
 	claims     claims
 	said       said
-	waiting    buffer // a workspace that waits for the switch to read
+	waiting    buffer // memory for a workspace that waits for the switch to read
 	xid        atomic.Uint32
 	version    openflow.Version
 	dpid       dpid
@@ -51,36 +51,36 @@ type session struct {
 	feature    openflow.Features
 	desc       openflow.Desc
 	since      time.Time
-	counted    atomic.Bool // among the connections that were refused for a reason
+	counted    atomic.Bool // counted among the refused connections
 	identified bool        // dpid is known; guarded by the hub's lock
 
-	mastered bool          // the handshake has made this process master
-	claiming atomic.Uint32 // xid of the request that is to make it so later
-	asking   atomic.Uint32 // xid of the question which generation the switch has
+	mastered bool          // the handshake made this process master
+	claiming atomic.Uint32 // xid of a later request for mastership
+	asking   atomic.Uint32 // xid of the request for the switch's generation
 
-	leavingSince atomic.Int64 // that the switch is of another partition, ns; 0 if it is not
-	yielding     atomic.Bool  // it is being found out whether it may be let go of
-	warned       atomic.Bool  // that nobody has taken it
+	leavingSince atomic.Int64 // since when the switch is of another partition, ns; 0 if it is not
+	yielding     atomic.Bool  // a check is under way whether the switch may be released
+	warned       atomic.Bool  // the log says that nobody took the switch
 
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port
-	held  atomic.Bool // an event of a port is held back
+	held  atomic.Bool // a port event is held back
 
 	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
 
 	lastRead atomic.Int64 // ns
-	asked    atomic.Int64 // when the echo was sent that has not been answered, ns
-	doubted  atomic.Bool  // another connection has claimed the identity
-	partial  atomic.Int64 // since when a message is incomplete, ns
-	echo     atomic.Int64 // last round trip, ns
-	fastest  atomic.Int64 // the shortest of all, ns; 0 before the first
+	asked    atomic.Int64 // when the unanswered echo was sent, in ns
+	doubted  atomic.Bool  // another connection claims the identity
+	partial  atomic.Int64 // since when a message is incomplete, in ns
+	echo     atomic.Int64 // last round trip, in ns
+	fastest  atomic.Int64 // shortest round trip, in ns; 0 before the first
 	count    counts
-	lost     atomic.Pointer[string] // why the session is being ended, if not by the peer
-	ending   atomic.Bool            // it is being wound up; then over is closed soon
+	lost     atomic.Pointer[string] // why the session ends, if the peer did not end it
+	ending   atomic.Bool            // the session is closing; over is closed soon
 	over     chan struct{}          // closed when the identity is free again
 
-	// Only of the reading goroutine, and used again for each packet.
-	active    bool // this process is its master, and the system knows it
+	// Only the reading goroutine uses these, again for each packet.
+	active    bool // this process is master, and the system knows the switch
 	pipeline  pipeline
 	batch     batchCounts
 	progress  progress
@@ -93,21 +93,22 @@ type session struct {
 	xidNext   uint32
 	xidsLeft  uint32
 
-	taking func(*flow.PacketIn) // of an intake: sets the role of a packet's port; nil if none are for it
+	taking func(*flow.PacketIn) // of an intake: sets the role of a packet's port; nil: no packets
 
 	echoes  echoes
 	pulse   pulse
-	holding []*session // for which this batch has had packets held that nobody else sends; of the reading goroutine
-	late    late       // only of the goroutine that brings decisions of other processes
+	holding []*session // switches for which only this batch holds packets; of the reading goroutine
+	late    late       // only for the goroutine that delivers decisions of other processes
 }
 
-// batchCounts are added to counts once per batch.
+// batchCounts are the counts of one batch, added to counts at its end.
 type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
 
-// yieldAt is the size of a batch after which others have their turn.
+// yieldAt is the size of a batch, in bytes, after which other goroutines run.
 const yieldAt = 8 << 10
 
-// flushAt is how much for the own switch is gathered before it is sent.
+// flushAt is how many bytes are gathered for the session's own switch before
+// they are sent.
 const flushAt = 48 << 10
 
 // end closes the connection for a reason of ours.
@@ -127,7 +128,7 @@ func (s *session) run() (err error) {
 			s.hub.log.Error("session ended by a fault of ours", "peer", s.conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
 		err = s.cause(err)
-		s.letGo() // it has ended in the middle of a batch
+		s.letGo() // the session ended in the middle of a batch
 		s.ending.Store(true)
 		s.conn.Close()
 		s.out.close()
@@ -153,8 +154,8 @@ func (s *session) run() (err error) {
 	return s.receive()
 }
 
-// write writes what the socket does not take at once, until the session ends. If
-// that fails, who waits for room in the queue waits no more.
+// write writes what the socket does not take at once, until the session ends.
+// If a write fails, goroutines that wait for room in the queue stop waiting.
 func (s *session) write() {
 	if err := s.out.drain(); err != nil {
 		s.end("write: " + err.Error())
@@ -162,8 +163,8 @@ func (s *session) write() {
 	}
 }
 
-// cause returns why the session ends: our reason if we have ended it, else what
-// reading came to.
+// cause returns why the session ends: our reason if we ended it, else the read
+// error.
 func (s *session) cause(err error) error {
 	if reason := s.lost.Load(); reason != nil {
 		return errors.New(*reason)
@@ -171,8 +172,8 @@ func (s *session) cause(err error) error {
 	return err
 }
 
-// receive reads in batches, deals with every message of a batch, and sends
-// what came of it.
+// receive reads in batches, handles every message of a batch and sends the
+// results.
 func (s *session) receive() error {
 	defer s.in.endEarly()
 	if s.active {
@@ -180,7 +181,7 @@ func (s *session) receive() error {
 			return err
 		}
 	}
-	for ready := s.in.ws != nil; ; ready = false { // at first what the handshake has left
+	for ready := s.in.ws != nil; ; ready = false { // the handshake may have left messages
 		if !ready {
 			if err := s.in.fillFor(s.hub.cfg.Load().RealtimeFirst && s.pulse.beats()); err != nil {
 				if errors.Is(err, io.EOF) {
@@ -194,7 +195,7 @@ func (s *session) receive() error {
 		s.lastRead.Store(now)
 		ws := s.in.ws
 		left := packetIns(s.in.waiting())
-		if !s.in.ahead { // else they are counted where they are read
+		if !s.in.ahead { // else early counts them
 			s.progress.read(left)
 		}
 		ws.packet.Switch, ws.packet.Time = s.dpid, now
@@ -228,14 +229,14 @@ func (s *session) receive() error {
 				}
 			}
 		}
-		if !s.in.ahead { // else it is seen where it is read
+		if !s.in.ahead { // else early sees it
 			s.unfinished(s.in.partial(), finished > 0, now)
 		}
 		left -= int64(s.batch.packetIns)
 		if err := s.flush(); err != nil {
 			return err
 		}
-		s.progress.settle(left) // those that were not for this process
+		s.progress.settle(left) // those that this process does not handle
 		if err := s.dealAgain(now); err != nil {
 			return err
 		}
@@ -246,8 +247,8 @@ func (s *session) receive() error {
 	}
 }
 
-// unfinished takes down whether the beginning of a message waits for its end:
-// since now, if messages before it have been finished.
+// unfinished records whether the beginning of a message waits for its end:
+// since now, if messages before it were finished.
 func (s *session) unfinished(is, finished bool, now int64) {
 	switch {
 	case !is:
@@ -259,7 +260,7 @@ func (s *session) unfinished(is, finished bool, now int64) {
 	}
 }
 
-// flush sends what the batch has gathered for this switch.
+// flush sends what the batch gathered for this switch.
 func (s *session) flush() error {
 	away, settled := int64(s.batch.away), int64(s.batch.packetIns-s.batch.away)
 	s.count.add(&s.batch)
@@ -276,7 +277,7 @@ func (s *session) flush() error {
 	return nil
 }
 
-// send sends what is gathered for this switch.
+// send sends what was gathered for this switch.
 func (s *session) send() error {
 	if err := s.flushUrgent(); err != nil {
 		return err
@@ -290,7 +291,7 @@ func (s *session) send() error {
 		s.letGo() // other switches do not wait for this one
 		if err = s.waiting.resize(len(ws.buf)); err == nil {
 			err = s.out.putWait(ws.scratch)
-			_ = s.waiting.resize(0) // less is never refused
+			_ = s.waiting.resize(0) // shrinking never fails
 		}
 	}
 	ws.scratch = ws.scratch[:0]
@@ -301,7 +302,7 @@ func (s *session) send() error {
 	return err
 }
 
-// message deals with one message of a switch that is up.
+// message handles one message of a switch that is up.
 func (s *session) message(msg []byte) error {
 	if !s.active {
 		if done, err := s.stand(msg); done || err != nil {
@@ -376,7 +377,7 @@ func (s *session) packetIn(msg []byte) error {
 	}
 	s.batch.packetIns++
 	if in.Parsed = !packet.ParseEthernet(in.Data, &in.Key); in.Parsed {
-		packet.Parse(in.Data, &in.Key) // too short for any; leaves nothing of the last
+		packet.Parse(in.Data, &in.Key) // too short for any header: this clears the last key
 	}
 	if s.admission.admit(in) != admitted {
 		return nil
@@ -399,7 +400,7 @@ func (s *session) packetIn(msg []byte) error {
 	return nil
 }
 
-// refused passes a switch's error on to whoever sent the refused message.
+// refused passes a switch's error to the sender of the refused message.
 func (s *session) refused(msg []byte) error {
 	e, err := s.version.DecodeError(msg)
 	if err != nil {
@@ -418,12 +419,12 @@ func (s *session) refused(msg []byte) error {
 	return nil
 }
 
-// refusedCookie reads the cookie off the start of a refused flow-mod, at least
-// 64 octets of which an error message carries (OpenFlow 1.3.5 §7.4.4).
+// refusedCookie reads the cookie from the start of a refused flow-mod. An error
+// message carries at least 64 bytes of that message (OpenFlow 1.3.5 §7.4.4).
 func refusedCookie(v openflow.Version, data []byte) (flow.Cookie, bool) {
 	at := openflow.HeaderLen
 	if v == openflow.V10 {
-		at += 40 // behind the match
+		at += 40 // after the match
 	}
 	if h, err := openflow.ParseHeader(data); err != nil || h.Type != openflow.TypeFlowMod || len(data) < at+8 {
 		return 0, false

@@ -13,11 +13,13 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// partBytes is what a part of an answer counts for beside its body, and a refusal.
+// partBytes is what a part of an answer, or a refusal, counts for beside its
+// body.
 const partBytes = 64
 
-// wait is one exchange that waits for its answer: the messages first to last,
-// of which the last is the one that is answered, all others only if refused.
+// wait is one exchange that waits for its answer. Its messages have the xids
+// first to last; the switch answers the last, and the others only if it refuses
+// them.
 type wait struct {
 	first, last uint32
 	done        chan struct{}
@@ -25,27 +27,27 @@ type wait struct {
 	// Written before done is closed, read after.
 	refused []refusal
 	bodies  [][]byte
-	size    int // octets counted
+	size    int // bytes counted
 	err     error
 }
 
-// refusal is a message that the switch has refused: its place in the exchange
-// and the switch's error.
+// refusal is a message that the switch refused: its place in the exchange and
+// the switch's error.
 type refusal struct {
 	at  int
 	err openflow.Error
 }
 
-// waits are the exchanges of one session that wait.
+// waits are the pending exchanges of one session.
 type waits struct {
 	account *account
 
-	mu     sync.Mutex // guards list and closed, and what is in the list
+	mu     sync.Mutex // guards list and closed, and the exchanges in list
 	list   []*wait
 	closed bool
 }
 
-// add begins an exchange of n messages whose last has the given xid.
+// add begins an exchange of n messages; last is the xid of the last.
 func (w *waits) add(last uint32, n int) (*wait, error) {
 	p := &wait{first: last - uint32(n) + 1, last: last, done: make(chan struct{})}
 	w.mu.Lock()
@@ -74,7 +76,7 @@ func (w *waits) finish(i int, err error) {
 	close(p.done)
 }
 
-// abandon ends all exchanges of which something is kept.
+// abandon ends all exchanges that hold part of an answer.
 func (w *waits) abandon(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,15 +87,15 @@ func (w *waits) abandon(why error) {
 	}
 }
 
-// giveUp ends an exchange whose answer there is no room for.
+// giveUp ends an exchange because there is no room for its answer.
 func (w *waits) giveUp(i int, why error) {
 	w.list[i].bodies = nil
 	w.finish(i, api.Errorf(codes.ResourceExhausted, "the answer of the switch is given up: %w", why))
 }
 
-// keep counts more of an answer. The error ends the session: the answer, or all
-// that is held for the switch, is too long. Where there is no room, kept is false
-// and the answer is given up.
+// keep accounts for n more bytes of an answer. It returns an error, which ends
+// the session, if the answer, or all that is held for the switch, is too long.
+// If there is no room, kept is false and the exchange ends.
 func (w *waits) keep(i, n int) (kept bool, err error) {
 	p := w.list[i]
 	if most := w.account.memory.session / handshakeShare; p.size+n > most {
@@ -109,8 +111,8 @@ func (w *waits) keep(i, n int) (kept bool, err error) {
 	return false, nil
 }
 
-// refuse records the switch's error; it reports whether somebody waits for it.
-// An error ends the session.
+// refuse records the switch's error and reports whether an exchange waits for
+// it. An error from refuse ends the session.
 func (w *waits) refuse(e openflow.Error) (waited bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +133,8 @@ func (w *waits) refuse(e openflow.Error) (waited bool, err error) {
 	return true, err
 }
 
-// answer completes an exchange, or adds one part to its answer. An error ends the
-// session.
+// answer completes an exchange, or adds one part to its answer. An error from
+// answer ends the session.
 func (w *waits) answer(xid uint32, body []byte, more bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +173,7 @@ func (w *waits) close() {
 	}
 }
 
-// await waits for the end of an exchange, for as long as the context and the
+// await waits until an exchange ends, for as long as the context and the
 // timeout allow.
 func (s *session) await(ctx context.Context, p *wait) error {
 	timer := time.NewTimer(s.hub.cfg.Load().ConfirmTimeout)
@@ -187,13 +189,13 @@ func (s *session) await(ctx context.Context, p *wait) error {
 	return p.err
 }
 
-// decodedShare is how much more memory an answer takes once it is read than it has
-// octets, at most: of flow entries ten times as much.
+// decodedShare is at most how much more memory a decoded answer takes than it
+// has bytes: flow entries take ten times as much.
 const decodedShare = handshakeShare - 1
 
-// multipart asks the switch for statistics or descriptions. It has add read the
-// bodies of its replies, in order; add returns how many elements it has read so
-// far.
+// multipart asks the switch for statistics or descriptions. It calls add with
+// the bodies of the replies, in order; add returns how many elements it has
+// read so far.
 func (s *session) multipart(ctx context.Context, req *openflow.MultipartRequest, add func(body []byte) (int, error)) error {
 	bodies, err := s.parts(ctx, req)
 	if err != nil {

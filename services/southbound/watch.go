@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch looks which switches have sent something, reads it, and has echoes
-// answered, before the goroutines of their sessions get to them: near saturation
-// these wait for each other, and Go's scheduler knows no priorities. It looks
-// whenever the runtime finds something to read, and between packet-ins, on the
-// goroutine that deals with them, once lookEvery is over. Before its first
-// connection it has no epoll instance.
+// watch finds the switches that have sent something, reads from them and
+// answers their echoes before the goroutines of their sessions run: near
+// saturation these wait for each other, and Go's scheduler knows no priorities.
+// It looks whenever the runtime finds something to read, and between
+// packet-ins, on the goroutine that handles them, once lookEvery is over. It
+// opens no epoll instance before its first connection.
 type watch struct {
 	opened chan struct{} // closed when there is an epoll instance
 	last   atomic.Int64
 	some   atomic.Bool // there are members
 
-	mu      sync.Mutex // guards what follows, and who looks
+	mu      sync.Mutex // guards what follows; held while looking
 	over    bool
-	file    *os.File // of the epoll instance, so that the runtime waits for it; nil before it is opened
+	file    *os.File // the epoll instance, so that the runtime waits for it; nil until open
 	epoll   int
 	members map[int32]*early
 	next    int32
@@ -36,14 +36,14 @@ type watch struct {
 // smaller pieces, which costs more.
 const lookEvery = 2 * time.Millisecond
 
-// lookPackets is after how many messages it is looked at the time.
+// lookPackets is how many messages are handled between two looks at the clock.
 const lookPackets = 16
 
 func newWatch() *watch {
 	return &watch{opened: make(chan struct{}), members: map[int32]*early{}, events: make([]unix.EpollEvent, 256)}
 }
 
-// open makes the epoll instance; it is called with the lock.
+// open makes the epoll instance. The caller holds the lock.
 func (w *watch) open() error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -58,7 +58,7 @@ func (w *watch) open() error {
 	return nil
 }
 
-// add has a connection looked after.
+// add starts watching a connection.
 func (w *watch) add(e *early) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,8 +89,7 @@ func (w *watch) add(e *early) error {
 	return nil
 }
 
-// remove has a connection looked after no more; one that is closed epoll has
-// forgotten by itself.
+// remove stops watching a connection. epoll forgets a closed one by itself.
 func (w *watch) remove(e *early) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,10 +101,10 @@ func (w *watch) remove(e *early) {
 	_ = e.raw.Control(func(fd uintptr) { _ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) })
 }
 
-// busy reports whether there is anybody to look after.
+// busy reports whether any connection is watched.
 func (w *watch) busy() bool { return w != nil && w.some.Load() }
 
-// tick looks if it is time and nobody else does.
+// tick looks if it is time to and nobody else is looking.
 func (w *watch) tick(now int64) {
 	if !w.busy() || now-w.last.Load() < int64(lookEvery) || !w.mu.TryLock() {
 		return
@@ -114,7 +113,7 @@ func (w *watch) tick(now int64) {
 	w.mu.Unlock()
 }
 
-// look takes what has come; mu is held.
+// look reads what has arrived; mu is held.
 func (w *watch) look(now int64) {
 	w.last.Store(now)
 	for !w.over {
@@ -143,11 +142,11 @@ func (w *watch) close() {
 	file := w.file
 	w.mu.Unlock()
 	if file != nil {
-		file.Close() // without the lock: it waits for who looks
+		file.Close() // without the lock: Close waits for the goroutine that looks
 	}
 }
 
-// run looks when something comes, until ctx ends.
+// run looks whenever something arrives, until ctx ends.
 func (w *watch) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, w.close)()
 	select {

@@ -10,16 +10,15 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// young is how old a connection's entries must be to be missed, nanoseconds:
-// what a switch tells may be from before them.
+// young is the least age of a connection, in nanoseconds, at which missing
+// entries count as gone: a switch's report may be older than they are.
 const young = int64(5 * time.Second)
 
-// awayMax is for how long the entries of a switch that is away count,
-// nanoseconds.
+// awayMax is how long the entries of a switch that is away count, in nanoseconds.
 const awayMax = int64(10 * time.Minute)
 
-// observed takes what a switch has of the balancer's: connections of an earlier
-// run go on, and of this run it is found which entries are gone.
+// observed handles a switch's report of the balancer's entries: connections of an
+// earlier run continue, and missing entries of this run are found.
 func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	if e.GetOwner() != flow.OwnerBalancer.String() {
 		return
@@ -57,7 +56,7 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		case c == nil:
 			b.count.dropped.Add(1)
 			continue
-		case moved && o.back: // of a former version, which had another table
+		case moved && o.back: // of a former version, which used another table
 			c.addBack(d)
 		case moved:
 			c.addThere(d)
@@ -91,7 +90,7 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	b.out.post(d)
 }
 
-// seenEntry is an entry of a connection, read back.
+// seenEntry is a connection's entry, as read back.
 type seenEntry struct {
 	key  connKey
 	to   netip.AddrPort // the member's
@@ -143,7 +142,7 @@ func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	return o, true
 }
 
-// ends reads the addresses and ports off a match.
+// ends reads the addresses and ports of a match.
 func ends(m *flow.Match) (src, dst netip.AddrPort, proto uint8, vlan uint16, ok bool) {
 	k := &m.Key
 	tcp, udp := flow.FieldTCPSrc.Bit()|flow.FieldTCPDst.Bit(), flow.FieldUDPSrc.Bit()|flow.FieldUDPDst.Bit()
@@ -162,8 +161,8 @@ func ends(m *flow.Match) (src, dst netip.AddrPort, proto uint8, vlan uint16, ok 
 	return src, dst, k.IPProto, k.VLAN, true
 }
 
-// adopt takes an entry that a switch has as that of a connection, nil if it is
-// of none that can go on. It is called with mu held.
+// adopt assigns an entry on a switch to its connection. It returns nil if the
+// connection cannot continue. It is called with mu held.
 func (b *balancer) adopt(sw flow.DPID, o *seenEntry, now int64) *conn {
 	c := b.table.by[o.key]
 	if c == nil {
@@ -209,9 +208,9 @@ func (b *balancer) adopt(sw flow.DPID, o *seenEntry, now int64) *conn {
 	return c
 }
 
-// removed takes the event: an entry of a connection has ended. With both gone
-// for want of packets it is over; the one back is put again while the client
-// still sends.
+// removed handles the event: an entry of a connection has ended. The connection
+// is over when both have ended for lack of packets; the entry of the way back is
+// put again while the client still sends.
 func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 	if e.GetFlow().GetOwner() != flow.OwnerBalancer.String() || e.Flow.GetIdleTimeout() == 0 {
 		return
@@ -250,8 +249,8 @@ func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 	b.ended(c, idle, now)
 }
 
-// ended forgets a connection that has no entries any more: at once if for want
-// of packets, else after its idle time. It is called with mu held.
+// ended forgets a connection without entries: at once if they ended for lack of
+// packets, else after its idle time. It is called with mu held.
 func (b *balancer) ended(c *conn, idle bool, now int64) {
 	switch {
 	case c.there || c.back:
@@ -265,9 +264,9 @@ func (b *balancer) ended(c *conn, idle bool, now int64) {
 // tidyTick is how often connections are looked through.
 const tidyTick = 3 * time.Second
 
-// tidy forgets what is over: connections without entries, those of switches
-// that have been away for long, clients' stays; and puts the way back of
-// connections of an earlier run that was not seen.
+// tidy forgets what is over: connections without entries, those of switches that
+// have been away for long, clients' stays. It also puts the way back of an
+// earlier run's connections where no switch has reported it.
 func (b *balancer) tidy(now int64) {
 	d := &flow.Decision{}
 	b.mu.Lock()

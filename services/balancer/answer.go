@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// arp answers who asks for a VIP, and takes the answers to checks.
+// arp answers ARP requests for a VIP, and takes the answers to checks.
 func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok {
@@ -34,8 +34,8 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 	return flow.Done
 }
 
-// neighbour is arp for IPv6 (RFC 4861). A host that wants to make a VIP its own
-// address (RFC 4862 §5.4) hears that it is taken.
+// neighbour is arp for IPv6 (RFC 4861). It tells a host that tries to use a VIP
+// as its own address (RFC 4862 §5.4) that the address is taken.
 func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	nd, ok := packet.ParseND(in.Data)
 	if !ok {
@@ -92,8 +92,8 @@ func (b *balancer) echo(f *front, in *flow.PacketIn, d *flow.Decision, src, dst 
 	}
 }
 
-// refuse appends the reset that tells a TCP client that nobody serves it, so
-// that it need not wait.
+// refuse appends the TCP reset for a client that no member serves, so that it
+// need not wait.
 func (b *balancer) refuse(in *flow.PacketIn, d *flow.Decision) {
 	t, ok := packet.ParseTCP(in.Data)
 	if !ok || t.Flags()&packet.TCPRst != 0 {

@@ -57,8 +57,8 @@ func newBalancer(cfg *Config, store object.Store, log *slog.Logger) *balancer {
 	return b
 }
 
-// index is what the packets of every switch are compared with; it is replaced,
-// not changed.
+// index is what the packets of every switch are compared with; a new one replaces
+// it, it never changes.
 type index struct {
 	macs   map[hostKey]bool
 	fronts map[place]*front
@@ -107,8 +107,8 @@ func (b *balancer) reindex() {
 	b.index.Store(x)
 }
 
-// reach returns where a member is, false if it is not known or its switch
-// cannot rewrite what it answers. It is called with mu held.
+// reach returns where a member is; false if that is not known or its switch
+// cannot rewrite its answers. It is called with mu held.
 func (b *balancer) reach(m *member) (station, bool) {
 	s, ok := b.find(m.addr)
 	if !ok {
@@ -118,7 +118,7 @@ func (b *balancer) reach(m *member) (station, bool) {
 	return s, sw != nil && sw.connected && sw.rewrites
 }
 
-// switchChanged takes the event.
+// switchChanged handles the event.
 func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
@@ -138,8 +138,7 @@ func (b *balancer) switchChanged(e *api.SwitchChanged, now int64) {
 	d.rewrites = flow.ForwardTable(e.Switch.GetTables(), e.Switch.GetOpenflow() == "1.0") != 0
 }
 
-// roleChanged takes the event: members that are not known are asked for at edge
-// ports.
+// roleChanged handles the event: it asks for unknown members at edge ports.
 func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 	at := e.GetPort().GetAt().Flow()
 	b.mu.Lock()
@@ -156,7 +155,7 @@ func (b *balancer) roleChanged(e *api.PortRoleChanged) {
 	}
 }
 
-// hostChanged takes the event; it reports whether it was about a member.
+// hostChanged handles the event; it reports whether it was about a member.
 func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,7 +175,7 @@ func (b *balancer) hostChanged(e *api.HostChanged, now int64) bool {
 	return concerned
 }
 
-// relocate has a member's connections follow it to another switch or another
+// relocate moves a member's connections with it to another switch or another
 // Ethernet address. It is called with mu held.
 func (b *balancer) relocate(m *member, s station, now int64) {
 	d := &flow.Decision{}

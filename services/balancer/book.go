@@ -108,7 +108,7 @@ func (b *balancer) DrainMember(ctx context.Context, req *api.DrainMemberRequest)
 
 func noVip(name string) error { return api.Errorf(codes.NotFound, "there is no vip %q", name) }
 
-// memberKey returns what names a member of a VIP.
+// memberKey returns the key of a member of a VIP.
 func memberKey(v *api.Vip, address string, port uint32) (netip.AddrPort, error) {
 	a, err := netip.ParseAddr(address)
 	if err != nil || port > 65535 {
@@ -120,8 +120,8 @@ func memberKey(v *api.Vip, address string, port uint32) (netip.AddrPort, error) 
 	return netip.AddrPortFrom(a.Unmap(), uint16(port)), nil
 }
 
-// find returns the place of a member in the pool of a VIP as it is kept, -1 if
-// it is not there.
+// find returns the index of a member in the pool of a stored VIP, -1 if it is not
+// there.
 func find(v *api.Vip, key netip.AddrPort) int {
 	for i, m := range v.Pool {
 		if a, _ := netip.ParseAddr(m.Address); a == key.Addr() && uint16(m.Port) == key.Port() {
@@ -131,8 +131,8 @@ func find(v *api.Vip, key netip.AddrPort) int {
 	return -1
 }
 
-// change stores what f makes of the VIP of a name, which may be nil and belongs
-// to f.
+// change stores the VIP that f returns for the VIP of that name, which may be nil
+// and belongs to f.
 func (b *balancer) change(ctx context.Context, name string, f func(*api.Vip) (*api.Vip, error)) (*api.Vip, error) {
 	_, v, err := b.vips.Change(ctx, name, func(old *vip) (*vip, error) {
 		var said *api.Vip
@@ -157,7 +157,7 @@ func (b *balancer) change(ctx context.Context, name string, f func(*api.Vip) (*a
 	return b.show(v), nil
 }
 
-// parse returns the VIP that was stored.
+// parse returns the stored VIP.
 func (b *balancer) parse(m *api.Vip) (*vip, error) {
 	v, err := readVip(m, b.cfg.Load())
 	if err == nil {
@@ -166,8 +166,8 @@ func (b *balancer) parse(m *api.Vip) (*vip, error) {
 	return v, err
 }
 
-// changed follows a change of a VIP: it keeps its connections, as far as their
-// members stay. It is called with mu held.
+// changed follows a change of a VIP: it keeps the connections whose members stay.
+// It is called with mu held.
 func (b *balancer) changed(old, now *vip) {
 	defer b.regroup()
 	defer b.reindex()

@@ -7,8 +7,8 @@ import (
 )
 
 // choose returns the member for a new connection of a client, nil if none can
-// serve. fits says of a member whether it can be reached and has room for this
-// client. It is called with the balancer's mu held.
+// serve. fits reports whether a member is reachable and has room for this client.
+// It is called with the balancer's mu held.
 func (v *vip) choose(client netip.Addr, now int64, fits func(*member) bool) *member {
 	if s, ok := v.stuck[client]; ok {
 		if now < s.until && s.m.wish == serve && s.m.health.verdict != bad && fits(s.m) {
@@ -26,8 +26,8 @@ func (v *vip) choose(client netip.Addr, now int64, fits func(*member) bool) *mem
 	return nil
 }
 
-// grade returns the verdict on a member that choosing goes by: without checks
-// all are good.
+// grade returns the verdict by which choose ranks a member: without checks all
+// are good.
 func (m *member) grade() verdict {
 	if m.vip.check.kind == checkNone {
 		return good
@@ -35,7 +35,7 @@ func (m *member) grade() verdict {
 	return m.health.verdict
 }
 
-// among applies the policy to those members that may be chosen.
+// among applies the policy to the candidates.
 func (v *vip) among(client netip.Addr, may func(*member) bool) (best *member) {
 	switch v.policy {
 	case least:

@@ -9,10 +9,10 @@ import (
 
 // groupFits reports whether a switch may choose members of a VIP by itself. A
 // select group keeps no memory: when the pool changes, packets of one connection
-// go elsewhere, which only a VIP that is declared stateless can bear; it chooses
-// by the packet's addresses and ports, in proportion to weights; and a bucket
-// sends a packet straight out, so all that serve have to be attached here. It is
-// called with mu held.
+// go elsewhere, which only a VIP declared stateless can bear. The group chooses
+// by the packet's addresses and ports, in proportion to weights. A bucket sends a
+// packet straight out, so all members that serve must be attached to this switch.
+// It is called with mu held.
 func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
 	d := b.switches[sw]
 	if !v.stateless || v.policy != weighted || v.sticky != 0 || v.at.proto == 0 || v.at.host.VLAN != 0 || v.group == 0 ||
@@ -33,9 +33,9 @@ func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
 	return n > 0
 }
 
-// want returns what a switch is to have whatever the traffic: the groups of
-// VIPs whose members it chooses, what leads there, and what makes the answers
-// come from the VIP.
+// want returns a switch's baseline flows: the groups of the VIPs whose members it
+// chooses, the entries that lead there, and those that make the answers come from
+// the VIP.
 func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// checkKind is how it is found out whether a member serves.
+// checkKind is the kind of a health check.
 type checkKind uint8
 
 const (
@@ -24,11 +24,11 @@ type check struct {
 	kind              checkKind
 	interval, timeout time.Duration
 	rise, fall        int
-	port              uint16 // of tcp checks; 0 is the member's
+	port              uint16 // of tcp checks; 0: the member's
 }
 
-// readCheck returns the check that a message describes; none if there is no
-// message.
+// readCheck returns the check that a message describes; none if the message is
+// nil.
 func readCheck(m *api.HealthCheck, at service) (c check, err error) {
 	if c.kind, err = wordOf[checkKind](checkKinds[:], m.GetKind()); err != nil {
 		return c, fmt.Errorf("kind %w", err)
@@ -70,7 +70,7 @@ func (c *check) message() *api.HealthCheck {
 	}
 }
 
-// verdict is what is known of a member's health.
+// verdict is the known health of a member.
 type verdict uint8
 
 const (
@@ -84,15 +84,15 @@ var verdicts = [...]string{"unknown", "up", "down"}
 // health is the state of one member's checks. Times are nanoseconds.
 type health struct {
 	verdict verdict
-	row     int    // results in a row that speak against the verdict
+	row     int    // results in a row that contradict the verdict
 	reason  string // why it is down
 	next    int64  // when the next check begins
-	ends    int64  // when the one under way has failed; 0 if none is
-	token   uint32 // of the one under way
+	ends    int64  // deadline of the check under way; 0: none
+	token   uint32 // of the check under way
 }
 
 // result takes the outcome of a check; it reports whether the verdict has
-// changed. A first good one, or a first bad one, settles what is unknown.
+// changed. The first result, good or bad, settles an unknown verdict.
 func (h *health) result(c *check, ok bool, reason string, now int64) (changed bool) {
 	h.ends, h.next = 0, now+int64(c.interval)
 	want, need := good, c.rise

@@ -1,9 +1,9 @@
 package balancer
 
-// Counter is a figure that only grows.
+// Counter is a metric that only grows.
 type Counter interface{ Add(float64) }
 
-// counts are the service's figures.
+// counts are the service's metrics.
 type counts struct {
 	begun, adopted, cut, dropped                      Counter
 	refused, full, closed, unreachable                Counter
@@ -36,7 +36,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 	return c
 }
 
-// figures are what VIPs and members are at the moment.
+// figures are the current numbers of VIPs and members.
 type figures struct{ vips, connections, up, down, unknown, draining, away int }
 
 func (b *balancer) figures() (f figures) {
@@ -63,8 +63,8 @@ func (b *balancer) figures() (f figures) {
 	return f
 }
 
-// memberFigures returns the connections of a member, now and all that it was
-// given, and whether it may be given more.
+// memberFigures returns a member's current connections, all its connections so
+// far, and whether it may get more.
 func (b *balancer) memberFigures(vip, address string) (connections, total float64, up bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

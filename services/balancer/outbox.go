@@ -7,11 +7,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// chunk bounds the operations of one decision that is sent.
+// chunk bounds the operations of one decision.
 const chunk = 512
 
-// outbox is what is to be sent outside the packet path, in order. What is
-// posted under a lock is sent without it.
+// outbox is a queue of messages to send outside the packet path, in order. post
+// is called under a lock; sending happens without it.
 type outbox struct {
 	mu    sync.Mutex // guards queue
 	queue []*flow.Decision
@@ -20,8 +20,8 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{bell: make(chan struct{}, 1)} }
 
-// post has a decision of flow-mods and packet-outs sent. It belongs to the
-// outbox then.
+// post queues a decision of flow-mods and packet-outs, which then belongs to the
+// outbox.
 func (o *outbox) post(d *flow.Decision) {
 	if d.Empty() {
 		return

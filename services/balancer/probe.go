@@ -10,24 +10,24 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// The ports that checks by TCP come from.
+// The source ports of TCP checks.
 const (
 	probePortFirst = 61000
 	probePorts     = 4000
 )
 
-// probeKey names a TCP check that is under way, as its answer does.
+// probeKey identifies a TCP check that is under way by its answer.
 type probeKey struct {
 	member, from netip.AddrPort
 	vlan         uint16
 }
 
-// probeKey returns that of the check of a member that is under way.
+// probeKey returns the key of the member's check that is under way.
 func (m *member) probeKey() probeKey {
 	return probeKey{m.checked(), netip.AddrPortFrom(m.vip.at.host.Addr, uint16(m.health.token)), m.addr.VLAN}
 }
 
-// checked returns the address and port that TCP checks try.
+// checked returns the address and port of TCP checks.
 func (m *member) checked() netip.AddrPort {
 	port := m.port
 	if m.vip.check.port != 0 {
@@ -36,9 +36,8 @@ func (m *member) checked() netip.AddrPort {
 	return netip.AddrPortFrom(m.addr.Addr, port)
 }
 
-// advance begins the checks that are due, gives up those that were not answered
-// in time, and asks for members that are not known. It appends what is to be
-// sent.
+// advance begins the checks that are due, gives up those without an answer in
+// time, and asks for unknown members. It appends the packets to send.
 func (b *balancer) advance(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +52,7 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 	}
 }
 
-// attend sees to the checks of one member; it reports whether its health has
+// attend handles the checks of one member; it reports whether its health has
 // changed. It is called with mu held.
 func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool) {
 	h, c := &m.health, &m.vip.check
@@ -83,8 +82,8 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 	return changed
 }
 
-// judge takes the outcome of a check; connections of a member that has gone
-// down are cut, so that their clients need not wait. It is called with mu held.
+// judge takes the outcome of a check. It cuts the connections of a member that
+// has gone down, so that their clients need not wait. It is called with mu held.
 func (b *balancer) judge(m *member, ok bool, reason string, now int64) (changed bool) {
 	result := "good"
 	if !ok {
@@ -133,7 +132,8 @@ func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	b.deliver(d, frame, m.addr.VLAN, s.At)
 }
 
-// probePort returns a port for a TCP check, another for each of many in a row.
+// probePort returns a port for a TCP check; many calls in a row return different
+// ports.
 func (b *balancer) probePort() uint16 {
 	b.probeLast = (b.probeLast + 1) % probePorts
 	return probePortFirst + b.probeLast
@@ -155,8 +155,8 @@ func (b *balancer) question(m *member, to flow.MAC) []byte {
 	return packet.AppendNDSolicit(nil, m.addr.VLAN, f)
 }
 
-// ask appends a question for a member that is not known, to all edge ports. It
-// is called with mu held.
+// ask appends a question for an unknown member, to all edge ports. It is called
+// with mu held.
 func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 	if last, asked := b.asked[m.addr]; asked && now-last < int64(b.cfg.Load().AskInterval) {
 		return
@@ -178,7 +178,7 @@ func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
 }
 
 // answered takes a packet that may be the answer to a TCP check, and resets the
-// connection that it has begun.
+// connection that the check opened.
 func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) bool {
 	k := &in.Key
 	if k.TPDst < probePortFirst || k.TPDst >= probePortFirst+probePorts {
@@ -217,7 +217,7 @@ func (b *balancer) resolved(from place, to netip.Addr, now int64) {
 	b.passed(checkARP, from, to, now, func(*member) bool { return true })
 }
 
-// passed takes an answer of a member to a VIP's address.
+// passed takes a member's answer to a VIP's address.
 func (b *balancer) passed(kind checkKind, from place, to netip.Addr, now int64, fits func(*member) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

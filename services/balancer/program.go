@@ -7,16 +7,16 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// thereMatch is the match of what a client sends to a VIP.
+// thereMatch matches what a client sends to a VIP.
 func (c *conn) thereMatch() flow.Match {
 	return between(c.key.client, c.key.to, c.key.proto, c.key.vlan)
 }
 
-// backMatch is the match of what a member answers.
+// backMatch matches what a member answers.
 func (c *conn) backMatch() flow.Match { return between(c.to, c.key.client, c.key.proto, c.key.vlan) }
 
-// between returns the match of packets from one end of a connection to the
-// other. vlan is as in flow.Key.
+// between matches packets from one end of a connection to the other. vlan is as
+// in flow.Key.
 func between(src, dst netip.AddrPort, proto uint8, vlan uint16) flow.Match {
 	m := ports(flow.Match{}.WithIPSrc(prefixOf(src.Addr())).WithIPDst(prefixOf(dst.Addr())), src.Port(), dst.Port(), proto)
 	return inVLAN(m, vlan)
@@ -29,7 +29,7 @@ func inVLAN(m flow.Match, vlan uint16) flow.Match {
 	return m.WithVLAN(vlan)
 }
 
-// ports asks for ports that are not 0.
+// ports adds the ports that are not 0 to a match.
 func ports(m flow.Match, src, dst uint16, proto uint8) flow.Match {
 	m = m.WithIPProto(proto)
 	if src != 0 {
@@ -71,7 +71,7 @@ func setPort(tcp, udp flow.Field, proto uint8, port uint16) flow.Action {
 	return act
 }
 
-// toMember appends the actions that make what is for a VIP's port go to a
+// toMember appends the actions that redirect a packet for a VIP's port to a
 // member.
 func toMember(list []flow.Action, mac flow.MAC, to netip.AddrPort, from uint16, proto uint8) []flow.Action {
 	list = append(list, flow.SetEthDst(mac), setIP(flow.FieldIPv4Dst, flow.FieldIPv6Dst, to.Addr()))
@@ -81,8 +81,8 @@ func toMember(list []flow.Action, mac flow.MAC, to netip.AddrPort, from uint16, 
 	return list
 }
 
-// fromVip appends the actions that make a member's answer come from the VIP.
-// The Ethernet source stays the member's: switches know where that is.
+// fromVip appends the actions that make a member's answer come from the VIP. The
+// Ethernet source stays the member's: switches know where it is.
 func fromVip(list []flow.Action, vip netip.AddrPort, from uint16, proto uint8) []flow.Action {
 	list = append(list, setIP(flow.FieldIPv4Src, flow.FieldIPv6Src, vip.Addr()))
 	if vip.Port() != from {
@@ -102,7 +102,7 @@ func (c *conn) addThere(d *flow.Decision) {
 }
 
 // addBack appends the entry at the member's switch. It lasts twice as long, so
-// that an answer that comes late is not taken for the member's own.
+// that a late answer is not taken for the member's own.
 func (c *conn) addBack(d *flow.Decision) {
 	var room [2]flow.Action
 	e := &d.AddFlow(c.egress).Entry

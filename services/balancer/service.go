@@ -1,8 +1,8 @@
-// Package balancer is the service of virtual IPs: it answers for their
-// addresses, gives each connection to a member of the pool, has the switches
-// rewrite its packets there and back, and finds out which members serve. It is
-// the stage of the pipeline before forwarding, which then sees packets as if
-// clients had addressed the members.
+// Package balancer is the service of virtual IPs: it answers for their addresses,
+// gives each connection to a member of the pool, makes the switches rewrite its
+// packets there and back, and checks which members serve. It is the stage of the
+// pipeline before forwarding, which then sees packets as if clients had addressed
+// the members.
 //
 // Only the list of services imports it; only this file imports weft.
 package balancer
@@ -50,7 +50,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	b := newBalancer(cfg, kept, env.Log)
 	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
 	b.damage = func() string { return weft.Damage(env) }
-	b.table.last = rand.Uint32() >> 1 // apart from those of earlier runs
+	b.table.last = rand.Uint32() >> 1 // different from those of earlier runs
 	if err := b.vips.Load(ctx); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 }
 
-// serveCalls answers what is asked of VIPs.
+// serveCalls answers the calls about VIPs.
 func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
 	weft.Handle(env, api.SetVip, settled(b, k, m, b.SetVip))
 	weft.Handle(env, api.SetMember, settled(b, k, m, b.SetMember))
@@ -129,7 +129,7 @@ func serveCalls(env *weft.Env, b *balancer, k *weft.Standing, m *meters) {
 }
 
 // settled returns a handler that waits, for the configured time, until the
-// switches have confirmed what follows from a change.
+// switches have confirmed the effects of a change.
 func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
 	return func(ctx context.Context, req *Req) (*Resp, error) {
 		resp, err := h(ctx, req)
@@ -142,8 +142,8 @@ func settled[Req, Resp any](b *balancer, k *weft.Standing, m *meters, h func(con
 	}
 }
 
-// send has flow-mods and packets sent. What fails is mended when the switch has
-// told its entries, or sent again with the next check.
+// send sends flow-mods and packets. A failure is repaired when the switch has
+// reported its entries, or sent again with the next check.
 func send(ctx context.Context, env *weft.Env, b *balancer, d *flow.Decision) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -153,8 +153,8 @@ func send(ctx context.Context, env *weft.Env, b *balancer, d *flow.Decision) {
 	}
 }
 
-// observe asks for the balancer's entries on switches that are connected
-// already: of one that connects later they are told in any case.
+// observe asks for the balancer's entries on switches that are already connected;
+// those that connect later are reported anyway.
 func observe(ctx context.Context, env *weft.Env) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		_, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Owner: flow.OwnerBalancer.String()})
@@ -172,7 +172,7 @@ func observe(ctx context.Context, env *weft.Env) {
 	}
 }
 
-// gauges registers the figures of all VIPs together.
+// gauges registers the metrics of all VIPs together.
 func gauges(env *weft.Env, b *balancer) {
 	m := env.Metric
 	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.figures().vips) })
@@ -185,8 +185,8 @@ func gauges(env *weft.Env, b *balancer) {
 	m.Gauge("members", members, func() float64 { return float64(b.figures().away) }, "state", "away")
 }
 
-// meters are the figures of single members: they come and go with them, so there
-// are as many as balancer.vips and balancer.members allow.
+// meters are the metrics of single members. They come and go with the members, so
+// balancer.vips and balancer.members bound them.
 type meters struct {
 	metric   weft.Metrics
 	balancer *balancer
@@ -201,8 +201,7 @@ const (
 	memberUp          = "member_up"
 )
 
-// update gives figures to members that are new, and removes those of members
-// that are no more.
+// update adds metrics of new members and removes those of deleted ones.
 func (m *meters) update() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// recently is for how long after the entries of a connection were sent its
-// packets are taken to have been on the way already, nanoseconds.
+// recently is how long after a connection's entries were sent its packets count
+// as already on the way, in nanoseconds.
 const recently = int64(time.Second)
 
-// packet is the stage: what is for a VIP becomes for a member, as if the client
-// had sent it there, and so forwarding routes it.
+// packet is the stage: it redirects packets for a VIP to a member, as if the
+// client had sent them there, so that forwarding routes them.
 func (b *balancer) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	x := b.index.Load()
 	if x == nil || in.Role != flow.RoleEdge {
@@ -39,7 +39,7 @@ func (b *balancer) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return b.strange(x, k)
 }
 
-// strange refuses what is addressed to a VIP's Ethernet address and is not for
+// strange drops packets that are addressed to a VIP's Ethernet address but not to
 // a VIP.
 func (b *balancer) strange(x *index, k *flow.Key) flow.Verdict {
 	if x.macs[hostKey{MAC: k.EthDst, VLAN: k.VLAN}] {
@@ -49,7 +49,7 @@ func (b *balancer) strange(x *index, k *flow.Key) flow.Verdict {
 	return flow.Next
 }
 
-// ip deals with IP packets.
+// ip handles IP packets.
 func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) flow.Verdict {
 	k := &in.Key
 	f := x.fronts[object.In(dst, k.VLAN)]
@@ -76,8 +76,7 @@ func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst ne
 	})
 }
 
-// balance has a packet go to the member of its connection, or to one that is
-// chosen now.
+// balance sends a packet to the member of its connection, or to one chosen now.
 func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,8 +121,8 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	return flow.Next
 }
 
-// begin makes a connection to a member that is chosen, nil if there is none or
-// no room. It is called with mu held.
+// begin makes a connection to a chosen member, nil if there is none or no room.
+// It is called with mu held.
 func (b *balancer) begin(v *vip, key connKey, now int64) *conn {
 	if len(b.table.by) >= b.cfg.Load().Connections {
 		b.count.full.Add(1)
@@ -152,8 +151,8 @@ func (b *balancer) begin(v *vip, key connKey, now int64) *conn {
 	return b.table.add(key, m, to(m), b.table.nextID(), now)
 }
 
-// stick has a client stay with a member for as long as its VIP says. It is
-// called with mu held.
+// stick keeps a client at a member for as long as its VIP says. It is called with
+// mu held.
 func (b *balancer) stick(v *vip, client netip.Addr, m *member, now int64) {
 	if v.sticky == 0 {
 		return
@@ -164,8 +163,8 @@ func (b *balancer) stick(v *vip, client netip.Addr, m *member, now int64) {
 }
 
 // install appends the entries of a connection unless that has just been done:
-// first the way back, so that it is there before the first answer. A switch
-// that cannot rewrite has every packet brought here instead. It is called with
+// first the way back, so that it is there before the first answer. A switch that
+// cannot rewrite sends every packet to the controller instead. It is called with
 // mu held.
 func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decision) {
 	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}

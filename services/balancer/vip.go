@@ -12,8 +12,8 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// idleMax bounds idle timeouts, seconds: the way back has twice as long, and
-// that is to fit into an entry's timeout.
+// idleMax bounds idle timeouts, in seconds: the way back has twice as long, and
+// that must fit into an entry's timeout.
 const idleMax = 32_000
 
 // policy is how a member is chosen for a new connection.
@@ -44,18 +44,18 @@ func protocolName(proto uint8) string {
 	return fmt.Sprint(proto)
 }
 
-// service is what clients address: of a VIP with protocol any, port and proto
-// are 0.
+// service is the address, protocol and port of a VIP: with protocol any, port and
+// proto are 0.
 type service struct {
 	host  place
 	port  uint16
 	proto uint8
 }
 
-// vip is one virtual IP. What clients and users may change is guarded by the
-// balancer's mu; the rest does not change: SetVip makes a new one.
+// vip is one virtual IP. The balancer's mu guards what clients and users may
+// change; the rest does not change: SetVip makes a new one.
 type vip struct {
-	said      *api.Vip // as kept
+	said      *api.Vip // as stored
 	name      string
 	at        service
 	mac       flow.MAC
@@ -65,20 +65,20 @@ type vip struct {
 	idle      uint16 // seconds
 	check     check
 	pool      []*member
-	group     uint32 // number of its group, 0 if another VIP has that
+	group     uint32 // number of its group, 0 if another VIP has it
 
 	live    int // connections with an entry
 	refused uint64
 	stuck   map[netip.Addr]stay
 }
 
-// stay is a client that is to stay with a member for a while.
+// stay is a client that stays with a member for a while.
 type stay struct {
 	m     *member
 	until int64
 }
 
-// wish is what the user wants of a member.
+// wish is what the user wants a member to do.
 type wish uint8
 
 const (
@@ -104,14 +104,14 @@ type member struct {
 	current int // of the smooth round robin
 }
 
-// key names the member in its pool.
+// key identifies the member in its pool.
 func (m *member) key() netip.AddrPort { return netip.AddrPortFrom(m.addr.Addr, m.port) }
 
 // checkName refuses names that do not fit into keys, paths and labels.
 func checkName(name string) error { return api.CheckName("name", name) }
 
-// readVip returns the VIP that a message describes, its pool included, or an
-// error that says which field is wrong and what it may be.
+// readVip returns the VIP that a message describes, with its pool, or an error
+// that names the wrong field and says what it may be.
 func readVip(m *api.Vip, cfg *Config) (*vip, error) {
 	v := &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}}
 	if err := checkName(v.name); err != nil {
@@ -179,13 +179,13 @@ func readVip(m *api.Vip, cfg *Config) (*vip, error) {
 	return v, nil
 }
 
-// usable reports whether one host can have an address.
+// usable reports whether a single host can have an address.
 func usable(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && !a.IsLinkLocalUnicast() &&
 		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// wordOf returns the value of a word; that of none is the first.
+// wordOf returns the value of a word; the empty word stands for the first.
 func wordOf[T ~uint8](words []string, word string) (T, error) {
 	for i, w := range words {
 		if w == strings.ToLower(word) || word == "" {
@@ -195,8 +195,8 @@ func wordOf[T ~uint8](words []string, word string) (T, error) {
 	return 0, fmt.Errorf("%q: want one of %s", word, strings.Join(words, ", "))
 }
 
-// macOf returns the Ethernet address of a VIP: the one given, else one that
-// follows from its place, the same in every run.
+// macOf returns the Ethernet address of a VIP: the given one, else one derived
+// from its place, the same in every run.
 func macOf(text string, at place, cfg *Config) (flow.MAC, error) {
 	if text != "" {
 		mac, err := flow.ParseMAC(text)
@@ -256,7 +256,7 @@ func (v *vip) member(key netip.AddrPort) *member {
 	return nil
 }
 
-// keep returns the message that is kept of a VIP: what users give, completed.
+// keep returns the message to store for a VIP: what users give, completed.
 func (v *vip) keep() *api.Vip {
 	m := &api.Vip{
 		Name: v.name, Address: v.at.host.Addr.String(), Protocol: protocolName(v.at.proto), Port: uint32(v.at.port),

@@ -92,8 +92,8 @@ func halves(a netip.Addr) (high, low uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
-// plus returns the address that is n after another, whose last 64 bits have
-// room for it.
+// plus returns the address n after another. The last 64 bits must have room for
+// it.
 func plus(a netip.Addr, n uint64) netip.Addr {
 	b := a.As16()
 	binary.BigEndian.PutUint64(b[8:], binary.BigEndian.Uint64(b[8:])+n)
@@ -104,8 +104,8 @@ func plus(a netip.Addr, n uint64) netip.Addr {
 	return sum
 }
 
-// span returns how many addresses a range has; one that goes beyond a network
-// of 64 bits has more than any that is allowed.
+// span returns how many addresses a range has; one that spans more than a network
+// of 64 bits has more than any allowed range.
 func span(first, last netip.Addr) uint64 {
 	h1, l1 := halves(first)
 	h2, l2 := halves(last)
@@ -129,7 +129,7 @@ func prefixes(first, last netip.Addr) []netip.Prefix {
 	return out
 }
 
-// ip returns the condition that a packet is of the gateway's version.
+// ip matches packets of the gateway's version.
 func (g *gateway) ip() flow.Match {
 	if g.v6() {
 		return flow.Match{}.WithEthType(flow.EthTypeIPv6)

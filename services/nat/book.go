@@ -19,21 +19,21 @@ import (
 type book struct {
 	cfg     atomic.Pointer[Config]
 	news    chan answer           // of next hops
-	index   atomic.Pointer[index] // of the gateways, for the stage; nil: there are none
+	index   atomic.Pointer[index] // of the gateways, for the stage; nil: none
 	declare func(...flow.DPID)    // declares the entries of switches anew
 
 	mu       object.Guard // guards the following
 	gateways *object.Book[*gateway]
 	changes  uint64                    // of gateways
-	switches map[flow.DPID]*api.Switch // those that are connected
+	switches map[flow.DPID]*api.Switch // the connected ones
 	hosts    *object.Hosts
 	figures  map[string]*figures
 	asked    map[string]int64 // when a next hop was last asked for
 	heard    map[string]int64 // when it last answered
-	strays   atomic.Uint64    // packets to gateways that were dropped by the stage
+	strays   atomic.Uint64    // packets to gateways that the stage dropped
 }
 
-// index is what the stage looks things up in; it is not changed.
+// index is the stage's lookup tables; it never changes.
 type index struct {
 	macs  map[flow.MAC]*gateway
 	addrs map[netip.Addr]*gateway // by address inside
@@ -59,7 +59,7 @@ func newBook(cfg *Config, store object.Store, bad func(name string, err error)) 
 	return b
 }
 
-// parse returns the gateway that was stored.
+// parse returns the stored gateway.
 func (b *book) parse(m *api.NatGateway) (*gateway, error) {
 	g, err := readGateway(m, b.cfg.Load())
 	if err != nil {
@@ -117,8 +117,8 @@ func (b *book) set(ctx context.Context, m *api.NatGateway) (changed bool, err er
 	return old != now, err
 }
 
-// admit checks that a gateway goes with the others, and gives it its zone. It is
-// called with mu held.
+// admit checks that a gateway is compatible with the others, and gives it its
+// zone. It is called with mu held.
 func (b *book) admit(g, old *gateway) error {
 	zones := map[uint16]bool{}
 	for _, o := range b.gateways.List() {
@@ -155,8 +155,8 @@ func (b *book) remove(ctx context.Context, name string) (bool, error) {
 	return old != nil, err
 }
 
-// learnt takes note of the Ethernet address of a next hop, and reports whether
-// it is another than before.
+// learnt records the Ethernet address of a next hop, and reports whether it has
+// changed.
 func (b *book) learnt(ctx context.Context, name string, hop netip.Addr, mac flow.MAC) (bool, error) {
 	old, now, err := b.gateways.Change(ctx, name, func(old *gateway) (*gateway, error) {
 		if old == nil || old.hop != hop || old.hopMAC == mac {
@@ -170,7 +170,7 @@ func (b *book) learnt(ctx context.Context, name string, hop netip.Addr, mac flow
 	return old != now, err
 }
 
-// switchChanged takes note of a switch that has connected or gone.
+// switchChanged records a switch that has connected or disconnected.
 func (b *book) switchChanged(ev *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(ev.GetSwitch().GetDpid())
 	if err != nil {
@@ -184,7 +184,7 @@ func (b *book) switchChanged(ev *api.SwitchChanged) {
 	}
 }
 
-// hostChanged takes note of a host; the entries of gateways follow.
+// hostChanged records a host; the entries of gateways follow.
 func (b *book) hostChanged(ev *api.HostChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,8 +198,8 @@ func (b *book) hostChanged(ev *api.HostChanged) {
 	}
 }
 
-// unable says why a switch cannot be a gateway, nil if it can. Whether it has
-// connection tracking shows when it takes the entries.
+// unable returns why a switch cannot be a gateway, nil if it can. Whether it has
+// connection tracking shows only when it accepts the entries.
 func unable(sw *api.Switch) error {
 	switch {
 	case sw == nil:
@@ -210,7 +210,7 @@ func unable(sw *api.Switch) error {
 	return nil
 }
 
-// want returns the entries that a switch is to have.
+// want returns the entries that a switch should have.
 func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || unable(info) != nil {
@@ -227,8 +227,8 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	return req
 }
 
-// reach returns the hosts inside of a gateway, as many as it reaches. It is
-// called with mu held.
+// reach returns the hosts inside of a gateway that it reaches, up to the
+// configured bound. It is called with mu held.
 func (b *book) reach(g *gateway) map[netip.Addr]flow.MAC {
 	out := map[netip.Addr]flow.MAC{}
 	for _, a := range b.hosts.Addresses() {
@@ -240,7 +240,7 @@ func (b *book) reach(g *gateway) map[netip.Addr]flow.MAC {
 	return out
 }
 
-// list returns the gateways, all or that of a name, with what is found.
+// list returns the gateways, all or the one of a name, with their state.
 func (b *book) list(name string, now int64, status func(flow.DPID) (string, error)) []*api.NatGateway {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -262,7 +262,7 @@ func (b *book) list(name string, now int64, status func(flow.DPID) (string, erro
 	return out
 }
 
-// state says how a gateway is. It is called with mu held.
+// state returns the state of a gateway. It is called with mu held.
 func (b *book) state(g *gateway, f *figures, now int64, status func(flow.DPID) (string, error)) (state, reason string) {
 	if err := unable(b.switches[g.at.Switch]); err != nil {
 		return "down", err.Error()

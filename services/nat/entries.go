@@ -23,7 +23,7 @@ func (g *gateway) cookie(k kind) flow.Cookie {
 	return flow.NewCookie(flow.OwnerNAT, 0, uint32(g.zone)<<8|uint32(k))
 }
 
-// track is the action that begins, or goes on with, a connection from inside.
+// track is the action that begins or continues a connection from inside.
 func (g *gateway) track(ports bool) flow.Action {
 	n := flow.NAT{Src: true, Min: g.first}
 	if g.last != g.first {
@@ -38,8 +38,7 @@ func (g *gateway) track(ports bool) flow.Action {
 	return flow.CT{Commit: true, Zone: g.zone, Table: flow.TableTracked, HasNAT: true, NAT: n}.Action()
 }
 
-// entries returns the entries of a gateway. reach is the hosts inside that are
-// known.
+// entries returns the entries of a gateway. reach is the known hosts inside.
 func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 	var list []flow.Entry
 	add := func(table uint8, priority uint16, k kind, m flow.Match, actions ...flow.Action) *flow.Entry {
@@ -50,7 +49,7 @@ func (g *gateway) entries(reach map[netip.Addr]flow.MAC) []*api.FlowEntry {
 	untracked := ip.WithoutVLAN().WithCTState(0, flow.CTTracked)
 	outside := untracked.WithInPort(g.at.Port).WithEthDst(g.mac)
 	if g.v6() {
-		// Neighbours who look whether the gateway is still there are no traffic
+		// Neighbours that check whether the gateway is still there are no traffic
 		// to translate: the trap in the table of routes takes them.
 		for _, t := range []uint8{flow.ICMPv6Solicit, flow.ICMPv6Advert} {
 			add(flow.TableTranslate, flow.PriorityNATNeighbour, kindOther, ip.WithoutVLAN().WithEthDst(g.mac).WithICMPv6Type(t)).Goto = flow.TableForward

@@ -5,23 +5,22 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// figures is what the entries of a gateway have counted.
+// figures is the counts of a gateway's entries.
 type figures struct {
-	last    [kindInvalid + 1]uint64 // as the switch told it last
-	read    bool                    // it has told it since the service started
+	last    [kindInvalid + 1]uint64 // as last reported by the switch
+	read    bool                    // reported since the service started
 	refused uint64                  // packets for which no address and port were free
-	at      int64                   // when that was last seen
+	at      int64                   // when the last was seen
 }
 
-// refusal is packets of a gateway that were dropped for want of a port.
+// refusal is packets of a gateway dropped because no port was free.
 type refusal struct {
 	gateway string
 	packets uint64
 }
 
-// counted takes the entries that a switch tells of, and returns what has been
-// refused since the last time. What a switch has counted before the service
-// started is not told of.
+// counted takes the entries that a switch reports, and returns the refusals since
+// the last call. It leaves out what a switch counted before the service started.
 func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal {
 	sums := map[uint16]*[kindInvalid + 1]uint64{}
 	for _, m := range list {
@@ -58,13 +57,13 @@ func (b *book) counted(sw flow.DPID, list []*api.FlowEntry, now int64) []refusal
 	return out
 }
 
-// exhausted reports whether a packet was refused for want of a port lately. It
-// is called with mu held.
+// exhausted reports whether a packet was refused lately because no port was free.
+// It is called with mu held.
 func (b *book) exhausted(f *figures, now int64) bool {
 	return f.at != 0 && now-f.at < int64(b.cfg.Load().Exhausted)
 }
 
-// read returns the figures of a gateway: the packets that it has translated on
+// read returns the metrics of a gateway: the packets that it has translated on
 // their way out and in, and whether its pool is exhausted.
 func (b *book) read(name string, now int64) (out, in float64, exhausted bool) {
 	b.mu.Lock()

@@ -19,7 +19,7 @@ const (
 	forwardsMax = 256
 )
 
-// gateway is a NatGateway, read. It is not changed once it is in the book.
+// gateway is a parsed NatGateway. It never changes once it is in the book.
 type gateway struct {
 	said        *api.NatGateway // as it is kept: what is found is left out, but for zone and next_hop_mac
 	name        string
@@ -35,7 +35,7 @@ type gateway struct {
 	zone        uint16
 }
 
-// forward is a NatForward, read.
+// forward is a parsed NatForward.
 type forward struct {
 	proto  uint8
 	at, to netip.AddrPort
@@ -188,7 +188,7 @@ func (f forward) message() *api.NatForward {
 	return m
 }
 
-// pooled reports whether an address is one of the pool.
+// pooled reports whether an address is in the pool.
 func (g *gateway) pooled(a netip.Addr) bool {
 	return a.Is6() == g.v6() && !a.Less(g.first) && !g.last.Less(a)
 }
@@ -198,7 +198,7 @@ func (g *gateway) within(a netip.Addr) bool {
 	return slices.ContainsFunc(g.inside, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// conflict says why two gateways cannot be side by side.
+// conflict returns why two gateways cannot coexist.
 func (g *gateway) conflict(o *gateway) error {
 	switch {
 	case g.at == o.at && g.v6() == o.v6():

@@ -6,15 +6,15 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// answer is a next hop's telling its Ethernet address.
+// answer is a next hop's report of its Ethernet address.
 type answer struct {
 	gateway string
 	hop     netip.Addr
 	mac     flow.MAC
 }
 
-// answered takes note that a next hop has told its address; a new one is
-// handed to whoever takes news.
+// answered records that a next hop has reported its address, and passes a new one
+// on to the reader of news.
 func (b *book) answered(g *gateway, mac flow.MAC, now int64) {
 	b.mu.Lock()
 	b.heard[g.name] = now
@@ -28,8 +28,8 @@ func (b *book) answered(g *gateway, mac flow.MAC, now int64) {
 	}
 }
 
-// ask appends questions for the next hops that are due: those not known at
-// every turn, others six times as seldom.
+// ask appends questions for the next hops that are due: unknown ones at every
+// turn, others a sixth as often.
 func (b *book) ask(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // reaches reports whether a gateway translates for an address: one inside, and
-// outside of VLANs. A link-local address is no way from one network into another.
+// outside of VLANs. A link-local address leads to no other network.
 func (g *gateway) reaches(a object.Address) bool {
 	return a.VLAN == 0 && !a.Addr.IsLinkLocalUnicast() && g.within(a.Addr)
 }
@@ -28,8 +28,7 @@ func (b *book) loadHosts(ctx context.Context, s *object.Shelf) error {
 	})
 }
 
-// keepHosts stores which hosts inside have which Ethernet addresses, if that has
-// changed.
+// keepHosts stores the Ethernet addresses of hosts inside, if they have changed.
 func (b *book) keepHosts(ctx context.Context, s *object.Shelf) error {
 	return s.Follow(ctx, &b.mu, func() uint64 { return b.changes + b.hosts.Version }, func() map[string]string {
 		want := map[string]string{}
@@ -43,10 +42,11 @@ func (b *book) keepHosts(ctx context.Context, s *object.Shelf) error {
 	}, math.MaxInt)
 }
 
-// keyOf returns the key under which an address is kept: a bucket takes no colons.
+// keyOf returns the key of an address in the bucket, where colons are not
+// allowed.
 func keyOf(a netip.Addr) string { return strings.ReplaceAll(a.String(), ":", "_") }
 
-// addressOf returns the address that is kept under a key.
+// addressOf returns the address of a key.
 func addressOf(key string) (netip.Addr, error) {
 	return netip.ParseAddr(strings.ReplaceAll(key, "_", ":"))
 }

@@ -15,7 +15,7 @@ func (g *gateway) question() []byte {
 	return packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: g.mac, SenderIP: g.first, TargetIP: g.hop})
 }
 
-// arp answers who asks for a gateway's address, inside or outside, and takes
+// arp answers ARP requests for a gateway's address, inside or outside, and takes
 // the answers of next hops.
 func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
 	a, ok := packet.ParseARP(in.Data)
@@ -54,8 +54,8 @@ func (g *gateway) reply(in *flow.PacketIn, d *flow.Decision, a packet.ARP, addr 
 	}))
 }
 
-// neighbour is arp for IPv6 (RFC 4861). A host that wants to make the gateway's
-// address its own (RFC 4862 section 5.4) hears that it is taken.
+// neighbour is arp for IPv6 (RFC 4861). It tells a host that tries to use the
+// gateway's address as its own (RFC 4862 section 5.4) that the address is taken.
 func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision, at flow.Location) flow.Verdict {
 	nd, ok := packet.ParseND(in.Data)
 	if !ok {
@@ -84,8 +84,8 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision, at flow.
 	return flow.Next
 }
 
-// told takes what the next hop says of itself: in its answers, and where it
-// asks for somebody.
+// told takes what the next hop reports about itself: in its answers, and in its
+// own questions.
 func (g *gateway) told(b *book, in *flow.PacketIn, nd packet.ND, src netip.Addr) {
 	who := src
 	mac, said := nd.SourceMAC()
@@ -100,8 +100,8 @@ func (g *gateway) told(b *book, in *flow.PacketIn, nd packet.ND, src netip.Addr)
 	}
 }
 
-// advertise appends the answer to a neighbour solicitation for an address of
-// the gateway's; to everybody if who asks has no address yet.
+// advertise appends the answer to a neighbour solicitation for an address of the
+// gateway; the answer goes to everybody if the asker has no address yet.
 func (g *gateway) advertise(in *flow.PacketIn, d *flow.Decision, asks, target netip.Addr) {
 	f := packet.NDFields{SrcMAC: g.mac, SrcIP: target, Target: target, TargetMAC: g.mac, Router: true, Override: true}
 	if !asks.IsUnspecified() {

@@ -1,9 +1,8 @@
 // Package nat is the service of address translation between networks inside and
-// the outside, at a port of a switch: the connection tracking of that switch
-// translates, by entries that stand whatever the traffic, so that connections
-// outlive the controller. It is the stage of the pipeline before forwarding: it
-// answers for the addresses of gateways and brings to a gateway's switch what
-// hosts elsewhere send to it.
+// the outside, at a port of a switch. The connection tracking of that switch
+// translates, by baseline flows, so that connections outlive the controller. It
+// is the stage of the pipeline before forwarding: it answers for the addresses of
+// gateways and brings packets from hosts elsewhere to the gateway's switch.
 //
 // Only the list of services imports it; only this file imports weft.
 package nat
@@ -42,8 +41,8 @@ func Spec() weft.Spec {
 	}
 }
 
-// settleHosts is for how long after the start the hosts that an earlier run
-// knew are believed in.
+// settleHosts is how long after the start the hosts of an earlier run are
+// trusted.
 const settleHosts = time.Minute
 
 func run(ctx context.Context, env *weft.Env) error {
@@ -100,7 +99,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return nil
 }
 
-// serve answers what is asked of gateways.
+// serve answers the calls about gateways.
 func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 	settle := func(ctx context.Context, changed bool) {
 		if changed {
@@ -133,8 +132,8 @@ func serve(env *weft.Env, b *book, k *weft.Standing, m *meters) {
 	})
 }
 
-// attend asks for next hops, takes their answers and keeps the hosts inside.
-// again says that the configuration has changed.
+// attend asks for next hops, takes their answers and stores the hosts inside.
+// again notifies it that the configuration has changed.
 func attend(ctx context.Context, env *weft.Env, b *book, s *object.Shelf, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().AskInterval)
 	defer tick.Stop()
@@ -173,8 +172,8 @@ func attend(ctx context.Context, env *weft.Env, b *book, s *object.Shelf, again 
 	}
 }
 
-// watch reads from the gateways' switches what was refused for want of a port,
-// and tells of it.
+// watch reads from the gateways' switches how many packets were refused because
+// no port was free, and publishes it.
 func watch(ctx context.Context, env *weft.Env, b *book, m *meters, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().Poll)
 	defer tick.Stop()
@@ -201,8 +200,8 @@ func watch(ctx context.Context, env *weft.Env, b *book, m *meters, again <-chan 
 	}
 }
 
-// meters are the figures of single gateways: they come and go with them, so
-// there are as many as nat.gateways allows.
+// meters are the metrics of single gateways. They come and go with the gateways,
+// so nat.gateways bounds them.
 type meters struct {
 	metric weft.Metrics
 	book   *book
@@ -217,8 +216,7 @@ const (
 	packetsTotal   = "packets_total"
 )
 
-// update gives figures to gateways that are new, and removes those of gateways
-// that are no more.
+// update adds metrics of new gateways and removes those of deleted ones.
 func (m *meters) update() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // packet is the stage: it answers for the addresses of gateways, and brings
-// what hosts send to one to its switch, whose entries translate it.
+// packets for a gateway to its switch, whose entries translate them.
 func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	x := b.index.Load()
 	if x == nil {
@@ -54,9 +54,9 @@ func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	case g.within(dst) || g.pooled(dst) || g.hopMAC == (flow.MAC{}):
 	case in.Role == flow.RoleEdge && in.Switch != g.at.Switch:
 		b.translate(g, in, d)
-		// Forwarding makes the way to the gateway and back. What it hands on at
-		// its end must not be the packet, which nobody has translated there: it
-		// hands on a question for the next hop instead.
+		// Forwarding makes the way to the gateway and back. It must not deliver
+		// the packet at the end, because nobody has translated the packet there:
+		// it delivers a question for the next hop instead.
 		in.Dst, in.DstMAC = g.at, g.mac
 		in.Data = g.question()
 		return flow.Next
@@ -68,7 +68,7 @@ func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Drop
 }
 
-// translate has the gateway's switch translate a packet and send it on.
+// translate makes the gateway's switch translate a packet and send it on.
 func (b *book) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
 	ports := in.Key.IPProto == flow.IPProtoTCP || in.Key.IPProto == flow.IPProtoUDP
 	d.PacketOut(g.at.Switch, flow.PacketOut{
@@ -76,8 +76,8 @@ func (b *book) translate(g *gateway, in *flow.PacketIn, d *flow.Decision) {
 	})
 }
 
-// echo answers a ping of the gateway's address. Where the host is, hosts has
-// said: the packet may come from the gateway's switch.
+// echo answers a ping of the gateway's address. It takes the host's place from
+// hosts: the packet may come from the gateway's switch.
 func (b *book) echo(g *gateway, in *flow.PacketIn, d *flow.Decision, src netip.Addr) {
 	m, ok := packet.ParseICMP(in.Data)
 	request := packet.ICMPv4EchoRequest

@@ -21,7 +21,7 @@ type book struct {
 
 	mu       object.Guard // guards the following
 	policies *object.Book[*policy]
-	order    []*policy // as they count; replaced, not changed
+	order    []*policy // in order of precedence; replaced, not changed
 	hosts    *object.Hosts
 	switches map[flow.DPID]*api.Switch // those that are or were connected
 }
@@ -38,7 +38,7 @@ func newBook(cfg *Config, store object.Store, bad func(name string, err error)) 
 	return b
 }
 
-// parse returns the policy that was stored.
+// parse returns the stored policy.
 func parse(m *api.QosPolicy) (*policy, error) {
 	p, err := readPolicy(m)
 	if err == nil && m.Limit != nil && (m.Meter == 0 || m.Meter > flow.QoSMeterMax) {
@@ -55,8 +55,7 @@ func (b *book) changed(old, now *policy) {
 	}
 }
 
-// set stores a policy. It returns the policy as it is stored, and whether it is
-// another than before.
+// set stores a policy. It returns the stored policy, and whether it has changed.
 func (b *book) set(ctx context.Context, m *api.QosPolicy) (*api.QosPolicy, bool, error) {
 	p, err := readPolicy(m)
 	if err != nil {
@@ -96,8 +95,8 @@ func (b *book) admit(p, old *policy) error {
 	return nil
 }
 
-// freeMeter returns the lowest number that no policy has. It is called with mu
-// held; there are more numbers than policies.
+// freeMeter returns the lowest free number. It is called with mu held; there are
+// more numbers than policies.
 func (b *book) freeMeter() uint32 {
 	used := map[uint32]bool{}
 	for _, p := range b.order {
@@ -119,8 +118,8 @@ func (b *book) remove(ctx context.Context, name string) (bool, error) {
 	return old != nil, err
 }
 
-// concerned returns the switches at which policies have something to do. It is
-// called with mu held.
+// concerned returns the switches to which policies apply. It is called with mu
+// held.
 func (b *book) concerned(list ...*policy) []flow.DPID {
 	var switches []flow.DPID
 	for sw := range b.switches {
@@ -135,7 +134,7 @@ func (b *book) concerned(list ...*policy) []flow.DPID {
 	return switches
 }
 
-// list returns the policies as they count.
+// list returns the policies in order of precedence.
 func (b *book) list() []*api.QosPolicy {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +145,7 @@ func (b *book) list() []*api.QosPolicy {
 	return list
 }
 
-// switchChanged takes the event of the southbound.
+// switchChanged handles the southbound's event.
 func (b *book) switchChanged(e *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
@@ -157,7 +156,7 @@ func (b *book) switchChanged(e *api.SwitchChanged) {
 	b.switches[sw] = proto.CloneOf(e.Switch)
 }
 
-// hostChanged takes the event of hosts; the entries of switches follow.
+// hostChanged handles the event of hosts; the entries of switches follow.
 func (b *book) hostChanged(e *api.HostChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +184,7 @@ func refusal(sw *api.Switch) string {
 	return ""
 }
 
-// want returns what a switch is to have.
+// want returns the entries and meters that a switch should have.
 func (b *book) want(sw *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	dpid, err := flow.ParseDPID(sw.GetDpid())
@@ -204,8 +203,8 @@ func (b *book) want(sw *api.Switch) *api.SetStandingRequest {
 	return req
 }
 
-// sizes returns the figures for metrics: policies, and entries that all
-// switches together are to have.
+// sizes returns numbers for metrics: policies, and the wanted entries of all
+// switches together.
 func (b *book) sizes() (policies, entries, refused int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,32 +9,31 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// combinationsMax bounds the combinations of policies that are looked at for
-// one switch.
+// combinationsMax bounds the combinations of policies tried for one switch.
 const combinationsMax = 1 << 20
 
-// compiled is what the policies are on one switch.
+// compiled is the policies as compiled for one switch.
 type compiled struct {
 	entries []flow.Entry
 	by      []verdict // of each entry
 	meters  []flow.Meter
-	concern map[*policy]bool // the policies that have something to do here
+	concern map[*policy]bool // the policies that apply here
 }
 
 // verdict is the policies whose limit, mark and queue an entry carries out; nil
 // for none.
 type verdict struct{ limit, mark, queue *policy }
 
-// clause is one condition under which a policy counts.
+// clause is one condition under which a policy applies.
 type clause struct {
 	match flow.Match
 	of    *policy
 }
 
-// compile returns what the policies, in their order, are on a switch. A table
-// has one entry for a packet, so each combination of a limit, a mark and a
-// queue that a packet may meet gets one: those of earlier policies first. If
-// more than most are needed, the error says so, and the first are returned.
+// compile compiles the policies, in their order, for a switch. A table has one
+// entry for a packet, so each combination of a limit, a mark and a queue that a
+// packet may meet gets one: those of earlier policies first. If more than most
+// are needed, compile returns the first ones and an error.
 func compile(list []*policy, sw flow.DPID, at *object.Hosts, most int) (*compiled, error) {
 	c := &compiled{concern: map[*policy]bool{}}
 	var limits, marks, queues []clause
@@ -110,8 +109,8 @@ func (v verdict) entry(m flow.Match, priority int) flow.Entry {
 	return e
 }
 
-// on returns the conditions of a policy on a switch, none if it has nothing to
-// do there.
+// on returns the conditions of a policy on a switch, none if it does not apply
+// there.
 func (p *policy) on(sw flow.DPID, at *object.Hosts) []flow.Match {
 	if p.sited && p.sw != sw {
 		return nil
@@ -146,7 +145,7 @@ func (p *policy) on(sw flow.DPID, at *object.Hosts) []flow.Match {
 	return list
 }
 
-// each returns what matches of a list and m have in common.
+// each returns the intersections of m with the matches of a list.
 func each(list []flow.Match, m flow.Match) []flow.Match {
 	var common []flow.Match
 	for i := range list {
@@ -157,7 +156,7 @@ func each(list []flow.Match, m flow.Match) []flow.Match {
 	return common
 }
 
-// onlyIP returns what of matches is IPv4 or IPv6.
+// onlyIP returns the parts of matches that are IPv4 or IPv6.
 func onlyIP(list []flow.Match) []flow.Match {
 	return append(each(list, flow.Match{}.WithEthType(flow.EthTypeIPv4)), each(list, flow.Match{}.WithEthType(flow.EthTypeIPv6))...)
 }

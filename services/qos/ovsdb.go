@@ -19,7 +19,7 @@ import (
 )
 
 // vsctl runs the program that changes a switch's database (ovs-vsctl(8)) with
-// arguments, and returns what it prints. No shell is involved.
+// arguments, and returns its output. It runs no shell.
 type vsctl func(ctx context.Context, args ...string) (string, error)
 
 // vsctlOf returns the vsctl of a database.
@@ -47,38 +47,38 @@ func vsctlOf(cfg *Config, target string) vsctl {
 	}
 }
 
-// bounded keeps the first 64 KiB of what a program prints.
+// bounded keeps the first 64 KiB of a program's output.
 type bounded struct{ kept bytes.Buffer }
 
-// Write takes everything, and keeps what there is room for.
+// Write accepts everything, and keeps as much as fits.
 func (b *bounded) Write(p []byte) (int, error) {
 	b.kept.Write(p[:min(len(p), max(0, 1<<16-b.kept.Len()))])
 	return len(p), nil
 }
 
-// String returns what was kept; octets that are no UTF-8, which errors could not
-// carry, are U+FFFD.
+// String returns the kept output. It replaces octets that are not UTF-8, which
+// errors could not carry, with U+FFFD.
 func (b *bounded) String() string { return strings.ToValidUTF8(b.kept.String(), "\ufffd") }
 
-// portName is the names of ports that we pass to the program: of one word, and
+// portName matches the names of ports that we pass to the program: one word, and
 // no option.
 var portName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}$`)
 
-// The keys by which we find again what is ours in a database.
+// The keys that mark our rows in a database.
 const (
 	keyPort = "weft-port"
 	keySum  = "weft-sum"
 )
 
-// qosRow is a row of the database's table QoS that is ours.
+// qosRow is one of our rows in the database's table QoS.
 type qosRow struct {
 	uuid   string
 	sum    string
 	queues []string // uuids
 }
 
-// bring makes the queues of a port those of m in the database of its switch, or
-// takes them away if m is removing.
+// bring sets the queues of a port in the database of its switch to those of m, or
+// removes them if m is removing.
 func bring(ctx context.Context, run vsctl, m *api.QosQueues, name string) error {
 	if !portName.MatchString(name) {
 		return fmt.Errorf("port %d of switch %s is called %q, which cannot be passed on; rename it", m.Port, m.Dpid, name)
@@ -129,7 +129,7 @@ func bring(ctx context.Context, run vsctl, m *api.QosQueues, name string) error 
 }
 
 // creation returns the commands that make the rows of a port's queues, rates in
-// bits per second and bursts in bits as linux-htb has them
+// bits per second and bursts in bits, as linux-htb takes them
 // (ovs-vswitchd.conf.db(5), QoS and Queue).
 func creation(m *api.QosQueues, sum string) []string {
 	row := []string{"--", "--id=@qos", "create", "qos", "type=linux-htb",
@@ -153,7 +153,7 @@ func creation(m *api.QosQueues, sum string) []string {
 	return append(row, queues...)
 }
 
-// sumOf returns what tells two configurations of a port apart.
+// sumOf returns a hash that distinguishes two configurations of a port.
 func sumOf(m *api.QosQueues) string {
 	h := sha256.New()
 	fmt.Fprintln(h, m.MaxKbps)
@@ -163,8 +163,8 @@ func sumOf(m *api.QosQueues) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// checkBridge checks that a port is of the switch that is meant: the database
-// may be another machine's.
+// checkBridge checks that a port belongs to the right switch: the database may be
+// another machine's.
 func checkBridge(ctx context.Context, run vsctl, dpid, name string) error {
 	bridge, err := run(ctx, "port-to-br", name)
 	if err != nil {

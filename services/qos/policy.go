@@ -21,9 +21,9 @@ const (
 	meterStats = 8
 )
 
-// policy is one policy, read and checked.
+// policy is one parsed and checked policy.
 type policy struct {
-	said  *api.QosPolicy // as it is kept and listed; nobody writes to it
+	said  *api.QosPolicy // as stored and listed; read-only
 	match []flow.Match   // what it asks of packets but for host, switch and port: one of these holds
 	host  hostName       // whose packets; the zero value: anybody's
 	sw    flow.DPID      // where sited
@@ -42,8 +42,8 @@ func (h hostName) given() bool { return h != hostName{} }
 // checkName checks the name of a policy.
 func checkName(s string) error { return api.CheckName("name", s) }
 
-// readPolicy reads and checks a policy. What is said is brought into one form,
-// so that equal policies are equal messages; its meter is kept.
+// readPolicy reads and checks a policy. It returns one form of what the policy
+// says, so that equal policies are equal messages; it keeps the meter.
 func readPolicy(m *api.QosPolicy) (*policy, error) {
 	if m == nil {
 		return nil, fmt.Errorf("policy: missing")
@@ -100,7 +100,7 @@ func (p *policy) readMatch(m *api.QosPolicy) error {
 	return nil
 }
 
-// readClass returns what a class asks of packets of IPv4 and of IPv6.
+// readClass returns the matches of a class for IPv4 and for IPv6.
 func readClass(c *api.QosClass) ([]flow.Match, error) {
 	if c.Dscp == nil && c.Protocol == "" {
 		return nil, fmt.Errorf("want dscp or protocol")
@@ -252,7 +252,7 @@ func (p *policy) meter() flow.Meter {
 	return m
 }
 
-// before orders policies as they count.
+// before orders policies by precedence.
 func before(a, b *policy) int {
 	return cmp.Or(cmp.Compare(a.said.Order, b.said.Order), cmp.Compare(a.said.Name, b.said.Name))
 }

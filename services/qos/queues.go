@@ -16,7 +16,7 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// What queues may be: as many as linux-htb has, on so many ports.
+// Bounds of queues: as many as linux-htb has, on so many ports.
 const (
 	queueMax   = 61439
 	queuesMax  = 64
@@ -36,8 +36,8 @@ const (
 	retryLast  = time.Minute
 )
 
-// ports is the queues that ports are to have, stored and brought into the
-// databases of their switches.
+// ports holds the queues that ports should have. It stores them and brings them
+// into the databases of their switches.
 type ports struct {
 	try  func(ctx context.Context, q *api.QosQueues) error // brings queues to a port, or takes them away if they are removing
 	now  func() time.Time
@@ -49,13 +49,13 @@ type ports struct {
 	moved  chan struct{} // closed and replaced when a state changes
 }
 
-// portQueues is what one port is to have.
+// portQueues is the queues that one port should have.
 type portQueues struct {
-	said     *api.QosQueues // without state; nobody writes to it
+	said     *api.QosQueues // without state; read-only
 	removing bool
 }
 
-// portState is how far it has it.
+// portState is how far the port has them.
 type portState struct {
 	state  string
 	reason string
@@ -78,7 +78,7 @@ func newPorts(store object.Store, now func() time.Time, try func(context.Context
 
 func (q *portQueues) key() string { return portKey(q.said.Dpid, q.said.Port) }
 
-// message returns the queues as they are stored and brought to the port.
+// message returns the queues in the form that is stored and brought to the port.
 func (q *portQueues) message() *api.QosQueues {
 	m := proto.CloneOf(q.said)
 	if q.removing {
@@ -87,13 +87,13 @@ func (q *portQueues) message() *api.QosQueues {
 	return m
 }
 
-// parseQueues reads what message returns.
+// parseQueues reads the result of message.
 func parseQueues(m *api.QosQueues) (*portQueues, error) {
 	said, err := readQueues(m)
 	return &portQueues{said, m.GetState() == removing}, err
 }
 
-// readQueues reads and checks the queues of a port, and brings them into one form.
+// readQueues reads and checks the queues of a port, and returns them in one form.
 func readQueues(m *api.QosQueues) (*api.QosQueues, error) {
 	if m == nil {
 		return nil, errors.New("queues: missing")
@@ -131,7 +131,7 @@ func readQueues(m *api.QosQueues) (*api.QosQueues, error) {
 
 func portKey(dpid string, port uint32) string { return fmt.Sprintf("%s/%d", dpid, port) }
 
-// changed follows a change of what a port is to have. It is called with mu held.
+// changed follows a change of a port's wanted queues. It is called with mu held.
 func (p *ports) changed(old, now *portQueues) {
 	if now == nil {
 		if key := old.key(); !p.states[key].busy { // else configure does so
@@ -148,7 +148,7 @@ func (p *ports) changed(old, now *portQueues) {
 	p.ring()
 }
 
-// set stores the queues of a port; they are then configured.
+// set stores the queues of a port; then they are configured.
 func (p *ports) set(ctx context.Context, m *api.QosQueues) (key string, err error) {
 	m, err = readQueues(m)
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *ports) set(ctx context.Context, m *api.QosQueues) (key string, err erro
 	return q.key(), err
 }
 
-// remove takes away the queues of a port. It reports whether there were some.
+// remove removes the queues of a port. It reports whether there were some.
 func (p *ports) remove(ctx context.Context, dpid string, port uint32) (key string, there bool, err error) {
 	sw, err := flow.ParseDPID(dpid)
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *ports) remove(ctx context.Context, dpid string, port uint32) (key strin
 	return key, old != now, err
 }
 
-// again tries a port at once that is not as it is to be.
+// again retries a port at once if it is not yet as wanted.
 func (p *ports) again(key string) {
 	p.mu.Lock()
 	if s := p.states[key]; s != nil && s.state != configured {
@@ -188,8 +188,8 @@ func (p *ports) again(key string) {
 	p.ring()
 }
 
-// retry configures the ports of a switch anew, of all if dpid is empty: it may be
-// another one than before, or have started afresh, or be reached another way.
+// retry configures the ports of a switch anew, of all if dpid is empty: the
+// switch may have been replaced or restarted, or be reached another way.
 func (p *ports) retry(dpid string) {
 	p.mu.Lock()
 	for _, q := range p.queues.List() {
@@ -209,7 +209,7 @@ func (p *ports) ring() {
 	}
 }
 
-// run configures what is due until ctx ends, a few ports at a time.
+// run configures the ports that are due until ctx ends, a few at a time.
 func (p *ports) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -274,7 +274,7 @@ func (p *ports) configure(ctx context.Context, q *portQueues) {
 	}
 	if q != nil && q.removing && err == nil {
 		_, _, err = p.queues.Change(ctx, key, func(old *portQueues) (*portQueues, error) {
-			if s.asked != asked { // it has been given others meanwhile
+			if s.asked != asked { // it has got others meanwhile
 				return old, nil
 			}
 			return nil, nil
@@ -287,7 +287,7 @@ func (p *ports) configure(ctx context.Context, q *portQueues) {
 	switch {
 	case p.queues.Get(key) == nil:
 		delete(p.states, key)
-	case s.asked != asked: // something else is wanted by now: due at once
+	case s.asked != asked: // the wanted queues have changed: due at once
 	case err == nil:
 		s.state, s.reason, s.due, s.pause = configured, "", time.Time{}, 0
 	default:
@@ -297,8 +297,7 @@ func (p *ports) configure(ctx context.Context, q *portQueues) {
 	}
 }
 
-// settle waits until a port is as it is to be, has failed to become so, or ctx
-// ends.
+// settle waits until a port is as wanted, has failed to become so, or ctx ends.
 func (p *ports) settle(ctx context.Context, key string) {
 	for {
 		p.mu.Lock()
@@ -316,7 +315,7 @@ func (p *ports) settle(ctx context.Context, key string) {
 	}
 }
 
-// list returns what ports are to have, with its state; of one port if key is
+// list returns the wanted queues of ports with their state; of one port if key is
 // not empty.
 func (p *ports) list(key string) []*api.QosQueues {
 	p.mu.Lock()

@@ -17,21 +17,21 @@ import (
 	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
-// verbQueues has the part of the controller that is root (package rootpart) bring
-// the queues of a port into a database whose socket is root's.
+// verbQueues asks the part of the controller that is root (package rootpart) to
+// bring the queues of a port into a database whose socket belongs to root.
 const verbQueues = "bring-queues"
 
-// rightsRequest is what is asked of it: which database that is, and by which
-// program it is changed, its own configuration says.
+// rightsRequest is a request to it. The part's own configuration says which
+// database it is, and which program changes it.
 type rightsRequest struct {
 	Queues  json.RawMessage `json:"queues"`  // api.QosQueues
 	Name    string          `json:"name"`    // of the port
 	Address string          `json:"address"` // that the switch connects from
 }
 
-// Rights returns the verbs by which qos has root bring queues to ports, with the
-// configuration that the controller was started with; nil if that is not known, for
-// a reason.
+// Rights returns the verbs by which root brings queues to ports for qos. cfg is
+// the configuration that the controller was started with; nil if it is not known,
+// and why is the reason.
 func Rights(cfg *Config, why string) map[string]rootpart.Verb {
 	return map[string]rootpart.Verb{verbQueues: func(ctx context.Context, text json.RawMessage) (any, error) {
 		if cfg == nil {
@@ -67,14 +67,14 @@ func Rights(cfg *Config, why string) map[string]rootpart.Verb {
 	}}
 }
 
-// byRoot reports whether only root can reach a database, and there is a part of
-// the controller that is root.
+// byRoot reports whether only root can reach a database, and the controller has a
+// part that is root.
 func byRoot(target string) bool {
 	path, local := strings.CutPrefix(target, "unix:")
 	return local && rootpart.Path() != "" && errors.Is(unix.Access(path, unix.W_OK), os.ErrPermission)
 }
 
-// askRoot has root bring the queues of a port.
+// askRoot asks root to bring the queues of a port.
 func askRoot(ctx context.Context, m *api.QosQueues, name, address string) error {
 	text, err := protojson.Marshal(m)
 	if err != nil {

@@ -103,7 +103,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	return nil
 }
 
-// serve answers what is asked of policies.
+// serve answers the calls about policies.
 func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 	settle := func(ctx context.Context, changed bool) {
 		if changed {
@@ -130,7 +130,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing, peers network) {
 	})
 }
 
-// serveQueues answers what is asked of queues.
+// serveQueues answers the calls about queues.
 func serveQueues(env *weft.Env, b *book, q *ports) {
 	wait := func(ctx context.Context, key string) {
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
@@ -161,7 +161,7 @@ func serveQueues(env *weft.Env, b *book, q *ports) {
 	})
 }
 
-// network asks the southbound, and the databases of switches.
+// network calls the southbound, and the databases of switches.
 type network struct {
 	env  *weft.Env
 	book *book

@@ -12,15 +12,15 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Switches is what the service asks of switches.
+// Switches is the part of the southbound that the service uses.
 type Switches interface {
-	// ReadFlows returns the entries of ours that a switch has, with counters.
+	// ReadFlows returns our entries on a switch, with counters.
 	ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
-	// ReadMeters returns the meters that a switch has, with counters.
+	// ReadMeters returns the meters of a switch, with counters.
 	ReadMeters(ctx context.Context, sw flow.DPID) ([]*api.Meter, error)
 }
 
-// readers is how many switches are asked for counters at once.
+// readers is how many switches are read at once.
 const readers = 16
 
 // The states of a policy on a switch.
@@ -33,7 +33,7 @@ const (
 	idle     = "idle"
 )
 
-// site is what the policies are on one switch, and what it counted.
+// site is the policies on one switch, and its counts.
 type site struct {
 	sw     flow.DPID
 	status *api.QosSwitch
@@ -42,7 +42,7 @@ type site struct {
 	meters map[uint32]*api.Meter
 }
 
-// status answers GetStatus. standing says how a switch stands.
+// status answers GetStatus. standing returns the state of a switch.
 func (b *book) status(ctx context.Context, only string, network Switches, standing func(flow.DPID) (string, error)) (*api.QosStatus, error) {
 	b.mu.Lock()
 	order := b.order
@@ -71,8 +71,8 @@ func (b *book) status(ctx context.Context, only string, network Switches, standi
 	return resp, nil
 }
 
-// site returns what is known of a switch without asking it. It is called with
-// mu held.
+// site returns what is known of a switch without asking it. It is called with mu
+// held.
 func (b *book) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *site {
 	info := b.switches[sw]
 	c, err := compile(b.order, sw, b.hosts, b.cfg.Load().Entries)
@@ -97,8 +97,7 @@ func (b *book) site(sw flow.DPID, standing func(flow.DPID) (string, error)) *sit
 	return s
 }
 
-// count reads the counters of those switches at which policies have something
-// to do.
+// count reads the counters of the switches to which policies apply.
 func count(ctx context.Context, sites []*site, order []*policy, network Switches) {
 	slots := make(chan struct{}, readers)
 	var work sync.WaitGroup
@@ -133,7 +132,7 @@ func count(ctx context.Context, sites []*site, order []*policy, network Switches
 	}
 }
 
-// status returns what switches do about a policy.
+// status returns what switches do for a policy.
 func (p *policy) status(sites []*site) *api.QosPolicyStatus {
 	st := &api.QosPolicyStatus{Policy: p.said.Name}
 	for _, s := range sites {
@@ -163,8 +162,7 @@ func (p *policy) status(sites []*site) *api.QosPolicyStatus {
 	return st
 }
 
-// overall returns the state of a policy: the worst of those of the switches
-// that it is for and that are there.
+// overall returns the state of a policy: the worst of its states on switches.
 func (p *policy) overall(at []*api.QosPolicySwitch) (state, reason string) {
 	if len(at) == 0 {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// arp answers who asks for a router, and takes the answers to its questions.
+// arp answers ARP requests for a router, and takes the answers to its questions.
 func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok || in.Role != flow.RoleEdge {
@@ -32,8 +32,8 @@ func (b *book) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Done
 }
 
-// neighbour is arp for IPv6 (RFC 4861). A host that wants to make a router's
-// address its own (RFC 4862 §5.4) hears that it is taken.
+// neighbour is arp for IPv6 (RFC 4861). It tells a host that tries to use a
+// router's address as its own (RFC 4862 §5.4) that the address is taken.
 func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	nd, ok := packet.ParseND(in.Data)
 	if !ok || in.Role != flow.RoleEdge {
@@ -68,8 +68,8 @@ func (b *book) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow.Ver
 	return flow.Done
 }
 
-// heard takes note of who has made himself known, and sends on what has been
-// waiting for him. hosts has looked at it before.
+// heard records a neighbour that has made itself known, and sends the packets
+// that have waited for it. hosts has checked the packet before.
 func (b *book) heard(in *flow.PacketIn, a netip.Addr, mac flow.MAC, d *flow.Decision) {
 	if !usable(a) || mac != in.Key.EthSrc || mac.Multicast() {
 		return
@@ -84,8 +84,8 @@ func (b *book) heard(in *flow.PacketIn, a netip.Addr, mac flow.MAC, d *flow.Deci
 	b.release(p, s, d)
 }
 
-// own takes a packet for an address of a router: it answers pings, and says of
-// TCP and UDP that there is nothing. Answers come back by the routers of the way.
+// own takes a packet for an address of a router: it answers pings, and rejects
+// TCP and UDP as unreachable. Answers come back by the routers of the way.
 func (b *book) own(w *way, in *flow.PacketIn, f datagram, d *flow.Decision) {
 	m, ok := packet.ParseICMP(in.Data)
 	request := packet.ICMPv4EchoRequest
@@ -118,8 +118,8 @@ var (
 	noPort       = complaint{[2]uint8{3, 3}, [2]uint8{1, 4}}
 )
 
-// refuse tells the sender of a packet, in the name of router r, why it goes no
-// further; first is the router that it was sent to.
+// refuse tells the sender of a packet, in the name of router r, why the packet
+// goes no further; first is the router that it was sent to.
 func (b *book) refuse(in *flow.PacketIn, r, first *router, c complaint, d *flow.Decision) {
 	f, ok := read(in)
 	if !ok {
@@ -130,15 +130,15 @@ func (b *book) refuse(in *flow.PacketIn, r, first *router, c complaint, d *flow.
 	}
 }
 
-// quoted is how much of a packet an ICMP error has in it: for IPv4 as RFC 1812
-// §4.3.2.3 has it, for IPv6 as RFC 4443 §3 has it, headers of a tunnel left room.
+// quoted is how much of a packet an ICMP error contains: for IPv4 as in RFC 1812
+// §4.3.2.3, for IPv6 as in RFC 4443 §3, with room left for headers of a tunnel.
 const (
 	quoted4 = 548
 	quoted6 = 1180
 )
 
-// refuseFrom is refuse from an address. Nothing is said about errors, and about
-// later fragments (RFC 1812 §4.3.2.7, RFC 4443 §2.4).
+// refuseFrom is refuse from an address. It sends nothing about errors and later
+// fragments (RFC 1812 §4.3.2.7, RFC 4443 §2.4).
 func (b *book) refuseFrom(in *flow.PacketIn, from netip.Addr, first *router, c complaint, d *flow.Decision) {
 	var whole []byte
 	var to netip.Addr
@@ -160,13 +160,12 @@ func (b *book) refuseFrom(in *flow.PacketIn, from netip.Addr, first *router, c c
 	if !b.allowed(in) {
 		return
 	}
-	body := append(make([]byte, 4, 4+limit), whole[:min(len(whole), limit)]...) // four octets that are not used
+	body := append(make([]byte, 4, 4+limit), whole[:min(len(whole), limit)]...) // four unused octets
 	b.reply(in, d, packet.AppendICMP(nil, packet.Ether{Dst: in.Key.EthSrc, Src: first.mac, VLAN: in.Key.VLAN}, packet.IP{Src: from, Dst: to}, code[0], code[1], body))
 }
 
-// reply appends the packet-out that sends a frame back to whoever has sent the
-// packet: to the port that it came in by, or, where that is a link, to where its
-// sender is.
+// reply appends the packet-out that returns a frame to the sender of the packet:
+// to the packet's ingress port or, if that is a link, to the sender's port.
 func (b *book) reply(in *flow.PacketIn, d *flow.Decision, frame []byte) {
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	if in.Role == flow.RoleLink {

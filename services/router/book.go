@@ -19,8 +19,8 @@ type book struct {
 	cfg     atomic.Pointer[Config]
 	count   *counts
 	tagging flow.Tagging
-	index   atomic.Pointer[index] // of the routers, for the stage; nil: there are none
-	post    func(*flow.Decision)  // has something sent that follows from no packet
+	index   atomic.Pointer[index] // of the routers, for the stage; nil: none
+	post    func(*flow.Decision)  // sends a decision that follows from no packet
 	moved   func()                // declares entries anew, soon; it may be called with mu held
 	declare func(...flow.DPID)    // declares entries anew
 
@@ -29,21 +29,21 @@ type book struct {
 	changes    uint64 // of routers
 	switches   map[flow.DPID]*datapath
 	neighbours *object.Hosts
-	last       *scene // that entries were last made of
+	last       *scene // that the last entries were made of
 	waiting    *waiting
 	errors     allowances        // has a lock of its own
 	asked      map[place]int64   // when a gateway was last asked for
-	over       map[flow.DPID]int // entries that a switch was not given, for want of room
+	over       map[flow.DPID]int // entries that did not fit on a switch
 }
 
-// datapath is what is known of a switch.
+// datapath is the known state of a switch.
 type datapath struct {
 	connected bool
-	routes    bool // it has the tables and actions to route by itself
+	routes    bool // has the tables and actions to route by itself
 	edges     map[flow.Port]bool
 }
 
-// index is what the stage looks things up in; it is not changed.
+// index is the stage's lookup tables; it never changes.
 type index struct {
 	macs   map[flow.MAC]*router
 	owners map[place][]*router // by address, in the order of switches
@@ -93,8 +93,8 @@ func (b *book) sorted() []*router {
 	return slices.SortedFunc(slices.Values(b.routers.List()), (*router).compare)
 }
 
-// owner returns the router in a VLAN that has an address, that of a switch
-// first; nil if none has.
+// owner returns the router in a VLAN that has an address, preferring that of a
+// switch; nil if none has.
 func (x *index) owner(p place, sw flow.DPID) *router {
 	list := x.owners[p]
 	for _, r := range list {
@@ -108,9 +108,9 @@ func (x *index) owner(p place, sw flow.DPID) *router {
 	return nil
 }
 
-// change stores what f makes of a router, if f says that it has changed. One of a
-// VLAN that has nothing left is deleted; of one without, the numbers that it has
-// given are kept.
+// change stores what f makes of a router, if f reports a change. It deletes a
+// router with a VLAN that has nothing left; a router without VLAN stays, to keep
+// the last numbers given.
 func (b *book) change(ctx context.Context, dpid string, vlan uint32, f func(*router) (bool, error)) error {
 	k, err := newKey(dpid, vlan)
 	if err != nil {
@@ -138,8 +138,8 @@ func (b *book) change(ctx context.Context, dpid string, vlan uint32, f func(*rou
 	return err
 }
 
-// address returns an Ethernet address for a router that nobody has, the same for
-// the same router but by chance. It is called with mu held.
+// address returns an unused Ethernet address for a router, the same for the same
+// router except by chance. It is called with mu held.
 func (b *book) address(k key) flow.MAC {
 	mac, _ := flow.ParseMAC(b.cfg.Load().MACPrefix + ":00:00:00")
 	taken := map[flow.MAC]bool{}
@@ -157,7 +157,7 @@ func (b *book) address(k key) flow.MAC {
 	}
 }
 
-// switchChanged takes note of a switch that has connected or gone.
+// switchChanged records a switch that has connected or disconnected.
 func (b *book) switchChanged(e *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
@@ -186,7 +186,7 @@ func (b *book) datapath(sw flow.DPID) *datapath {
 	return d
 }
 
-// roleChanged takes note of what a port is: who is not known is asked for at
+// roleChanged records the role of a port: routers ask for unknown neighbours at
 // edge ports.
 func (b *book) roleChanged(e *api.PortRoleChanged) {
 	at := e.GetPort().GetAt().Flow()
@@ -200,7 +200,7 @@ func (b *book) roleChanged(e *api.PortRoleChanged) {
 	}
 }
 
-// hostChanged takes note of a host.
+// hostChanged records a host.
 func (b *book) hostChanged(e *api.HostChanged) {
 	d := &flow.Decision{}
 	b.mu.Lock()
@@ -217,7 +217,7 @@ func (b *book) hostChanged(e *api.HostChanged) {
 	b.post(d)
 }
 
-// segmentChanged takes note of a virtual network.
+// segmentChanged records a virtual network.
 func (b *book) segmentChanged(e *api.SegmentChanged) {
 	switch vlan, ports := e.GetSegment().Tagged(); {
 	case vlan == 0:
@@ -229,7 +229,7 @@ func (b *book) segmentChanged(e *api.SegmentChanged) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = nil // of what leaves by ports as they were
+	b.last = nil // of entries by ports as they were
 	b.moved()
 }
 
@@ -242,7 +242,7 @@ func (b *book) forget() {
 	}
 }
 
-// inSubnet reports whether a router has a subnet that holds an address. It is
+// inSubnet reports whether a router has a subnet that contains an address. It is
 // called with mu held.
 func (b *book) inSubnet(p place) bool {
 	for _, r := range b.routers.List() {
@@ -256,7 +256,7 @@ func (b *book) inSubnet(p place) bool {
 	return false
 }
 
-// list returns the routers of a switch, or all, with what is found.
+// list returns the routers of a switch, or all, with their state.
 func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api.VirtualRouter, error) {
 	var only flow.DPID
 	if dpid != "" {
@@ -292,7 +292,7 @@ func (b *book) list(dpid string, status func(flow.DPID) (string, error)) ([]*api
 	return out, nil
 }
 
-// state says how a router is. It is called with mu held.
+// state returns the state of a router. It is called with mu held.
 func (b *book) state(r *router, status func(flow.DPID) (string, error)) (state, reason string) {
 	d := b.switches[r.sw]
 	if d == nil || !d.connected {
@@ -314,7 +314,7 @@ func (b *book) state(r *router, status func(flow.DPID) (string, error)) (state, 
 	return "up", ""
 }
 
-// size returns how many routers there are.
+// size returns the number of routers.
 func (b *book) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// add gives the router an address; it returns it, and whether it is new.
+// add adds an address to the router; it returns the address, and whether it is
+// new.
 func (r *router) add(text string, limit int) (address, bool, error) {
 	p, err := netip.ParsePrefix(strings.TrimSpace(text))
 	if err != nil || !usable(p.Addr()) || p.Bits() == 0 {
@@ -59,8 +60,8 @@ func (r *router) remove(text string) (bool, error) {
 	return true, nil
 }
 
-// route adds a static route; it returns it, and whether it is new. Another of
-// the same destination is in the way.
+// route adds a static route; it returns the route, and whether it is new. It
+// returns an error if there is another route to the same destination.
 func (r *router) route(destination, gateway string, limit int) (static, bool, error) {
 	by, err := netip.ParseAddr(strings.TrimSpace(gateway))
 	if err != nil || !usable(by) {
@@ -104,8 +105,8 @@ func (r *router) unroute(destination string) (bool, error) {
 	return len(r.routes) < n, nil
 }
 
-// readDestination reads the destination of a route by a gateway; empty is the
-// default route.
+// readDestination reads the destination of a route through a gateway; empty is
+// the default route.
 func readDestination(text string, by netip.Addr) (netip.Prefix, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		if by.Is4() {
@@ -126,7 +127,7 @@ func usable(a netip.Addr) bool {
 }
 
 // addAddress, deleteAddress, addRoute and deleteRoute carry out requests. A
-// router is forgotten where that is all there was.
+// router on a VLAN is deleted once it is empty.
 
 func (b *book) addAddress(ctx context.Context, m *api.AddRouterAddressRequest) (a address, added bool, err error) {
 	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// scene is what the entries of switches are made of, at one moment. Those of a
-// router are the same at every switch, and made once.
+// scene is a snapshot from which the entries of switches are made. The entries of
+// a router are the same at every switch, and made once.
 type scene struct {
 	x       *index
 	version uint64 // of the neighbours
@@ -23,22 +23,22 @@ type scene struct {
 	once    sync.Once // guards making the following
 	routers map[uint16][]*router
 	targets map[uint16][]netip.Prefix
-	at      map[flow.DPID]map[*router]bool // which routers' packets come in where
+	at      map[flow.DPID]map[*router]bool // the ingress points of routers' packets
 	shared  map[flow.Location]bool         // ports with several neighbours behind them
-	near    map[*router]uint32             // how many neighbours are in a router's subnets
+	near    map[*router]uint32             // number of neighbours in a router's subnets
 	made    map[*router]*made
 }
 
-// made is the entries of one router: those for every switch, and those for what
-// comes in by a port and leaves by it again.
+// made is the entries of one router: those for every switch, and those for
+// packets that leave by their ingress port.
 type made struct {
 	once  sync.Once // guards making the others
 	list  []flow.Entry
 	backs map[flow.DPID][]flow.Entry
 }
 
-// scene returns what there is now; entries are made of it without holding up the
-// packets that come meanwhile.
+// scene returns a snapshot; making entries from it does not delay the packets
+// that arrive meanwhile.
 func (b *book) scene() *scene {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,8 +52,8 @@ func (b *book) scene() *scene {
 	return b.last
 }
 
-// want returns the entries that a switch is to have: for each router whose
-// neighbours are there, or that is the switch's own, where its packets go.
+// want returns the entries that a switch should have: those of each router whose
+// neighbours are attached there, or that belongs to the switch.
 func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || !able(info) {
@@ -79,8 +79,8 @@ func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	return req
 }
 
-// prepare finds out what is the same for all switches: which destinations the
-// routers of a VLAN tell apart, and where packets for a router come in.
+// prepare computes what is the same for all switches: the destinations that the
+// routers of a VLAN distinguish, and where packets for a router enter.
 func (s *scene) prepare() {
 	s.routers, s.targets, s.at, s.made = map[uint16][]*router{}, map[uint16][]netip.Prefix{}, map[flow.DPID]map[*router]bool{}, map[*router]*made{}
 	comes := func(sw flow.DPID, r *router) {
@@ -128,8 +128,8 @@ func (s *scene) prepare() {
 	}
 }
 
-// entries returns the entries for what is sent to a router, those of short
-// prefixes first.
+// entries returns the entries for packets that are sent to a router, those of
+// short prefixes first.
 func (s *scene) entries(r *router) *made {
 	m := s.made[r]
 	m.once.Do(func() {
@@ -149,9 +149,9 @@ func (s *scene) entries(r *router) *made {
 	return m
 }
 
-// entry returns the entry for what is sent to r for p: on to whom it goes, or, if
-// that is not known or there is something to answer, to the controller. It returns
-// where who is next is, too.
+// entry returns the entry for packets to p that are sent to r: on to the next
+// neighbour or, if that is unknown or there is something to answer, to the
+// controller. It also returns the place of the next neighbour.
 func (s *scene) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	m := flow.Match{}.WithEthDst(r.mac).WithIPDst(p)
 	if r.vlan == 0 {
@@ -173,9 +173,9 @@ func (s *scene) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	return e, st
 }
 
-// actions returns what the routers on a way do with a packet that goes to an
-// Ethernet address. Each names itself before it takes from the time to live: by
-// that it is known whose answer is due where the last is used up.
+// actions returns what the routers on a way do with a packet to an Ethernet
+// address. Each sets its own address before it decrements the time to live: this
+// shows which router must answer if the time to live runs out.
 func (w *way) actions(mac flow.MAC) []flow.Action {
 	list := make([]flow.Action, 0, 2*len(w.hops))
 	for i, r := range w.hops {

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// keptRouter is a router as the bucket has it.
+// keptRouter is a router as stored in the bucket.
 type keptRouter struct {
 	MAC       string        `json:"mac"`
 	Next      [2]uint32     `json:"next"` // the last numbers given, of addresses and routes
@@ -27,7 +27,7 @@ type keptRoute struct {
 	Gateway     netip.Addr   `json:"gateway"`
 }
 
-// marshal returns the router as it is kept.
+// marshal returns the stored form of the router.
 func (r *router) marshal() ([]byte, error) {
 	k := keptRouter{MAC: r.mac.String(), Next: r.next}
 	for _, x := range r.addresses {
@@ -39,7 +39,7 @@ func (r *router) marshal() ([]byte, error) {
 	return json.Marshal(k)
 }
 
-// parseRouter reads what marshal returned.
+// parseRouter parses the result of marshal.
 func parseRouter(name string, value []byte) (*router, error) {
 	k, err := parseKey(name)
 	if err != nil {

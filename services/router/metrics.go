@@ -7,22 +7,22 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Counter is a figure that only grows.
+// Counter is a metric that only grows.
 type Counter interface{ Add(float64) }
 
-// nothing is a counter that nobody looks at.
+// nothing is a counter that discards its value.
 type nothing struct{}
 
 func (nothing) Add(float64) {}
 
-// counts is what the service counts of packets.
+// counts is the service's packet counters.
 type counts struct {
 	carried, asked                   Counter
 	expired, unroutable, unreachable Counter
 	spoofed, strange, shed, unsaid   Counter
 }
 
-// newCounts registers the figures; new may be nil.
+// newCounts registers the metrics; new may be nil.
 func newCounts(new func(name, help string, labels ...string) Counter) *counts {
 	if new == nil {
 		new = func(string, string, ...string) Counter { return nothing{} }
@@ -38,20 +38,20 @@ func newCounts(new func(name, help string, labels ...string) Counter) *counts {
 	}
 }
 
-// allowances is how many answers may be sent because of packets that came in by
-// each port: who floods at one takes nothing from others.
+// allowances is how many answers may be sent for packets from each port: a flood
+// at one port takes nothing from others.
 type allowances struct {
 	mu sync.Mutex // guards of
 	of map[flow.Location]*allowance
 }
 
-// allowance is what is left of a second.
+// allowance is the rest for the current second.
 type allowance struct {
 	until int64
 	left  int
 }
 
-// allowancesMax bounds the ports that are kept; beyond, all begin anew.
+// allowancesMax bounds the recorded ports; beyond it, all begin anew.
 const allowancesMax = 1 << 16
 
 // allowed reports whether an answer to a packet may be sent.

@@ -12,13 +12,14 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// place is the address of a neighbour, station where he is.
+// place is the address of a neighbour, station is where it is.
 type (
 	place   = object.Address
 	station = object.Station
 )
 
-// loadNeighbours reads what an earlier run knew; what cannot be read is left out.
+// loadNeighbours loads the neighbours of an earlier run; it skips what it cannot
+// read.
 func (b *book) loadNeighbours(ctx context.Context, s *object.Shelf) error {
 	return s.Load(ctx, func(key, value string) {
 		p, err := parsePlace(key)
@@ -59,10 +60,10 @@ func parsePlace(s string) (place, error) {
 	return place{Addr: a, VLAN: object.VLAN(uint32(n))}, nil
 }
 
-// textOf returns the station as the bucket has it.
+// textOf returns the station as stored in the bucket.
 func textOf(s station) string { return fmt.Sprintf("%v %v %d", s.MAC, s.At.Switch, uint32(s.At.Port)) }
 
-// parseStation reads what textOf returns.
+// parseStation parses the result of textOf.
 func parseStation(s string) (st station, err error) {
 	f := strings.Fields(s)
 	if len(f) != 3 {

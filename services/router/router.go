@@ -31,13 +31,13 @@ func newKey(dpid string, vlan uint32) (key, error) {
 	return key{sw, object.VLAN(vlan)}, nil
 }
 
-// number returns the VLAN as people write it, 0 for none.
+// number returns the VLAN as users write it, 0 for none.
 func (k key) number() uint32 { return uint32(k.vlan &^ flow.VLANPresent) }
 
 // String returns the key in the bucket.
 func (k key) String() string { return fmt.Sprintf("%v.%d", k.sw, k.number()) }
 
-// parseKey reads what String returns.
+// parseKey parses the result of String.
 func parseKey(s string) (key, error) {
 	dpid, vlan, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseUint(vlan, 10, 16)
@@ -47,7 +47,7 @@ func parseKey(s string) (key, error) {
 	return newKey(dpid, uint32(n))
 }
 
-// router is one router. It is not changed once it is in the book.
+// router is one router. It never changes once it is in the book.
 type router struct {
 	key
 	mac       flow.MAC
@@ -57,7 +57,7 @@ type router struct {
 	table     *table    // made of addresses and routes when the router is in the book
 }
 
-// address is an address of a router; its network is what it is in.
+// address is an address of a router and the network that contains it.
 type address struct {
 	id uint32
 	netip.Prefix
@@ -91,7 +91,7 @@ func (r *router) has(a netip.Addr) bool {
 	return slices.ContainsFunc(r.addresses, func(x address) bool { return x.Addr() == a })
 }
 
-// subnet returns the router's address in the subnet that holds a.
+// subnet returns the router's address in the subnet that contains a.
 func (r *router) subnet(a netip.Addr) (address, bool) {
 	var best address
 	for _, x := range r.addresses {
@@ -102,13 +102,13 @@ func (r *router) subnet(a netip.Addr) (address, bool) {
 	return best, best.IsValid()
 }
 
-// lookup returns where the router sends what is for p: the longest of its
-// subnets and routes that holds all of p (RFC 1812 §5.2.4.3). by is the gateway,
-// not valid where p is in a subnet of the router's.
+// lookup returns where the router sends packets for p: the longest of its subnets
+// and routes that contains all of p (RFC 1812 §5.2.4.3). by is the gateway, not
+// valid if p is in one of the router's subnets.
 func (r *router) lookup(p netip.Prefix) (by netip.Addr, ok bool) { return r.table.find(p) }
 
-// facing returns the address that the router has towards another: that of the
-// subnet by which it would send to it.
+// facing returns the address of the router towards another address: that of the
+// subnet through which the router would send to it.
 func (r *router) facing(a netip.Addr) (netip.Addr, bool) {
 	if x, ok := r.subnet(a); ok {
 		return x.Addr(), true
@@ -129,7 +129,7 @@ func (r *router) facing(a netip.Addr) (netip.Addr, bool) {
 // one returns the network of one address.
 func one(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// message returns the router as it is told.
+// message returns the router as the API shows it.
 func (r *router) message() *api.VirtualRouter {
 	m := &api.VirtualRouter{Dpid: r.sw.String(), Vlan: r.number(), Mac: r.mac.String()}
 	for _, x := range r.addresses {

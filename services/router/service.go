@@ -1,9 +1,9 @@
 // Package router is the service of IP routing between subnets: routers with
-// addresses and static routes, for which any switch routes by entries that stand
-// whatever the traffic, so that packets take the shortest way in the network and
-// not one by a router's place. It is a stage of the pipeline before forwarding:
-// it answers for the routers' addresses, finds out where neighbours are, and
-// hands forwarding packets as if they had been sent to who is next.
+// addresses and static routes. Every switch routes for them, by baseline flows,
+// so that packets take the shortest way in the network and not one through a
+// router's place. It is a stage of the pipeline before forwarding: it answers for
+// the routers' addresses, finds the places of neighbours, and passes packets to
+// forwarding as if they had been sent to the next neighbour.
 //
 // Only the list of services imports it; only this file imports weft.
 package router
@@ -42,9 +42,9 @@ func Spec() weft.Spec {
 	}
 }
 
-// The times of following neighbours: for how long changes are gathered, how long
-// a switch may take to confirm before the next are looked at, and for how long
-// after the start those are believed in that an earlier run knew.
+// Times for following neighbours: how long changes are gathered, how long a
+// switch may take to confirm before the next changes are handled, and how long
+// after the start the neighbours of an earlier run are trusted.
 const (
 	gather           = 50 * time.Millisecond
 	followed         = 5 * time.Second
@@ -133,8 +133,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 }
 
-// follow has the entries follow the neighbours: of changes that come together, a
-// switch is told once, and at most half of the time is spent on telling.
+// follow updates the entries as neighbours change: changes that come together go
+// to a switch at once, and updates take at most half of the time.
 func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
 	pause := gather
 	for {
@@ -151,13 +151,13 @@ func follow(ctx context.Context, moved <-chan struct{}, k *weft.Standing) {
 		began := time.Now()
 		k.Changed()
 		settling, cancel := context.WithTimeout(ctx, followed)
-		_ = k.Settle(settling) // what has failed is tried again, and told by the state
+		_ = k.Settle(settling) // a failure is retried, and shown by the state
 		cancel()
 		pause = max(gather, time.Since(began))
 	}
 }
 
-// shelve keeps the neighbours, and, a while after the start, forgets those that
+// shelve stores the neighbours and, a while after the start, forgets those that
 // only an earlier run knew.
 func shelve(ctx context.Context, env *weft.Env, b *book, s *object.Shelf) {
 	tick := time.NewTicker(time.Second)
@@ -177,7 +177,7 @@ func shelve(ctx context.Context, env *weft.Env, b *book, s *object.Shelf) {
 	}
 }
 
-// serve answers what is asked of routers.
+// serve answers the calls about routers.
 func serve(env *weft.Env, b *book, k *weft.Standing) {
 	settle := func(ctx context.Context) { k.Confirm(ctx, b.cfg.Load().Deadline, "routers") }
 	weft.Handle(env, api.AddRouterAddress, func(ctx context.Context, r *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
@@ -218,7 +218,7 @@ func serve(env *weft.Env, b *book, k *weft.Standing) {
 	})
 }
 
-// send has packets sent that follow from none.
+// send sends packets that follow from no packet.
 func send(ctx context.Context, env *weft.Env, d *flow.Decision) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

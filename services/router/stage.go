@@ -8,9 +8,9 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// packet is the stage: it answers for the addresses of routers, and makes what is
-// sent to a router's Ethernet address go to the neighbour that is next, so that
-// forwarding delivers it.
+// packet is the stage: it answers for the addresses of routers, and redirects
+// packets sent to a router's Ethernet address to the next neighbour, so that
+// forwarding delivers them.
 func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	x := b.index.Load()
 	if x == nil {
@@ -39,14 +39,14 @@ func (b *book) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return b.route(x, r, in, f, d)
 }
 
-// datagram is an IP packet as a router looks at it.
+// datagram is an IP packet as a router sees it.
 type datagram struct {
 	src, dst netip.Addr
 	ttl      int
 }
 
-// read returns the IP packet in a frame, false if there is none or it is none
-// that is routed.
+// read returns the IP packet in a frame, false if there is none or it is not
+// routed.
 func read(in *flow.PacketIn) (f datagram, ok bool) {
 	switch in.Key.EthType {
 	case flow.EthTypeIPv4:
@@ -67,7 +67,7 @@ func read(in *flow.PacketIn) (f datagram, ok bool) {
 	return f, usable(f.src) && usable(f.dst) && !f.dst.IsLinkLocalUnicast()
 }
 
-// route routes a packet that has been sent to a router.
+// route routes a packet that was sent to a router.
 func (b *book) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow.Decision) flow.Verdict {
 	w := x.walk(r, one(f.dst))
 	if in.Reason == flow.ReasonInvalidTTL {
@@ -110,7 +110,7 @@ func (b *book) route(x *index, r *router, in *flow.PacketIn, f datagram, d *flow
 	return flow.Next
 }
 
-// rewrite does with a frame what the routers of a way do.
+// rewrite rewrites a frame as the routers of a way do.
 func (w *way) rewrite(frame []byte, mac flow.MAC) []byte {
 	for _, a := range w.actions(mac) {
 		frame, _ = packet.Apply(frame, a)

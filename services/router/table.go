@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// table is where a router sends what is for a network; it is not changed.
+// table maps networks to the router's next gateways; it never changes.
 type table struct {
 	by      map[netip.Prefix]netip.Addr // the gateway, not valid for a subnet of the router's
 	lengths [2][]int                    // of prefixes of IPv4 and IPv6, the longest first
 }
 
-// newTable returns the table of a router. Of a subnet and a route to the same
-// network, the subnet counts.
+// newTable returns the table of a router. A subnet has precedence over a route to
+// the same network.
 func newTable(r *router) *table {
 	t := &table{by: map[netip.Prefix]netip.Addr{}}
 	add := func(p netip.Prefix, by netip.Addr) {
@@ -40,7 +40,7 @@ func family(a netip.Addr) int {
 	return 1
 }
 
-// find returns what holds all of p, the longest.
+// find returns the longest prefix that contains all of p.
 func (t *table) find(p netip.Prefix) (by netip.Addr, ok bool) {
 	for _, n := range t.lengths[family(p.Addr())] {
 		if n > p.Bits() {

@@ -8,29 +8,29 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// What waits for one destination at most, in packets; the part of all that one
-// port may have; and how often a destination is asked for, nanoseconds.
+// Bounds of waiting, in packets for one destination; the share of all that one
+// port may have; and how often to ask for a destination, in nanoseconds.
 const (
 	waitingEach  = 8
 	waitingShare = 8
 	askAgain     = int64(500e6)
 )
 
-// waiting is packets to destinations whose Ethernet address is being asked for.
+// waiting is packets to destinations whose Ethernet address is not known yet.
 type waiting struct {
 	n    int
-	from map[flow.Location]int // of n, by the port that they came in by
+	from map[flow.Location]int // of n, by ingress port
 	on   map[place]*queue
 }
 
-// queue is what waits for one destination.
+// queue is the packets that wait for one destination.
 type queue struct {
 	since, asked int64
 	by           *router // who asks
 	packets      []held
 }
 
-// held is a packet that waits.
+// held is a waiting packet.
 type held struct {
 	in  flow.PacketIn
 	way way
@@ -38,8 +38,8 @@ type held struct {
 
 func newWaiting() *waiting { return &waiting{from: map[flow.Location]int{}, on: map[place]*queue{}} }
 
-// hold keeps a packet until the next neighbour of its way is known, which is
-// asked for. It is called with mu held.
+// hold keeps a packet until the next neighbour on its way is known, and asks for
+// that neighbour. It is called with mu held.
 func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	p, t := object.In(w.to, in.Key.VLAN), b.waiting
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
@@ -68,7 +68,7 @@ func (b *book) hold(in *flow.PacketIn, w way, d *flow.Decision) {
 	}
 }
 
-// end takes what waits for a destination out of the books.
+// end removes the queue of a destination.
 func (t *waiting) end(p place, q *queue) {
 	delete(t.on, p)
 	t.n -= len(q.packets)
@@ -80,7 +80,8 @@ func (t *waiting) end(p place, q *queue) {
 	}
 }
 
-// release sends what has waited for a neighbour. It is called with mu held.
+// release sends the packets that have waited for a neighbour. It is called with
+// mu held.
 func (b *book) release(p place, s station, d *flow.Decision) {
 	q := b.waiting.on[p]
 	if q == nil || s.At == (flow.Location{}) {
@@ -93,8 +94,8 @@ func (b *book) release(p place, s station, d *flow.Decision) {
 	}
 }
 
-// attend asks again for who is waited for, gives up who has not answered in
-// time, and asks for gateways that are not known.
+// attend asks again for the neighbours that packets wait for, gives up those that
+// have not answered in time, and asks for unknown gateways.
 func (b *book) attend(now int64, d *flow.Decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +135,7 @@ func (b *book) attend(now int64, d *flow.Decision) {
 	}
 }
 
-// ask appends a question of a router for a neighbour, to all edge ports. It is
+// ask appends a router's question for a neighbour, to all edge ports. It is
 // called with mu held.
 func (b *book) ask(r *router, p place, d *flow.Decision) {
 	from, ok := r.subnet(p.Addr)

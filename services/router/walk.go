@@ -6,31 +6,31 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// hopsMax is how many of our routers a packet passes at most.
+// hopsMax is the most routers of ours that a packet passes.
 const hopsMax = 16
 
-// end says how a way ends.
+// end is how a way ends.
 type end uint8
 
 const (
 	endNeighbour   end = iota // at a neighbour of the last router
 	endOwn                    // at the last router itself
-	endUnreachable            // the last router knows no way
+	endUnreachable            // the last router has no route
 	endLoop                   // nowhere: routers send the packet to each other
 )
 
-// way is how what is for a destination goes by our routers.
+// way is the path of packets for a destination through our routers.
 type way struct {
 	hops []*router  // at least one
-	to   netip.Addr // the neighbour; not valid where a whole subnet is meant
+	to   netip.Addr // the neighbour; not valid if a whole subnet is meant
 	end  end
 }
 
 // last returns the last router.
 func (w *way) last() *router { return w.hops[len(w.hops)-1] }
 
-// walk returns the way of what is sent to r for p: for one address, or for a
-// network of which nobody knows a part better than the rest.
+// walk returns the way of packets sent to r for p: one address, or a network
+// whose parts all take the same way.
 func (x *index) walk(r *router, p netip.Prefix) way {
 	w := way{hops: []*router{r}}
 	for len(w.hops) <= hopsMax {

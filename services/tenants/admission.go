@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// admit decides anew which hosts tenants with a limit have, after networks or
-// tenants have changed, and is called with mu held.
+// admit decides anew which hosts are let in for tenants with a limit, after
+// networks or tenants have changed. It is called with mu held.
 func (b *book) admit() {
 	b.let, b.carried = map[string]*guestlist{}, map[uint16]*network{}
 	for t := range b.tenants.All() {
@@ -26,8 +26,8 @@ func (b *book) admit() {
 	}
 }
 
-// hostChanged takes the event of hosts. It reports whether other hosts are let
-// in by it, and whether a network is reached elsewhere.
+// hostChanged handles the event of hosts. It reports whether the event lets other
+// hosts in, and whether a network is reached elsewhere.
 func (b *book) hostChanged(e *api.HostChanged) (admission, segment bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,7 +49,7 @@ func (b *book) hostChanged(e *api.HostChanged) (admission, segment bool) {
 
 func compareMACs(a, b flow.MAC) int { return slices.Compare(a[:], b[:]) }
 
-// hostsOf returns how many hosts a tenant has. It is called with mu held.
+// hostsOf returns the number of a tenant's hosts. It is called with mu held.
 func (b *book) hostsOf(tenant string) (sum int) {
 	for n := range b.networks.All() {
 		if n.said.Tenant == tenant {
@@ -59,7 +59,7 @@ func (b *book) hostsOf(tenant string) (sum int) {
 	return sum
 }
 
-// guests returns the hosts that a network has been narrowed to, in order, and
+// guests returns the hosts to which a network has been narrowed, in order, and
 // whether it has been. It is called with mu held.
 func (b *book) guests(n *network) (list []*seen, narrowed bool) {
 	l := b.let[n.said.Tenant]

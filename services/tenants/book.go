@@ -15,10 +15,10 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// book is the tenants, their networks, and what is known of the switches.
+// book holds the tenants, their networks, and the known state of the switches.
 type book struct {
 	cfg     atomic.Pointer[Config]
-	declare func() // declares the entries of switches, and segments, anew
+	declare func() // declares the entries of switches and the segments anew
 
 	mu       object.Guard // guards the following
 	tenants  *object.Book[*api.Tenant]
@@ -49,7 +49,7 @@ func newBook(cfg *Config, tenants, networks object.Store, bad func(name string, 
 	return b
 }
 
-// load reads what earlier runs have stored.
+// load loads what earlier runs have stored.
 func (b *book) load(ctx context.Context) error {
 	b.loading = true
 	if err := errors.Join(b.tenants.Load(ctx), b.networks.Load(ctx)); err != nil {
@@ -70,7 +70,7 @@ func (b *book) changed() {
 	}
 }
 
-// parseTenant returns the tenant that was stored. It is called with mu held.
+// parseTenant returns the stored tenant. It is called with mu held.
 func (b *book) parseTenant(m *api.Tenant) (*api.Tenant, error) {
 	t, err := readTenant(m)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *book) parseTenant(m *api.Tenant) (*api.Tenant, error) {
 	return t, nil
 }
 
-// parseNetwork returns the network that was stored. It is called with mu held.
+// parseNetwork returns the stored network. It is called with mu held.
 func (b *book) parseNetwork(m *api.TenantNetwork) (*network, error) {
 	n, err := readNetwork(m)
 	if err == nil {
@@ -99,7 +99,7 @@ func (b *book) parseNetwork(m *api.TenantNetwork) (*network, error) {
 	return n, err
 }
 
-// fits says what is wrong with a network beside the others. It is called with
+// fits returns an error if a network conflicts with the others. It is called with
 // mu held.
 func (b *book) fits(n *network) error {
 	if err := n.itself(); err != nil {
@@ -139,8 +139,8 @@ func (b *book) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool,
 	return now, old != now, nil
 }
 
-// freeMeter returns the lowest meter of ours that no tenant has. It is called
-// with mu held; there are more meters than tenants.
+// freeMeter returns the lowest free meter number. It is called with mu held;
+// there are more meters than tenants.
 func (b *book) freeMeter() uint32 {
 	used := map[uint32]bool{}
 	for t := range b.tenants.All() {
@@ -153,8 +153,8 @@ func (b *book) freeMeter() uint32 {
 	return id
 }
 
-// membersOf returns how many members the networks of a tenant have, but for one;
-// of all tenants if tenant is empty. It is called with mu held.
+// membersOf returns the number of members of a tenant's networks, leaving out the
+// network but; of all tenants if tenant is empty. It is called with mu held.
 func (b *book) membersOf(tenant, but string) (sum int) {
 	for n := range b.networks.All() {
 		if n.key() != but && (tenant == "" || n.said.Tenant == tenant) {
@@ -164,7 +164,7 @@ func (b *book) membersOf(tenant, but string) (sum int) {
 	return sum
 }
 
-// deleteTenant forgets a tenant and its networks.
+// deleteTenant deletes a tenant and its networks.
 func (b *book) deleteTenant(ctx context.Context, name string) (*api.DeleteTenantResponse, error) {
 	if err := checkName("tenant", name); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -238,8 +238,8 @@ func (b *book) place(n, old *network) error {
 	return nil
 }
 
-// freeSegment returns the lowest VLAN that carries nothing, 0 if there is none.
-// It is called with mu held.
+// freeSegment returns the lowest unused VLAN, 0 if there is none. It is called
+// with mu held.
 func (b *book) freeSegment() uint16 {
 	used := b.scene.vlans()
 	for n := range b.networks.All() {
@@ -253,7 +253,7 @@ func (b *book) freeSegment() uint16 {
 	return 0
 }
 
-// deleteNetwork forgets a virtual network, and reports whether there was one.
+// deleteNetwork deletes a virtual network, and reports whether there was one.
 func (b *book) deleteNetwork(ctx context.Context, tenant, name string) (bool, error) {
 	if err := errors.Join(checkName("tenant", tenant), checkName("network", name)); err != nil {
 		return false, api.Errorf(codes.InvalidArgument, "%w", err)

@@ -8,11 +8,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// crossMax bounds the entries for every guest at every port of a narrowed
-// network on one switch; beyond it, guests are let in where they are only.
+// crossMax bounds the entries for every guest at every port of a narrowed network
+// on one switch; beyond it, guests are let in only where they are.
 const crossMax = 4096
 
-// want returns what a switch is to have.
+// want returns the entries and meters that a switch should have.
 func (b *book) want(info *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	sw, err := flow.ParseDPID(info.GetDpid())
@@ -71,8 +71,8 @@ func (b *book) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Met
 	return c.entries, meters
 }
 
-// guards returns the entries that keep the tags of networks from coming in by
-// the edge ports of a switch that has one table.
+// guards returns the entries that stop the tags of networks at the edge ports of
+// a switch with one table.
 func (b *book) guards(sw flow.DPID) (list []flow.Entry) {
 	for _, n := range b.networks.List() {
 		for _, port := range slices.Sorted(maps.Keys(b.scene.edges[sw])) {
@@ -91,8 +91,8 @@ type compiler struct {
 	there   map[flow.EntryKey]bool
 }
 
-// portsOf returns the members of a network on the switch, but for ports that
-// turn out to be links.
+// portsOf returns the members of a network on the switch, without ports that are
+// links.
 func (c *compiler) portsOf(n *network) (list []member) {
 	for _, p := range n.ports {
 		if p.at.Switch == c.sw && !c.book.scene.link(p.at) {
@@ -102,7 +102,7 @@ func (c *compiler) portsOf(n *network) (list []member) {
 	return list
 }
 
-// member lets frames in by a port of a network; narrow is what else they must be.
+// member lets frames in by a port of a network if they meet narrow.
 func (c *compiler) member(n *network, p member, narrow flow.Match) {
 	m := narrow.WithInPort(p.at.Port)
 	if p.vlan == 0 {
@@ -120,7 +120,7 @@ func (c *compiler) member(n *network, p member, narrow flow.Match) {
 	c.enter(n, flow.PriorityTenantMember, m, flow.SetVLAN(n.segment))
 }
 
-// host lets a host in that is a member by its address, or keeps it out.
+// host lets in a host that is a member by its address, or keeps it out.
 func (c *compiler) host(n *network, mac flow.MAC, let bool) {
 	m := flow.Match{}.WithEthSrc(mac)
 	if let {
@@ -131,8 +131,7 @@ func (c *compiler) host(n *network, mac flow.MAC, let bool) {
 	c.add(flow.PriorityTenantOther, m)
 }
 
-// enter adds the entry by which frames come into a network, with its tenant's
-// rate.
+// enter adds the entry that lets frames into a network, with its tenant's rate.
 func (c *compiler) enter(n *network, priority uint16, m flow.Match, actions ...flow.Action) {
 	t, meter := c.book.tenants.Get(n.said.Tenant), uint32(0)
 	if t.GetRateKbps() != 0 { // nil: another instance is just deleting it
@@ -152,7 +151,7 @@ func meterOf(t *api.Tenant) flow.Meter {
 	return m
 }
 
-// pass adds an entry that hands packets on to the next table.
+// pass adds an entry that passes packets on to the next table.
 func (c *compiler) pass(priority uint16, m flow.Match, meter uint32, actions ...flow.Action) {
 	c.put(flow.Entry{Table: flow.TableIngress, Goto: flow.TableFirewall, Priority: priority, Match: m, Meter: meter, Apply: actions})
 }
@@ -162,7 +161,7 @@ func (c *compiler) add(priority uint16, m flow.Match) {
 	c.put(flow.Entry{Table: flow.TableIngress, Priority: priority, Match: m})
 }
 
-// put adds an entry unless it is there.
+// put adds an entry unless it is already there.
 func (c *compiler) put(e flow.Entry) {
 	if !c.there[e.Key()] {
 		c.there[e.Key()] = true

@@ -7,20 +7,19 @@ import (
 )
 
 // guestlist is the hosts of a tenant with a limit: those that are let in, and
-// those that wait. Who was first seen earlier comes first, so that a restart
-// decides alike. A host that comes or goes costs the same with many as with few,
-// but for a logarithm.
+// those that wait. Hosts seen earlier come first, so that a restart decides
+// alike. A host that comes or goes costs O(log n).
 type guestlist struct {
 	most int
 	of   map[hostKey]*guest
-	in   guests // the last first
-	out  guests // the first first
+	in   guests // the latest first
+	out  guests // the earliest first
 }
 
 // guest is one host.
 type guest struct {
 	*seen
-	at int // in the list that it is in
+	at int // index in its list
 	in bool
 }
 
@@ -28,7 +27,7 @@ func newGuestlist(most int) *guestlist {
 	return &guestlist{most: most, of: map[hostKey]*guest{}, in: guests{last: true}}
 }
 
-// full reports whether nobody but those in it are let in.
+// full reports whether only those in it are let in.
 func (l *guestlist) full() bool { return len(l.in.list) >= l.most }
 
 // lets reports whether a host is let in, if the list is full.
@@ -37,7 +36,7 @@ func (l *guestlist) lets(k hostKey) bool {
 	return g != nil && g.in
 }
 
-// set takes a host as it is now. It reports whether others are let in by it.
+// set updates a host. It reports whether this lets others in.
 func (l *guestlist) set(h *seen) bool {
 	changed := false
 	if g := l.of[h.hostKey]; g != nil {
@@ -62,7 +61,7 @@ func (l *guestlist) set(h *seen) bool {
 	return changed
 }
 
-// remove forgets a host. It reports whether others are let in by that.
+// remove forgets a host. It reports whether this lets others in.
 func (l *guestlist) remove(k hostKey) bool {
 	g := l.of[k]
 	if g == nil {
@@ -90,7 +89,7 @@ func (l *guestlist) move(g *guest, in bool) {
 	}
 }
 
-// compare orders hosts as they have come.
+// compare orders hosts by arrival.
 func (g *guest) compare(o *guest) int {
 	return cmp.Or(cmp.Compare(g.first, o.first), cmp.Compare(g.vlan, o.vlan), slices.Compare(g.mac[:], o.mac[:]))
 }
@@ -98,7 +97,7 @@ func (g *guest) compare(o *guest) int {
 // guests is a heap of hosts.
 type guests struct {
 	list []*guest
-	last bool // the last is first
+	last bool // the latest is first
 }
 
 func (g *guests) Len() int { return len(g.list) }

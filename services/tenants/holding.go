@@ -8,9 +8,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// holding is the switches that have connected and of which is not known yet
-// what an earlier run has left there: to declare their entries now could take
-// links out of use for a moment, as what is a link is known by those entries.
+// holding is the connected switches whose entries of an earlier run are not known
+// yet. To declare their entries now could disable links for a moment, because
+// those entries show which ports are links.
 type holding map[flow.DPID]held
 
 type held struct {
@@ -18,11 +18,11 @@ type held struct {
 	until time.Time
 }
 
-// holdMax is how long a switch is waited for.
+// holdMax is how long to wait for a switch.
 const holdMax = 3 * time.Second
 
-// switchChanged takes the event of the southbound, and reports whether it is
-// to be acted upon now.
+// switchChanged handles the southbound's event, and reports whether to act on it
+// now.
 func (b *book) switchChanged(now time.Time, e *api.SwitchChanged) bool {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
@@ -47,8 +47,8 @@ func (b *book) switchChanged(now time.Time, e *api.SwitchChanged) bool {
 	return false
 }
 
-// observed takes what flowrules has read of a switch, and returns the event
-// that was held back for it, if any.
+// observed handles flowrules' reading of a switch, and returns the event held
+// back for it, if any.
 func (b *book) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged {
 	sw, err := flow.ParseDPID(e.GetDpid())
 	if err != nil || e.Owner != flow.OwnerTenants.String() {
@@ -68,9 +68,9 @@ func (b *book) observed(now time.Time, e *api.FlowsObserved) *api.SwitchChanged 
 	return h.event
 }
 
-// due returns the events that have been held back for long enough; of switches
-// whose ports are known, all if settled is said. And the switches of which
-// something else is wanted now.
+// due returns the events that have been held back for long enough; with settled,
+// all events of switches whose ports are known. It also returns the switches
+// whose wanted entries have changed.
 func (b *book) due(now time.Time, settled bool) (events []*api.SwitchChanged, changed []flow.DPID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

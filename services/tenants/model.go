@@ -13,17 +13,17 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// What may carry a virtual network, and how many tenants can have a meter.
+// Bounds of segments and of tenants with a meter.
 const (
 	segmentMin = 2
 	segmentMax = 4094
 	metersMax  = 1 << 16
-	hostsMax   = 4096 // that a tenant may be limited to
+	hostsMax   = 4096 // largest limit of a tenant
 )
 
-// network is a virtual network, read and checked.
+// network is a parsed and checked virtual network.
 type network struct {
-	said    *api.TenantNetwork // as it is kept and listed; nobody writes to it
+	said    *api.TenantNetwork // as stored and listed; read-only
 	segment uint16
 	ports   []member   // in order
 	macs    []flow.MAC // in order
@@ -70,8 +70,7 @@ func readTenant(m *api.Tenant) (*api.Tenant, error) {
 	return m, nil
 }
 
-// readNetwork reads and checks a virtual network, and brings what it says into
-// one form.
+// readNetwork reads and checks a virtual network, and returns it in one form.
 func readNetwork(m *api.TenantNetwork) (*network, error) {
 	if m == nil {
 		return nil, errors.New("network: missing")
@@ -136,7 +135,7 @@ func (n *network) read(m *api.TenantMember) error {
 	return nil
 }
 
-// clash returns what two networks cannot both have, nil if they go together.
+// clash returns why two networks cannot coexist, nil if they can.
 func (n *network) clash(o *network) error {
 	if n.segment != 0 && n.segment == o.segment {
 		return fmt.Errorf("VLAN %d carries network %s already; leave segment out to have another given", n.segment, o.key())
@@ -149,8 +148,9 @@ func (n *network) clash(o *network) error {
 	return clashing(n.ports, o.ports, o.key())
 }
 
-// clashing returns what is wrong with two lists of ports, that of a network and
-// another's: a port has one untagged network, or tagged ones of different VLANs.
+// clashing returns the conflict between two lists of ports, one of a network and
+// one of another: a port has one untagged network, or tagged ones of different
+// VLANs.
 func clashing(ours, theirs []member, of string) error {
 	tagged, untagged := map[member]bool{}, map[flow.Location]bool{}
 	any := map[flow.Location]bool{}
@@ -173,7 +173,7 @@ func clashing(ours, theirs []member, of string) error {
 	return nil
 }
 
-// itself returns what is wrong with the ports of a network alone.
+// itself returns what is wrong with the ports of one network.
 func (n *network) itself() error {
 	for i, m := range n.ports {
 		if i > 0 && n.ports[i-1].at == m.at {

@@ -12,23 +12,24 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// scene is what others tell of the network: switches, what ports are, hosts.
+// scene is what other services report about the network: switches, the roles of
+// ports, hosts.
 type scene struct {
-	switches map[flow.DPID]*api.Switch // those that are or were connected
+	switches map[flow.DPID]*api.Switch // that are or were connected
 	links    map[flow.DPID]map[flow.Port]bool
-	presumed map[flow.Location]time.Time // ports taken for links until then
+	presumed map[flow.Location]time.Time // ports that count as links until then
 	edges    map[flow.DPID]map[flow.Port]bool
 	hosts    map[hostKey]*seen
-	inVLAN   map[uint16]map[hostKey]*seen // the hosts of each VLAN; those without one are not kept
+	inVLAN   map[uint16]map[hostKey]*seen // the hosts of each VLAN; those without one are left out
 }
 
-// How long a port is taken for a link that was one.
+// How long a port that was a link still counts as one.
 const (
-	lingers  = 5 * time.Second  // and is not settled any more
+	lingers  = 5 * time.Second  // and is no longer settled
 	presumes = 15 * time.Second // in an earlier run
 )
 
-// hostKey is what a host is told apart by.
+// hostKey identifies a host.
 type hostKey struct {
 	vlan uint16
 	mac  flow.MAC
@@ -46,16 +47,16 @@ func newScene() scene {
 		hosts: map[hostKey]*seen{}, inVLAN: map[uint16]map[hostKey]*seen{}}
 }
 
-// switchChanged takes the event of the southbound.
+// switchChanged handles the southbound's event.
 func (s *scene) switchChanged(e *api.SwitchChanged) {
 	if sw, err := flow.ParseDPID(e.GetSwitch().GetDpid()); err == nil {
 		s.switches[sw] = proto.CloneOf(e.Switch)
 	}
 }
 
-// roleChanged takes the event of discovery, and reports whether it changes what
-// is wanted of the switch. A link that is not settled any more is one for a
-// moment longer: discovery may have started anew.
+// roleChanged handles discovery's event, and reports whether it changes the
+// wanted entries of the switch. A link that is no longer settled counts as one
+// for a moment longer: discovery may have restarted.
 func (s *scene) roleChanged(now time.Time, at flow.Location, role string) bool {
 	was := s.link(at)
 	edge := set(s.edges, at, role == flow.RoleEdge.String())
@@ -71,8 +72,8 @@ func (s *scene) roleChanged(now time.Time, at flow.Location, role string) bool {
 	return edge || s.link(at) != was
 }
 
-// presume takes ports for links that an earlier run has taken for such, until
-// discovery says what they are.
+// presume counts ports as links that were links in an earlier run, until
+// discovery reports what they are.
 func (s *scene) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
 	for _, p := range ports {
 		if at := (flow.Location{Switch: sw, Port: p}); !s.link(at) && !s.edges[sw][p] {
@@ -81,8 +82,8 @@ func (s *scene) presume(now time.Time, sw flow.DPID, ports []flow.Port) {
 	}
 }
 
-// expire ends presumptions, and returns the switches of which that changes what
-// is wanted.
+// expire ends presumptions, and returns the switches whose wanted entries this
+// changes.
 func (s *scene) expire(now time.Time) (changed []flow.DPID) {
 	for at, until := range s.presumed {
 		if now.Before(until) {
@@ -96,13 +97,13 @@ func (s *scene) expire(now time.Time) (changed []flow.DPID) {
 	return changed
 }
 
-// link reports whether a port is taken for a link.
+// link reports whether a port counts as a link.
 func (s *scene) link(at flow.Location) bool {
 	_, presumed := s.presumed[at]
 	return presumed || s.links[at.Switch][at.Port]
 }
 
-// linksOf returns the ports of a switch that are taken for links, in order.
+// linksOf returns the ports of a switch that count as links, in order.
 func (s *scene) linksOf(sw flow.DPID) []flow.Port {
 	list := slices.Collect(maps.Keys(s.links[sw]))
 	for at := range s.presumed {
@@ -117,7 +118,7 @@ func (s *scene) linksOf(sw flow.DPID) []flow.Port {
 // settled reports whether anything is known of the ports of a switch.
 func (s *scene) settled(sw flow.DPID) bool { return len(s.links[sw])+len(s.edges[sw]) > 0 }
 
-// set puts a port in or out, and reports whether that is a change.
+// set adds or removes a port, and reports whether that is a change.
 func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
 	ports := of[at.Switch]
 	if ports[at.Port] == in {
@@ -135,8 +136,8 @@ func set(of map[flow.DPID]map[flow.Port]bool, at flow.Location, in bool) bool {
 	return true
 }
 
-// hostChanged takes the event of hosts, and returns the host, and whether it is
-// not what it was.
+// hostChanged handles the event of hosts, and returns the host, and whether it
+// has changed.
 func (s *scene) hostChanged(e *api.HostChanged) (key hostKey, changed bool) {
 	m := e.GetHost()
 	mac, err := flow.ParseMAC(m.GetMac())
@@ -176,8 +177,8 @@ func (s *scene) vlans() map[uint16]bool {
 	return used
 }
 
-// refusal returns why a switch cannot carry out what tenants need, "" if it can
-// or is not known.
+// refusal returns why a switch cannot do what tenants need, "" if it can or is
+// unknown.
 func refusal(sw *api.Switch) string {
 	switch {
 	case sw == nil:

@@ -11,9 +11,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// segment returns what carries a network and where it is reached: its ports on
-// switches that can do what it needs, and the ports of its hosts that are
-// members by their addresses. It is called with mu held.
+// segment returns the VLAN of a network and where it is reached: its ports on
+// capable switches, and the ports of hosts that are members by their addresses.
+// It is called with mu held.
 func (b *book) segment(n *network) *api.Segment {
 	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
 	there := map[flow.Location]bool{}
@@ -40,8 +40,8 @@ func (b *book) segment(n *network) *api.Segment {
 	return m
 }
 
-// closed returns the ports that are members themselves: what is attached there
-// belongs to their networks only. It is called with mu held.
+// closed returns the ports that are members themselves: hosts attached there
+// belong to these networks only. It is called with mu held.
 func (b *book) closed() map[flow.Location]bool {
 	closed := map[flow.Location]bool{}
 	for n := range b.networks.All() {
@@ -52,7 +52,7 @@ func (b *book) closed() map[flow.Location]bool {
 	return closed
 }
 
-// news returns what has changed of the segments since it was called last.
+// news returns the changes of segments since its last call.
 func (b *book) news() (list []*api.SegmentChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package tenants is the service that divides the network into virtual networks
-// of tenants, isolated from each other and with address spaces of their own.
-// What comes in at a member gets the tag of its network there, by flow entries;
-// inside, that tag tells networks apart; what leaves at a member loses it again,
-// which is forwarding's, told by SegmentChanged.
+// of tenants, isolated from each other and with address spaces of their own. Flow
+// entries tag frames with their network where they enter at a member; inside, the
+// tag separates networks. forwarding removes the tag where frames leave at a
+// member; it learns of members from SegmentChanged.
 //
 // Only the list of services imports it; only this file imports weft.
 package tenants
@@ -89,10 +89,10 @@ type server struct {
 	env      *weft.Env
 	book     *book
 	standing *weft.Standing
-	news     chan struct{} // rung when segments may have changed
+	news     chan struct{} // notified when segments may have changed
 }
 
-// follow takes what others tell.
+// follow handles the events of other services.
 func (s *server) follow() {
 	b, k := s.book, s.standing
 	weft.On(s.env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
@@ -135,7 +135,7 @@ func (s *server) ring() {
 	}
 }
 
-// announce publishes what changes of the segments until ctx ends; at first, all.
+// announce publishes changes of segments until ctx ends; at first, all segments.
 func (s *server) announce(ctx context.Context) {
 	s.ring()
 	for {
@@ -150,7 +150,7 @@ func (s *server) announce(ctx context.Context) {
 	}
 }
 
-// tick does what is due by time until ctx ends.
+// tick does the timed work until ctx ends.
 func (s *server) tick(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// status answers GetTenantsStatus. standing says how a switch stands.
+// status answers GetTenantsStatus. standing returns the state of a switch.
 func (b *book) status(standing func(flow.DPID) (string, error)) *api.TenantsStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *book) hosts() (admitted, refused int) {
 	return admitted, refused
 }
 
-// switchStatus returns what a switch does. It is called with mu held.
+// switchStatus returns the status of a switch. It is called with mu held.
 func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
 	info := b.scene.switches[sw]
 	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
@@ -83,7 +83,7 @@ func (b *book) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPI
 	return s
 }
 
-// usage returns what a tenant uses. It is called with mu held.
+// usage returns a tenant's usage. It is called with mu held.
 func (b *book) usage(t *api.Tenant) *api.TenantUsage {
 	u := &api.TenantUsage{Tenant: t.Name, Members: uint32(b.membersOf(t.Name, ""))}
 	for n := range b.networks.All() {

@@ -1,5 +1,5 @@
 // Package mastership decides which process is master of a partition's switches:
-// by a lease in the store, and by what its standbys promise while the store is
+// by a lease in the store, and by promises of the standbys while the store is
 // away. A fence is open while the lease lasts.
 //
 // Only services/southbound imports it. It knows nothing of switches.

@@ -7,29 +7,28 @@ import (
 	"time"
 )
 
-// Tenure is what the store says of who is master of a partition's switches: the
-// only value that decides it. It is replaced by compare-and-swap only, so of
-// several who want the mastership one gets it.
+// Tenure is the value in the store that alone decides who is master of a
+// partition's switches. It is replaced only by compare-and-swap, so one of
+// several competing processes gets the mastership.
 type Tenure struct {
-	// Holder is the process, for people.
+	// Holder is the process, for readers.
 	Holder string `json:"holder"`
-	// Run tells runs of processes apart.
+	// Run distinguishes runs of processes.
 	Run string `json:"run"`
 	// Epoch is the generation id of the holder's role requests (OpenFlow 1.3.5
 	// §6.3.6); it never falls.
 	Epoch uint64 `json:"epoch"`
-	// Lasts is for how long nobody may take the mastership after the last
-	// renewal, in milliseconds; 0 of a holder that has no standby and does not
-	// renew.
+	// Lasts is how long after the last renewal nobody may take the mastership,
+	// in milliseconds; 0 if the holder has no standby and does not renew.
 	Lasts int64 `json:"lasts_ms"`
 	// Others are the instances that the holder asks to leave it the mastership
-	// while the store is away; who is not among them waits for longer.
+	// while the store is away; an instance that is not listed waits longer.
 	Others []string `json:"others,omitempty"`
-	// Released says that the holder has given it back.
+	// Released reports that the holder has given the mastership back.
 	Released bool `json:"released,omitempty"`
 }
 
-// ReadTenure reads what the store has.
+// ReadTenure decodes a value of the store.
 func ReadTenure(value []byte) (t Tenure, err error) {
 	if err = json.Unmarshal(value, &t); err != nil {
 		err = fmt.Errorf("the lease of the mastership cannot be read: %w", err)
@@ -42,60 +41,62 @@ func (t *Tenure) lasts() time.Duration { return time.Duration(t.Lasts) * time.Mi
 // Terms are the times of a lease.
 type Terms struct {
 	Lasts time.Duration // after a renewal
-	Renew time.Duration // between renewals; 0: there is no standby, and nothing is renewed
-	Place int           // 0 is first where the mastership is free at the start
+	Renew time.Duration // between renewals; 0: there is no standby, and no renewal
+	Place int           // 0 goes first if the mastership is free at the start
 
 	others []string // instances that may take it
 }
 
 // lease decides who is master: it holds what this process knows of the store,
-// and says what to do next. It does no input or output and has no clock; all
-// times are of one clock that does not jump.
+// and says what to do next. It does no I/O and has no clock; all times are from
+// one monotonic clock.
 //
-// It is renewed by the store, or while that is away by all who could take it
-// instead, who promise to leave it to the holder (docs/decisions, 10).
+// The store renews it. While the store is away, all instances that could take
+// it instead renew it by promising to leave it to the holder (docs/decisions,
+// 10).
 //
-// Why two never hold it: the holder counts its time from before it sent the
-// renewal, whoever waits from after it has seen it; the former lets it end a
-// margin earlier; and a renewal or a take-over is a compare-and-swap on the
-// revision that was seen.
+// Two processes never hold it, because the holder counts its time from before
+// it sent the renewal, and a waiting process from after it saw the renewal; the
+// holder gives up a margin earlier; and a renewal or a take-over is a
+// compare-and-swap on the revision that was seen.
 type lease struct {
 	Terms
 	self Tenure // Holder and Run of this process
 
 	Known bool // what follows has been read
-	free  bool // it was free when it was first read, and is so still
+	free  bool // it was free when first read, and still is
 	have  Tenure
-	rev   uint64    // revision; 0 if nobody has ever had it
-	seen  time.Time // when that revision was seen first
+	rev   uint64    // revision; 0 if nobody has ever held it
+	seen  time.Time // when that revision was first seen
 
-	epoch uint64    // held under; 0: not held
-	until time.Time // end of the time held
+	epoch uint64    // of the tenure held; 0: not held
+	until time.Time // end of the tenure held
 	due   time.Time // of the next renewal
-	doubt bool      // a write of ours may have been done: the store is to be read first
+	doubt bool      // a write of ours may have taken effect: read the store first
 	floor uint64    // the least epoch wanted
-	lost  bool      // somebody else has it: it is never held again
+	lost  bool      // another process has it: this one never holds it again
 
-	wished  []string  // others of writes since the last one that was confirmed
-	writing bool      // a write that takes the mastership is on its way
-	left    time.Time // until then it is left to who holds it, as was promised
+	wished  []string  // others in writes since the last confirmed one
+	writing bool      // a write that takes the mastership is under way
+	left    time.Time // until then it is left to its holder, as promised
 }
 
-// act is what the lease wants done.
+// act is the next action of a lease.
 type act int
 
 const (
-	actWait  act = iota // nothing: it is asked again after the time given
-	actRead             // read the store after that time, and tell (found)
-	actWrite            // write what wish says
+	actWait  act = iota // nothing: ask again after the time given
+	actRead             // read the store after that time, and call found
+	actWrite            // write the result of wish
 )
 
-// unrenewed is for how long a tenure without renewals must not have changed
-// before who waits takes it: its holder has begun without a standby and is to
-// learn of one, or it has died then.
+// unrenewed is how long a tenure without renewals must stay unchanged before a
+// waiting process takes it: its holder started without a standby and needs time
+// to learn of one, or it is dead.
 const unrenewed = 5 * time.Second
 
-// margin is how much earlier than others take its lease the holder lets go of it.
+// margin is how much earlier than others may take the lease its holder gives it
+// up.
 func margin(lasts time.Duration) time.Duration { return lasts / 8 }
 
 // held reports whether this process may program switches.
@@ -104,7 +105,7 @@ func (l *lease) held(now time.Time) bool { return l.epoch != 0 && !l.lost && now
 // deadline is when the time held ends; forever if the lease is not renewed.
 func (l *lease) deadline() (until time.Time, forever bool) { return l.until, l.Renew == 0 }
 
-// found takes what the store has; rev 0 is nothing.
+// found records what the store has; rev 0 means nothing.
 func (l *lease) found(now time.Time, t Tenure, rev uint64) {
 	l.doubt = false
 	if !l.Known || rev != l.rev {
@@ -117,8 +118,8 @@ func (l *lease) found(now time.Time, t Tenure, rev uint64) {
 	}
 }
 
-// next says what to do, and after which time; who waits for the mastership reads
-// the store every poll.
+// next returns the next action and how long to wait before it. A process that
+// waits for the mastership reads the store every poll.
 func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Duration) {
 	switch {
 	case l.lost:
@@ -135,16 +136,16 @@ func (l *lease) next(now time.Time, poll time.Duration) (do act, wait time.Durat
 		return actWrite, 0
 	}
 	if left := l.takeable().Sub(now); left > 0 {
-		return actRead, min(left, poll) // whoever has it may have renewed it meanwhile
+		return actRead, min(left, poll) // its holder may have renewed it meanwhile
 	}
 	return actWrite, 0
 }
 
-// strange is for how much longer a process waits that the holder does not ask
-// to leave it the mastership: it has come by a plan that the holder may not know.
+// strange is how much longer a process waits if the holder does not ask it for
+// promises: its place is from a plan that the holder may not know.
 const strange = 30 * time.Second
 
-// takeable is when this process may take what it does not hold.
+// takeable returns when this process may take a lease that it does not hold.
 func (l *lease) takeable() time.Time {
 	if at := l.takeableByStore(); l.left.Before(at) {
 		return at
@@ -152,17 +153,17 @@ func (l *lease) takeable() time.Time {
 	return l.left
 }
 
-// takeableByStore is takeable as far as what the store has goes.
+// takeableByStore is takeable by the content of the store alone.
 func (l *lease) takeableByStore() time.Time {
 	switch {
-	case l.have.Run == l.self.Run && l.rev != 0 && !l.have.Released: // an earlier write of ours has been done after all
+	case l.have.Run == l.self.Run && l.rev != 0 && !l.have.Released: // our earlier write took effect
 		return l.seen
 	case l.rev == 0 || l.have.Released:
-		if l.free { // at the start of everything the first is to be first
+		if l.free { // at the very start the first goes first
 			return l.seen.Add(time.Duration(l.Place) * l.Lasts)
 		}
 		return l.seen
-	case l.have.Lasts == 0 && l.Renew == 0 && l.Place == 0: // nobody but this process may have it
+	case l.have.Lasts == 0 && l.Renew == 0 && l.Place == 0: // only this process may have it
 		return l.seen
 	case l.have.Lasts == 0:
 		return l.seen.Add(unrenewed)
@@ -172,8 +173,8 @@ func (l *lease) takeableByStore() time.Time {
 	return l.seen.Add(l.have.lasts())
 }
 
-// wish is what is to be written, over which revision. fresh is the least epoch
-// of one that begins.
+// wish returns what to write, and over which revision. fresh is the least epoch
+// of a new tenure.
 func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
 	t = l.self
 	if l.Renew > 0 {
@@ -188,7 +189,7 @@ func (l *lease) wish(fresh uint64) (t Tenure, over uint64) {
 	return t, l.rev
 }
 
-// granted takes that a write was done that was sent at a time.
+// granted records that a write sent at the time sent took effect.
 func (l *lease) granted(sent, now time.Time, t Tenure, rev uint64) {
 	if l.lost {
 		return
@@ -200,9 +201,9 @@ func (l *lease) granted(sent, now time.Time, t Tenure, rev uint64) {
 	l.due = sent.Add(l.Renew)
 }
 
-// pledge promises to leave the mastership to who holds it by a tenure, for as
-// long as a renewal of that lasts. It returns false if this process has it, is
-// taking it, or knows of a later holder.
+// pledge promises to leave the mastership to the holder of a tenure for as long
+// as a renewal lasts. It returns false if this process holds it, is taking it,
+// or knows of a later holder.
 func (l *lease) pledge(now time.Time, t Tenure) bool {
 	later := l.Known && l.rev != 0 && (l.have.Epoch > t.Epoch || l.have.Epoch == t.Epoch && l.have.Run != t.Run)
 	if l.writing || later || l.epoch != 0 && !l.lost {
@@ -214,14 +215,14 @@ func (l *lease) pledge(now time.Time, t Tenure) bool {
 	return true
 }
 
-// asks are those whose promises prolong the lease, all together.
+// asks returns the instances whose promises together prolong the lease.
 func (l *lease) asks() []string {
 	list := slices.Concat(l.have.Others, l.wished)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// askAt is when they are to be asked; never is true if nobody is.
+// askAt returns when to ask them; never is true if there is nobody to ask.
 func (l *lease) askAt(now time.Time) (at time.Time, never bool) {
 	if !l.held(now) || l.Renew == 0 || l.have.Lasts == 0 || len(l.asks()) == 0 {
 		return at, true
@@ -230,9 +231,9 @@ func (l *lease) askAt(now time.Time) (at time.Time, never bool) {
 	return l.until.Add(l.Renew*3/2 - whole), false
 }
 
-// pledged takes that all of them have promised to leave the mastership here, to
-// a question that was sent at a time. A lease that has ended is renewed by the
-// store only.
+// pledged records that all of them promised, in answer to a question sent at
+// the time asked, to leave the mastership here. Only the store renews a lease
+// that has ended.
 func (l *lease) pledged(asked, now time.Time) {
 	lasts := min(l.Lasts, l.have.lasts())
 	if until := asked.Add(lasts - margin(lasts)); l.held(now) && until.After(l.until) {
@@ -240,8 +241,8 @@ func (l *lease) pledged(asked, now time.Time) {
 	}
 }
 
-// refused takes that somebody else was first, or that nobody knows whether a
-// write was done: the store is read next.
+// refused records that another process was first, or that the result of a write
+// is unknown: the store is read next.
 func (l *lease) refused() { l.doubt = true }
 
 // LeaseMost bounds the time of a lease.

@@ -13,29 +13,29 @@ import (
 
 // Ledger keeps the tenure of a partition's mastership.
 type Ledger interface {
-	// Read returns what there is and its revision, 0 if there is nothing.
+	// Read returns the tenure and its revision, 0 if there is none.
 	Read(ctx context.Context) (Tenure, uint64, error)
-	// Swap replaces what has a revision; done is false if that is not the last
-	// one any more. After an error nobody knows whether it was done.
+	// Swap replaces the tenure of the revision over; done is false if that is
+	// no longer the last one. After an error the result is unknown.
 	Swap(ctx context.Context, t Tenure, over uint64) (rev uint64, done bool, err error)
-	// Prove writes something else, which shows that the store takes writes.
+	// Prove writes another key, which shows that the store accepts writes.
 	Prove(ctx context.Context) error
 }
 
-// ErrLost is why a service ends that is not master any more: it is started
-// again, as a standby.
+// ErrLost is why a service ends when it is no longer master: it starts again,
+// as a standby.
 var ErrLost = errors.New("this process is not master of the switches any more")
 
-// Fence is closed to all that programs switches unless the mastership is held
-// at that very moment. It looks at this process' clock, not at what others say:
-// whoever has slept for too long finds it closed.
+// Fence is closed to all that programs switches unless this process holds the
+// mastership at that very moment. It uses only this process's clock: a process
+// that has slept for too long finds it closed.
 type Fence struct {
 	now   func() time.Time
 	base  time.Time
 	until atomic.Int64 // ns since base; 0: closed
 }
 
-// openForever is the until of a mastership that does not end by itself.
+// openForever is the value of until for a mastership without an end.
 const openForever = math.MaxInt64
 
 func newFence(now func() time.Time) *Fence { return &Fence{now: now, base: now()} }
@@ -61,20 +61,20 @@ func (f *Fence) set(until time.Time, forever bool) {
 // Shut closes the fence.
 func (f *Fence) Shut() { f.until.Store(0) }
 
-// Mastership is the lease at work.
+// Mastership runs the lease.
 type Mastership struct {
 	ledger Ledger
 	Fence  *Fence
 	Log    *slog.Logger
 	now    func() time.Time
-	Fresh  func(context.Context) (uint64, error) // the least epoch of a tenure that begins
+	Fresh  func(context.Context) (uint64, error) // the least epoch of a new tenure
 	Others func() []string                       // instances that may take the mastership; nil: nobody
 	Ask    asker                                 // asks one of them
 	faith  faith
 
 	Mu    sync.Mutex // guards lease
 	Lease lease
-	kick  chan struct{} // what the lease waits for may have changed
+	kick  chan struct{} // the state that the lease waits for may have changed
 
 	Renewals, Failures, Suspensions, Pledges atomic.Uint64
 }
@@ -103,9 +103,9 @@ func (m *Mastership) wake() {
 	}
 }
 
-// Raise has the mastership go on under an epoch that is not lower than the
-// given one: a switch has come that has seen higher ones, of the partition that
-// it was in. The store grants it as it does a renewal.
+// Raise continues the mastership under an epoch that is not lower than the
+// given one: a switch has come that saw higher epochs in its former partition.
+// The store grants it like a renewal.
 func (m *Mastership) Raise(epoch uint64) {
 	m.Mu.Lock()
 	m.Lease.floor = max(m.Lease.floor, epoch)
@@ -113,7 +113,7 @@ func (m *Mastership) Raise(epoch uint64) {
 	m.wake()
 }
 
-// Look has the store read at once: somebody else seems to be master.
+// Look reads the store at once: another process seems to be master.
 func (m *Mastership) Look() {
 	m.Mu.Lock()
 	m.Lease.refused()
@@ -121,7 +121,7 @@ func (m *Mastership) Look() {
 	m.wake()
 }
 
-// Holder says who is master as far as this process knows, and under which epoch.
+// Holder returns the master and its epoch as far as this process knows.
 func (m *Mastership) Holder() (name string, epoch uint64, here bool) {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
@@ -131,7 +131,7 @@ func (m *Mastership) Holder() (name string, epoch uint64, here bool) {
 	return m.Lease.have.Holder, m.Lease.have.Epoch, m.Lease.held(m.now()) || m.Fence.until.Load() == openForever
 }
 
-// Left is how long the mastership is held if it is not renewed.
+// Left returns how long the mastership lasts without a renewal.
 func (m *Mastership) Left() time.Duration {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
@@ -141,7 +141,8 @@ func (m *Mastership) Left() time.Duration {
 	return max(0, m.Lease.until.Sub(m.now()))
 }
 
-// pollOf is how often who waits for the mastership looks.
+// pollOf returns how often a process that waits for the mastership reads the
+// store.
 func pollOf(t Terms) time.Duration { return max(t.Lasts/16, time.Millisecond) }
 
 // Win waits until this process is master, and returns its epoch.
@@ -165,9 +166,9 @@ func (m *Mastership) Win(ctx context.Context) (epoch uint64, err error) {
 	}
 }
 
-// Keep renews the mastership until ctx ends or it is lost. changed is told of
-// every epoch that is not the one before, and resumed when the fence is open
-// again that had been closed for want of a renewal.
+// Keep renews the mastership until ctx ends or it is lost. It calls changed
+// with every new epoch, and resumed when the fence opens again after a late
+// renewal had closed it.
 func (m *Mastership) Keep(ctx context.Context, epoch uint64, changed func(epoch uint64), resumed func()) error {
 	defer m.Fence.Shut()
 	open := true
@@ -206,7 +207,7 @@ func orNobody(holder string) string {
 	return holder
 }
 
-// step does what is to be done next. It fails when ctx ends only.
+// step takes the next action. It fails only when ctx ends.
 func (m *Mastership) step(ctx context.Context) error {
 	m.Mu.Lock()
 	do, wait := m.Lease.next(m.now(), pollOf(m.Lease.Terms))
@@ -276,7 +277,7 @@ func (m *Mastership) write(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	m.Mu.Lock()
-	if begins && m.now().Before(m.Lease.takeable()) { // it has been promised meanwhile
+	if begins && m.now().Before(m.Lease.takeable()) { // promised to another meanwhile
 		m.Mu.Unlock()
 		return nil
 	}

@@ -22,13 +22,14 @@ var (
 )
 
 const (
-	// faithAfter is how long the master may take to renew its lease once the
-	// store is known to take writes.
+	// faithAfter is how long the master may take to renew its lease after the
+	// store is known to accept writes.
 	faithAfter = 1500 * time.Millisecond
-	// faithEnds is after which time without a question the master counts as
+	// faithEnds is the time without a question after which the master counts as
 	// having reached the store.
 	faithEnds = 2 * time.Second
-	// proofEvery is how often the store is tried, and proofWait for how long.
+	// proofEvery is the interval between tries of the store; proofWait bounds
+	// one.
 	proofEvery = 250 * time.Millisecond
 	proofWait  = 500 * time.Millisecond
 )
@@ -36,25 +37,25 @@ const (
 // question is what the master asks.
 type question struct {
 	Tenure
-	// Renewed is the revision of the last renewal in the store. A master that is
-	// only late, time and again, has another one each time.
+	// Renewed is the revision of the last renewal in the store. It changes each
+	// time if the master is only late now and again.
 	Renewed uint64 `json:"renewed,omitempty"`
 }
 
-// faith is what an instance that stands by knows of a store that the master
-// does not reach. As long as the store fails here, too, the master is left alone.
-// If it takes writes here, the master is the one that is cut off.
+// faith is what a standby knows of a store that the master does not reach. As
+// long as the store fails here too, the standby leaves the mastership to the
+// master. If the store accepts writes here, only the master is cut off.
 type faith struct {
 	mu      sync.Mutex // guards what follows
-	began   time.Time  // of the first of the questions
-	asked   time.Time  // the last of them
-	renewed uint64     // what they say of the master
-	proven  time.Time  // when the store has taken a write since began; zero: it has not
+	began   time.Time  // when the first of the questions came
+	asked   time.Time  // when the last of them came
+	renewed uint64     // the revision that they give
+	proven  time.Time  // when the store accepted a write after began; zero: not yet
 }
 
-// question notes a question, and reports whether the master may be left alone.
-// A master that has renewed its lease since the last one has reached the store:
-// then its questions begin anew.
+// question records a question, and reports whether the master may stay. A
+// master that has renewed its lease since its last question has reached the
+// store: then its questions begin anew.
 func (f *faith) question(now time.Time, renewed uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,14 +66,14 @@ func (f *faith) question(now time.Time, renewed uint64) bool {
 	return f.proven.IsZero() || now.Sub(f.proven) < faithAfter
 }
 
-// open reports whether the store is to be tried, and since when questions come.
+// open reports whether to try the store, and since when questions come.
 func (f *faith) open(now time.Time) (began time.Time, try bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.began, !f.asked.IsZero() && now.Sub(f.asked) <= faithEnds && f.proven.IsZero()
 }
 
-// prove notes that the store has taken a write that began after the questions.
+// prove records that the store accepted a write begun after the questions.
 func (f *faith) prove(began, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +82,7 @@ func (f *faith) prove(began, now time.Time) {
 	}
 }
 
-// Asked answers the master of another instance.
+// Asked answers the question of another instance's master.
 func (m *Mastership) Asked(encoded []byte) []byte {
 	var q question
 	if json.Unmarshal(encoded, &q) != nil || !m.faith.question(m.now(), q.Renewed) {
@@ -95,7 +96,7 @@ func (m *Mastership) Asked(encoded []byte) []byte {
 	return promised
 }
 
-// Test tries the store while the master says that it does not reach it.
+// Test tries the store while the master reports that it does not reach it.
 func (m *Mastership) Test(ctx context.Context) {
 	for Pause(ctx, proofEvery) {
 		began, try := m.faith.open(m.now())
@@ -110,8 +111,8 @@ func (m *Mastership) Test(ctx context.Context) {
 	}
 }
 
-// Vouch asks the others to leave the mastership here whenever the store is late
-// to renew it, until ctx ends.
+// Vouch asks the others to leave the mastership here whenever the store renews
+// it late, until ctx ends.
 func (m *Mastership) Vouch(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -150,7 +151,7 @@ func (m *Mastership) Vouch(ctx context.Context) {
 }
 
 // askAll asks all of the others once, and prolongs the lease if all promise
-// within the limit; later than that, their promises are worth nothing.
+// within the limit; later promises are worthless.
 func (m *Mastership) askAll(ctx context.Context, q question, names []string, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

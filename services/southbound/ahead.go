@@ -11,11 +11,11 @@ import (
 // urgent messages: a dozen packet-ins, which take longer than the scan.
 const aheadFrom = 1 << 10
 
-// ahead handles the real-time messages that were read before the packet-ins
-// that came earlier: echoes, port status, answers about roles, and probes.
-// These messages keep their order among themselves. OpenFlow promises no order
-// except by barriers (1.3.5 §6.2); barrier replies and errors stay where they
-// are. A handled message becomes a hello, which means nothing.
+// ahead handles the real-time messages among those that were read, before
+// packet-ins that came earlier: echoes, port status, answers about roles, and
+// probes. These messages keep their order among themselves. OpenFlow promises
+// no order except by barriers (1.3.5 §6.2); barrier replies and errors stay
+// where they are. A handled message becomes a hello, which means nothing.
 func (s *session) ahead() error {
 	buf := s.in.waiting()
 	if len(buf) < aheadFrom {

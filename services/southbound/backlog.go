@@ -2,15 +2,15 @@ package southbound
 
 import "time"
 
-// backlog tells whether packet-ins of a session wait to be dealt with: when it
-// has read as much as it could each time for a while, or when many are on their
-// way through stages in other processes for as long.
+// backlog detects whether packet-ins of a session wait to be handled: either
+// each read has for a while brought as much as it could, or for as long many
+// packets have been on their way through stages in other processes.
 type backlog struct {
-	away  awayer // nil if nobody can tell
+	away  awayer // nil if the number is unknown
 	since int64  // ns; 0: nothing waits
 }
 
-// awayer tells how many packets are on their way through stages elsewhere.
+// awayer counts the packets on their way through stages in other processes.
 type awayer interface{ Away() int64 }
 
 const (
@@ -18,7 +18,7 @@ const (
 	awayMost    = 2048 // packets of one session; some milliseconds' worth
 )
 
-// look takes what a read has brought, and reports whether the session is behind.
+// look evaluates a read, and reports whether the session is behind.
 func (b *backlog) look(r *reader, now int64) bool {
 	if !r.brimful() && (b.away == nil || b.away.Away() < awayMost) {
 		b.since = 0

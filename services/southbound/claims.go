@@ -11,29 +11,31 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// claims is whose the places of a switch's tables are that the operator's entries
-// and those of apps' decisions have. Both choose them freely, and a switch would
-// replace an entry by another one's of the same table, priority and match
-// (OpenFlow 1.3.5, 6.4): apps replace their own only. Those of services have
-// places of their own (flow.Entry.Reserved).
+// claims records who owns the places of a switch's tables (table, priority and
+// match) that the entries of the operator and of apps use. Both choose places
+// freely, and a switch would replace an entry by another owner's at the same
+// place (OpenFlow 1.3.5, 6.4): apps may replace only their own. The entries of
+// services have reserved places (flow.Entry.Reserved).
 type claims struct {
 	mu sync.Mutex // guards what follows
 	of map[uint64]claimant
 }
 
-// claimant is the operator, or an app, by the upper half of their cookies.
+// claimant is the operator, or an app, as the upper half of their cookies.
 type claimant uint32
 
-// claimsMost is how many places of a switch are known; an app gets no more.
+// claimsMost bounds the recorded places of a switch; beyond it apps get no
+// more.
 const claimsMost = 1 << 20
 
 // errClaimed says that an app's entry was left out.
 var errClaimed = errors.New("an app's entry would replace somebody else's")
 
-// places makes hashes of places that nobody can foresee.
+// places is the seed for hashes of places; nobody can foresee it.
 var places = maphash.MakeSeed()
 
-// claimantOf returns whose a cookie is; false if it is neither's.
+// claimantOf returns the owner of a cookie; false if it is neither the operator
+// nor an app.
 func claimantOf(c flow.Cookie) (claimant, bool) {
 	if _, app := c.App(); app {
 		return claimant(c >> 32), true
@@ -42,8 +44,8 @@ func claimantOf(c flow.Cookie) (claimant, bool) {
 	return claimant((c &^ generation) >> 32), c.Owner() == flow.OwnerOperator
 }
 
-// change takes note of what a flow-mod does, and refuses that of an app in
-// somebody else's place.
+// change records a flow-mod, and refuses that of an app at a place of another
+// owner.
 func (c *claims) change(m *flow.Mod) error {
 	who, ok := claimantOf(m.Entry.Cookie)
 	if !ok || m.Command != flow.Add && m.Command != flow.DeleteStrict {
@@ -67,7 +69,7 @@ func (c *claims) change(m *flow.Mod) error {
 	return nil
 }
 
-// seen takes note of an entry that the switch has.
+// seen records an entry that the switch has.
 func (c *claims) seen(e *flow.Entry) {
 	if who, ok := claimantOf(e.Cookie); ok {
 		c.mu.Lock()
@@ -76,7 +78,7 @@ func (c *claims) seen(e *flow.Entry) {
 	}
 }
 
-// removed takes note of an entry that the switch has removed.
+// removed records that the switch removed an entry.
 func (c *claims) removed(e *flow.Entry) {
 	if who, ok := claimantOf(e.Cookie); ok {
 		at := maphash.Comparable(places, e.Key())
@@ -88,7 +90,7 @@ func (c *claims) removed(e *flow.Entry) {
 	}
 }
 
-// set is for those who hold mu.
+// set records the owner of a place; mu is held.
 func (c *claims) set(at uint64, who claimant) {
 	if c.of == nil {
 		c.of = map[uint64]claimant{}

@@ -13,10 +13,11 @@ import (
 // OpenFlow 1.0).
 const missSendLen = 0xffff
 
-// handshake makes a switch of a connection: TLS if there is to be, version, identity, role, then what
-// it sends on its own, its description and its ports (OpenFlow 1.3.5 §6.3).
-// Nothing but the version is said before the identity is known to be free, and
-// nothing is asked of the switch before it has confirmed the role.
+// handshake turns a connection into a switch: TLS if configured, version,
+// identity, role, then which messages the switch sends on its own, its
+// description and its ports (OpenFlow 1.3.5 §6.3). Before the identity is known
+// to be free it sends nothing but the version, and it asks the switch nothing
+// before the switch has confirmed the role.
 func (s *session) handshake() error {
 	if err := s.conn.SetDeadline(time.Now().Add(s.hub.cfg.Load().HandshakeTimeout)); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (s *session) hello() error {
 	}
 	both := theirs & openflow.VersionsOf(openflow.V10, openflow.V13)
 	if h.Version < openflow.V13 {
-		both &= openflow.VersionsOf(h.Version) // no bitmap: the lower of both, which we may not speak
+		both &= openflow.VersionsOf(h.Version) // no bitmap: the lower version, which we may not speak
 	}
 	if s.version = both.Highest(); s.version == 0 {
 		e := &openflow.Error{
@@ -89,8 +90,9 @@ func (s *session) hello() error {
 	return nil
 }
 
-// reply waits for the answer to xid and meanwhile answers echoes and keeps what a
-// switch may send at any time. An error message that answers xid is returned as an error.
+// reply waits for the answer to xid. Meanwhile it answers echoes and keeps the
+// messages that a switch may send at any time. It returns an error message that
+// answers xid as an error.
 func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 	for {
 		msg, err := s.in.next()
@@ -133,8 +135,9 @@ func (s *session) reply(xid uint32, want openflow.Type) ([]byte, error) {
 	}
 }
 
-// identify learns who the switch is, and refuses one that its certificate does
-// not name, that is of another partition, or that is connected already.
+// identify reads the switch's identity. It refuses a switch that its
+// certificate does not name, that belongs to another partition, or that is
+// already connected.
 func (s *session) identify() error {
 	xid := s.xid.Add(1)
 	if err := s.out.put(s.version.AppendFeaturesRequest(nil, xid)); err != nil {
@@ -165,7 +168,8 @@ func (s *session) identify() error {
 	return s.hub.vacant(s)
 }
 
-// configure says what the switch is to send on its own, and reads what it is.
+// configure sets which messages the switch sends on its own, and reads its
+// description.
 func (s *session) configure() error {
 	b := s.version.AppendSetConfig(nil, s.xid.Add(1), 0, missSendLen)
 	if s.version == openflow.V13 {
@@ -196,7 +200,7 @@ func (s *session) configure() error {
 	return s.hearPorts()
 }
 
-// describePorts learns which ports the switch has.
+// describePorts reads the ports of the switch.
 func (s *session) describePorts() error {
 	ports := s.feature.Ports
 	if s.version == openflow.V10 {
@@ -211,7 +215,7 @@ func (s *session) describePorts() error {
 	})
 }
 
-// ask is multipart for the time before the session has its own reader loop.
+// ask is multipart for a session that has no reader loop yet.
 func (s *session) ask(t openflow.MultipartType, each func(body []byte) error) error {
 	xid := s.xid.Add(1)
 	msg, err := s.version.AppendMultipartRequest(nil, xid, &openflow.MultipartRequest{Type: t})
@@ -231,7 +235,7 @@ func (s *session) ask(t openflow.MultipartType, each func(body []byte) error) er
 	}
 	var refused *openflow.Error
 	if errors.As(err, &refused) && t == openflow.MultipartDesc {
-		return nil // a description is a courtesy
+		return nil // a switch need not give a description
 	}
 	return err
 }

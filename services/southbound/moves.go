@@ -10,34 +10,34 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
-// A plan that is applied may give a switch to another partition. Its new owner
-// takes it over as a standby takes over from a dead master: by a role request
-// with a higher generation, over a session that it holds already if the bridge
-// has both as controllers and southbound.hold_others is on. The former owner goes
-// on until the switch says that another is master, and lets go of it then.
+// A new plan may give a switch to another partition. Its new owner takes it
+// over as a standby takes over from a dead master: by a role request with a
+// higher generation, over a session that it already holds if the bridge has
+// both as controllers and southbound.hold_others is on. The former owner goes
+// on until the switch reports another master, and then releases it.
 
 // Times of a move.
 const (
 	// moveSettle is how long the new owner waits, so that the processes of the
-	// former have taken over the plan, and carried out what they had begun: what
-	// they decide from then on comes to the new one.
+	// former owner apply the plan and finish what they have begun. Their later
+	// decisions go to the new owner.
 	moveSettle = 500 * time.Millisecond
-	// comingMost is how long what is for a switch that is about to be taken over
-	// waits for that.
+	// comingMost bounds how long decisions wait for a switch that is about to
+	// be taken over.
 	comingMost = 2 * time.Second
 	// yieldPoll is how often the former owner asks the switch who is master.
 	yieldPoll = 50 * time.Millisecond
-	// yieldLinger is how long it keeps the session then, for decisions about
-	// packets that the switch had sent before.
+	// yieldLinger is how long the former owner then keeps the session, for
+	// decisions about packets that the switch sent before.
 	yieldLinger = time.Second
-	// yieldWarn is how long nobody may have taken the switch before that is said.
+	// yieldWarn is how long nobody may take the switch before the log warns.
 	yieldWarn = 10 * time.Second
 )
 
-// owns reports whether a switch is of the partition here.
+// owns reports whether a switch belongs to this partition.
 func (h *hub) owns(sw dpid) bool { return h.mine.Load().admits(sw) == nil }
 
-// repartition takes over which switches are of the partition here.
+// repartition applies a new list of this partition's switches.
 func (h *hub) repartition(p partition, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,13 +48,13 @@ func (h *hub) repartition(p partition, now time.Time) {
 	h.settled = now.Add(moveSettle)
 }
 
-// takes reports whether this process is to be master of a switch now; it is
-// called with the lock.
+// takes reports whether this process is to be master of a switch now. The
+// caller holds the lock.
 func (h *hub) takes(sw dpid) bool {
 	return h.master && h.owns(sw) && (h.before == nil || h.before.admits(sw) == nil)
 }
 
-// rearrange takes over switches that have come to this partition, and lets go of
+// rearrange takes over switches that have come to this partition and releases
 // those that have left it, until ctx ends.
 func (h *hub) rearrange(ctx context.Context) error {
 	for mastership.Pause(ctx, yieldPoll) {
@@ -91,8 +91,8 @@ func (h *hub) rearrange(ctx context.Context) error {
 	return nil
 }
 
-// yield lets go of a switch if another is its master already. A switch of
-// OpenFlow 1.0, which has no masters, is let go of at once.
+// yield releases a switch if another process is already its master. It releases
+// a switch of OpenFlow 1.0, which has no masters, at once.
 func (s *session) yield(ctx context.Context) {
 	defer s.yielding.Store(false)
 	role := openflow.RoleSlave
@@ -122,7 +122,7 @@ func (s *session) yield(ctx context.Context) {
 	}
 }
 
-// movedReason says where a switch has gone.
+// movedReason returns where a switch has gone.
 func movedReason(p *partition, sw dpid) string {
 	if name := p.ownerOf(sw); name != "" {
 		return fmt.Sprintf("it is of partition %s now", name)
@@ -130,8 +130,8 @@ func movedReason(p *partition, sw dpid) string {
 	return "it is of another partition now"
 }
 
-// coming reports whether a switch that is not up is about to be: its session is
-// held here, and it is of this partition.
+// coming reports whether a switch that is not up is about to come up: this
+// process holds its session, and it belongs to this partition.
 func (h *hub) coming(sw dpid) bool {
 	if !h.owns(sw) {
 		return false
@@ -142,7 +142,7 @@ func (h *hub) coming(sw dpid) bool {
 	return s != nil && h.master && h.standing[s]
 }
 
-// expect waits for the switches of a decision that are about to be taken over.
+// expect waits for the switches of a decision that are about to come up.
 func (h *hub) expect(ctx context.Context, d *flow.Decision) {
 	for i := range d.Ops {
 		sw := d.Ops[i].Switch

@@ -21,9 +21,9 @@ func parseList(items []string) (switchList, error) {
 	return switchList{strings.Join(items, ", "), list}, err
 }
 
-// partition is which switches are received, and where the others belong.
+// partition lists the switches of this partition and of the others.
 type partition struct {
-	own       switchList // nothing in it means all that belong nowhere else
+	own       switchList // empty means all that belong to no other
 	elsewhere []neighbour
 }
 
@@ -33,7 +33,7 @@ type neighbour struct {
 	switchList
 }
 
-// partition reads the switches of the configuration.
+// partition parses the configured lists of switches.
 func (c *Config) partition() (p partition, err error) {
 	if p.own, err = parseList(c.Switches); err != nil {
 		return p, fmt.Errorf("switches: %w", err)
@@ -48,8 +48,8 @@ func (c *Config) partition() (p partition, err error) {
 	return p, nil
 }
 
-// ownerOf returns the name of the other partition that a switch is of, empty if
-// it is not known.
+// ownerOf returns the name of the other partition that a switch belongs to,
+// empty if it is unknown.
 func (p *partition) ownerOf(sw dpid) string {
 	for _, n := range p.elsewhere {
 		if n.Names(sw) {
@@ -64,7 +64,7 @@ func (p *partition) ownerOf(sw dpid) string {
 	return ""
 }
 
-// admits reports whether a switch is to be received; the error says where it
+// admits returns nil if the switch may connect here; the error says where it
 // belongs and what to do.
 func (p *partition) admits(sw dpid) error {
 	if p.own.Names(sw) {

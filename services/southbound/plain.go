@@ -7,10 +7,10 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// plain returns a text of a switch, such as the name of a port, as it is passed
-// on: whatever cannot be printed, and octets that are no UTF-8, is U+FFFD. So it
-// fits into every message and every line of a table or a log, and commands no
-// terminal.
+// plain returns a text from a switch, such as the name of a port, in a safe
+// form: it replaces unprintable characters and invalid UTF-8 by U+FFFD. So the
+// text fits into every message and every line of a table or a log, and cannot
+// control a terminal.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -20,7 +20,7 @@ func plain(text string) string {
 	}, text)
 }
 
-// plainDesc is plain for all texts by which a switch describes itself.
+// plainDesc applies plain to all texts in a switch's description.
 func plainDesc(d openflow.Desc) openflow.Desc {
 	return openflow.Desc{
 		Manufacturer: plain(d.Manufacturer), Hardware: plain(d.Hardware), Software: plain(d.Software),

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// describe returns what is to be said of the switch of a session.
+// describe returns the API's description of a session's switch.
 func (s *session) describe() *api.Switch {
 	s.mu.Lock()
 	ports, since := len(s.ports), s.since
@@ -58,8 +58,8 @@ func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.List
 	return resp, nil
 }
 
-// forget drops the record of a switch. That of one which is connected stays, but
-// for the others that have claimed its identity.
+// forget drops the record of a switch. It keeps that of a connected one, but
+// drops the counts of others that claimed its identity.
 func (h *hub) forget(sw dpid) *api.ForgetSwitchResponse {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *hub) forget(sw dpid) *api.ForgetSwitchResponse {
 	return resp
 }
 
-// connected returns the session of a switch by the text of its identity.
+// connected returns the session of a switch, given its identity as text.
 func (h *hub) connected(text string) (*session, error) {
 	sw, err := flow.ParseDPID(text)
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 	}
 	resp := &api.ReadGroupsResponse{}
 	if s.version == openflow.V10 {
-		return resp, nil // has no groups
+		return resp, nil // the switch has no groups
 	}
 	var groups []flow.Group
 	err = s.multipart(ctx, &openflow.MultipartRequest{Type: openflow.MultipartGroupDesc}, func(body []byte) (_ int, err error) {
@@ -177,7 +177,7 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 }
 
 // newGroup returns the message for a group and its counters, nil if the switch
-// has not told them.
+// has not reported any.
 func newGroup(sw dpid, g *flow.Group, st *openflow.GroupStats) *api.Group {
 	out := api.NewGroup(sw, g)
 	if st == nil {
@@ -216,7 +216,8 @@ func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) 
 	return resp, nil
 }
 
-// kept turns a counter that the switch does not keep, all ones, into 0.
+// kept replaces the value of a counter that the switch does not keep, all ones,
+// by 0.
 func kept(counter uint64) uint64 {
 	if counter == ^uint64(0) {
 		return 0
@@ -246,8 +247,8 @@ func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest
 	return resp, nil
 }
 
-// garbled is the error for a reply that cannot be read; the connection ends,
-// for nothing after it can be trusted.
+// garbled is the error for a malformed reply. The connection ends, because
+// nothing after it can be trusted.
 func garbled(s *session, err error) error {
 	s.end("malformed reply: " + err.Error())
 	return api.Errorf(codes.Internal, "switch %v sent a malformed reply: %w", s.dpid, err)
@@ -265,7 +266,7 @@ func removedEntry(sw dpid, r *openflow.FlowRemoved) *api.FlowEntry {
 	return f
 }
 
-// removedReason names why a switch has removed an entry.
+// removedReason names the reason why a switch removed an entry.
 func removedReason(r openflow.RemovedReason) string {
 	names := [...]string{"idle_timeout", "hard_timeout", "delete", "group_delete"}
 	if int(r) < len(names) {

@@ -16,29 +16,29 @@ const recordHeader = 5
 // recordMax is the longest TLS record, of TLS 1.2 (RFC 5246 §6.2.3).
 const recordMax = recordHeader + 1<<14 + 2048
 
-// records is the connection under TLS. It hands TLS never more than the rest of
-// the record that it is at, so that TLS keeps nothing back: what has been
-// received and not been read is here. By that a session can wait for a record
-// without the memory in which it is dealt with, and deal with all records that
-// have come as one batch.
+// records is the connection under TLS. It hands TLS no more than the rest of
+// the current record, so that TLS keeps nothing back: all that was received but
+// not read is here. So a session can wait for a record without the memory in
+// which it handles it, and can handle all records that have arrived as one
+// batch.
 type records struct {
 	net.Conn
 	raw    syscall.RawConn // nil where the connection has no file descriptor
 	spaces *recordSpaces
-	buf    *recordSpace // nil if nothing is received that has not been read
+	buf    *recordSpace // nil if all that was received has been read
 	start  int
 	end    int
-	left   int    // of the record that is being read
-	kept   buffer // buf's, while it waits for the rest of a record
-	hands  buffer // what TLS has been handed and keeps, during its handshake
-	handed int    // octets, during the handshake; -1 after it
+	left   int    // bytes of the current record not yet read
+	kept   buffer // memory for buf while it waits for the rest of a record
+	hands  buffer // memory for what TLS keeps during its handshake
+	handed int    // bytes handed to TLS during the handshake; -1 after it
 }
 
-// recordSpace holds what has been received: never a whole record and as much as
-// another one more.
+// recordSpace holds received bytes: always less than a whole record, and room
+// for another one.
 type recordSpace [2 * recordMax]byte
 
-// recordSpaces are those that nobody uses now.
+// recordSpaces is a pool of unused ones.
 type recordSpaces struct{ pool sync.Pool }
 
 func (p *recordSpaces) get() *recordSpace {
@@ -52,13 +52,14 @@ func newRecords(conn net.Conn, spaces *recordSpaces, a *account) *records {
 	return &records{Conn: conn, raw: rawConn(conn), spaces: spaces, kept: buffer{account: a}, hands: buffer{account: a}}
 }
 
-// agreed takes it that the handshake of TLS is over, and with it what TLS kept.
+// agreed records that the handshake of TLS is over, and that TLS keeps nothing
+// more.
 func (r *records) agreed() {
 	r.handed = -1
-	_ = r.hands.resize(0) // less is never refused
+	_ = r.hands.resize(0) // shrinking never fails
 }
 
-// count counts the memory that is kept while nothing can be read.
+// count accounts for the memory held while nothing can be read.
 func (r *records) count() error {
 	if r.buf == nil {
 		return r.kept.resize(0)
@@ -66,7 +67,7 @@ func (r *records) count() error {
 	return r.kept.resize(len(r.buf))
 }
 
-// release gives the memory back when all is read.
+// release gives the memory back when all of it was read.
 func (r *records) release() {
 	if r.buf != nil && r.start == r.end {
 		r.spaces.pool.Put(r.buf)
@@ -74,8 +75,8 @@ func (r *records) release() {
 	}
 }
 
-// next returns the length of the record at hand, with its header; 0 if that has
-// not come yet.
+// next returns the length of the current record with its header, 0 if the
+// header has not arrived.
 func (r *records) next() int {
 	if r.end-r.start < recordHeader {
 		return 0
@@ -83,13 +84,13 @@ func (r *records) next() int {
 	return recordHeader + int(binary.BigEndian.Uint16(r.buf[r.start+3:]))
 }
 
-// whole reports whether a whole record has come.
+// whole reports whether a whole record has arrived.
 func (r *records) whole() bool {
 	n := r.next()
 	return r.left == 0 && n > 0 && (r.end-r.start >= n || n > recordMax) // TLS refuses one too long
 }
 
-// wait returns when a whole record has come.
+// wait returns when a whole record has arrived.
 func (r *records) wait() error {
 	for !r.whole() {
 		if err := r.fill(); err != nil {
@@ -99,8 +100,8 @@ func (r *records) wait() error {
 	return nil
 }
 
-// fill reads once, as soon as there is something to read. While it waits, and
-// nothing is kept, it needs no memory.
+// fill reads once, as soon as there is something to read. While it waits with
+// an empty buffer, it needs no memory.
 func (r *records) fill() error {
 	take := func() []byte {
 		if r.buf == nil {
@@ -153,7 +154,7 @@ func (r *records) fill() error {
 	return nil
 }
 
-// Read hands over what is left of a record, at most (net.Conn).
+// Read returns bytes of the current record only (net.Conn).
 func (r *records) Read(b []byte) (int, error) {
 	for r.left == 0 {
 		if r.left = r.next(); r.left > 0 {

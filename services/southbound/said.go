@@ -4,23 +4,23 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// said is the messages that a switch sends on its own while it is at its
-// handshake, in order. Those about ports are dealt with behind its description,
-// the others when the session is up.
+// said holds the messages that a switch sends on its own during its handshake,
+// in order. Those about ports are handled after its description, the others
+// when the session is up.
 type said struct {
 	messages []byte
 	kept     buffer
 }
 
-// Bounds of what is kept of one switch, in octets. Packet-ins beyond theirs are
-// shed, and counted; whoever exceeds the other is disconnected.
+// Bounds on what is kept of one switch, in bytes. Packet-ins beyond theirs are
+// shed and counted; a switch that exceeds the other is disconnected.
 const (
 	saidMost      = 4 << 20
 	saidPacketIns = 1 << 20
 )
 
-// keep keeps a message; others than those that a switch sends on its own it
-// leaves out. An error ends the session.
+// keep keeps a message if it is one that a switch sends on its own. An error
+// ends the session.
 func (s *session) keep(t openflow.Type, msg []byte) error {
 	k := &s.said
 	switch t {
@@ -44,7 +44,7 @@ func (s *session) keep(t openflow.Type, msg []byte) error {
 	return nil
 }
 
-// each calls f for the messages that are kept.
+// each calls f for each message kept.
 func (k *said) each(f func(t openflow.Type, msg []byte) error) error {
 	for rest := k.messages; ; {
 		msg, more, err := openflow.Next(rest)
@@ -62,8 +62,8 @@ func (k *said) each(f func(t openflow.Type, msg []byte) error) error {
 	}
 }
 
-// hearPorts brings the ports of the description up to date with what was said of
-// them meanwhile.
+// hearPorts updates the ports with the port-status messages that arrived
+// meanwhile.
 func (s *session) hearPorts() error {
 	return s.said.each(func(t openflow.Type, msg []byte) error {
 		if t != openflow.TypePortStatus {
@@ -77,8 +77,8 @@ func (s *session) hearPorts() error {
 	})
 }
 
-// hear deals with the rest of what was said; on the reading goroutine of a session
-// that is up.
+// hear handles the rest of the messages kept, on the reading goroutine of a
+// session that is up.
 func (s *session) hear(now int64) error {
 	if len(s.said.messages) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (s *session) hear(now int64) error {
 		return s.flush()
 	})
 	s.said.messages = nil
-	_ = s.said.kept.resize(0) // less is never refused
+	_ = s.said.kept.resize(0) // shrinking never fails
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // datapath id in hexadecimal digits follows.
 const switchIdentity = "weft://switch/"
 
-// insecure is why a connection with TLS did not become a switch.
+// insecure is the reason why a TLS connection was refused.
 type insecure string
 
 const (
@@ -43,14 +43,15 @@ type secured struct {
 	under *records
 }
 
-// Close closes the connection under TLS: a farewell of TLS's would wait for a
+// Close closes the connection under TLS: TLS's close message would wait for a
 // peer that does not read.
 func (s *secured) Close() error { return s.under.Close() }
 
-// secrets makes connections secure and knows what their certificates prove.
+// secrets secures connections and knows which switches their certificates
+// prove.
 type secrets struct {
 	server *tls.Config
-	names  map[string]switchList // switches by the certificate's name or digest, besides what it says itself
+	names  map[string]switchList // more switches, by certificate name or digest
 	spaces recordSpaces
 	refuse map[insecure]*atomic.Uint64
 }
@@ -63,16 +64,16 @@ func newSecrets(server *tls.Config, names map[string]switchList) *secrets {
 	return s
 }
 
-// plain reports whether a connection is to be used as it is.
+// plain reports whether a connection is used without TLS.
 func (s *secrets) plain() bool { return s == nil }
 
-// wrap returns the connection with TLS; nothing is said yet.
+// wrap returns the connection with TLS; it sends nothing yet.
 func (s *secrets) wrap(conn net.Conn, a *account) *secured {
 	under := newRecords(conn, &s.spaces, a)
 	return &secured{tls.Server(under, s.server), under}
 }
 
-// handshake agrees on keys and sees the switch's certificate. The error says
+// handshake agrees on keys and checks the switch's certificate. The error says
 // what the switch lacks.
 func (s *secrets) handshake(conn *secured) error {
 	err := conn.HandshakeContext(context.Background()) // the session's deadline bounds it
@@ -85,7 +86,7 @@ func (s *secrets) handshake(conn *secured) error {
 	return fmt.Errorf("TLS: %s", text)
 }
 
-// explainTLS says in words of OpenFlow's what a handshake failed of.
+// explainTLS explains in OpenFlow's terms why a handshake failed.
 func explainTLS(err error) (insecure, string) {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError
@@ -117,7 +118,7 @@ func explainTLS(err error) (insecure, string) {
 	return failedInSecret, err.Error()
 }
 
-// proves reports whether a connection's certificate is that of a switch.
+// proves returns nil if a connection's certificate belongs to a switch.
 func (s *secrets) proves(conn *secured, sw dpid) error {
 	leaf := conn.ConnectionState().PeerCertificates[0] // required, and verified
 	has, err := s.switchesOf(leaf)
@@ -135,7 +136,7 @@ func (s *secrets) proves(conn *secured, sw dpid) error {
 	return fmt.Errorf("switch %v: the certificate of %q is for switch %s; give every switch its own (weft certs switch %v), and every bridge its own other-config:datapath-id", sw, name, has.text, sw)
 }
 
-// switchesOf returns the switches that a certificate is for: those of its URIs,
+// switchesOf returns the switches of a certificate: those that its URIs name,
 // and those that the configuration gives its common name or its digest.
 func (s *secrets) switchesOf(leaf *x509.Certificate) (list switchList, err error) {
 	var text []string
@@ -162,5 +163,5 @@ func (s *secrets) switchesOf(leaf *x509.Certificate) (list switchList, err error
 	return list, nil
 }
 
-// digestPrefix marks, in the configuration, the SHA-256 of a certificate.
+// digestPrefix marks the SHA-256 digest of a certificate in the configuration.
 const digestPrefix = "sha256:"

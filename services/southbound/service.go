@@ -1,7 +1,7 @@
 // Package southbound holds the OpenFlow sessions of the switches: it turns
-// their messages into events and packet-ins, and decisions into messages. It
-// is the only service that imports openflow. It lends its sessions to the intake,
-// which imports it, as the list of services does; nobody else.
+// their messages into events and packet-ins, and decisions into messages. It is
+// the only service that imports openflow. Only intake, which shares its
+// sessions, and the list of services import it.
 package southbound
 
 import (
@@ -26,7 +26,7 @@ import (
 func Spec() weft.Spec { return SpecOn(listenLocal) }
 
 // SpecOn declares the service on a network other than this machine's: listen
-// opens an address of it, as net.Listen does. For networks in memory.
+// opens an address there, as net.Listen does. It is for networks in memory.
 func SpecOn(listen func(network, address string) (net.Listener, error)) weft.Spec {
 	return weft.Spec{
 		Name: "southbound",
@@ -120,13 +120,14 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	if err != nil {
 		return err
 	}
-	// Switches are held ready from here on. With a standby in the plan this may
-	// be it, and get no further as long as another process is master.
+	// From here on it holds sessions with switches. If the plan has a standby,
+	// this process may be it, and waits here as long as another process is
+	// master.
 	return h.run(ctx, m, listeners, func(ctx context.Context) error { return weft.Ready(ctx, env) })
 }
 
-// publisher returns what publishes events as long as this process is not known
-// to have lost the mastership.
+// publisher returns a function that publishes events unless this process is
+// known to have lost the mastership.
 func publisher[E any](env *weft.Env, h *hub, subject api.Subject[E]) func(*E) {
 	return func(e *E) {
 		if !h.silent.Load() {
@@ -135,7 +136,7 @@ func publisher[E any](env *weft.Env, h *hub, subject api.Subject[E]) func(*E) {
 	}
 }
 
-// storedLedger keeps the tenure in the bucket of the mastership.
+// storedLedger keeps the tenure in the mastership's bucket.
 type storedLedger struct{ bucket weft.Bucket }
 
 func openLedger(env *weft.Env) (*storedLedger, error) {
@@ -143,10 +144,10 @@ func openLedger(env *weft.Env) (*storedLedger, error) {
 	return &storedLedger{bucket}, err
 }
 
-// The keys of the bucket of the mastership.
+// The keys of the mastership's bucket.
 const (
 	leaseKey = "lease"
-	epochKey = "epoch" // the last epoch, of versions without a lease
+	epochKey = "epoch" // the last epoch, from versions without a lease
 	proofKey = "proof" // written to see whether the store takes writes
 )
 
@@ -176,9 +177,9 @@ func (l *storedLedger) Prove(ctx context.Context) error {
 	return err
 }
 
-// fresh returns the least epoch of a tenure that begins: larger than any that a
-// version without a lease has used and, should the store be lost, than any of an
-// earlier second.
+// fresh returns the least epoch for a new tenure: higher than any that a
+// version without a lease has used, and, in case the store is lost, than any of
+// an earlier second.
 func (l *storedLedger) fresh(ctx context.Context) (uint64, error) {
 	epoch := uint64(time.Now().Unix())
 	last, _, err := l.bucket.Get(ctx, epochKey)

@@ -11,18 +11,18 @@ import (
 
 // A session stands by while this process is not master of its switch: it is
 // slave there, answers echoes and keeps the ports up to date, and the rest of
-// the system does not know it. To become master takes one role request, behind
-// whose answer the switch sends what it has for its master.
+// the system does not know it. To become master it sends one role request;
+// after its reply the switch sends the messages for its master.
 
-// mandate says whether this process is master of a switch, and under which
-// epoch; or which is the highest that it knows of.
+// mandate reports whether this process is master of a switch. epoch is the
+// epoch of its mastership, or the highest epoch that it knows.
 func (h *hub) mandate(sw dpid) (epoch uint64, master bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.epoch.Load(), h.takes(sw)
 }
 
-// enlist takes a session in whose handshake is over.
+// enlist adds a session whose handshake is over.
 func (h *hub) enlist(s *session) error {
 	s.known.Store(true)
 	s.account.establish()
@@ -38,13 +38,14 @@ func (h *hub) enlist(s *session) error {
 	claim, epoch, guest := h.takes(s.dpid), h.epoch.Load(), !h.owns(s.dpid)
 	h.mu.Unlock()
 	h.log.Info("switch held ready", "dpid", s.dpid, "peer", s.conn.RemoteAddr(), "version", s.version, "of_another_partition", guest)
-	if claim { // this process has become master during the handshake
+	if claim { // this process became master during the handshake
 		return s.claim(epoch)
 	}
 	return nil
 }
 
-// activate makes the switch known to the system; on the reading goroutine.
+// activate makes the switch known to the system; the reading goroutine calls
+// it.
 func (s *session) activate() error {
 	s.hub.mu.Lock()
 	delete(s.hub.standing, s)
@@ -53,7 +54,7 @@ func (s *session) activate() error {
 	return s.hub.join(s)
 }
 
-// takeOver is activate for a session that has stood by.
+// takeOver is activate for a session that stood by.
 func (s *session) takeOver() error {
 	if err := s.activate(); err != nil {
 		return err
@@ -61,8 +62,8 @@ func (s *session) takeOver() error {
 	return s.hear(s.in.ws.packet.Time)
 }
 
-// promote makes this process master of all its switches under an epoch, or has
-// it go on under a higher one.
+// promote makes this process master of all its switches under an epoch, or
+// moves it to a higher one.
 func (h *hub) promote(epoch uint64) {
 	h.mu.Lock()
 	h.epoch.Store(epoch)
@@ -95,14 +96,14 @@ func (h *hub) all() []*session {
 	return list
 }
 
-// held is how many sessions stand by.
+// held returns how many sessions stand by.
 func (h *hub) held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.standing)
 }
 
-// idle is the pipeline of a session that stands by: no packet comes to it.
+// idle is the pipeline of a session that stands by: it gets no packets.
 type idle struct{}
 
 func (idle) Packet(*flow.PacketIn, *flow.Decision) flow.Verdict { return flow.Drop }
@@ -110,9 +111,9 @@ func (idle) Flush()                                             {}
 func (idle) Returned() (all, probes uint64)                     { return 0, 0 }
 func (idle) Close()                                             {}
 
-// resume tells anew of switches to which something could not be sent while the
-// mastership was in doubt, as of sessions that begin, so that what they have is
-// looked at again: a session that is told once more says nothing new.
+// resume announces the switches that missed messages while the mastership was
+// in doubt, as if their sessions began anew, so that their state is checked
+// again: an event for an unchanged session would have no effect.
 func (h *hub) resume() {
 	for _, s := range h.up.all() {
 		if s.out.missed.Swap(false) {
@@ -122,8 +123,8 @@ func (h *hub) resume() {
 	}
 }
 
-// renew has a session begin now, or as much later as it takes to be told apart:
-// its begin is told by the second.
+// renew makes a session begin now, or later by as much as it takes to differ
+// from the last begin: events give the begin in seconds.
 func (s *session) renew(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +134,8 @@ func (s *session) renew(now time.Time) {
 	s.since = now
 }
 
-// claim asks the switch to take this process for its master. A switch without
-// roles, of OpenFlow 1.0, is asked for a barrier: it has no master.
+// claim asks the switch for the role of master. A switch without roles
+// (OpenFlow 1.0) has no master; claim sends it a barrier.
 func (s *session) claim(epoch uint64) error {
 	xid := s.xid.Add(1)
 	msg := s.version.AppendBarrierRequest(nil, xid)
@@ -148,8 +149,8 @@ func (s *session) claim(epoch uint64) error {
 	return s.out.put(msg)
 }
 
-// stand deals with a message of a switch whose master this process is not, or
-// not yet; done is false if it is one like any other.
+// stand handles a message of a switch whose master this process is not, or not
+// yet. done is false if the message needs no special treatment.
 func (s *session) stand(msg []byte) (done bool, err error) {
 	h, err := openflow.ParseHeader(msg)
 	if err != nil || h.Version != s.version {
@@ -186,7 +187,7 @@ func (s *session) stand(msg []byte) (done bool, err error) {
 	return true, nil
 }
 
-// denied takes the switch's refusal of a claim.
+// denied handles the switch's refusal of a claim.
 func (s *session) denied(e openflow.Error) error {
 	if !staleRole(&e) {
 		s.role = openflow.RoleEqual
@@ -202,11 +203,11 @@ func (s *session) denied(e openflow.Error) error {
 	return s.out.put(msg)
 }
 
-// surpassed deals with a switch that has a higher generation than this process,
-// which has taken itself for its master.
+// surpassed handles a switch that reports a higher generation than that of this
+// process, which believes to be its master.
 func (s *session) surpassed(theirs uint64) error {
 	if s.hub.surpassed(theirs) {
-		return nil // it is claimed again under a higher epoch, or the session ends with the mastership
+		return nil // the switch is claimed again under a higher epoch, or the session ends
 	}
 	return s.laterMaster(theirs)
 }
@@ -236,7 +237,7 @@ func (s *session) requestRole(role openflow.Role, generation uint64) (openflow.R
 }
 
 // takeRole becomes master under this run's epoch, or slave while another
-// process is; a switch without roles is used as it is.
+// process is master. It uses a switch without roles as it is.
 func (s *session) takeRole() error {
 	epoch, master := s.hub.mandate(s.dpid)
 	if !master {
@@ -264,8 +265,9 @@ func (s *session) takeRole() error {
 	return err
 }
 
-// takeSlave becomes slave; a switch that has seen a higher generation than this
-// process knows of says which. One without roles is held as it is.
+// takeSlave becomes slave. If the switch knows a higher generation than this
+// process, takeSlave asks for it and uses that. It keeps a switch without roles
+// as it is.
 func (s *session) takeSlave(generation uint64) error {
 	role, _, err := s.requestRole(openflow.RoleSlave, generation)
 	var refused *openflow.Error

@@ -10,39 +10,40 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// tally counts what becomes of packet-ins, in memory that outlives the process:
+// tally counts the fate of packet-ins, in memory that outlives the process:
 //
 //	read = settled + killed + ended + those that are being dealt with
 //
-// So what a process was dealing with when it was killed is known to the next one.
+// So the next process knows what a killed one was working on.
 type tally struct {
 	layout  atomic.Uint64 // tallyLayout
 	_       [56]byte
-	read    atomic.Uint64 // taken off the sockets of switches
+	read    atomic.Uint64 // read from the sockets of switches
 	_       [56]byte
-	settled atomic.Uint64 // decided about, and the decision sent; or shed, which is counted by reason
+	settled atomic.Uint64 // decided, and the decision sent; or shed, which has counts by reason
 	_       [56]byte
 	killed  atomic.Uint64 // neither, when the process was killed
 	ended   atomic.Uint64 // neither, when the session ended
-	again   atomic.Uint64 // of a killed process, dealt with by the next
+	again   atomic.Uint64 // of a killed process, handled by the next
 	_       [40]byte
 }
 
-// tallyLayout says that memory holds a tally; another layout gets another number.
+// tallyLayout marks memory that holds a tally; another layout gets another
+// number.
 const tallyLayout = 0x5745465400000002
 
-// estate is what is in memory that outlives the process.
+// estate is the content of the memory that outlives the process.
 type estate struct {
 	tally tally
 	rings rings
 }
 
-// EstateSize is how much memory the account of packet-ins takes, and those that
-// are away. What is not used is zeros.
+// EstateSize is the size of the memory for the tally and the packet-ins that
+// are away. Unused memory is zero.
 const EstateSize = int(unsafe.Sizeof(estate{}))
 
-// openEstate takes over memory that an earlier process may have left behind: what
-// that was dealing with then has been lost, unless it can be dealt with again.
+// openEstate takes over memory that an earlier process may have left. What that
+// process was working on is lost, unless it can be handled again.
 func openEstate(memory []byte, now time.Time) (*tally, *keep) {
 	l := (*estate)(unsafe.Pointer(unsafe.SliceData(memory[:EstateSize:EstateSize])))
 	t := &l.tally
@@ -62,7 +63,7 @@ func openEstate(memory []byte, now time.Time) (*tally, *keep) {
 	return t, k
 }
 
-// register makes the figures known.
+// register registers the metrics.
 func (t *tally) register(m figures) {
 	m.CounterFunc("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being dealt with.", func() float64 { return float64(t.read.Load()) })
 	m.CounterFunc("packet_ins_again_total", "Packet-ins that a process was dealing with when it was killed, and that the next dealt with instead; in this process and those of its name before it.", func() float64 { return float64(t.again.Load()) })
@@ -72,18 +73,18 @@ func (t *tally) register(m figures) {
 	m.CounterFunc("packet_ins_lost_total", lost, func() float64 { return float64(t.ended.Load()) }, "reason", "session_ended")
 }
 
-// progress is one session's part of the tally. Its sums are of packet-ins.
+// progress is one session's part of the tally. It counts packet-ins.
 type progress struct {
 	tally   *tally
-	pending atomic.Int64 // read and not settled, those that are away not counted
+	pending atomic.Int64 // read but not settled, without those that are away
 
 	mu       sync.Mutex // guards what follows
 	away     int64      // with stages in other processes
-	returned uint64     // from there, of the session
-	ring     *ring      // of those; nil: none
+	returned uint64     // from there, in this session
+	ring     *ring      // holds them; nil: none
 }
 
-// read counts packet-ins that have been read.
+// read counts packet-ins that were read.
 func (p *progress) read(n int64) {
 	if n > 0 {
 		p.pending.Add(n)
@@ -91,7 +92,7 @@ func (p *progress) read(n int64) {
 	}
 }
 
-// settle counts packet-ins that have been dealt with.
+// settle counts packet-ins that were handled.
 func (p *progress) settle(n int64) {
 	if n > 0 {
 		p.pending.Add(-n)
@@ -99,7 +100,7 @@ func (p *progress) settle(n int64) {
 	}
 }
 
-// leave counts packet-ins that are away from now on.
+// leave counts packet-ins that go away now.
 func (p *progress) leave(n int64) {
 	if n > 0 {
 		p.pending.Add(-n)
@@ -109,40 +110,40 @@ func (p *progress) leave(n int64) {
 	}
 }
 
-// lose counts packet-ins that an earlier process has left and that nobody deals
-// with any more.
+// lose counts packet-ins that an earlier process left and that nobody will
+// handle.
 func (p *progress) lose(n int64) {
 	p.pending.Add(-n)
 	p.tally.killed.Add(uint64(n))
 }
 
-// back counts packet-ins that were away as settled, given how many the session
-// has had back in all, and how many of those are probes.
+// back counts packet-ins that were away as settled, given how many have come
+// back to the session in all, and how many of those are probes.
 func (p *progress) back(returned, probes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ring != nil {
 		p.ring.returned.Store(returned - probes)
 	}
-	if n := min(int64(returned-p.returned), p.away); n > 0 { // the rest when it is known to have left
+	if n := min(int64(returned-p.returned), p.away); n > 0 { // the rest once counted as away
 		p.returned += uint64(n)
 		p.away -= n
 		p.tally.settled.Add(uint64(n))
 	}
 }
 
-// end closes it: what is away is counted where it comes back, what had
-// not had its turn is lost.
+// end closes the account. What is away is counted where it comes back; what was
+// still waiting is lost.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ring = nil // another's from now on
+	p.ring = nil // another session uses it from now on
 	p.tally.settled.Add(uint64(p.away))
 	p.away = 0
 	p.tally.ended.Add(uint64(max(0, p.pending.Swap(0))))
 }
 
-// packetIns counts those among whole messages.
+// packetIns counts the packet-ins among whole messages.
 func packetIns(b []byte) (n int64) {
 	for len(b) >= openflow.HeaderLen {
 		size := int(binary.BigEndian.Uint16(b[2:]))

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
-// self is what this process writes into the lease.
+// self returns what this process writes into the lease.
 func (c *Config) self() mastership.Tenure {
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // never fails
@@ -27,10 +27,10 @@ func (c *Config) holder() string {
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// run is master of the switches from when the lease is won and ready, which
-// tells the system so, has returned. It ends with ctx, having given the
-// mastership back, or when that is lost. With a standby in the plan switches are
-// held ready from the beginning.
+// run makes this process master of the switches once it has won the lease and
+// ready, which publishes the mastership, has returned. It ends with ctx, after
+// it has given the mastership back, or when it loses the mastership. If the
+// plan has a standby, it holds sessions with the switches from the beginning.
 func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []listener, ready func(context.Context) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	serving := h.cfg.Load().Standbys > 0
@@ -64,16 +64,17 @@ func (h *hub) run(ctx context.Context, m *mastership.Mastership, listeners []lis
 			err = <-kept
 		}
 		if ctx.Err() == nil {
-			h.silent.Store(true) // what its sessions end with is not what the switches do
+			h.silent.Store(true) // the switches do not cause the ends of these sessions
 		}
 		return unlessEnded(ctx, err)
 	})
 	return g.Wait()
 }
 
-// surpassedBy returns what is done about a switch that has seen a higher generation
-// than ours: with partitions it may have come from another one, and the store is
-// asked for a higher epoch; else another process is master, or another controller.
+// surpassedBy returns the reaction to a switch that reports a generation higher
+// than ours. With partitions it may have come from another one, and the store
+// is asked for a higher epoch; otherwise another process, or another
+// controller, is master.
 func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool {
 	return func(generation uint64) bool {
 		if len(h.mine.Load().elsewhere) == 0 {
@@ -85,7 +86,7 @@ func (h *hub) surpassedBy(m *mastership.Mastership) func(generation uint64) bool
 	}
 }
 
-// unlessEnded returns err unless it comes of the end of ctx.
+// unlessEnded returns err unless the end of ctx caused it.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -10,33 +10,32 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// adoption makes routes of what others have programmed, an earlier run or
-// another instance: the entries that switches have are put together, hop by hop
-// over the links that discovery has found, and what makes a whole route is kept
-// as it is. What does not is mended, or removed, once it is clear that nothing
-// more is coming.
+// adoption rebuilds the routes that an earlier run or another instance
+// programmed. It joins the entries that switches report, hop by hop, over the
+// links that discovery has found. It keeps entries that form a whole route as
+// they are. It mends or removes the others once no more reports are expected.
 type adoption struct {
 	pending atomic.Int64 // len(pools), for the packet path
 
 	mu       sync.Mutex // guards all below
-	changed  time.Time  // when a link or an observation came last
+	changed  time.Time  // time of the last link or report
 	pools    map[pair]*pool
-	switches map[flow.DPID]*told // those that are connected
+	switches map[flow.DPID]*told // the connected switches
 	reports  []report            // not audited yet
 	leaving  map[flow.DPID]leaving
 	askAll   bool
 	asked    time.Time
 }
 
-// told is what is known of a connected switch's telling its entries.
+// told records when a connected switch reported its entries.
 type told struct {
-	began   time.Time // its session; zero if that has not been told
-	address string    // of that
-	noticed time.Time // here
-	at      time.Time // it told last; zero if never
+	began   time.Time // begin of its session; zero if unknown
+	address string    // address of that session
+	noticed time.Time // when this instance noticed the session
+	at      time.Time // time of its last report; zero if there is none
 }
 
-// pool is the entries of one route that have been seen so far.
+// pool holds the entries of one route seen so far.
 type pool struct {
 	since   time.Time
 	age     time.Duration // of the first entry
@@ -46,9 +45,9 @@ type pool struct {
 }
 
 const (
-	adoptQuiet  = 1500 * time.Millisecond // no news for so long: try, although switches have not told
+	adoptQuiet  = 1500 * time.Millisecond // no news for so long: try, even if reports are missing
 	adoptWithin = 15 * time.Second        // then give up
-	oneRound    = 5 * time.Second         // what switches tell within it, they tell of the same time
+	oneRound    = 5 * time.Second         // reports within it count as of the same time
 	roundQuiet  = 500 * time.Millisecond  // no news for so long: the round is over
 )
 
@@ -56,14 +55,14 @@ func newAdoption() *adoption {
 	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*told{}, leaving: map[flow.DPID]leaving{}}
 }
 
-// news defers the judgement on what has been seen: more may be coming.
+// news postpones the judgement on what was seen: more may follow.
 func (a *adoption) news(now time.Time) {
 	a.mu.Lock()
 	a.changed = now
 	a.mu.Unlock()
 }
 
-// switchChanged expects a switch that has connected to tell its entries.
+// switchChanged expects a report from a switch that has connected.
 func (a *adoption) switchChanged(sw flow.DPID, m *api.Switch, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,12 +75,12 @@ func (a *adoption) switchChanged(sw flow.DPID, m *api.Switch, now time.Time) {
 		began = now
 	}
 	if t := a.switches[sw]; t != nil && t.began.Equal(began) && t.address == m.Address {
-		return // the same session, told once more
+		return // the same session, published again
 	}
 	a.switches[sw] = &told{began: began, address: m.Address, noticed: now}
 }
 
-// expect expects switches to tell their entries that have been asked to.
+// expect expects reports from switches that were asked for one.
 func (a *adoption) expect(dpids []string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,15 +92,15 @@ func (a *adoption) expect(dpids []string, now time.Time) {
 	}
 }
 
-// settled reports whether it is known what the switches have, and what it is.
+// settled reports whether the contents of all switches are known and stable.
 func (a *adoption) settled() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.askAll && len(a.pools) == 0 && (len(a.switches) == 0 || !a.oldest().IsZero())
 }
 
-// oldest returns since when every connected switch has told its entries; zero
-// if there is none, or one has not.
+// oldest returns the time since which every connected switch has reported its
+// entries; zero if there is none, or one has not.
 func (a *adoption) oldest() (at time.Time) {
 	first := true
 	for _, t := range a.switches {
@@ -112,8 +111,9 @@ func (a *adoption) oldest() (at time.Time) {
 	return at
 }
 
-// take leaves a pair to the route that has just been programmed. It returns
-// what has been seen of the pair, nil if nothing, for it to be replaced.
+// take leaves a pair to the route that was just programmed. It returns the
+// entries of the pair seen so far, which that route replaces; nil if there are
+// none.
 func (a *adoption) take(p pair) *route {
 	if a.pending.Load() == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (a *adoption) drop(p pair) {
 	a.pending.Store(int64(len(a.pools)))
 }
 
-// route returns the entries of a pool, in no order, as far as they are to be
+// route returns the entries of a pool, in no order, insofar as they must be
 // removed.
 func (pl *pool) route(p pair) *route {
 	r := &route{pair: p, rewrite: pl.rewrite}
@@ -149,14 +149,14 @@ func (pl *pool) route(p pair) *route {
 			if r.detours == nil {
 				r.detours = make([]detour, len(r.hops))
 			}
-			r.detours[i].out = flow.PortAny // whichever: there is a group
+			r.detours[i].out = flow.PortAny // any port: there is a group
 			break
 		}
 	}
 	return r
 }
 
-// observed takes the routes' entries that a switch has.
+// observed handles a switch's report of the routes' entries that it has.
 func (e *engine) observed(ev *api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil || ev.Owner != flow.OwnerRoutes.String() {
@@ -165,7 +165,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 	now := e.now()
 	rep := report{sw: sw, at: now, entries: map[entryAt]bool{}}
 	var groups map[uint32]flow.Port
-	var old, copies []flow.Entry // in a table that a former version used, and those of routes that are not known
+	var old, copies []flow.Entry // in a table of a former version, and those of unknown routes
 	a := e.adoption
 	for _, f := range ev.Flows {
 		_, entry, err := f.Entry()
@@ -187,7 +187,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		}
 		rep.entries[entryAt{p, in}] = true
 		if known {
-			continue // the audit compares
+			continue // left to the audit
 		}
 		if misplaced {
 			copies = append(copies, entry)
@@ -251,8 +251,8 @@ func (e *engine) firstBuckets(dpid string) map[uint32]flow.Port {
 	return ports
 }
 
-// adopt makes routes of the pools. As soon as all switches have told what they
-// have, and a pool's ports are settled, what is not whole will not become so.
+// adopt makes routes of the pools. Once all switches have reported, and the
+// ports of a pool are settled, an incomplete pool stays incomplete.
 func (e *engine) adopt(now time.Time) {
 	a := e.adoption
 	a.mu.Lock()
@@ -273,8 +273,8 @@ func (e *engine) adopt(now time.Time) {
 		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
 		switch {
 		case e.hosts.holds(p, pl.rewrite):
-			broken[p] = pl // to be removed
-		case whole && (settled || !e.cfg.FastFailover): // detours are those of all links
+			broken[p] = pl // must be removed
+		case whole && (settled || !e.cfg.FastFailover): // detours depend on all links
 			kept = append(kept, &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()})
 		case overdue || complete && settled:
 			broken[p] = pl
@@ -301,8 +301,8 @@ func (e *engine) adopt(now time.Time) {
 	e.mend(broken, now)
 }
 
-// mend programs routes of which something is missing anew, if it is known
-// where they lead, and removes what remains of others. It is the owner's.
+// mend reprograms incomplete routes if it knows where they lead, and removes
+// what remains of others. Only the owner of a pair does so.
 func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 	d := &flow.Decision{}
 	var events []*api.RouteChanged
@@ -329,7 +329,7 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 			}
 		})
 		if !stored {
-			continue // a packet was faster, or a host is held since
+			continue // a packet was faster, or a stage now holds a host
 		}
 		e.count.rerouted.Add(1)
 		e.program.add(d, r, nil, nil)
@@ -350,8 +350,8 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 	}
 }
 
-// chain orders the hops of a pool from an edge port to an edge port, each
-// connected to the next by a link that is up.
+// chain orders the hops of a pool from one edge port to another; a link that is
+// up connects each hop to the next.
 func (e *engine) chain(pl *pool) (hops []hop, whole bool) {
 	at, one := e.ingress(pl)
 	if !one {
@@ -366,14 +366,14 @@ func (e *engine) chain(pl *pool) (hops []hop, whole bool) {
 		out := flow.Location{Switch: h.sw, Port: h.out}
 		next, linked := e.links.far(out)
 		if !linked {
-			// All hops must be in use, but for those of detours.
+			// All hops must be in use, except those of detours.
 			return hops, e.isEdge(out) && (len(hops) == len(pl.hops) || e.cfg.FastFailover)
 		}
 		at = hop{sw: next.Switch, in: next.Port}
 	}
 }
 
-// ingress returns the one hop of a pool that begins at an edge port.
+// ingress returns the only hop of a pool that begins at an edge port.
 func (e *engine) ingress(pl *pool) (at hop, one bool) {
 	for k := range pl.hops {
 		if e.isEdge(flow.Location{Switch: k.sw, Port: k.in}) {
@@ -386,9 +386,9 @@ func (e *engine) ingress(pl *pool) (at hop, one bool) {
 	return at, one
 }
 
-// endsOf returns between which ports a route led of which something is
-// missing: packets still come in by the first entry; the last may be gone, then
-// it is where the receiver is.
+// endsOf returns the ports between which an incomplete route led. Packets still
+// enter by the first entry; if the last is gone, the route ends where the
+// receiver is.
 func (e *engine) endsOf(p pair, pl *pool) (from, to flow.Location, known bool) {
 	at, one := e.ingress(pl)
 	if !one || p.ip.IsValid() && len(pl.rewrite) == 0 {
@@ -409,10 +409,10 @@ func (e *engine) endsOf(p pair, pl *pool) (from, to flow.Location, known bool) {
 	return from, to, to != (flow.Location{}) && to != from
 }
 
-// judged reports whether all that could still become known of the links of a
-// pool is known: each of its ports is down, an edge port, or one whose link is
-// there; or its switch has been connected for so long that all links had been
-// found before this instance was started. It is called with the lock.
+// judged reports whether nothing more can become known about the links of a
+// pool. That holds if each of its ports is down, is an edge port, or has a
+// known link; or if its switch has been connected for so long that all links
+// had been found before this instance started. The caller holds the lock.
 func (e *engine) judged(pl *pool, now time.Time) bool {
 	for _, h := range pl.hops {
 		if t := e.adoption.switches[h.sw]; t != nil && !t.began.IsZero() && now.Sub(t.began) > adoptWithin {

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// report is which entries of routes a switch has told to have.
+// report is the set of route entries that a switch reported.
 type report struct {
 	sw      flow.DPID
 	at      time.Time
@@ -20,15 +20,15 @@ type entryAt struct {
 	in flow.Port
 }
 
-// unsure is for how long after a route was programmed a report may be from
+// unsure is how long after a route was programmed a report may still date from
 // before.
 const unsure = 10 * time.Second
 
-// audit compares what switches have told with the routes: those that a switch
-// has lost entries of, because it has started again, or that have entries where
-// they need none, because an instance failed before it could tell the others
-// what it had programmed. The owner programs them again. Where the first entry
-// is missing, no packet travels on the route: it is forgotten.
+// audit compares the reports of switches with the routes. It finds switches
+// that lost entries, because they restarted, and switches with entries that
+// they do not need, because an instance failed before it could share what it
+// had programmed. The owner programs those routes again. If the first entry is
+// missing, no packet travels on the route, and audit forgets it.
 func (e *engine) audit(now time.Time) {
 	a := e.adoption
 	a.mu.Lock()
@@ -45,7 +45,7 @@ func (e *engine) audit(now time.Time) {
 	var gone, wrong, misled []*route
 	strays := map[pair][]hop{}
 	e.routes.each(func(r *route) {
-		for i, h := range r.hops { // those of detours are idle, and may have gone
+		for i, h := range r.hops { // entries of detours are idle, and may have gone
 			rep, told := latest[h.sw]
 			if !told || rep.entries[entryAt{r.pair, h.in}] || rep.at.UnixNano()-r.sent < int64(unsure) {
 				continue
@@ -88,7 +88,7 @@ func (e *engine) audit(now time.Time) {
 	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.fresh(now, patience), strays: strays})
 }
 
-// forget removes routes whose first entry is not there any more.
+// forget removes routes whose first entry is gone.
 func (e *engine) forget(list []*route, now time.Time) {
 	d := &flow.Decision{}
 	for _, r := range list {
@@ -108,16 +108,16 @@ func (e *engine) forget(list []*route, now time.Time) {
 	}
 }
 
-// Switches that have not told their entries late after they connected, or after
-// another has told of a route that they may be part of, are asked; not too
-// often.
+// Switches are asked for a report if they have not sent one some time after
+// they connected, or after another instance shared a route that they may be
+// part of; but not too often.
 const (
 	late     = 3 * time.Second
 	askEvery = 5 * time.Second
 	retry    = time.Second
 )
 
-// askAgain has all switches tell their entries: this instance has been
+// askAgain asks all switches to report their entries: this instance has
 // started, or another has failed.
 func (e *engine) askAgain() {
 	e.adoption.mu.Lock()
@@ -126,14 +126,14 @@ func (e *engine) askAgain() {
 	e.adoption.mu.Unlock()
 }
 
-// ask has switches tell their entries where that is due.
+// ask asks the switches that are due to report their entries.
 func (e *engine) ask(now time.Time) {
 	a := e.adoption
 	a.mu.Lock()
 	all := a.askAll && now.Sub(a.asked) >= retry
 	var dpids []string
 	if !all && now.Sub(a.asked) >= askEvery {
-		var wanted time.Time // what was told before then is too old
+		var wanted time.Time // earlier reports are too old
 		for _, pl := range a.pools {
 			if since := pl.since.Add(-oneRound); now.Sub(pl.since) >= late && since.After(wanted) {
 				wanted = since

@@ -10,33 +10,33 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Bounds of the packets that wait for a path: those of what waits for a stage
-// in another process.
+// Bounds on the packets that wait for a path, the same as for packets that wait
+// for a stage in another process.
 const (
 	deferredMost    = 1 << 16
 	deferredOctets  = 16 << 20
 	deferredFor     = 10 * time.Second
-	deferredWorkers = 64 // pairs at once
+	deferredWorkers = 64 // pairs connected at once
 )
 
 // finder finds paths.
 type finder func(*api.FindPathRequest) (*api.FindPathResponse, error)
 
-// errElsewhere says that a path is not known in this process, or not yet.
+// errElsewhere says that this process does not know a path, or not yet.
 var errElsewhere = errors.New("the path is known elsewhere")
 
-// deferral keeps the packets whose path has to be waited for, so that the stage
-// does not wait. Goroutines of its own connect their pairs: several at once, the
-// packets of each in order.
+// deferral keeps the packets that need a path from another process, so that the
+// stage does not wait. Its own goroutines connect their pairs: several at once,
+// the packets of each in order.
 type deferral struct {
 	find finder
 	send func(*flow.Decision) (*api.ApplyResult, error)
 
-	packets atomic.Int64 // that wait or are being connected
+	packets atomic.Int64 // waiting or being connected
 
 	mu      sync.Mutex          // guards all below
-	pairs   map[pair][]deferred // what waits; a pair that is being connected is there, too
-	queue   []pair              // pairs that nobody connects yet
+	pairs   map[pair][]deferred // waiting packets; includes the pairs being connected
+	queue   []pair              // pairs that no goroutine is connecting
 	octets  int
 	running int // goroutines
 	closed  bool
@@ -49,7 +49,7 @@ type deferred struct {
 	rewrite []flow.Action
 }
 
-// behind reports whether packets of a pair wait.
+// behind reports whether packets of a pair are waiting.
 func (q *deferral) behind(p pair) bool {
 	if q.packets.Load() == 0 {
 		return false
@@ -89,7 +89,7 @@ func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) {
 	}
 }
 
-// connectDeferred connects pairs until none waits.
+// connectDeferred connects pairs until none is waiting.
 func (e *engine) connectDeferred() {
 	q := &e.deferral
 	q.mu.Lock()
@@ -123,7 +123,7 @@ func (e *engine) connectAll(p pair, list []deferred) {
 			continue
 		}
 		x.in.Time = now
-		if e.connectBy(e.deferral.find, &x.in, d, p, x.rewrite) != nil { // has been waited for
+		if e.connectBy(e.deferral.find, &x.in, d, p, x.rewrite) != nil { // find has waited for it
 			e.count.unreachable.Add(1)
 		}
 	}
@@ -135,8 +135,8 @@ func (e *engine) connectAll(p pair, list []deferred) {
 	}
 }
 
-// drain lets what waits be connected, and refuses what comes now; after a
-// second it gives up.
+// drain lets waiting packets be connected and refuses new ones; after a second
+// it gives up.
 func (q *deferral) drain(giveUp func()) {
 	q.mu.Lock()
 	q.closed = true

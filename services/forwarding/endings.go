@@ -10,7 +10,8 @@ import (
 )
 
 // flowRemoved forgets a route whose first entry was idle for too long; its
-// others are so too. Every instance forgets it, and its owner tells of it.
+// other entries are then idle too. Every instance forgets it, and its owner
+// shares that.
 func (e *engine) flowRemoved(ev *api.FlowRemoved) {
 	_, entry, err := ev.Flow.Entry()
 	if err != nil || entry.Cookie.Owner() != flow.OwnerRoutes || ev.Reason == "delete" || ev.Reason == "group_delete" {
@@ -21,8 +22,8 @@ func (e *engine) flowRemoved(ev *api.FlowRemoved) {
 		return
 	}
 	sw, _ := flow.ParseDPID(ev.Flow.Dpid)
-	// What was sent after the entry was installed is another entry with the
-	// same match. The second is for clocks, and for the message's way.
+	// A route sent after this entry was installed has a new entry with the same
+	// match. The second allows for the clocks and the delay of the message.
 	installed := e.now().Add(time.Second - time.Duration(ev.Flow.Duration*float64(time.Second))).UnixNano()
 	var gone *route
 	e.routes.with(p, func(s *routeShard) {
@@ -45,8 +46,8 @@ func (e *engine) flowRemoved(ev *api.FlowRemoved) {
 	e.publish(&api.RouteChanged{Route: gone.message(), Change: "removed", Reason: "idle"})
 }
 
-// switchError tells of a route of which a switch has refused an entry: its
-// packets come to the controller one by one, and each is delivered.
+// switchError reports a route with an entry that a switch refused. Its packets
+// come to the controller one by one, and each is delivered.
 func (e *engine) switchError(ev *api.SwitchError) {
 	v, err := strconv.ParseUint(ev.Cookie, 16, 64)
 	cookie := flow.Cookie(v)

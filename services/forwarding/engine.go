@@ -11,8 +11,8 @@ import (
 )
 
 // engine is the state of forwarding by whole paths: the routes, and what the
-// packet path must know of ports. The stage is called by many goroutines, the
-// event handlers by one.
+// packet path must know about ports. Many goroutines call the stage, one calls
+// the event handlers.
 type engine struct {
 	cfg     Config
 	subnets []subnet
@@ -22,11 +22,11 @@ type engine struct {
 	count   counters
 
 	findPath   finder // waits for the answer
-	findNow    finder // for the stage: fails with Unavailable if it would have to wait
+	findNow    finder // for the stage: fails with Unavailable instead of waiting
 	send       func(*flow.Decision) (*api.ApplyResult, error)
 	publish    func(*api.RouteChanged)
 	readGroups func(dpid string) (*api.ReadGroupsResponse, error)
-	observe    func(dpids []string) ([]string, error) // has switches, or all, tell their entries; which will
+	observe    func(dpids []string) ([]string, error) // asks switches, or all, for reports; returns who will
 
 	deferral deferral
 	replicas replicas
@@ -40,13 +40,13 @@ type engine struct {
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
 
-	manyOthers int // from where on multicasts are dropped by one entry for all
+	manyOthers int // from this number on one entry drops the multicasts of all other ports
 
 	mu    sync.RWMutex // guards edges
 	edges map[flow.DPID]*edgePorts
 }
 
-// allowance pays for floods.
+// allowance limits the floods of a port.
 type allowance struct {
 	left float64
 	at   int64 // ns
@@ -67,8 +67,8 @@ func newEngine(cfg Config) (*engine, error) {
 	return e, nil
 }
 
-// table returns the table of a switch for routes. Before the switch has been
-// told of, it is that of most switches.
+// table returns the table of a switch for routes. For a switch that is not
+// known yet, it returns the table that most switches use.
 func (e *engine) table(sw flow.DPID) uint8 {
 	e.mu.RLock()
 	p := e.edges[sw]
@@ -127,7 +127,7 @@ func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
 	return true
 }
 
-// housekeep does what is due by time, until ctx ends.
+// housekeep does the periodic work until ctx ends.
 func (e *engine) housekeep(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -150,7 +150,7 @@ func (e *engine) housekeep(ctx context.Context) {
 	}
 }
 
-// due does what is due at a time.
+// due does the work that is due at the given time.
 func (e *engine) due(now time.Time) {
 	e.ask(now)
 	e.adopt(now)

@@ -7,7 +7,7 @@ import (
 )
 
 // expel removes the routes of a host that a stage holds. Only the owner of a
-// route has its entries removed.
+// route removes its entries.
 func (e *engine) expel(host knownHost) {
 	var own, others []*route
 	e.routes.find([]routeKey{keyOfHost(host.mac)}, func(r *route) {
@@ -31,8 +31,8 @@ func (e *engine) expel(host knownHost) {
 	e.outdated.add(now, own...)
 }
 
-// expelLate removes routes of hosts that are held, which another instance has
-// programmed before it heard of that.
+// expelLate removes routes of held hosts that another instance programmed
+// before it knew of the hold.
 func (e *engine) expelLate(list []*route, now time.Time) {
 	d := &flow.Decision{}
 	for _, r := range list {

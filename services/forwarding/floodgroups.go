@@ -6,23 +6,25 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// An OpenFlow message, and so an entry, is shorter than 64 KiB. A switch with more
-// edge ports than fit has its multicasts handed to groups of type all (OpenFlow
-// 1.3.5 §5.6.1), each with the ports of one range of numbers: a port that comes or
-// goes changes one group.
+// An OpenFlow message, and so an entry, is shorter than 64 KiB. If a switch has
+// more edge ports than fit, its multicasts go to groups of type all (OpenFlow
+// 1.3.5 §5.6.1), one for each range of port numbers: a port that is added or
+// removed changes one group.
 const (
-	// outputsMost is how many ports the actions of one entry or packet-out lead to:
-	// with what each may want changed, an action takes 32 octets.
+	// outputsMost bounds the ports that the actions of one entry or packet-out
+	// lead to: with the header changes that a port may need, an action takes 32
+	// bytes.
 	outputsMost = 1000
-	// rangeBits is how many ports share a group: 1,024 buckets of up to 48 octets.
+	// rangeBits sets how many ports share a group: 1,024 buckets of up to 48
+	// bytes.
 	rangeBits = 10
 )
 
 // floodGroups are the groups of one switch, by number.
 type floodGroups map[uint32]*flow.Group
 
-// hand returns actions that do what a list of outputs does, which may be too long
-// for one entry: by groups, or, on a switch that has none, by the controller.
+// hand returns actions equivalent to a list of outputs, which may be too long
+// for one entry: by groups, or, on a switch without groups, by the controller.
 func (g floodGroups) hand(vlan uint16, list []flow.Action, v10 bool) []flow.Action {
 	outputs := 0
 	for _, a := range list {
@@ -37,7 +39,7 @@ func (g floodGroups) hand(vlan uint16, list []flow.Action, v10 bool) []flow.Acti
 		return []flow.Action{flow.Output(flow.PortController)}
 	}
 	var to []flow.Action
-	var change []flow.Action // what the ports that follow want changed
+	var change []flow.Action // header changes for the ports that follow
 	for _, a := range list {
 		if a.Kind != flow.ActionOutput {
 			change = []flow.Action{a}
@@ -50,7 +52,7 @@ func (g floodGroups) hand(vlan uint16, list []flow.Action, v10 bool) []flow.Acti
 			g[id] = one
 			to = append(to, flow.ToGroup(id))
 		}
-		if len(one.Buckets) == 1<<rangeBits { // numbers that far apart have the same group
+		if len(one.Buckets) == 1<<rangeBits { // numbers so far apart share a group
 			return []flow.Action{flow.Output(flow.PortController)}
 		}
 		one.Buckets = append(one.Buckets, flow.Bucket{

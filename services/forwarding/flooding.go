@@ -13,13 +13,13 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// flooding keeps, on every switch, the entries by which broadcasts and other
-// multicasts travel on a tree. A tree takes effect in two steps: first the
-// ports that the new one has not are taken out everywhere and that is
-// confirmed, then the new ones are put in. What is in force at any moment, on
-// whichever switches, is thus part of the old tree or part of the new, and
-// never has a loop. Of several instances the first does so; the others know
-// what it has told them, and follow what switches have, to be able to take over.
+// flooding maintains, on every switch, the entries that carry broadcasts and
+// other multicasts along a tree. A tree takes effect in two steps: the first
+// removes the ports that the new tree does not have from all switches and waits
+// for confirmation; the second adds the new ports. So the ports in force at any
+// moment, on any switches, are part of the old tree or part of the new, and
+// never form a loop. With several instances the first does this; the others
+// follow what it shares and what switches report, so that they can take over.
 type flooding struct {
 	e      *engine
 	settle time.Duration
@@ -30,42 +30,43 @@ type flooding struct {
 
 	mu        sync.Mutex // guards all below
 	switches  map[flow.DPID]*floodSwitch
-	active    bool          // this instance does it
-	stop      func()        // ends the commit that is under way
-	heard     *api.Flooding // what the instance that does it has told
+	active    bool          // this instance does the flooding
+	stop      func()        // ends the commit under way
+	heard     *api.Flooding // what the instance that floods last shared
 	urgent    bool          // something was lost: do not wait for quiet
-	since     time.Time     // the first change that has not been dealt with; zero if none
-	last      time.Time     // the last one
+	since     time.Time     // the first unhandled change; zero if there is none
+	last      time.Time     // the last change
 	committed uint64
 	wanted    uint64
 }
 
-// floodSwitch is what a connected switch has.
+// floodSwitch is the state of a connected switch.
 type floodSwitch struct {
 	v10      bool
 	table    uint8 // of its entries
 	began    time.Time
-	tree     []flow.Port       // tree ports that may be in force, in order
-	observed []flow.Port       // tree ports that an earlier run had programmed
-	seen     bool              // what it had has been observed
-	dropping []flow.Port       // ports whose multicasts an entry of their own may drop, in order
-	sent     [sha256.Size]byte // digest of the entries that were sent last
-	try      int               // counts the reasons to send some
+	tree     []flow.Port       // its entries have been reported
+	observed []flow.Port       // ports whose multicasts their own entries may drop, in order
+	seen     bool              // digest of the entries last sent
+	dropping []flow.Port       // counts the reasons to send entries
+	sent     [sha256.Size]byte // the last sent are confirmed
+	try      int               // inputs of the confirmed entries
 	done     bool              // the last are confirmed
 	made     inputs            // of the entries that are confirmed
 }
 
-// A topology that never comes to rest is followed after restless all the same;
-// an earlier run's tree is waited for as long as expectFor.
+// flooding follows a topology that never settles after restless all the same.
+// It waits for an earlier run's tree for expectFor.
 const (
 	restless  = 10 * time.Second
 	expectFor = 15 * time.Second
 )
 
-// drainFor is the time between the two steps of a tree if the first has taken out
-// ports that carry frames: those on their way leave the network, and the datapaths
-// of switches that remember what they have done with flows, as Open vSwitch's do,
-// follow their tables, which is some milliseconds after they have confirmed.
+// drainFor is the time between the two steps of a tree if the first removed
+// ports that carry frames. In this time the frames under way leave the network,
+// and the datapaths of switches that cache decisions, such as Open vSwitch's,
+// catch up with the tables, which takes some milliseconds after the
+// confirmation.
 const drainFor = 50 * time.Millisecond
 
 func newFlooding(e *engine, settle time.Duration) *flooding {
@@ -75,9 +76,9 @@ func newFlooding(e *engine, settle time.Duration) *flooding {
 	}
 }
 
-// appoint makes this instance the one that floods, or not. One that takes over
-// has the switches tell first what they have: it may be more than it knows of.
-// It reports whether that is so.
+// appoint sets whether this instance does the flooding. An instance that takes
+// over first asks the switches for a report: they may have more than it knows
+// of. appoint reports whether it takes over.
 func (f *flooding) appoint(first bool) (takesOver bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +99,7 @@ func (f *flooding) appoint(first bool) (takesOver bool) {
 	return takesOver
 }
 
-// told takes what the instance that floods has told.
+// told handles what the instance that floods shared.
 func (f *flooding) told(m *api.Flooding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,8 +112,8 @@ func (f *flooding) note(urgent bool) {
 	f.mu.Unlock()
 }
 
-// noteLocked notes a change. Only the first, and the first that is urgent, wakes
-// run: the others are found when it looks again.
+// noteLocked records a change. Only the first change, and the first urgent one,
+// wakes run, which finds the others when it looks again.
 func (f *flooding) noteLocked(urgent bool) {
 	f.last = time.Now()
 	first := f.since.IsZero() || urgent && !f.urgent
@@ -155,9 +156,9 @@ func (f *flooding) switchChanged(ev *api.SwitchChanged) {
 	f.noteLocked(!ev.Switch.Connected)
 }
 
-// observed takes the standing entries that a switch has. A switch that has none
-// gets those that it cannot do without at once; and all are declared again, for
-// who keeps them there may have been started again and know of none.
+// observed handles a switch's report of its baseline flows. A switch without
+// any gets the indispensable ones at once. All are declared again, because the
+// service that maintains them may have restarted and know none.
 func (f *flooding) observed(ev *api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil || ev.Owner != flow.OwnerForwarding.String() {
@@ -182,7 +183,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 		}
 	}
 	slices.Sort(s.observed)
-	s.tree = union(s.tree, s.observed) // what is being sent may be in force, too
+	s.tree = union(s.tree, s.observed) // what is being sent may be in force too
 	s.dropping = union(s.dropping, nil)
 	if len(ev.Flows) == 0 && f.active {
 		go f.bootstrap(sw, s)
@@ -190,7 +191,7 @@ func (f *flooding) observed(ev *api.FlowsObserved) {
 	f.noteLocked(false)
 }
 
-// bootstrap gives a fresh switch its table miss and its traps.
+// bootstrap gives an empty switch its table miss and its traps.
 func (f *flooding) bootstrap(sw flow.DPID, s *floodSwitch) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -220,7 +221,7 @@ func (f *flooding) run(ctx context.Context) error {
 	}
 }
 
-// due returns for how long to wait; 0: not at all.
+// due returns how long to wait; 0: do not wait.
 func (f *flooding) due(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +246,7 @@ func (f *flooding) due(now time.Time) time.Duration {
 }
 
 // expects reports whether an earlier run's tree had a port at this switch that
-// is up and has not been found to be a link yet.
+// is up and not yet known to be a link.
 func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 	p := f.e.edge(sw)
 	p.mu.Lock()
@@ -258,15 +259,15 @@ func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
 	return false
 }
 
-// commit brings the tree that is wanted into force; it reports whether all
-// switches have confirmed.
+// commit puts the wanted tree into force; it reports whether all switches have
+// confirmed.
 func (f *flooding) commit(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	f.mu.Lock()
 	f.stop = cancel
 	active := f.active
-	f.since, f.urgent = time.Time{}, false // what changes from now on is for the next
+	f.since, f.urgent = time.Time{}, false // later changes are for the next commit
 	f.mu.Unlock()
 	if !active {
 		return true
@@ -329,9 +330,9 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// step sets the standing entries of the switches that want, called with mu held,
-// says, in parallel, where they are not set already, and waits for all to
-// confirm. Who has gone meanwhile does not count.
+// step sets the baseline flows of the switches that want selects, in parallel,
+// unless they are set already, and waits for all confirmations. It calls want
+// with mu held. Switches that have gone meanwhile do not count.
 func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, want func(flow.DPID, *floodSwitch) ([]flow.Port, bool)) bool {
 	var g errgroup.Group
 	g.SetLimit(64)
@@ -357,8 +358,8 @@ func (f *flooding) step(ctx context.Context, part map[flow.DPID]*floodSwitch, wa
 	return g.Wait() == nil
 }
 
-// get answers the call: an instance that does not flood says what that which
-// does has told.
+// get answers the call; an instance that does not flood returns what the one
+// that does has shared.
 func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -368,7 +369,7 @@ func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding,
 	return f.stateLocked(), nil
 }
 
-// share has the other instances told of the tree, if this one does it.
+// share shares the tree with the other instances if this one does the flooding.
 func (f *flooding) share() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,19 +6,20 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// leaving is the entries of a switch in the table of a former version, and since
-// when there are copies of them where they belong.
+// leaving holds the entries of a switch in the table of a former version, and
+// the time since which there are copies of them in the right table.
 type leaving struct {
 	entries []flow.Entry
 	since   time.Time
 }
 
-// leaveAfter is for how long packets may still come to the table of a former
-// version: until the switch has confirmed the entries that lead elsewhere.
+// leaveAfter is how long packets may still reach the table of a former version:
+// until the switch has confirmed the entries that lead elsewhere.
 const leaveAfter = 5 * time.Second
 
-// copyFormer copies entries of routes that are in the table of a former version to that
-// of today, and has the old ones removed when packets do not come there any more.
+// copyFormer copies route entries from the table of a former version to the
+// current one, and schedules the removal of the old ones for when packets no
+// longer reach them.
 func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Time) {
 	if len(old) == 0 {
 		return
@@ -30,7 +31,7 @@ func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Tim
 	}
 	e.adoption.mu.Unlock()
 	if again || len(copies) == 0 {
-		return // what has been copied may be another way by now
+		return // the copies may lead another way by now
 	}
 	d := &flow.Decision{}
 	for i := range copies {

@@ -8,9 +8,9 @@ import (
 )
 
 // learner is the learning mode: one switch that remembers behind which of its
-// ports an address was last seen, forgets it after a while, and floods what it
-// does not know. It belongs to the goroutine of its switch. It knows nothing
-// of other switches, so a loop of switches in this mode storms.
+// ports it last saw an address, forgets it after a while, and floods packets to
+// unknown addresses. It belongs to the goroutine of its switch. It knows
+// nothing of other switches, so a loop of switches in this mode causes a storm.
 type learner struct {
 	sw       flow.DPID
 	idle     uint16               // seconds
@@ -34,12 +34,12 @@ func (l *learner) table(vlan uint16) *macTable {
 	return t
 }
 
-// learnedFor is how long an address that is not seen again is remembered, in
+// learnedFor is how long an address is remembered after it was last seen, in
 // seconds.
 const learnedFor = 300
 
-// packet decides about one packet: an entry towards a known address, which
-// also releases the packet, or a flood.
+// packet decides about one packet: it adds an entry towards a known address,
+// which also releases the packet, or floods.
 func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	k := &in.Key
 	if k.EthType == flow.EthTypeLLDP {
@@ -75,7 +75,7 @@ func (l *learner) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Done
 }
 
-// releaseAt sends the packet on its way at the switch that it came from.
+// releaseAt releases the packet at the switch that it came from.
 func releaseAt(sw flow.DPID, in *flow.PacketIn, d *flow.Decision, out flow.Port) {
 	o := flow.PacketOut{BufferID: in.BufferID, InPort: in.Key.InPort, Actions: d.Output(out)}
 	if in.BufferID == flow.BufferNone {
@@ -84,10 +84,10 @@ func releaseAt(sw flow.DPID, in *flow.PacketIn, d *flow.Decision, out flow.Port)
 	d.PacketOut(sw, o)
 }
 
-// macTable maps the addresses of one VLAN to ports by open addressing. Nothing
-// is removed; when it is half full of addresses that are still remembered it
-// grows up to tableMax, and beyond that starts over. It is kept small, for most
-// of what a lookup costs is fetching the slot.
+// macTable maps the addresses of one VLAN to ports by open addressing. It
+// removes nothing. When half of it is full of addresses still remembered it
+// grows up to tableMax, and beyond that starts over. It is kept small, because
+// most of the cost of a lookup is fetching the slot.
 type macTable struct {
 	slots []uint64 // address << 16 | port; 0 is free. A power of two of them
 	seen  []uint16 // of each slot: when, in seconds, modulo 18 hours
@@ -97,12 +97,12 @@ type macTable struct {
 
 const (
 	tableMax = 1 << 20
-	// portMax is the highest port whose addresses are learnt; what is behind a
-	// higher one is flooded.
+	// portMax is the highest port behind which addresses are learnt; packets to
+	// addresses behind higher ports are flooded.
 	portMax = 1<<16 - 1
 )
 
-// find returns the slot that an address has, or would have.
+// find returns the slot that an address has, or would get.
 func (t *macTable) find(address uint64) uint64 {
 	mask := uint64(len(t.slots) - 1)
 	for i := address * 0x9e3779b97f4a7c15 >> t.shift; ; i++ {
@@ -112,7 +112,7 @@ func (t *macTable) find(address uint64) uint64 {
 	}
 }
 
-// put remembers that an address was seen behind p; now is in seconds.
+// put records that an address was seen behind p; now is in seconds.
 func (t *macTable) put(address uint64, p flow.Port, now uint16) {
 	if address == 0 || p == 0 || p > portMax {
 		return
@@ -124,7 +124,7 @@ func (t *macTable) put(address uint64, p flow.Port, now uint16) {
 	if t.slots[i] == 0 {
 		t.used++
 	}
-	if s := address<<16 | uint64(p); t.slots[i] != s { // mostly not: leave the cache line clean
+	if s := address<<16 | uint64(p); t.slots[i] != s { // spare the cache line
 		t.slots[i] = s
 	}
 	if t.seen[i] != now {
@@ -132,7 +132,8 @@ func (t *macTable) put(address uint64, p flow.Port, now uint16) {
 	}
 }
 
-// get returns where an address was last seen, if that is not too long ago.
+// get returns the port where an address was last seen, if that is not too long
+// ago.
 func (t *macTable) get(address uint64, now uint16) (flow.Port, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
@@ -144,8 +145,8 @@ func (t *macTable) get(address uint64, now uint16) (flow.Port, bool) {
 
 func (t *macTable) fresh(i uint64, now uint16) bool { return now-t.seen[i] <= learnedFor }
 
-// grow makes room: it drops what is too old and doubles the table if that is
-// not enough.
+// grow makes room: it drops entries that are too old and doubles the table if
+// that is not enough.
 func (t *macTable) grow(now uint16) {
 	old := *t
 	live := 0

@@ -8,26 +8,26 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// linkView is the links between switches as discovery tells them, and those
-// that have been lost lately. Paths are computed elsewhere, perhaps by several
+// linkView holds the links between switches as discovery reports them, and the
+// recently lost ones. Paths are computed elsewhere, perhaps by several
 // instances that learn of a loss one after the other, and perhaps by one that
-// has just been started and has never known of it; so routes are judged by the
-// links that they need, whoever says that he has converged.
+// has just started and never knew of it. So a route is judged by the links that
+// it needs, whichever instance reports convergence.
 type linkView struct {
 	mu   sync.Mutex                      // guards all below
 	up   map[flow.Location]flow.Location // usable
 	lost map[flow.Location]time.Time     // ports of links that are down, since when
 }
 
-// lostFor is how long routes are looked through for a lost link: by then
-// everybody who computes paths knows of it.
+// lostFor is how long routes are checked for a lost link: by then every
+// instance that computes paths knows of it.
 const lostFor = 5 * time.Second
 
 func newLinkView() *linkView {
 	return &linkView{up: map[flow.Location]flow.Location{}, lost: map[flow.Location]time.Time{}}
 }
 
-// changed takes what discovery says of a link.
+// changed handles discovery's report of a link.
 func (v *linkView) changed(ev *api.LinkChanged, now time.Time) {
 	src, dst := ev.Link.Src.Flow(), ev.Link.Dst.Flow()
 	v.mu.Lock()
@@ -43,7 +43,7 @@ func (v *linkView) changed(ev *api.LinkChanged, now time.Time) {
 	}
 }
 
-// converged takes the links that paths have been computed without, and with.
+// converged records the links that paths were computed without, and with.
 func (v *linkView) converged(ev *api.PathsConverged, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -64,8 +64,7 @@ func (v *linkView) far(at flow.Location) (to flow.Location, up bool) {
 	return to, up
 }
 
-// losses returns the ports of the links that have been lost lately, nil if
-// there are none.
+// losses returns the ports of the recently lost links, nil if there are none.
 func (v *linkView) losses(now time.Time) map[flow.Location]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -83,8 +82,8 @@ func (v *linkView) losses(now time.Time) map[flow.Location]bool {
 	return lost
 }
 
-// fresh returns the ports of the links that were lost within a time, nil if
-// there are none.
+// fresh returns the ports of the links lost within the given time, nil if there
+// are none.
 func (v *linkView) fresh(now time.Time, within time.Duration) map[flow.Location]bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,8 +99,8 @@ func (v *linkView) fresh(now time.Time, within time.Duration) map[flow.Location]
 	return lost
 }
 
-// reach returns which switches reach each other over the links that are up and
-// not lost: those with the same value. A switch without a link has none.
+// reach returns which switches can reach each other over the links that are up
+// and not lost: they have the same value. A switch without a link has none.
 func (v *linkView) reach(lost map[flow.Location]bool) map[flow.DPID]flow.DPID {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -132,7 +131,7 @@ func (v *linkView) reach(lost map[flow.Location]bool) map[flow.DPID]flow.DPID {
 	return part
 }
 
-// crosses reports whether a route, or a detour of it, leads over one of these
+// crosses reports whether a route, or one of its detours, uses one of these
 // ports.
 func (r *route) crosses(lost map[flow.Location]bool) bool {
 	for _, h := range r.hops[:len(r.hops)-1] {
@@ -150,8 +149,8 @@ func (r *route) crosses(lost map[flow.Location]bool) bool {
 	return false
 }
 
-// holds reports whether every two switches that follow each other in a route
-// are joined by a link that is up.
+// holds reports whether a link that is up joins every two consecutive switches
+// of a route.
 func (v *linkView) holds(r *route) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -20,7 +20,7 @@ func (e *engine) listRoutes(context.Context, *api.ListRoutesRequest) (*api.ListR
 	return resp, nil
 }
 
-// message describes a route for people.
+// message returns a readable description of a route.
 func (r *route) message() *api.Route {
 	m := &api.Route{
 		Src: r.src.String(), Dst: r.dst.String(), Vlan: uint32(r.vlan &^ flow.VLANPresent), Protected: r.protected(),

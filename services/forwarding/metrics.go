@@ -2,22 +2,22 @@ package forwarding
 
 import "sync/atomic"
 
-// figures is where the service's figures are made known; weft.Metrics is one.
+// figures is the registry of the service's metrics; weft.Metrics is one.
 type figures interface {
 	CounterFunc(name, help string, read func() float64, labels ...string)
 	Gauge(name, help string, read func() float64, labels ...string)
 }
 
-// counters are the service's figures.
+// counters are the service's metrics.
 type counters struct {
 	routes, rerouted, lost, idle, adopted, stale, refused atomic.Uint64
 	proxied, floods, transit, deferred                    atomic.Uint64
 
-	// Packets that were not delivered, or not programmed, by reason.
+	// Packets that were not delivered or not programmed, by reason.
 	unsettled, unknown, stray, hairpin, full, unreachable, floodsShed, malformed, unroutable, heldShed, unapproved, pathFull, pathLate atomic.Uint64
 }
 
-// register makes the figures known.
+// register registers the metrics.
 func (c *counters) register(m figures, e *engine) {
 	figure := func(name, help string, n *atomic.Uint64, labels ...string) {
 		m.CounterFunc(name, help, func() float64 { return float64(n.Load()) }, labels...)

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// missEntry is the table miss: what no entry matches goes to the controller
-// (OpenFlow 1.3.5 §5.4).
+// missEntry is the table-miss entry: packets that match no other entry go to
+// the controller (OpenFlow 1.3.5 §5.4).
 func missEntry(d *flow.Decision) flow.Entry {
 	return flow.Entry{
 		Priority: flow.PriorityMiss, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0),
@@ -16,11 +16,12 @@ func missEntry(d *flow.Decision) flow.Entry {
 	}
 }
 
-// missing gives switches their table miss in the learning mode. Of several
-// instances the first does so. It belongs to the goroutine of the events.
+// missing gives switches their table-miss entry in the learning mode. With
+// several instances the first does so. It belongs to the goroutine of the
+// events.
 type missing struct {
 	replicas replicas
-	switches map[flow.DPID]bool // that are connected
+	switches map[flow.DPID]bool // the connected switches
 	send     func(*flow.Decision) error
 	log      *slog.Logger
 }
@@ -40,7 +41,7 @@ func (m *missing) switchChanged(ev *api.SwitchChanged) {
 	}
 }
 
-// regroup takes over what an instance that has gone may not have done.
+// regroup takes over what an instance that is gone may have left undone.
 func (m *missing) regroup(index, count int) {
 	if old, _ := m.replicas.set(index, count); old == 0 || index != 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// arp answers requests for hosts that are known and for gateways, hands
-// replies to whom they are for, and floods what it cannot answer.
+// arp answers requests for known hosts and for gateways, delivers replies to
+// their receivers, and floods what it cannot answer.
 func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok {
@@ -26,7 +26,7 @@ func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	if gw := e.gateway(a.TargetIP()); gw != nil && !e.tagging.Has(k.VLAN) {
 		mac, found = e.cfg.RouterMAC, true
 	} else if a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified() {
-		found = false // announcement or probe: everybody is to hear it
+		found = false // an announcement or probe is for everybody
 	}
 	if !found || !e.cfg.Proxy && mac != e.cfg.RouterMAC || mac == a.SenderMAC() {
 		e.handOver(ports, in, d)
@@ -59,7 +59,7 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 	if gateway {
 		mac, found = e.cfg.RouterMAC, true
 	} else if sender.IsUnspecified() {
-		found = false // duplicate address detection: its owner is to answer
+		found = false // duplicate address detection: the owner must answer
 	}
 	if !found || !e.cfg.Proxy && !gateway || mac == k.EthSrc {
 		e.handOver(ports, in, d)
@@ -72,7 +72,7 @@ func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision
 	}))
 }
 
-// reply sends a frame back to where the packet came from.
+// reply sends a frame out of the port that the packet came from.
 func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	if tag, ok := e.tagging.Egress(at, in.Key.VLAN); ok {
@@ -80,8 +80,8 @@ func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
 	}
 }
 
-// handOver delivers a packet to its destination if that is known and one host,
-// else to everybody.
+// handOver delivers a packet to its destination if that is one known host, else
+// to everybody.
 func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	if known(in) {
 		e.handTo(d, in)
@@ -90,8 +90,8 @@ func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision)
 	e.flood(ports, in, d)
 }
 
-// flood hands a packet to every edge port but that it came in by, at each
-// switch directly: it crosses no link, so it cannot loop. Each port has an
+// flood sends a packet out of every edge port except its ingress port, directly
+// at each switch: it crosses no link, so it cannot loop. Each port has an
 // allowance of floods.
 func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	if !ports.mayFlood(in.Key.InPort, in.Time, e.cfg.FloodsPerSecond) {
@@ -102,7 +102,7 @@ func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	e.toAll(d, in.Data, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 }
 
-// toAll appends packet-outs of a frame of a VLAN to all edge ports but one.
+// toAll appends packet-outs of a frame in a VLAN to all edge ports except one.
 func (e *engine) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Location) {
 	var actions []flow.Action
 	var ports []flow.Port

@@ -7,11 +7,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// outdated is the routes that were removed or replaced shortly after they were
-// programmed, or because a stage holds one of their hosts. Their entries may still
-// be on the way, by another way than those that replace them, and reach a switch
-// last. So switches get what is in force once more, and again when no packet can
-// be on its way any more.
+// outdated holds the routes that were removed or replaced shortly after they
+// were programmed, or because a stage holds one of their hosts. Their entries
+// may still be on the way, by another way than the entries that replace them,
+// and reach a switch last. So outdated sends the routes in force once more, and
+// again when no old packet can be on the way any more.
 type outdated struct {
 	mu   sync.Mutex // guards list
 	list []outdatedRoute
@@ -20,11 +20,11 @@ type outdated struct {
 type outdatedRoute struct {
 	r    *route
 	at   time.Time
-	once bool // its pair was programmed once more
+	once bool // its pair has been programmed once more
 }
 
-// When a pair is programmed once more: packets take that long at most, and a
-// packet that waits for a process that is away is given up after 10 s.
+// When to program a pair once more: packets take at most that long, and a
+// packet that waits for an absent process is given up after 10 s.
 const (
 	againSoon  = time.Second
 	againLater = 15 * time.Second
@@ -38,7 +38,7 @@ func (x *outdated) add(now time.Time, list ...*route) {
 	}
 }
 
-// due returns the routes whose pairs are to be programmed once more.
+// due returns the routes whose pairs must be programmed once more.
 func (x *outdated) due(now time.Time) (list []*route) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -58,7 +58,7 @@ func (x *outdated) due(now time.Time) (list []*route) {
 	return list
 }
 
-// replaced notes that r, programmed at a time, takes the place of old. Its owner
+// replaced records that r, programmed at the time at, replaces old. The owner
 // programs the pair once more if both may be on the way to the switches.
 func (e *engine) replaced(old, r *route, at int64) {
 	if at-old.sent < conflicting && !r.sameWay(old) && e.replicas.owns(old.pair) {
@@ -67,8 +67,8 @@ func (e *engine) replaced(old, r *route, at int64) {
 }
 
 // programAgain programs the pairs of outdated routes once more, between the
-// places where their hosts are now, and removes the entries of those that have
-// a host that a stage holds.
+// present places of their hosts, and removes the entries of pairs with a host
+// that a stage holds.
 func (e *engine) programAgain(now time.Time) {
 	d := &flow.Decision{}
 	var again []*route

@@ -12,8 +12,8 @@ import (
 // edgePorts are the ports of one switch, and the allowance of each for packets
 // that the controller floods.
 type edgePorts struct {
-	edges atomic.Pointer[[]flow.Port] // in order; nil from a change until somebody asks; never written to
-	table atomic.Int32                // where routes are; negative while that is not known
+	edges atomic.Pointer[[]flow.Port] // in order, read-only; nil from a change until the next list
+	table atomic.Int32                // table for routes; negative if unknown
 
 	mu        sync.Mutex // guards all below
 	connected bool
@@ -29,8 +29,8 @@ func newEdgePorts() *edgePorts {
 	return p
 }
 
-// list returns the edge ports that are up, in order. A change costs nothing until
-// somebody asks.
+// list returns the edge ports that are up, in order. It builds the list only if
+// ports have changed since the last call.
 func (p *edgePorts) list() []flow.Port {
 	if list := p.edges.Load(); list != nil {
 		return *list
@@ -53,7 +53,7 @@ func (p *edgePorts) isEdge(port flow.Port) bool {
 	return p.up[port] && p.role[port] == flow.RoleEdge.String()
 }
 
-// update changes what is known of a switch's ports.
+// update changes the state of a switch's ports.
 func (p *edgePorts) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *edgePorts) update(change func()) {
 	p.edges.Store(nil)
 }
 
-// updateOne changes what is known of one port.
+// updateOne changes the state of one port.
 func (p *edgePorts) updateOne(port flow.Port, change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (e *engine) switchChanged(ev *api.SwitchChanged) {
 	})
 }
 
-// drop forgets a switch that has gone.
+// drop forgets a switch that is gone.
 func (e *engine) drop(sw flow.DPID) {
 	e.mu.Lock()
 	p := e.edges[sw]
@@ -107,7 +107,7 @@ func (e *engine) drop(sw flow.DPID) {
 	if p == nil {
 		return
 	}
-	p.update(func() { // its stage may be in use for a moment yet
+	p.update(func() { // its stage may still be in use for a moment
 		p.connected = false
 		clear(p.up)
 		clear(p.role)
@@ -115,7 +115,7 @@ func (e *engine) drop(sw flow.DPID) {
 	})
 }
 
-// tableOf returns the table of a switch for what forwarding wants there.
+// tableOf returns the table of a switch for forwarding's entries.
 func tableOf(m *api.Switch) uint8 { return flow.ForwardTable(m.Tables, m.Openflow == "1.0") }
 
 func (e *engine) portChanged(ev *api.PortChanged) {
@@ -142,8 +142,8 @@ func (e *engine) roleChanged(ev *api.PortRoleChanged) {
 	p.updateOne(at.Port, func() { p.role[at.Port] = ev.Port.Role })
 }
 
-// portGone forgets the role of a port that is no more, and a switch of which
-// nothing else is known.
+// portGone forgets the role of a port that is gone, and the switch if nothing
+// else is known of it.
 func (e *engine) portGone(at flow.Location) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// connectLater has a new host connected to all others, in proactive mode.
+// connectLater schedules routes between a new host and all others, in proactive
+// mode.
 func (e *engine) connectLater(host knownHost) {
 	e.hosts.mu.Lock()
 	e.hosts.fresh = append(e.hosts.fresh, host)
@@ -14,8 +15,8 @@ func (e *engine) connectLater(host knownHost) {
 	e.connectFresh(e.now())
 }
 
-// connectAgain has all hosts connected where they are not yet, in proactive
-// mode: other pairs have become this instance's.
+// connectAgain connects all hosts that are not connected yet, in proactive
+// mode: this instance now owns other pairs.
 func (e *engine) connectAgain() {
 	if e.cfg.Mode != modeProactive {
 		return
@@ -29,9 +30,9 @@ func (e *engine) connectAgain() {
 	w.mu.Unlock()
 }
 
-// connectFresh programs the routes between hosts that are new and all others of
-// their VLAN: of the pairs that are this instance's those that have none. It
-// waits until it is known which of them an earlier run has programmed.
+// connectFresh programs the missing routes between new hosts and all others of
+// their VLAN, for the pairs that this instance owns. It waits until it knows
+// which of them an earlier run programmed.
 func (e *engine) connectFresh(now time.Time) {
 	w := e.hosts
 	w.mu.Lock()

@@ -15,9 +15,9 @@ const (
 	serviceIdentity = "weft://service/"
 )
 
-// FromBus returns a handler for requests that come by the bus, for which Allow
-// is not asked: the bus knows its clients by itself, and whoever may use it may
-// also bring another plan into force.
+// FromBus returns a handler for requests that arrive over the bus. It does not
+// ask Allow: the bus authenticates its own clients, and whoever may use the bus
+// may also apply another plan.
 func FromBus(h transport.Handler) transport.Handler { return fromBus{h} }
 
 type fromBus struct{ transport.Handler }
@@ -29,9 +29,9 @@ func (f fromBus) Call(ctx context.Context, method string, req []byte) ([]byte, e
 	return f.Handler.Call(context.WithValue(ctx, fromBusKey{}, true), method, req)
 }
 
-// AllowDeclared returns NodeConfig.Allow for callers with certificates: between
-// processes whatever they need, and of methods those that the Spec of one of
-// the caller's services lists in Calls.
+// AllowDeclared returns NodeConfig.Allow for callers with certificates.
+// Processes may make any request of each other; a service's method may be
+// called only if the Spec of one of the caller's services lists it in Calls.
 func AllowDeclared(specs []weft.Spec) func(identities []string, method string) bool {
 	callers := map[string][]string{} // by method
 	for _, s := range specs {

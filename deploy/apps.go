@@ -21,29 +21,29 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// outsideMethod carries a call for somebody outside to the process that has
-// the service: the method's name, then its request.
+// outsideMethod carries a call by a client outside to the process that runs the
+// service. Its request is the method's name, then the call's request.
 const outsideMethod = "deploy.Outside"
 
-// AppState is one app that is attached to a process.
+// AppState is an app that is attached to a process.
 type AppState struct {
 	Name      string
 	Kind      string // stage or observer
-	Transport string // by which it is attached
-	Peer      string // where from
-	Epoch     uint64 // tells this attachment from others
+	Transport string // transport over which it is attached
+	Peer      string // remote address
+	Epoch     uint64 // distinguishes this attachment from others
 }
 
-// apps is what is outside, as far as it is attached to this process.
+// apps holds the apps that are attached to this process.
 type apps struct {
 	node    *Node
-	outside atomic.Pointer[outside.Outside]        // nil: nobody may attach
+	outside atomic.Pointer[outside.Outside]        // nil: no app may attach
 	stages  atomic.Pointer[map[string]outside.App] // by name; replaced, never written to
 	watch   atomic.Pointer[map[string]outside.App] // the observers, alike
-	untold  atomic.Bool                            // the directory does not know yet who is attached
-	leaving atomic.Bool                            // the process ends: nothing is told any more
+	untold  atomic.Bool                            // the directory lacks the attached apps
+	leaving atomic.Bool                            // the process stops: nothing is published
 	metric  *metrics
-	dropped weft.Counter // packets of observers
+	dropped weft.Counter // packets not sent to observers
 }
 
 func (a *apps) init(n *Node) {
@@ -53,10 +53,11 @@ func (a *apps) init(n *Node) {
 	a.dropped = a.metric.Counter("observer_packets_dropped_total", "Copies of packet-ins that were not sent to the process of an observer, which is too slow.")
 }
 
-// Outside returns what serves apps and clients from outside at this process's
-// port; NodeConfig.Listen calls it, once. client, with which REST apps on other
-// machines are asked, also says that the port asks for certificates; nil: it
-// does not, and all stays on this machine.
+// Outside returns the server for apps and clients at this process's port;
+// NodeConfig.Listen calls it, once. client is the TLS configuration for
+// requests to REST apps on other machines; if it is not nil, the port requires
+// certificates. If it is nil, the port requires none and accepts only this
+// machine.
 func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
 	c := outside.Config{Caller: caller{n}, Attach: n.apps.attach, TLS: client, Log: n.log, Changed: n.config.Changed, Timeout: n.apps.timeout, Grant: n.apps.grant, Refused: n.apps.refused}
 	if client != nil {
@@ -70,8 +71,8 @@ func (n *Node) Outside(client *tls.Config) (*outside.Outside, error) {
 	return o, nil
 }
 
-// Ready reports why the process does not do its part of the plan yet, nil if
-// it does.
+// Ready returns an error that says why the process does not do its part of the
+// plan yet; nil if it does.
 func (n *Node) Ready() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,7 +88,8 @@ func (n *Node) Ready() error {
 	return nil
 }
 
-// timeout returns how long the plan gives an app to answer, 0 if it does not say.
+// timeout returns the time that the plan gives an app to answer; 0 if it gives
+// none.
 func (a *apps) timeout(name string) time.Duration {
 	if v := a.node.view.Load(); v.current != nil {
 		if app := v.current.plan.App(name); app != nil {
@@ -97,7 +99,8 @@ func (a *apps) timeout(name string) time.Duration {
 	return 0
 }
 
-// grant returns what the plan gives an app: nothing, if it does not name it.
+// grant returns the rights that the plan gives an app; none if it does not name
+// the app.
 func (a *apps) grant(name string) outside.Grant {
 	if v := a.node.view.Load(); v.current != nil {
 		if app := v.current.plan.App(name); app != nil {
@@ -110,8 +113,8 @@ func (a *apps) grant(name string) outside.Grant {
 	return outside.Grant{May: func(string) bool { return false }}
 }
 
-// refused counts what the plan does not give an app. Who is not in the plan has no
-// name of its own in the figures.
+// refused counts an app's request that the plan does not permit. Apps that the
+// plan does not name share one label in the metrics.
 func (a *apps) refused(name, reason string) {
 	if v := a.node.view.Load(); v.current == nil || v.current.plan.App(name) == nil {
 		name = ""
@@ -119,7 +122,7 @@ func (a *apps) refused(name, reason string) {
 	a.metric.Counter("app_refused_total", "Calls and decisions of apps that the plan does not give them, by reason; without a name those of callers that it does not name.", "app", name, "reason", reason).Add(1)
 }
 
-// attach takes in an app and lets the other processes know.
+// attach adds an app and notifies the other processes.
 func (a *apps) attach(info outside.AppInfo) (detach func(), err error) {
 	if err := a.fits(info); err != nil {
 		return nil, err
@@ -143,8 +146,8 @@ func (a *apps) attach(info outside.AppInfo) (detach func(), err error) {
 	return detach, nil
 }
 
-// tell puts who is attached into the directory; if that cannot be done now,
-// reconcile does it later.
+// tell writes the attached apps into the directory; if that fails, reconcile
+// tries again later.
 func (a *apps) tell() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -154,14 +157,14 @@ func (a *apps) tell() {
 	}
 }
 
-// retell is tell for what could not be told; reconcile calls it.
+// retell repeats a tell that failed; reconcile calls it.
 func (a *apps) retell() {
 	if a.untold.Swap(false) {
 		a.tell()
 	}
 }
 
-// fits says why an app cannot take part.
+// fits returns an error that says why an app cannot attach.
 func (a *apps) fits(info outside.AppInfo) error {
 	v := a.node.view.Load()
 	switch {
@@ -185,7 +188,7 @@ func (a *apps) fits(info outside.AppInfo) error {
 	return nil
 }
 
-// set puts an app into the table of its kind, or takes it out.
+// set adds an app to the table of its kind, or removes it.
 func (a *apps) set(kind outside.Kind, name string, app outside.App) {
 	at := &a.stages
 	if kind == outside.Observer {
@@ -203,7 +206,7 @@ func (a *apps) set(kind outside.Kind, name string, app outside.App) {
 	at.Store(&next)
 }
 
-// close detaches all apps: the process ends.
+// close detaches all apps, because the process ends.
 func (a *apps) close() {
 	a.leaving.Store(true)
 	if o := a.outside.Load(); o != nil {
@@ -211,7 +214,7 @@ func (a *apps) close() {
 	}
 }
 
-// list returns what there is to tell of the apps that are attached here.
+// list returns the state of the apps that are attached here.
 func (a *apps) list() []*api.App {
 	if o := a.outside.Load(); o != nil {
 		return o.Apps()
@@ -219,7 +222,7 @@ func (a *apps) list() []*api.App {
 	return nil
 }
 
-// sign is the answer to somebody who asks for a sign of life: the apps.
+// sign returns the answer to a ping: the attached apps.
 func (a *apps) sign() []byte {
 	list := a.list()
 	if len(list) == 0 {
@@ -232,7 +235,7 @@ func (a *apps) sign() []byte {
 	return b
 }
 
-// readSign reads the apps in a sign of life.
+// readSign decodes the apps in the answer to a ping.
 func readSign(b []byte) []*api.App {
 	m := &api.ListAppsResponse{}
 	if len(b) < 2 || proto.Unmarshal(b[1:], m) != nil {
@@ -241,8 +244,8 @@ func readSign(b []byte) []*api.App {
 	return m.Apps
 }
 
-// apps returns what the directory says of the apps of a process, with what it
-// says of them itself where that is known.
+// apps returns the apps of a process as the directory lists them, with the
+// details from its last ping answer where there is one.
 func (e *Entry) apps(known []*api.App) (list []*api.App) {
 	for _, s := range e.Apps {
 		if i := slices.IndexFunc(known, func(a *api.App) bool { return a.Name == s.Name }); i >= 0 {
@@ -254,11 +257,12 @@ func (e *Entry) apps(known []*api.App) (list []*api.App) {
 	return list
 }
 
-// caller calls methods for those outside: those of the services in the plan,
-// wherever they run.
+// caller calls methods for apps and clients outside: the methods of services in
+// the plan, wherever they run.
 type caller struct{ node *Node }
 
-// find returns the declaration of a method whose messages are protobuf's.
+// find returns the declaration of a method whose messages are protobuf
+// messages.
 func (c caller) find(name string) (weft.Method, bool) {
 	for _, s := range c.node.specs() {
 		for _, m := range s.Serves {
@@ -294,7 +298,7 @@ func (c caller) Call(ctx context.Context, method string, req proto.Message) (pro
 	return resp.(proto.Message), nil
 }
 
-// Method returns what makes an empty request.
+// Method returns a function that makes an empty request.
 func (c caller) Method(name string) (func() proto.Message, bool) {
 	m, ok := c.find(name)
 	if !ok {
@@ -306,7 +310,7 @@ func (c caller) Method(name string) (func() proto.Message, bool) {
 	}, true
 }
 
-// Methods returns the names of the methods that can be called.
+// Methods returns the names of the methods that clients can call.
 func (c caller) Methods() (names []string) {
 	for _, s := range c.node.specs() {
 		for _, m := range s.Serves {

@@ -15,14 +15,14 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// bundle is packets that have come from another process, or from this one on
-// their way to an app.
+// bundle is a batch of packets that came from another process, or that this
+// process sends to an app.
 type bundle struct {
 	list     []outside.Packet
 	sessions []uint64 // of each packet
 }
 
-// bundle reads the packets of a request, behind its head.
+// bundle reads the packets of a request after its header.
 func (r *cursor) bundle() (*bundle, error) {
 	b := &bundle{}
 	for len(r.b) > 0 {
@@ -44,8 +44,8 @@ func (r *cursor) bundle() (*bundle, error) {
 	return b, nil
 }
 
-// ask has an app that is attached here deal with a batch of packet-ins, and
-// passes on those on which it says next.
+// ask sends a batch of packet-ins to an app that is attached here, and passes
+// on those that the app answers with next.
 func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *cursor) ([]byte, error) {
 	b, err := r.bundle()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		policy = c.policy(c.node.view.Load(), name)
 		c.failed(name, policy, len(b.list), err)
 		if policy == plan.AbsentHold {
-			// Whoever has sent the packets sends them again.
+			// The sender sends the packets again.
 			return append([]byte{answerOK}, bytes.Repeat([]byte{byte(undecided)}, len(b.list))...), nil
 		}
 		verdict := flow.Next
@@ -106,8 +106,9 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 	return w.merge(), nil
 }
 
-// policy says what becomes of packets for a stage that nobody takes: what the
-// plan says of an app; a service is waited for, unless it was of a plan before.
+// policy returns what to do with packets for a stage that no process runs: the
+// plan's policy for an app. For a service, packets wait, unless the service was
+// only part of an earlier plan.
 func (c *crossing) policy(v *view, stage string) string {
 	if v.current != nil {
 		if app := v.current.plan.App(stage); app != nil {
@@ -120,8 +121,7 @@ func (c *crossing) policy(v *view, stage string) string {
 	return plan.AbsentHold
 }
 
-// without deals with packets whose next stage is not there and not to be
-// waited for.
+// without handles packets whose next stage is absent and is not waited for.
 func (c *crossing) without(ctx context.Context, p *parcel, left []int, policy string) error {
 	name := p.rest[0]
 	if c.node.view.Load().current.plan.App(name) != nil {
@@ -170,7 +170,7 @@ func (c *crossing) without(ctx context.Context, p *parcel, left []int, policy st
 	return nil
 }
 
-// counted counts what an app has decided.
+// counted counts an app's decisions.
 func (c *crossing) counted(name string, list []outside.Packet) {
 	var verdicts [3]int
 	for i := range list {
@@ -186,7 +186,7 @@ func (c *crossing) counted(name string, list []outside.Packet) {
 	}
 }
 
-// failed counts and tells that an app has not answered.
+// failed counts and logs that an app did not answer.
 func (c *crossing) failed(name, policy string, packets int, err error) {
 	reason := map[codes.Code]string{codes.DeadlineExceeded: "timeout", codes.InvalidArgument: "malformed"}[api.KindOf(err)]
 	if reason == "" {
@@ -197,7 +197,7 @@ func (c *crossing) failed(name, policy string, packets int, err error) {
 	c.spared(name, policy, packets)
 }
 
-// spared counts packets that go their way without an app.
+// spared counts packets that skip an app.
 func (c *crossing) spared(name, policy string, packets int) {
 	switch policy {
 	case plan.AbsentSkip:

@@ -9,12 +9,13 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// askMethod asks a service of another instance something, by weft.Ask: the name
-// of the service, and the question. It goes by gRPC whatever the plan says, so
-// that it does not need the bus.
+// askMethod carries a question to the same service of another instance
+// (weft.Ask): the service's name, then the question. It always uses gRPC,
+// whatever the plan says, so that it works without the bus.
 const askMethod = "deploy.Ask"
 
-// Others returns the other instances of this one's worker, if that has standbys.
+// Others returns the other instances of this instance's worker, if it has
+// standbys.
 func (s *service) Others() (list []string) {
 	n := s.worker.node
 	if n == nil {
@@ -36,7 +37,7 @@ func (s *service) Others() (list []string) {
 	return list
 }
 
-// Ask asks the service of another instance.
+// Ask sends a question to this service in another instance.
 func (s *service) Ask(ctx context.Context, instance string, question []byte) ([]byte, error) {
 	n := s.worker.node
 	var p *peer
@@ -53,12 +54,12 @@ func (s *service) Ask(ctx context.Context, instance string, question []byte) ([]
 	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.spec.Name)), question...))
 }
 
-// OnAsked registers what answers other instances.
+// OnAsked registers the handler of questions from other instances.
 func (s *service) OnAsked(h func([]byte) []byte) {
 	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
 }
 
-// answerAsked answers another instance.
+// answerAsked answers a question from another instance.
 func (n *Node) answerAsked(req []byte) ([]byte, error) {
 	r := cursor{b: req}
 	name := string(r.bytes())

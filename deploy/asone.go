@@ -6,25 +6,27 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// Where the partitions of a plan are parts of one network, the instances of some
-// services work as one, though each is of a partition (plan.AsOne): forwarding,
-// whose instances all know all routes. What differs for such a service is here:
-// it hears the events of all partitions, its instances are numbered across them,
-// any of them answers a call, and while a partition's own are away, the others
+// Where the partitions of a plan are parts of one network, the instances of
+// some services are clustered, although each belongs to a partition
+// (plan.AsOne): for example forwarding, whose instances all know all routes.
+// This file holds what differs for a clustered service: it receives the events
+// of all partitions, its instances are numbered across partitions, any instance
+// answers a call, and while the instances of a partition are down, the others
+// handle its packets.
 // deal with its packets.
 
-// hears reports whether a service of a process of one partition hears what is
-// told in a process of another.
+// hears reports whether a service of a process of one partition receives the
+// events published in a process of another.
 func (p *parts) hears(service, partition, told string) bool {
 	return partition == "" || told == "" || partition == told || p.worksAsOne(service)
 }
 
-// worksAsOne reports whether the instances of a service work as one; p may be
-// nil: there are not several partitions within reach.
+// worksAsOne reports whether a service is clustered; p may be nil, if this
+// process does not reach several partitions.
 func (p *parts) worksAsOne(service string) bool { return p != nil && p.asOne[service] }
 
-// speakers returns the instances of a publisher that a service of this process
-// hears.
+// speakers returns the instances of a publisher whose events a service of this
+// process receives.
 func (v *view) speakers(service, publisher string) []*target {
 	list := v.routes[publisher]
 	if v.mine.Partition == "" || !v.parts.worksAsOne(service) || v.parts.worksAsOne(publisher) {
@@ -39,8 +41,8 @@ func (v *view) speakers(service, publisher string) []*target {
 	return list
 }
 
-// listening reports whether any service of this process hears what is told in a
-// process of a partition.
+// listening reports whether any service of this process receives the events
+// published in a process of a partition.
 func (n *Node) listening(told string) bool {
 	v := n.view.Load()
 	return slices.ContainsFunc(n.worker.tables.Load().services, func(s *service) bool {
@@ -48,9 +50,9 @@ func (n *Node) listening(told string) bool {
 	})
 }
 
-// worksAsOne reports whether a service works as one with its instances of other
-// partitions when a process is a given instance of a plan. If that changes, the
-// service is started again: what it has heard is of another network.
+// worksAsOne reports whether a service is clustered across partitions when a
+// process is the given instance of a plan. When that changes, the service
+// restarts, because the events it received describe another network.
 func (n *Node) worksAsOne(c *Current, mine plan.Instance, service string) bool {
 	return mine.Partition != "" && c.plan.AsOne(n.config.Specs)[service]
 }

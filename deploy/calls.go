@@ -16,16 +16,16 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// method is one method that some service serves.
+// method is a method that a service of this process serves.
 type method struct {
 	name    string
 	decl    weft.Method
 	server  *service
-	handler atomic.Pointer[func(context.Context, any) (any, error)] // nil until set up, and once stopped
+	handler atomic.Pointer[func(context.Context, any) (any, error)] // nil if not set up
 }
 
-// Call calls a method and returns its response, by pointer on this goroutine or
-// encoded over the transport. Its errors are *api.Error in either case.
+// Call calls a method and returns its response: by pointer on this goroutine,
+// or encoded over the transport. Its errors are *api.Error in both cases.
 func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
 	counted(s.sent.calls, m.MethodName())
 	if n := s.worker.node; n != nil {
@@ -36,26 +36,27 @@ func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error)
 	return s.callHere(ctx, m, req)
 }
 
-// ended is the context of handlers that are to answer at once.
+// ended is the context of calls whose handlers must not wait.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// CallNow calls a method of a service that is set up in this process.
+// CallNow calls a method of a service that is set up in this process; the call
+// does not wait.
 func (s *service) CallNow(m weft.Method, req any) (any, error) {
 	to := s.worker.tables.Load().methods[m.MethodName()]
 	if n := s.worker.node; n != nil && to != nil {
 		if _, _, directed := n.directed(m); directed {
-			to = nil // the question which partition is asked may have to wait
+			to = nil // a call that goes to another partition may have to wait
 		}
 	}
 	if to == nil || !to.started() {
 		return nil, api.Errorf(codes.Unavailable, "%s calls %s at once, but it is not served here", s.spec.Name, m.MethodName())
 	}
 	counted(s.sent.calls, m.MethodName())
-	if s.worker.wire != nil { // of tests, where the other side answers at once
+	if s.worker.wire != nil { // in tests; the other side answers at once
 		return s.callEncoded(s.ctx, to, req)
 	}
 	resp, err := to.run(ended, req)
@@ -68,7 +69,7 @@ func (s *service) CallNow(m weft.Method, req any) (any, error) {
 	return nil, err
 }
 
-// started reports whether the server is set up and not being stopped.
+// started reports whether the server is set up and not stopping.
 func (m *method) started() bool {
 	select {
 	case <-m.server.group.started:
@@ -78,8 +79,7 @@ func (m *method) started() bool {
 	}
 }
 
-// callHere calls a method of whoever serves it within reach, in this process if
-// it is here.
+// callHere calls a method of the service within reach; it prefers this process.
 func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, error) {
 	to := s.worker.tables.Load().methods[m.MethodName()]
 	if to == nil {
@@ -98,15 +98,15 @@ func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, er
 	resp, err := to.answer(ctx, req)
 	if err != nil {
 		if s.worker.node != nil && s.ctx.Err() == nil && to.server.leaving() {
-			return s.worker.node.call(ctx, s, m, req) // its successor will know
+			return s.worker.node.call(ctx, s, m, req) // the call goes to its successor
 		}
 		return nil, apiError(err)
 	}
 	return resp, nil
 }
 
-// ready waits until the server is set up, unless it is one of those that the
-// caller is set up with. It returns false if the server has ended or ctx has.
+// ready waits until the server is set up, unless the server starts in the same
+// group as the caller. It returns false if the server or ctx ended.
 func (m *method) ready(ctx context.Context, caller *service) bool {
 	if caller != nil && m.server.group == caller.group {
 		return !m.server.leaving()
@@ -128,7 +128,8 @@ func (m *method) ready(ctx context.Context, caller *service) bool {
 	return false
 }
 
-// answer runs the handler, twice if the worker says so.
+// answer runs the handler, or runs it twice if the worker's Config asks for
+// that.
 func (m *method) answer(ctx context.Context, req any) (any, error) {
 	if m.server.worker.config.CallTwice {
 		return m.answerTwice(ctx, req)
@@ -136,8 +137,8 @@ func (m *method) answer(ctx context.Context, req any) (any, error) {
 	return m.invoke(ctx, req)
 }
 
-// answerTwice delivers the call again after it has succeeded, and fails if it
-// then fails otherwise than by the end of ctx.
+// answerTwice repeats a call that succeeded, and fails if the second one fails,
+// unless ctx ended.
 func (m *method) answerTwice(ctx context.Context, req any) (any, error) {
 	before, encodeErr := weft.Encode(nil, req)
 	resp, err := m.invoke(ctx, req)
@@ -179,7 +180,7 @@ func (m *method) run(ctx context.Context, req any) (resp any, err error) {
 	return (*h)(ctx, req)
 }
 
-// absent says why there is no handler.
+// absent returns an error that says why the method has no handler.
 func (m *method) absent() error {
 	select {
 	case <-m.server.group.started:
@@ -189,15 +190,15 @@ func (m *method) absent() error {
 	}
 }
 
-// panicked logs and counts a panic of the service's and returns it as an error.
+// panicked logs and counts a panic of the service and returns it as an error.
 func (s *service) panicked(where string, p any) error {
 	s.panics.Add(1)
 	s.log.Error("panic in "+where, "panic", p, "stack", string(debug.Stack()))
 	return api.Errorf(codes.Internal, "panic in %s: %v", where, p)
 }
 
-// apiError returns err as an *api.Error, with the kind that it would have after
-// crossing processes.
+// apiError returns err as an *api.Error, with the code that it would have after
+// a remote call.
 func apiError(err error) error {
 	var e *api.Error
 	if errors.As(err, &e) {

@@ -16,15 +16,15 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// The times of applying a configuration.
+// Time limits of applying a configuration.
 const (
-	trialLimit = 20 * time.Second       // to come up with it, unless the request says otherwise
-	trialMost  = 10 * time.Minute       // that a request may say
-	trialQuiet = 500 * time.Millisecond // that services must last with it
+	trialLimit = 20 * time.Second       // to start, unless the request sets it
+	trialMost  = 10 * time.Minute       // the longest limit that a request may set
+	trialQuiet = 500 * time.Millisecond // services must run with it for this long
 	trialPoll  = 20 * time.Millisecond
 )
 
-// candidate is a configuration that is to be applied.
+// candidate is a configuration to apply.
 type candidate struct {
 	doc     *plan.Document
 	text    string
@@ -80,7 +80,7 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 	return m, err
 }
 
-// ListConfigs returns the configurations that are remembered.
+// ListConfigs returns the configurations in the history.
 func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
 	now, _, err := n.configs.InForce(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api
 	return resp, nil
 }
 
-// RollbackConfig applies a configuration of the history anew.
+// RollbackConfig applies a configuration from the history again.
 func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
 	now, _, err := n.configs.InForce(ctx)
 	if err != nil {
@@ -123,8 +123,8 @@ func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigReques
 	return n.apply(ctx, r.Text, fmt.Sprintf("roll-back to %d", r.Number), 0, req.DryRun, req.LimitMs)
 }
 
-// ApplyConfig brings a configuration into force as a difference, or says what
-// that would change.
+// ApplyConfig applies a configuration as a difference, or returns what that
+// would change.
 func (n *Node) ApplyConfig(ctx context.Context, req *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error) {
 	source := req.Source
 	if source == "" {
@@ -165,7 +165,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	case dry || same:
 		return resp, nil
 	}
-	select { // or what we try would be taken for what an earlier run has left
+	select { // else resume would take our trial for one that an earlier run left
 	case <-n.resumed:
 	case <-ctx.Done():
 		return nil, api.Errorf(codes.Unavailable, "process %s is still starting: %w", n.config.Process, ctx.Err())
@@ -178,7 +178,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	resp.Number = trial.Number
 	for _, ch := range c.changes {
 		if s := n.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == config.EffectRestart {
-			resp.State = "applying" // whoever asks is cut off
+			resp.State = "applying" // the connection of the caller breaks
 			return resp, nil
 		}
 	}
@@ -233,8 +233,7 @@ func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
 	return c, nil
 }
 
-// try brings a configuration into force on trial; done is told what has become
-// of it.
+// try applies a configuration on trial, and sends the result to done.
 func (n *Node) try(ctx context.Context, c *candidate, source string, now config.Now, limit time.Duration) (*config.Record, <-chan error, error) {
 	chosen := &config.Chosen{Sections: c.old.plan.Config, Source: "what the controller was started with", Base: plan.Hash(c.old.plan.Config)}
 	former, err := chosen.Record(n.now())

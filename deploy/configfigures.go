@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// configFigures are what Prometheus is told of the configuration that this
-// process has in force (prometheus.Collector).
+// configFigures exports metrics of the configuration in force in this process
+// (prometheus.Collector).
 type configFigures struct {
 	node          *Node
 	applied, info *prometheus.Desc
@@ -19,7 +19,7 @@ type configFigures struct {
 	mu         sync.Mutex // guards what follows
 	generation uint64     // of the plan whose hash is known
 	hash       string
-	since      float64 // when it came, seconds since 1970
+	since      float64 // when it came into force, seconds since 1970
 }
 
 func newConfigFigures(n *Node) *configFigures {
@@ -34,13 +34,13 @@ func newConfigFigures(n *Node) *configFigures {
 	return f
 }
 
-// Describe names the figures.
+// Describe sends the descriptions of the metrics.
 func (f *configFigures) Describe(ch chan<- *prometheus.Desc) {
 	ch <- f.applied
 	ch <- f.info
 }
 
-// Collect reads them.
+// Collect sends the metrics.
 func (f *configFigures) Collect(ch chan<- prometheus.Metric) {
 	hash, since := f.read()
 	if hash == "" {
@@ -50,8 +50,8 @@ func (f *configFigures) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(f.info, prometheus.GaugeValue, 1, hash)
 }
 
-// read returns the hash of the configuration in force and since when it is,
-// empty if there is none yet.
+// read returns the hash of the configuration in force and when it came into
+// force; the hash is empty if there is none yet.
 func (f *configFigures) read() (hash string, since float64) {
 	f.node.mu.Lock()
 	current, came := f.node.current, f.node.since

@@ -10,8 +10,9 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 )
 
-// judge waits until all processes have carried out a configuration on trial and
-// keeps it then; if they do not, it puts the former one back and says why.
+// judge waits until all processes have applied a configuration on trial, and
+// then keeps it. If they fail, it restores the former configuration and records
+// why.
 func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *Current, limit time.Duration) error {
 	err := n.carriedOut(ctx, next, limit)
 	if ctx.Err() != nil {
@@ -37,11 +38,11 @@ func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *
 	return fmt.Errorf("configuration %d has failed: %w; %s", r.Number, err, back)
 }
 
-// carriedOut waits until all processes have carried out a plan, and a moment
+// carriedOut waits until all processes have applied a plan, and trialQuiet
 // longer.
 func (n *Node) carriedOut(ctx context.Context, next *Current, limit time.Duration) error {
 	end := time.Now().Add(limit)
-	var since time.Time // when all had
+	var since time.Time // when all had applied it
 	for {
 		late, err := n.lateWith(next)
 		switch {
@@ -65,8 +66,8 @@ func (n *Node) carriedOut(ctx context.Context, next *Current, limit time.Duratio
 	}
 }
 
-// lateWith returns the processes that have not carried out a plan yet; an error
-// if one of them cannot, or there is another plan by now.
+// lateWith returns the processes that have not applied a plan yet. It returns
+// an error if one of them cannot, or if another plan is in force by now.
 func (n *Node) lateWith(next *Current) (late []string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,8 +114,8 @@ func (n *Node) keep(ctx context.Context, next *Current) error {
 	return n.directory.Put(ctx, now, revision)
 }
 
-// putBack brings the plan into force that was before one on trial, unless
-// another is by now.
+// putBack restores the plan that was in force before the one on trial, unless
+// another plan is in force by now.
 func (n *Node) putBack(ctx context.Context, trial, former *Current) error {
 	now, revision, err := n.directory.Current(ctx)
 	if err != nil || now == nil || now.Generation != trial.Generation {
@@ -130,8 +131,8 @@ func (n *Node) putBack(ctx context.Context, trial, former *Current) error {
 	return n.carriedOut(ctx, back, trialLimit)
 }
 
-// resume puts the last good configuration back if an earlier run of this process
-// has left one on trial behind.
+// resume restores the last good configuration if an earlier run of this process
+// left one on trial.
 func (n *Node) resume(ctx context.Context) {
 	now, _, err := n.configs.InForce(ctx)
 	if err != nil || now.Trial == 0 {

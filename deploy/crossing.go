@@ -14,19 +14,20 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// crossing carries packet-ins to stages in other processes, and takes in those
-// of others. Packets wait in lanes: a lane has one batch under way at a time
-// and gathers the next meanwhile, so that batches grow with the load and the
-// packets of a flow, which are all in one lane, never overtake each other,
-// whichever replica a batch goes to. Probes of links have a lane to themselves,
-// so that what holds up other packets makes no link look dead. A batch that gets no answer is sent to
-// another replica, or held until one is back; only what has been held for too
+// crossing sends packet-ins to stages in other processes, and receives those of
+// others. Packets wait in lanes. A lane has one batch in flight and collects
+// the next one meanwhile, so batches grow with the load. All packets of a flow
+// use one lane, so they never overtake each other, whichever replica receives a
+// batch. Link probes have a lane of their own, so a delay of other packets
+// makes no link look dead. A batch that gets no answer goes to another replica,
+// or waits until one is back. Packets that waited too long, or find no room,
+// are dropped and counted.
 // long, or finds no room, is shed, and counted.
 type crossing struct {
 	node  *Node
 	lanes [laneCount + 1]lane // the last is for probes
 	last  atomic.Uint64       // session
-	turn  atomic.Uint32       // of the replicas
+	turn  atomic.Uint32       // next replica for round robin
 
 	mu     sync.Mutex // guards what follows
 	visits map[visitor]*visit
@@ -37,15 +38,15 @@ type crossing struct {
 	astray                   weft.Counter
 }
 
-// laneCount is the number of lanes: enough for one batch to travel while
-// others are dealt with.
+// laneCount is the number of lanes: enough for one batch to travel while others
+// are processed.
 const laneCount = 4
 
-// Bounds of what waits in a lane.
+// Bounds of the queue of a lane.
 const (
 	lanePackets = 1 << 16
 	laneBytes   = 16 << 20
-	laneWait    = 100 * time.Millisecond // a full lane that moves is waited for so long
+	laneWait    = 100 * time.Millisecond // how long send waits for a full lane that moves
 )
 
 func newCrossing(n *Node) *crossing {
@@ -76,7 +77,7 @@ func (c *crossing) lane(session uint64) *lane { return &c.lanes[session%laneCoun
 
 func (c *crossing) probes() *lane { return &c.lanes[laneCount] }
 
-// run carries until ctx ends.
+// run sends batches until ctx ends.
 func (c *crossing) run(ctx context.Context) {
 	var work sync.WaitGroup
 	for i := range c.lanes {
@@ -86,20 +87,20 @@ func (c *crossing) run(ctx context.Context) {
 	work.Wait()
 }
 
-// lane is a queue of parcels with one under way.
+// lane is a queue of parcels, one of which is in flight.
 type lane struct {
 	crossing *crossing
 	wake     chan struct{}
-	count    atomic.Int64 // packets that wait or are under way
+	count    atomic.Int64 // packets that wait or are in flight
 
 	mu      sync.Mutex // guards what follows
-	freed   sync.Cond  // there is room
+	freed   sync.Cond  // signalled when there is room
 	parcels []*parcel  // in order
 	free    []*parcel
-	packets int // that wait
+	packets int // in the queue
 	bytes   int
-	moved   time.Time // when a parcel was last taken
-	waiting int       // those who wait for room
+	moved   time.Time // when a parcel was last taken from the queue
+	waiting int       // goroutines that wait for room
 }
 
 func (l *lane) init(c *crossing) {
@@ -107,8 +108,8 @@ func (l *lane) init(c *crossing) {
 	l.freed.L = &l.mu
 }
 
-// Sizes of parcels in octets: what a session sends off without waiting for the
-// end of its batch, and how far parcels that wait are put together.
+// Sizes of parcels in bytes: the size at which a session sends a parcel before
+// the end of its batch, and the size up to which queued parcels are merged.
 const (
 	parcelFull = 32 << 10
 	parcelMost = 256 << 10
@@ -126,8 +127,8 @@ func (l *lane) begin(rest []string) *parcel {
 	return p
 }
 
-// send queues a parcel. One for which there is no room, though it has been
-// waited for, is shed.
+// send queues a parcel. It waits for room; if there is none in time, it drops
+// the parcel's packets.
 func (l *lane) send(p *parcel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +148,7 @@ func (l *lane) send(p *parcel) {
 	l.rouse()
 }
 
-// room waits for room as long as the lane moves; it is called with the lock.
+// room waits for room as long as the lane moves. The caller holds the lock.
 func (l *lane) room() bool {
 	l.rouse()
 	if time.Since(l.moved) > laneWait {
@@ -179,7 +180,7 @@ func (l *lane) rouse() {
 	}
 }
 
-// run carries the lane's parcels, one after the other.
+// run sends the lane's parcels, one after the other.
 func (l *lane) run(ctx context.Context) {
 	var d flow.Decision
 	for {
@@ -211,8 +212,8 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// next takes the first parcel off the queue, and puts those behind it into it
-// that have the same stages before them.
+// next takes the first parcel from the queue and merges into it the following
+// ones with the same stages ahead.
 func (l *lane) next() *parcel {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +237,7 @@ func (l *lane) next() *parcel {
 	return p
 }
 
-// recycle keeps a parcel for later; it is called with the lock.
+// recycle keeps a parcel for reuse. The caller holds the lock.
 func (l *lane) recycle(p *parcel) {
 	p.reset()
 	if len(l.free) < 16 {
@@ -244,7 +245,7 @@ func (l *lane) recycle(p *parcel) {
 	}
 }
 
-// deliver hands the decisions of a parcel to the sessions of its packets.
+// deliver passes the decisions of a parcel to the sessions of its packets.
 func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	var last *walk
 	closed, returned := false, uint64(0)
@@ -293,8 +294,8 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	l.crossing.lost.Add(float64(lost))
 }
 
-// pass has the stages that a parcel has before it deal with its packets. What
-// is not done afterwards has been held for too long.
+// pass runs the remaining stages on a parcel's packets. A packet that is not
+// done when it returns has waited too long.
 func (c *crossing) pass(ctx context.Context, p *parcel) {
 	for left := p.all(nil); ; left = p.left(p.all(nil)) {
 		v := c.node.view.Load()
@@ -310,15 +311,15 @@ func (c *crossing) pass(ctx context.Context, p *parcel) {
 	}
 }
 
-// left returns those of some packets that are not done and have not been held for
-// too long.
+// left returns the packets of list that are not done and have not waited too
+// long.
 func (p *parcel) left(list []int) []int {
 	now := time.Now().UnixNano()
 	return slices.DeleteFunc(undone(p, list), func(i int) bool { return now-p.records[i].since > int64(holdMax) })
 }
 
-// apart calls f for the packets of each partition, with a switch of it: at once
-// if there are several.
+// apart calls f for the packets of each partition, with a switch of it;
+// concurrently if there are several.
 func apart(parts *parts, p *parcel, list []int, f func(list []int, sw flow.DPID)) {
 	if len(list) == 0 {
 		return
@@ -343,8 +344,9 @@ func apart(parts *parts, p *parcel, list []int, f func(list []int, sw flow.DPID)
 	all.Wait()
 }
 
-// passShare is pass for packets of one partition, of which sw is a switch. It
-// returns false if that may have changed, as there is a plan of another wiring.
+// passShare is pass for packets of one partition; sw is a switch of it. It
+// returns false if the partition may have changed, because a plan with another
+// wiring is in force.
 func (c *crossing) passShare(ctx context.Context, wiring uint64, p *parcel, left []int, sw flow.DPID) bool {
 	sent := false
 	for len(left) > 0 && ctx.Err() == nil {
@@ -371,7 +373,7 @@ func (c *crossing) passShare(ctx context.Context, wiring uint64, p *parcel, left
 				return true
 			}
 			if n := len(c.targets(v, p.rest[0], sw)); n > 0 && n < len(targets) {
-				continue // one has turned out to be gone: the others are asked at once
+				continue // an instance has gone: ask the others at once
 			}
 		}
 		if c.node.pause(ctx, v, time.Now().Add(time.Hour)) != nil {
@@ -391,9 +393,9 @@ func undone(p *parcel, list []int) []int {
 	return slices.DeleteFunc(list, func(i int) bool { return p.records[i].done })
 }
 
-// targets returns the instances of a stage that serve now, for the packets of a
-// switch: those of its partition, if that has the stage for itself. If none of
-// them does and all partitions' work as one, those of the others.
+// targets returns the instances of a stage that serve packets of a switch now:
+// those of its partition, if that runs the stage for itself. If none of them
+// serves and the stage is clustered, it returns those of the other partitions.
 func (c *crossing) targets(v *view, stage string, sw flow.DPID) []*target {
 	partition := ""
 	if v.parts != nil {
@@ -406,7 +408,7 @@ func (c *crossing) targets(v *view, stage string, sw flow.DPID) []*target {
 	return list
 }
 
-// serving returns those of some instances that serve now.
+// serving returns the instances that serve now.
 func serving(all []*target) []*target {
 	var list []*target
 	for _, t := range all {
@@ -417,7 +419,7 @@ func serving(all []*target) []*target {
 	return usable(list)
 }
 
-// scatter shares packets out among instances and waits for all answers.
+// scatter divides packets among instances and waits for all answers.
 func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, targets []*target) {
 	if len(targets) == 1 {
 		c.send(ctx, v, p, list, targets[0])
@@ -433,7 +435,7 @@ func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, 
 		r := &p.records[i]
 		var at int
 		switch balance {
-		case plan.BalanceRoundRobin: // a flow's packets within the parcel stay together
+		case plan.BalanceRoundRobin: // packets of a flow in the parcel stay together
 			at = int((r.hash + round) % uint32(len(targets)))
 		case plan.BalanceLeast:
 			at = leastBusy(targets)
@@ -467,7 +469,7 @@ func leastBusy(targets []*target) int {
 	return best
 }
 
-// send sends packets to one instance and takes down its answer.
+// send sends packets to one instance and records its answer.
 func (c *crossing) send(ctx context.Context, v *view, p *parcel, list []int, t *target) {
 	request, stamp := p.request(list), v.stamp(t, nil)
 	var answer []byte

@@ -9,8 +9,9 @@ import (
 	"github.com/weft-sdn/weft/bus"
 )
 
-// Rebuilt reports of buckets whether what they hold is learnt or written anew,
-// by services or by processes, so that they may be written to even if damaged.
+// Rebuilt returns a function that reports whether services or processes learn
+// or write the content of a bucket anew, so that it may be written to even if
+// damaged.
 func Rebuilt(specs []weft.Spec) func(bucket string) bool {
 	list := []string{planBucket, workersBucket, keeperBucket}
 	for _, s := range specs {
@@ -23,15 +24,15 @@ func Rebuilt(specs []weft.Spec) func(bucket string) bool {
 	}
 }
 
-// checkedStore is a Store that knows whether it holds all that it should.
+// checkedStore is a Store that can detect that it has lost data.
 type checkedStore interface {
 	Damages() []bus.Damage
 	DamageChanged() <-chan struct{}
 }
 
-// followRepairs has services started again whose buckets have been repaired:
-// what they have read of them is not all. Instances that work side by side
-// follow their buckets.
+// followRepairs restarts services whose buckets were repaired, because they
+// read only part of the data before. Services with replicas follow their
+// buckets, so they do not restart.
 func (n *Node) followRepairs(ctx context.Context) {
 	store, ok := n.config.Store.(checkedStore)
 	if !ok {

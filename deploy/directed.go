@@ -17,19 +17,19 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Where the partitions of a plan are parts of one network, services that work
-// for all of them call those that a partition has for itself, such as its
-// southbound, without knowing that there are several: a call goes to the
-// partition of the switch that it is about, is divided among the partitions of
-// its switches, or is put to all, whose answers are merged (api.Routings).
+// Where the partitions of a plan are parts of one network, services for the
+// whole network call services that run per partition, such as the southbound,
+// without knowing that there are several. A call goes to the partition of the
+// switch that it names, is divided among the partitions of its switches, or
+// goes to all partitions, whose answers are merged (api.Routings).
 
-// partPatience is how long a partition that does not answer is waited for when
-// others are asked by the same call and can do without it. One that is asked
-// alone is waited for as ever.
+// partPatience is how long a call to several partitions waits for one that does
+// not answer, if the call can do without it. A call to a single partition waits
+// as long as any other call.
 const partPatience = time.Second
 
-// directed returns how a call is directed, false if it goes to whoever serves
-// the method within reach.
+// directed returns how to route a call to partitions; false if the call goes to
+// any instance within reach.
 func (n *Node) directed(m weft.Method) (*view, *api.Routing, bool) {
 	v := n.view.Load()
 	if v.parts == nil {
@@ -39,12 +39,13 @@ func (n *Node) directed(m weft.Method) (*view, *api.Routing, bool) {
 	return v, d, ok
 }
 
-// errReplanned says that a call was directed by a plan that is not in force any
+// errReplanned says that a call was routed by a plan that is not in force any
 // more.
 var errReplanned = api.Errorf(codes.Aborted, "another plan has come into force meanwhile")
 
-// direct makes a directed call for a service of this process, or (from is nil)
-// for somebody outside. It is made anew if another plan comes into force.
+// direct makes a call to partitions for a service of this process, or (from is
+// nil) for a client outside. It repeats the call if another plan comes into
+// force.
 func (n *Node) direct(ctx context.Context, from *service, v *view, dir *api.Routing, m weft.Method, req any) (any, error) {
 	for {
 		c := directedCall{n: n, from: from, view: v, parts: v.parts, method: m, direction: dir}
@@ -63,7 +64,7 @@ func (n *Node) direct(ctx context.Context, from *service, v *view, dir *api.Rout
 	}
 }
 
-// make makes the call by the view that it has.
+// make makes the call with the current view.
 func (c directedCall) make(ctx context.Context, req any) (any, error) {
 	dir := c.direction
 	if d, ok := req.(*flow.Decision); ok {
@@ -81,8 +82,8 @@ func (c directedCall) make(ctx context.Context, req any) (any, error) {
 	return c.all(ctx, msg)
 }
 
-// partition returns the partition of a switch by its text. One that is none is
-// for the first to refuse.
+// partition returns the partition of a switch by its text. Invalid text goes to
+// the first partition, which rejects it.
 func (p *parts) partition(sw string) string {
 	dpid, err := flow.ParseDPID(sw)
 	if err != nil {
@@ -91,22 +92,23 @@ func (p *parts) partition(sw string) string {
 	return p.plan.PartitionOf(dpid)
 }
 
-// directedCall is a call that is put to one partition or several.
+// directedCall is a call to one partition or several.
 type directedCall struct {
 	n         *Node
-	from      *service // nil: somebody outside
-	view      *view    // by which it is directed
+	from      *service // nil: a client outside
+	view      *view    // by which it is routed
 	parts     *parts   // of the view
 	method    weft.Method
 	direction *api.Routing
 }
 
-// one puts a request to a partition, and waits for that as ever.
+// one sends a request to a partition and waits as long as any other call.
 func (c *directedCall) one(ctx context.Context, partition string, req any) (any, error) {
 	return c.put(ctx, req, reach{partition: partition, patience: callPatience})
 }
 
-// put puts a request to whom it may go to: to this process by pointer.
+// put sends a request to an instance within reach; by pointer if it is in this
+// process.
 func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
 	within.directed = c.view
 	if c.from != nil && within.partition == c.parts.own && c.n.worker.tables.Load().methods[c.method.MethodName()] != nil {
@@ -115,14 +117,14 @@ func (c *directedCall) put(ctx context.Context, req any, within reach) (any, err
 	return c.n.callIn(ctx, c.from, c.method, req, within)
 }
 
-// answer is what a partition has said.
+// answer is the answer of a partition.
 type answer struct {
 	partition string
 	resp      proto.Message
 	err       error
 }
 
-// ask puts requests to partitions, all at once, and returns the answers in the
+// ask sends requests to partitions concurrently and returns the answers in the
 // order of the plan.
 func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Message, within reach) []answer {
 	var answers []answer
@@ -147,7 +149,7 @@ func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Messag
 	return answers
 }
 
-// all puts a request to all partitions that have the service and merges the
+// all sends a request to all partitions that run the service and merges the
 // answers.
 func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) {
 	owner := publisherOf(c.method.MethodName())
@@ -168,8 +170,8 @@ func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) 
 	return c.merge(answers), nil
 }
 
-// shared puts the shares of a divided request to their partitions. A share
-// whose partition cannot be reached fails the call, but not the other shares.
+// shared sends the shares of a divided request to their partitions. A share
+// whose partition is unreachable fails the call, but not the other shares.
 func (c *directedCall) shared(ctx context.Context, shares map[string]share) (any, error) {
 	requests := map[string]proto.Message{}
 	for name, s := range shares {
@@ -180,7 +182,7 @@ func (c *directedCall) shared(ctx context.Context, shares map[string]share) (any
 	}
 	answers := c.ask(ctx, requests, reach{patience: partPatience, present: c.direction.Error != ""})
 	if c.direction.Error != "" {
-		for i, a := range answers { // the switches of a partition that is away do not answer
+		for i, a := range answers { // the switches of an unreachable partition do not answer
 			if a.err != nil && api.KindOf(a.err) == codes.Unavailable {
 				answers[i].resp, answers[i].err = c.unanswered(len(shares[a.partition].at), a.err), nil
 			}
@@ -196,8 +198,8 @@ func (c *directedCall) shared(ctx context.Context, shares map[string]share) (any
 	return resp, nil
 }
 
-// failed returns the error of a call, nil if all have answered, or if those that
-// have can say what is missing.
+// failed returns the error of a call; nil if all partitions answered, or if the
+// answers have room to say which are missing.
 func (c *directedCall) failed(answers []answer) error {
 	var errs []error
 	bad := answers[:0:0]
@@ -226,19 +228,19 @@ func (c *directedCall) failed(answers []answer) error {
 	return nil
 }
 
-// reach is the instances that a call may go to: those of a partition, and how
-// long they are waited for.
+// reach describes the instances that a call may go to: those of a partition,
+// and how long the call waits for them.
 type reach struct {
-	partition string // empty: whoever is within reach
+	partition string // empty: any instance within reach
 	patience  time.Duration
-	present   bool  // if there are none now, they are not waited for
+	present   bool  // do not wait if there are none now
 	directed  *view // by which the partition was chosen; nil if none was
 }
 
-// instances returns those of a service that are within reach now.
+// instances returns the instances of a service within reach now.
 func (r reach) instances(v *view, service string) []*target { return v.of(service, r.partition) }
 
-// where says, in an error, where nobody could be reached.
+// where names, for an error, the place where no instance was reachable.
 func (r reach) where() string {
 	if r.partition == "" {
 		return ""

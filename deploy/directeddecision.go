@@ -11,14 +11,15 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// run is a part of a decision: operations that follow each other, none of them
-// a fence, and are of one partition.
+// run is a part of a decision: consecutive operations of one partition, none of
+// them a fence.
 type run struct {
 	partition  string
-	start, end int // numbers of operations
+	start, end int // indexes of operations
 }
 
-// segment divides the operations from start to the next fence, or to the end.
+// segment divides the operations from start to the next fence, or to the end,
+// into runs.
 func (p *parts) segment(d *flow.Decision, start int) (runs []run, end int) {
 	var last flow.DPID
 	for end = start; end < len(d.Ops) && d.Ops[end].Kind != flow.OpFence; end++ {
@@ -33,7 +34,7 @@ func (p *parts) segment(d *flow.Decision, start int) (runs []run, end int) {
 	return runs, end
 }
 
-// whole returns the partition of all operations, false if they are of several.
+// whole returns the partition of all operations; false if there are several.
 func (p *parts) whole(d *flow.Decision) (partition string, ok bool) {
 	known := false
 	for i := range d.Ops {
@@ -50,11 +51,12 @@ func (p *parts) whole(d *flow.Decision) (partition string, ok bool) {
 	return partition, known
 }
 
-// decide carries out a decision whose switches may be of several partitions: in
-// order, each partition's part when what is before it has been taken by the
-// others, so that egress entries come first; after a fence, when all that is
-// before it is confirmed everywhere. What is for a partition that is away fails,
-// as for a switch that is; the rest is carried out.
+// decide applies a decision whose switches may belong to several partitions. It
+// works in order: a partition's part goes out when the others have accepted
+// what precedes it, so that egress entries come first; after a fence, when
+// everything before the fence is confirmed everywhere. Operations for an
+// unreachable partition fail, like those for a disconnected switch; the rest is
+// applied.
 func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error) {
 	if partition, ok := c.parts.whole(d); ok {
 		return c.one(ctx, partition, d)
@@ -77,7 +79,7 @@ func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error
 	return result, nil
 }
 
-// carry carries out a decision part by part.
+// carry applies a decision part by part.
 func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.ApplyResult) {
 	part := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
 	away := map[string]error{}
@@ -117,7 +119,7 @@ segments:
 	}
 }
 
-// failures says of operations that they have not been carried out.
+// failures returns failures for the operations that were not applied.
 func failures(d *flow.Decision, start, end int, text string) (list []*api.ApplyFailure) {
 	for i := start; i < end; i++ {
 		if op := &d.Ops[i]; op.Kind != flow.OpFence {
@@ -140,10 +142,10 @@ func copyDecision(d *flow.Decision) (*flow.Decision, error) {
 	return kept, nil
 }
 
-// abroad carries out a decision about a packet as far as it is not for the
-// packet's own switch, if any of it is for switches of other partitions, and
-// takes that out of d. What is left is for the session, which sends it behind
-// what is for other switches, as ever.
+// abroad applies the part of a packet's decision that is not for the packet's
+// own switch, if any of it is for switches of other partitions, and removes
+// that part from d. The session sends the rest after what is for other
+// switches, as usual.
 func (w *walk) abroad(d *flow.Decision) {
 	n := w.owner.worker.node
 	if n == nil {

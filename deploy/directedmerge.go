@@ -12,11 +12,11 @@ import (
 // share is the part of a request that concerns one partition.
 type share struct {
 	req proto.Message
-	at  []int // the places of its elements in the whole list
+	at  []int // indexes of its elements in the whole list
 }
 
-// divide divides a list of a request among partitions; nothing if the list is
-// empty. What a share is about besides is the same in all.
+// divide divides a list of a request among partitions; it returns nothing if
+// the list is empty. All other fields are the same in every share.
 func divide(req proto.Message, list string, partition func(sw string) string) map[string]share {
 	m := req.ProtoReflect()
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(list))
@@ -29,14 +29,15 @@ func divide(req proto.Message, list string, partition func(sw string) string) ma
 			s.req = proto.Clone(req)
 			s.req.ProtoReflect().Clear(field)
 		}
-		s.req.ProtoReflect().Mutable(field).List().Append(whole.Get(i)) // elements are shared: nobody writes to a request
+		s.req.ProtoReflect().Mutable(field).List().Append(whole.Get(i)) // shared: nobody modifies a request
 		s.at = append(s.at, i)
 		shares[name] = s
 	}
 	return shares
 }
 
-// dpidOf returns the DPID of an element of a list: itself, or its field.
+// dpidOf returns the DPID of an element of a list: the element itself, or a
+// field of it.
 func dpidOf(field protoreflect.FieldDescriptor, element protoreflect.Value) string {
 	if field.Kind() != protoreflect.MessageKind {
 		return element.String()
@@ -44,7 +45,7 @@ func dpidOf(field protoreflect.FieldDescriptor, element protoreflect.Value) stri
 	return textOf(element.Message(), "dpid")
 }
 
-// textIn returns a text of a message, empty if it has no such field.
+// textIn returns a text field of a message; empty if it has no such field.
 func textIn(msg proto.Message, field string) string { return textOf(msg.ProtoReflect(), field) }
 
 func textOf(m protoreflect.Message, field string) string {
@@ -62,7 +63,7 @@ func textOf(m protoreflect.Message, field string) string {
 	return m.Get(f).String()
 }
 
-// merge makes one response of the answers of several partitions.
+// merge makes one response from the answers of several partitions.
 func (c *directedCall) merge(answers []answer) proto.Message {
 	_, empty := c.method.NewMessages()
 	resp := empty.(proto.Message)
@@ -111,8 +112,8 @@ func (c *directedCall) merge(answers []answer) proto.Message {
 	return resp
 }
 
-// heeds reports whether what a partition says of a switch counts: it may have
-// heard of those of others, too. What is the same in several answers counts.
+// heeds reports whether a partition's information about a switch counts: it may
+// also know switches of others. Fields that partitions have in common count.
 func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, element protoreflect.Value) bool {
 	if f.Kind() != protoreflect.MessageKind || textOf(element.Message(), c.direction.Same) != "" || slices.Contains(c.direction.Once, string(f.Name())) {
 		return true
@@ -121,8 +122,8 @@ func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, e
 	return sw == "" || c.parts.partition(sw) == partition
 }
 
-// arrange returns the elements of a joined list: those that are the same as
-// another once, in the order of their switches, those of a switch as they were.
+// arrange returns the elements of a joined list without duplicates, ordered by
+// switch; the elements of a switch keep their order.
 func (c *directedCall) arrange(out, list protoreflect.List) protoreflect.List {
 	var all []protoreflect.Message
 	first := map[string]int{}
@@ -148,13 +149,13 @@ func (c *directedCall) arrange(out, list protoreflect.List) protoreflect.List {
 	return out
 }
 
-// both makes one element of two that are the same.
+// both merges two equal elements.
 func (c *directedCall) both(a, b protoreflect.Message) protoreflect.Message {
 	rank := func(m protoreflect.Message) int { return slices.Index(c.direction.States, textOf(m, "state")) }
 	if rank(b) < rank(a) {
 		a, b = b, a
 	}
-	both := proto.Clone(a.Interface()).ProtoReflect() // the answers are not ours to write to
+	both := proto.Clone(a.Interface()).ProtoReflect() // the answers must not be modified
 	fields := both.Descriptor().Fields()
 	for _, name := range []protoreflect.Name{"packets", "bytes"} {
 		if f := fields.ByName(name); f != nil {
@@ -176,7 +177,7 @@ func (c *directedCall) both(a, b protoreflect.Message) protoreflect.Message {
 	return both
 }
 
-// sum adds two numbers of a field; of what is no number the second counts.
+// sum adds two numbers of a field; for other types it returns the second value.
 func sum(f protoreflect.FieldDescriptor, a, b protoreflect.Value) protoreflect.Value {
 	switch f.Kind() {
 	case protoreflect.Uint32Kind:
@@ -187,7 +188,7 @@ func sum(f protoreflect.FieldDescriptor, a, b protoreflect.Value) protoreflect.V
 	return b
 }
 
-// number returns a number, 0 for one that is not there.
+// number returns a number; 0 if it is absent.
 func number(v protoreflect.Value) uint64 {
 	if !v.IsValid() {
 		return 0
@@ -195,8 +196,8 @@ func number(v protoreflect.Value) uint64 {
 	return v.Uint()
 }
 
-// inOrder puts the answers about the elements of a divided list where their
-// elements are in the request.
+// inOrder puts the answers for the elements of a divided list at the places of
+// those elements in the request.
 func inOrder(resp proto.Message, field string, answers []answer, shares map[string]share) {
 	m := resp.ProtoReflect()
 	f := m.Descriptor().Fields().ByName(protoreflect.Name(field))
@@ -223,7 +224,7 @@ func inOrder(resp proto.Message, field string, answers []answer, shares map[stri
 	m.Set(f, protoreflect.ValueOfList(out))
 }
 
-// unanswered is the answer for the elements of a partition that cannot be asked.
+// unanswered is the answer for the elements of an unreachable partition.
 func (c *directedCall) unanswered(count int, err error) proto.Message {
 	_, empty := c.method.NewMessages()
 	resp := empty.(proto.Message)

@@ -12,36 +12,36 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// The buckets by which processes find each other.
+// The buckets through which processes find each other.
 const (
 	planBucket    = "deploy.plan"
 	workersBucket = "deploy.workers"
 	planKey       = "current"
 )
 
-// Entry is what a process tells of itself. It is the only writer of its entry.
+// Entry is what a process publishes about itself. Only that process writes it.
 type Entry struct {
 	Process     string            // its name
-	Instance    string            // what it is in the plan; empty if nothing
+	Instance    string            // its instance in the plan; empty if none
 	Worker      string            // the worker of the plan that it is an instance of
 	Partition   string            // of its services; empty if they serve all
-	Incarnation uint64            // tells this run of the process from others
-	PID         int               // on its machine
+	Incarnation uint64            // distinguishes this run of the process from others
+	PID         int               // process id on its machine
 	Machine     string            // host name
 	Version     string            // of the binary
 	Started     time.Time         // when it began
 	Addresses   map[string]string // where it listens, by transport
-	Stamps      bool              // requests to it bear stamps; false of an earlier build
-	Generation  uint64            // of the plan that it has carried out
+	Stamps      bool              // requests to it carry stamps; false for an earlier build
+	Generation  uint64            // of the plan that it has applied
 	Services    []ServiceState
 	Apps        []AppState     // that are attached to it
-	Failed      *ConfigFailure // what it could not do of a configuration on trial; nil if nothing
+	Failed      *ConfigFailure // why it cannot use a configuration on trial; nil if it can
 }
 
 // ServiceState is one service of a process.
 type ServiceState struct {
 	Name       string
-	Epoch      uint64 // tells this run of the service from others
+	Epoch      uint64 // distinguishes this run of the service from others
 	State      string // StateStarting ...
 	Subscribes []string
 }
@@ -49,12 +49,12 @@ type ServiceState struct {
 // The states of a service in a process.
 const (
 	StateStarting = "starting" // it sets itself up
-	StateSyncing  = "syncing"  // it is told what others know
+	StateSyncing  = "syncing"  // it receives what the others retain
 	StateReady    = "ready"    // it serves
-	StateDraining = "draining" // it finishes what it has begun
+	StateDraining = "draining" // it finishes calls and packets in progress
 )
 
-// service returns the state of a service, nil if the process does not run it.
+// service returns the state of a service; nil if the process does not run it.
 func (e *Entry) service(name string) *ServiceState {
 	for i := range e.Services {
 		if e.Services[i].Name == name {
@@ -68,13 +68,13 @@ func (e *Entry) service(name string) *ServiceState {
 type Current struct {
 	Generation uint64            // counts the plans
 	Plan       string            // YAML
-	Wiring     uint64            // generation of the last plan that has changed which services work together, and for which switches
-	Processes  map[string]string // the process that is each instance; one not named here is the process of its own name
-	Trial      bool              // its configuration is on trial: who cannot do with it says so, and goes on
+	Wiring     uint64            // generation of the last plan that changed who works together, and for which switches
+	Processes  map[string]string // the process of each instance; one not listed is the process of its own name
+	Trial      bool              // its configuration is on trial: a process that cannot use it reports that
 	plan       *plan.Plan
 }
 
-// ProcessOf returns the name of the process that is an instance.
+// ProcessOf returns the name of the process that runs an instance.
 func (c *Current) ProcessOf(instance string) string {
 	if p := c.Processes[instance]; p != "" {
 		return p
@@ -82,7 +82,7 @@ func (c *Current) ProcessOf(instance string) string {
 	return instance
 }
 
-// instanceOf returns what a process is in the plan.
+// instanceOf returns the instance of the plan that a process runs.
 func (c *Current) instanceOf(process string) (plan.Instance, bool) {
 	if c == nil {
 		return plan.Instance{}, false
@@ -95,7 +95,8 @@ func (c *Current) instanceOf(process string) (plan.Instance, bool) {
 	return plan.Instance{}, false
 }
 
-// ListenOf returns where the plan has a process listen for others.
+// ListenOf returns the address at which the plan lets a process listen for
+// others.
 func (c *Current) ListenOf(process string) string {
 	i, _ := c.instanceOf(process)
 	if w := c.plan.Worker(i.Worker); w != nil {
@@ -107,8 +108,8 @@ func (c *Current) ListenOf(process string) string {
 // InForce returns the plan.
 func (c *Current) InForce() *plan.Plan { return c.plan }
 
-// Directory is the plan in force and the processes that there are, read from
-// the store.
+// Directory holds the plan in force and the running processes, read from the
+// store.
 type Directory struct {
 	plans, workers weft.Bucket
 }
@@ -123,7 +124,8 @@ func OpenDirectory(ctx context.Context, store Store) (*Directory, error) {
 	return &Directory{plans, workers}, err
 }
 
-// Current returns the plan in force and its revision, nil and 0 if none is.
+// Current returns the plan in force and its revision; nil and 0 if there is
+// none.
 func (d *Directory) Current(ctx context.Context) (*Current, uint64, error) {
 	data, revision, err := d.plans.Get(ctx, planKey)
 	if err != nil || revision == 0 {
@@ -138,7 +140,7 @@ func decodeCurrent(data []byte) (*Current, error) {
 	if err := json.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("the plan in force cannot be read: %w", err)
 	}
-	if c.Wiring == 0 { // an earlier build has applied it
+	if c.Wiring == 0 { // an earlier build applied it
 		c.Wiring = c.Generation
 	}
 	p, err := plan.Parse("the plan in force", []byte(c.Plan))
@@ -146,8 +148,8 @@ func decodeCurrent(data []byte) (*Current, error) {
 	return c, err
 }
 
-// Put brings a plan into force, unless another has come into force since the
-// one of the given revision.
+// Put brings a plan into force, unless another one replaced the plan of the
+// given revision.
 func (d *Directory) Put(ctx context.Context, c *Current, revision uint64) error {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -160,8 +162,8 @@ func (d *Directory) Put(ctx context.Context, c *Current, revision uint64) error 
 	return err
 }
 
-// Take brings a plan into force whose only process is the caller, who holds the
-// store by itself: all other processes have ended.
+// Take brings a plan into force whose only process is the caller. The caller
+// alone holds the store: all other processes have ended.
 func (d *Directory) Take(ctx context.Context, p *plan.Plan, specs []weft.Spec) error {
 	old, revision, err := d.Current(ctx)
 	if err != nil && revision == 0 {
@@ -192,7 +194,7 @@ func (d *Directory) Entries(ctx context.Context) ([]*Entry, error) {
 	var list []*Entry
 	err := d.workers.All(ctx, func(_ string, value []byte, _ uint64) error {
 		e := &Entry{}
-		if json.Unmarshal(value, e) == nil { // one that cannot be read is of another version
+		if json.Unmarshal(value, e) == nil { // an unreadable one is of another version
 			list = append(list, e)
 		}
 		return nil
@@ -206,13 +208,13 @@ func (d *Directory) Entries(ctx context.Context) ([]*Entry, error) {
 	return list, err
 }
 
-// Remove takes the entry of a process out that has ended without doing so.
+// Remove removes the entry of a process that ended without doing so.
 func (d *Directory) Remove(ctx context.Context, process string) error {
 	return d.workers.Delete(ctx, process)
 }
 
-// Follow calls current and entry for what there is and for every change, until
-// ctx ends.
+// Follow calls current and entry for the present state and for every change,
+// until ctx ends.
 func (d *Directory) Follow(ctx context.Context, current func(*Current), entry func(process string, e *Entry)) error {
 	return d.watch(ctx, func(c *Current, err error) {
 		if err == nil {
@@ -229,9 +231,9 @@ func (d *Directory) put(ctx context.Context, e *Entry) error {
 	return err
 }
 
-// watch calls plan and entry for what there is and for every change, until ctx
-// ends; an entry is nil when it is gone. settled is called when what there was
-// at first has been told.
+// watch calls plan and entry for the present state and for every change, until
+// ctx ends; an entry is nil when it is gone. It calls settled after the present
+// state.
 func (d *Directory) watch(ctx context.Context, current func(*Current, error), entry func(process string, e *Entry), settled func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 )
 
-// Effective returns the configuration that a service runs with: its Spec's with
-// the settings made. It is nil if the service does not run or has none. Nobody
-// writes to it.
+// Effective returns the configuration that a service runs with: that of its
+// Spec, with the settings applied. It is nil if the service does not run or has
+// none. Nobody modifies it.
 func (w *Worker) Effective(service string) any {
 	if s := w.tables.Load().service(service); s != nil {
 		return s.configured()
@@ -22,9 +22,9 @@ func (w *Worker) Effective(service string) any {
 // Pipeline returns the names of the stages in order.
 func (w *Worker) Pipeline() []string { return slices.Clone(w.tables.Load().pipeline) }
 
-// Reconfigure has a running service take over a configuration, as if its settings
-// had changed; for tests. It is an error if a key differs that the service's Spec
-// does not list in Live.
+// Reconfigure makes a running service take over a configuration, as if its
+// settings had changed; for tests. It returns an error if a key differs that
+// the service's Spec does not list in Live.
 func (w *Worker) Reconfigure(ctx context.Context, service string, next weft.Config) error {
 	s := w.tables.Load().service(service)
 	if s == nil {

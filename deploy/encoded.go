@@ -94,8 +94,8 @@ func (s *service) publishEncoded(at *subscription, event any) {
 	}
 }
 
-// eventMethod and the name of a subject are the method by which its events
-// reach a service.
+// eventMethod, followed by the name of a subject, is the method that carries
+// its events to a service.
 const eventMethod = "event "
 
 // receiver is a service as its peers reach it over the wire.
@@ -146,9 +146,9 @@ func fromWire(err error) error {
 	return &api.Error{Kind: codes.Code(e.Code), Text: e.Text}
 }
 
-// encodedStage runs a stage on copies of packet-in and decision that have been
-// encoded and decoded, and takes its additions back the same way. The copies
-// are spoilt afterwards: a stage that keeps them reads nonsense.
+// encodedStage runs a stage on encoded and decoded copies of packet-in and
+// decision, and returns the stage's additions the same way. It overwrites the
+// copies afterwards: a stage that keeps them reads nonsense.
 func (s *service) encodedStage(stage weft.StageFunc) weft.StageFunc {
 	cross := func(what string, src, dst any, buf []byte) []byte {
 		buf, err := weft.Encode(buf[:0], src)

@@ -11,15 +11,15 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// subject is one kind of event in this process, with those here who want it
-// and, if the publisher is here, what it has last said.
+// subject is one kind of event in this process, with its local subscribers and,
+// if the publisher runs here, the retained events.
 type subject struct {
 	name string
 	decl weft.Subject
 
-	subscribers atomic.Pointer[[]*subscription] // replaced, never written to
+	subscribers atomic.Pointer[[]*subscription] // replaced under mu, never written to
 
-	mu       sync.Mutex                 // guards who replaces subscribers, and what follows; order of publication
+	mu       sync.Mutex                 // guards what follows, and order of publication
 	retained map[string]map[string]fact // by the first part of the key, and by the key
 	count    uint64                     // of facts
 	remotes  []remote                   // the subscriptions of other processes
@@ -27,12 +27,12 @@ type subject struct {
 
 // fact is the last event about one thing.
 type fact struct {
-	number uint64 // facts are told in the order of their last change
+	number uint64 // facts are sent in the order of their last change
 	event  any
 }
 
-// subscription is one service's wish for a subject. The handler is set before
-// the service is ready and read after all are.
+// subscription is a service's subscription to a subject. The handler is set
+// before the service is ready, and is read after all services are.
 type subscription struct {
 	subject *subject
 	service *service
@@ -50,7 +50,7 @@ func (t *tables) subject(decl weft.Subject) *subject {
 	return s
 }
 
-// attach adds a subscription and tells it what is retained.
+// attach adds a subscription and queues the retained events for it.
 func (s *subject) attach(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *subject) detach(sub *subscription) {
 	s.subscribers.Store(&list)
 }
 
-// facts returns the retained events; it is called with the lock.
+// facts returns the retained events. The caller holds the lock.
 func (s *subject) facts() []any {
 	var list []fact
 	for _, part := range s.retained {
@@ -85,7 +85,7 @@ func (s *subject) facts() []any {
 	return events
 }
 
-// retain keeps an event that tells the state of something; it is called with
+// retain keeps an event that describes the state of something. The caller holds
 // the lock.
 func (s *subject) retain(key string, event any) {
 	first, _, _ := strings.Cut(key, "/")
@@ -104,21 +104,21 @@ func (s *subject) retain(key string, event any) {
 	part[key] = fact{s.count, event}
 }
 
-// drop forgets the facts whose keys have a first part.
+// drop removes the facts whose keys have the given first part.
 func (s *subject) drop(first string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.retained, first)
 }
 
-// forget drops what is retained, for the publisher has gone.
+// forget drops all retained events, because the publisher has gone.
 func (s *subject) forget() {
 	s.mu.Lock()
 	clear(s.retained)
 	s.mu.Unlock()
 }
 
-// subscriptionOf returns a service's subscription, nil if it has none.
+// subscriptionOf returns a service's subscription; nil if it has none.
 func (s *subject) subscriptionOf(sv *service) *subscription {
 	for _, sub := range *s.subscribers.Load() {
 		if sub.service == sv {
@@ -128,9 +128,9 @@ func (s *subject) subscriptionOf(sv *service) *subscription {
 	return nil
 }
 
-// Publish hands an event to all subscribers, by pointer or encoded, and to
-// those in other processes. What a service says while it is being stopped is
-// not heard: that it lets go of something does not mean that it is no more.
+// Publish sends an event to all subscribers: by pointer or encoded here, and to
+// those in other processes. Events of a service that is stopping are dropped: a
+// service that releases something on its way out does not mean that it is gone.
 func (s *service) Publish(decl weft.Subject, event any) {
 	if s.ctx.Err() != nil {
 		return
@@ -142,8 +142,8 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	counted(s.sent.events, decl.SubjectName())
 	key, retained := decl.KeyOf(event)
 	if retained {
-		// One after the other, so that whoever comes meanwhile is told each
-		// event once.
+		// One after the other, so that a subscriber that attaches meanwhile
+		// receives each event once.
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
 		sub.retain(key, event)
@@ -153,7 +153,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	}
 	for _, at := range *sub.subscribers.Load() {
 		if at.service == s {
-			continue // a replica hears the others, not itself
+			continue // a replica does not receive its own events
 		}
 		if n := s.worker.node; n != nil && retained && n.view.Load().stray(at.service.spec.Name, sub, key, event, s.partition()) {
 			continue
@@ -203,11 +203,11 @@ func (s *service) deliver() {
 	}
 }
 
-// handle runs the handler of one event; its panic is logged and counted.
+// handle runs the handler of an event; it logs and counts a panic.
 func (s *service) handle(d *delivery) {
 	defer func() {
 		if p := recover(); p != nil {
-			_ = s.panicked("the handler of "+d.to.subject.name, p) // logged there; an event has nobody to answer
+			_ = s.panicked("the handler of "+d.to.subject.name, p) // logs it; an event has no caller
 		}
 	}()
 	d.to.handler(s.ctx, d.event)

@@ -9,30 +9,30 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// The form in which packet-ins travel between processes. A request is the
-// sending process (8 octets), the names of the stages ahead, and runs: packets
-// of one session that follow each other, behind a head with what they have in
-// common. What the far side can read from the frame itself is left out. An
-// answer has, for each packet in order, a verdict and the decision.
+// The encoding of packet-ins between processes. A request is the sending
+// process (8 bytes), the names of the stages ahead, and runs: consecutive
+// packets of one session, after a header with their common fields. Fields that
+// the receiver can read from the frame itself are omitted. An answer has a
+// verdict and the decision for each packet, in order.
 
-// runHead is the length of a run's head: session, switch, time, and how many
-// packets follow (8, 8, 8 and 4 octets).
+// runHead is the length of a run's header: session, switch, time, and number of
+// packets (8, 8, 8 and 4 bytes).
 const runHead = 28
 
-// The first octet of a packet says which of the optional parts it has.
+// The first byte of a packet says which optional fields it has.
 const (
-	packetBuffer   = 1 << iota // buffer id, 4 octets
-	packetLength               // length of the whole packet, where it was cut off, 2 octets
+	packetBuffer   = 1 << iota // buffer id, 4 bytes
+	packetLength               // length of the whole packet, if it was truncated, 2 bytes
 	packetCookie               // 8
-	packetSrc                  // where the sender is, 12
-	packetDst                  // where the destination is, and its address, 18
+	packetSrc                  // location of the sender, 12
+	packetDst                  // location and address of the destination, 18
 	packetPipeline             // physical port, metadata and tunnel, 4, 8 and 8
-	packetDecision             // the decision so far, behind its length, 4
-	packetTrace                // the number of its trace, 8
+	packetDecision             // the decision so far, after its length, 4
+	packetTrace                // number of its trace, 8
 )
 
-// packetUnapproved, in the second octet, says that somebody holds a host of the
-// packet: behind the trace are the stages that have not let it pass.
+// packetUnapproved, in the second byte, says that a service holds a host of the
+// packet: the stages that have not approved it follow the trace.
 const packetUnapproved = 1 << 7
 
 var errFrame = errors.New("malformed packets from another process")
@@ -107,8 +107,8 @@ func (r *cursor) location() flow.Location {
 	return flow.Location{Switch: flow.DPID(r.uint64()), Port: flow.Port(r.uint32())}
 }
 
-// packet reads a packet into in, whose Data then points into the request, and
-// the decision so far into d. The switch and the time are of the run.
+// packet decodes a packet into in, whose Data then points into the request, and
+// the decision so far into d. The run supplies the switch and the time.
 func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	head := r.take(9)
 	if head == nil {
@@ -150,7 +150,7 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	}
 	in.Data = r.take(uint64(n))
 	if in.Parsed = !packet.ParseEthernet(in.Data, k); in.Parsed {
-		packet.Parse(in.Data, k) // too short for any; leaves nothing of the last
+		packet.Parse(in.Data, k) // too short to parse; clears the previous packet's fields
 	}
 	d.Reset()
 	if has&packetDecision != 0 {
@@ -162,32 +162,32 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	return r.err
 }
 
-// parcel is packets on their way through the same stages: a request under
-// construction, and what has become of each packet.
+// parcel is a batch of packets with the same stages ahead: a request under
+// construction, and the result for each packet.
 type parcel struct {
-	rest    []string // the stages that they have before them
+	rest    []string // the stages ahead
 	data    []byte   // the request
-	head    int      // length of the request's head
-	run     int      // where the last run's head is in data
+	head    int      // length of the request's header
+	run     int      // offset of the last run's header in data
 	records []record
 	seen    []int32 // used by merge
 }
 
-// record is one packet of a parcel, and what has become of it.
+// record is a packet of a parcel and its result.
 type record struct {
-	walk       *walk // of this process; nil if the packet came from another
-	run        int   // where the head of its run is in the parcel's data
-	start, end int   // where it is there
+	walk       *walk // nil if the packet came from another process
+	run        int   // offset of its run's header in the parcel's data
+	start, end int   // offsets of the packet there
 	hash       uint32
 	verdict    flow.Verdict
 	done       bool
 	since      int64  // when it came into this process, ns
 	trace      uint64 // 0: not traced
 	decision   []byte // encoded; empty for none
-	like       int32  // 1 + the number of the earlier packet that it is the same as; 0: none
+	like       int32  // 1 + the index of the earlier packet that it equals; 0: none
 }
 
-// begin makes an empty parcel ready for packets.
+// begin prepares an empty parcel for packets.
 func (p *parcel) begin(process uint64, rest []string) {
 	p.rest = rest
 	b := binary.LittleEndian.AppendUint64(p.data[:0], process)
@@ -203,11 +203,11 @@ func (p *parcel) empty() bool { return len(p.records) == 0 }
 
 // reset empties a parcel and keeps its memory.
 func (p *parcel) reset() {
-	clear(p.records) // of pointers
+	clear(p.records) // drops pointers
 	p.rest, p.data, p.records = nil, p.data[:0], p.records[:0]
 }
 
-// back takes the packets off those that are away.
+// back removes the packets from the count of those in flight.
 func (p *parcel) back() {
 	for i := range p.records {
 		p.records[i].walk.away.Add(-1)
@@ -259,7 +259,7 @@ func (p *parcel) join(q *parcel) {
 	}
 }
 
-// request returns the request for some of the packets.
+// request returns the request for the packets of list.
 func (p *parcel) request(list []int) []byte {
 	if len(list) == len(p.records) {
 		return p.data
@@ -279,15 +279,15 @@ func (p *parcel) request(list []int) []byte {
 	return b
 }
 
-// hasDecision, in the octet of a verdict in an answer, says that a decision
-// follows behind its length.
+// hasDecision, in the verdict byte of an answer, says that a decision follows,
+// after its length.
 const hasDecision = 0x80
 
-// undecided, in place of a verdict, says that a packet has been held for too
-// long further on.
+// undecided, in place of a verdict, says that a later process held the packet
+// for too long.
 const undecided flow.Verdict = 0x7f
 
-// appendVerdict appends a packet's part of an answer.
+// appendVerdict appends the answer for one packet.
 func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision) ([]byte, error) {
 	if d.Empty() {
 		return append(b, byte(v)), nil
@@ -300,7 +300,7 @@ func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision) ([]byte, error) {
 	return b, err
 }
 
-// answered reads an answer to some of the packets, whose memory it keeps.
+// answered decodes an answer to the packets of list, and keeps its memory.
 func (p *parcel) answered(answer []byte, list []int) error {
 	if len(answer) == 0 || answer[0] != answerOK {
 		return errNotHere
@@ -323,7 +323,8 @@ func (p *parcel) answered(answer []byte, list []int) error {
 	return nil
 }
 
-// all returns the numbers of all packets but those that are the same as another.
+// all returns the indexes of all packets except those that equal an earlier
+// one.
 func (p *parcel) all(list []int) []int {
 	list = slices.Grow(list[:0], len(p.records))
 	for i := range p.records {

@@ -16,14 +16,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// metricsMethod asks a process for its figures.
+// metricsMethod asks a process for its metrics.
 const metricsMethod = "deploy.Metrics"
 
-// gatherTimeout is how long a process may take to give its figures; those of
-// one that does not are missing.
+// gatherTimeout is how long a process may take to return its metrics; Gather
+// omits those of a slower one.
 const gatherTimeout = time.Second
 
-// figures encodes the figures of this process.
+// figures encodes the metrics of this process.
 func (n *Node) figures() ([]byte, error) {
 	if n.config.Gatherer == nil {
 		return []byte{answerOK}, nil
@@ -43,7 +43,7 @@ func (n *Node) figures() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Gather returns the figures of all processes, each with the label process
+// Gather returns the metrics of all processes, each with the label process
 // (prometheus.Gatherer).
 func (n *Node) Gather() ([]*dto.MetricFamily, error) {
 	n.mu.Lock()

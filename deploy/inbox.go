@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// queueBound is how many events may wait for one service before those who
-// publish to it wait, too.
+// queueBound is how many events may wait for one service before its publishers
+// wait, too.
 const queueBound = 65536
 
-// batch is how many events are taken out of an inbox at a time.
+// batch is how many events deliver takes from an inbox at a time.
 const batch = 64
 
-// idleRing is the largest ring that an empty inbox keeps.
+// idleRing is the size of the largest ring that an empty inbox keeps.
 const idleRing = 1024
 
 // delivery is one event for one service.
@@ -22,8 +22,8 @@ type delivery struct {
 	event any
 }
 
-// inbox is the queue of events for one service, filled by many publishers and
-// emptied by one goroutine. It keeps the order in which put was called.
+// inbox is the queue of events for one service, with many publishers and one
+// consumer. It keeps the order of the put calls.
 type inbox struct {
 	pending atomic.Int64 // events published to the service and not handled yet
 
@@ -32,7 +32,7 @@ type inbox struct {
 	head, n int
 	waiting int // publishers
 	closed  bool
-	filled  sync.Cond // n is no longer 0, or closed
+	filled  sync.Cond // not empty any more, or closed
 	freed   sync.Cond // there is room again, or closed
 }
 
@@ -42,12 +42,12 @@ func newInbox() *inbox {
 	return b
 }
 
-// announce counts an event before it is on its way to put; retract takes that
-// back if it never gets there.
+// announce counts an event before put; retract uncounts it if put is never
+// called.
 func (b *inbox) announce() { b.pending.Add(1) }
 func (b *inbox) retract()  { b.pending.Add(-1) }
 
-// put appends an announced event, waiting for room. slow is called if that
+// put appends an announced event; it waits for room. It calls slow if that
 // takes longer than a second. It returns false when the inbox is closed.
 func (b *inbox) put(d delivery, slow func()) bool {
 	b.mu.Lock()
@@ -64,15 +64,15 @@ func (b *inbox) put(d delivery, slow func()) bool {
 	return b.append(d)
 }
 
-// putNow appends an announced event whether or not there is room: what a new
-// subscriber is told at once, before anybody takes from its inbox.
+// putNow appends an announced event whether or not there is room: the retained
+// events of a new subscription, before anybody reads the inbox.
 func (b *inbox) putNow(d delivery) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.append(d)
 }
 
-// append appends an event; it is called with the lock.
+// append appends an event. The caller holds the lock.
 func (b *inbox) append(d delivery) bool {
 	if b.closed {
 		b.retract()
@@ -97,7 +97,7 @@ func (b *inbox) grow() {
 }
 
 // take waits for events and moves up to a batch of them to out. It returns 0
-// when the inbox is closed, whether or not it is empty.
+// when the inbox is closed, even if it is not empty.
 func (b *inbox) take(out *[batch]delivery) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,10 +123,10 @@ func (b *inbox) take(out *[batch]delivery) int {
 	return n
 }
 
-// handled counts an event as done.
+// handled counts an event as handled.
 func (b *inbox) handled() { b.pending.Add(-1) }
 
-// close drops what is queued and lets everybody who waits go.
+// close drops the queued events and releases all waiting goroutines.
 func (b *inbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

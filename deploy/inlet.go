@@ -16,28 +16,29 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// inlets take the events of other processes: each once, in the order of each
-// publisher.
+// inlets receive the events of other processes: each event once, in the order
+// of its publisher.
 type inlets struct {
 	mu   sync.Mutex
 	from map[uint64]*inlet // by incarnation of the publishing process
 }
 
-// inlet is what has come from one run of another process.
+// inlet receives from one run of another process.
 type inlet struct {
 	mu   sync.Mutex      // one batch at a time
 	next uint64          // number of the event expected
-	anew map[told]uint64 // what is being told anew, since which fact
+	anew map[told]uint64 // what is being sent anew, and the last note before that began
 	used time.Time
-	// partition is that of a process of an earlier build, which does not say it
-	// with its events; empty if it works for all, or is not known.
+	// partition is the partition of a process of an earlier build, which does
+	// not send it with its events; empty if it works for all, or if it is
+	// unknown.
 	partition string
 
 	toldMu sync.Mutex
 	told   map[told]bool
 }
 
-// told is a service that has been told what was retained of a subject.
+// told is a service that has received the retained events of a subject.
 type told struct {
 	service string
 	epoch   uint64
@@ -66,8 +67,9 @@ func (l *inlets) of(incarnation uint64) *inlet {
 
 var errMalformed = errors.New("malformed batch")
 
-// take takes a batch of events: it is acknowledged when all are in the inboxes.
-// One of a process that goes by another plan is not taken.
+// take receives a batch of events; it acknowledges the batch when all events
+// are in the inboxes. It refuses a batch from a process that goes by another
+// plan.
 func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	r := cursor{b: batch}
 	incarnation, number := r.uint64(), r.uint64()
@@ -85,9 +87,9 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 		in.next = number
 	}
 	partition := in.partitionOf(n, incarnation, s)
-	var last, event any // services that want the same event get the same message
+	var last, event any // subscribers of one event share its message
 	var lastData []byte
-	var key string // of the thing that the event is about, if it is retained
+	var key string // key of a retained event
 	var retained, noted bool
 	for ; len(r.b) > 0; number++ {
 		kind, subject, service := r.uint8(), r.bytes(), r.bytes()
@@ -96,23 +98,23 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 			return nil, r.err
 		}
 		if number < in.next {
-			continue // it has come before
+			continue // a duplicate
 		}
 		in.next = number + 1
 		if v.over[runOf{publisherOf(string(subject)), partition, source}] {
-			continue // another run has taken its place: what it says is late
+			continue // late: another run has replaced the publisher
 		}
 		sub := tables.subjects[string(subject)]
 		s := tables.service(string(service))
 		if sub == nil || s == nil || s.epoch.Load() != epoch {
-			continue // nobody wants it any more, or this build does not know it
+			continue // no subscriber, or a subject unknown to this build
 		}
 		if !v.knows(partition) || !v.parts.hears(s.spec.Name, v.mine.Partition, partition) {
-			continue // it was queued under an earlier plan
+			continue // queued under an earlier plan
 		}
 		if kind == outAnew {
 			in.anew[told{s.spec.Name, epoch, sub.name}] = n.facts.now()
-			last = nil // so that all is noted
+			last = nil // so that every event is noted
 			continue
 		}
 		if kind == outTold {
@@ -152,7 +154,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	return []byte{answerOK}, nil
 }
 
-// partitionOf returns the partition of the services whose events a batch has.
+// partitionOf returns the partition of the services that published a batch.
 func (in *inlet) partitionOf(n *Node, incarnation uint64, s *stamp) string {
 	if s != nil {
 		return s.partition
@@ -163,8 +165,8 @@ func (in *inlet) partitionOf(n *Node, incarnation uint64, s *stamp) string {
 	return in.partition
 }
 
-// await waits, for a starting service, until all publishers that run have told
-// it what they retain, and until it has taken note.
+// await waits, for a starting service, until all running publishers have sent
+// it their retained events, and until it has handled them.
 func (l *inlets) await(ctx context.Context, n *Node, s *service) {
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
@@ -183,8 +185,8 @@ func (l *inlets) await(ctx context.Context, n *Node, s *service) {
 	}
 }
 
-// complete reports whether all publishers in other processes have told the
-// service what they retain.
+// complete reports whether all publishers in other processes have sent the
+// service their retained events.
 func (l *inlets) complete(n *Node, s *service) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -207,16 +209,16 @@ func (l *inlets) complete(n *Node, s *service) bool {
 	return true
 }
 
-// facts remembers which run of its publisher has told a fact last, so that what
-// a new run does not tell again is taken back: a switch that has not come back,
-// a link that was lost meanwhile.
+// facts records which run of a publisher sent each fact last. What a new run
+// does not send again is withdrawn: a switch that did not reconnect, a link
+// that was lost meanwhile.
 type facts struct {
 	n *Node
 
 	mu    sync.Mutex
 	known map[*subject]map[string]noted
 	count uint64           // of notes
-	swept map[runOf]uint64 // epoch of the last run that was swept for, by service and partition
+	swept map[runOf]uint64 // epoch of the last run after a sweep, by service and partition
 }
 
 type noted struct {
@@ -225,14 +227,14 @@ type noted struct {
 	number uint64 // of the note
 }
 
-// publisher is one run of a service that publishes: several run at once if they
-// are of different partitions, and each speaks of its own switches only.
+// publisher is one run of a publishing service. Several run at once if they
+// belong to different partitions; each publishes about its own switches only.
 type publisher struct {
 	epoch     uint64
 	partition string // empty: it works for all
 }
 
-// note remembers a fact.
+// note records a fact.
 func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	if sub.decl.WithdrawnBy(event) == nil {
 		return
@@ -248,7 +250,7 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 		f.known[sub] = m
 	}
 	if sub.decl.GoneBy(event) {
-		if m[key].source.partition == source.partition || !f.n.view.Load().disowned(sub, key, event, source.partition) { // else it is another's by now
+		if m[key].source.partition == source.partition || !f.n.view.Load().disowned(sub, key, event, source.partition) { // else another partition owns it by now
 			delete(m, key)
 		}
 		return
@@ -256,13 +258,13 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	f.count++
 	m[key] = noted{event, source, f.count}
 	of := runOf{service: publisherOf(sub.name), partition: source.partition}
-	if epoch := f.swept[of]; source.epoch < epoch { // it has come late
+	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
 		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.service, publisher{epoch, of.partition}) })
 	}
 }
 
-// published sees whether an entry shows a publisher that has begun anew.
+// published schedules a sweep if an entry shows a new run of a publisher.
 func (f *facts) published(old, new *Entry) {
 	if new == nil || !f.n.listening(new.Partition) {
 		return
@@ -280,9 +282,9 @@ func (f *facts) published(old, new *Entry) {
 	}
 }
 
-// sweep takes back what earlier runs of a publisher have told and the given one
-// has not: those of its partition, and those of partitions that have none of
-// their own any more.
+// sweep withdraws the facts that earlier runs of a publisher sent and the given
+// run did not: the facts of its partition, and of partitions that do not run
+// the service any more.
 func (f *facts) sweep(service string, run publisher) {
 	alive := f.n.alive(service)
 	current := f.n.view.Load().current
@@ -315,8 +317,8 @@ func (f *facts) now() uint64 {
 	return f.count
 }
 
-// outdate takes back what a publisher told up to a note, for it has told all
-// that it knows since.
+// outdate withdraws the facts that a publisher sent up to a note, because it
+// has sent everything it knows since then.
 func (f *facts) outdate(sub *subject, source publisher, since uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -327,8 +329,8 @@ func (f *facts) outdate(sub *subject, source publisher, since uint64) {
 	}
 }
 
-// withdraw takes a fact back; it is called with the lock, so that what is told
-// of it meanwhile comes behind.
+// withdraw withdraws a fact. The caller holds the lock, so that later events
+// about it come behind.
 func (f *facts) withdraw(sub *subject, key string) {
 	last := f.known[sub][key]
 	event := sub.decl.WithdrawnBy(last.event)
@@ -343,8 +345,8 @@ func (f *facts) withdraw(sub *subject, key string) {
 	}
 }
 
-// partitionOf returns the partition of a run of a process, false if it is not
-// known.
+// partitionOf returns the partition of a run of a process; false if it is
+// unknown.
 func (n *Node) partitionOf(incarnation uint64) (string, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -384,7 +386,7 @@ func publisherOf(subject string) string {
 	return subject
 }
 
-// cursor reads what appendBytes and its like have written.
+// cursor decodes what appendBytes and the like encoded.
 type cursor struct {
 	b   []byte
 	err error
@@ -438,7 +440,7 @@ func (r *cursor) bytes() []byte {
 	return r.take(n)
 }
 
-// strings reads a list of names.
+// strings decodes a list of names.
 func (r *cursor) strings() []string {
 	n := int(r.uint8())
 	list := make([]string, 0, n)

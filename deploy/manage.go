@@ -18,19 +18,19 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// keeperBucket holds what the supervisor says of each process that it keeps.
+// keeperBucket holds the supervisor's report on each of its processes.
 const keeperBucket = "deploy.supervisor"
 
-// Kept is what the supervisor says of a process.
+// Kept is the supervisor's report on a process.
 type Kept struct {
-	State     string // of the supervisor's: starting, up, unresponsive, backing-off, stopped
+	State     string // starting, up, unresponsive, backing-off, stopped
 	PID       int
 	Restarts  int
 	LastExit  string
 	Unapplied []string
 }
 
-// Tell writes what the supervisor says of its processes.
+// Tell writes the supervisor's reports on its processes.
 func (d *Directory) Tell(ctx context.Context, store Store, process string, k *Kept) error {
 	bucket, err := store.Bucket(ctx, keeperBucket)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *Directory) Tell(ctx context.Context, store Store, process string, k *Ke
 	return err
 }
 
-// kept reads what the supervisor says.
+// kept reads the supervisor's reports.
 func kept(ctx context.Context, store Store) (map[string]Kept, error) {
 	bucket, err := store.Bucket(ctx, keeperBucket)
 	if err != nil {
@@ -63,8 +63,8 @@ func kept(ctx context.Context, store Store) (map[string]Kept, error) {
 	return list, err
 }
 
-// ListWorkers tells of every process of the plan, and of every one beside it,
-// having asked each for a sign of life.
+// ListWorkers returns the state of every process of the plan, and of every
+// other process, after pinging each.
 func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
 	n.mu.Lock()
 	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.view.Load().over
@@ -72,7 +72,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	worked := map[runOf]bool{} // services that are at work, by partition
+	worked := map[runOf]bool{} // running services, by partition
 	for _, e := range entries {
 		for _, s := range e.Services {
 			if s.State == StateReady {
@@ -118,7 +118,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 		w.Current = e.Generation == current.Generation
 		alive := "up"
 		if len(e.Services) == 0 && e.Generation != current.Generation {
-			alive = "starting" // it has just told of itself
+			alive = "starting" // it has just published its entry
 		}
 		for _, s := range e.Services {
 			role := roleOf(current, over, e, &s)
@@ -163,7 +163,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 	return resp, nil
 }
 
-// storeState says how the store is kept; nil if it cannot tell.
+// storeState returns the state of the store; nil if it does not answer.
 func (n *Node) storeState(ctx context.Context) *api.StoreState {
 	store, ok := n.config.Store.(interface {
 		State(ctx context.Context) (*api.StoreState, error)
@@ -180,10 +180,10 @@ func (n *Node) storeState(ctx context.Context) *api.StoreState {
 	return st
 }
 
-// storeWait is how long the store is asked how it is kept.
+// storeWait bounds the time that storeState waits for the store.
 const storeWait = 2 * time.Second
 
-// place is the number of a service among all, for an order that people know.
+// place returns the number of a service among all, for a familiar order.
 func (n *Node) place(service string) int {
 	return slices.IndexFunc(n.config.Specs, func(s weft.Spec) bool { return s.Name == service })
 }
@@ -198,9 +198,8 @@ func (n *Node) GetPlan(context.Context, *api.GetPlanRequest) (*api.Plan, error) 
 	return &api.Plan{Text: n.current.Plan, Generation: n.current.Generation}, nil
 }
 
-// ApplyPlan brings another plan into force. It answers when the plan is
-// written; the processes then carry it out, and ListWorkers shows how far they
-// are.
+// ApplyPlan brings another plan into force. It returns when the plan is
+// written; the processes then apply it, and ListWorkers shows their progress.
 func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
 	p, err := plan.Parse("plan", []byte(req.Text))
 	if err == nil {
@@ -250,10 +249,10 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	return resp, nil
 }
 
-// Succeed returns what follows the plan in force (nil if none is): p, carried
-// out by the processes that there are as far as possible. The process that
-// holds the switches' sessions goes on doing so, whatever its name in p, for
-// sessions cannot move.
+// Succeed returns the successor of the plan in force (nil if there is none): p,
+// run by the present processes as far as possible. The process that holds the
+// switches' sessions keeps them, whatever its name in p, because sessions
+// cannot move.
 func Succeed(old *Current, p *plan.Plan, specs []weft.Spec) (*Current, error) {
 	text, err := p.YAML()
 	if err != nil {
@@ -271,7 +270,7 @@ func Succeed(old *Current, p *plan.Plan, specs []weft.Spec) (*Current, error) {
 	holds := func(i plan.Instance) bool {
 		return slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Pipeline && slices.Contains(i.Services, s.Name) })
 	}
-	free := map[string]plan.Instance{} // processes and what they are now
+	free := map[string]plan.Instance{} // processes and their present instances
 	for _, i := range old.plan.Instances() {
 		free[old.ProcessOf(i.Name)] = i
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Packets of a session that are the same to the octet, and wait together, cross
-// once: the stages see the first, and what they send of it is sent for each of
-// the others, too, in their places. So a burst that comes before the switch has
+// Byte-identical packets of a session that wait together cross once. The stages
+// see the first, and the messages that they send for it are also sent for each
+// of the others, in their places. So a burst that arrives before the switch has
 // its entry costs one crossing, nothing is lost, and the order stays.
 
-// merge finds the packets of a parcel that are the same as an earlier one, and
-// returns how many there are.
+// merge marks the packets of a parcel that equal an earlier one, and returns
+// how many there are.
 func (p *parcel) merge(seed maphash.Seed) (merged int) {
 	n := len(p.records)
 	if n < 2 {
@@ -46,8 +46,8 @@ func (p *parcel) merge(seed maphash.Seed) (merged int) {
 	return merged
 }
 
-// unmerge gives the packets that were the same as another its verdict, and what
-// it sends; not the entries that it writes, for they are written.
+// unmerge gives each merged packet the verdict of its original, and the
+// messages that it sends, but not its flow entries, which are written once.
 func (p *parcel) unmerge() error {
 	var d, own flow.Decision
 	for i := range p.records {
@@ -57,7 +57,7 @@ func (p *parcel) unmerge() error {
 		}
 		f := &p.records[r.like-1]
 		if !f.done {
-			continue // has been held for too long
+			continue // it was held for too long
 		}
 		r.done, r.verdict, r.decision = true, f.verdict, nil
 		if len(f.decision) == 0 {

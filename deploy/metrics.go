@@ -13,15 +13,15 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// registry holds the figures of one worker. It is itself one collector of the
-// Registerer that the worker was given, so that all go when the worker ends.
+// registry holds the metrics of one worker. It is a single collector of the
+// worker's Registerer, so that all metrics go when the worker ends.
 type registry struct {
 	inner *prometheus.Registry
 	desc  *prometheus.Desc
 
 	mu      sync.Mutex          // guards figures
 	figures map[string]any      // by name and labels
-	askers  map[string]*metrics // who has asked for a figure last
+	askers  map[string]*metrics // which service asked for a metric last
 }
 
 func newRegistry() *registry {
@@ -32,15 +32,15 @@ func newRegistry() *registry {
 	}
 }
 
-// Describe gives one name for all figures, under which the worker is known to
-// a Registerer. Figures come and go.
+// Describe sends one name for all metrics, under which a Registerer knows the
+// worker, because metrics come and go.
 func (r *registry) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
 
-// Collect reads all figures.
+// Collect reads all metrics.
 func (r *registry) Collect(ch chan<- prometheus.Metric) { r.inner.Collect(ch) }
 
-// metrics are the figures of one service: weft.Metrics. A figure that is
-// asked for wrongly is a mistake of the program and panics.
+// metrics are the metrics of one service: weft.Metrics. A wrong request for a
+// metric is a programming error and panics.
 type metrics struct {
 	registry *registry
 	service  string
@@ -80,7 +80,7 @@ func (m *metrics) Histogram(name, help string, bounds []float64, labels ...strin
 	})
 }
 
-// Remove takes back a figure. One that is asked for again is new.
+// Remove removes a metric. A later request makes a new one.
 func (m *metrics) Remove(name string, labels ...string) {
 	_, _, key := m.named(name, labels)
 	m.registry.mu.Lock()
@@ -88,8 +88,8 @@ func (m *metrics) Remove(name string, labels ...string) {
 	m.registry.remove(key)
 }
 
-// removeAll takes back the figures of a service that has ended, but those that
-// its next run has asked for already.
+// removeAll removes the metrics of a service that ended, except those that its
+// next run has already asked for.
 func (m *metrics) removeAll() {
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *registry) remove(key string) {
 	delete(r.askers, key)
 }
 
-// reading is the function of a figure that is read; a later one replaces it.
+// reading is the function that reads a metric; a later one replaces it.
 type reading struct {
 	read atomic.Pointer[func() float64]
 }
@@ -127,7 +127,7 @@ type counterFunc struct {
 	reading
 }
 
-// named returns the full name of a figure, its labels, and what it is known by.
+// named returns the full name of a metric, its labels, and its key.
 func (m *metrics) named(name string, labels []string) (full string, set prometheus.Labels, key string) {
 	if !metricName.MatchString(name) {
 		panic(fmt.Sprintf("%s: metric %q: a name is lower-case letters, digits and _", m.service, name))
@@ -146,8 +146,8 @@ func (m *metrics) named(name string, labels []string) (full string, set promethe
 	return full, set, full + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// figure returns the figure of a name and labels, made and registered if it is
-// new.
+// figure returns the metric with a name and labels; it makes and registers a
+// new one.
 func figure[F prometheus.Collector](m *metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
 	full, set, key := m.named(name, labels)
 	m.registry.mu.Lock()

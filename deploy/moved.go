@@ -6,17 +6,17 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// stray reports whether an event is not for a service of this process, as it says
-// that a switch, or something of it, is gone, while a plan has moved that to
-// another partition than the publisher's: its new owner speaks of it. Services of
-// the partition that it has left are to hear of it; those of all partitions, or as
-// one, are not.
+// stray reports whether a service of this process should ignore an event. Such
+// an event says that a switch, or something of it, is gone, but a plan has
+// moved the switch to another partition than the publisher's, and its new owner
+// publishes about it. Services of the former partition should receive the
+// event; clustered services and those of all partitions should not.
 func (v *view) stray(service string, sub *subject, key string, event any, partition string) bool {
 	return (v.mine.Partition == "" || v.parts.worksAsOne(service)) && v.disowned(sub, key, event, partition)
 }
 
-// disowned reports whether an event says that something of a switch is gone that
-// is of another partition than the publisher's.
+// disowned reports whether an event says that something is gone that belongs to
+// a switch of another partition than the publisher's.
 func (v *view) disowned(sub *subject, key string, event any, partition string) bool {
 	if partition == "" || v.current == nil || !sub.decl.GoneBy(event) {
 		return false

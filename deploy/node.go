@@ -48,39 +48,39 @@ type NodeConfig struct {
 	// Allow reports whether a caller with these identities may call a method of
 	// a service; nil allows all.
 	Allow func(identities []string, method string) bool
-	// Changed is told of every call from outside that may have changed something;
-	// nil for nobody.
+	// Changed is called after every call from outside that may have changed
+	// something; nil for none.
 	Changed func(outside.Change)
 	// Tracer takes spans of single packet-ins; nil for none.
 	Tracer Tracer
-	// Registry is where figures are exported; nil for nowhere.
+	// Registry is where metrics are exported; nil for nowhere.
 	Registry prometheus.Registerer
-	// Gatherer returns the figures of this process; nil for none.
+	// Gatherer returns the metrics of this process; nil for none.
 	Gatherer prometheus.Gatherer
 	Log      *slog.Logger
-	// Alone says that the process is the whole controller, without a plan that
-	// people know of: for messages.
+	// Alone says that the process is the whole controller, and its user knows
+	// of no plan; for messages.
 	Alone bool
 }
 
-// Times by which processes wait for each other.
+// Time limits of processes that wait for each other.
 const (
 	callPatience    = 10 * time.Second       // a call for a service that is away
 	holdMax         = 10 * time.Second       // a packet-in for a stage that is away
-	redialMost      = 200 * time.Millisecond // ... and if it fails again, less often, to this
+	redialMost      = 200 * time.Millisecond // the most that redialAfter grows to
 	syncPatience    = 3 * time.Second        // a starting service for what publishers retain
-	successionWait  = 10 * time.Second       // a service that is to move for its new place
-	withdrawLate    = 10 * time.Second       // what a restarted publisher has not told again is gone
-	redialAfter     = 20 * time.Millisecond  // a peer that could not be reached is tried again
-	stallAfter      = 400 * time.Millisecond // an answer that takes longer makes us ask whether the peer lives
-	stallPing       = 400 * time.Millisecond // and it has so long to say so
+	successionWait  = 10 * time.Second       // a moving service for its new place
+	withdrawLate    = 10 * time.Second       // for a restarted publisher to send its facts again
+	redialAfter     = 20 * time.Millisecond  // before a peer that was unreachable is tried again
+	stallAfter      = 400 * time.Millisecond // an answer takes longer: ping the peer
+	stallPing       = 400 * time.Millisecond // time that the peer has to answer the ping
 	reconcilePeriod = 250 * time.Millisecond
-	drainWait       = 300 * time.Millisecond // for packets under way in a service that ends: well below discovery's timeouts, for no probes reach it meanwhile; what is not done is sent again
-	leaveTime       = 5 * time.Second        // to finish what is under way, and again to take the entry out
+	drainWait       = 300 * time.Millisecond // for packets in flight in a service that ends: well below discovery's timeouts, because no probes reach it meanwhile; the rest is sent again
+	leaveTime       = 5 * time.Second        // to finish work, and again to remove the entry
 )
 
 // Node is a process that takes part in a plan: it runs the services that the
-// plan in force gives it, and reaches all others wherever they are.
+// plan in force assigns to it, and reaches all others wherever they run.
 type Node struct {
 	config    NodeConfig
 	worker    *Worker
@@ -91,35 +91,35 @@ type Node struct {
 	log       *slog.Logger
 	self      uint64        // incarnation
 	machine   string        // host name
-	ahead     time.Duration // the store's clock, of this machine's
-	// withdrawAfter is how long a restarted publisher has to tell again what it
-	// told before.
+	ahead     time.Duration // the store's clock minus this machine's
+	// withdrawAfter is how long a restarted publisher has to send its facts
+	// again.
 	withdrawAfter time.Duration
-	waiting       bool              // reconcile has left something for later
-	refused       map[string]uint64 // generations with which services cannot do; of reconcile
+	waiting       bool              // reconcile postponed something
+	refused       map[string]uint64 // generations that services refuse; owned by reconcile
 	crossing      *crossing
-	storehouse    *Storehouse // nil: the store keeps nothing
+	storehouse    *Storehouse // nil: the store has none
 	inlets        inlets
 	facts         facts
 	apps          apps
 	taps          atomic.Pointer[[]*tap] // to observers; replaced, never written to
 
 	view    atomic.Pointer[view]
-	changed chan struct{} // something that reconcile looks at has changed
-	resumed chan struct{} // closed when what an earlier run has left on trial is dealt with
+	changed chan struct{} // reconcile has something to look at
+	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
-	telling sync.Mutex // held while our entry is put into the directory
+	telling sync.Mutex // held while our entry is written to the directory
 	mu      sync.Mutex // guards what follows
 	current *Current
 	entries map[string]*Entry // of all processes, by name
 	peers   map[string]*peer  // of the others
 	outlets map[string]*outlet
 	entry   Entry     // our own
-	since   time.Time // when the current plan came
+	since   time.Time // when the current plan came into force
 
 	life      context.Context // lasts until the services have stopped; nil before Run
-	left      bool            // it takes no part any more
-	successor bool            // another run of it is in the directory
+	left      bool            // the node has left the plan
+	successor bool            // the directory has another run of this process
 }
 
 // Join makes a Node. Run then runs it.
@@ -149,7 +149,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if e.Process == c.Process { // an earlier run, by a clock that may have been set back
+		if e.Process == c.Process { // an earlier run, whose clock may have been ahead
 			self = max(self, e.Incarnation+1)
 		}
 	}
@@ -181,8 +181,8 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	return n, nil
 }
 
-// storeClock is a store that has a clock, which is that of all processes: they
-// may be on machines whose own clocks differ.
+// storeClock is a store with a clock. All processes use it, because the clocks
+// of their machines may differ.
 type storeClock interface {
 	Now(ctx context.Context) (time.Time, error)
 }
@@ -193,11 +193,12 @@ func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 // Worker returns the worker of the node.
 func (n *Node) Worker() *Worker { return n.worker }
 
-// Storehouse returns that of the node's store; its methods fail if there is none.
+// Storehouse returns the Storehouse of the node's store; its methods fail if
+// there is none.
 func (n *Node) Storehouse() *Storehouse { return n.storehouse }
 
-// Run takes part until ctx ends, or a service ends by itself, which is an
-// error. It then finishes what is under way, stops its services and leaves.
+// Run takes part until ctx ends, or until a service ends by itself, which is an
+// error. It then finishes the work in progress, stops its services and leaves.
 func (n *Node) Run(ctx context.Context) (err error) {
 	if n.config.Registry != nil {
 		if err := n.config.Registry.Register(n.worker.registry); err != nil {
@@ -210,7 +211,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer listener.Close()
-	n.machine, _ = os.Hostname() // without one, nobody is taken to be on the same machine
+	n.machine, _ = os.Hostname() // without one, no process counts as on the same machine
 	n.entry = Entry{
 		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.machine, Version: n.config.Version,
 		Started: n.now(), Addresses: addresses, Stamps: true,
@@ -247,13 +248,13 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	}
 }
 
-// reconcileUntil does what the plan wants until ctx ends or something fails.
+// reconcileUntil reconciles until ctx ends or something fails.
 func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error {
 	for {
 		if err := n.reconcile(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		var again <-chan time.Time // for what no change of the directory announces
+		var again <-chan time.Time // for what no change of the directory triggers
 		if n.waiting {
 			again = time.After(reconcilePeriod)
 		}
@@ -275,7 +276,7 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 	}
 }
 
-// leave stops all services, last started first, and takes the entry out.
+// leave stops all services, last started first, and removes the entry.
 func (n *Node) leave(ctx context.Context) error {
 	n.apps.close()
 	var errs []error
@@ -322,7 +323,7 @@ func (n *Node) specs() []weft.Spec {
 	return list
 }
 
-// spec returns the declaration of a service, nil if the binary has none.
+// spec returns the declaration of a service; nil if the binary has none.
 func (n *Node) spec(name string) *weft.Spec {
 	for i := range n.config.Specs {
 		if n.config.Specs[i].Name == name {
@@ -332,9 +333,9 @@ func (n *Node) spec(name string) *weft.Spec {
 	return nil
 }
 
-// announce puts our entry into the directory.
+// announce writes our entry to the directory.
 func (n *Node) announce(ctx context.Context) error {
-	n.telling.Lock() // so that what is told later is what is
+	n.telling.Lock() // the last write has the latest state
 	defer n.telling.Unlock()
 	n.mu.Lock()
 	e := n.entry
@@ -358,8 +359,8 @@ func (n *Node) announce(ctx context.Context) error {
 	return nil
 }
 
-// setState changes the state of a service in our entry; an empty one takes it
-// out.
+// setState changes the state of a service in our entry; an empty state removes
+// the service.
 func (n *Node) setState(s *service, state string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -374,7 +375,7 @@ func (n *Node) setState(s *service, state string) {
 	n.entry.Services = append(n.entry.Services, st)
 }
 
-// planChanged takes a plan that has come into force.
+// planChanged handles a plan that has come into force.
 func (n *Node) planChanged(c *Current, err error) {
 	if err == nil {
 		err = n.checkSettings(c)
@@ -389,7 +390,7 @@ func (n *Node) planChanged(c *Current, err error) {
 	case n.current == nil || c.Generation > n.current.Generation:
 		n.current, n.since = c, time.Now()
 		n.rebuild()
-	case c.Generation == n.current.Generation && n.current.Trial && !c.Trial: // it has stood its trial
+	case c.Generation == n.current.Generation && n.current.Trial && !c.Trial: // it has passed its trial
 		n.current = c
 		n.rebuild()
 	}
@@ -397,7 +398,7 @@ func (n *Node) planChanged(c *Current, err error) {
 	n.wake()
 }
 
-// entryChanged takes news of a process.
+// entryChanged handles a change of a process's entry.
 func (n *Node) entryChanged(process string, e *Entry) {
 	n.mu.Lock()
 	old := n.entries[process]
@@ -407,7 +408,7 @@ func (n *Node) entryChanged(process string, e *Entry) {
 	}
 	if process == n.config.Process && (e == nil || e.Incarnation != n.self) {
 		n.successor = e != nil && e.Incarnation > n.self
-		if e == nil { // somebody took us for dead
+		if e == nil { // another process took us for dead
 			n.entry.Generation = 0 // so that we announce ourselves again
 		}
 		n.mu.Unlock()
@@ -436,12 +437,13 @@ func (n *Node) wake() {
 	}
 }
 
-// stopService takes a service out of the tables, lets it finish what it is
-// at, and stops it.
+// stopService removes a service from the tables, lets it finish its work in
+// progress, and stops it.
 func (n *Node) stopService(ctx context.Context, s *service) error {
 	s.serving.Store(false)
 	n.worker.version.Add(1) // packets go elsewhere, or wait
-	// Those under way may be with a stage that asks a service here: it answers yet.
+	// Packets in flight may be with a stage that calls a service here: it still
+	// answers.
 	for end := time.Now().Add(drainWait); s.busy.Load() > 0 && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)
 	}
@@ -449,7 +451,7 @@ func (n *Node) stopService(ctx context.Context, s *service) error {
 	n.flushOutlets(ctx)
 	err := s.stop(n.worker.config.StopTimeout)
 	t := n.worker.tables.Load()
-	for _, p := range s.spec.Publishes { // what it has said since it was taken out
+	for _, p := range s.spec.Publishes { // what it published since its removal
 		t.subjects[p.SubjectName()].forget()
 	}
 	return err

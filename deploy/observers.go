@@ -11,19 +11,19 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// observeMethod brings copies of packet-ins to the observers of a process. Its
+// observeMethod carries copies of packet-ins to the observers of a process. Its
 // request is that of packetsMethod, with no stages ahead.
 const observeMethod = "deploy.Observe"
 
-// Bounds of the copies that wait for one process, and how long it may take them.
+// Bounds of the copies that wait for one process, and of the time to send them.
 const (
 	tapPackets = 1 << 12
 	tapBytes   = 4 << 20
 	tapTimeout = time.Second
 )
 
-// tap sends copies of packet-ins to one process that has observers, off their
-// path: what it has no room for is dropped, and counted.
+// tap sends copies of packet-ins to one process with observers, off the packet
+// path. It drops and counts the packets that it has no room for.
 type tap struct {
 	node    *Node
 	process string
@@ -38,8 +38,8 @@ type tap struct {
 	drops  int
 }
 
-// setTaps sees that there is a tap for every process with observers, if this
-// one holds switches; it is called with the lock.
+// setTaps makes a tap for every process with observers, if this process holds
+// switches. The caller holds the lock.
 func (n *Node) setTaps(mine plan.Instance) {
 	want := map[string]*peer{}
 	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
@@ -81,7 +81,7 @@ func (n *Node) setTaps(mine plan.Instance) {
 	}
 }
 
-// put takes a copy of a packet.
+// put adds a copy of a packet.
 func (t *tap) put(session uint64, in *flow.PacketIn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *tap) put(session uint64, in *flow.PacketIn) {
 	}
 }
 
-// run sends what there is, until the tap is stopped.
+// run sends the queued copies until the tap is stopped.
 func (t *tap) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -146,7 +146,7 @@ func (t *tap) send(ctx context.Context, request []byte) error {
 	return err
 }
 
-// observed hands copies of packet-ins to the observers that are attached here.
+// observed passes copies of packet-ins to the observers attached here.
 func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
 	r := cursor{b: request}
 	_, _ = r.uint64(), r.strings()

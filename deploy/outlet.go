@@ -11,11 +11,12 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// outlet is the way of events to one run of another process: a queue from which
-// numbered batches are sent, one at a time, and sent again until they are
+// outlet sends events to one run of another process. It sends a queue in
+// numbered batches, one at a time, and repeats a batch until it is
 // acknowledged. So events arrive once and in order as long as both processes
-// live. A queue that overflows, because the other does not take, is dropped;
-// when it takes again it is told all that is retained anew.
+// live. It drops a queue that overflows, because the receiver is too slow or
+// down, and sends all retained events anew once the receiver accepts batches
+// again.
 type outlet struct {
 	node *Node
 	peer *peer
@@ -25,8 +26,8 @@ type outlet struct {
 	mu      sync.Mutex // guards what follows
 	queue   []outEvent
 	bytes   int
-	number  uint64 // of the first in the queue; above those of any outlet before this
-	lost    uint64 // events dropped since the last time that all was well
+	number  uint64 // of the first in the queue; higher than those of any earlier outlet
+	lost    uint64 // events dropped since the queue was last complete
 	subs    map[string]*outSub
 	stopped bool
 }
@@ -36,7 +37,7 @@ type outSub struct {
 	service  string
 	epoch    uint64
 	subjects []*subject
-	gone     atomic.Bool // it does not run any more
+	gone     atomic.Bool // it has stopped
 }
 
 // outEvent is one event for one service.
@@ -52,8 +53,8 @@ type outEvent struct {
 // The kinds.
 const (
 	outHappened = 0 // an event
-	outTold     = 1 // all that was retained of the subject has been told
-	outAnew     = 2 // it will be told, and what has been told before and is not in it is no more
+	outTold     = 1 // all retained events of the subject have been sent
+	outAnew     = 2 // they follow; a fact sent before that is not among them is gone
 )
 
 // Bounds of a queue and of a batch.
@@ -69,8 +70,8 @@ type remote struct {
 	sub    *outSub
 }
 
-// supply sees that every service elsewhere that wants events of ours gets them;
-// it is called with the node's lock.
+// supply subscribes every service elsewhere that wants our events. The caller
+// holds the node's lock.
 func (n *Node) supply(v *view) {
 	tables := n.worker.tables.Load()
 	for process, o := range n.outlets {
@@ -109,7 +110,7 @@ func (n *Node) supply(v *view) {
 // publishes reports whether a service that runs here publishes a subject.
 func (t *tables) publishes(subject string) bool { return t.source(subject).epoch != 0 }
 
-// source returns the run here that publishes a subject, none if its epoch is 0.
+// source returns the run here that publishes a subject; none if its epoch is 0.
 func (t *tables) source(subject string) publisher {
 	for _, s := range t.services {
 		for _, p := range s.spec.Publishes {
@@ -121,8 +122,8 @@ func (t *tables) source(subject string) publisher {
 	return publisher{}
 }
 
-// detach forgets the services that no longer run in the other process, or are not
-// to hear this one any more.
+// detach removes the services that no longer run in the other process, or that
+// must not receive our events any more.
 func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,7 +135,8 @@ func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 	}
 }
 
-// attach subscribes a service in the other process to a subject, unless it is.
+// attach subscribes a service in the other process to a subject, unless it is
+// subscribed already.
 func (o *outlet) attach(sub *subject, s ServiceState, source publisher) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -157,8 +159,8 @@ func (o *outlet) attach(sub *subject, s ServiceState, source publisher) {
 	o.tell(sub, at, source)
 }
 
-// tell queues all that is retained of a subject, and says that this was all; it
-// is called with the subject's lock.
+// tell queues the retained events of a subject and a mark that they are
+// complete. The caller holds the subject's lock.
 func (o *outlet) tell(sub *subject, at *outSub, source publisher) {
 	for _, event := range sub.facts() {
 		if data, err := weft.Encode(nil, event); err == nil {
@@ -169,7 +171,7 @@ func (o *outlet) tell(sub *subject, at *outSub, source publisher) {
 }
 
 // publish sends an event to the services elsewhere that want it. If the event
-// is retained, it is called with the subject's lock.
+// is retained, the caller holds the subject's lock.
 func (n *Node) publish(s *service, sub *subject, event any) {
 	key, retained := sub.decl.KeyOf(event)
 	if retained {
@@ -260,7 +262,8 @@ func (o *outlet) run() {
 	}
 }
 
-// retell tells everything anew after a queue was dropped, once the other lives.
+// retell sends everything anew after a queue was dropped, once the receiver is
+// back.
 func (o *outlet) retell() {
 	o.mu.Lock()
 	lost := o.lost
@@ -306,8 +309,8 @@ func (o *outlet) wakeUp() {
 	}
 }
 
-// batch encodes the first events of the queue, as far as their publishers are of
-// one partition; first is the number of the first.
+// batch encodes the first events of the queue whose publishers belong to one
+// partition; first is the number of the first event.
 func (o *outlet) batch() (data []byte, s *stamp, first uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -332,7 +335,8 @@ func (o *outlet) batch() (data []byte, s *stamp, first uint64, n int) {
 	return data, s, o.number, n
 }
 
-// done takes acknowledged events off the queue, unless it was dropped meanwhile.
+// done removes acknowledged events from the queue, unless the queue was dropped
+// meanwhile.
 func (o *outlet) done(first uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -366,7 +370,8 @@ func (o *outlet) close() {
 	}
 }
 
-// flushOutlets waits, a moment, until what has been published is delivered.
+// flushOutlets waits, for a short time, until all published events are
+// delivered.
 func (n *Node) flushOutlets(ctx context.Context) {
 	n.mu.Lock()
 	var outlets []*outlet

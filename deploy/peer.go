@@ -12,37 +12,37 @@ import (
 )
 
 // peer is one run of another process, and our connections to it: one for each
-// transport in use. Which transport a request takes is looked up in the plan in
-// force every time, so that it may change at any moment; a connection that is
-// no longer wanted is closed when the last answer has come.
+// transport in use. Every request looks up its transport in the plan in force,
+// so the transport may change at any moment. A connection that is no longer
+// wanted is closed after the last answer.
 type peer struct {
 	node  *Node
-	entry atomic.Pointer[Entry] // of one incarnation
+	entry atomic.Pointer[Entry] // its incarnation is fixed
 
 	outstanding atomic.Int64
-	stalled     atomic.Bool  // it does not answer, though its connection lasts
-	failed      atomic.Int64 // when it could not be reached last, ns; 0 if it was since
-	failures    atomic.Int64 // how often in a row
+	stalled     atomic.Bool  // it does not answer, but its connection lasts
+	failed      atomic.Int64 // when it was last found unreachable, ns; 0 after a success
+	failures    atomic.Int64 // consecutive failures
 
 	mu     sync.Mutex // guards what follows
 	conns  map[string]*link
 	closed bool
-	oldest time.Time // since when there has been no answer, though one is due; zero if none is
+	oldest time.Time // how long an answer has been due; zero if none is
 }
 
 // link is a connection over one transport.
 type link struct {
 	transport string
-	ready     chan struct{}  // closed when dialled
-	conn      transport.Conn // from then on, or err
+	ready     chan struct{}  // closed when dialing is done
+	conn      transport.Conn // valid after ready, or err is
 	err       error
 
-	users   int  // guarded by the peer's lock, as are
-	retired bool // to be closed when nobody uses it
+	users   int  // guarded by the peer's lock, as is retired
+	retired bool // to be closed when unused
 	closed  bool
 }
 
-// meet keeps the peer of a process whose entry has changed; it is called with
+// meet updates the peer of a process whose entry has changed. The caller holds
 // the node's lock.
 func (n *Node) meet(process string, e *Entry) {
 	p := n.peers[process]
@@ -62,8 +62,8 @@ func (n *Node) meet(process string, e *Entry) {
 	}
 }
 
-// dead reports whether nobody listens where the process did. One that only does
-// not answer may still be at work.
+// dead reports whether nobody listens at the process's address. A process that
+// merely does not answer may still be running.
 func (p *peer) dead(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, stallPing)
 	defer cancel()
@@ -80,8 +80,7 @@ func (p *peer) dead(ctx context.Context) bool {
 	return ctx.Err() == nil && transport.ErrorOf(err).Code == transport.Unavailable
 }
 
-// transportOf returns the transport by which a kind of request goes to the
-// peer.
+// transportOf returns the transport for a kind of request to the peer.
 func (p *peer) transportOf(method string) string {
 	v := p.node.view.Load()
 	if v.current == nil || method == askMethod {
@@ -97,7 +96,8 @@ func (p *peer) transportOf(method string) string {
 	return t
 }
 
-// acquire returns a connection of the wanted transport, dialled if need be.
+// acquire returns a connection of the wanted transport; it dials if there is
+// none.
 func (p *peer) acquire(ctx context.Context, name string) (*link, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -125,12 +125,12 @@ func (p *peer) acquire(ctx context.Context, name string) (*link, error) {
 	return l, nil
 }
 
-// LocalAddress is the key, among the addresses of a process, of the socket at
-// which others on its machine reach it by grpc, ws and rest without the
-// network's code in between: an abstract Unix socket, unix:@NAME.
+// LocalAddress is the key, among the addresses of a process, of the abstract
+// Unix socket, unix:@NAME, at which others on its machine reach it by grpc, ws
+// and rest without the network stack.
 const LocalAddress = "local"
 
-// dialTimeout bounds the making of one connection.
+// dialTimeout bounds one dial.
 const dialTimeout = 2 * time.Second
 
 func (p *peer) dial(l *link) {
@@ -148,19 +148,19 @@ func (p *peer) dial(l *link) {
 		if local := e.Addresses[LocalAddress]; local != "" && e.Machine != "" && e.Machine == p.node.machine && l.transport != plan.NATS {
 			l.conn, l.err = t.Dial(ctx, local)
 		}
-		if l.conn == nil { // it is on another machine, or in a namespace of its own
+		if l.conn == nil { // on another machine, or in its own network namespace
 			l.conn, l.err = t.Dial(ctx, address)
 		}
 	}
 	if l.err != nil {
-		if transport.ErrorOf(l.err).Code == transport.DeadlineExceeded { // ours, not that of who waits: he tries again
+		if transport.ErrorOf(l.err).Code == transport.DeadlineExceeded { // ours, not that of the caller, which tries again
 			l.err = transport.Errorf(transport.Unavailable, "process %s cannot be reached by %s within %v", e.Process, l.transport, dialTimeout)
 		}
 		p.discard(l)
 	}
 }
 
-// discard sees that a connection is not used again.
+// discard prevents further use of a connection.
 func (p *peer) discard(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,8 +170,8 @@ func (p *peer) discard(l *link) {
 	p.retire(l)
 }
 
-// retire closes a connection when its last user has left; it is called with
-// the lock.
+// retire closes a connection when its last user has left. The caller holds the
+// lock.
 func (p *peer) retire(l *link) {
 	l.retired = true
 	if l.users == 0 {
@@ -179,7 +179,7 @@ func (p *peer) retire(l *link) {
 	}
 }
 
-// close ends a connection that is dialled; it is called with the peer's lock.
+// close closes a dialed connection. The caller holds the peer's lock.
 func (l *link) close() {
 	if !l.closed && l.conn != nil {
 		l.closed = true
@@ -199,13 +199,13 @@ func (p *peer) release(l *link) {
 	}
 }
 
-// request makes one request that is answered whatever the plan.
+// request makes a request that needs no stamp.
 func (p *peer) request(ctx context.Context, method string, req []byte) ([]byte, error) {
 	return p.send(ctx, method, nil, req)
 }
 
-// send makes one request, which bears a stamp unless that is nil. Its errors are
-// those of the connection: what the other side has to say is in the answer.
+// send makes a request, with a stamp unless it is nil. Its errors are those of
+// the connection: errors of the peer are in the answer.
 func (p *peer) send(ctx context.Context, method string, s *stamp, req []byte) ([]byte, error) {
 	wanted, began := p.transportOf(method), time.Now()
 	l, err := p.acquire(ctx, wanted)
@@ -213,7 +213,7 @@ func (p *peer) send(ctx context.Context, method string, s *stamp, req []byte) ([
 		if ctx.Err() == nil {
 			p.fail()
 			if time.Since(began) > stallAfter {
-				p.stalled.Store(true) // until it answers watchPeers
+				p.stalled.Store(true) // until it answers a ping of watchPeers
 			}
 		}
 		return nil, err
@@ -238,14 +238,14 @@ func (p *peer) send(ctx context.Context, method string, s *stamp, req []byte) ([
 	return resp, err
 }
 
-// fail takes down that the peer could not be reached.
+// fail records that the peer was unreachable.
 func (p *peer) fail() {
 	p.failed.Store(time.Now().UnixNano())
 	p.failures.Add(1)
 }
 
-// retireUnwanted closes connections of transports that the plan no longer
-// gives this link.
+// retireUnwanted closes connections of transports that the plan does not use
+// for this link any more.
 func (p *peer) retireUnwanted(wanted, method string) {
 	if method == eventsMethod || method == askMethod {
 		return
@@ -263,13 +263,13 @@ func (p *peer) retireUnwanted(wanted, method string) {
 		case <-l.ready:
 			delete(p.conns, name)
 			p.retire(l)
-		default: // somebody is waiting for it
+		default: // a goroutine waits for it
 		}
 	}
 }
 
-// begin and end keep the time of the oldest request roughly: that of the first
-// since nothing was outstanding, moved on with every answer.
+// begin and end track roughly how long the oldest request is outstanding: since
+// the first request after an idle time, or since the last answer.
 func (p *peer) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,7 +287,7 @@ func (p *peer) end() {
 	}
 }
 
-// slow reports whether the peer owes a sign of life.
+// slow reports whether an answer is overdue.
 func (p *peer) slow() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,8 +302,8 @@ func (p *peer) close() {
 	p.hangUp()
 }
 
-// hangUp closes the connections, so that what waits for an answer goes
-// elsewhere.
+// hangUp closes the connections, so that requests that wait for an answer are
+// repeated elsewhere.
 func (p *peer) hangUp() {
 	p.mu.Lock()
 	conns := p.conns
@@ -322,8 +322,8 @@ func (p *peer) hangUp() {
 	}
 }
 
-// watchPeers asks peers that take long to answer for a sign of life, and hangs
-// up on those that give none.
+// watchPeers pings peers whose answer is overdue, and hangs up on those that do
+// not answer the ping.
 func (n *Node) watchPeers(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -349,7 +349,7 @@ func (n *Node) watchPeers(ctx context.Context) {
 	}
 }
 
-// check asks a peer for a sign of life.
+// check pings a peer.
 func (p *peer) check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stallPing)
 	defer cancel()
@@ -361,8 +361,8 @@ func (p *peer) check(ctx context.Context) {
 	}
 }
 
-// usable reports whether the peer is worth trying now: one that could not be
-// reached is tried again after a pause that doubles.
+// usable reports whether the peer is worth trying now: after a failure it is
+// tried again after a pause that doubles.
 func (p *peer) usable() bool {
 	if p.stalled.Load() {
 		return false
@@ -371,7 +371,7 @@ func (p *peer) usable() bool {
 	return failed == 0 || time.Since(time.Unix(0, failed)) > min(redialAfter<<max(0, min(p.failures.Load()-1, 10)), redialMost)
 }
 
-// usable returns the targets that are worth trying, in their order.
+// usable returns the targets that are worth trying, in the same order.
 func usable(list []*target) []*target {
 	return slices.DeleteFunc(list, func(t *target) bool { return t.peer != nil && !t.peer.usable() })
 }

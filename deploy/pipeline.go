@@ -11,38 +11,37 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// walk is the opened pipeline of one session of a switch: the stages that are
-// in this process up to the first that is not, and how the rest is reached.
+// walk is the pipeline of one session of a switch: the stages in this process
+// up to the first that runs elsewhere, and the route to the rest.
 type walk struct {
-	owner   *service // who has opened it: the southbound
+	owner   *service // the southbound, which opened it
 	sw      flow.DPID
 	session uint64
 	later   weft.Later
-	handing sync.Mutex // held while later is called: packets and probes come back in lanes of their own
+	handing sync.Mutex // held while later is called: packets and probes use different lanes
 	closed  atomic.Bool
 
-	version uint64 // of the worker's pipeline when it was opened
+	version uint64 // of the worker's pipeline when the walk was opened
 	stages  []weft.StageFunc
 	owners  []*service // of the stages
 	open    map[*service]weft.StageFunc
-	rest    []string // the stages from the first that is elsewhere
+	rest    []string // the remaining stages, from the first that runs elsewhere
 	lane    *lane    // nil if none is
 	taps    []*tap   // to observers
-	parcel  *parcel  // what is to be sent to the rest; nil if there is nothing
+	parcel  *parcel  // packets to send to the rest; nil if there are none
 	probes  *parcel  // the same, of probes
-	at      int      // the stage that is at work
-	tally   tally    // of the packets that the stages have seen
+	at      int      // the current stage
+	tally   tally    // counts packets per stage
 
-	away atomic.Int64  // packets that are on their way through the rest
-	back atomic.Uint64 // packets that have been
-	seen atomic.Uint64 // of back, probes
-	here int           // how many stages, of all, come before the rest
-	held bool          // more of them could be here, but for the packets that are away
+	away atomic.Int64  // packets in flight through the rest
+	back atomic.Uint64 // packets that came back
+	seen atomic.Uint64 // of back: probes
+	here int           // how many stages of the pipeline precede the rest
+	held bool          // stages could move here, but packets are in flight
 }
 
 // Pipeline opens every stage for one session of a switch and returns them as
-// one. A stage that panics has its packet dropped and all operations so far
-// forgotten.
+// one. If a stage panics, the packet and all operations so far are dropped.
 func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 	if !s.spec.Pipeline && s.spec.Beside == nil {
 		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.spec.Name))
@@ -55,8 +54,8 @@ func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
 	return w
 }
 
-// reopen looks again which stages there are. Those that are still there keep
-// what they have noted of the session.
+// reopen looks up the stages again. Stages that are still there keep their
+// state of the session.
 func (w *walk) reopen() {
 	w.Flush()
 	defer func() { w.tally.reset(len(w.stages)) }()
@@ -74,7 +73,7 @@ func (w *walk) reopen() {
 	w.held = false
 	names := w.names(t.pipeline)
 	most := len(names)
-	if !w.returned() { // no packet overtakes those that are away
+	if !w.returned() { // no packet overtakes those in flight
 		most = w.here
 	}
 	w.here = len(names)
@@ -96,13 +95,13 @@ func (w *walk) reopen() {
 			}
 		}
 		w.open[s] = f
-		if f != nil { // else it has nothing to do with this switch
+		if f != nil { // nil: it ignores this switch
 			w.stages, w.owners = append(w.stages, f), append(w.owners, s)
 		}
 	}
 }
 
-// names returns the stages that the packets of the session pass, in order.
+// names returns the stages for the packets of the session, in order.
 func (w *walk) names(order []string) []string {
 	without := w.owner.spec.Beside
 	if !slices.ContainsFunc(order, func(name string) bool { return slices.Contains(without, name) }) {
@@ -112,11 +111,11 @@ func (w *walk) names(order []string) []string {
 }
 
 // returnTime is how long a session whose pipeline has changed waits for its
-// packets that are away; the stages that have come here meanwhile are passed by
-// if it is not enough.
+// packets in flight. If that is not enough, the walk does not use the stages
+// that have moved here yet.
 const returnTime = 10 * time.Millisecond
 
-// returned waits, a moment, until no packet is away.
+// returned waits, for a short time, until no packet is in flight.
 func (w *walk) returned() bool {
 	for end := time.Now().Add(returnTime); w.away.Load() > 0; time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -126,7 +125,7 @@ func (w *walk) returned() bool {
 	return true
 }
 
-// Packet runs the stages that are here on a packet and sends it on to the rest.
+// Packet runs the local stages on a packet and sends it to the rest.
 func (w *walk) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if w.version != w.owner.worker.version.Load() || w.held && w.away.Load() == 0 {
 		w.reopen()
@@ -164,16 +163,16 @@ func (w *walk) run(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	return flow.Next
 }
 
-// dropOnPanic, deferred, makes of a panic in a stage a dropped packet.
+// dropOnPanic, deferred, drops the packet if a stage panics.
 func (w *walk) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	if p := recover(); p != nil {
-		_ = w.owners[w.at].panicked("the stage", p) // logged there
+		_ = w.owners[w.at].panicked("the stage", p) // panicked logs it
 		d.Reset()
 		*v = flow.Drop
 	}
 }
 
-// send puts a packet among those that are to be sent to the rest.
+// send adds a packet to those for the rest.
 func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	to, lane := &w.parcel, w.lane
 	if in.Key.EthType == flow.EthTypeLLDP {
@@ -193,7 +192,7 @@ func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Away
 }
 
-// Flush sends off the packets that are away.
+// Flush sends the collected packets.
 func (w *walk) Flush() {
 	w.tally.settle(w.owners)
 	if w.probes != nil {
@@ -206,14 +205,14 @@ func (w *walk) Flush() {
 	}
 }
 
-// Returned is how many packets have been away and are so no more, and how many of
-// these are probes.
+// Returned returns how many packets have come back from other processes, and
+// how many of them were probes.
 func (w *walk) Returned() (all, probes uint64) {
 	all = w.back.Load()
 	return all, min(all, w.seen.Load())
 }
 
-// returns takes packets that are away no more.
+// returns counts packets that came back.
 func (w *walk) returns(n uint64, probes bool) {
 	if probes {
 		w.seen.Add(n) // before back: rather too many probes than too many others
@@ -221,11 +220,11 @@ func (w *walk) returns(n uint64, probes bool) {
 	w.back.Add(n)
 }
 
-// Away returns how many packets of the session are on their way through stages in
+// Away returns how many packets of the session are in flight through stages in
 // other processes.
 func (w *walk) Away() int64 { return w.away.Load() }
 
-// hand hands a decision to the session, or nil behind a series.
+// hand passes a decision to the session, or nil at the end of a series.
 func (w *walk) hand(d *flow.Decision) {
 	w.handing.Lock()
 	defer w.handing.Unlock()
@@ -237,7 +236,7 @@ func (w *walk) Close() {
 	w.closed.Store(true)
 }
 
-// openStage calls the open function that the service registered.
+// openStage calls the open function of the service's stage.
 func (s *service) openStage(sw flow.DPID) weft.StageFunc {
 	s.mu.Lock()
 	open := s.open

@@ -22,21 +22,21 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// profileMethod asks a process where its time goes.
+// profileMethod asks a process for its profile.
 const profileMethod = "deploy.Profile"
 
-// How long a process may be looked at, and how much longer its answer may take.
+// Bounds of the length of a profile, and of the extra time for its answer.
 const (
 	profileLeast = 100 * time.Millisecond
 	profileMost  = 15 * time.Second
 	profileSlack = 5 * time.Second
-	// profileTries is how often a process is asked whose connection ends before it
-	// has answered: one with much to do may be hung up on.
+	// profileTries is how often a process is asked if its connection ends
+	// before the answer: a peer may hang up on a busy process.
 	profileTries = 3
 )
 
-// TakeProfile looks at all processes at once and returns what each has found.
-// One that cannot look says why.
+// TakeProfile profiles all processes at once and returns the results. A process
+// that fails reports why.
 func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {
 	span := time.Duration(r.Milliseconds) * time.Millisecond
 	if span < profileLeast || span > profileMost {
@@ -65,7 +65,7 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 			found := &api.ProcessProfile{Process: process}
 			answer, err := p.profile(ctx, request)
 			for try := 1; err != nil && ctx.Err() == nil && try < profileTries; try++ {
-				time.Sleep(profileLeast) // the first request is to end there before the next
+				time.Sleep(profileLeast) // the first request must end there before the next
 				answer, err = p.profile(ctx, request)
 			}
 			switch {
@@ -89,8 +89,8 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	return resp, nil
 }
 
-// profile asks the peer for its profile, over a connection of its own: one with
-// much to do may be hung up on where it is to answer soon.
+// profile asks the peer for its profile, over a separate connection, because
+// connections to a busy peer may be hung up.
 func (p *peer) profile(ctx context.Context, request []byte) ([]byte, error) {
 	l := &link{transport: p.transportOf(profileMethod), ready: make(chan struct{})}
 	p.dial(l)
@@ -101,7 +101,7 @@ func (p *peer) profile(ctx context.Context, request []byte) ([]byte, error) {
 	return l.conn.Call(ctx, profileMethod, request)
 }
 
-// profiled answers another process that asks for the profile of this one.
+// profiled answers another process's request for a profile.
 func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 	r := &api.TakeProfileRequest{}
 	if err := proto.Unmarshal(request, r); err != nil {
@@ -111,7 +111,7 @@ func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 	return proto.MarshalOptions{}.MarshalAppend([]byte{answerOK}, n.profile(ctx, r))
 }
 
-// profile looks at this process.
+// profile profiles this process.
 func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
 	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
 	for _, s := range n.worker.tables.Load().services {
@@ -149,7 +149,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	if r.WithoutMemory {
 		return p
 	}
-	runtime.GC() // the profile of the heap is as of the last collection
+	runtime.GC() // the heap profile is that of the last collection
 	p.Resident = resident()
 	if err := pprof.Lookup("heap").WriteTo(&heap, 0); err != nil {
 		p.Error = "its memory cannot be looked at: " + err.Error()
@@ -158,8 +158,8 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	return p
 }
 
-// resident returns the resident set of this process in octets, 0 if the system
-// does not tell.
+// resident returns the resident set of this process in bytes; 0 if the system
+// does not report it.
 func resident() uint64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	fields := strings.Fields(string(text))
@@ -173,11 +173,11 @@ func resident() uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// crossings is how often a peer is asked to see how long that takes.
+// crossings is the number of requests in one measurement of a peer's delay.
 const crossings = 31
 
-// crossingDelays asks every other process that lives, over each transport that
-// it listens by, and returns the medians.
+// crossingDelays measures the delay to every other live process, over each of
+// its transports, and returns the medians.
 func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 	n.mu.Lock()
 	peers := maps.Clone(n.peers)
@@ -203,10 +203,10 @@ func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 	return list
 }
 
-// crossingDelay returns how long an empty request to the peer takes by a
-// transport, there and back; 0 if it gives no answer.
+// crossingDelay returns the round-trip time of an empty request to the peer
+// over a transport; 0 if it does not answer.
 func (p *peer) crossingDelay(ctx context.Context, name string) time.Duration {
-	l := &link{transport: name, ready: make(chan struct{})} // of its own, for the plan may use others only
+	l := &link{transport: name, ready: make(chan struct{})} // the plan may not use this transport
 	p.dial(l)
 	if l.err != nil {
 		return 0

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// reconcile brings this process closer to what the plan wants of it: services
-// that are to be elsewhere are stopped once their new place is there, services
-// that are to be here are started once they run nowhere else.
+// reconcile brings this process closer to what the plan assigns to it: it stops
+// services that belong elsewhere once their new place is ready, and starts
+// services that belong here once they run nowhere else.
 func (n *Node) reconcile(ctx context.Context) error {
 	n.mu.Lock()
 	current, since := n.current, n.since
@@ -72,7 +72,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	for _, spec := range n.config.Specs {
 		switch {
 		case !slices.Contains(mine.Services, spec.Name) || n.worker.tables.Load().service(spec.Name) != nil:
-		case n.refused[spec.Name] == current.Generation: // until there is another plan
+		case n.refused[spec.Name] == current.Generation: // until another plan is in force
 		case standsBy(current, mine, &spec):
 			standing = append(standing, spec)
 		case n.takenBy(ctx, current, &spec, entries) != "":
@@ -90,7 +90,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 		if err := n.startServices(ctx, current, specs); err != nil || ctx.Err() != nil || n.waiting {
 			return err
 		}
-		return n.reconcile(ctx) // the next may have become possible
+		return n.reconcile(ctx) // the next service may be able to start now
 	}
 	n.apps.retell()
 	n.mu.Lock()
@@ -108,7 +108,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// settings returns those of the services of an instance under a plan.
+// settings returns the settings of the services of an instance under a plan.
 func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error) {
 	s := &config.Settings{}
 	errs := []error{s.AddPartition(c.plan, mine.Partition, n.config.Specs), s.AddStandby(c.plan, mine, n.config.Specs)}
@@ -124,8 +124,8 @@ func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error
 	return s, errors.Join(errs...)
 }
 
-// checkSettings reports what is wrong with the settings of a plan, wherever they
-// are for, so that all processes take it or none.
+// checkSettings reports what is wrong with all settings of a plan, so that all
+// processes accept it or none does.
 func (n *Node) checkSettings(c *Current) error {
 	for _, i := range c.plan.Instances() {
 		s, err := n.settings(c, i)
@@ -145,7 +145,7 @@ func (n *Node) pipelineOf(c *Current) []string {
 }
 
 // succeeded reports whether a service of ours may stop: its new place is there,
-// and serves already if it may run twice.
+// and already serves if the service may run twice.
 func (n *Node) succeeded(s *service, c *Current) bool {
 	if !c.plan.Has(s.spec.Name) {
 		return true
@@ -168,8 +168,8 @@ func (n *Node) succeeded(s *service, c *Current) bool {
 	return false
 }
 
-// takenBy returns the process in which a service still runs that must end there
-// before it starts here, empty if there is none.
+// takenBy returns the process that still runs a service and must stop it before
+// the service starts here; empty if there is none.
 func (n *Node) takenBy(ctx context.Context, c *Current, spec *weft.Spec, entries map[string]*Entry) string {
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
@@ -199,9 +199,9 @@ func (n *Node) takenBy(ctx context.Context, c *Current, spec *weft.Spec, entries
 	return ""
 }
 
-// beaten reports whether another process has begun one of the services, too,
-// which its plan, older or newer than ours, gives it. Both have announced it
-// before they look, so at least one of them gives way until the plans agree.
+// beaten reports whether another process, whose plan is older or newer than
+// ours, has also begun one of the services. Both publish this before they look,
+// so at least one of them gives way until the plans agree.
 func (n *Node) beaten(ctx context.Context, c *Current, specs []weft.Spec) bool {
 	list, err := n.directory.Entries(ctx)
 	if err != nil {
@@ -215,7 +215,7 @@ func (n *Node) beaten(ctx context.Context, c *Current, specs []weft.Spec) bool {
 	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return n.takenBy(ctx, c, &s, entries) != "" })
 }
 
-// retire stops a service whose place is elsewhere now.
+// retire stops a service that now belongs elsewhere.
 func (n *Node) retire(ctx context.Context, s *service) error {
 	n.log.Info("service leaves", "service", s.spec.Name)
 	n.setState(s, StateDraining)
@@ -234,8 +234,8 @@ func (n *Node) retire(ctx context.Context, s *service) error {
 	return n.announce(ctx)
 }
 
-// startServices starts services, lets them be told what others know, and
-// offers them to others.
+// startServices starts services, waits until they have received what others
+// retain, and offers them to others.
 func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec) error {
 	if err := n.worker.config.Settings.Check(n.config.Specs); err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 // takeLimit is how long a service may take to take over a configuration.
 const takeLimit = 10 * time.Second
 
-// takeover is a new configuration on its way to a service, as an event.
+// takeover carries a new configuration to a service, as an event.
 type takeover struct {
 	ctx      context.Context
 	old, new any
 	done     chan error // holds one
 }
 
-// OnConfig registers what takes over a new configuration.
+// OnConfig registers the handler of a new configuration.
 func (s *service) OnConfig(take func(ctx context.Context, old, new any) error) {
 	s.register(len(s.spec.Live) > 0, "what takes over configurations", func() bool {
 		if s.changes.handler != nil {
@@ -45,15 +45,15 @@ func (s *service) configured() any {
 	return s.config
 }
 
-// adopt notes a configuration, and the plan that it is from.
+// adopt records a configuration and the plan that it comes from.
 func (s *service) adopt(config any, generation uint64) {
 	s.mu.Lock()
 	s.config, s.plan = config, generation
 	s.mu.Unlock()
 }
 
-// takeOver has the running service take over a configuration that differs in
-// keys of Live only. If it does not, it is told to go back.
+// takeOver passes the running service a configuration that differs only in keys
+// of Live. If the service fails, takeOver passes it the former one.
 func (s *service) takeOver(ctx context.Context, config any) error {
 	old := s.configured()
 	err := s.give(ctx, old, config)
@@ -85,8 +85,8 @@ func (s *service) give(ctx context.Context, old, new any) error {
 	}
 }
 
-// generation returns that of the plan that services are built for, 0 if there
-// is none.
+// generation returns the generation of the plan that services are built for; 0
+// if there is none.
 func (w *Worker) generation() uint64 {
 	if w.node == nil {
 		return 0
@@ -99,8 +99,8 @@ func (w *Worker) generation() uint64 {
 	return w.node.current.Generation
 }
 
-// reconfigure brings a running service to its settings under the current plan
-// if that can be done while it runs; false if it is to be started again.
+// reconfigure applies the current plan's settings to a running service; it
+// returns false if the service must restart.
 func (n *Node) reconfigure(ctx context.Context, s *service, settings *config.Settings, current *Current) bool {
 	next, err := settings.Configure(s.spec)
 	if err != nil {
@@ -111,7 +111,7 @@ func (n *Node) reconfigure(ctx context.Context, s *service, settings *config.Set
 		s.adopt(old, current.Generation)
 		return true
 	}
-	if n.refused[s.spec.Name] == current.Generation { // it runs with what it had, until the plan changes
+	if n.refused[s.spec.Name] == current.Generation { // it keeps what it has
 		return true
 	}
 	changes := config.ChangesOf(old, next)
@@ -127,15 +127,15 @@ func (n *Node) reconfigure(ctx context.Context, s *service, settings *config.Set
 	return true
 }
 
-// ConfigFailure says why a configuration on trial is of no use.
+// ConfigFailure says why a process cannot use a configuration on trial.
 type ConfigFailure struct {
 	Generation uint64 // of the plan
 	Service    string
 	Error      string
 }
 
-// refuse notes that a service cannot do with what the current plan gives it,
-// and tells the others.
+// refuse records that a service cannot use its configuration in the current
+// plan, and notifies the others.
 func (n *Node) refuse(current *Current, name string, err error) {
 	n.log.Error("service cannot do with its configuration", "service", name, "generation", current.Generation, "error", err)
 	if n.refused == nil {
@@ -144,12 +144,12 @@ func (n *Node) refuse(current *Current, name string, err error) {
 	n.refused[name] = current.Generation
 	n.mu.Lock()
 	n.entry.Failed = &ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
-	n.entry.Generation = 0 // so that it is told, with what follows
+	n.entry.Generation = 0 // so that the entry is published with what follows
 	n.mu.Unlock()
 }
 
-// abandon stops services that have not started with a configuration on trial.
-// Those that have failed stay away until there is another plan.
+// abandon stops services that did not start with a configuration on trial.
+// Those that failed stay stopped until there is another plan.
 func (n *Node) abandon(ctx context.Context, current *Current, services []*service, cause error) error {
 	blamed := false
 	for _, s := range slices.Backward(services) {
@@ -178,8 +178,7 @@ func (n *Node) abandon(ctx context.Context, current *Current, services []*servic
 	return n.announce(ctx)
 }
 
-// ended deals with a service that has ended by itself; the error is what ends
-// the process.
+// ended handles a service that ended by itself; an error ends the process.
 func (n *Node) ended(ctx context.Context, s *service) error {
 	n.mu.Lock()
 	current := n.current
@@ -188,7 +187,7 @@ func (n *Node) ended(ctx context.Context, s *service) error {
 	generation := s.plan
 	s.mu.Unlock()
 	if n.worker.tables.Load().service(s.spec.Name) != s {
-		return nil // it has been taken out
+		return nil // it has been removed
 	}
 	cause := s.endedEarly()
 	if current != nil && current.Trial && generation == current.Generation {

@@ -16,13 +16,13 @@ import (
 
 // The requests between processes that are not calls of a service's methods.
 const (
-	// PingMethod asks a process for a sign of life.
+	// PingMethod asks a process whether it is alive.
 	PingMethod    = "deploy.Ping"
 	eventsMethod  = "deploy.Events"
 	packetsMethod = "deploy.Packets"
 )
 
-// The first octet of an answer says what it is.
+// The first byte of an answer is its kind.
 const (
 	answerOK      = 0 // the response follows
 	answerError   = 1 // a code and the text of the service's error
@@ -30,9 +30,8 @@ const (
 )
 
 // call calls a method of a service in another process, for a service of this
-// one or (from is nil) for somebody outside. It waits for one that
-// is away, and tries again elsewhere what did not come through: calls are
-// idempotent.
+// process or (from is nil) for a client outside. It waits for a service that is
+// down, and repeats failed requests elsewhere: calls are idempotent.
 func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
 	return n.callIn(ctx, from, m, req, reach{patience: callPatience})
 }
@@ -66,7 +65,7 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", caller, name, owner)
 		}
 		t := n.pick(within.instances(v, owner))
-		if t != nil && t.peer == nil { // it has come here meanwhile
+		if t != nil && t.peer == nil { // it has moved here meanwhile
 			if local := n.worker.tables.Load().methods[name]; local != nil && local.ready(ctx, from) {
 				resp, err := local.answer(ctx, req)
 				if err == nil {
@@ -108,8 +107,8 @@ func why(err error) string {
 	return err.Error()
 }
 
-// pause waits for a change of who is where, a moment at most, or fails when it
-// is too late.
+// pause waits for a change of the view, but not for long; it fails after the
+// deadline.
 func (n *Node) pause(ctx context.Context, v *view, deadline time.Time) error {
 	timer := time.NewTimer(redialAfter)
 	defer timer.Stop()
@@ -125,10 +124,9 @@ func (n *Node) pause(ctx context.Context, v *view, deadline time.Time) error {
 	return nil
 }
 
-// pick returns the instance, among those of a service, that a call goes to: of those that
-// are ready the one with the least to do; one that is being told what others
-// know if none is ready, or one that finishes, which may be waiting for who
-// asks; nil if there is none.
+// pick returns the instance of a service for a call: the ready one with the
+// fewest requests; if none is ready, one that is syncing, or one that is
+// draining, which may be waiting for the caller; nil if there is none.
 func (n *Node) pick(instances []*target) *target {
 	var best *target
 	score := func(t *target) int64 {
@@ -155,7 +153,7 @@ func (n *Node) pick(instances []*target) *target {
 	return best
 }
 
-// balanceOf returns how packet-ins are spread over the replicas of a target.
+// balanceOf returns how packet-ins are balanced over the replicas of a target.
 func (n *Node) balanceOf(v *view, t *target) string {
 	if v.current == nil {
 		return ""
@@ -170,8 +168,8 @@ func (n *Node) balanceOf(v *view, t *target) string {
 	return v.current.plan.Balance
 }
 
-// readAnswer takes an answer apart; here is false if the service is not where
-// it was asked for.
+// readAnswer decodes an answer; here is false if the service does not run in
+// the process that was asked.
 func readAnswer(m weft.Method, answer []byte) (resp any, here bool, err error) {
 	if len(answer) == 0 {
 		return nil, true, api.Errorf(codes.Internal, "%s: empty answer", m.MethodName())
@@ -246,7 +244,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	resp, err := m.answer(ctx, in)
 	if err != nil {
 		if m.server.ctx.Err() != nil {
-			return []byte{answerNotHere}, nil // it is being stopped; its successor will know
+			return []byte{answerNotHere}, nil // it is stopping; the call goes to its successor
 		}
 		return errorAnswer(apiError(err)), nil
 	}

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// scratches is memory of services that outlives the process: files mapped into
-// it, which the operating system keeps when the process is killed.
+// scratches is memory of services that outlives the process: mapped files,
+// which the operating system keeps when the process is killed.
 type scratches struct {
 	dir     string // empty: the memory ends with the process
 	process string
@@ -20,8 +20,8 @@ type scratches struct {
 	mapped map[string][]byte // by file; lasts as long as the process, and so do the locks
 }
 
-// open returns the memory of a service, as the last process of this name has left
-// it: zeros at first.
+// open returns the memory of a service as the last process of this name left
+// it; at first it is zero.
 func (s *scratches) open(service, name string, size int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *scratches) open(service, name string, size int) ([]byte, error) {
 	return m, err
 }
 
-// mapFile maps a file, made if need be, and locks it for as long as this process
-// lives.
+// mapFile maps a file and locks it while this process lives; it makes a missing
+// file.
 func mapFile(path string, size int) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

@@ -8,11 +8,11 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// sent counts what a service sends others, for profiles.
+// sent counts the messages that a service sends to others, for profiles.
 type sent struct {
 	calls   map[string]*atomic.Uint64 // by method; never written to
 	events  map[string]*atomic.Uint64 // by subject; never written to
-	packets atomic.Uint64             // that its stage has looked at
+	packets atomic.Uint64             // that its stage has processed
 }
 
 func newSent(spec *weft.Spec) *sent {
@@ -26,26 +26,26 @@ func newSent(spec *weft.Spec) *sent {
 	return s
 }
 
-// counted adds one to what a name has been sent.
+// counted adds one to the count of a name.
 func counted(by map[string]*atomic.Uint64, name string) {
 	if n := by[name]; n != nil {
 		n.Add(1)
 	}
 }
 
-// trafficKey says what is counted.
+// trafficKey identifies a count.
 type trafficKey struct{ from, to, name, kind string }
 
-// The kinds of what services send each other, as api.ServiceTraffic has them.
+// The kinds of messages between services, as in api.ServiceTraffic.
 const (
 	sentCall   = "call"
 	sentEvent  = "event"
 	sentPacket = "packet"
 )
 
-// sentSoFar returns what the services of this process have sent, and the packets
-// that their stages have looked at, since they began. An event counts for each
-// service of the plan that subscribes to it.
+// sentSoFar returns what the services of this process have sent, and the
+// packets that their stages have processed, since they began. An event counts
+// once for each service of the plan that subscribes to it.
 func (n *Node) sentSoFar() map[trafficKey]*api.ServiceTraffic {
 	all := map[trafficKey]*api.ServiceTraffic{}
 	add := func(from, to, name, kind string, count uint64) {
@@ -72,18 +72,18 @@ func (n *Node) sentSoFar() map[trafficKey]*api.ServiceTraffic {
 	return all
 }
 
-// tally counts, for one session of a switch, the packets that ended at each
-// stage, until they are added to the stages' counts: one addition for a batch
-// instead of one for each packet and stage.
+// tally counts, for one session of a switch, the packets by their last stage,
+// and later adds them to the stages' counts: one addition per batch instead of
+// one per packet and stage.
 type tally struct {
-	ended []uint32 // by the stage that was the last to look
+	ended []uint32 // by the packet's last stage
 	any   bool
 }
 
 // reset makes room for some stages.
 func (t *tally) reset(stages int) { t.ended = append(t.ended[:0], make([]uint32, stages)...) }
 
-// end takes down that a packet's last stage was one of a number.
+// end counts a packet by its last stage.
 func (t *tally) end(at int) {
 	if at < len(t.ended) {
 		t.ended[at]++
@@ -91,7 +91,7 @@ func (t *tally) end(at int) {
 	}
 }
 
-// settle adds the packets to the counts of the stages that have seen them.
+// settle adds the packets to the counts of the stages that processed them.
 func (t *tally) settle(owners []*service) {
 	if !t.any {
 		return

@@ -25,21 +25,21 @@ type service struct {
 	worker   *Worker
 	group    *group
 	spec     *weft.Spec
-	epoch    atomic.Uint64 // tells this run of the service from others: when it began, ns since 1970
+	epoch    atomic.Uint64 // identifies this run: its start, ns since 1970
 	prefix   string        // of its buckets
 	log      *slog.Logger
 	metric   *metrics
 	inbox    *inbox
 	panics   weft.Counter
-	slow     weft.Counter // waits of publishers for the inbox, longer than a second
-	busy     atomic.Int64 // calls and batches of packets that it is dealing with
-	standing atomic.Bool  // it stands ready, and another process works
-	serving  atomic.Bool  // in a Node: it is ready and knows what others have to tell
-	stale    atomic.Bool  // what it has read of the store is not all: it is to be started again
-	asOne    bool         // it works as one with those of other partitions
-	sent     *sent        // what it has sent others
+	slow     weft.Counter // times that a publisher waited longer than a second for the inbox
+	busy     atomic.Int64 // calls and batches of packets in progress
+	standing atomic.Bool  // it is a standby; another process is active
+	serving  atomic.Bool  // in a Node: it is ready and has received what others retain
+	stale    atomic.Bool  // it read incomplete state from the store and must restart
+	asOne    bool         // it is clustered across partitions
+	sent     *sent        // what it has sent to others
 
-	methods       []*method                // that it serves, also when it is out of the tables
+	methods       []*method                // that it serves, even after its removal from the tables
 	subscriptions map[string]*subscription // by subject
 	replicas      *subscription            // of changes in their number
 	changes       *subscription            // of its configuration
@@ -50,14 +50,14 @@ type service struct {
 	ended  chan struct{} // closed when Run and the handling of events have ended
 	err    error         // of Run; valid once ended
 
-	asked atomic.Pointer[func(question []byte) []byte] // by other instances; nil: not registered
+	asked atomic.Pointer[func(question []byte) []byte] // nil: not registered
 
 	mu       sync.Mutex // guards what follows
 	open     func(flow.DPID) weft.StageFunc
 	mistakes []error
 	ready    bool
 	config   any    // that it runs with
-	plan     uint64 // generation of the plan that has given it that
+	plan     uint64 // generation of the plan with that configuration
 }
 
 // Handle registers the handler of a method.
@@ -68,7 +68,7 @@ func (s *service) Handle(m weft.Method, h func(context.Context, any) (any, error
 	})
 }
 
-// Subscribe registers a handler of events.
+// Subscribe registers an event handler.
 func (s *service) Subscribe(sub weft.Subject, h func(context.Context, any)) {
 	at := s.subscriptions[sub.SubjectName()]
 	s.register(at != nil, "the handler of "+sub.SubjectName(), func() bool {
@@ -91,7 +91,7 @@ func (s *service) Stage(open func(flow.DPID) weft.StageFunc) {
 	})
 }
 
-// OnReplicas registers what is called when the number of instances changes.
+// OnReplicas registers a handler of changes in the number of instances.
 func (s *service) OnReplicas(h func(index, count int)) {
 	s.register(true, "the handler of replicas", func() bool {
 		if s.replicas.handler != nil {
@@ -111,7 +111,7 @@ func (s *service) Replicas() (index, count int) {
 	return int(n >> 32), int(uint32(n))
 }
 
-// setReplicas makes the number of instances known to the service.
+// setReplicas notifies the service of the number of instances.
 func (s *service) setReplicas(index, count int) {
 	n := uint64(index)<<32 | uint64(count)
 	if s.number.Swap(n) == n || s.replicas.handler == nil {
@@ -121,7 +121,7 @@ func (s *service) setReplicas(index, count int) {
 	s.inbox.putNow(delivery{s.replicas, n})
 }
 
-// register makes one registration and takes down what is wrong with it.
+// register makes one registration and records what is wrong with it.
 func (s *service) register(declared bool, what string, do func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *service) register(declared bool, what string, do func() bool) {
 	}
 }
 
-// Ready reports mistakes of the set-up, or waits until all services of the
+// Ready reports mistakes in the set-up, or waits until all services of the
 // group are set up.
 func (s *service) Ready(ctx context.Context) error {
 	s.mu.Lock()
@@ -160,7 +160,7 @@ func (s *service) Ready(ctx context.Context) error {
 	}
 }
 
-// unkept reports what the Spec declares and the set-up has not registered.
+// unkept reports what the Spec declares and the set-up did not register.
 func (s *service) unkept() (errs []error) {
 	for _, m := range s.methods {
 		if m.handler.Load() == nil {
@@ -181,11 +181,11 @@ func (s *service) unkept() (errs []error) {
 	return errs
 }
 
-// partition returns the partition that the service has been started for, empty
-// if it works for all.
+// partition returns the partition that the service was started for; empty if it
+// works for all.
 func (s *service) partition() string { return strings.TrimSuffix(s.prefix, ".") }
 
-// publisher returns the run that the service's events are of.
+// publisher returns the run that publishes the service's events.
 func (s *service) publisher() publisher { return publisher{s.epoch.Load(), s.partition()} }
 
 // Bucket opens durable state.
@@ -231,7 +231,7 @@ func (s *service) protect() (err error) {
 	return s.spec.Run(s.ctx, weft.NewEnv(s.spec, s, s.configured(), s.log, s.metric))
 }
 
-// leaving reports whether the service, which has been started, is being stopped.
+// leaving reports whether the service, once started, is stopping.
 func (s *service) leaving() bool {
 	select {
 	case <-s.group.started:
@@ -241,8 +241,8 @@ func (s *service) leaving() bool {
 	}
 }
 
-// endedEarly says that the service's Run returned though nobody stopped it;
-// if it returned an error, stop reports that.
+// endedEarly returns an error that says that Run returned before a stop; if Run
+// returned an error, stop reports that.
 func (s *service) endedEarly() error {
 	if s.err != nil && !errors.Is(s.err, context.Canceled) {
 		return nil
@@ -258,7 +258,7 @@ func (s *service) Now() time.Time {
 	return time.Now()
 }
 
-// stop ends the service and waits for that; its handlers are gone afterwards.
+// stop ends the service, waits for that, and removes its handlers.
 func (s *service) stop(timeout time.Duration) error {
 	s.cancel()
 	s.inbox.close()

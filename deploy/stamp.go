@@ -9,15 +9,16 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// stamp is what a request between processes bears besides its method: which plan
-// its sender goes by, and for whom it is. Processes learn of a plan one after the
-// other; a request of one that still has another plan is refused, and made again
-// when both have the same: else what it tells or asks would be of a network, or of
-// a partition, that the receiver has no part in any more.
+// stamp is sent with a request between processes, besides its method: it names
+// the sender's plan and the addressee. Processes learn of a plan one after the
+// other. A process refuses a request from a sender with another plan, and the
+// sender repeats it when both have the same plan; otherwise the request might
+// concern a network, or a partition, that the receiver does not belong to any
+// more.
 type stamp struct {
 	wiring    uint64 // of the sender's plan (Current.Wiring)
-	run       uint64 // epoch of the service that is to answer; 0: any
-	partition string // of the service that has made the request; empty if it works for all
+	run       uint64 // epoch of the addressed service; 0: any
+	partition string // of the requesting service; empty if it works for all
 }
 
 // on returns a method's name with the stamp.
@@ -28,8 +29,8 @@ func (s stamp) on(method string) string {
 	return string(append(append(b, '.'), s.partition...))
 }
 
-// readStamp takes a name apart that on has made. A name without a stamp is that of
-// a request which needs none, or of an earlier build: then it is nil.
+// readStamp splits a name that on made. The stamp is nil if the name has none:
+// such a request needs none, or comes from an earlier build.
 func readStamp(name string) (method string, s *stamp, err error) {
 	method, text, found := strings.Cut(name, "@")
 	if !found {
@@ -50,8 +51,8 @@ func readStamp(name string) (method string, s *stamp, err error) {
 	return method, &stamp{wiring, run, parts[2]}, nil
 }
 
-// stamp returns that of a request that a service, or (nil) somebody outside, has
-// for one instance of another.
+// stamp returns the stamp of a request from a service, or (nil) a client
+// outside, to one instance of another service.
 func (v *view) stamp(to *target, from *service) *stamp {
 	s := &stamp{wiring: v.wiring(), run: to.epoch}
 	if from != nil {
@@ -60,20 +61,19 @@ func (v *view) stamp(to *target, from *service) *stamp {
 	return s
 }
 
-// agrees reports whether the sender of a request goes by the plan that this view
-// is of.
+// agrees reports whether the sender of a request goes by this view's plan.
 func (v *view) agrees(s *stamp) bool { return s == nil || s.wiring == v.wiring() }
 
-// knows reports whether the plan has a partition; empty is that of services which
-// work for all.
+// knows reports whether the plan has a partition; empty stands for services
+// that work for all.
 func (v *view) knows(partition string) bool {
 	return partition == "" || v.current == nil || v.current.plan.Partition(partition) != nil
 }
 
-// meant reports whether a request is for this run of a service.
+// meant reports whether a request is addressed to this run of a service.
 func (s *stamp) meant(to *service) bool { return s == nil || s.run == 0 || s.run == to.epoch.Load() }
 
-// wiring returns that of the plan, 0 if there is none yet.
+// wiring returns the plan's wiring; 0 if there is no plan yet.
 func (v *view) wiring() uint64 {
 	if v.current == nil {
 		return 0
@@ -81,9 +81,9 @@ func (v *view) wiring() uint64 {
 	return v.current.Wiring
 }
 
-// sameWiring reports whether two plans have the same services work with each
-// other, for the same switches: if so, it does no harm that one process goes by the
-// one and another by the other.
+// sameWiring reports whether the same services work together under two plans,
+// for the same switches. If so, one process may go by the one plan while
+// another goes by the other.
 func sameWiring(a, b *plan.Plan) bool {
 	return slices.Equal(a.Pipeline, b.Pipeline) &&
 		slices.EqualFunc(a.Partitions, b.Partitions, func(x, y plan.Partition) bool {

@@ -7,25 +7,24 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// A service of which a plan has a standby runs in several processes, and works
-// in one. In the others it sets itself up, and stands ready: it is in the
-// directory as that, and nobody calls it or hears of it. Which of them works is
-// for the services to find out among themselves (for the southbound, by a lease
-// in its bucket): whoever may calls weft.Ready, and counts from then on instead
-// of all that became ready before it, even if their processes are there still.
+// A service with standbys in the plan runs in several processes, and is active
+// in one. In the others it sets itself up and waits: the directory lists it as
+// a standby, and it receives neither calls nor events. The instances agree on
+// the active one themselves (the southbound uses a lease in its bucket): the
+// chosen one calls weft.Ready. From then on it replaces all that became ready
+// before it, even if their processes still run.
 
-// StateStandby is the state of a service that stands ready in a process.
+// StateStandby is the state of a standby service in a process.
 const StateStandby = "standby"
 
-// standsBy reports whether a service of an instance may be one of several that
-// take each other's place.
+// standsBy reports whether a service of an instance may be a standby.
 func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
 	w := c.plan.Worker(mine.Worker)
 	return spec.Standby && w != nil && w.Standby > 0
 }
 
-// stand starts a service that works once it finds that it may: it does not
-// wait for that.
+// stand starts a service that becomes active later; stand does not wait for
+// that.
 func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 	if err := n.worker.config.Settings.Check(n.config.Specs); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 	return nil
 }
 
-// ripe returns the services that stand by and may work now, by group.
+// ripe returns the standby services that may become active now, by group.
 func (n *Node) ripe() (list []*group) {
 	seen := map[*group]bool{}
 	for _, s := range n.worker.tables.Load().services {
@@ -74,8 +73,8 @@ func (n *Node) ripe() (list []*group) {
 	return list
 }
 
-// work has services that have stood by begin: they are a run that begins now,
-// and count instead of all earlier ones.
+// work activates standby services: they begin a new run, which replaces all
+// earlier ones.
 func (n *Node) work(ctx context.Context, g *group) error {
 	epoch := n.nextEpoch()
 	subscribes := false
@@ -107,8 +106,8 @@ func (n *Node) work(ctx context.Context, g *group) error {
 	return n.announce(ctx)
 }
 
-// nextEpoch returns the epoch of a run that begins now: the time, or more than
-// that of every run in the directory if the clock has been set back.
+// nextEpoch returns the epoch of a run that begins now: the time, or one more
+// than the latest epoch in the directory if the clock was set back.
 func (n *Node) nextEpoch() uint64 {
 	epoch := uint64(n.now().UnixNano())
 	n.mu.Lock()
@@ -121,16 +120,16 @@ func (n *Node) nextEpoch() uint64 {
 	return epoch
 }
 
-// runOf names a run of a service.
+// runOf identifies a run of a service.
 type runOf struct {
 	service   string
 	partition string
 	epoch     uint64
 }
 
-// superseded returns the runs of services that do not count any more, since
-// another of the same service and partition has become ready after them. It is
-// called with the lock.
+// superseded returns the runs of services that another run of the same service
+// and partition has replaced by becoming ready later. The caller holds the
+// lock.
 func (n *Node) superseded() map[runOf]bool {
 	latest := map[runOf]uint64{} // by service and partition
 	each := func(f func(key runOf, s *ServiceState)) {
@@ -160,14 +159,14 @@ func (n *Node) superseded() map[runOf]bool {
 	return over
 }
 
-// The roles of a service of which a plan has a standby.
+// The roles of a service with standbys in the plan.
 const (
-	roleMaster     = "master"     // it works
-	roleStandby    = "standby"    // it stands ready
-	roleSuperseded = "superseded" // it has worked, and another does now
+	roleMaster     = "master"     // it is active
+	roleStandby    = "standby"    // it waits
+	roleSuperseded = "superseded" // it was active, and another is now
 )
 
-// roleOf returns the role of a service in a process, empty if the plan has no
+// roleOf returns the role of a service in a process; empty if the plan has no
 // standby for it.
 func roleOf(c *Current, over map[runOf]bool, e *Entry, s *ServiceState) string {
 	switch {

@@ -14,10 +14,10 @@ import (
 	"github.com/weft-sdn/weft/bus"
 )
 
-// partMost bounds one part of a bucket that is read, in octets.
+// partMost is the most bytes in one part of a bucket that ReadStore returns.
 const partMost = 1 << 20
 
-// keptStore is a Store that can be looked at as a whole, and repaired.
+// keptStore is a Store that can be inspected as a whole, and repaired.
 type keptStore interface {
 	checkedStore
 	Buckets(ctx context.Context) ([]string, error)
@@ -27,7 +27,7 @@ type keptStore interface {
 	Trouble() string
 }
 
-// Storehouse looks at a store as a whole, reads it for backups, and repairs it.
+// Storehouse inspects a store as a whole, reads it for backups, and repairs it.
 type Storehouse struct {
 	store keptStore
 
@@ -36,10 +36,10 @@ type Storehouse struct {
 	list []*api.StoreEntry
 }
 
-// NewStorehouse returns that of a store.
+// NewStorehouse returns the Storehouse of a store.
 func NewStorehouse(store *bus.Store) *Storehouse { return &Storehouse{store: store} }
 
-// none is the error of a store that cannot be looked at.
+// none is the error of a store that cannot be inspected.
 func (h *Storehouse) none() error {
 	if h == nil {
 		return api.Errorf(codes.FailedPrecondition, "the durable state of this controller cannot be looked at")
@@ -47,7 +47,7 @@ func (h *Storehouse) none() error {
 	return nil
 }
 
-// GetStore says how the buckets are. It writes nothing.
+// GetStore returns the state of the buckets. It writes nothing.
 func (h *Storehouse) GetStore(ctx context.Context, _ *api.GetStoreRequest) (*api.StoreStatus, error) {
 	if err := h.none(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (h *Storehouse) GetStore(ctx context.Context, _ *api.GetStoreRequest) (*api
 	return m, nil
 }
 
-// ReadStore reads a part of a bucket. All parts are of the moment at which the
-// first was asked for, unless another bucket is read meanwhile.
+// ReadStore reads a part of a bucket. All parts show the moment of the first
+// request, unless another bucket is read meanwhile.
 func (h *Storehouse) ReadStore(ctx context.Context, req *api.ReadStoreRequest) (*api.ReadStoreResponse, error) {
 	if err := h.none(); err != nil {
 		return nil, err

@@ -7,21 +7,21 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Tracer takes what single packet-ins meet on their way, for those who want to
-// see where time goes. Its methods are called on the packet path of several
-// goroutines and do not block. deploy/tracing has one.
+// Tracer records the steps of single packet-ins, to show where time goes.
+// Several goroutines call its methods on the packet path, so they must not
+// block. deploy/tracing has one.
 type Tracer interface {
-	// Sample returns the number of a new trace, 0 if the next packet-in is not
-	// to be traced.
+	// Sample returns the number of a new trace; 0 if the next packet-in is not
+	// traced.
 	Sample() uint64
-	// Span takes a part of the way of a packet-in that is traced.
+	// Span records a part of the way of a traced packet-in.
 	Span(Span)
 }
 
 // Span is a part of the way of a packet-in: all of it, a stage, or the way to
 // another process and back.
 type Span struct {
-	Trace        uint64 // as Sample has numbered it
+	Trace        uint64 // number from Sample
 	Root         bool   // the whole way, from the switch's message to the decision
 	Name         string // packet-in, the name of a stage's service, or "crossing to" that of the next stage
 	Switch       flow.DPID
@@ -33,7 +33,7 @@ type Span struct {
 
 const rootSpan = "packet-in"
 
-// traced is what Packet does with a packet whose trace has been begun.
+// traced is Packet for a packet with a trace.
 func (w *walk) traced(t Tracer, in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	began, plain := time.Now(), w.stages
 	w.stages = tracedStages(t, plain, w.owners)
@@ -51,7 +51,7 @@ func (w *walk) traced(t Tracer, in *flow.PacketIn, d *flow.Decision) (v flow.Ver
 	return v
 }
 
-// tracedStages returns stages that tell of the time that they take.
+// tracedStages returns stages that record the time they take.
 func tracedStages(t Tracer, stages []weft.StageFunc, owners []*service) []weft.StageFunc {
 	list := make([]weft.StageFunc, len(stages))
 	for i, f := range stages {
@@ -65,8 +65,8 @@ func tracedStages(t Tracer, stages []weft.StageFunc, owners []*service) []weft.S
 	return list
 }
 
-// tellCrossing tells of the way of a parcel's traced packets to another process
-// and back.
+// tellCrossing records spans for a parcel's traced packets that went to another
+// process and back.
 func tellCrossing(t Tracer, p *parcel, list []int, began time.Time) {
 	ended := time.Now()
 	for _, i := range list {

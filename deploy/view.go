@@ -9,14 +9,14 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// view is who is where now. It is replaced, never written to; next is closed
-// then.
+// view says which process runs what now. It is replaced, never written to; its
+// replacement closes next.
 type view struct {
 	current *Current
 	mine    plan.Instance
 	routes  map[string][]*target // by service, in the order of instances
-	parts   *parts               // nil: there are not several partitions within reach
-	over    map[runOf]bool       // runs that do not count any more
+	parts   *parts               // nil: this process does not reach several partitions
+	over    map[runOf]bool       // superseded runs
 	next    chan struct{}
 }
 
@@ -29,20 +29,20 @@ type target struct {
 	state     string
 }
 
-// parts is what a process sees of the partitions of a plan that has several: a
-// process of none all of them, and one of a partition the others, too, if they
-// are parts of one network.
+// parts is a process's view of the partitions of a plan with several. A process
+// that belongs to none sees all of them. A process of one partition sees the
+// others, too, if they are parts of one network.
 type parts struct {
 	plan    *plan.Plan
 	own     string                          // the process's own; empty if it works for all
 	methods map[string]*api.Routing         // of services that run per partition
-	asOne   map[string]bool                 // services whose instances work as one
-	runs    map[string]map[string]bool      // by partition: the services that it has for itself
+	asOne   map[string]bool                 // clustered services
+	runs    map[string]map[string]bool      // by partition: the services that run in it
 	targets map[string]map[string][]*target // by partition and service
 }
 
-// partsOf returns what this process sees of the partitions of a plan, nil if
-// nothing; its targets are empty.
+// partsOf returns this process's view of the partitions of a plan; nil if it
+// sees none. Its targets are empty.
 func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 	if len(c.plan.Partitions) < 2 || mine.Partition != "" && !c.plan.OneNetwork(n.config.Specs) {
 		return nil
@@ -66,7 +66,7 @@ func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 	return p
 }
 
-// add makes an instance known.
+// add adds an instance.
 func (p *parts) add(service string, t *target) {
 	if p == nil || p.targets[t.partition] == nil {
 		return
@@ -74,7 +74,7 @@ func (p *parts) add(service string, t *target) {
 	p.targets[t.partition][service] = append(p.targets[t.partition][service], t)
 }
 
-// of returns the instances of a service that work for a partition: its own, or
+// of returns the instances of a service that work for a partition: its own, or,
 // if the plan gives it none, those that work for all.
 func (v *view) of(service, partition string) []*target {
 	if v.parts != nil && v.parts.runs[partition][service] {
@@ -83,7 +83,7 @@ func (v *view) of(service, partition string) []*target {
 	return v.routes[service]
 }
 
-// rebuild makes a new view; it is called with the lock.
+// rebuild makes a new view. The caller holds the lock.
 func (n *Node) rebuild() {
 	if n.current == nil {
 		return

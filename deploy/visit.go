@@ -15,18 +15,17 @@ import (
 
 var errNotHere = errors.New("the stage is not there")
 
-// visitor names a session of another process.
+// visitor identifies a session of another process.
 type visitor struct{ process, session uint64 }
 
-// visit is a session of another process at the stages that are here.
+// visit is the local stages' state of a session of another process.
 type visit struct {
 	mu     sync.Mutex // one batch of it at a time
 	stages map[*service]weft.StageFunc
 	used   time.Time
 }
 
-// visitLife is how long the stages' notes of a session that sends nothing are
-// kept.
+// visitLife is how long the stages' state of an idle session is kept.
 const visitLife = 10 * time.Minute
 
 func (c *crossing) visit(v visitor) *visit {
@@ -48,24 +47,24 @@ func (c *crossing) visit(v visitor) *visit {
 	return at
 }
 
-// workbench is the memory in which a batch of another process is dealt with.
+// workbench is the memory for processing a batch of another process.
 type workbench struct {
 	packet   flow.PacketIn
 	decision flow.Decision
-	rest     parcel // packets that go on
+	rest     parcel // packets for stages further on
 	results  []result
 	answer   []byte
 	tally    tally
 }
 
-// result is what has become of a packet: its part of the answer, or which
-// packet of the workbench's rest it is.
+// result is the result of a packet: its part of the answer, or its index in the
+// workbench's rest.
 type result struct{ start, end, onward int }
 
 var workbenches = sync.Pool{New: func() any { return &workbench{} }}
 
 // packets answers a batch of packet-ins of another process: it runs all
-// consecutive stages that are here and passes the rest on.
+// consecutive stages that are here and sends the rest on.
 func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([]byte, error) {
 	r := cursor{b: request}
 	process, rest := r.uint64(), r.strings()
@@ -79,7 +78,7 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 		if s == nil {
 			break
 		}
-		s.busy.Add(1) // before looking, so that it does not stop meanwhile
+		s.busy.Add(1) // before the check, so that it does not stop meanwhile
 		defer s.busy.Add(-1)
 		if !s.serving.Load() || len(here) == 0 && !stamp.meant(s) {
 			break
@@ -112,7 +111,7 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 	return w.merge(), nil
 }
 
-// work runs the stages that are here on every packet of a request.
+// work runs the local stages on every packet of a request.
 func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor) error {
 	now := time.Now().UnixNano()
 	onward := len(w.rest.rest) > 0
@@ -131,7 +130,7 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 		err := func() error {
 			defer v.mu.Unlock()
 			defer w.tally.settle(owners)
-			w.packet.Switch, w.packet.Time = sw, now // the sender's clock may be another
+			w.packet.Switch, w.packet.Time = sw, now // the sender's clock may differ
 			for range count {
 				if err := r.packet(&w.packet, &w.decision); err != nil {
 					return err
@@ -167,7 +166,7 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 	return nil
 }
 
-// merge returns the answer, those of the processes further on included.
+// merge returns the answer, with the results of the processes further on.
 func (w *workbench) merge() []byte {
 	b := append(make([]byte, 0, 2*len(w.answer)+16*len(w.results)), answerOK)
 	for _, r := range w.results {
@@ -190,8 +189,8 @@ func (w *workbench) merge() []byte {
 	return b
 }
 
-// onward returns the number under which a session of another process is known
-// to the processes after this one.
+// onward returns the number by which the processes further on know a session of
+// another process.
 func (c *crossing) onward(process, session uint64) uint64 {
 	return (process*0x9e3779b97f4a7c15 ^ session) | 1<<63
 }
@@ -202,7 +201,7 @@ func (v *visit) open(here []*service, sw flow.DPID, stages []weft.StageFunc, own
 		f, known := v.stages[s]
 		if !known {
 			f = s.openStage(sw)
-			if v.stages[s] = f; len(v.stages) > 8 { // of services that have gone
+			if v.stages[s] = f; len(v.stages) > 8 { // of services that are gone
 				v.stages = map[*service]weft.StageFunc{s: f}
 			}
 		}
@@ -213,12 +212,12 @@ func (v *visit) open(here []*service, sw flow.DPID, stages []weft.StageFunc, own
 	return stages, owners
 }
 
-// runStages runs stages on a packet, and returns the last of them that has seen
-// it; one that panics has it dropped.
+// runStages runs stages on a packet, and returns the last one that processed
+// it; a stage that panics drops the packet.
 func runStages(stages []weft.StageFunc, owners []*service, in *flow.PacketIn, d *flow.Decision) (v flow.Verdict, at int) {
 	defer func() {
 		if p := recover(); p != nil {
-			_ = owners[at].panicked("the stage", p) // logged there
+			_ = owners[at].panicked("the stage", p) // panicked logs it
 			d.Reset()
 			v = flow.Drop
 		}

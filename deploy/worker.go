@@ -33,7 +33,7 @@ type Worker struct {
 	started chan struct{} // closed when the first services are set up
 
 	tables  atomic.Pointer[tables]
-	version atomic.Uint64 // of the pipeline: walks of an older one are opened again
+	version atomic.Uint64 // of the pipeline: walks with an older one reopen
 	mu      sync.Mutex    // guards changes of tables
 }
 
@@ -48,13 +48,13 @@ type tables struct {
 // group is services that start together.
 type group struct {
 	services []*service
-	arrived  chan *service // those whose set-up is complete
-	started  chan struct{} // closed when that is all of them
-	ripe     atomic.Bool   // all have arrived that stood by
+	arrived  chan *service // those that are set up
+	started  chan struct{} // closed when all have arrived
+	ripe     atomic.Bool   // all have arrived, as standbys
 }
 
 // New checks that the services fit together, and their configurations, and
-// returns a worker that will run them. The error reports all that is wrong.
+// returns a worker for them. The error reports everything that is wrong.
 func New(c Config) (*Worker, error) {
 	fit := config.CheckSpecs
 	if c.Partial {
@@ -103,7 +103,7 @@ func newWorker(c Config) *Worker {
 	return w
 }
 
-// build makes services. Their Specs are known to fit.
+// build makes services from Specs that are known to fit.
 func (w *Worker) build(specs []weft.Spec) (*group, error) {
 	began := time.Now()
 	if w.node != nil {
@@ -137,8 +137,9 @@ func (w *Worker) build(specs []weft.Spec) (*group, error) {
 	return g, nil
 }
 
-// enter makes the services of a group known to one another and to those that
-// run. Subscribers are told what is retained; they hear it once they are ready.
+// enter makes the services of a group known to one another and to the running
+// ones. It queues the retained events for subscribers, which handle them once
+// they are ready.
 func (w *Worker) enter(g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,8 +169,8 @@ func (w *Worker) enter(g *group) {
 	w.version.Add(1)
 }
 
-// remove takes a service out: whoever calls it or sends it events from now on
-// finds it elsewhere, or waits for it.
+// remove removes a service: later calls and events go to its instance
+// elsewhere, or wait for it.
 func (w *Worker) remove(s *service) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +226,7 @@ func (w *Worker) Started() <-chan struct{} { return w.started }
 
 // Run starts the services and runs them until ctx ends, or one of them ends by
 // itself, which is an error. It then stops them in reverse order and returns
-// the errors of all. A worker runs once.
+// all their errors. A worker runs once.
 func (w *Worker) Run(ctx context.Context) (err error) {
 	if w.ran.Swap(true) {
 		return errors.New("the worker has run already; make another with New")
@@ -259,14 +260,14 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	return errors.Join(errs...)
 }
 
-// successionMost is for how much longer a service that can stand by may set itself up:
-// also in a plan without a standby it may wait for one that was at work by an earlier
-// plan, and, ended before that is over, it would wait anew.
+// successionMost is the extra time for the set-up of a service that may stand
+// by. Even in a plan without standbys it may wait for an instance of an earlier
+// plan; if it were stopped before that wait is over, it would wait anew.
 const successionMost = 45 * time.Second
 
 // launch starts the services of a group and waits until all are ready. They are
-// not if ctx ends first, or one of them does; the error of its Run is not told
-// here, but by its stop.
+// not if ctx ends first, or one of them ends; stop returns the error of its
+// Run.
 func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 	for _, s := range g.services {
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -309,8 +310,8 @@ func (w *Worker) specs() []weft.Spec {
 	return slices.Clone(w.config.Specs)
 }
 
-// Settled waits until a service has handled all events that have been
-// published to it, by any goroutine, before the call. For tests.
+// Settled waits until a service has handled all events that any goroutine
+// published to it before the call. For tests.
 func (w *Worker) Settled(ctx context.Context, name string) error {
 	s := w.tables.Load().service(name)
 	if s == nil {

@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// busyCheck is how often the listener's side looks whether the peer is
-	// still there while its calls are at work, idleCheck while none is.
+	// busyCheck is how often the listener's side checks that the peer is alive
+	// while it answers calls, idleCheck while it answers none.
 	busyCheck = time.Second
 	idleCheck = 10 * time.Second
 )
 
-// accepted is a connection at the side of the listener.
+// accepted is the listener's side of a connection.
 type accepted struct {
 	listener *listener
 	out      sender
 	sub      *nats.Subscription
-	in       assembler // of the subscription's goroutine
+	in       assembler // used by the subscription's goroutine
 
-	ctx    context.Context // of calls; ends with the connection
+	ctx    context.Context // of calls; it ends with the connection
 	cancel context.CancelFunc
 	ending sync.Once
 
 	mu    sync.Mutex // guards those below
 	calls map[uint64]context.CancelFunc
-	heard time.Time // when the peer last said something
-	away  time.Time // since when the peer cannot be reached
-	epoch uint64    // grows when something may have been lost on the way here
+	heard time.Time // last sign of life of the peer
+	away  time.Time // when the peer became unreachable
+	epoch uint64    // grows when frames from the peer may have been lost
 	timer *time.Timer
-	bye   bool // the peer has closed
-	over  bool // no call is answered any more
+	bye   bool // the peer has closed the connection
+	over  bool // calls are not answered any more
 }
 
 // accept takes a new connection.
@@ -65,7 +65,7 @@ func (l *listener) accept(id string) error {
 	return nil
 }
 
-// take takes what the peer sends.
+// take handles a message of the peer.
 func (c *accepted) take(m *nats.Msg) {
 	if c.ctx.Err() != nil {
 		return
@@ -141,11 +141,11 @@ func (c *accepted) call(f frame) {
 			text := err.Text[:min(len(err.Text), transport.MaxMessage)]
 			a.n[1], a.body = uint64(err.Code)+1, []byte(text)
 		}
-		_ = c.out.send(c.ctx, a) // if NATS is lost, the peer knows that the call has failed
+		_ = c.out.send(c.ctx, a) // if NATS is lost, the peer fails the call itself
 	}()
 }
 
-// giveUp cancels calls.
+// giveUp cancels the calls that which selects.
 func (c *accepted) giveUp(which func(id uint64) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,16 +157,16 @@ func (c *accepted) giveUp(which func(id uint64) bool) {
 	}
 }
 
-// state tells the peer that this end is there.
+// state reports to the peer that this end is alive.
 func (c *accepted) state() {
 	c.mu.Lock()
 	epoch := c.epoch
 	c.mu.Unlock()
-	// If it does not arrive, the peer asks again.
+	// If the frame is lost, the peer asks again.
 	_ = c.out.send(c.ctx, frame{kind: kindState, n: [4]uint64{3: epoch}})
 }
 
-// tick looks whether the peer is still there.
+// tick checks that the peer is still alive.
 func (c *accepted) tick() {
 	c.mu.Lock()
 	next, silent := idleCheck, false
@@ -186,13 +186,13 @@ func (c *accepted) tick() {
 	}
 	c.timer.Reset(next)
 	c.mu.Unlock()
-	if silent { // a caller that waits asks again and again
+	if silent { // a waiting caller sends pings
 		c.depart()
 	}
-	c.state() // NATS says so if nobody is there
+	c.state() // NATS reports if nobody receives it
 }
 
-// depart notes that the peer cannot be reached; its calls have failed.
+// depart records that the peer is unreachable; its calls have failed.
 func (c *accepted) depart() {
 	c.giveUp(func(uint64) bool { return true })
 	c.mu.Lock()
@@ -203,7 +203,7 @@ func (c *accepted) depart() {
 	}
 }
 
-// mend starts anew after the connection to NATS was lost.
+// mend restarts the connection after the loss of NATS.
 func (c *accepted) mend() {
 	c.mu.Lock()
 	c.epoch++
@@ -214,7 +214,8 @@ func (c *accepted) mend() {
 	c.state()
 }
 
-// end ends the connection here; the peer has said so, is told, or has gone.
+// end ends this side of the connection: the peer has closed it, is notified, or
+// is gone.
 func (c *accepted) end() {
 	c.ending.Do(func() {
 		c.mu.Lock()
@@ -227,9 +228,9 @@ func (c *accepted) end() {
 		bye := c.bye
 		c.mu.Unlock()
 		if !bye {
-			_ = c.out.send(context.Background(), frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
+			_ = c.out.send(context.Background(), frame{kind: kindBye}) // if it is lost, the peer times out
 		}
-		_ = c.sub.Unsubscribe() // fails only if NATS's connection is closed
+		_ = c.sub.Unsubscribe() // fails only if the connection to NATS is closed
 		c.listener.mu.Lock()
 		delete(c.listener.accepted, c)
 		c.listener.mu.Unlock()

@@ -20,17 +20,17 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// markerLife is how long the store remembers that a key was deleted.
+// markerLife is how long the store keeps the marker of a deleted key.
 const markerLife = time.Hour
 
-// repeatLife is how long the store knows that a write is one that it has had
-// already, because its confirmation was lost.
+// repeatLife is how long the store recognizes a repeated write, whose
+// confirmation was lost.
 const repeatLife = 2 * Patience
 
 var bucketName = regexp.MustCompile(`^[a-z0-9_]+(\.[a-z0-9_]+)*$`)
 
-// Bucket opens a bucket and makes it if it is not there yet. Names are
-// lower-case letters, digits and _, in parts separated by dots.
+// Bucket opens a bucket; it makes a missing one. Names are lower-case letters,
+// digits and _, in parts separated by dots.
 func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	if !bucketName.MatchString(name) {
 		return nil, api.Errorf(codes.InvalidArgument, "bucket %q: want lower-case letters, digits and _, in parts separated by dots", name)
@@ -82,7 +82,7 @@ func (s *Store) Buckets(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Now returns the time by the server's clock.
+// Now returns the time of the server's clock.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	if _, err := s.Bucket(ctx, clockBucket); err != nil {
 		return now, err
@@ -97,17 +97,17 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// clockBucket is a bucket for whose state the server is asked, with which it
-// tells the time.
+// clockBucket is the bucket whose state Now asks for; the server's answer
+// carries the time.
 const clockBucket = "bus.clock"
 
-// legal returns a name without dots. No bucket's name holds a -, so none meets
-// another.
+// legal returns a name without dots. Bucket names have no -, so no two of them
+// become equal.
 func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }
 
-// stream opens the stream below a bucket, and adds the copies that it lacks; one
-// that is not there is made with so many. It is laid out as NATS lays out
-// key-value buckets, so that its tools can read it.
+// stream opens the stream of a bucket and adds missing copies; it makes a
+// missing stream with that many copies. Its layout is that of NATS key-value
+// buckets, so that NATS tools can read it.
 func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -124,7 +124,7 @@ func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstrea
 	}
 	raised, err := s.raise(ctx, stream.CachedInfo())
 	switch {
-	case noPeers(err): // it is added later
+	case noPeers(err): // replicate adds it later
 		return stream, nil
 	case err != nil:
 		return nil, err
@@ -134,22 +134,22 @@ func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstrea
 	return stream, nil
 }
 
-// bucket is a weft.Bucket over a key-value bucket of JetStream. Its revisions
-// are those of JetStream: sequence numbers of the stream below. Replicated
-// ones are read at their leader, so that reads see all writes before them.
+// bucket is a weft.Bucket over a JetStream key-value bucket. Its revisions are
+// the sequence numbers of the stream. A replicated bucket is read at its
+// leader, so that a read sees all earlier writes.
 type bucket struct {
 	store  *Store
 	name   string
-	stream atomic.Pointer[jetstream.Stream] // as it was when it was looked up last
+	stream atomic.Pointer[jetstream.Stream] // as of the last lookup
 	prefix string                           // of the subjects, one for each key
 }
 
-// entry is what a bucket says of a key.
+// entry is the value of a key in a bucket, or its deletion.
 type entry struct {
 	key      string
 	value    []byte // nil: deleted
 	revision uint64
-	id       string // of the write
+	id       string // of the write; see message
 }
 
 // newEntry reads a message of the stream.
@@ -161,18 +161,19 @@ func (b *bucket) newEntry(subject string, header nats.Header, value []byte, revi
 	return e
 }
 
-// operation is the header of markers; theirs is purge.
+// operation is the header of our markers; NATS's own marker is purge.
 const (
 	operation = "KV-Operation"
 	purge     = "PURGE"
 )
 
-// last returns the last entry of a key, also if it is a marker; revision 0 if
-// there is none.
+// last returns the last entry of a key, even if it is a marker; its revision is
+// 0 if there is none.
 func (b *bucket) last(ctx context.Context, key string) (entry, error) {
 	m, err := (*b.stream.Load()).GetLastMsgForSubject(ctx, b.prefix+key)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		// So says the server of a message, too, that it has and cannot read.
+		// The server answers the same for a message that it has but cannot
+		// read.
 		there, listErr := b.listed(ctx, key)
 		if !there || listErr != nil {
 			return entry{key: key}, listErr
@@ -185,7 +186,8 @@ func (b *bucket) last(ctx context.Context, key string) (entry, error) {
 	switch {
 	case err != nil:
 		if info := (*b.stream.Load()).CachedInfo(); passing(err) && info.Cluster != nil && info.Config.AllowDirect {
-			// Others may have given it copies, which are read in another way.
+			// Another process may have added copies; such a stream is read
+			// differently.
 			b.lookUp(ctx)
 		}
 		return entry{}, err
@@ -193,13 +195,13 @@ func (b *bucket) last(ctx context.Context, key string) (entry, error) {
 	return b.newEntry(m.Subject, m.Header, m.Data, m.Sequence), nil
 }
 
-// listed reports whether the server knows of a message of a key.
+// listed reports whether the server has a message of a key.
 func (b *bucket) listed(ctx context.Context, key string) (bool, error) {
 	keys, err := b.keys(ctx, key)
 	return len(keys) > 0, err
 }
 
-// lookUp asks for how the stream is kept now.
+// lookUp asks for the present configuration of the stream.
 func (b *bucket) lookUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpWait)
 	defer cancel()
@@ -208,7 +210,7 @@ func (b *bucket) lookUp(ctx context.Context) {
 	}
 }
 
-// lookUpWait bounds lookUp, which comes before another try.
+// lookUpWait bounds lookUp, which precedes another attempt.
 const lookUpWait = 500 * time.Millisecond
 
 // write publishes an entry and returns its revision.
@@ -220,8 +222,8 @@ func (b *bucket) write(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return ack.Sequence, nil
 }
 
-// message returns one that sets a key, whole and with an id, by which the
-// store knows it if it comes again.
+// message returns a message that sets a key. Its id lets the store recognize a
+// repetition.
 func (b *bucket) message(key string, value []byte) *nats.Msg {
 	return &nats.Msg{Subject: b.prefix + key, Data: value, Header: nats.Header{nats.MsgIdHdr: {nuid.Next()}}}
 }
@@ -251,7 +253,7 @@ func (b *bucket) Put(ctx context.Context, key string, value []byte) (revision ui
 	return b.put(ctx, key, value)
 }
 
-// put is Put, damaged or not.
+// put is Put, even if the bucket is damaged.
 func (b *bucket) put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	m := b.message(key, value)
 	err = b.retry(ctx, "put", key, func(ctx context.Context) (err error) {
@@ -276,8 +278,9 @@ func (b *bucket) Update(ctx context.Context, key string, value []byte, revision 
 	return next, err
 }
 
-// update writes if the last revision is the given one; 0 stands for none, or
-// that of a marker. It knows its own message from an attempt before.
+// update writes if the last revision is the given one; 0 stands for no
+// revision, or for that of a marker. It recognizes its own message from an
+// earlier attempt.
 func (b *bucket) update(ctx context.Context, m *nats.Msg, revision uint64) (uint64, error) {
 	expect := func(revision uint64) (uint64, error) {
 		m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(revision, 10))
@@ -299,7 +302,8 @@ func (b *bucket) update(ctx context.Context, m *nats.Msg, revision uint64) (uint
 	return 0, weft.ErrRevision
 }
 
-// Delete leaves a marker, by which watchers learn of it, for markerLife.
+// Delete leaves a marker for markerLife, so that watchers learn of the
+// deletion.
 func (b *bucket) Delete(ctx context.Context, key string) error {
 	_, revision, err := b.Get(ctx, key)
 	if err != nil || revision == 0 {
@@ -311,7 +315,7 @@ func (b *bucket) Delete(ctx context.Context, key string) error {
 	return b.purge(ctx, key)
 }
 
-// purge replaces what a key has by a marker, damaged or not.
+// purge replaces the value of a key by a marker, even if the bucket is damaged.
 func (b *bucket) purge(ctx context.Context, key string) error {
 	m := b.message(key, nil)
 	m.Header.Set(operation, purge)
@@ -326,7 +330,8 @@ func (b *bucket) purge(ctx context.Context, key string) error {
 func (b *bucket) All(ctx context.Context, f func(string, []byte, uint64) error) error {
 	var entries []entry
 	err := b.retry(ctx, "read", "all keys", func(attempt context.Context) (err error) {
-		// A large bucket takes longer than an answer; silence ends it.
+		// Reading a large bucket takes longer than one answer; only silence
+		// ends it.
 		entries, err = b.snapshot(ctx)
 		return err
 	})
@@ -356,7 +361,7 @@ func present(value []byte) []byte {
 	return bytes.Clone(value)
 }
 
-// usable checks what every operation on a key needs.
+// usable checks the preconditions of every operation on a key.
 func usable(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err

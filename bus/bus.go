@@ -1,5 +1,6 @@
-// Package bus is durable state, and a transport, over NATS: a server embedded
-// in the process by default, or one elsewhere. It is the only importer of NATS.
+// Package bus provides durable state, and a transport, over NATS: a server
+// embedded in the process by default, or an external one. It is the only
+// importer of NATS.
 //
 // cmd/weft, deploy and tests import it. It imports weft, api, transport and NATS.
 package bus
@@ -24,16 +25,16 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// Store is an open store; it implements deploy.Store. It outlives the loss of
-// its server: operations wait until it is back, at most as long as their
-// context lasts, and without a deadline for Patience.
+// Store is an open store; it implements deploy.Store. It survives the loss of
+// its server: operations wait until the server is back, until their context
+// ends; without a deadline, they wait for Patience.
 type Store struct {
 	config   Config
 	token    string         // "" if the server wants none
 	server   *server.Server // nil if elsewhere
 	lock     *os.File       // of the directory; nil if elsewhere
 	disk     disk           // of the server
-	tended   sync.WaitGroup // ends when nobody looks after the disk or the replicas
+	tended   sync.WaitGroup // the goroutines that tend the disk and the replicas
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	link     *link
@@ -41,15 +42,15 @@ type Store struct {
 	health   *health
 	recorder *recorder // nil if another process keeps the manifests
 
-	replicas    atomic.Int64 // wanted of each bucket; 0 is 1 for new ones
-	short       atomic.Bool  // too few servers for that are up
+	replicas    atomic.Int64 // wanted copies of each bucket; 0 is 1 for new ones
+	short       atomic.Bool  // too few servers are up for that
 	replicating sync.Once
-	failing     atomic.Int64           // since when operations fail, ns since 1970; 0: they do not
+	failing     atomic.Int64           // when operations began to fail, ns since 1970; 0: they succeed
 	better      atomic.Pointer[string] // host of the server to connect to next; nil: any
 
-	following atomic.Bool   // damage is known as it is found
-	doubts    sync.Map      // buckets by name, whose doubt is on its way
-	reread    chan struct{} // holds one: the files have been read anew
+	following atomic.Bool   // this process learns of damage
+	doubts    sync.Map      // names of buckets for which suspect is at work
+	reread    chan struct{} // holds one: the server has re-read its files
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
@@ -58,9 +59,8 @@ type Store struct {
 	closed  error // of closing
 }
 
-// Open opens the store. Its errors say what to do about them. A server at URL
-// must be there; for its state to be there, it waits until the end of ctx, at
-// most for Patience.
+// Open opens the store. Its errors suggest a remedy. A server at URL must be
+// up; Open waits for its state until ctx ends, at most for Patience.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// connectTries is how often a server is tried until it is given up.
+// connectTries is the number of attempts to connect to a server.
 const connectTries = 4
 
 func (s *Store) open(ctx context.Context) (err error) {
@@ -109,8 +109,8 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return err
 }
 
-// connect connects for the first time. A server that refuses, hangs up or does
-// not answer may only be starting, or be busy: it is tried a few times.
+// connect makes the first connection. A server that refuses, hangs up or does
+// not answer may be starting or busy, so connect retries a few times.
 func (s *Store) connect(ctx context.Context) (conn *nats.Conn, err error) {
 	for n := 0; n < connectTries; n++ {
 		if n > 0 {
@@ -129,11 +129,11 @@ func (s *Store) connect(ctx context.Context) (conn *nats.Conn, err error) {
 	return conn, err
 }
 
-// options are those of the connection.
+// options returns the options of the connection.
 func (s *Store) options() []nats.Option {
 	options := []nats.Option{
 		nats.Name("weft"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectBufSize(-1), // fail at once what would be sent late, and let retry decide
+		nats.ReconnectBufSize(-1), // fail late messages at once; retry decides
 		nats.FlusherTimeout(writeTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
 		nats.ReconnectToServer(s.choose),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.config.Log.Debug("nats", "err", err) }),
@@ -155,7 +155,7 @@ func (s *Store) options() []nats.Option {
 	return append(options, s.proof()...)
 }
 
-// proof are the options by which a server knows this client, and it the server.
+// proof returns the options that authenticate client and server.
 func (s *Store) proof() (options []nats.Option) {
 	if s.token != "" {
 		options = append(options, nats.Token(s.token))
@@ -169,7 +169,7 @@ func (s *Store) proof() (options []nats.Option) {
 	return options
 }
 
-// remedy says what to do about a connection that does not come about.
+// remedy returns advice about a connection that fails.
 func remedy(err error) string {
 	switch text := err.Error(); {
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
@@ -180,7 +180,7 @@ func remedy(err error) string {
 	return "check that NATS runs there and can be reached from here"
 }
 
-// Close closes the store; buckets and transport then fail. Closing again does
+// Close closes the store; buckets and transport then fail. A second Close does
 // nothing.
 func (s *Store) Close() error {
 	s.closing.Do(func() { s.closed = s.close() })
@@ -203,13 +203,13 @@ func (s *Store) close() error {
 		s.server.WaitForShutdown()
 	}
 	if s.lock != nil {
-		return s.lock.Close() // which lets go of it
+		return s.lock.Close() // this releases it
 	}
 	return nil
 }
 
-// Access returns what other processes need to open this store; its URL is ""
-// if this one is embedded and listens nowhere.
+// Access returns what other processes need to open this store; its URL is "" if
+// the server is embedded and does not listen.
 func (s *Store) Access() Access {
 	if s.server == nil {
 		return Access{s.config.URL, s.token}

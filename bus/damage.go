@@ -19,8 +19,8 @@ import (
 // damaged bucket, and the requests to the process that keeps the manifests.
 const stateBucket = "bus.state"
 
-// The keys of stateBucket, before the name of a bucket; and those that stand
-// for themselves.
+// The keys of stateBucket: prefixes before the name of a bucket, and complete
+// keys.
 const (
 	damagePrefix = "damage/"
 	acceptPrefix = "accept/"
@@ -29,27 +29,28 @@ const (
 	spanKey      = "span"
 )
 
-// Damage is what is wrong with a bucket: it holds less than it did, or nobody
-// can tell.
+// Damage says what is wrong with a bucket: it has lost data, or that is
+// unknown.
 type Damage struct {
 	Bucket string    `json:"bucket"`
 	Reason string    `json:"reason"`
 	Lost   int       `json:"lost"` // keys
 	Found  time.Time `json:"found"`
-	// Writable says that the bucket can be written to all the same: what it holds
-	// is learnt again.
+	// Writable says that the bucket accepts writes although it is damaged,
+	// because its content is learnt again.
 	Writable bool `json:"writable,omitempty"`
 }
 
-// Span is the time that a store's records cover: from its first start to its last
-// sign of life before it was opened, and since then. Times are zero if unknown.
+// Span is the time that a store's records cover: from its first start to its
+// last sign of life before it was opened, and since the opening. Times are zero
+// if unknown.
 type Span struct {
 	Born   time.Time `json:"born"`
 	Alive  time.Time `json:"alive"`
 	Opened time.Time `json:"opened"`
 }
 
-// health is what a process knows of the damage of its store.
+// health is what a process knows of the damage to its store.
 type health struct {
 	mu      sync.Mutex // guards what follows
 	damages map[string]Damage
@@ -59,7 +60,7 @@ type health struct {
 
 func newHealth() *health { return &health{damages: map[string]Damage{}, changed: make(chan struct{})} }
 
-// set records the damage of a bucket, nil if it has none.
+// set records the damage of a bucket; nil if it is whole.
 func (h *health) set(bucket string, d *Damage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +80,7 @@ func (h *health) of(bucket string) (Damage, bool) {
 	return d, damaged
 }
 
-// told takes a key of stateBucket.
+// told handles a change of a key of stateBucket.
 func (h *health) told(key string, value []byte) {
 	bucket, damage := strings.CutPrefix(key, damagePrefix)
 	switch {
@@ -94,11 +95,11 @@ func (h *health) told(key string, value []byte) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.span = Span{}
-		_ = json.Unmarshal(value, &h.span) // what cannot be read is unknown
+		_ = json.Unmarshal(value, &h.span) // unknown if unreadable
 	}
 }
 
-// Damages returns what is wrong with the buckets of the store, by their names.
+// Damages returns the damage of all damaged buckets, by name.
 func (s *Store) Damages() []Damage {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
@@ -110,7 +111,7 @@ func (s *Store) Damages() []Damage {
 	return list
 }
 
-// Trouble says why nothing can be written now, nothing if this process knows of
+// Trouble says why the store accepts no writes now; "" if this process knows of
 // no reason.
 func (s *Store) Trouble() string { return s.disk.failure() }
 
@@ -121,14 +122,14 @@ func (s *Store) Span() Span {
 	return s.health.span
 }
 
-// DamageChanged returns a channel that is closed when Damages change next.
+// DamageChanged returns a channel that is closed when Damages next changes.
 func (s *Store) DamageChanged() <-chan struct{} {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	return s.health.changed
 }
 
-// Damage says what is wrong with the bucket, nothing if it is whole.
+// Damage says what is wrong with the bucket; "" if it is whole.
 func (b *bucket) Damage() string {
 	d, _ := b.store.health.of(b.name)
 	return d.Reason
@@ -153,11 +154,11 @@ func (b *bucket) Report(ctx context.Context, reason string) error {
 	return err
 }
 
-// doubtWait bounds how long it takes to say that a bucket is to be looked at.
+// doubtWait bounds the request for a check of a bucket.
 const doubtWait = 10 * time.Second
 
-// suspect has a bucket compared with its manifest, because something of it could
-// not be read.
+// suspect requests a check of a bucket against its manifest, because part of it
+// is unreadable.
 func (s *Store) suspect(name string) {
 	if _, damaged := s.health.of(name); damaged || strings.HasPrefix(name, "bus.") || !s.following.Load() {
 		return
@@ -179,7 +180,7 @@ func (s *Store) suspect(name string) {
 	}()
 }
 
-// writable refuses a change of a bucket that is read-only.
+// writable returns an error if the bucket is read-only.
 func (b *bucket) writable(op, key string) error {
 	if d, damaged := b.store.health.of(b.name); damaged && !d.Writable {
 		return api.Errorf(codes.FailedPrecondition, "%s %s in bucket %s: it is read-only since it is damaged: %s; run weft store repair", op, key, b.name, d.Reason)
@@ -196,8 +197,8 @@ func (s *Store) state(ctx context.Context) (*bucket, error) {
 	return b.(*bucket), nil
 }
 
-// heed follows the state of the buckets, and returns once the present state is
-// read.
+// heed follows the state of the buckets; it returns once it has read the
+// present state.
 func (s *Store) heed(ctx context.Context) error {
 	state, err := s.state(ctx)
 	if err != nil {
@@ -216,7 +217,7 @@ func (s *Store) heed(ctx context.Context) error {
 		})
 		select {
 		case known <- err:
-		default: // it has been told
+		default: // a notification is pending
 		}
 	})
 	select {
@@ -228,8 +229,8 @@ func (s *Store) heed(ctx context.Context) error {
 	}
 }
 
-// Fill puts a value under a key that a damaged bucket does not hold; one that
-// it holds stays as it is. It reports whether it did.
+// Fill writes a key that a damaged bucket lacks; it leaves present keys alone.
+// It reports whether it wrote.
 func (s *Store) Fill(ctx context.Context, bucketName, key string, value []byte) (bool, error) {
 	opened, err := s.Bucket(ctx, bucketName)
 	if err != nil {
@@ -246,8 +247,8 @@ func (s *Store) Fill(ctx context.Context, bucketName, key string, value []byte) 
 	return err == nil, err
 }
 
-// Accept takes what a damaged bucket holds now for all of it. It waits until
-// the process that keeps the manifests has recorded that.
+// Accept declares the present content of a damaged bucket complete. It waits
+// until the process that keeps the manifests has recorded that.
 func (s *Store) Accept(ctx context.Context, bucketName string) error {
 	if _, damaged := s.health.of(bucketName); !damaged {
 		return nil

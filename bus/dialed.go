@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// pingEvery is how often a connection with something under way asks
-	// whether the peer is still there, awayEvery one whose peer is not.
+	// pingEvery is how often a connection with calls in progress asks whether
+	// the peer is alive, awayEvery if the peer is unreachable.
 	pingEvery = 250 * time.Millisecond
 	awayEvery = 100 * time.Millisecond
 )
 
-// dialed is a connection at the side that dialed.
+// dialed is the dialing side of a connection.
 type dialed struct {
 	peers   *peers
 	id      string
 	address string
 	out     sender
 	sub     *nats.Subscription
-	in      assembler // of the subscription's goroutine
+	in      assembler // used by the subscription's goroutine
 
 	mu     sync.Mutex // guards those below
 	calls  map[uint64]chan answer
 	lastID uint64
 	epoch  uint64      // of the peer
-	heard  time.Time   // when the peer last said something, or was first waited for
-	away   time.Time   // since when the peer cannot be reached; zero: it can
-	timer  *time.Timer // of tick; nil: nothing to watch over
+	heard  time.Time   // last sign of life of the peer, or when it was first waited for
+	away   time.Time   // when the peer became unreachable; zero: it is reachable
+	timer  *time.Timer // of tick; nil: nothing is in progress
 	closed bool
 	ending sync.Once
 }
@@ -95,7 +95,7 @@ func (c *dialed) Call(ctx context.Context, method string, req []byte) ([]byte, e
 		return a.resp, nil
 	case <-ctx.Done():
 		c.forget(id)
-		// If it does not arrive, the peer learns of it by the next ping.
+		// If it is lost, the next ping cancels the call.
 		go c.out.send(context.Background(), frame{kind: kindCancel, n: [4]uint64{id}})
 		return nil, transport.ErrorOf(ctx.Err())
 	}
@@ -107,7 +107,7 @@ func (c *dialed) forget(id uint64) {
 	delete(c.calls, id)
 }
 
-// failCalls ends all calls under way. mu is held.
+// failCalls fails all calls in progress. mu is held.
 func (c *dialed) failCalls(err *transport.Error) {
 	for id, done := range c.calls {
 		delete(c.calls, id)
@@ -121,11 +121,11 @@ func (c *dialed) Close() error {
 	return nil
 }
 
-// end ends the connection at both sides.
+// end ends both sides of the connection.
 func (c *dialed) end() {
 	c.ending.Do(func() {
-		_ = c.out.send(context.Background(), frame{kind: kindBye}) // the peer finds out by itself if it does not arrive
-		_ = c.sub.Unsubscribe()                                    // fails only if NATS's connection is closed
+		_ = c.out.send(context.Background(), frame{kind: kindBye}) // if it is lost, the peer times out
+		_ = c.sub.Unsubscribe()                                    // fails only without NATS
 		c.mu.Lock()
 		c.closed = true
 		c.failCalls(c.lost())
@@ -139,7 +139,7 @@ func (c *dialed) end() {
 	})
 }
 
-// arm sees to it that tick is called. mu is held.
+// arm schedules tick. mu is held.
 func (c *dialed) arm(d time.Duration) {
 	if c.timer == nil {
 		c.heard = time.Now()
@@ -147,7 +147,7 @@ func (c *dialed) arm(d time.Duration) {
 	}
 }
 
-// tick watches over what is under way.
+// tick watches the calls in progress.
 func (c *dialed) tick() {
 	c.mu.Lock()
 	heard := c.heard
@@ -178,7 +178,7 @@ func (c *dialed) tick() {
 	}
 }
 
-// ping asks the peer for its state, and tells it which calls are given up.
+// ping asks the peer for its state, and names the calls still in progress.
 func (c *dialed) ping() {
 	c.mu.Lock()
 	lowest := c.lastID + 1
@@ -189,7 +189,7 @@ func (c *dialed) ping() {
 	_ = c.out.send(context.Background(), frame{kind: kindPing, n: [4]uint64{1: lowest}}) // tick sends another
 }
 
-// depart notes that the peer cannot be reached.
+// depart records that the peer is unreachable.
 func (c *dialed) depart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,13 +209,13 @@ func (c *dialed) cut() { c.depart() }
 func (c *dialed) mend() {
 	c.mu.Lock()
 	if !c.away.IsZero() {
-		c.away = time.Now() // the time starts now
+		c.away = time.Now() // the wait begins now
 	}
 	c.mu.Unlock()
 	c.ping()
 }
 
-// take takes what the peer sends.
+// take handles a message of the peer.
 func (c *dialed) take(m *nats.Msg) {
 	if vacated(m) {
 		c.depart()
@@ -248,7 +248,7 @@ func (c *dialed) answer(f frame) {
 	delete(c.calls, f.n[0])
 	c.mu.Unlock()
 	switch {
-	case done == nil: // given up
+	case done == nil: // cancelled
 	case f.n[1] > 0:
 		done <- answer{err: &transport.Error{Code: transport.Code(f.n[1] - 1), Text: string(f.body)}}
 	default:
@@ -256,13 +256,13 @@ func (c *dialed) answer(f frame) {
 	}
 }
 
-// state takes note that the peer is there, and whether it missed something.
+// state records that the peer is alive, and whether it lost frames.
 func (c *dialed) state(f frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.away = time.Time{}
 	if epoch := f.n[3]; epoch != c.epoch {
 		c.epoch = epoch
-		c.failCalls(c.unreachable()) // of what was under way, something is lost
+		c.failCalls(c.unreachable()) // frames of calls in progress were lost
 	}
 }

@@ -12,30 +12,31 @@ import (
 )
 
 const (
-	// diskLook is how often a directory that could not be written to is tried.
+	// diskLook is how often tend tries a directory that could not be written
+	// to.
 	diskLook = time.Second
-	// diskRoom is how many octets must fit into it before the server goes on.
+	// diskRoom is how many bytes must fit into it before the server goes on.
 	diskRoom = 256 << 10
-	// diskMost is how much the server may keep. It is more than any disk has:
-	// the server's own bound, a share of what is free when it starts, would
-	// refuse state that is there already.
+	// diskMost is the server's storage limit. It is larger than any disk: the
+	// server's default, a share of the free space at its start, would refuse
+	// existing state.
 	diskMost = 1 << 50
 )
 
-// disk is whether the embedded server can write. Once a write has failed, the
-// server takes no more for that stream, and does not answer, until it has read
-// its files anew.
+// disk says whether the embedded server can write. After a failed write, the
+// server accepts no more writes for that stream, and does not answer, until it
+// has re-read its files.
 type disk struct {
-	trouble atomic.Pointer[string] // the first error since it could; nil if it can
-	ended   atomic.Int64           // when it could again, in nanoseconds since 1970
+	trouble atomic.Pointer[string] // the first error since the last success; nil if writing works
+	ended   atomic.Int64           // when writing worked again, in nanoseconds since 1970
 }
 
-// diskAfter is for how long what the server answers may still come of a disk
-// that it could not write to.
+// diskAfter is how long the server's errors may still result from a disk that
+// it could not write to.
 const diskAfter = 10 * time.Second
 
-// hear looks through an error of the embedded server. It returns true if the
-// disk has failed and had not before.
+// hear checks an error of the embedded server. It returns true if the disk has
+// newly failed.
 func (d *disk) hear(text string) bool {
 	small := strings.ToLower(text)
 	for _, sign := range []string{"critical write error", "no space left", "will be disabled", "disabling jetstream"} {
@@ -49,7 +50,7 @@ func (d *disk) hear(text string) bool {
 	return false
 }
 
-// failure returns what is wrong with the disk, "" if nothing is.
+// failure returns what is wrong with the disk; "" if nothing is.
 func (d *disk) failure() string {
 	if text := d.trouble.Load(); text != nil {
 		return *text
@@ -57,14 +58,14 @@ func (d *disk) failure() string {
 	return ""
 }
 
-// troubled reports whether the disk cannot be written to, or could not a moment
-// ago.
+// troubled reports whether the disk cannot be written to, or could not be a
+// moment ago.
 func (d *disk) troubled() bool {
 	return d.failure() != "" || time.Now().UnixNano()-d.ended.Load() < int64(diskAfter)
 }
 
-// tend brings the embedded server back once its directory can be written to
-// again. It ends when the store is closed.
+// tend restarts the embedded server's storage once its directory can be written
+// to again. It ends when the store is closed.
 func (s *Store) tend(dir string) {
 	tick := time.NewTicker(diskLook)
 	defer tick.Stop()
@@ -91,15 +92,15 @@ func (s *Store) tend(dir string) {
 	}
 }
 
-// room says whether there is some in the directory.
+// room returns an error if the directory has no room.
 func room(dir string) error {
 	name := filepath.Join(dir, "room")
 	defer os.Remove(name)
 	return os.WriteFile(name, make([]byte, diskRoom), 0o600)
 }
 
-// readAnew has the embedded server end its JetStream and start it with what
-// the files hold, as after a crash.
+// readAnew restarts the embedded server's JetStream, which re-reads its files,
+// as after a crash.
 func (s *Store) readAnew(dir string) error {
 	if err := s.server.ShutdownJetStream(); err != nil {
 		return fmt.Errorf("end JetStream in %s: %w", dir, err)

@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	// heartbeat is how often the server says that there is nothing new.
+	// heartbeat is how often an idle server sends a heartbeat.
 	heartbeat = 2 * time.Second
-	// silence is how long it may say nothing.
+	// silence is how long the server may send nothing.
 	silence = 5 * time.Second
 )
 
 var (
 	errSilent = errors.New("the server has stopped to tell of changes")
 	errGap    = errors.New("changes are missing from what the server tells")
-	// errSkipped ends what first reads, because the rest cannot be read.
+	// errSkipped ends first, because the rest is unreadable.
 	errSkipped = errors.New("the server has passed over entries that it cannot read")
 )
 
-// feed is a stream of the entries of a bucket: the last one of each key, and
-// then all that come. When it fails, another is to be opened.
+// feed is a stream of the entries of a bucket: first the last entry of each
+// key, then all new ones. After an error, open another one.
 type feed struct {
 	bucket   *bucket
 	sub      *nats.Subscription
 	consumer string
 	replayed uint64 // number of the last message
-	pending  uint64 // entries that are there and not yet read
-	lost     bool   // some of them cannot be read
-	read     bool   // all that were there at first are read, or lost
-	behind   uint64 // revision that is to be seen before all is read; 0: none
+	pending  uint64 // existing entries that are not read yet
+	lost     bool   // some of them are unreadable
+	read     bool   // all initial entries are read or lost
+	behind   uint64 // revision to wait for before all is read; 0: none
 }
 
 // open starts a feed.
@@ -46,7 +46,7 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 	f := &feed{bucket: b}
 	stream := *b.stream.Load()
 	if stream.CachedInfo().Cluster != nil {
-		// The feed may come from a server that is behind the leader.
+		// The feed may come from a server that lags behind the leader.
 		info, err := stream.Info(ctx)
 		if err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 		return nil, err
 	}
 	f.sub = sub
-	if err := sub.SetPendingLimits(-1, -1); err != nil { // flow control bounds them
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // flow control bounds the queue
 		return nil, errors.Join(err, sub.Unsubscribe())
 	}
 	consumer, err := b.store.js.CreatePushConsumer(ctx, "KV_"+legal(b.name), jetstream.ConsumerConfig{
@@ -77,7 +77,8 @@ func (b *bucket) open(ctx context.Context) (*feed, error) {
 
 // close ends the feed, also at the server.
 func (f *feed) close() {
-	// Both fail only without connection; the server then ends it by itself.
+	// Both fail only without a connection; the server then ends the feed
+	// itself.
 	_ = f.sub.Unsubscribe()
 	_ = f.bucket.store.conn.Publish("$JS.API.CONSUMER.DELETE.KV_"+legal(f.bucket.name)+"."+f.consumer, nil)
 }
@@ -89,7 +90,7 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 		if err != nil {
 			return entry{}, err
 		}
-		if m.Header.Get("Status") == "100" { // heartbeat, or flow control, which wants an answer
+		if m.Header.Get("Status") == "100" { // heartbeat, or flow control, which needs an answer
 			reply := m.Reply
 			if reply == "" {
 				reply = m.Header.Get("Nats-Consumer-Stalled")
@@ -113,7 +114,7 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 			}
 			continue
 		}
-		if m.Header.Get("Status") != "" { // the server has ended the feed, as it does before it ends itself
+		if m.Header.Get("Status") != "" { // the server ended the feed, as it does before it stops
 			return entry{}, errGap
 		}
 		meta, err := m.Metadata()
@@ -132,8 +133,8 @@ func (f *feed) next(ctx context.Context) (entry, error) {
 	}
 }
 
-// count asks the server, which has said that nothing comes, what there is yet to
-// read: it passes over what it cannot read.
+// count asks an idle server how many entries are left: the server skips entries
+// that it cannot read.
 func (f *feed) count(ctx context.Context) error {
 	consumer, err := f.bucket.store.js.PushConsumer(ctx, "KV_"+legal(f.bucket.name), f.consumer)
 	if err != nil {
@@ -146,7 +147,7 @@ func (f *feed) count(ctx context.Context) error {
 	return nil
 }
 
-// message waits for a message, while the connection lasts, and not for ever.
+// message waits for a message, for a limited time, while the connection lasts.
 func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
 	alive, _ := f.bucket.store.link.state()
 	waiting, cancel := context.WithTimeout(ctx, silence)
@@ -159,8 +160,8 @@ func (f *feed) message(ctx context.Context) (*nats.Msg, error) {
 	return m, err
 }
 
-// first returns the next of the entries that were there at first; more is false
-// once all are read. The feed knows whether some were lost.
+// first returns the next initial entry; more is false once all are read. The
+// feed's lost says whether some were lost.
 func (f *feed) first(ctx context.Context) (e entry, more bool, err error) {
 	if f.read, err = f.all(ctx); f.read || err != nil {
 		return e, false, err
@@ -173,12 +174,12 @@ func (f *feed) first(ctx context.Context) (e entry, more bool, err error) {
 	return e, err == nil, err
 }
 
-// all says whether what was there at first is read.
+// all reports whether all initial entries are read.
 func (f *feed) all(ctx context.Context) (bool, error) {
 	if f.pending > 0 || f.behind == 0 {
 		return f.pending == 0, nil
 	}
-	// The leader's last entry has not come: it is on its way, or has expired.
+	// The leader's last entry has not arrived: it is in flight, or has expired.
 	_, err := (*f.bucket.stream.Load()).GetMsg(ctx, f.behind)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		f.behind = 0

@@ -10,24 +10,24 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// A connection of the transport is two subjects, one up to the listener and
-// one down to the dialer. Each is a sequence of frames: a kind, numbers, a
-// name, and a body that goes on to the end. Frames travel in chunks, because
-// NATS limits its messages; those of one frame follow each other.
-// Numbers of events, which earlier builds sent, too, are 0.
+// A connection of the transport has two subjects, one up to the listener and
+// one down to the dialer. Each carries a sequence of frames: a kind, numbers, a
+// name, and a body that takes the rest. Frames travel in chunks, because NATS
+// limits its messages; the chunks of a frame are consecutive. Event numbers,
+// which earlier builds used, are 0.
 const (
 	kindCall   byte = 1 // up: id, time left in ns + 1 (0: for ever); method; request
 	kindCancel byte = 2 // up: id
-	kindPing   byte = 4 // up: 0, lowest id of the calls under way
+	kindPing   byte = 4 // up: 0, lowest id of the calls in progress
 	kindBye    byte = 5 // both: the connection is closed
 	kindAnswer byte = 6 // down: id, 0 or code + 1; response or text
 	kindState  byte = 7 // down: 0, 0, 0, incarnation
 )
 
-// numbers is how many a frame of each kind carries; -1: there is no such kind.
+// numbers is how many numbers a frame of each kind carries; -1: no such kind.
 var numbers = [...]int{0: -1, kindCall: 2, kindCancel: 1, 3: -1, kindPing: 2, kindBye: 0, kindAnswer: 2, kindState: 4}
 
-// frame is one of a connection.
+// frame is a frame of a connection.
 type frame struct {
 	kind byte
 	n    [4]uint64
@@ -35,7 +35,7 @@ type frame struct {
 	body []byte
 }
 
-// append encodes all but the body.
+// append encodes everything but the body.
 func (f *frame) append(b []byte) []byte {
 	b = append(b, f.kind)
 	for _, n := range f.n[:numbers[f.kind]] {
@@ -80,16 +80,16 @@ func parseFrame(b []byte) (f frame, err error) {
 }
 
 const (
-	// maxChunk is the largest chunk, in octets; a server may want smaller ones.
+	// maxChunk is the largest chunk, in bytes; a server may set a lower limit.
 	maxChunk = 1 << 20
-	// chunkHead is the room for a chunk's number.
+	// chunkHead is the size of the largest chunk number.
 	chunkHead = binary.MaxVarintLen64
-	// paced is how many chunks are sent before the server has taken them: it
-	// cuts off who does not read as fast as others send.
+	// paced is how many chunks send sends before it waits for the server, which
+	// cuts off slow readers.
 	paced = 4
-	// maxFrame bounds what is put together.
+	// maxFrame bounds a reassembled frame.
 	maxFrame = transport.MaxMessage + 1<<20
-	// kept is the size of a buffer that is worth keeping.
+	// kept is the largest buffer that is kept for reuse.
 	kept = 64 << 10
 )
 
@@ -97,9 +97,9 @@ const (
 type sender struct {
 	conn    *nats.Conn
 	subject string
-	reply   string // where NATS says that nobody is there
+	reply   string // where NATS reports that nobody subscribes
 
-	turn turn // of those who send: chunks of a frame follow each other
+	turn turn // held by a sender: chunks of a frame are consecutive
 	buf  []byte
 }
 
@@ -155,14 +155,14 @@ func (s *sender) send(ctx context.Context, f frame) error {
 	return nil
 }
 
-// flush waits until the server has what was sent.
+// flush waits until the server has received everything sent so far.
 func (s *sender) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awayLimit)
 	defer cancel()
 	return s.conn.FlushWithContext(ctx)
 }
 
-// turn is a lock that is waited for no longer than a context lasts.
+// turn is a lock with a wait that ends with a context.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
@@ -178,14 +178,14 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) leave() { <-t }
 
-// assembler puts the chunks of a subject together. A frame that misses one is
-// dropped.
+// assembler reassembles the frames of a subject. It drops a frame that lacks a
+// chunk.
 type assembler struct {
-	next uint64 // number of the chunk that is to come; 0: of a new frame
+	next uint64 // number of the next chunk; 0: of a new frame
 	buf  []byte
 }
 
-// take takes a chunk and returns the frame that it ends, if any.
+// take adds a chunk and returns the frame that it completes, if any.
 func (a *assembler) take(chunk []byte) (encoded []byte, whole bool) {
 	n, size := binary.Uvarint(chunk)
 	if size <= 0 {
@@ -210,5 +210,5 @@ func (a *assembler) take(chunk []byte) (encoded []byte, whole bool) {
 	return encoded, true
 }
 
-// vacated says whether a message is NATS's word that nobody took one of ours.
+// vacated reports whether a message says that nobody received one of ours.
 func vacated(m *nats.Msg) bool { return len(m.Data) == 0 && m.Header.Get("Status") == "503" }

@@ -21,7 +21,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// Store is what is tested.
+// Store is the store under test.
 type Store interface {
 	Bucket(ctx context.Context, name string) (weft.Bucket, error)
 }
@@ -126,7 +126,7 @@ func testUpdate(t *testing.T, b weft.Bucket) {
 	}
 }
 
-// testUpdateRace lets writers count with nothing but Update between them.
+// testUpdateRace lets several writers increment a counter by Update alone.
 func testUpdateRace(t *testing.T, b weft.Bucket) {
 	const writers, each = 4, 10
 	var wg sync.WaitGroup
@@ -230,7 +230,7 @@ func testAll(t *testing.T, b weft.Bucket) {
 	if err := b.All(t.Context(), func(string, []byte, uint64) error { calls++; return enough }); !errors.Is(err, enough) || calls != 1 {
 		t.Errorf("All after a failure: %v after %d calls; want that failure after 1", err, calls)
 	}
-	// The bucket may be used from inside.
+	// f may use the bucket.
 	if err := b.All(t.Context(), func(key string, _ []byte, _ uint64) error { return b.Delete(t.Context(), key) }); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func testAll(t *testing.T, b weft.Bucket) {
 	}
 }
 
-// view is what a watcher has been told.
+// view is the state that a watcher has received.
 type view struct {
 	mu       sync.Mutex
 	log      []string
@@ -248,8 +248,8 @@ type view struct {
 	complete atomic.Bool
 }
 
-// watch starts to watch and returns what the watcher knows, and what waits
-// for it to end.
+// watch starts a watcher and returns its view, and a function that waits for
+// its end.
 func watch(t *testing.T, ctx context.Context, b weft.Bucket) (*view, func()) {
 	v := &view{state: map[string]string{}, last: map[string]uint64{}}
 	done := make(chan error, 1)
@@ -336,7 +336,7 @@ func testWatch(t *testing.T, b weft.Bucket) {
 	wait()
 }
 
-// testWatchMany checks that two watchers end with the state of the bucket,
+// testWatchMany checks that two watchers reach the state of the bucket,
 // whenever they began.
 func testWatchMany(t *testing.T, b weft.Bucket) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -391,8 +391,8 @@ func testContext(t *testing.T, b weft.Bucket) {
 	wantNone(t, b, "a")
 }
 
-// testOwnership checks that neither side sees what the other writes into its
-// own bytes.
+// testOwnership checks that neither side sees what the other later writes into
+// its own byte slices.
 func testOwnership(t *testing.T, b weft.Bucket) {
 	mine := []byte("1")
 	revision, err := b.Put(t.Context(), "a", mine)

@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// link is the state of a store's connection, for those who wait for it to
-// change.
+// link is the state of a store's connection; goroutines wait for its changes.
 type link struct {
 	mu     sync.Mutex // guards those below
 	there  bool
 	alive  context.Context    // ends when the connection is lost
 	lose   context.CancelFunc // of alive
-	back   chan struct{}      // closed when the connection is there
+	back   chan struct{}      // closed when connected
 	closed chan struct{}      // closed when the store is
 }
 
@@ -49,7 +48,7 @@ func (l *link) close() {
 }
 
 // state returns a context that ends when the connection is lost, and a channel
-// that is closed when it is there.
+// that is closed when it is up.
 func (l *link) state() (alive context.Context, back <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,28 +12,28 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// listener is a handler on offer.
+// listener is a handler at an address.
 type listener struct {
 	peers   *peers
 	address string
 	handler transport.Handler
-	id      string // decides between two who begin at once
+	id      string // decides between two that begin at once
 	ctx     context.Context
 	cancel  context.CancelFunc
 
 	mu       sync.Mutex // guards those below
 	settled  bool       // the address is ours
-	beaten   bool       // or, before, another's
+	beaten   bool       // another listener owns it
 	closed   bool
 	subs     []*nats.Subscription
 	accepted map[*accepted]struct{}
 }
 
-// open claims the address and takes connections.
+// open claims the address and accepts connections.
 func (l *listener) open() error {
 	nc := l.peers.store.conn
 	err := l.subscribe("claim", func(m *nats.Msg) {
-		_ = m.Respond([]byte(l.meet(string(m.Data)) + " " + l.id)) // who asks waits for no more than a while
+		_ = m.Respond([]byte(l.meet(string(m.Data)) + " " + l.id)) // the other one waits only briefly
 	})
 	if err == nil {
 		err = l.claim()
@@ -41,7 +41,7 @@ func (l *listener) open() error {
 	if err == nil {
 		err = l.subscribe("open", func(m *nats.Msg) {
 			if l.accept(string(m.Data)) == nil {
-				_ = m.Respond(nil) // who does not get it tries again
+				_ = m.Respond(nil) // a dialer that misses it retries
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func (l *listener) subscribe(purpose string, f nats.MsgHandler) error {
 	return err
 }
 
-// meet answers another one, by its id, that claims the address.
+// meet answers another listener, given its id, that claims the address.
 func (l *listener) meet(id string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *listener) meet(id string) string {
 	return "new"
 }
 
-// settle says whether the address is ours now.
+// settle takes the address; it reports whether it is ours.
 func (l *listener) settle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,8 +84,8 @@ func (l *listener) settle() bool {
 	return l.settled
 }
 
-// claim asks who else is at the address: whoever was there before, else the
-// lower id, keeps it.
+// claim asks who else is at the address: an earlier listener keeps it, or else
+// the one with the lower id.
 func (l *listener) claim() error {
 	nc := l.peers.store.conn
 	inbox := nc.NewInbox()
@@ -122,7 +122,7 @@ func (l *listener) claim() error {
 // Address returns the name given to Listen.
 func (l *listener) Address() string { return l.address }
 
-// Close ends the offer and all its connections.
+// Close ends the listener and all its connections.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -131,7 +131,7 @@ func (l *listener) Close() error {
 	}
 	l.closed = true
 	for _, sub := range l.subs {
-		_ = sub.Unsubscribe() // fails only if NATS's connection is closed
+		_ = sub.Unsubscribe() // fails only if the connection to NATS is closed
 	}
 	l.mu.Unlock()
 	for _, c := range l.connections() {

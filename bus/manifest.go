@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// content is what a manifest keeps of a live key.
+// content is a manifest's record of a live key.
 type content struct {
 	revision uint64
 	digest   string
@@ -31,27 +31,27 @@ func digestOf(value []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// manifest is the file that lists what a bucket holds: a line for every change,
-// in the order of revisions, each with a checksum of its own. It is written to
-// at once and synced later, so after a crash of the machine it may lack the last
-// changes, never earlier ones. One goroutine uses it.
+// manifest is the file that lists the content of a bucket: a line for every
+// change, in the order of revisions, each with its own checksum. Lines are
+// written at once and synced later, so after a crash of the machine it may lack
+// the last changes, never earlier ones. One goroutine uses it.
 type manifest struct {
 	path    string
 	file    *os.File
 	last    uint64 // highest revision in it
 	lines   int    // in the file
-	compact int    // how many lines make it worth writing the file anew
+	compact int    // number of lines at which the file is rewritten
 	dirty   bool   // not synced
 }
 
-// record is a manifest as it was read.
+// record is a manifest as read from its file.
 type record struct {
 	live    map[string]content
 	last    uint64
 	lines   int
-	written time.Time // of the last line, about
-	reports []string  // damage that somebody else has found
-	fault   string    // why the file cannot be relied on; empty if it can
+	written time.Time // of the last line, approximately
+	reports []string  // damage that others have found
+	fault   string    // why the file is unreliable; empty if it is reliable
 	missing bool
 }
 
@@ -64,8 +64,8 @@ func line(payload string) string {
 
 func headOf(bucket string) string { return "weft manifest 1 " + bucket }
 
-// readManifest reads a file. What follows the last line end is of a write that
-// a crash has cut short, and is left out.
+// readManifest reads a file. It ignores an incomplete last line, which a crash
+// has cut short.
 func readManifest(path, bucket string) (record, error) {
 	r := record{live: map[string]content{}}
 	data, err := os.ReadFile(path)
@@ -107,7 +107,7 @@ func readManifest(path, bucket string) (record, error) {
 	return r, nil
 }
 
-// take takes over the payload of one line.
+// take adds the payload of one line.
 func (r *record) take(payload string) error {
 	words := strings.Split(payload, " ")
 	if words[0] == "!" {
@@ -127,14 +127,14 @@ func (r *record) take(payload string) error {
 		r.live[words[3]] = content{revision, words[2]}
 	case words[0] == "-" && len(words) == 3:
 		delete(r.live, words[2])
-	case words[0] == "@" && len(words) == 3: // the revision that the bucket has reached
+	case words[0] == "@" && len(words) == 3: // the revision of the bucket
 	default:
 		return fmt.Errorf("%q is not known to this version", payload)
 	}
 	return nil
 }
 
-// writeManifest writes a file anew, whole and synced, and opens it.
+// writeManifest replaces a file as a whole, syncs it, and opens it.
 func writeManifest(path, bucket string, live map[string]content, last uint64) (*manifest, error) {
 	next := path + ".new"
 	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -181,7 +181,7 @@ func openManifest(path, bucket string, r record) (*manifest, error) {
 	return m, nil
 }
 
-// endOfLines returns where the last complete line of a file ends.
+// endOfLines returns the end offset of the last complete line of a file.
 func endOfLines(f *os.File) (int64, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -210,7 +210,7 @@ func syncDirectory(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// add records a change; one that is in the file already is left out.
+// add records a change, unless the file already has it.
 func (m *manifest) add(e entry) error {
 	if e.revision <= m.last {
 		return nil
@@ -221,7 +221,7 @@ func (m *manifest) add(e entry) error {
 	return m.note(e)
 }
 
-// note writes down an entry whose value is a digest.
+// note writes an entry whose value is a digest.
 func (m *manifest) note(e entry) error {
 	text := fmt.Sprintf("- %d %s", e.revision, e.key)
 	if e.value != nil {
@@ -234,7 +234,7 @@ func (m *manifest) note(e entry) error {
 	return nil
 }
 
-// catchUp records what the bucket has beyond the manifest.
+// catchUp records what the bucket has and the manifest lacks.
 func (m *manifest) catchUp(h holding) error {
 	var later []entry
 	for _, e := range h.last {
@@ -251,7 +251,7 @@ func (m *manifest) catchUp(h holding) error {
 	return nil
 }
 
-// report records damage that somebody else has found.
+// report records damage that others have found.
 func (m *manifest) report(reason string) error {
 	if err := m.write("! " + strings.Join(strings.Fields(reason), " ")); err != nil {
 		return err

@@ -19,21 +19,21 @@ const (
 	claimWait = 50 * time.Millisecond
 	// dialWait bounds Dial if its context does not.
 	dialWait = 5 * time.Second
-	// Who has begun to listen at one server of a cluster is known at the others
-	// newsTries times newsPause later.
+	// The other servers of a cluster know of a new listener after at most
+	// newsTries times newsPause.
 	newsTries = 5
 	newsPause = 20 * time.Millisecond
-	// awayLimit is how long a connection whose peer cannot be reached waits
-	// for it before it is lost.
+	// awayLimit is how long a connection waits for an unreachable peer before
+	// it is lost.
 	awayLimit = 5 * time.Second
 )
 
-// peers is the transport over a store's connection to NATS. An address is a
-// name, any text; whoever uses the same NATS reaches it.
+// peers is the transport over a store's connection to NATS. An address is any
+// text; all users of the same NATS reach it.
 //
-// Connections survive the loss of the connection to NATS: calls under way, and
-// those made while it lasts, fail with Unavailable. A connection is lost when
-// the listener or its process ends, or cannot be reached for awayLimit.
+// Connections survive the loss of the connection to NATS: calls in progress,
+// and those made meanwhile, fail with Unavailable. A connection is lost when
+// the listener or its process ends, or is unreachable for awayLimit.
 type peers struct {
 	store *Store
 
@@ -62,11 +62,11 @@ func at(address, purpose string) string {
 	return b.String() + "." + purpose
 }
 
-// ends returns the subjects of a connection.
+// ends returns the two subjects of a connection.
 func ends(id string) (up, down string) { return "weft.peer." + id + ".up", "weft.peer." + id + ".down" }
 
-// Listen offers a handler at an address; it takes claimWait, to find out
-// whether somebody else does.
+// Listen serves a handler at an address. It takes claimWait, to find out
+// whether another listener uses the address.
 func (p *peers) Listen(address string, h transport.Handler) (transport.Listener, error) {
 	if address == "" {
 		return nil, transport.Errorf(transport.Unavailable, "listen: the address is empty; give it a name")
@@ -113,7 +113,7 @@ func (p *peers) Dial(ctx context.Context, address string) (transport.Conn, error
 	return c, nil
 }
 
-// request asks the listener to take a new connection.
+// request asks the listener to accept a new connection.
 func (p *peers) request(ctx context.Context, c *dialed) error {
 	waiting, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
@@ -121,7 +121,7 @@ func (p *peers) request(ctx context.Context, c *dialed) error {
 	defer context.AfterFunc(alive, cancel)()
 	tries := 1
 	if p.store.conn.ConnectedClusterName() != "" {
-		tries = newsTries // servers learn from each other who listens
+		tries = newsTries // a new listener may not be known at this server yet
 	}
 	var err error
 	for try := range tries {
@@ -148,8 +148,8 @@ func (p *peers) request(ctx context.Context, c *dialed) error {
 	return transport.Errorf(transport.Unavailable, "dial %q on the bus: %v", c.address, err)
 }
 
-// expired returns an error if ctx has ended, also in the moment before its
-// timer has noticed.
+// expired returns an error if ctx has ended, even if its timer has not fired
+// yet.
 func expired(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return transport.ErrorOf(err)
@@ -160,7 +160,7 @@ func expired(ctx context.Context) error {
 	return nil
 }
 
-// sendable says whether a call may begin; nil if so.
+// sendable returns an error if a call must not begin.
 func sendable(ctx context.Context, name string, message []byte) error {
 	if err := transport.Sendable(ctx, name, message); err != nil {
 		return err
@@ -168,7 +168,7 @@ func sendable(ctx context.Context, name string, message []byte) error {
 	return expired(ctx)
 }
 
-// each calls f for what there is, without the lock.
+// each calls f for all listeners and connections, without the lock.
 func (p *peers) each(listening func(*listener), dialing func(*dialed)) {
 	p.mu.Lock()
 	var ls []*listener
@@ -188,22 +188,21 @@ func (p *peers) each(listening func(*listener), dialing func(*dialed)) {
 	}
 }
 
-// cut is called when the connection to NATS is lost, mend when it is there
-// again.
+// cut is called when the connection to NATS is lost, mend when it is back.
 func (p *peers) cut()  { p.each((*listener).cut, (*dialed).cut) }
 func (p *peers) mend() { p.each((*listener).mend, (*dialed).mend) }
 
-// close ends everything; the connection to NATS is still there.
+// close ends everything, while the connection to NATS is up.
 func (p *peers) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.each(func(l *listener) { _ = l.Close() }, (*dialed).end) // what cannot be told is found out by the peers
+	p.each(func(l *listener) { _ = l.Close() }, (*dialed).end) // peers that are not notified time out
 	p.flush()
 }
 
-// flush waits until the server has what was sent; if it does not answer, the
-// peers find out by themselves.
+// flush waits until the server has received everything sent so far; if it does
+// not answer, the peers time out.
 func (p *peers) flush() {
 	if p.store.conn.IsConnected() {
 		_ = p.store.conn.FlushTimeout(time.Second)

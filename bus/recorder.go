@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// recordEvery is how often manifests are synced and new buckets looked for.
+	// recordEvery is how often the recorder syncs manifests and looks for new
+	// buckets.
 	recordEvery = time.Second
-	// aliveEvery is how often the recorder gives a sign of life.
+	// aliveEvery is how often the recorder records that it is alive.
 	aliveEvery = 3 * time.Second
 	// recordedKey says, in stateBucket, that the buckets have manifests.
 	recordedKey = "recorded"
 )
 
 // recorder keeps the manifests of all buckets of a store, in the one process
-// that holds the store. When the store is opened it compares each bucket with
-// its manifest; then it follows what is written.
+// that holds the store. When the store is opened, it compares each bucket with
+// its manifest; after that it records all changes.
 type recorder struct {
 	store *Store
 	dir   string
@@ -32,16 +33,16 @@ type recorder struct {
 	news  chan struct{} // holds one: there may be another bucket
 	stop  context.CancelFunc
 
-	checking sync.Mutex // held while a bucket is compared, or its manifest begun; taken before mu
+	checking sync.Mutex // held during a comparison, or the start of a manifest; taken before mu
 
 	mu        sync.Mutex // guards what follows
 	manifests map[string]*manifest
 	known     map[string]bool
 }
 
-// diary is what the recorder keeps of the store as a whole.
+// diary is the recorder's record of the store as a whole.
 type diary struct {
-	Born    time.Time `json:"born"`  // zero: unknown, of a former version
+	Born    time.Time `json:"born"`  // zero: unknown, as in a store of an earlier version
 	Alive   time.Time `json:"alive"` // last sign of life
 	Buckets []string  `json:"buckets"`
 }
@@ -50,7 +51,7 @@ func (r *recorder) diaryFile() string { return filepath.Join(r.dir, "store.json"
 
 func (r *recorder) path(bucket string) string { return filepath.Join(r.dir, bucket+".manifest") }
 
-// record starts to keep manifests: it compares all buckets first.
+// record compares all buckets and then begins to keep manifests.
 func (s *Store) record(ctx context.Context, dir string) error {
 	r := &recorder{store: s, dir: dir, news: make(chan struct{}, 1), manifests: map[string]*manifest{}, known: map[string]bool{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -75,7 +76,7 @@ func (s *Store) record(ctx context.Context, dir string) error {
 		r.diary = diary{}
 	}
 	span := Span{Born: r.diary.Born, Alive: r.diary.Alive, Opened: now}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.manifest")) // the pattern is right
+	files, _ := filepath.Glob(filepath.Join(dir, "*.manifest")) // the pattern is valid
 	first = first && len(files) == 0
 	if first && len(names) == 0 {
 		r.diary.Born, span.Born = now, now
@@ -91,7 +92,7 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	for _, file := range files {
 		listed[strings.TrimSuffix(filepath.Base(file), ".manifest")] = true
 	}
-	if first && recorded > 0 && s.server != nil { // they have been removed
+	if first && recorded > 0 && s.server != nil { // the manifests were removed
 		for _, name := range names {
 			listed[name] = true
 		}
@@ -137,8 +138,8 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	}
 }
 
-// check compares a bucket with its manifest, and goes on with the manifest if
-// the bucket is whole. expected says that it must have one. checking is held.
+// check compares a bucket with its manifest, and continues the manifest if the
+// bucket is whole. expected says that it must have one. checking is held.
 func (r *recorder) check(ctx, life context.Context, state *bucket, name string, expected bool) error {
 	opened, err := r.store.Bucket(ctx, name)
 	if err != nil {
@@ -163,7 +164,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	case rec.missing && expected && h.reached > 0:
 		damage.Reason = fmt.Sprintf("its manifest %s is missing, so nobody can tell whether it is whole", r.path(name))
 	case rec.missing:
-		// A new bucket, or one of a version without manifests.
+		// A new bucket, or one from a version without manifests.
 	case rec.fault != "":
 		damage.Reason = rec.fault
 	case len(rec.reports) > 0:
@@ -201,12 +202,12 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	return nil
 }
 
-// damage returns one that is found now, without its reason.
+// damage returns newly found damage, without its reason.
 func (r *recorder) damage(bucket string) Damage {
 	return Damage{Bucket: bucket, Found: time.Now(), Writable: r.store.config.Rebuilt != nil && r.store.config.Rebuilt(bucket)}
 }
 
-// declare notifies everybody of the damage of a bucket.
+// declare notifies all processes of the damage of a bucket.
 func (r *recorder) declare(ctx context.Context, state *bucket, d Damage) error {
 	r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", d.Bucket, "damage", d.Reason, "read_only", !d.Writable, "remedy", "weft store repair")
 	r.store.health.set(d.Bucket, &d)
@@ -217,7 +218,7 @@ func (r *recorder) declare(ctx context.Context, state *bucket, d Damage) error {
 	return err
 }
 
-// follow writes down what is written to a bucket, until it is found damaged.
+// follow records the changes of a bucket, until it is found damaged.
 func (r *recorder) follow(ctx context.Context, b *bucket, f *feed, m *manifest) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		err := r.feed(ctx, b, f, m)
@@ -240,7 +241,7 @@ func (r *recorder) follow(ctx context.Context, b *bucket, f *feed, m *manifest) 
 	}
 }
 
-// feed writes down entries until there is an error.
+// feed records entries until there is an error.
 func (r *recorder) feed(ctx context.Context, b *bucket, f *feed, m *manifest) error {
 	for {
 		e, err := f.next(ctx)
@@ -266,7 +267,7 @@ func (r *recorder) feed(ctx context.Context, b *bucket, f *feed, m *manifest) er
 	}
 }
 
-// shrink writes a manifest anew that has many lines about what is no more.
+// shrink rewrites a manifest with many outdated lines.
 func (r *recorder) shrink(bucket string, m *manifest) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -292,14 +293,14 @@ func (r *recorder) current(bucket string) *manifest {
 	return r.manifests[bucket]
 }
 
-// run looks after the manifests until ctx ends. It closes ready once it follows
-// what it is asked for.
+// run tends the manifests until ctx ends. It closes ready once it receives
+// requests.
 func (r *recorder) run(ctx context.Context, state *bucket, ready chan<- struct{}) {
 	tick := time.NewTicker(recordEvery)
 	defer tick.Stop()
 	asked, first := make(chan [2]string, 64), make(chan struct{}, 2) // its goroutine sends at most twice
 	r.store.tended.Go(func() {
-		defer func() { first <- struct{}{} }() // if it has failed before
+		defer func() { first <- struct{}{} }() // in case it failed before
 		err := state.Watch(ctx, func(key string, value []byte, _ uint64) {
 			if key == "" {
 				first <- struct{}{}
@@ -342,7 +343,7 @@ func (r *recorder) run(ctx context.Context, state *bucket, ready chan<- struct{}
 	}
 }
 
-// answer does what a process has asked for.
+// answer carries out a request of a process.
 func (r *recorder) answer(ctx context.Context, state *bucket, key, value string) (err error) {
 	if name, report := strings.CutPrefix(key, reportPrefix); report {
 		r.mu.Lock()
@@ -361,7 +362,7 @@ func (r *recorder) answer(ctx context.Context, state *bucket, key, value string)
 	return errors.Join(err, state.Delete(ctx, key))
 }
 
-// accept takes what a bucket holds for all of it.
+// accept declares the present content of a bucket complete.
 func (r *recorder) accept(ctx context.Context, state *bucket, name string) error {
 	r.checking.Lock()
 	defer r.checking.Unlock()
@@ -402,7 +403,7 @@ func (r *recorder) forgive(ctx context.Context, state *bucket) error {
 	return err
 }
 
-// discover begins the manifests of buckets that are new.
+// discover begins manifests of new buckets.
 func (r *recorder) discover(ctx context.Context, state *bucket) error {
 	names, err := r.store.Buckets(ctx)
 	if err != nil {
@@ -422,7 +423,7 @@ func (r *recorder) discover(ctx context.Context, state *bucket) error {
 	return errors.Join(append(errs, r.sign(time.Now()))...)
 }
 
-// settlePatience bounds how long a store that is closed waits for its manifests.
+// settlePatience bounds how long a closing store waits for its manifests.
 const settlePatience = time.Second
 
 // settle waits until the manifests hold every write to the buckets.
@@ -464,7 +465,7 @@ func (r *recorder) sign(now time.Time) error {
 	return err
 }
 
-// sync makes durable what has been written.
+// sync makes all written lines durable.
 func (r *recorder) sync() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,24 +15,25 @@ import (
 )
 
 const (
-	// scarceAfter is how long a new bucket waits for a server that is missing
-	// before it is made with one copy less.
+	// scarceAfter is how long a new bucket waits for a missing server before it
+	// gets one copy less.
 	scarceAfter = 3 * time.Second
-	// replicateEvery is how often buckets with too few copies are looked for.
+	// replicateEvery is how often the store looks for buckets with too few
+	// copies.
 	replicateEvery = 10 * time.Second
 	// listWait bounds the list of all buckets: NATS waits 4 s for servers that do
 	// not answer.
 	listWait = 6 * time.Second
-	// silentAfter is how long a server of a cluster has not been heard of when it
-	// does not count any more; they talk every second.
+	// silentAfter is how long a cluster may not hear from a server that it
+	// still counts; servers talk every second.
 	silentAfter = 4 * time.Second
 )
 
 // Replicate sets on how many servers of an external cluster every bucket is
-// kept: those that are opened from now on, and those that are there, which get
-// the copies that they lack in the background. Copies beyond n stay. While too
-// few servers are up, the store logs a warning, and adds the copies later. A
-// server that is not part of a cluster refuses to open buckets with n above 1.
+// kept: buckets opened from now on, and existing ones, which get their missing
+// copies in the background. Copies beyond n stay. While too few servers are up,
+// the store logs a warning, and adds the copies later. A server that is not
+// part of a cluster refuses to open buckets with n above 1.
 func (s *Store) Replicate(n int) {
 	s.replicas.Store(int64(n))
 	if n > 1 {
@@ -40,7 +41,7 @@ func (s *Store) Replicate(n int) {
 	}
 }
 
-// replicate adds copies to buckets that have too few until the store is closed.
+// replicate adds missing copies to buckets until the store is closed.
 func (s *Store) replicate() {
 	tick := time.NewTicker(replicateEvery)
 	defer tick.Stop()
@@ -58,7 +59,7 @@ func (s *Store) replicate() {
 	}
 }
 
-// replicateOnce adds the copies that buckets lack.
+// replicateOnce adds the missing copies of all buckets.
 func (s *Store) replicateOnce(ctx context.Context) error {
 	list, _, err := s.streams(ctx)
 	if err != nil {
@@ -73,8 +74,9 @@ func (s *Store) replicateOnce(ctx context.Context) error {
 	return failed
 }
 
-// raise adds the copies that a stream lacks, and returns its state. With too few
-// servers it returns the error that noPeers knows, and the stream stays as it is.
+// raise adds the missing copies of a stream and returns its state. With too few
+// servers it returns an error that noPeers recognizes, and leaves the stream as
+// it is.
 func (s *Store) raise(ctx context.Context, info *jetstream.StreamInfo) (jetstream.Stream, error) {
 	n := int(s.replicas.Load())
 	if info.Config.Replicas >= n {
@@ -95,16 +97,15 @@ func (s *Store) raise(ctx context.Context, info *jetstream.StreamInfo) (jetstrea
 	return stream, err
 }
 
-// copies decides how many copies a new bucket gets while it is tried: fewer if
-// servers stay away.
+// copies decides how many copies a new bucket gets: fewer if servers stay down.
 type copies struct {
 	fewer int
-	since time.Time // when servers were found missing; zero: they were not
+	since time.Time // when servers were found missing; zero: none was
 }
 
 func (c *copies) of(n int) int { return max(1, n-c.fewer) }
 
-// note takes the result of a try.
+// note records the result of an attempt.
 func (c *copies) note(err error) {
 	switch {
 	case !noPeers(err):
@@ -130,12 +131,12 @@ func refusedWith(err error, code jetstream.ErrorCode) bool {
 	return errors.As(err, &refused) && refused.ErrorCode == code
 }
 
-// alone is the error of a server that keeps no copies elsewhere.
+// alone returns the error of a server that is not part of a cluster.
 func (s *Store) alone(what string) error {
 	return api.Errorf(codes.FailedPrecondition, "%s: %d replicas are wanted (bus.replicas), but the server at %s is not part of a cluster; start it as one of a cluster of at least %d, or set bus.replicas: 1", what, s.replicas.Load(), s.where(), s.replicas.Load())
 }
 
-// streams returns the streams of all buckets, and how many do not answer.
+// streams returns the streams of all buckets, and how many did not answer.
 func (s *Store) streams(ctx context.Context) (list []*jetstream.StreamInfo, missing int, err error) {
 	for {
 		m, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.LIST", fmt.Appendf(nil, `{"offset": %d}`, len(list)))
@@ -171,8 +172,8 @@ func ours(list []*jetstream.StreamInfo) (buckets []*jetstream.StreamInfo) {
 	return buckets
 }
 
-// State asks the servers how they keep the buckets. If they do not answer, it
-// returns why, and a state without quorum.
+// State asks the servers for the state of the buckets. If they do not answer,
+// it returns why, and a state without quorum.
 func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 	st := &api.StoreState{Replicas: uint32(max(s.replicas.Load(), 1)), Wanted: uint32(max(s.replicas.Load(), 1))}
 	list, missing, err := s.streams(ctx)
@@ -185,7 +186,7 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 		if n := uint32(info.Config.Replicas); i == 0 || n < st.Replicas {
 			st.Replicas = n
 		}
-		if info.Cluster == nil { // one server, that answers
+		if info.Cluster == nil { // a single server, and it answers
 			up[""] = true
 			continue
 		}
@@ -204,6 +205,6 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 			st.Quorum = false
 		}
 	}
-	st.Servers = uint32(max(len(up), 1)) // whoever has answered
+	st.Servers = uint32(max(len(up), 1)) // those that answered
 	return st, nil
 }

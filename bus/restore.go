@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// unfinished is the damage of buckets while they are restored.
+// unfinished is the damage of buckets during a restore.
 const unfinished = "a restore was begun and not finished; run weft store restore again"
 
-// Restore makes buckets hold the given keys and nothing else, in the process that
-// keeps the manifests. Until all of them do, each counts as damaged, also after
-// the process was killed.
+// Restore gives buckets exactly the given keys, in the process that keeps the
+// manifests. Until all of them have them, each counts as damaged, even if the
+// process is killed meanwhile.
 func (s *Store) Restore(ctx context.Context, contents map[string]map[string][]byte) error {
 	if s.recorder == nil {
 		return errors.New("restore: this process does not keep the manifests of the store")
@@ -79,7 +79,7 @@ func (r *recorder) begin(ctx context.Context, state *bucket, name string) error 
 	return r.declare(ctx, state, d)
 }
 
-// fill makes a bucket hold the given keys and nothing else, damaged or not.
+// fill gives a bucket exactly the given keys, even if it is damaged.
 func (s *Store) fill(ctx context.Context, name string, entries map[string][]byte) error {
 	opened, err := s.Bucket(ctx, name)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// Patience is how long an operation waits for a store that does not answer if
-// its context has no deadline. The election of a new leader in a cluster takes
-// up to ten seconds.
+// Patience is how long an operation without a deadline waits for a store that
+// does not answer. The election of a new leader in a cluster takes up to ten
+// seconds.
 const Patience = 30 * time.Second
 
 const (
@@ -26,14 +26,14 @@ const (
 	maxPause    = 250 * time.Millisecond
 )
 
-// errUnreadable is the error of what the store has and cannot read.
+// errUnreadable is the error for an entry that the store has but cannot read.
 var errUnreadable = errors.New("the store has it and cannot read it: its files are damaged")
 
 var errClosed = errors.New("the store was closed")
 
-// retry does an operation until it succeeds, or fails for a reason that asking
-// again does not mend, or ctx ends. op may be done several times, also after
-// it has had its effect; what names it in errors.
+// retry repeats an operation until it succeeds, fails permanently, or ctx ends.
+// op may run several times, even after it has taken effect; what names it in
+// errors.
 func (s *Store) retry(ctx context.Context, what string, op func(context.Context) error) error {
 	waiting := ctx
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -54,7 +54,7 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 	}
 }
 
-// attempt does op once, while the connection lasts.
+// attempt runs op once, while the connection lasts.
 func (s *Store) attempt(ctx context.Context, op func(context.Context) error) error {
 	alive, _ := s.link.state()
 	ctx, cancel := context.WithTimeout(ctx, attemptWait)
@@ -65,7 +65,7 @@ func (s *Store) attempt(ctx context.Context, op func(context.Context) error) err
 	return err
 }
 
-// pause waits a while, and until the connection is there.
+// pause waits for d, and then for the connection.
 func (s *Store) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -90,18 +90,18 @@ func (s *Store) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// passingCodes are the errors of JetStream that pass by themselves: it is
-// starting, or electing a leader, or still at work on the same message.
+// passingCodes are the temporary errors of JetStream: it is starting, electing
+// a leader, or still handling the same message.
 var passingCodes = []jetstream.ErrorCode{
 	10004, // incomplete results
-	10005, // no suitable peers for placement: they are still starting
+	10005, // no suitable peers for placement: servers are starting
 	10008, // system temporarily unavailable
-	10059, // stream not found: it was there when the bucket was opened, and a new leader may not know of it yet
+	10059, // stream not found: a new leader may not know it yet
 	10158, // duplicate message id is in process
 	10163, // expected last sequence per subject temporarily unavailable
 }
 
-// passing says whether asking again may help.
+// passing reports whether a retry may help.
 func passing(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
@@ -115,18 +115,18 @@ func passing(err error) bool {
 }
 
 // wrongSequence are JetStream's error codes for a revision that is not the
-// last, on one server and on several.
+// last, from one server and from a cluster.
 var wrongSequence = []jetstream.ErrorCode{
 	jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant,
 }
 
-// overtaken says whether somebody else wrote first.
+// overtaken reports whether another write came first.
 func overtaken(err error) bool {
 	var refused *jetstream.APIError
 	return errors.As(err, &refused) && slices.Contains(wrongSequence, refused.ErrorCode)
 }
 
-// fail returns an error of NATS as one of ours.
+// fail converts an error of NATS into one of ours.
 func (s *Store) fail(ctx context.Context, what string, err error) error {
 	var refused *jetstream.APIError
 	switch {

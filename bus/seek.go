@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// seekAfter is how long operations fail at a server that is connected before
-	// another one is looked for. It is less than the time for which standbys leave
-	// the mastership to a master that does not reach the store.
+	// seekAfter is how long operations must fail at a connected server before
+	// seek looks for another one. It is shorter than the time for which
+	// standbys leave the mastership to a master that does not reach the store.
 	seekAfter = 500 * time.Millisecond
-	// seekEvery is how often that is looked at; seekMost, while no server answers.
+	// seekEvery is how often seek checks this; seekMost, while no server
+	// answers.
 	seekEvery = 250 * time.Millisecond
 	seekMost  = 2 * time.Second
 	// seekWait bounds the connection to another server, and its answer.
 	seekWait = 500 * time.Millisecond
 )
 
-// seek leaves a server of a cluster that is cut off from the others: it answers
-// pings, and nothing that needs a majority. Once operations have failed for
-// seekAfter, and another server answers what this one does not, the connection
-// goes there. It ends when the store is closed.
+// seek leaves a server that is cut off from the rest of its cluster: such a
+// server answers pings, but nothing that needs a majority. Once operations have
+// failed for seekAfter, and another server answers, seek moves the connection
+// there. It ends when the store is closed.
 func (s *Store) seek() {
 	for pause := seekEvery; ; {
 		select {
@@ -53,7 +54,8 @@ func (s *Store) seek() {
 	}
 }
 
-// choose is the server that seek has found, nil for whichever comes next.
+// choose returns the server that seek has found, or the next one if there is
+// none.
 func (s *Store) choose(list []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
 	host := s.better.Swap(nil)
 	for i := range list {
@@ -64,8 +66,8 @@ func (s *Store) choose(list []nats.Server, _ nats.ServerInfo) (*nats.Server, tim
 	return nil, 0
 }
 
-// servers returns the servers that may be connected to: those that were given,
-// and those that they have named.
+// servers returns the candidate servers: the configured ones, and those that
+// they have announced.
 func (s *Store) servers() (list []*url.URL) {
 	known := map[string]bool{}
 	var user *url.Userinfo
@@ -86,7 +88,7 @@ func (s *Store) servers() (list []*url.URL) {
 	return list
 }
 
-// serves reports whether a server answers what needs a majority.
+// serves reports whether a server answers requests that need a majority.
 func (s *Store) serves(server *url.URL) bool {
 	conn, err := nats.Connect(server.String(), append(s.proof(), nats.NoReconnect(), nats.Timeout(seekWait), nats.IgnoreDiscoveredServers())...)
 	if err != nil {
@@ -105,7 +107,7 @@ func answers(js jetstream.JetStream) bool {
 	return err == nil
 }
 
-// tried notes the result of an operation for seek.
+// tried records the result of an operation for seek.
 func (s *Store) tried(err error) {
 	if s.failing.Load() != 0 {
 		if err == nil || !passing(err) {

@@ -19,18 +19,18 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// startTimeout bounds the start of the embedded server, which reads all its
-// files again after a crash.
+// startTimeout bounds the start of the embedded server, which re-reads all its
+// files after a crash.
 const startTimeout = 30 * time.Second
 
 // tlsTimeout bounds the handshake of a client.
 const tlsTimeout = 5 * time.Second
 
-// maxValue is the largest value of the embedded server, in octets.
+// maxValue is the largest value of the embedded server, in bytes.
 const maxValue = 8 << 20
 
-// The connection to a server that does not answer maxPings pings, or takes
-// nothing for writeTimeout, is lost.
+// The connection to a server is lost if it does not answer maxPings pings, or
+// accepts no data for writeTimeout.
 const (
 	writeTimeout = 5 * time.Second
 	pingInterval = 10 * time.Second
@@ -86,9 +86,9 @@ func (s *Store) serve(ctx context.Context) (err error) {
 	return nil
 }
 
-// forgetIndexes removes the server's own summaries of what its files hold: with
-// one, it does not look at the files, and what is damaged there it keeps for
-// there, and silent. Without, it reads and checks them all.
+// forgetIndexes removes the server's own indexes of its files. With an index,
+// the server does not look at the files, and silently counts damaged messages
+// as present. Without, it reads and checks them all.
 func forgetIndexes(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "msgs", "index.db"))
 	for _, file := range files {
@@ -97,7 +97,7 @@ func forgetIndexes(dir string) error {
 	return err
 }
 
-// listen sets the options by which other processes reach the server.
+// listen sets the options for access by other processes.
 func (s *Store) listen(dir string, o *server.Options) (err error) {
 	host, port, err := s.config.listen()
 	if err != nil {
@@ -118,8 +118,8 @@ func (s *Store) listen(dir string, o *server.Options) (err error) {
 	return nil
 }
 
-// vacant says whether a TCP address can be listened at. The server itself
-// would only say so in its log.
+// vacant returns an error if a TCP address is not free. The server itself would
+// only log that.
 func vacant(address string) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -128,11 +128,11 @@ func vacant(address string) error {
 	return l.Close()
 }
 
-// lockPatience is how long the lock of a directory is waited for.
+// lockPatience is how long lockDirectory waits for the lock.
 const lockPatience = 500 * time.Millisecond
 
-// lockDirectory makes the directory if need be and takes it for this process.
-// The lock goes with the process, however that ends.
+// lockDirectory locks the directory for this process; it makes a missing one.
+// The lock ends with the process, however that ends.
 func lockDirectory(dir string) (*os.File, error) {
 	unusable := func(err error) error {
 		return fmt.Errorf("data directory %s cannot be used: %w; make it writable for user %d, or choose another", dir, err, os.Getuid())
@@ -144,8 +144,8 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	// A process that is being started has the locks of whoever starts it, until
-	// it executes its program: one that has just been given back may need a moment.
+	// A child process inherits the locks of its parent until it executes its
+	// program, so a lock just released may be held for another moment.
 	for end := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
 			break
@@ -173,18 +173,18 @@ func lockDirectory(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// serverLog passes on what the embedded server says, and keeps what it calls
-// fatal.
+// serverLog logs the messages of the embedded server, and keeps its fatal
+// error.
 type serverLog struct {
 	log   *slog.Logger
 	disk  *disk
 	dir   string
 	fatal atomic.Pointer[string]
 
-	suspect func(bucket string) // something of it cannot be read
+	suspect func(bucket string) // called for a bucket with unreadable parts
 }
 
-// corrupt finds the stream in what the server says of files that it cannot read.
+// corrupt finds the stream in the server's messages about unreadable files.
 var corrupt = regexp.MustCompile(`(?i)(?:corrupt.*KV_weft-|KV_weft-([a-z0-9_-]+).*corrupt)([a-z0-9_-]*)`)
 
 func (l *serverLog) say(kind, format string, args []any) {
@@ -193,23 +193,23 @@ func (l *serverLog) say(kind, format string, args []any) {
 	}
 }
 
-// Noticef and the others are server.Logger.
+// Noticef and the others implement server.Logger.
 func (l *serverLog) Noticef(format string, args ...any) { l.say("notice", format, args) }
 
-// Warnf logs a warning, and listens for damage.
+// Warnf logs a warning, and looks for damage in it.
 func (l *serverLog) Warnf(format string, args ...any) {
 	l.say("warning", format, args)
 	l.hear(fmt.Sprintf(format, args...))
 }
 
-// hear looks for damage in what the server says.
+// hear looks for damage in a message of the server.
 func (l *serverLog) hear(text string) {
 	if m := corrupt.FindStringSubmatch(text); m != nil {
 		l.suspect(strings.ReplaceAll(cmp.Or(m[1], m[2]), "-", "."))
 	}
 }
 
-// Errorf logs an error, and listens for those of the disk.
+// Errorf logs an error, and looks for disk errors in it.
 func (l *serverLog) Errorf(format string, args ...any) {
 	l.say("error", format, args)
 	l.hear(fmt.Sprintf(format, args...))
@@ -221,10 +221,10 @@ func (l *serverLog) Errorf(format string, args ...any) {
 // Debugf logs for debugging.
 func (l *serverLog) Debugf(format string, args ...any) { l.say("debug", format, args) }
 
-// Tracef logs what is sent and received.
+// Tracef logs messages sent and received.
 func (l *serverLog) Tracef(format string, args ...any) { l.say("trace", format, args) }
 
-// Fatalf keeps why the server cannot go on.
+// Fatalf keeps the reason why the server cannot go on.
 func (l *serverLog) Fatalf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	l.fatal.CompareAndSwap(nil, &text)

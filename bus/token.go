@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// tokenFile is the file in the data directory with the secret that clients of
-// the embedded server show.
+// tokenFile is the file in the data directory with the secret of the clients of
+// the embedded server.
 const tokenFile = "token"
 
-// token returns the secret of a data directory and makes it if need be. The
-// directory is locked.
+// token returns the secret of a data directory; it makes a missing one. The
+// caller holds the directory's lock.
 func token(dir string) (string, error) {
 	name := filepath.Join(dir, tokenFile)
 	info, err := os.Lstat(name)
@@ -38,7 +38,7 @@ func token(dir string) (string, error) {
 	return secret, nil
 }
 
-// newToken writes a new secret, whole or not at all.
+// newToken writes a new secret, atomically.
 func newToken(name string) (string, error) {
 	secret := rand.Text()
 	draft := name + ".new"

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// holding is what a bucket holds: the last entry of each key, markers of deleted
-// ones included, and the highest revisions of those and that it has given.
+// holding is the content of a bucket: the last entry of each key, including
+// markers of deleted keys, the highest revision of those, and the highest
+// revision that the bucket has assigned.
 type holding struct {
 	last    map[string]entry // values are digests
-	lost    bool             // something cannot be read
+	lost    bool             // something is unreadable
 	seen    uint64
 	reached uint64
 }
 
-// live returns the keys that are there, as a manifest lists them.
+// live returns the present keys, as a manifest lists them.
 func (h holding) live() map[string]content {
 	live := map[string]content{}
 	for key, e := range h.last {
@@ -28,7 +29,7 @@ func (h holding) live() map[string]content {
 	return live
 }
 
-// hold reads a bucket and returns the feed, which goes on with what changes.
+// hold reads a bucket and returns the feed, which continues with changes.
 func (b *bucket) hold(ctx context.Context) (*feed, holding, error) {
 	h := holding{last: map[string]entry{}}
 	f, err := b.open(ctx)
@@ -59,13 +60,13 @@ func (b *bucket) hold(ctx context.Context) (*feed, holding, error) {
 	return f, h, nil
 }
 
-// namesMost is how many keys the reason of a damage names.
+// namesMost is the most keys that the reason of a damage names.
 const namesMost = 3
 
-// compare says how a bucket is less than its manifest lists, nothing if it is
-// not. A crash may have cut off the last lines of a manifest, so a bucket may
-// hold more than it lists, and may have deleted keys since whose markers have
-// expired by now; each of those has used a revision that nothing holds.
+// compare says what a bucket lacks of its manifest; "" if nothing. A crash may
+// have cut off the last lines of a manifest, so a bucket may hold more than it
+// lists. It may also have deleted keys since, whose markers have expired by
+// now; each deletion used a revision that no entry holds.
 func compare(r record, h holding, now time.Time) (reason string, lost int) {
 	var missing, older, other, revived []string
 	for key, c := range r.live {
@@ -88,7 +89,7 @@ func compare(r record, h holding, now time.Time) (reason string, lost int) {
 		}
 	}
 	if n := uint64(len(missing)); n > 0 && h.reached >= r.last+unseen+n && now.Sub(r.written) > markerLife {
-		missing = nil // deleted since
+		missing = nil // deleted since then
 	}
 	var faults []string
 	for _, f := range []struct {
@@ -105,7 +106,7 @@ func compare(r record, h holding, now time.Time) (reason string, lost int) {
 	return strings.Join(faults, ", "), len(missing) + len(older) + len(other)
 }
 
-// some names the first of many keys.
+// some names the first few of many keys.
 func some(keys []string) string {
 	if len(keys) > namesMost {
 		return strings.Join(keys[:namesMost], ", ") + ", …"

@@ -8,15 +8,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// goneAfter is how long the stream of a bucket has not been found when it is
-// gone: a leader that is new may not know of it yet.
+// goneAfter is how long a stream must be missing before it counts as gone: a
+// new leader may not know it yet.
 const goneAfter = 10 * time.Second
 
-// Watch outlives the loss of the connection and of the server: it is then
-// taken up again, and what has changed meanwhile is told, deletions too.
+// Watch survives the loss of the connection and of the server: it then resumes
+// and reports what has changed meanwhile, deletions too.
 func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) error {
 	w := &watch{bucket: b, f: f, told: map[string]uint64{}}
-	var missed time.Time // since when the stream is not found; zero: it is
+	var missed time.Time // since when the stream is missing; zero: it is not
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		fed, err := w.follow(ctx)
 		if ctx.Err() != nil {
@@ -46,19 +46,19 @@ func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) erro
 type watch struct {
 	bucket   *bucket
 	f        func(string, []byte, uint64)
-	told     map[string]uint64 // keys that f knows to be there, by revision
-	complete bool              // the first values are told
+	told     map[string]uint64 // keys that f knows to be present, by revision
+	complete bool              // all initial values are reported
 }
 
-// follow tells of all values that are not told yet, and then of changes, until
-// it fails. fed says whether it got that far.
+// follow reports all values not reported yet, and then changes, until it fails.
+// fed says whether it completed the initial values.
 func (w *watch) follow(ctx context.Context) (fed bool, err error) {
 	feed, err := w.bucket.open(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer feed.close()
-	seen := map[string]bool{} // of the values that are there at first
+	seen := map[string]bool{} // keys of the initial values
 	for {
 		if !fed {
 			e, more, err := feed.first(ctx)
@@ -82,7 +82,7 @@ func (w *watch) follow(ctx context.Context) (fed bool, err error) {
 	}
 }
 
-// tell passes on an entry that is news.
+// tell reports an entry if it is new.
 func (w *watch) tell(e entry) {
 	last, there := w.told[e.key]
 	switch {
@@ -96,9 +96,9 @@ func (w *watch) tell(e entry) {
 	}
 }
 
-// settle ends the first values: told keys that are not among them are gone,
-// and so is the memory of when. If some values were lost, nobody knows which are
-// gone.
+// settle completes the initial values: reported keys that are not among them
+// are gone, without a known revision. If some values were lost, it is unknown
+// which keys are gone.
 func (w *watch) settle(seen map[string]bool, lost bool) {
 	for key, revision := range w.told {
 		if !seen[key] && !lost {

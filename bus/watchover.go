@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// checkEvery is how often an open store is compared with its manifests, unless
-// the Config says otherwise.
+// checkEvery is how often the recorder compares an open store with its
+// manifests, unless the Config sets it.
 const checkEvery = 10 * time.Minute
 
-// watchOver compares all buckets with their manifests time and again until ctx
-// ends: a disk may damage what has been written long ago.
+// watchOver compares all buckets with their manifests periodically until ctx
+// ends, because a disk may damage old data.
 func (r *recorder) watchOver(ctx context.Context, state *bucket) {
 	every := r.store.config.CheckEvery
 	if every == 0 {
@@ -42,14 +42,14 @@ func (r *recorder) watchOver(ctx context.Context, state *bucket) {
 	}
 }
 
-// compare compares a bucket that is taken for whole with its manifest, which is
-// read first: what is written meanwhile, the bucket has beyond it. One whose files
-// cannot be read any more is written anew.
+// compare compares a bucket that seems whole with its manifest. It reads the
+// manifest first, so later writes only add to the bucket. It rewrites a bucket
+// whose files have become unreadable.
 func (r *recorder) compare(ctx context.Context, state *bucket, name string) error {
 	r.checking.Lock()
 	defer r.checking.Unlock()
 	if r.current(name) == nil {
-		return nil // damaged, as everybody knows, or new
+		return nil // known to be damaged, or new
 	}
 	rec, err := readManifest(r.path(name), name)
 	if err != nil {
@@ -83,9 +83,9 @@ func (r *recorder) compare(ctx context.Context, state *bucket, name string) erro
 	return err
 }
 
-// mend writes a bucket anew with all of it that can be read: the server stops
-// writing to files that it cannot read, and after a start knows nothing of what is
-// behind the damage. Revisions go on after the last one.
+// mend rewrites all readable entries of a bucket, because the server stops
+// writing to unreadable files, and after a restart does not know what follows
+// the damage. Revisions continue after the last one.
 func (b *bucket) mend(ctx context.Context, last uint64) error {
 	entries, err := b.snapshot(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (b *bucket) mend(ctx context.Context, last uint64) error {
 	return err
 }
 
-// spoil gives up the manifest of a bucket, as it is, because the bucket is
-// damaged, and notifies everybody.
+// spoil abandons the manifest of a damaged bucket, leaves it as it is, and
+// notifies all processes.
 func (r *recorder) spoil(ctx context.Context, state *bucket, d Damage) error {
 	r.mu.Lock()
 	m := r.manifests[d.Bucket]
@@ -126,8 +126,8 @@ func (r *recorder) spoil(ctx context.Context, state *bucket, d Damage) error {
 	return r.declare(ctx, state, d)
 }
 
-// keys returns the keys that the server knows of and that fit a filter, also
-// those whose values it cannot read.
+// keys returns the keys that the server knows and that match a filter,
+// including those whose values it cannot read.
 func (b *bucket) keys(ctx context.Context, filter string) (keys []string, err error) {
 	for {
 		req := fmt.Appendf(nil, `{"subjects_filter": %q, "offset": %d}`, b.prefix+filter, len(keys))

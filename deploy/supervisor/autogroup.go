@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// autogroupTries is how often a nice value of a session is set: without
-// privileges the kernel takes one in 100 ms of all that there are.
+// autogroupTries is how often applySession tries to set a session's nice value:
+// for unprivileged processes the kernel permits one change in 100 ms,
+// system-wide.
 const autogroupTries = 3
 
-// applySession gives the session that a process leads its nice value. Where the
-// kernel groups processes by session (autogroup, sched(7)), that of its threads
-// counts among themselves only, and every session has the same share of a
-// processor as any other.
+// applySession sets the nice value of the session that a process leads. Where
+// the kernel groups processes by session (autogroup, sched(7)), the nice values
+// of threads count only within their session, and all sessions have the same
+// share of a processor.
 func (l limits) applySession(pid int) (un []Unapplied) {
 	path := fmt.Sprintf("/proc/%d/autogroup", pid)
 	now, err := os.ReadFile(path) // such as "/autogroup-21921 nice 0"
 	if err != nil || len(now) == 0 {
-		return nil // there are no such groups, or it has ended
+		return nil // there are no such groups, or the process has ended
 	}
 	if s, err := readStat(pid); err != nil || s.session != pid {
-		return nil // others are in it
+		return nil // it also holds other processes
 	}
 	want := fmt.Sprint(l.Nice)
 	if fields := strings.Fields(string(now)); fields[len(fields)-1] == want {

@@ -2,8 +2,8 @@ package supervisor
 
 import "time"
 
-// backOff says how long to wait before a restart: not at all for the first,
-// then min, doubled each time up to max; anew once a run was stable.
+// backOff computes the delay of a restart: none for the first, then min,
+// doubled each time up to max. It starts over after a stable run.
 type backOff struct {
 	min, max, stable time.Duration
 	failures         int // since the last stable run

@@ -43,7 +43,7 @@ type child struct {
 	delays  backOff
 }
 
-// keep carries out orders and starts again what ends, until end or leave.
+// keep carries out orders and restarts a process that ends, until end or leave.
 func (c *child) keep(adopted *run) {
 	defer close(c.gone)
 	if adopted != nil {
@@ -102,8 +102,8 @@ func (c *child) keep(adopted *run) {
 	}
 }
 
-// want makes the process run as p says. If it is down and its start already
-// waits, a p that is no other changes nothing.
+// want makes the process run as p says. If it is down and its start is
+// scheduled, an unchanged p has no effect.
 func (c *child) want(p Process, waiting bool, retry *<-chan time.Time) error {
 	same := c.record.Hash == p.hash()
 	limits := c.wanted == nil || c.wanted.limits() != p.limits()
@@ -142,8 +142,8 @@ func (c *child) start() error {
 			un = append(un, Unapplied{"memory", err.Error()})
 		}
 	}
-	// The file says what is about to run before it runs: should we end in
-	// between, the next supervisor looks for the mark.
+	// The file records a run before it starts: if we end in between, the next
+	// supervisor looks for the mark.
 	c.s.change(c, func(s *Status, r *record) {
 		if c.died {
 			s.Restarts++
@@ -184,7 +184,7 @@ func (c *child) start() error {
 	return nil
 }
 
-// watch begins to probe the run, if there is a probe.
+// watch starts to probe the run, if there is a probe.
 func (c *child) watch() {
 	if c.s.config.Probe == nil {
 		return
@@ -194,7 +194,7 @@ func (c *child) watch() {
 	go c.s.probe(ctx, c.name, c.run.identity, c.run.probes)
 }
 
-// judge acts on what the probes say.
+// judge acts on a verdict of the probes.
 func (c *child) judge(v verdict) {
 	if v.alive {
 		c.s.change(c, func(s *Status, _ *record) { s.State = Up })
@@ -208,8 +208,8 @@ func (c *child) judge(v verdict) {
 	}
 }
 
-// over takes note that the run has ended, and returns when to start the next;
-// nil before the first Set.
+// over records that the run has ended, and returns when to start the next; nil
+// before the first Set.
 func (c *child) over(e ending) <-chan time.Time {
 	ran := time.Since(c.run.begun)
 	c.died = true
@@ -239,7 +239,7 @@ func (c *child) backOff(ran time.Duration) <-chan time.Time {
 	return time.After(delay)
 }
 
-// finish clears up after a run.
+// finish cleans up after a run.
 func (c *child) finish(e *ending) {
 	switch g := c.run.group; {
 	case c.run.why != "":
@@ -269,7 +269,7 @@ func (c *child) stop() error {
 	c.s.change(c, func(s *Status, _ *record) { s.State = Stopping })
 	c.run.cancel()
 	c.run.why = "stopped"
-	// SIGCONT lets one that is stopped hear of it.
+	// SIGCONT lets a stopped process handle the signal.
 	if err := errors.Join(c.run.signal(unix.SIGTERM), c.run.signal(unix.SIGCONT)); err != nil {
 		return fmt.Errorf("supervisor: stop %s, pid %d: %w", c.name, c.run.pid, err)
 	}
@@ -296,7 +296,7 @@ func (c *child) applyLimits() {
 	p := *c.wanted
 	un, err := c.s.rights.all(c.run.identity, p.limits())
 	if err != nil {
-		return // it has just ended; the next run begins with them
+		return // it has just ended; the next run starts with the limits
 	}
 	if err := c.limitMemory(p.Memory); err != nil {
 		un = append(un, Unapplied{"memory", err.Error()})

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// applyThread gives a thread (0: the calling one) its CPUs, policy and nice,
-// and returns what could not be applied. All of them are inherited by what the
-// thread forks, and last through exec.
+// applyThread sets the CPUs, policy and nice value of a thread (0: the calling
+// one), and returns the limits that it could not apply. The thread's children
+// inherit them, and they last through exec.
 func (l limits) applyThread(tid int) (un []Unapplied) {
 	fail := func(limit, format string, args ...any) {
 		un = append(un, Unapplied{limit, fmt.Sprintf(format, args...)})
@@ -25,7 +25,7 @@ func (l limits) applyThread(tid int) (un []Unapplied) {
 			fail("real-time", "the real-time priority stays: %s", permission(err))
 		}
 	}
-	// Nice 0 is the default, which is not worth a word where it is refused.
+	// Nice 0 is the default: a refusal of it is not worth reporting.
 	if err := unix.Setpriority(unix.PRIO_PROCESS, tid, l.Nice); err != nil && (l.Nice != 0 || err == unix.ESRCH) {
 		fail("nice", "nice %d was refused: %s", l.Nice, permission(err))
 	}
@@ -60,7 +60,7 @@ func (l limits) applyCPUs(tid int, fail func(limit, format string, args ...any))
 	}
 }
 
-// permission says what a refusal means.
+// permission explains a permission error.
 func permission(err error) string {
 	switch err {
 	case unix.EPERM, unix.EACCES:
@@ -69,9 +69,9 @@ func permission(err error) string {
 	return err.Error()
 }
 
-// applyAll is applyThread for all threads of a process that runs. Threads that
-// begin meanwhile inherit from one that already has the new limits, or are
-// found in another round.
+// applyAll is applyThread for all threads of a running process. New threads
+// inherit from one that already has the new limits, or the next round finds
+// them.
 func (l limits) applyAll(id identity) (un []Unapplied, err error) {
 	done := map[int]bool{}
 	for round := range 10 {

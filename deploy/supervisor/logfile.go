@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// logFile is what a process prints. It is written by the process itself, so
-// that it needs no supervisor.
+// logFile is the output of a process. The process writes it itself, so the
+// output does not depend on the supervisor.
 type logFile struct {
 	path  string
 	limit int64 // bytes
@@ -27,8 +27,8 @@ func (l logFile) open() (*os.File, error) {
 	return os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// lastLine returns the end of what was printed last, at most 500 octets of it,
-// or nothing if it cannot be read.
+// lastLine returns the end of the last line printed, at most 500 bytes; nothing
+// if it cannot be read.
 func (l logFile) lastLine() string {
 	f, err := os.Open(l.path)
 	if err != nil {
@@ -47,9 +47,9 @@ func (l logFile) lastLine() string {
 	return strings.ToValidUTF8(string(tail[bytes.LastIndexByte(tail, '\n')+1:]), "")
 }
 
-// rotate copies a file that is full to NAME.log.1 and empties it: the process
-// has it open, and goes on at its new end. A line that is written between the
-// last read and the emptying is lost.
+// rotate copies a full file to NAME.log.1 and truncates it. The process keeps
+// it open and continues at the new end. A line written between the last read
+// and the truncation is lost.
 func (l logFile) rotate() error {
 	info, err := os.Stat(l.path)
 	if os.IsNotExist(err) {
@@ -63,7 +63,7 @@ func (l logFile) rotate() error {
 		return err
 	}
 	defer from.Close()
-	// What grew past the limit while nobody looked is cut at its beginning.
+	// Keep only the end of a file that grew past the limit between two looks.
 	if _, err := from.Seek(max(0, info.Size()-2*l.limit), io.SeekStart); err != nil {
 		return err
 	}

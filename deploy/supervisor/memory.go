@@ -74,8 +74,8 @@ func findMemoryIn(root, mounts, own string) hierarchy {
 	return h
 }
 
-// findUnified finds a cgroup of v2 that passes the memory controller on: our
-// own, if it may have children with it, or else the one above, beside us.
+// findUnified finds a cgroup of v2 that delegates the memory controller: our
+// own, if it may have children with that controller, or else its parent.
 func findUnified(own, mount string) hierarchy {
 	for _, dir := range []string{own, filepath.Dir(own)} {
 		if dir != mount && !strings.HasPrefix(dir, mount+"/") {
@@ -102,8 +102,8 @@ type group struct {
 	Path    string `json:"path"`
 }
 
-// groupOf returns the cgroup of ours that a process is in: its name begins with
-// prefix. Nil if it is in none.
+// groupOf returns our cgroup of a process, whose name begins with prefix; nil
+// if there is none.
 func (h hierarchy) groupOf(pid int, prefix string) *group {
 	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil || h.version == 0 {
@@ -118,8 +118,8 @@ func (h hierarchy) groupOf(pid int, prefix string) *group {
 	return nil
 }
 
-// sweep removes cgroups of ours that are left of runs of which nothing else is
-// known. Those in use cannot be removed, and stay.
+// sweep removes our cgroups that are left over from runs with no other trace.
+// Cgroups in use cannot be removed, and stay.
 func (h hierarchy) sweep(prefix string) {
 	left, _ := filepath.Glob(filepath.Join(h.parent, prefix+"*"))
 	for _, path := range left {
@@ -176,8 +176,8 @@ func (g *group) write(file, text string) error {
 	return err
 }
 
-// joinThread moves a thread (v1), which must not be its process's first, into the
-// cgroup; what it forks is born there.
+// joinThread moves a thread (v1), which must not be its process's first, into
+// the cgroup; its children start there.
 func (g *group) joinThread(tid int) error {
 	return g.write("tasks", strconv.Itoa(tid))
 }

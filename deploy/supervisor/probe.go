@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// verdict is what the probes of a run say.
+// verdict is a result of the probes of a run.
 type verdict struct {
 	alive bool
 	why   string // it is not
 }
 
-// probe probes a run until ctx ends or it is given up. It reports the first
-// sign of life, and when there has been none for too long. One failure alone
-// never is too long: the supervisor itself may have been held up. Nor is a
-// process given up that has no time to answer: as long as it is busy, that
-// counts as a sign of life, up to BusyTimeout.
+// probe probes a run until ctx ends or the run is given up. It reports the
+// first answer, and a silence that lasts too long. A single failure never
+// suffices, because the supervisor itself may have been delayed. A process that
+// has no time to answer is not given up either: while it is busy, that counts
+// as an answer, up to BusyTimeout.
 func (s *Supervisor) probe(ctx context.Context, name string, id identity, verdicts chan<- verdict) {
 	report := func(v verdict) {
 		select {
@@ -25,7 +25,7 @@ func (s *Supervisor) probe(ctx context.Context, name string, id identity, verdic
 		}
 	}
 	patience := s.config.StartTimeout
-	var since, worked time.Time // of the first failure in a row, and when it was last seen to be busy
+	var since, worked time.Time // first failure in a row, and when the process was last busy
 	var last effort
 	failures, alive := 0, false
 	ticker := time.NewTicker(s.config.ProbeEvery)

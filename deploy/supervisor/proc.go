@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity is what /proc says of who a process is: a pid alone may have been
-// given to another meanwhile.
+// identity identifies a process by what /proc says: a pid alone may have been
+// reused.
 type identity struct {
 	pid     int
 	started uint64 // in clock ticks since boot: /proc/PID/stat field 22
@@ -57,7 +57,7 @@ func parseStat(line []byte) (s stat, err error) {
 	return s, nil
 }
 
-// needPidfd reports whether the kernel has what we need.
+// needPidfd returns an error if the kernel lacks what we need.
 func needPidfd() error {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err != nil {
@@ -66,15 +66,15 @@ func needPidfd() error {
 	return unix.Close(fd)
 }
 
-// open returns a pidfd of a process, to be polled; it fails if the process has
+// open returns a pidfd of a process, for polling; it fails if the process has
 // ended, even if its pid is in use again.
 func (id identity) open() (*os.File, error) {
 	fd, err := unix.PidfdOpen(id.pid, 0)
 	if err != nil {
 		return nil, err
 	}
-	// The pidfd stands for whoever had the pid when it was opened; it is the
-	// right one if the start time still is.
+	// The pidfd refers to the process that had the pid when it was opened; it
+	// is the right one if the start time is unchanged.
 	s, err := readStat(id.pid)
 	if err == nil && (s.started != id.started || s.state == 'Z' || s.state == 'X') {
 		err = errors.New("it has ended")
@@ -104,9 +104,9 @@ func threads(pid int) ([]int, error) {
 	return ids, nil
 }
 
-// markKey is the environment variable by which a process is found of which the
-// state file does not know, because the supervisor ended just when it had
-// started it.
+// markKey is the environment variable that marks a supervised process. It finds
+// a process that the state file lacks because the supervisor ended just after
+// the start.
 const markKey = "WEFT_SUPERVISED"
 
 // mark is the value of markKey.
@@ -122,9 +122,8 @@ func parseMark(s string) (m mark, ok bool) {
 	return mark{nonce: part[0], name: part[1], directory: part[2]}, true
 }
 
-// marked returns the processes that a supervisor of the directory has started,
-// oldest first. They are leaders of their session; what they start themselves
-// is not.
+// marked returns the processes that a supervisor of the directory started,
+// oldest first. They lead their session; processes that they start do not.
 func marked(directory string) (list []markedProcess) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range paths {

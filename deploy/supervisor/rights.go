@@ -17,8 +17,8 @@ import (
 	"github.com/weft-sdn/weft/internal/rootpart"
 )
 
-// rights does what this process may not be allowed to: it limits threads and
-// processes, and makes cgroups.
+// rights does what this process may lack the privilege for: it limits threads
+// and processes, and makes cgroups.
 type rights interface {
 	thread(l limits) []Unapplied           // of the calling thread, and so of what it forks
 	session(pid int, l limits) []Unapplied // of the session that a process leads
@@ -29,8 +29,8 @@ type rights interface {
 	joinGroup(g *group, pid int) error
 	removeGroup(g *group) error
 	sweepGroups(prefix string)
-	// beforeFork and afterFork have a process be in a group, from its birth where
-	// that can be.
+	// beforeFork and afterFork put a process into a group, at its start where
+	// that is possible.
 	beforeFork(g *group, attr *syscall.SysProcAttr) error
 	afterFork(g *group, pid int) error
 }
@@ -55,10 +55,10 @@ func (own) beforeFork(g *group, attr *syscall.SysProcAttr) error {
 	return g.joinThread(unix.Gettid())
 }
 
-// asked is what the part of the controller that is root does, at a socket.
+// asked sends requests to the root part of the controller, at a socket.
 type asked struct{ path string }
 
-// The verbs of the part that is root (package rootpart).
+// The verbs of the root part (package rootpart).
 const (
 	verbThread  = "limit-thread"
 	verbSession = "limit-session"
@@ -89,8 +89,8 @@ func (a asked) ask(verb string, r rightsRequest) (answer rightsAnswer, err error
 	return answer, err
 }
 
-// unapplied is ask for limits: those of a process are not in force if nobody
-// answers.
+// unapplied is ask for limits: if there is no answer, the limits of the process
+// are not in force.
 func (a asked) unapplied(verb string, r rightsRequest) []Unapplied {
 	answer, err := a.ask(verb, r)
 	if err != nil {
@@ -157,9 +157,9 @@ func (a asked) afterFork(g *group, pid int) error {
 // groupsMost is how many cgroups of one supervisor there may be.
 const groupsMost = 1000
 
-// Rights returns the verbs by which the supervisor of a directory, which runs as a
-// user, limits its processes: those of that user, and no other, in cgroups of its
-// own.
+// Rights returns the verbs by which the supervisor of a directory, which runs
+// as a user, limits its processes: only processes of that user, in cgroups of
+// its own.
 func Rights(directory string, uid int) (map[string]rootpart.Verb, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
@@ -194,7 +194,7 @@ func Rights(directory string, uid int) (map[string]rootpart.Verb, error) {
 	return verbs, nil
 }
 
-// part is the side of the supervisor that is root.
+// part is the root side of the supervisor.
 type part struct {
 	uid    int
 	prefix string // of the names of its cgroups
@@ -279,7 +279,7 @@ func (p *part) sweepGroups(rightsRequest) (rightsAnswer, error) {
 // groupForm is a process's name and a nonce.
 var groupForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-// group returns the cgroup of a name that is the supervisor's to give.
+// group returns a cgroup that the supervisor may use, by name.
 func (p *part) group(name string) (*group, error) {
 	if p.memory.version == 0 {
 		return nil, errors.New(p.memory.why)
@@ -324,15 +324,15 @@ func leads(tid int) bool {
 	return err == nil && strings.Contains(string(b), fmt.Sprintf("\nTgid:\t%d\n", tid))
 }
 
-// Stranger is a process of the supervisor of a directory that runs as another
-// user than the supervisor is to.
+// Stranger is a supervised process that runs as a user other than the
+// supervisor's.
 type Stranger struct {
 	Name string
 	PID  int
 	User string // its number
 }
 
-// Strangers returns the processes that an earlier supervisor of a directory has
+// Strangers returns the processes that an earlier supervisor of a directory
 // left running as another user.
 func Strangers(directory string, uid int) (list []Stranger) {
 	directory, err := filepath.Abs(directory)

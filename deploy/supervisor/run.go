@@ -27,7 +27,7 @@ type run struct {
 	cancel context.CancelFunc // ends probing
 }
 
-// ending is an Exit of which perhaps no more is known than that it was.
+// ending is an Exit, perhaps with nothing known but the fact.
 type ending struct {
 	Exit
 	unknown bool
@@ -69,9 +69,9 @@ func (r *run) wait() {
 	r.ended <- e
 }
 
-// status reaps the process if it is our child. If it is not, /proc tells until
-// init has reaped it, and from then on recent kernels (6.15) tell the holder of
-// a pidfd.
+// status reaps the process if it is our child. Otherwise it reads the status
+// from /proc until init has reaped the process, and from then on from the
+// pidfd, on recent kernels (6.15).
 func (r *run) status(raw syscall.RawConn) (status syscall.WaitStatus, known bool) {
 	var failed error
 	if err := raw.Control(func(fd uintptr) {
@@ -99,8 +99,8 @@ func (r *run) status(raw syscall.RawConn) (status syscall.WaitStatus, known bool
 	return 0, false
 }
 
-// signal sends a signal to this process; none if it has ended, whoever has its
-// pid now.
+// signal sends a signal to this process; to none if it has ended, even if
+// another process has its pid now.
 func (r *run) signal(s unix.Signal) error {
 	raw, err := r.pidfd.SyscallConn()
 	if err != nil {
@@ -122,9 +122,9 @@ func (r *run) close() {
 	r.pidfd.Close()
 }
 
-// spawn starts a process in a session of its own. Its limits are those of the
-// thread that forks it, which exists for that only: so they are in force before
-// the first instruction, and all threads of the process inherit them.
+// spawn starts a process in a session of its own. A dedicated thread forks it
+// and passes on its limits, so they are in force before the first instruction,
+// and all threads of the process inherit them.
 func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id identity, pidfd *os.File, un []Unapplied, err error) {
 	devNull, err := os.Open(os.DevNull)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 	if err != nil {
 		return identity{}, nil, un, err
 	}
-	// It is our child and not yet waited for: the pid is its own.
+	// It is our child and not reaped yet, so the pid is its own.
 	st, err := readStat(id.pid)
 	if err == nil && fd < 0 {
 		fd, err = unix.PidfdOpen(id.pid, 0)
@@ -182,9 +182,9 @@ func (s *Supervisor) spawn(p Process, nonce string, g *group, log *os.File) (id 
 	return id, os.NewFile(uintptr(fd), "pidfd"), un, nil
 }
 
-// onOwnThread runs f on an operating-system thread that ends with it, so that
-// what f changes of the thread does not outlast it. It is never the first
-// thread of the process, which cannot end and owns the memory.
+// onOwnThread runs f on an operating-system thread that ends with f, so that
+// f's changes to the thread do not outlast it. It never uses the first thread
+// of the process, which cannot end and owns the memory.
 func onOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -201,7 +201,7 @@ func onOwnThread(f func()) {
 	<-done
 }
 
-// openFor makes a process be born in a cgroup of v2.
+// openFor makes a new process start in a cgroup of v2.
 func (g *group) openFor(attr *syscall.SysProcAttr) error {
 	fd, err := unix.Open(g.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -50,9 +50,9 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One that was killed while it started a process leaves the lock to that
-	// process, until it executes its program. That is over in no time, and then
-	// its mark can be seen.
+	// A supervisor that was killed while it started a process leaves the lock
+	// to that process, until it executes its program. That takes only a moment,
+	// and then its mark is visible.
 	for end := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
 			break
@@ -77,8 +77,8 @@ func lockDirectory(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// boot names this boot of the machine: pids and start times of others mean
-// nothing.
+// boot identifies this boot of the machine: pids and start times of other boots
+// mean nothing.
 func boot() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
@@ -104,8 +104,8 @@ func (s *Supervisor) save() {
 	}
 }
 
-// load reads the state file. Without a readable one, the marks of the
-// processes that run must do.
+// load reads the state file. If it is unreadable, load uses the marks of the
+// running processes.
 func (s *Supervisor) load() state {
 	b, err := os.ReadFile(filepath.Join(s.config.Directory, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func (s *Supervisor) load() state {
 	return st
 }
 
-// search makes up the state from the marks of the processes that run.
+// search reconstructs the state from the marks of the running processes.
 func (s *Supervisor) search() state {
 	st := state{Boot: s.boot}
 	for _, m := range marked(s.config.Directory) {
@@ -133,8 +133,8 @@ func (s *Supervisor) search() state {
 	return st
 }
 
-// complete fills in the pids of processes that were about to be started when
-// the file was written.
+// complete adds the pids of processes that were about to start when the file
+// was written.
 func (s *Supervisor) complete(list []record) {
 	missing := func(r record) bool { return r.Nonce != "" && r.PID == 0 }
 	for try := 0; try < 2 && slices.ContainsFunc(list, missing); try++ {
@@ -150,8 +150,8 @@ func (s *Supervisor) complete(list []record) {
 	}
 }
 
-// adopt takes over the processes of an earlier supervisor, and removes what it
-// left of others.
+// adopt takes over the processes of an earlier supervisor, and cleans up after
+// the others.
 func (s *Supervisor) adopt() {
 	st := s.load()
 	sameBoot := st.Boot == s.boot
@@ -207,8 +207,8 @@ func (s *Supervisor) groupName(name, nonce string) string {
 	return s.groupPrefix() + name + "-" + nonce
 }
 
-// groupPrefix begins the names of all cgroups that a supervisor of this
-// directory makes.
+// groupPrefix is the prefix of the names of all cgroups of a supervisor of this
+// directory.
 func (s *Supervisor) groupPrefix() string { return groupPrefix(s.config.Directory) }
 
 func groupPrefix(directory string) string {

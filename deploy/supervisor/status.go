@@ -17,7 +17,7 @@ const (
 	Up           State = "up"           // it runs, and answers if there is a probe
 	Unresponsive State = "unresponsive" // it did not answer for too long and is being killed
 	BackingOff   State = "backing-off"  // it is down; its next start waits
-	Stopping     State = "stopping"     // it was told to end
+	Stopping     State = "stopping"     // it is being ended
 	Stopped      State = "stopped"      // it is down and not to be started before the next Set
 )
 

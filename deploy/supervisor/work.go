@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// effort tells a process that has much to do from one that hangs: the time that
-// its threads have had a processor, or have waited for one. One that is stopped,
-// or waits for what never comes, has none of either.
+// effort distinguishes a busy process from one that hangs: it is the time that
+// its threads ran on a processor or waited for one. A process that is stopped
+// or blocked has neither.
 type effort struct {
 	at      time.Time
 	threads map[int]toil
@@ -20,7 +20,7 @@ type toil struct {
 	runnable bool   // it runs or waits for a processor now
 }
 
-// look takes down the effort of a process.
+// look measures the effort of a process.
 func (id identity) look(now time.Time) (effort, error) {
 	s, err := readStat(id.pid)
 	if err == nil && s.started != id.started {
@@ -44,9 +44,9 @@ func (id identity) look(now time.Time) (effort, error) {
 	return e, nil
 }
 
-// readToil reads the effort of a thread: of schedstat time on a processor and
-// time in its queue (Linux, Documentation/scheduler/sched-stats.rst); the second
-// is told only when the thread leaves the queue.
+// readToil reads the effort of a thread from schedstat: time on a processor and
+// time in its queue (Linux, Documentation/scheduler/sched-stats.rst). The
+// kernel updates the second only when the thread leaves the queue.
 func readToil(pid, tid int) (t toil, err error) {
 	dir := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
 	b, err := os.ReadFile(dir + "stat")
@@ -69,8 +69,8 @@ func readToil(pid, tid int) (t toil, err error) {
 	return t, nil
 }
 
-// busy reports whether the process has had, or waited for, a processor for half
-// of the time since an earlier look.
+// busy reports whether the process ran on a processor, or waited for one, for
+// half of the time since an earlier look.
 func (e effort) busy(before effort) bool {
 	span := e.at.Sub(before.at)
 	var spent time.Duration
@@ -80,7 +80,7 @@ func (e effort) busy(before effort) bool {
 		case t.spent > was.spent:
 			spent += time.Duration(t.spent - was.spent)
 		case t.runnable && was.runnable:
-			return true // it has waited all the time
+			return true // it waited all the time
 		}
 	}
 	return span > 0 && spent >= span/2

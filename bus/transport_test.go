@@ -42,7 +42,6 @@ func conform(t *testing.T, name string, tr transport.Transport) {
 }
 
 func TestTransport(t *testing.T) {
-	t.Parallel()
 	s := listening(t)
 	one, two := follow(t, s), follow(t, s)
 	conform(t, "OneStore", s.Transport())
@@ -52,7 +51,6 @@ func TestTransport(t *testing.T) {
 
 // TestTransportExternal has a server that takes messages of only 64 KiB.
 func TestTransportExternal(t *testing.T) {
-	t.Parallel()
 	m := &member{Name: "small", Dir: t.TempDir(), Port: ports(t, 1)[0], Payload: 64 << 10}
 	m.start(t)
 	t.Cleanup(m.kill)
@@ -62,7 +60,6 @@ func TestTransportExternal(t *testing.T) {
 
 // TestTransportCluster has the two sides at different servers of a cluster.
 func TestTransportCluster(t *testing.T) {
-	t.Parallel()
 	members, urls := cluster(t, 3)
 	opened(t, bus.Config{URL: urls}) // which waits until the cluster is one
 	one, two := opened(t, bus.Config{URL: members[0].url()}), opened(t, bus.Config{URL: members[1].url()})

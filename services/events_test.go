@@ -1,6 +1,7 @@
 package services
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -35,13 +36,20 @@ type reading struct {
 	switches []*ast.SwitchStmt // over Change
 }
 
-// read reads a service's code without its tests.
+// read reads a service's code without its tests, and the kit's table of hosts if
+// it uses that.
 func read(t *testing.T, dir string) (*token.FileSet, *reading) {
 	t.Helper()
 	set, r := token.NewFileSet(), &reading{fields: map[string]bool{}, compares: map[string]bool{}}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range files {
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte("object.NewHosts(")) {
+			files = append(files, filepath.Join("..", "object", "hosts.go"))
+			break
+		}
 	}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {

@@ -54,6 +54,7 @@ workers:
 	}
 	before := ask()
 	pid := d.pids()["paths"]
+	o := outage{process: "paths", pid: pid, from: time.Now()} // a slow machine may find it unresponsive
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +78,13 @@ workers:
 		t.Errorf("the stranger's packet does not go on when paths are known again\n%s", d.logs())
 	}
 	waits := d.figure(`weft_forwarding_deferred_total{process="most"}`)
-	if waits == 0 || longest > 300*time.Millisecond {
+	if waits == 0 || longest > time.Second {
 		t.Errorf("%v packets have waited for a path; the longest answer to ARP meanwhile took %v, before %v", waits, longest, before)
 	}
 	t.Logf("answers to ARP: %v before, at most %v while paths is stopped; %v packets have waited for a path in all", before, longest, waits)
 	pingAll(t, l, false)
+	o.to = time.Now()
+	o.gone, o.ready = o.to, o.to
+	w.outages = append(w.outages, o)
 	w.truthful("most")
 }

@@ -35,13 +35,13 @@ demo: setup build
 # twice fails, and so do more than five at once.
 TEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --packages
 
-# Everything once. Tests of the whole system wait more than they work, so four
-# packages run at once, and eight tests of one.
+# Everything once. Tests of the whole system wait more than they work, so three
+# packages run at once, and six tests of one.
 test: setup generated format build
 	$(MAKE) --no-print-directory -j 2 -O lint suite
 
 suite:
-	$(TEST) './test ./...' -- -timeout 15m -p 4 -parallel 8
+	$(TEST) './test ./...' -- -timeout 15m -p 3 -parallel 6
 
 # Half an hour of churn: memory, goroutines and open files stay what they are.
 # WEFT_SOAK=5m for a shorter one.

@@ -21,19 +21,19 @@ import (
 	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
-// audit is the audit log: it writes what comes by this gateway, and reads what
-// all processes of this machine have written.
+// audit is the audit log: it records the calls through this gateway, and reads
+// the records of all processes of this machine.
 type audit struct{ auditlog.Log }
 
 // record is one line.
 type record = auditlog.Record
 
 const (
-	auditDefault = 100    // records that are told
-	auditMost    = 10_000 // if so many are asked for
+	auditDefault = 100    // records in an answer by default
+	auditMost    = 10_000 // at most
 )
 
-// list tells of the latest records of all processes whose files are here.
+// list returns the latest records of all processes whose files are here.
 func (a *audit) list(_ context.Context, req *api.ListAuditRequest) (*api.ListAuditResponse, error) {
 	if a.Dir == "" {
 		return nil, api.Errorf(codes.FailedPrecondition, "the controller keeps no audit log here: it was started without a data directory")
@@ -64,7 +64,7 @@ func (a *audit) list(_ context.Context, req *api.ListAuditRequest) (*api.ListAud
 			continue
 		}
 		if len(found) >= limit && modified(path).Before(found[0].Time) {
-			break // all in it is older than what there is
+			break // all in it is older than what we have
 		}
 		more, err := readAudit(path, wanted)
 		if err != nil {
@@ -92,12 +92,12 @@ func modified(path string) time.Time {
 	return info.ModTime()
 }
 
-// readAudit returns the records of a file that are wanted. A line that is none
-// is passed over: a crash may have cut it off.
+// readAudit returns the wanted records of a file. It skips malformed lines: a
+// crash may have cut a line off.
 func readAudit(path string, wanted func(*record) bool) ([]*record, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // it has just been put aside
+		return nil, nil // it has just been rotated
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func readAudit(path string, wanted func(*record) bool) ([]*record, error) {
 	return found, lines.Err()
 }
 
-// outcome fills in how a call has ended.
+// outcome records how a call has ended.
 func outcome(r *record, err error, took time.Duration) {
 	r.Result, r.TookUS = status.Code(err).String(), took.Microseconds()
 	if err != nil {

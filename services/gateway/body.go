@@ -14,12 +14,12 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// body is the body of a request. It is not read before it is known which
-// method is called, and that the caller may call it.
+// body is the body of a request. It is not read until the method is known and the
+// caller may call it.
 type body struct {
 	from io.ReadCloser          // bounded by maxBody
-	hold func(octets int) error // counts what it is decoded to
-	err  error                  // why it is not read, or not read further
+	hold func(octets int) error // counts its decoded size
+	err  error                  // why it is not read, or not further
 }
 
 // bodyKey is the context's key for the body of an HTTP request.
@@ -60,7 +60,7 @@ func unread(err error) error {
 	return status.Error(codes.InvalidArgument, fmt.Sprintf("read the request: %v", err))
 }
 
-// room gives errors that say that there is no room their kind.
+// room sets the kind of errors about lack of room.
 func room(err error) error {
 	if full := (*northbound.Full)(nil); errors.As(err, &full) {
 		return status.Error(codes.ResourceExhausted, full.Error())
@@ -68,12 +68,11 @@ func room(err error) error {
 	return err
 }
 
-// grpcHeader is how many octets of gRPC are before a message.
+// grpcHeader is the octets of gRPC before a message.
 const grpcHeader = 5
 
-// whole reads the whole body of a call of gRPC. Its server would take a buffer
-// for every piece that comes, however short, and read on for as long as a call
-// takes.
+// whole reads the whole body of a gRPC call. gRPC's server would take a buffer
+// for every piece, however short, and read on for as long as a call takes.
 func whole(r *http.Request) error {
 	text, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody+grpcHeader))
 	if err != nil {

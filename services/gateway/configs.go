@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// noConfigs is Configs for a controller whose configuration stays what it is.
+// noConfigs is Configs for a controller with a fixed configuration.
 type noConfigs struct{}
 
 func (noConfigs) fixed() error {

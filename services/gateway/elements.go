@@ -16,15 +16,15 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// The bounds of what one request may hold: messages, each of which takes some
-// hundred octets of memory however short it is written, and values. They are
-// counted before anything is decoded.
+// The bounds of one request: messages, each of which takes some hundred octets of
+// memory however short its text, and values. They are counted before anything is
+// decoded.
 const (
 	maxMessages = 100_000
 	maxValues   = 1_000_000
 )
 
-// What a message and a value hold when they are decoded, in octets, about.
+// Approximate octets of a decoded message and a decoded value.
 const (
 	messageOctets = 256
 	valueOctets   = 32
@@ -32,8 +32,8 @@ const (
 
 var errElements = status.Errorf(codes.ResourceExhausted, "the request holds more than %d messages or %d values; send it in parts", maxMessages, maxValues)
 
-// sizeOfJSON returns how many octets a request in JSON holds, about, when it is
-// decoded; the error is of one that holds too much.
+// sizeOfJSON returns the approximate decoded size of a request in JSON, in
+// octets, or an error if the request holds too much.
 func sizeOfJSON(text []byte) (octets int, err error) {
 	messages, values := bytes.Count(text, []byte{'{'}), bytes.Count(text, []byte{','})
 	if messages > maxMessages || values > maxValues {
@@ -42,8 +42,8 @@ func sizeOfJSON(text []byte) (octets int, err error) {
 	return len(text) + messages*messageOctets + values*valueOctets, nil
 }
 
-// sizeOfWire returns the same of a request in protobuf's encoding. What is
-// malformed is left to the decoder.
+// sizeOfWire does the same for a request in protobuf's encoding. It leaves
+// malformed requests to the decoder.
 func sizeOfWire(d protoreflect.MessageDescriptor, b []byte) (octets int, err error) {
 	e := elements{messages: maxMessages, values: maxValues}
 	if !e.count(d, b, 0) {
@@ -55,8 +55,7 @@ func sizeOfWire(d protoreflect.MessageDescriptor, b []byte) (octets int, err err
 // elements is what a request may still hold.
 type elements struct{ messages, values int }
 
-// maxNesting is how deep messages may be in messages: those of the API are far
-// below it.
+// maxNesting bounds the nesting of messages, far above that of the API's.
 const maxNesting = 100
 
 func (e *elements) count(d protoreflect.MessageDescriptor, b []byte, depth int) bool {
@@ -99,14 +98,15 @@ func (e *elements) count(d protoreflect.MessageDescriptor, b []byte, depth int) 
 	return true
 }
 
-// sized is a request of gRPC that is to be decoded, with the context of its call.
+// sized is a gRPC request to decode, with the context of its call.
 type sized struct {
 	ctx context.Context
 	to  proto.Message
 	err error // why it is not decoded
 }
 
-// countingCodec is the codec of gRPC, but for requests that hold too much.
+// countingCodec is the codec of gRPC, except that it refuses requests that hold
+// too much.
 type countingCodec struct{ encoding.CodecV2 }
 
 func newCountingCodec() countingCodec { return countingCodec{encoding.GetCodecV2(protocodec.Name)} }
@@ -125,7 +125,7 @@ func (c countingCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	if err != nil {
 		s.err = err
-		return nil // the server would answer before it is known of which kind it is
+		return nil // otherwise the server would answer before it knows the request's kind
 	}
 	return c.CodecV2.Unmarshal(data, s.to)
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // eventLog keeps the controller's events, numbered: the last logMost of them, and
-// the last of each retained subject and key. It never waits for a reader: one that
-// has missed events learns that, and reads the state again.
+// the last of each retained subject and key. It never waits for a reader: one
+// that has missed events learns this, and reads the state again.
 type eventLog struct {
-	epoch    uint64 // of this run; numbers of another mean nothing
+	epoch    uint64 // of this run; numbers of another have no meaning
 	subjects []string
 	now      func() time.Time
 	done     <-chan struct{} // closed when the service ends
@@ -27,7 +27,7 @@ type eventLog struct {
 	mu    sync.Mutex                              // guards what follows
 	ring  []logged                                // a power of two of them; event n is at n modulo its length
 	first uint64                                  // number of the oldest event in ring
-	last  uint64                                  // and of the last; 0: there was none
+	last  uint64                                  // and of the last; 0: none yet
 	size  int                                     // octets of the events in ring
 	facts *list.List                              // *logged, in the order of their numbers
 	about map[factsAbout]map[string]*list.Element // facts, by their whole key
@@ -43,8 +43,8 @@ type logged struct {
 	size    int
 }
 
-// factsAbout are the facts of a subject whose keys begin alike: with KEY of
-// KEY/....
+// factsAbout are the facts of a subject whose keys share their first part: KEY
+// and KEY/....
 type factsAbout struct{ subject, first string }
 
 func aboutOf(subject, key string) factsAbout {
@@ -67,8 +67,9 @@ func newEventLog(now func() time.Time, done <-chan struct{}) *eventLog {
 	}
 }
 
-// add numbers an event. Of a fact, key says what it is about, and gone that this
-// is no more; renews is the subject whose facts under the key are out of date.
+// add numbers an event. For a fact, key identifies what it is about, and gone
+// means that this no longer exists; renews is the subject whose facts under the
+// key are outdated.
 func (l *eventLog) add(subject string, event proto.Message, key string, fact, gone bool, renews string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,7 @@ func (l *eventLog) add(subject string, event proto.Message, key string, fact, go
 	l.wake = make(chan struct{})
 }
 
-// retain keeps a fact in the place of the last under its key; mu is held.
+// retain replaces the last fact under its key; mu is held.
 func (l *eventLog) retain(e *logged, key string, gone bool) {
 	group := aboutOf(e.subject, key)
 	if old := l.about[group][key]; old != nil {
@@ -111,8 +112,8 @@ func (l *eventLog) retain(e *logged, key string, gone bool) {
 	l.about[group][key] = l.facts.PushBack(e)
 }
 
-// wanted returns the subjects that a list of subjects and services stands for,
-// nil for all.
+// wanted returns the subjects that a list of subjects and services names, nil for
+// all.
 func (l *eventLog) wanted(names []string) (map[string]bool, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -166,15 +167,15 @@ func (l *eventLog) read(ctx context.Context, req *api.ReadEventsRequest) (*api.R
 	}
 }
 
-// page returns what is next behind a position; more says that there is more than
-// that, and wake is closed when there is another event.
+// page returns the events after a position; more means that there are further
+// ones, and wake is closed when another event arrives.
 func (l *eventLog) page(at *api.EventPosition, wants map[string]bool) (resp *api.ReadEventsResponse, more bool, wake chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	resp = &api.ReadEventsResponse{Position: &api.EventPosition{Epoch: l.epoch, Number: at.GetNumber(), State: at.GetState()}}
 	p := resp.Position
 	if at.GetEpoch() != l.epoch || p.Number > l.last || p.State > l.last || p.State == 0 && p.Number+1 < l.first || p.State != 0 && p.State+1 < l.first {
-		// All that is known, up to the last event; then those that follow.
+		// All known facts, up to the last event; then the events that follow.
 		p.Number, p.State, resp.Restarted = 0, l.last, true
 	}
 	size := 0

@@ -23,21 +23,21 @@ const (
 	eventsPath   = "/v1/events"
 	writeTimeout = 10 * time.Second // of one event to one client
 	pingInterval = 30 * time.Second
-	closeTimeout = time.Second // for a client to answer that it goes
+	closeTimeout = time.Second // for a client to answer the close
 )
 
-// stream hands the controller's events to the clients of the WebSocket. It
-// never waits for one of them.
+// stream sends the controller's events to the clients of the WebSocket. It never
+// waits for one of them.
 type stream struct {
 	subjects []string
 	queue    int // events that may wait for one client
 	max      int // clients
 	now      func() time.Time
-	holds    func(caller) bool // whether a client may go on
+	holds    func(caller) bool // whether a client may stay
 	sent     func()
 	slow     func()
 
-	any     atomic.Int32 // how many clients there are
+	any     atomic.Int32 // number of clients
 	mu      sync.Mutex   // guards what follows
 	clients map[*client]bool
 	entered int // clients so far
@@ -51,13 +51,13 @@ type client struct {
 	who    caller
 	number int // of those that have entered
 	events chan []byte
-	end    chan struct{} // closed, once, when the client is to go
+	end    chan struct{} // closed, once, to end the client
 	why    func(*websocket.Conn) error
 	gone   bool // end is closed; guarded by stream.mu
 }
 
-// wanted returns the subjects that a client asks for by a list of subjects and
-// services, nil for all.
+// wanted returns the subjects that a client's list of subjects and services
+// names, nil for all.
 func (s *stream) wanted(list string) (map[string]bool, error) {
 	if list == "" {
 		return nil, nil
@@ -78,8 +78,8 @@ func (s *stream) wanted(list string) (map[string]bool, error) {
 	return wants, nil
 }
 
-// publish puts an event into the queues of those who want it. A client whose
-// queue is full is dropped.
+// publish queues an event for the clients that want it. It drops a client whose
+// queue is full.
 func (s *stream) publish(subject string, event proto.Message) {
 	if s.any.Load() == 0 {
 		return
@@ -130,8 +130,8 @@ func (s *stream) drop(c *client, code websocket.StatusCode, reason string) {
 	close(c.end)
 }
 
-// add takes a client in; false if there is no room. For one that may change the
-// network, the oldest that may not is dropped.
+// add adds a client; false if there is no room. It makes room for a client that
+// may change the network by dropping the oldest that may not.
 func (s *stream) add(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +199,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.remove(c)
 	defer northbound.Follow(r.Context())()
-	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered
+	conn, err := websocket.Accept(w, r, nil) // it refuses foreign origins, and has answered then
 	if err != nil {
 		return
 	}
@@ -241,8 +241,8 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// close tells a client why it has to go, and waits a little for its answer
-// before it cuts the connection.
+// close sends a client the reason, and waits briefly for its answer before it
+// cuts the connection.
 func (c *client) close(conn *websocket.Conn, cut func()) {
 	said := make(chan struct{})
 	go func() {
@@ -257,8 +257,8 @@ func (c *client) close(conn *websocket.Conn, cut func()) {
 	}
 }
 
-// send writes one event; a client that does not take it in time, or that is
-// dropped meanwhile and still does not read, is given up.
+// send writes one event. It gives up a client that does not take it in time, or
+// that is dropped meanwhile and still does not read.
 func (s *stream) send(ctx context.Context, c *client, conn *websocket.Conn, text []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -277,7 +277,7 @@ func (s *stream) send(ctx context.Context, c *client, conn *websocket.Conn, text
 	}
 }
 
-// onlyParameters reports a parameter of the query that is not among those given.
+// onlyParameters returns an error for a parameter of the query that is not known.
 func onlyParameters(r *http.Request, known ...string) error {
 	for key := range r.URL.Query() {
 		if !slices.Contains(known, key) {

@@ -16,39 +16,38 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// The names that the audit log and messages have for those without a token that
-// somebody has made.
+// The names in the audit log and messages for those without an issued token.
 const (
 	nameLoopback   = "loopback"
 	nameConfigured = "configured"
-	nameNobody     = "nobody" // who looks at what is open to all
-	nameRyu        = "ryu"    // who comes by Ryu's REST
+	nameNobody     = "nobody" // uses what is open to all
+	nameRyu        = "ryu"    // uses Ryu's REST
 	userPrefix     = "user "  // other users of this machine, by their numbers
 )
 
-// madePrefix is what tokens of weft token begin with.
+// madePrefix begins the tokens that weft token makes.
 const madePrefix = "weft_"
 
-// guard decides which requests are let in, and as whom.
+// guard decides which requests may enter, and as whom.
 //
-// With a token, those that present it. Without one, if that is allowed at all,
-// on loopback, those of users of this machine: root, who runs the controller and
-// whoever the configuration names may do more than read. The kernel says whose a
-// connection is; what a proxy passes on has no user. A browser could not have
-// been made to send them by a foreign page: the Host must name this machine
-// (against DNS rebinding), and an Origin must be this very server (against
-// cross-site requests).
+// If there are tokens, a request must present one. If there are none, and that is
+// allowed at all, users of this machine may enter on loopback: root, the user who
+// runs the controller and those whom the configuration names may do more than
+// read. The kernel tells the user of a connection; connections through a proxy
+// have no user. No foreign page may use a browser to send requests: the Host must
+// name this machine (against DNS rebinding), and an Origin must be this very
+// server (against cross-site requests).
 type guard struct {
 	tokens   *tokens
 	ledger   *ledger
 	throttle *throttle
-	open     bool         // who has no token is let in
-	users    map[int]role // of this machine, besides root and who runs the controller
+	open     bool         // clients without a token may enter
+	users    map[int]role // of this machine, besides root and the user who runs the controller
 	listen   string       // the host that the configuration names
 	count    func(refusal)
 }
 
-// refusal is why a request was not let in.
+// refusal is why a request was refused.
 type refusal string
 
 const (
@@ -68,7 +67,7 @@ func refusals() []refusal {
 	return []refusal{refusedToken, refusedRate, refusedHost, refusedOrigin, refusedSize, refusedRole, refusedUser, refusedMany, refusedOldest, refusedOctets}
 }
 
-// denied is a request that is not let in.
+// denied is a refused request.
 type denied struct {
 	kind  codes.Code
 	why   refusal
@@ -76,11 +75,12 @@ type denied struct {
 	after time.Duration // when to try again; 0: at any time
 }
 
-// open are the paths that tell nothing about the network and need no token.
+// open reports whether a path reveals nothing about the network and needs no
+// token.
 func open(path string) bool { return path == "/" || path == "/healthz" }
 
-// protect returns a handler that passes to next what may come in, with the
-// caller in its context.
+// protect returns a handler that passes permitted requests to next, with the
+// caller in their context.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, no := g.check(r)
@@ -112,7 +112,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// enter lets a request in whose caller is known, if there is room for it.
+// enter admits a request of a known caller, if there is room for it.
 func (g *guard) enter(r *http.Request, who caller) (*northbound.Visit, *denied) {
 	visit, err := northbound.Enter(r.Context(), rankOf(who.role))
 	if err != nil {
@@ -121,7 +121,7 @@ func (g *guard) enter(r *http.Request, who caller) (*northbound.Visit, *denied) 
 	return visit, nil
 }
 
-// rankOf returns which clients have precedence.
+// rankOf returns the precedence of clients of a role.
 func rankOf(r role) northbound.Rank {
 	switch {
 	case r >= roleOperate:
@@ -132,8 +132,7 @@ func rankOf(r role) northbound.Rank {
 	return northbound.Stranger
 }
 
-// newcomer returns the rank of a user of this machine who has not made a
-// request yet.
+// newcomer returns the rank of a user of this machine without an earlier request.
 func (g *guard) newcomer(uid int) northbound.Rank {
 	if localsocket.Own(uid) {
 		return northbound.Operator
@@ -141,7 +140,7 @@ func (g *guard) newcomer(uid int) northbound.Rank {
 	return rankOf(g.users[uid])
 }
 
-// check returns who makes a request, or why it is not let in.
+// check returns the caller of a request, or why it is refused.
 func (g *guard) check(r *http.Request) (caller, *denied) {
 	token := presented(r)
 	asked := g.tokens.asked() || !g.open
@@ -162,7 +161,7 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 	return g.local(r)
 }
 
-// local returns which user of this machine makes a request.
+// local returns the user of this machine that makes a request.
 func (g *guard) local(r *http.Request) (caller, *denied) {
 	fail := func(form string, args ...any) (caller, *denied) {
 		return caller{}, &denied{kind: codes.Unauthenticated, why: refusedUser, text: fmt.Sprintf(form, args...) + ": send a token (weft token create)"}
@@ -181,10 +180,10 @@ func (g *guard) local(r *http.Request) (caller, *denied) {
 	return caller{name: userPrefix + strconv.Itoa(uid), role: max(roleRead, g.users[uid]), local: true}, nil
 }
 
-// fromKey is the context's key for the address that a connection comes from.
+// fromKey is the context's key for the remote address of a connection.
 type fromKey struct{}
 
-// identify returns whose a token is.
+// identify returns the caller of a token.
 func (g *guard) identify(from, token string) (caller, *denied) {
 	if wait := g.throttle.wait(from, token); wait > 0 {
 		return caller{}, &denied{codes.ResourceExhausted, refusedRate, fmt.Sprintf("too many wrong tokens from %v: wait %.0f s", northbound.Address(from), wait.Seconds()+1), wait}
@@ -203,7 +202,7 @@ func (g *guard) identify(from, token string) (caller, *denied) {
 	return who, nil
 }
 
-// holds reports whether a caller may still do what it could when it was let in.
+// holds reports whether a caller still has the rights that it entered with.
 func (g *guard) holds(c caller) bool {
 	switch {
 	case c.local:
@@ -214,8 +213,8 @@ func (g *guard) holds(c caller) bool {
 	return c.token != nil && g.ledger.holds(c.token)
 }
 
-// presented returns the token that a request carries: in its Authorization
-// header or, for the WebSocket of a browser, which cannot set one, in its query.
+// presented returns the token of a request: from its Authorization header or, for
+// a browser's WebSocket, which cannot set one, from its query.
 func presented(r *http.Request) string {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(kind, "bearer") {

@@ -20,8 +20,8 @@ import (
 // tokensMax bounds the tokens that clients may make.
 const tokensMax = 1000
 
-// issued is a token that a client has made, as it is kept: what it is, is known
-// by its SHA-256 only.
+// issued is a token that a client has made, as stored. It contains only the
+// SHA-256 of the token.
 type issued struct {
 	Name      string    `json:"name"`
 	Role      string    `json:"role"`
@@ -34,7 +34,7 @@ type issued struct {
 	sum  [sha256.Size]byte
 }
 
-// readIssued reads a token as it is kept.
+// readIssued parses a stored token.
 func readIssued(text []byte) (*issued, error) {
 	t := &issued{}
 	err := json.Unmarshal(text, t)
@@ -47,7 +47,7 @@ func readIssued(text []byte) (*issued, error) {
 	return t, err
 }
 
-// readSum reads a SHA-256.
+// readSum parses a SHA-256.
 func readSum(digits string) (sum [sha256.Size]byte, err error) {
 	b, err := hex.DecodeString(digits)
 	if err != nil || len(b) != len(sum) {
@@ -69,25 +69,25 @@ func (t *issued) tell(now time.Time) *api.Token {
 	return told
 }
 
-// shelf is where tokens are kept: the part of a bucket that is needed.
+// shelf is the store of tokens: the part of a bucket that the ledger needs.
 type shelf interface {
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	Delete(ctx context.Context, key string) error
 }
 
-// ledger is the tokens that clients have made, as they are on the shelf. Other
-// instances of the gateway change it, too.
+// ledger is the tokens that clients have made, as stored. Other instances of the
+// gateway change the store, too.
 type ledger struct {
 	shelf shelf
 	now   func() time.Time
 	bad   func(name string, err error)
 
-	writing sync.Mutex // held while the shelf is changed, before mu
+	writing sync.Mutex // held while the store changes, before mu
 	mu      sync.RWMutex
 	entries map[string]entry // guarded by mu
 }
 
-// entry is a token, nil if it has been revoked, and the revision that is known.
+// entry is a token, nil if revoked, and its known revision.
 type entry struct {
 	token    *issued
 	revision uint64
@@ -97,12 +97,12 @@ func newLedger(s shelf, now func() time.Time, bad func(string, error)) *ledger {
 	return &ledger{shelf: s, now: now, bad: bad, entries: map[string]entry{}}
 }
 
-// changed takes over what is on the shelf; a nil value is a token that is gone.
+// changed applies a change of the store; a nil value is a removed token.
 func (l *ledger) changed(name string, value []byte, revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if revision < l.entries[name].revision {
-		return // what we have written since
+		return // older than our own write
 	}
 	if value == nil {
 		delete(l.entries, name)
@@ -117,8 +117,8 @@ func (l *ledger) changed(name string, value []byte, revision uint64) {
 	l.entries[name] = entry{t, revision}
 }
 
-// find returns the token that a client has presented, nil if there is none. The
-// time that it takes does not depend on what was presented.
+// find returns the token that a client has presented, nil if there is none. It
+// takes the same time for every token.
 func (l *ledger) find(presented string) (found *issued) {
 	sum := sha256.Sum256([]byte(presented))
 	now := l.now()
@@ -132,7 +132,7 @@ func (l *ledger) find(presented string) (found *issued) {
 	return found
 }
 
-// holds reports whether a token is still good.
+// holds reports whether a token is still valid.
 func (l *ledger) holds(t *issued) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -140,7 +140,7 @@ func (l *ledger) holds(t *issued) bool {
 	return e.token != nil && e.token.sum == t.sum && !t.expired(l.now())
 }
 
-// some reports whether there are tokens.
+// some reports whether there are any tokens.
 func (l *ledger) some() bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -152,10 +152,10 @@ func (l *ledger) some() bool {
 	return false
 }
 
-// reserved are the names that the audit log has for others.
+// reserved are the names that the audit log uses for others.
 func reserved() []string { return []string{nameLoopback, nameConfigured, nameNobody, nameRyu} }
 
-// create takes in a token. The same one again changes nothing.
+// create adds a token. Repeating it changes nothing.
 func (l *ledger) create(ctx context.Context, req *api.CreateTokenRequest) (*api.Token, error) {
 	now := l.now()
 	t := &issued{Name: req.Name, Role: req.Role, SHA256: strings.ToLower(req.Sha256), Created: now.UTC().Truncate(time.Second), CreatedBy: callerOf(ctx).name}
@@ -219,7 +219,7 @@ func (l *ledger) create(ctx context.Context, req *api.CreateTokenRequest) (*api.
 	return t.tell(now), nil
 }
 
-// list tells of all tokens.
+// list returns all tokens.
 func (l *ledger) list(context.Context, *api.ListTokensRequest) (*api.ListTokensResponse, error) {
 	now := l.now()
 	resp := &api.ListTokensResponse{}
@@ -234,7 +234,7 @@ func (l *ledger) list(context.Context, *api.ListTokensRequest) (*api.ListTokensR
 	return resp, nil
 }
 
-// revoke ends a token. One that there is not is ended already.
+// revoke revokes a token. It succeeds if there is no such token.
 func (l *ledger) revoke(ctx context.Context, req *api.RevokeTokenRequest) (*api.RevokeTokenResponse, error) {
 	if api.CheckName("name", req.Name) != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "name %.80q: no token has such a name; weft token list shows all", req.Name)
@@ -243,7 +243,7 @@ func (l *ledger) revoke(ctx context.Context, req *api.RevokeTokenRequest) (*api.
 	defer l.writing.Unlock()
 	l.mu.Lock()
 	old := l.entries[req.Name]
-	if old.token != nil { // at once, whatever becomes of the shelf
+	if old.token != nil { // at once, even if the store fails
 		l.entries[req.Name] = entry{nil, old.revision + 1}
 	}
 	l.mu.Unlock()

@@ -24,14 +24,13 @@ import (
 // maxBody is the largest request, in octets.
 const maxBody = 4 << 20
 
-// written is how messages are written as JSON: names as in the .proto files,
-// and all fields.
+// written is the JSON form of messages: names as in the .proto files, and all
+// fields.
 func written() protojson.MarshalOptions {
 	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
 }
 
-// jsonCodec reads and writes messages as JSON; what it does not know, it
-// refuses.
+// jsonCodec reads and writes messages as JSON; it rejects unknown fields.
 type jsonCodec struct{ runtime.JSONPb }
 
 func newJSONCodec() *jsonCodec {
@@ -74,7 +73,7 @@ func (c *jsonCodec) NewDecoder(r io.Reader) runtime.Decoder {
 }
 
 // explain rewords an error of the JSON library: where it is, what is wrong, and
-// for a wrong name which there are.
+// for an unknown name the known ones.
 func explain(err error, m proto.Message) error {
 	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	text = strings.TrimPrefix(text, "proto: ")
@@ -110,11 +109,11 @@ func names(d protoreflect.MessageDescriptor) protoreflect.Name {
 	return protoreflect.Name(strings.Join(list, ", "))
 }
 
-// queryKey is the context's key for the query of the HTTP request that a call
-// came from.
+// queryKey is the context's key for the query of the call's HTTP request.
 type queryKey struct{}
 
-// checkQuery reports a parameter of the query that is no field of the request.
+// checkQuery returns an error for a query parameter that is no field of the
+// request.
 func checkQuery(ctx context.Context, req proto.Message) error {
 	query, _ := ctx.Value(queryKey{}).(url.Values)
 	d := req.ProtoReflect().Descriptor()
@@ -133,7 +132,8 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// httpError writes an error of a call as JSON, with the fitting HTTP status.
+// httpError writes an error of a call as JSON, with the corresponding HTTP
+// status.
 func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	b := bodyOf(r.Context())
 	if b != nil && b.err != nil {
@@ -147,7 +147,7 @@ func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 	refuse(w, r, s.Code(), s.Message())
 }
 
-// refuse answers a request with an error, in the way that its protocol has.
+// refuse answers a request with an error, as its protocol demands.
 func refuse(w http.ResponseWriter, r *http.Request, kind codes.Code, text string) {
 	text = northbound.Shortened(text)
 	if isGRPC(r) {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// page is the front page; it has nothing in it that a client has sent.
+// page is the front page; it contains nothing from clients.
 const page = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Weft</title>
 <meta name="viewport" content="width=device-width">

@@ -10,11 +10,11 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// onePlan is Plans for a controller that is one process without a plan.
+// onePlan is Plans for a controller of one process without a plan.
 type onePlan struct{ p Process }
 
 func (o onePlan) ListWorkers(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
-	machine, _ := os.Hostname() // only told to people
+	machine, _ := os.Hostname() // informational
 	return &api.ListWorkersResponse{Workers: []*api.Worker{{
 		Process: "controller", State: "up", Pid: uint32(os.Getpid()), Machine: machine, Version: o.p.Version,
 		Started: o.p.Started.UTC().Format(time.RFC3339), Current: true,
@@ -30,7 +30,7 @@ func (o onePlan) ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPl
 	return nil, err
 }
 
-// noProfiles is Profiles where nothing runs the services that could look.
+// noProfiles is Profiles where no process can profile the services.
 type noProfiles struct{}
 
 func (noProfiles) TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error) {

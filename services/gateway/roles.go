@@ -11,7 +11,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// role is how much a client may do. Each includes those before it.
+// role is what a client may do. Each role includes those before it.
 type role int
 
 // The roles; the zero value may do nothing.
@@ -37,8 +37,8 @@ func parseRole(name string) (role, error) {
 	return roleNone, fmt.Errorf("role %q; allowed: %s", name, strings.Join(roleNames[roleRead:], ", "))
 }
 
-// needs returns the least role of a caller of a method: the administrator's if
-// the .proto files name none.
+// needs returns the least role that may call a method: administrator if the
+// .proto files name none.
 func needs(method string) role {
 	if r := role(api.RulesOf(method).GetRole()); r != roleNone {
 		return r
@@ -46,7 +46,7 @@ func needs(method string) role {
 	return roleAdmin
 }
 
-// caller is who makes a request.
+// caller identifies who makes a request.
 type caller struct {
 	name  string // of the token; configured, or for none loopback or user and its number
 	role  role
@@ -58,13 +58,13 @@ type caller struct {
 // callerKey is the context's key for the caller.
 type callerKey struct{}
 
-// callerOf returns who makes a request; one that nobody has let in has no role.
+// callerOf returns the caller of a request; without one, its role is zero.
 func callerOf(ctx context.Context) caller {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
 }
 
-// may reports a caller that may not call a method.
+// may returns an error if a caller may not call a method.
 func (c caller) may(method string, needs role) error {
 	if c.role >= needs {
 		return nil

@@ -67,8 +67,8 @@ func newCalls(rpcs []rpc, timeout time.Duration, failed func(codes.Code)) *calls
 	return c
 }
 
-// register offers every method of the .proto files to a gRPC server. Those
-// that no client may call answer so.
+// register offers every method of the .proto files to a gRPC server. Methods that
+// no client may call return an error that says so.
 func (c *calls) register(s *grpc.Server) {
 	for _, d := range apiServices() {
 		own := grpc.ServiceDesc{ServiceName: d.ServiceName}
@@ -97,7 +97,7 @@ func (c *calls) register(s *grpc.Server) {
 	}
 }
 
-// do makes one call, if its caller may, and has changes written down.
+// do makes one call, if its caller may, and logs changes.
 func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 	who, changes := callerOf(ctx), api.RulesOf(r.name).GetChanges()
 	if changes {
@@ -134,9 +134,9 @@ func (c *calls) do(ctx context.Context, r rpc, req any) (resp any, err error) {
 	return resp, nil
 }
 
-// permit reports a caller that may not call a method, by its full name, before
-// anything of the request is read. What would have been a change is written
-// down. A method that is not offered is not refused here.
+// permit returns an error if a caller may not call a method, by its full name,
+// before anything of the request is read. It logs attempted changes. It does not
+// refuse a method that is not offered.
 func (c *calls) permit(ctx context.Context, method string) error {
 	r, ok := c.rpcs[method]
 	if !ok {
@@ -158,7 +158,7 @@ func (c *calls) permit(ctx context.Context, method string) error {
 	return err
 }
 
-// kinded gives errors of contexts their kind.
+// kinded sets the kind of context errors.
 func kinded(err error) error {
 	if status.Code(err) == codes.Unknown {
 		if s := status.FromContextError(err); s.Code() != codes.Unknown {
@@ -168,8 +168,8 @@ func kinded(err error) error {
 	return err
 }
 
-// Invoke makes a call for the JSON handlers, which are generated as clients of
-// a connection: calls is that connection, within the process.
+// Invoke makes a call for the JSON handlers, which are generated as clients of a
+// connection: calls is that connection, within the process.
 func (c *calls) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	r, ok := c.rpcs[method]
 	if !ok {
@@ -191,8 +191,8 @@ func (c *calls) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Cal
 	return nil, status.Error(codes.Unimplemented, "there are no streaming methods")
 }
 
-// share sets the fields of an empty message to those of another; what the
-// fields refer to is shared, for neither is written to afterwards.
+// share sets the fields of an empty message to those of another. The messages
+// share what the fields refer to, because nobody writes to either afterwards.
 func share(dst, src proto.Message) {
 	to := dst.ProtoReflect()
 	src.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -202,7 +202,7 @@ func share(dst, src proto.Message) {
 }
 
 // missing returns an error if a method that clients may call is not offered, or
-// one is that they may not.
+// if one that they may not call is.
 func (c *calls) missing() error {
 	for _, m := range api.Methods() {
 		name := m.MethodName()

@@ -11,31 +11,31 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What the audit log keeps of a request, at most.
+// Limits of what the audit log keeps of a request.
 const (
 	requestMost = 16 << 10  // octets of JSON
-	encodeMost  = 256 << 10 // octets of the message that is looked into at all
+	encodeMost  = 256 << 10 // octets of the largest message that is encoded at all
 	textMost    = 4 << 10   // octets of one value
 	listMost    = 20        // elements of one list
 )
 
-// redacted stands for what is secret.
+// redacted replaces secrets.
 const redacted = "[redacted]"
 
-// secretNames are names of fields, and ends of such names, whose values are
-// secret. That of a file with the secret is not.
+// secretNames are names of fields, and suffixes of such names, whose values are
+// secret. The name of a file with the secret is not.
 func secretNames() []string {
 	return []string{"token", "secret", "password", "passphrase", "key", "sha256", "credentials"}
 }
 
-// secretText finds assignments to such names in YAML, JSON and options; the
+// secretText matches assignments to such names in YAML, JSON and options; the
 // third part is the value.
 var secretText = regexp.MustCompile(`(?i)("?\b[a-z0-9_.-]*(?:token|secret|password|passphrase|key|credentials)"?)(\s*[:=]\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}\n]+)`)
 
-// scrub takes what is secret out of a text.
+// scrub removes secrets from a text.
 func scrub(text string) string { return secretText.ReplaceAllString(text, "${1}${2}"+redacted) }
 
-// clip shortens a text; it reports whether it has.
+// clip shortens a text; it reports whether it did.
 func clip(text string, most int) (string, bool) {
 	if len(text) <= most {
 		return text, false
@@ -43,8 +43,7 @@ func clip(text string, most int) (string, bool) {
 	return fmt.Sprintf("%s… (%d octets)", strings.ToValidUTF8(text[:most], ""), len(text)), true
 }
 
-// requestText returns a request as JSON without what is secret, and without
-// what is too long.
+// requestText returns a request as JSON without secrets and overlong values.
 func requestText(req any) json.RawMessage {
 	m, ok := req.(proto.Message)
 	if !ok {
@@ -71,7 +70,7 @@ func omitted(octets int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"omitted":"%d octets"}`, octets))
 }
 
-// cleaned returns a value of JSON under a name without secrets, shortened.
+// cleaned returns a JSON value under a name without secrets, shortened.
 func cleaned(name string, value any) any {
 	if isSecret(name) && value != "" {
 		return redacted

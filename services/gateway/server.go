@@ -23,14 +23,14 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// stopTimeout is how long calls under way may take when the gateway stops.
+// stopTimeout bounds calls under way when the gateway stops.
 const stopTimeout = 2 * time.Second
 
-// streamBuffer is how many octets of HTTP/2 a client may send before they are
-// read.
+// streamBuffer is how many octets of HTTP/2 a client may send before the server
+// reads them.
 const streamBuffer = 256 << 10
 
-// metricsOctets is what the figures hold while they are written, about.
+// metricsOctets is the approximate memory for writing metrics, in octets.
 const metricsOctets = 4 << 20
 
 // server is the northbound on one port.
@@ -45,7 +45,7 @@ type server struct {
 	log     *slog.Logger
 }
 
-// handler returns what answers every request.
+// handler returns the handler of all requests.
 func (s *server) handler() (http.Handler, *grpc.Server, error) {
 	rpc := grpc.NewServer(grpc.MaxRecvMsgSize(maxBody), grpc.ForceServerCodecV2(newCountingCodec()))
 	s.calls.register(rpc)
@@ -63,11 +63,11 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		}),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
-		// Headers are no metadata: no call reads any.
+		// Headers are not metadata: no call reads any.
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	ctx := context.Background() // the registrations keep it, and have no use for it with a connection of ours
+	ctx := context.Background() // the registrations keep it, and do not use it with our own connection
 	if err := api.RegisterHandlers(ctx, jsonCalls, s.calls); err != nil {
 		return nil, nil, fmt.Errorf("gateway: %w", err)
 	}
@@ -121,12 +121,12 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 	}))), rpc, nil
 }
 
-// isGRPC reports whether a request is one of gRPC.
+// isGRPC reports whether a request is a gRPC request.
 func isGRPC(r *http.Request) bool {
 	return r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }
 
-// headers forbids browsers what no answer of ours needs.
+// headers forbids browsers whatever our answers do not need.
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -138,8 +138,8 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-// bounded bounds the body of a request by maxBody, and notes the query. The
-// body is read when it is known that the caller may make the call.
+// bounded bounds the body of a request by maxBody, and records the query. The
+// body is read once the caller is known to have the right to the call.
 func (s *server) bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b := &body{
@@ -154,7 +154,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 	})
 }
 
-// tooMuch counts a request that was too large, or that there was no room for.
+// tooMuch counts a request that was too large, or had no room.
 func (s *server) tooMuch(err error) {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -164,7 +164,7 @@ func (s *server) tooMuch(err error) {
 	}
 }
 
-// routingError answers requests that no method is mapped to.
+// routingError answers requests without a matching method.
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
 	switch code {
 	case http.StatusMethodNotAllowed:
@@ -203,7 +203,7 @@ func (s *server) listen() (*northbound.Listener, error) {
 	return limited, nil
 }
 
-// serve answers requests until ctx ends; calls under way are finished.
+// serve answers requests until ctx ends, and finishes calls under way.
 func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	handler, rpc, err := s.handler()
 	if err != nil {
@@ -217,7 +217,8 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: streamBuffer, MaxReceiveBufferPerStream: streamBuffer},
 		ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
-		// Longer than any call: when one of these is over, net/http cancels it.
+		// Longer than any call: net/http cancels a call when one of these is
+		// over.
 		ReadTimeout: s.config.CallTimeout + 30*time.Second, WriteTimeout: s.config.CallTimeout + 30*time.Second,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -248,7 +249,7 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	bounded, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if srv.Shutdown(bounded) != nil {
-		srv.Close() // what is left is cut off
+		srv.Close() // cut off the rest
 	}
 	rpc.Stop()
 	<-done

@@ -1,7 +1,7 @@
-// Package gateway is the controller's northbound: gRPC, JSON over HTTP, events
-// by WebSocket and figures for Prometheus, on one port. It calls the services and
-// passes on what they publish; of its own it has the tokens by which clients are
-// let in, and the log of what they change.
+// Package gateway is the controller's northbound: gRPC, JSON over HTTP, events by
+// WebSocket and metrics for Prometheus, on one port. It calls the services and
+// passes on what they publish. Its own are the tokens that admit clients, and the
+// log of what clients change.
 //
 // Only the list of services imports it; only this file imports weft.
 package gateway
@@ -22,16 +22,16 @@ import (
 	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
-// Process is what the gateway tells of the process that it runs in.
+// Process describes the process that the gateway runs in.
 type Process struct {
 	Version  string
 	Started  time.Time
-	Pipeline func() []string // the stages in order; asked once the services run
-	Metrics  http.Handler    // serves the figures of all services; nil for none
+	Pipeline func() []string // the stages in order; called once the services run
+	Metrics  http.Handler    // serves the metrics of all services; nil for none
 	Plans    Plans           // nil: the controller is one process without a plan
-	Configs  Configs         // nil: the configuration stays what it is
-	State    State           // nil: nobody can look at the durable state
-	Profiles Profiles        // nil: nobody looks at where the time goes
+	Configs  Configs         // nil: the configuration is fixed
+	State    State           // nil: the durable state cannot be inspected
+	Profiles Profiles        // nil: there are no profiles
 	Name     string          // of the process; names its file of the audit log
 	Audit    string          // directory of the audit log; empty for none
 }
@@ -43,7 +43,7 @@ type Plans interface {
 	ApplyPlan(context.Context, *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error)
 }
 
-// Configs are the configuration in force and those before it.
+// Configs is the configuration in force and the former ones.
 type Configs interface {
 	GetConfig(context.Context, *api.GetConfigRequest) (*api.Configuration, error)
 	ApplyConfig(context.Context, *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error)
@@ -58,7 +58,7 @@ type State interface {
 	RepairStore(context.Context, *api.RepairStoreRequest) (*api.RepairStoreResponse, error)
 }
 
-// Profiles tells where the time and memory of all processes go.
+// Profiles reports where the time and memory of all processes go.
 type Profiles interface {
 	TakeProfile(context.Context, *api.TakeProfileRequest) (*api.TakeProfileResponse, error)
 }
@@ -245,7 +245,7 @@ func itself[Req, Resp any](m api.Method[Req, Resp], h func(context.Context, *Req
 	}
 }
 
-// openLedger reads the tokens, and follows what other instances do to them.
+// openLedger loads the tokens, and follows the changes of other instances.
 func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 	bucket, err := weft.State(env, "tokens")
 	if err != nil {
@@ -260,7 +260,7 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 			if name == "" {
 				select {
 				case through <- nil:
-				default: // told again
+				default: // notified again
 				}
 				return
 			}
@@ -293,7 +293,7 @@ func follow[E any](env *weft.Env, s *stream, log *eventLog, subject api.Subject[
 	})
 }
 
-// describe returns what runs. All services of a process are ready when the
+// describe describes what runs. All services of a process are ready when the
 // gateway answers.
 func describe(p Process, specs []weft.Spec) *api.Info {
 	info := &api.Info{

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// noState is State for a controller whose durable state cannot be looked at.
+// noState is State for a controller whose durable state cannot be inspected.
 type noState struct{}
 
 func (noState) hidden() error {

@@ -10,8 +10,8 @@ import (
 )
 
 // throttle bounds how many wrong tokens an address may try in a minute. Tokens
-// that have been right from there go on being looked at, so whoever guesses, or
-// has an old token, shuts out only those who are new.
+// from there that were right are still accepted, so a client that guesses, or has
+// an old token, locks out only new clients.
 type throttle struct {
 	perMinute int
 	now       func() time.Time
@@ -20,30 +20,30 @@ type throttle struct {
 	peers map[netip.Addr]*attempts
 }
 
-// attempts is what an address has tried.
+// attempts is the attempts from one address.
 type attempts struct {
 	left  float64
-	at    time.Time // when left was reckoned
+	at    time.Time // when left was computed
 	right [][sha256.Size]byte
 }
 
 const (
-	peersMax = 4096 // addresses that are remembered
-	rightMax = 8    // right tokens that are remembered of each
+	peersMax = 4096 // remembered addresses
+	rightMax = 8    // remembered right tokens of each
 )
 
 func newThrottle(perMinute int, now func() time.Time) *throttle {
 	return &throttle{perMinute: perMinute, now: now, peers: map[netip.Addr]*attempts{}}
 }
 
-// refill adds what the time has brought; mu is held.
+// refill adds the allowance for the time passed; mu is held.
 func (t *throttle) refill(a *attempts, now time.Time) {
 	a.left = min(float64(t.perMinute), a.left+now.Sub(a.at).Minutes()*float64(t.perMinute))
 	a.at = now
 }
 
-// wait returns how long an address has to wait before another token of its is
-// looked at; 0 is not at all.
+// wait returns how long an address must wait before its next token is checked; 0
+// is not at all.
 func (t *throttle) wait(from, token string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *throttle) wait(from, token string) time.Duration {
 	return time.Duration((1 - a.left) / float64(t.perMinute) * float64(time.Minute))
 }
 
-// tried notes how a token of an address was.
+// tried records whether a token of an address was right.
 func (t *throttle) tried(from, token string, right bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +92,8 @@ func (t *throttle) tried(from, token string, right bool) {
 	a.right = append(a.right, sum)
 }
 
-// room forgets addresses that have nothing to wait for, and if there are none,
-// the one that has to wait least.
+// room forgets addresses that need not wait, or if there are none, the one that
+// has the shortest wait.
 func (t *throttle) room(now time.Time) {
 	if len(t.peers) < peersMax {
 		return

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// tokens knows the token of the configuration. The zero value has none.
+// tokens holds the token of the configuration. The zero value has none.
 type tokens struct {
 	fixed string
 	file  string
 
 	mu    sync.Mutex // guards what follows
 	value string     // of the file
-	mtime time.Time  // of the file as it was read
+	mtime time.Time  // of the file as it was last read
 	size  int64
 }
 
-// newTokens returns the tokens of a configuration; the error says what is
+// newTokens returns the tokens of a configuration; the error describes what is
 // wrong with the file.
 func newTokens(c *Config) (*tokens, error) {
 	t := &tokens{fixed: c.Token, file: c.TokenFile}
@@ -29,11 +29,10 @@ func newTokens(c *Config) (*tokens, error) {
 	return t, err
 }
 
-// asked reports whether there is one: then clients must present one.
+// asked reports whether there is a token: then clients must present one.
 func (t *tokens) asked() bool { return t.fixed != "" || t.file != "" }
 
-// right reports, in a time that does not depend on the token, whether a client
-// has presented it.
+// right reports whether a client has presented the token, in constant time.
 func (t *tokens) right(presented string) bool {
 	want, err := t.current()
 	if err != nil || want == "" {
@@ -43,8 +42,8 @@ func (t *tokens) right(presented string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// current returns the token; it reads the file if that has changed, so that an
-// old token ends with it.
+// current returns the token. It re-reads a changed file, so that the old token
+// ends with it.
 func (t *tokens) current() (string, error) {
 	if t.file == "" {
 		return t.fixed, nil

@@ -6,8 +6,8 @@ import (
 )
 
 // latencies is a distribution of latencies in one kilobyte: microseconds up to
-// 32, from there 16 steps for each doubling, so that a value is at most 1/16
-// too large. It holds up to a second; what is longer counts as that.
+// 32, from there 16 steps for each doubling, so that a value is at most 1/16 too
+// large. It holds up to a second; longer ones count as a second.
 type latencies struct {
 	steps [steps]uint32
 	count uint64
@@ -22,7 +22,7 @@ const (
 	stepFull = ^uint32(0)
 )
 
-// stepOf returns the step of a number of microseconds.
+// stepOf returns the step of a latency in microseconds.
 func stepOf(us uint64) int {
 	us = min(us, longest)
 	if us < 2*linear {
@@ -32,7 +32,7 @@ func stepOf(us uint64) int {
 	return shift*linear + int(us>>shift)
 }
 
-// most returns the largest number of microseconds of a step.
+// most returns the largest latency of a step, in microseconds.
 func most(step int) uint64 {
 	if step < 2*linear {
 		return uint64(step)
@@ -52,7 +52,7 @@ func (l *latencies) add(d time.Duration) {
 	l.count++
 }
 
-// quantile returns what a share q of the latencies, 0 to 1, does not exceed.
+// quantile returns the latency that a share q of all, 0 to 1, does not exceed.
 func (l *latencies) quantile(q float64) time.Duration {
 	if l.count == 0 {
 		return 0

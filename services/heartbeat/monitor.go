@@ -14,15 +14,15 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// figures is where latencies and counts go.
+// figures is the metrics of latencies and beats.
 type figures struct {
 	latency       func(seconds float64)
 	beats, missed func(float64)
 }
 
-// monitor asks all connected switches, each once per interval. The interval is
-// divided into slots, and the switches of a slot are asked by one call, so that
-// the work is spread evenly and many switches cost few calls.
+// monitor asks all connected switches, each once per interval. It divides the
+// interval into slots, and asks the switches of a slot by one call, so that the
+// work is spread evenly and many switches cost few calls.
 type monitor struct {
 	cfg     atomic.Pointer[Config]
 	log     *slog.Logger
@@ -30,7 +30,7 @@ type monitor struct {
 	publish func(*api.HeartbeatChanged)
 	figures figures
 	bell    chan struct{} // holds one: there is a switch where there was none
-	retimed chan struct{} // holds one: the interval is another
+	retimed chan struct{} // holds one: the interval has changed
 
 	mu       sync.Mutex // guards what follows
 	switches map[flow.DPID]*record
@@ -43,7 +43,7 @@ type slot struct {
 	asking  int // calls under way
 }
 
-// add has a switch asked with the others of the slot.
+// add adds a switch to the slot.
 func (s *slot) add(r *record) {
 	r.place = len(s.members)
 	s.members = append(s.members, r)
@@ -64,9 +64,9 @@ const (
 	slotLeast = 5 * time.Millisecond
 )
 
-// askingMost is how many calls of a slot may be under way: that of a switch which
-// does not answer lasts until the deadline and, where the process is busy, until the
-// grace is over.
+// askingMost is how many calls of a slot may be under way. A call to a switch
+// that does not answer lasts until the deadline and, if the process is busy,
+// until the grace is over.
 func (c *Config) askingMost() int { return 2 + int((c.deadline()+grace-1)/c.interval()) }
 
 func newMonitor(cfg Config, log *slog.Logger) *monitor {
@@ -79,13 +79,12 @@ func newMonitor(cfg Config, log *slog.Logger) *monitor {
 	return m
 }
 
-// slots returns empty slots, as many as an interval is divided into.
+// slots returns the empty slots of an interval.
 func (c *Config) slots() []slot {
 	return make([]slot, min(slotsMost, max(1, int(c.interval()/slotLeast))))
 }
 
-// configure has the monitor ask by another configuration. What is known of the
-// switches stays.
+// configure applies another configuration. The records of the switches stay.
 func (m *monitor) configure(cfg Config) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +106,7 @@ func (m *monitor) configure(cfg Config) {
 	}
 }
 
-// switchChanged takes up a switch that has connected, and drops one that has gone.
+// switchChanged adds a switch that has connected, and drops one that has gone.
 func (m *monitor) switchChanged(s *api.Switch, now time.Time) {
 	sw, err := flow.ParseDPID(s.GetDpid())
 	if err != nil {
@@ -200,8 +199,8 @@ func (m *monitor) run(ctx context.Context) {
 	}
 }
 
-// next returns the first turn from the given on whose slot has a member, false
-// if none has.
+// next returns the first turn from turn on whose slot has a member, false if none
+// has.
 func (m *monitor) next(turn int) (int, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,9 +212,9 @@ func (m *monitor) next(turn int) (int, bool) {
 	return 0, false
 }
 
-// overdue returns how many beats of each slot can no more be answered in time if
-// that of a turn, and no other before it, is over it by so much: it, and those of the
-// turns after it that are over it, too. Those of later turns can.
+// overdue returns how many beats of each slot can no longer be answered in time
+// if the beat of a turn, and none before it, is late by over: it, and those of
+// later turns that were due in that time. Those after them can.
 func overdue(turn, slots int, over, interval time.Duration) []int {
 	beats := make([]int, slots)
 	for i := range beats {
@@ -228,22 +227,22 @@ func overdue(turn, slots int, over, interval time.Duration) []int {
 	return beats
 }
 
-// skip counts beats of a slot that were due and not asked.
+// skip counts beats of a slot that were due and not sent.
 func (m *monitor) skip(at int, n uint64, reason string) {
 	m.mu.Lock()
 	var members []*record
-	if at < len(m.slots) { // there may be fewer since
+	if at < len(m.slots) { // there may be fewer by now
 		members = slices.Clone(m.slots[at].members)
 	}
 	m.mu.Unlock()
 	m.settle(members, time.Now(), n, func(int) (time.Duration, string) { return 0, reason })
 }
 
-// beat asks the members of a slot, in the background. Those of a slot whose last
-// calls have not returned have missed this beat, too.
+// beat asks the members of a slot, in the background. If the slot's last calls
+// have not returned, its members have missed this beat, too.
 func (m *monitor) beat(ctx context.Context, at int, due time.Time, asking *sync.WaitGroup) {
 	m.mu.Lock()
-	if at >= len(m.slots) { // there are fewer since
+	if at >= len(m.slots) { // there are fewer by now
 		m.mu.Unlock()
 		return
 	}
@@ -268,10 +267,10 @@ func (m *monitor) beat(ctx context.Context, at int, due time.Time, asking *sync.
 	})
 }
 
-// grace is how long the southbound may take to return when the deadline is over.
+// grace is how long the southbound may take to return after the deadline.
 const grace = 100 * time.Millisecond
 
-// round asks switches once and records what has come of it.
+// round asks switches once and records the results.
 func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 	began := time.Now()
 	waited := began.Sub(due)
@@ -298,9 +297,9 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 		m.settle(members, due, 1, func(int) (time.Duration, string) { return 0, err.Error() })
 		return
 	}
-	// The way to the southbound and back is what the call took longer than it was
-	// there. How long it was there after an answer had come counts for nothing: others
-	// were waited for, or the process was busy.
+	// The time to the southbound and back is the call's time here less its time
+	// there. The time spent there after an answer had come does not count: the
+	// call waited for others, or the process was busy.
 	there := time.Duration(0)
 	for _, e := range echoes {
 		there = max(there, micro(e.GetCallUs()))
@@ -318,8 +317,8 @@ func (m *monitor) round(ctx context.Context, members []*record, due time.Time) {
 	})
 }
 
-// settle records what has come of n beats of some switches, the last of which
-// was due at a time: how long the answer took, or why there is none.
+// settle records the results of n beats of some switches, the last of which was
+// due at due: how long the answer took, or why there is none.
 func (m *monitor) settle(members []*record, due time.Time, n uint64, outcome func(i int) (took time.Duration, why string)) {
 	now := time.Now()
 	var events []*api.HeartbeatChanged
@@ -357,7 +356,7 @@ func (m *monitor) settle(members []*record, due time.Time, n uint64, outcome fun
 	}
 }
 
-// count returns how many switches are in a state.
+// count returns the number of switches in a state.
 func (m *monitor) count(s state) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// state is how a switch answers.
+// state is whether a switch answers.
 type state uint8
 
 const (
@@ -18,14 +18,14 @@ const (
 	away                 // not connected
 )
 
-// String returns the state as it is told.
+// String returns the state as the API writes it.
 func (s state) String() string { return [...]string{"waiting", "alive", "late", "lost", "away"}[s] }
 
-// record is how one switch has answered since it connected.
+// record is the beats of one switch since it connected.
 type record struct {
 	sw      flow.DPID
 	name    string // of sw
-	session string // tells connections apart
+	session string // identifies the connection
 	slot    int
 	place   int // in slot.members
 
@@ -33,8 +33,8 @@ type record struct {
 	since     time.Time
 	beats     uint64
 	missed    uint64
-	row       uint64    // of missed ones, the last
-	heard     time.Time // when the latest beat that was answered was due
+	row       uint64    // consecutive missed ones, up to now
+	heard     time.Time // when the latest answered beat was due
 	latencies latencies
 }
 
@@ -50,8 +50,8 @@ func (r *record) answered(took time.Duration, due, now time.Time) bool {
 }
 
 // miss records n beats that were not answered in time; it reports whether the
-// state has changed. That a beat was missed is known when its deadline is over,
-// which may be after a later one has been answered.
+// state has changed. A beat counts as missed when its deadline is over, which may
+// be after a later one has been answered.
 func (r *record) miss(n uint64, lostAfter int, due, now time.Time) bool {
 	r.beats += n
 	r.missed += n
@@ -73,7 +73,7 @@ func (r *record) become(s state, now time.Time) bool {
 	return true
 }
 
-// changed returns the event that tells the state.
+// changed returns the event that publishes the state.
 func (r *record) changed(reason string) *api.HeartbeatChanged {
 	return &api.HeartbeatChanged{Dpid: r.name, State: r.state.String(), MissedInRow: r.row, Reason: reason}
 }

@@ -1,5 +1,5 @@
-// Package heartbeat asks every switch for a sign of life, once to a hundred
-// times a second, measures how long that takes and tells who does not answer
+// Package heartbeat asks every switch for a sign of life, once to a hundred times
+// a second, measures how long that takes and reports switches that do not answer
 // in time. Nobody imports it but the list of services.
 package heartbeat
 

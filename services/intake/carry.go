@@ -11,9 +11,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// carrier takes decisions to the southbound: those about packets of one switch in
-// their order, those that wait joined to one call. While the southbound is away
-// they wait, and whoever brings more waits for room.
+// carrier sends decisions to the southbound: those about packets of one switch in
+// their order, waiting ones joined into one call. While the southbound is away
+// they wait, and senders of further ones wait for room.
 type carrier struct {
 	send  func(context.Context, *flow.Decision) (*api.ApplyResult, error)
 	log   *slog.Logger
@@ -24,14 +24,14 @@ type carrier struct {
 }
 
 const (
-	lanes    = 4       // a switch is always in the same
-	laneMost = 4 << 20 // octets that wait in one, about
+	lanes    = 4       // a switch always uses the same
+	laneMost = 4 << 20 // octets that wait in one lane, about
 	joinMost = 1 << 20 // octets of one call, about
-	opOctets = 256     // what an operation counts for, without data
+	opOctets = 256     // size of an operation without its data
 	waitMost = 10 * time.Second
 )
 
-// lane is what waits to be carried.
+// lane is a queue of decisions.
 type lane struct {
 	mu     sync.Mutex // guards what follows
 	queue  []*cargo
@@ -40,11 +40,11 @@ type lane struct {
 	more   chan struct{} // holds one
 }
 
-// cargo is decisions of one call.
+// cargo is the decisions of one call.
 type cargo struct {
 	flow.Decision
 	octets, decisions int
-	fenced            bool // goes by itself
+	fenced            bool // sent by itself
 }
 
 func newCarrier(send func(context.Context, *flow.Decision) (*api.ApplyResult, error), log *slog.Logger) *carrier {
@@ -55,7 +55,7 @@ func newCarrier(send func(context.Context, *flow.Decision) (*api.ApplyResult, er
 	return c
 }
 
-// carry takes the decision about a packet of a switch.
+// carry queues the decision about a packet of a switch.
 func (c *carrier) carry(sw flow.DPID, d *flow.Decision) {
 	l := &c.lanes[uint64(sw)*0x9e3779b97f4a7c15>>62]
 	if !l.put(d) {
@@ -111,7 +111,7 @@ func (l *lane) put(d *flow.Decision) bool {
 	return true
 }
 
-// take returns what is to be carried next, nil if there is nothing.
+// take returns the next cargo, nil if there is none.
 func (l *lane) take() *cargo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ func (l *lane) take() *cargo {
 	return x
 }
 
-// run carries until ctx ends, and then what is queued.
+// run sends until ctx ends, and then sends the rest of the queue.
 func (c *carrier) run(ctx context.Context) {
 	var lanes sync.WaitGroup
 	for i := range c.lanes {

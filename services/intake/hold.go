@@ -9,15 +9,15 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// holder tells flowrules, again and again, of which switches packets are to come
-// here. When it falls silent, they go to the southbound.
+// holder repeatedly asks flowrules to direct the packets of switches here. If it
+// falls silent, they go to the southbound.
 type holder struct {
 	number   uint32
-	run      uint64 // sets this run apart
+	run      uint64 // identifies this run
 	lease    time.Duration
 	switches func() []flow.DPID
 	direct   func(context.Context, *api.DirectPacketsRequest) (*api.DirectPacketsResponse, error)
-	changed  chan struct{} // holds one: switches may be others
+	changed  chan struct{} // holds one: the switches may have changed
 	log      *slog.Logger
 
 	revision uint64
@@ -27,7 +27,7 @@ type holder struct {
 // renewals is how often a lease is renewed while it lasts.
 const renewals = 5
 
-// poke says that the switches may be others.
+// poke notifies the holder that the switches may have changed.
 func (h *holder) poke() {
 	select {
 	case h.changed <- struct{}{}:
@@ -35,10 +35,10 @@ func (h *holder) poke() {
 	}
 }
 
-// keep tells until ctx ends, and then that none are to come any more.
+// keep renews the leases until ctx ends, and then releases them.
 func (h *holder) keep(ctx context.Context) {
 	whole := true
-	idle := true // nothing is told of that would have to be told again
+	idle := true // no lease is held that would need a renewal
 	for {
 		req := h.request(whole)
 		if !idle || len(req.Dpids) > 0 {
@@ -72,7 +72,7 @@ func (h *holder) request(whole bool) *api.DirectPacketsRequest {
 	return req
 }
 
-// tell makes one call; false if the whole list is to be told again.
+// tell makes one call; false if flowrules needs the whole list again.
 func (h *holder) tell(ctx context.Context, req *api.DirectPacketsRequest) bool {
 	limited, cancel := context.WithTimeout(ctx, h.lease)
 	defer cancel()
@@ -97,11 +97,11 @@ func (h *holder) tell(ctx context.Context, req *api.DirectPacketsRequest) bool {
 	return !resp.GetUnknown()
 }
 
-// farewell is how long switches have to be told that packets go elsewhere,
-// before their connections end.
+// farewell is how long switches have to learn that packets go elsewhere, before
+// their connections end.
 const farewell = 150 * time.Millisecond
 
-// release gives the packets back.
+// release gives the packets back to the southbound.
 func (h *holder) release(ctx context.Context) {
 	if h.revision == 0 {
 		return

@@ -9,13 +9,13 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// roles is what discovery has told of ports, for the packets that do not pass
-// it. A port that it has not told of is unsettled.
+// roles is discovery's roles of ports, for the packets that do not pass
+// discovery. A port without a role is unsettled.
 type roles struct {
-	used func(flow.Location) // told of the first packet by an edge port
+	used func(flow.Location) // called for the first packet by an edge port
 	log  *slog.Logger
 
-	mu       sync.Mutex // guards switches, and who writes to a table
+	mu       sync.Mutex // guards switches, and writes to a table
 	switches map[flow.DPID]*table
 }
 
@@ -24,7 +24,7 @@ type table struct{ ports flow.PortMap[port] }
 
 type port struct {
 	role atomic.Uint32
-	used atomic.Bool // has been told of
+	used atomic.Bool // used has been called
 }
 
 func newRoles(used func(flow.Location), log *slog.Logger) *roles {
@@ -70,8 +70,8 @@ func (r *roles) changed(e *api.PortRoleChanged) {
 	p.used.Store(false)
 }
 
-// open returns what sets the role of the port that a packet of a switch has come
-// in by.
+// open returns a function that sets the role of the ingress port of a switch's
+// packet.
 func (r *roles) open(sw flow.DPID) func(*flow.PacketIn) {
 	r.mu.Lock()
 	t := r.of(sw)

@@ -1,10 +1,10 @@
-// Package intake takes packets straight from the switches, over connections of
-// its own beside those of the southbound, and runs the stages for them: the
-// switch itself sends each kind of event to the right controller (paper 001
-// §1). It has the entries that services want on switches name its number, as
-// long as it is there to take the packets; the southbound keeps LLDP, port
-// status and everything else, and carries out what is decided. Nobody imports it
-// but the list of services; of the southbound it has the sessions.
+// Package intake is the packet-in receiver. It takes packets straight from the
+// switches, over connections of its own beside those of the southbound, and runs
+// the stages for them: the switch itself sends each kind of event to the right
+// controller (paper 001 §1). While it is there to take packets, the entries that
+// services want on switches name its number. The southbound keeps LLDP, port
+// status and everything else, and carries out the decisions. Nobody imports it
+// but the list of services; it shares the session code with the southbound.
 package intake
 
 import (
@@ -71,7 +71,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	h.switches = in.Switches
 	register(env.Metric, in, h, c)
 
-	// The connections end last, and what they have brought is carried.
+	// The connections end last, after their packets have been carried out.
 	carried, stopCarrying := context.WithCancel(context.WithoutCancel(ctx))
 	held, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCarrying()

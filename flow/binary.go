@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// The encoding by which values of this package cross processes. Its first
-// octet says version and kind. It is Weft's own and no wire format of
-// OpenFlow's; both sides run the same version. Appending to a slice with room
-// allocates nothing, nor does decoding into a value that has held as much
-// before, the bodies of experimenter actions excepted. What is decoded shares
-// no memory with the input.
+// The encoding of this package's values between processes. Its first octet gives
+// version and kind. It is Weft's own, not a wire format of OpenFlow; both sides
+// run the same version. Appending to a slice with room allocates nothing, nor
+// does decoding into a value that has held as much before, except the bodies of
+// experimenter actions. A decoded value shares no memory with the input.
 
 // Presence bits of an entry.
 const (
@@ -87,7 +86,7 @@ func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	return appendActions(b, e.Write)
 }
 
-// entry takes an entry, but for its actions, into e, which is empty.
+// entry reads an entry without its actions into e, which is empty.
 func (r *reader) entry(e *Entry) {
 	flags := r.uint8()
 	e.Clear, e.HasWrite = flags&entryClear != 0, flags&entryHasWrite != 0
@@ -303,7 +302,7 @@ func appendKey(b []byte, k *Key) []byte {
 	return b
 }
 
-// key takes header fields into k, which is empty.
+// key reads header fields into k, which is empty.
 func (r *reader) key(k *Key) {
 	flags := r.uint8()
 	k.InPort = Port(r.uint32())

@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// opSame, in the octet that says the kind of an operation, says that it is on
-// the same switch as the one before.
+// opSame, in the octet with the kind of an operation, means that it is for the
+// same switch as the one before.
 const opSame = 0x80
 
 // AppendBinary appends the encoding of d (encoding.BinaryAppender): its
-// operations in order, each with what it is about; what no operation refers to
-// is left out.
+// operations in order, each with its operand; it leaves out what no operation
+// refers to.
 func (d *Decision) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, wireDecision)
 	var last DPID
@@ -80,7 +80,7 @@ func (d *Decision) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// decodeActions takes a list of actions into d's memory.
+// decodeActions reads a list of actions into d's memory.
 func (d *Decision) decodeActions(r *reader) []Action {
 	n := len(d.actions)
 	d.actions = r.actions(d.actions)

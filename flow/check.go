@@ -5,10 +5,9 @@ import (
 	"math/bits"
 )
 
-// Check returns what makes the match one that OpenFlow 1.3.5 does not allow
-// (§7.2.3.8, §7.2.3.9): a value or mask wider than its field, a mask on a field
-// that takes none, a prerequisite that is missing. The error names the field
-// and what to change.
+// Check returns an error if OpenFlow 1.3.5 does not allow the match (§7.2.3.8,
+// §7.2.3.9): a value or mask wider than its field, a mask on a field that takes
+// none, a missing prerequisite. The error names the field and what to change.
 func (m *Match) Check() error {
 	for s := m.Set; s != 0; s &= s - 1 {
 		f := Field(bits.TrailingZeros64(uint64(s)))
@@ -45,7 +44,7 @@ func (m *Match) checkValue(f Field) error {
 	return nil
 }
 
-// checkPrerequisite checks that the fields that f depends on are asked for.
+// checkPrerequisite checks that the match asks for the fields that f depends on.
 func (m *Match) checkPrerequisite(f Field) error {
 	k := &m.Key
 	ethType := func(types ...uint16) error { return oneOf(m, f, FieldEthType, k.EthType, "%#04x", types) }
@@ -98,8 +97,7 @@ func (m *Match) checkPrerequisite(f Field) error {
 	return nil
 }
 
-// oneOf checks that f's prerequisite is asked for with one of the values it may
-// have.
+// oneOf checks that the match asks for f's prerequisite with an allowed value.
 func oneOf[V uint8 | uint16](m *Match, f, prerequisite Field, got V, format string, want []V) error {
 	hint := ""
 	for i, w := range want {

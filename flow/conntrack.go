@@ -21,7 +21,7 @@ const (
 	CTDstNAT                         // its destination was translated
 )
 
-// NoTable as Table of a CT has the packet go on without tracking state.
+// NoTable as Table of a CT sends the packet on without tracking state.
 const NoTable uint8 = 0xff
 
 // CT is Open vSwitch's action ct (NXAST_CT, ovs-actions(7)): it gives a packet
@@ -65,7 +65,7 @@ const (
 	natPortMax    = 1 << 5
 )
 
-// Check returns what a switch would refuse.
+// Check returns an error if a switch would reject the action.
 func (c *CT) Check() error {
 	n := &c.NAT
 	switch {
@@ -166,8 +166,9 @@ func (n *NAT) append(b []byte) []byte {
 	return b
 }
 
-// ParseCT reads a ct action from an experimenter's; false if it is none, is
-// malformed, or says what CT has no place for, such as a zone from a register.
+// ParseCT reads a ct action from an experimenter's; false if it is another
+// action, malformed, or asks for what CT cannot express, such as a zone from a
+// register.
 func ParseCT(a Action) (CT, bool) {
 	b := []byte(a.Data)
 	if a.Kind != ActionExperimenter || a.Arg != Nicira || len(b) < 16 || len(b) > 16+56 || binary.BigEndian.Uint16(b) != niciraCT {
@@ -184,11 +185,12 @@ func ParseCT(a Action) (CT, bool) {
 			return CT{}, false
 		}
 	}
-	// Whatever is not in c, such as padding that is not zero, shows in its octets.
+	// What c does not hold, such as padding that is not zero, shows in its
+	// octets.
 	return c, c.Check() == nil && c.Action() == a
 }
 
-// read reads what flags and the presence bits of ranges say is in b.
+// read reads the parts that flags and the presence bits of ranges declare from b.
 func (n *NAT) read(flags, ranges uint16, b []byte) bool {
 	n.Src, n.Dst, n.Persistent = flags&natSrc != 0, flags&natDst != 0, flags&natPersistent != 0
 	n.Hash, n.Random = flags&natHash != 0, flags&natRandom != 0

@@ -8,13 +8,13 @@ import (
 )
 
 // Controller is Open vSwitch's action controller (NXAST_CONTROLLER,
-// ovs-actions(7)): it sends the packet to those connections of controllers that
-// have asked for a number. An output to PortController goes to those that have
-// not, whose number is 0.
+// ovs-actions(7)): it sends the packet to the controller connections that have
+// asked for a number. An output to PortController goes to those that have not,
+// whose number is 0.
 type Controller struct {
 	ID     uint16 // of the connection
 	MaxLen uint16 // octets of the packet to send; NoBuffer is all
-	Reason Reason // that the packet-in gives
+	Reason Reason // of the packet-in
 }
 
 // niciraController is the number of the action (nicira-ext.h of Open vSwitch).
@@ -22,9 +22,9 @@ const niciraController = 20
 
 var reasonNames = [...]string{ReasonNoMatch: "no_match", ReasonAction: "action", ReasonInvalidTTL: "invalid_ttl"}
 
-// ToController returns the action that sends the whole packet to the
-// connections of controllers with a number, as a table miss or an entry would
-// to all: for number 0 that is an output to PortController.
+// ToController returns the action that sends the whole packet to the controller
+// connections with a number, as a table miss or an entry would to all: for number
+// 0 that is an output to PortController.
 func ToController(id uint16, reason Reason) Action {
 	if id == 0 {
 		return Output(PortController)
@@ -43,7 +43,7 @@ func (c Controller) Action() Action {
 }
 
 // ParseController reads a controller action from an experimenter's; false if it
-// is none, or malformed.
+// is another action, or malformed.
 func ParseController(a Action) (Controller, bool) {
 	b := a.Data
 	if a.Kind != ActionExperimenter || a.Arg != Nicira || len(b) != 8 || b[0] != 0 || b[1] != niciraController || b[7] != 0 || int(b[6]) >= len(reasonNames) {

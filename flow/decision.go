@@ -53,7 +53,7 @@ func (d *Decision) Fenced() bool {
 	return false
 }
 
-// Empty reports whether nothing is to be done.
+// Empty reports whether the decision has no operations.
 func (d *Decision) Empty() bool { return len(d.Ops) == 0 }
 
 // Actions copies a list of actions into the decision's own memory.
@@ -119,5 +119,6 @@ func (d *Decision) PacketOut(sw DPID, o PacketOut) {
 	d.Outs = append(d.Outs, o)
 }
 
-// Fence appends a fence: what follows waits until what is before is confirmed.
+// Fence appends a fence: operations after it wait until those before it are
+// confirmed.
 func (d *Decision) Fence() { d.Ops = append(d.Ops, Op{Kind: OpFence}) }

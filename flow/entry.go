@@ -51,7 +51,7 @@ type EntryKey struct {
 	Match    Match
 }
 
-// Key returns what identifies e.
+// Key returns the key of e.
 func (e *Entry) Key() EntryKey { return EntryKey{e.Table, e.Priority, e.Match} }
 
 // Same reports whether two entries with the same key also do the same:
@@ -77,9 +77,9 @@ func sameActions(a, b []Action) bool {
 	return true
 }
 
-// Cookie names the writer of a flow entry: a mark that tells Weft's entries
-// from others' (16 bits), the owner (8), the generation of its writer (8), and
-// an identifier of the owner's own (32).
+// Cookie names the writer of a flow entry: a mark that distinguishes Weft's
+// entries from others' (16 bits), the owner (8), the generation of its writer
+// (8), and an identifier of the owner's own (32).
 type Cookie uint64
 
 const cookieMark = 0x5745 // "WE"

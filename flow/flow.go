@@ -1,7 +1,7 @@
 // Package flow is the vocabulary of the packet path: switches, ports, matches,
-// actions, flow entries, packet-ins and the decisions taken about them, as
-// plain values in memory that is used again. It holds no logic beyond reading,
-// writing and comparing these values.
+// actions, flow entries, packet-ins and the decisions on them, as plain values in
+// reused memory. It holds no logic beyond reading, writing and comparing these
+// values.
 //
 // Anyone may import it; it imports only the standard library.
 //

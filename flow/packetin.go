@@ -12,7 +12,7 @@ const (
 	ReasonInvalidTTL
 )
 
-// PortRole is what discovery knows of the far end of a port.
+// PortRole is what discovery knows about the far end of a port.
 type PortRole uint8
 
 // The roles. Traffic is taken from, and flooded to, edge ports and the tree of
@@ -30,8 +30,8 @@ func (r PortRole) String() string {
 }
 
 // PacketIn is one packet on its way through the pipeline. Data, and whatever
-// points into it, is valid only during the call that is given it. The stages
-// add what they know, for those after them.
+// points into it, is valid only during the call that receives it. Each stage adds
+// what it knows for the stages after it.
 type PacketIn struct {
 	Switch   DPID
 	Time     int64 // nanoseconds since 1970, taken once per batch
@@ -56,20 +56,20 @@ type PacketIn struct {
 	Unapproved bool
 	HeldBy     []string
 
-	Trace uint64 // number of the trace that its stages are told of in; 0: it is not traced
+	Trace uint64 // number of the trace that records its stages; 0: not traced
 }
 
-// MaxHolds is how many stages may hold hosts at once.
+// MaxHolds is the most stages that may hold hosts at once.
 const MaxHolds = 8
 
-// Pass takes a stage off HeldBy: it has seen the packet and said Next.
+// Pass removes a stage from HeldBy: it has seen the packet and returned Next.
 func (p *PacketIn) Pass(stage string) {
 	if i := slices.Index(p.HeldBy, stage); i >= 0 {
 		p.HeldBy = slices.Concat(p.HeldBy[:i], p.HeldBy[i+1:])
 	}
 }
 
-// Verdict is what a stage says of a packet-in.
+// Verdict is a stage's verdict on a packet-in.
 type Verdict uint8
 
 // The verdicts.

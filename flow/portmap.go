@@ -2,23 +2,22 @@ package flow
 
 import "sync/atomic"
 
-// PortMap finds what is kept of the ports of a switch. Any number of goroutines may
-// read it, without a lock, while one writes to it. To put or delete a port costs
-// the same however many there are, but for the moments in which the table doubles.
-// The zero value is empty.
+// PortMap holds a value for each port of a switch. Any number of goroutines may
+// read it, without a lock, while one writes to it. Putting or deleting a port
+// takes constant time, except when the table doubles. The zero value is empty.
 type PortMap[T any] struct {
 	table atomic.Pointer[portTable[T]]
 }
 
-// portTable is a hash table with open addressing, of which half is free at least.
+// portTable is a hash table with open addressing; at least half of it is free.
 type portTable[T any] struct {
 	slots []atomic.Pointer[portSlot[T]] // the length is a power of two
 	used  int                           // slots that are not nil
-	live  int                           // of these, those with a value
+	live  int                           // slots with a value
 }
 
-// portSlot is replaced, never written to; one without a value is of a port that
-// was deleted.
+// portSlot is replaced, never written to; one without a value belongs to a
+// deleted port.
 type portSlot[T any] struct {
 	port  Port
 	value *T
@@ -26,7 +25,7 @@ type portSlot[T any] struct {
 
 const portSlotsFirst = 16
 
-// at returns the slot of a port, which is nil if there is none.
+// at returns the slot for a port; the slot is nil if there is none.
 func (t *portTable[T]) at(p Port) *atomic.Pointer[portSlot[T]] {
 	mask := len(t.slots) - 1
 	for i := int(uint32(p)*0x9e3779b1>>8) & mask; ; i = (i + 1) & mask {
@@ -36,7 +35,7 @@ func (t *portTable[T]) at(p Port) *atomic.Pointer[portSlot[T]] {
 	}
 }
 
-// Get returns what is kept of a port, nil if nothing is.
+// Get returns the value of a port, nil if it has none.
 func (m *PortMap[T]) Get(p Port) *T {
 	if t := m.table.Load(); t != nil {
 		if s := t.at(p).Load(); s != nil {
@@ -46,7 +45,7 @@ func (m *PortMap[T]) Get(p Port) *T {
 	return nil
 }
 
-// Put keeps something of a port.
+// Put sets the value of a port.
 func (m *PortMap[T]) Put(p Port, value *T) {
 	t := m.table.Load()
 	if t == nil || 2*(t.used+1) > len(t.slots) {
@@ -63,7 +62,7 @@ func (m *PortMap[T]) Put(p Port, value *T) {
 	slot.Store(&portSlot[T]{p, value})
 }
 
-// Delete forgets a port.
+// Delete deletes a port.
 func (m *PortMap[T]) Delete(p Port) {
 	t := m.table.Load()
 	if t == nil {
@@ -78,7 +77,7 @@ func (m *PortMap[T]) Delete(p Port) {
 	}
 }
 
-// Len returns of how many ports something is kept.
+// Len returns the number of ports with a value.
 func (m *PortMap[T]) Len() int {
 	if t := m.table.Load(); t != nil {
 		return t.live
@@ -86,10 +85,10 @@ func (m *PortMap[T]) Len() int {
 	return 0
 }
 
-// Become makes the contents those of another, which is not used any more.
+// Become takes over the contents of another map, which must not be used any more.
 func (m *PortMap[T]) Become(other *PortMap[T]) { m.table.Store(other.table.Load()) }
 
-// grow replaces the table by one with room for twice as many as it has.
+// grow replaces the table by one with room for twice as many.
 func (m *PortMap[T]) grow(old *portTable[T]) *portTable[T] {
 	size := portSlotsFirst
 	for old != nil && size < 4*(old.live+1) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Rest stands, in a list of switches, for those that are in no other list.
+// Rest stands, in a list of switches, for those in no other list.
 const Rest = "rest"
 
 // DPIDRange is a range of DPIDs, both ends included.
@@ -27,7 +27,7 @@ func (r DPIDRange) String() string {
 // digits as ParseDPID does: "10", "1-8", "00:00:00:00:00:00:00:01 - 2".
 func ParseDPIDRange(s string) (DPIDRange, error) { return parseRange(s, "") }
 
-// parseRange is ParseDPIDRange; or is what may stand there besides.
+// parseRange is ParseDPIDRange; or is what else is allowed there.
 func parseRange(s, or string) (DPIDRange, error) {
 	from, to, isRange := strings.Cut(s, "-")
 	if !isRange {
@@ -45,9 +45,9 @@ func parseRange(s, or string) (DPIDRange, error) {
 	return DPIDRange{first, last}, nil
 }
 
-// SwitchList is a list of switches as the partitions of a plan have it, and the
-// configuration of the services that work for one of them. The zero value has
-// none.
+// SwitchList is a list of switches in the partitions of a plan, and in the
+// configuration of the services that work for one of them. The zero value is
+// empty.
 type SwitchList struct {
 	Ranges []DPIDRange // as they were added
 	Rest   bool        // and all that are in no other list
@@ -78,8 +78,8 @@ func (l *SwitchList) Add(item string) error {
 	return nil
 }
 
-// Names reports whether a switch is in one of the ranges; whether it is one of
-// the rest, only those know who have all lists.
+// Names reports whether a switch is in one of the ranges. Only a holder of all
+// lists knows whether it is one of the rest.
 func (l *SwitchList) Names(d DPID) bool {
 	return slices.ContainsFunc(l.Ranges, func(r DPIDRange) bool { return r.Has(d) })
 }

@@ -14,36 +14,35 @@ type TaggedPort struct {
 	Shared bool   // the port is of the common network, too
 }
 
-// Tagging says how the frames of virtual networks, each carried by a VLAN of
-// its own inside the network, leave at ports. The zero value knows of none.
-// Methods may be called at once. As long as there are no networks, reading takes
-// no lock.
+// Tagging defines how the frames of virtual networks, each with its own VLAN
+// inside the network, leave at ports. The zero value has no networks. Methods may
+// be called concurrently. While there are no networks, reading takes no lock.
 type Tagging struct {
 	some  atomic.Bool   // there are networks
 	count atomic.Uint64 // of changes
 
 	mu       sync.RWMutex                   // guards what follows
 	networks map[uint16]map[Location]egress // by VLAN as in Key.VLAN
-	closed   map[Location]int               // by how many networks: nothing of the common one leaves here
+	closed   map[Location]int               // number of networks: no frame of the common one leaves here
 }
 
-// egress is how the frames of a network leave at a port. The actions are never
-// written to.
+// egress is how the frames of a network leave at a port. The actions are
+// read-only.
 type egress struct {
 	actions []Action
 	tag     uint16
 	shared  bool
 }
 
-// TaggingChange is what a change of a virtual network has changed: ports at
-// which it begins or ceases to be reached, or is reached otherwise, and whether
-// the network itself has come or gone.
+// TaggingChange is the effect of a change of a virtual network: the ports where
+// the network begins or ceases to be reached, or is reached otherwise, and
+// whether the network itself has come or gone.
 type TaggingChange struct {
 	Ports []Location
 	Whole bool
 }
 
-// Set makes ports those of the network that a VLAN (as in Key.VLAN) carries.
+// Set sets the ports of the network that a VLAN (as in Key.VLAN) carries.
 func (t *Tagging) Set(vlan uint16, ports []TaggedPort) TaggingChange {
 	next := make(map[Location]egress, len(ports))
 	for _, p := range ports {
@@ -59,11 +58,11 @@ func (t *Tagging) Set(vlan uint16, ports []TaggedPort) TaggingChange {
 	return t.change(vlan, next)
 }
 
-// Remove forgets a network.
+// Remove removes a network.
 func (t *Tagging) Remove(vlan uint16) TaggingChange { return t.change(vlan, nil) }
 
-// change puts a network in the place of what was; nil is none. It takes time as
-// that network has ports.
+// change replaces a network; nil is none. Its time grows with the network's
+// ports.
 func (t *Tagging) change(vlan uint16, next map[Location]egress) (c TaggingChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,12 +105,12 @@ func (t *Tagging) change(vlan uint16, next map[Location]egress) (c TaggingChange
 	return c
 }
 
-// Changes counts the changes: as long as it is the same, so are all answers.
+// Changes counts the changes: while it stays the same, so do all answers.
 func (t *Tagging) Changes() uint64 { return t.count.Load() }
 
-// Egress returns what is to be done with a frame of a VLAN (as in Key.VLAN; 0:
-// none) before it leaves at a port, and whether it may leave there at all. The
-// actions belong to t.
+// Egress returns the actions for a frame of a VLAN (as in Key.VLAN; 0: none)
+// before it leaves at a port, and whether it may leave there at all. The actions
+// belong to t.
 func (t *Tagging) Egress(at Location, vlan uint16) (actions []Action, ok bool) {
 	if !t.some.Load() {
 		return nil, true
@@ -147,9 +146,9 @@ func (t *Tagging) Networks() []uint16 {
 	return slices.Sorted(maps.Keys(t.networks))
 }
 
-// Outputs appends to list the actions that hand a frame of a VLAN (as in
-// Key.VLAN) to those of the ports of a switch that it may leave at: first as it
-// is, then as each port wants it.
+// Outputs appends to list the actions that send a frame of a VLAN (as in
+// Key.VLAN) to those ports of a switch where it may leave: first unchanged, then
+// as each port wants it.
 func (t *Tagging) Outputs(list []Action, sw DPID, vlan uint16, ports []Port) []Action {
 	if !t.some.Load() {
 		for _, p := range ports {

@@ -75,7 +75,7 @@ func (m *Match) appendField(b []byte, f Field) []byte {
 	return appendValue(append(appendValue(b, f, value), '/'), f, mask)
 }
 
-// format is how the value of a field is written.
+// format is the text format of a field's value.
 type format uint8
 
 const (
@@ -157,7 +157,7 @@ func ParseMatch(text map[string]string) (Match, error) {
 	for name := range text {
 		names = append(names, name)
 	}
-	slices.Sort(names) // so that of several mistakes the same one is told of
+	slices.Sort(names) // so that of several mistakes it always reports the same
 	var m Match
 	for _, name := range names {
 		if err := m.parseField(name, text[name]); err != nil {

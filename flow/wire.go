@@ -8,7 +8,7 @@ import (
 )
 
 // The first octet of an encoded value: the version of the encoding in the high
-// four bits, what it is in the low ones.
+// four bits, the kind of value in the low ones.
 const (
 	wireVersion  = 1 << 4
 	wireDecision = wireVersion | 1
@@ -21,8 +21,8 @@ var (
 	errTrailing = errors.New("octets after the end")
 )
 
-// reader takes values from the front of an encoding; the first that is not
-// there sets err, and from then on all are zero.
+// reader reads values from the front of an encoding. The first missing one sets
+// err, and from then on all are zero.
 type reader struct {
 	b   []byte
 	err error
@@ -109,7 +109,7 @@ func (r *reader) uvarint32() uint32 {
 	return uint32(v)
 }
 
-// bytes takes a length and that many octets.
+// bytes reads a length and that many octets.
 func (r *reader) bytes() []byte {
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {
@@ -119,7 +119,7 @@ func (r *reader) bytes() []byte {
 	return r.take(int(n))
 }
 
-// mac takes an address.
+// mac reads an address.
 func (r *reader) mac() MAC {
 	if len(r.b) < 6 {
 		r.fail(errShort)
@@ -130,7 +130,7 @@ func (r *reader) mac() MAC {
 	return m
 }
 
-// begin takes the first octet.
+// begin reads the first octet.
 func (r *reader) begin(want uint8) {
 	switch got := r.uint8(); {
 	case r.err != nil || got == want:
@@ -141,7 +141,7 @@ func (r *reader) begin(want uint8) {
 	}
 }
 
-// end returns the error of what was taken, of kind what.
+// end returns the read error, for a value of kind what.
 func (r *reader) end(what string) error {
 	if r.err == nil && len(r.b) > 0 {
 		r.err = errTrailing
@@ -194,7 +194,7 @@ func appendMatch(b []byte, m *Match) ([]byte, error) {
 			b = appendNumber(b, f.Len(), hi, lo)
 			continue
 		}
-		switch f { // those of nearly every entry without a detour
+		switch f { // those of nearly every entry, directly
 		case FieldInPort:
 			b = binary.BigEndian.AppendUint32(b, uint32(m.Key.InPort))
 		case FieldEthDst:
@@ -217,7 +217,7 @@ func appendMatch(b []byte, m *Match) ([]byte, error) {
 	return b, nil
 }
 
-// match takes a match into m, which is empty, and makes it normal.
+// match reads a match into m, which is empty, and makes it normal.
 func (r *reader) match(m *Match) {
 	set, masked := FieldSet(r.uvarint()), FieldSet(r.uvarint())
 	if set>>NumFields != 0 || masked&^set != 0 {
@@ -279,7 +279,7 @@ func appendActions(b []byte, list []Action) ([]byte, error) {
 	return b, nil
 }
 
-// actions takes a list of actions and appends it to list.
+// actions reads a list of actions and appends it to list.
 func (r *reader) actions(list []Action) []Action {
 	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
 		if len(list) < cap(list) {

@@ -40,7 +40,7 @@ type engine struct {
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
 
-	manyOthers int // from this number on one entry drops the multicasts of all other ports
+	manyOthers int // the constant, except in tests
 
 	mu    sync.RWMutex // guards edges
 	edges map[flow.DPID]*edgePorts

@@ -5,23 +5,24 @@ import "github.com/weft-sdn/weft/flow"
 // programmer turns routes into flow-mods. It is plain data.
 type programmer struct {
 	idle  uint16                // seconds
-	table func(flow.DPID) uint8 // of a switch, for routes
+	table func(flow.DPID) uint8 // table of a switch for routes
 }
 
-// cookie returns the cookie of a route's entries. Its number is made of the
-// pair, so it is the same for all instances and in every run: whoever programs
-// a pair overwrites what another has, and adds nothing beside it.
+// cookie returns the cookie of a route's entries. Its number is derived from
+// the pair, so it is the same for all instances and in every run: an instance
+// that programs a pair overwrites the entries of another one, and adds none
+// beside them.
 func (p pair) cookie() flow.Cookie { return flow.NewCookie(flow.OwnerRoutes, 0, p.id()) }
 
-// entry appends the entry of one hop. The last hop rewrites; the first asks to
-// be told of its removal, so that an idle route is forgotten.
+// entry appends the entry of one hop. The last hop rewrites; the first asks for
+// a flow-removed message, so that an idle route is forgotten.
 func (g programmer) entry(d *flow.Decision, r, old *route, i int) {
 	h := r.hops[i]
 	if len(r.detours) > i && r.detours[i].out != 0 {
 		command := flow.Add
 		if old.hasGroup(h.sw) {
 			command = flow.Modify
-		} else { // one that is not known of would make the switch refuse ours
+		} else { // the switch may have an unknown one and refuse ours
 			d.Group(h.sw, flow.GroupMod{Command: flow.Delete, Group: flow.Group{ID: r.id()}})
 		}
 		d.Group(h.sw, flow.GroupMod{Command: command, Group: r.group(i)})
@@ -39,7 +40,7 @@ func (g programmer) fill(e *flow.Entry, r *route, h hop) {
 	e.Table, e.Priority, e.IdleTimeout, e.Cookie, e.Match = g.table(h.sw), flow.PriorityRoute, g.idle, r.cookie(), r.match(h.in)
 }
 
-// actions returns what hop i does with the packet.
+// actions returns the actions of hop i.
 func (r *route) actions(i int) []flow.Action {
 	h := r.hops[i]
 	if i == len(r.hops)-1 {
@@ -51,8 +52,8 @@ func (r *route) actions(i int) []flow.Action {
 	return []flow.Action{output(h)}
 }
 
-// output returns the action that sends a packet on; back out of the port that
-// it came in by takes a word of its own (OpenFlow 1.3.5 §4.5).
+// output returns the action that sends a packet on. To send it out of its
+// ingress port takes a reserved port (OpenFlow 1.3.5 §4.5).
 func output(h hop) flow.Action {
 	if h.in == h.out {
 		return flow.Output(flow.PortIn)
@@ -83,9 +84,9 @@ func (r *route) hasGroup(sw flow.DPID) bool {
 	return false
 }
 
-// add appends a whole route, egress first, where old, which may be nil, is
-// what has been there; release, if not nil, is called behind the egress, so
-// that the first packet leaves before a second can.
+// add appends a whole route, egress first; old, which may be nil, is the route
+// that it replaces. If release is not nil, add calls it after the egress entry,
+// so that the first packet leaves before a second can.
 func (g programmer) add(d *flow.Decision, r, old *route, release func()) {
 	for i := range r.detours {
 		g.addDetour(d, r, i)
@@ -126,7 +127,7 @@ func (r *route) keys() map[hop]bool {
 }
 
 // remove appends the deletion of the entries that old has and r, which may be
-// nil, has not; and of groups that are not needed any more.
+// nil, does not have, and of groups that are no longer needed.
 func (g programmer) remove(d *flow.Decision, old, r *route) {
 	var kept map[hop]bool
 	groups := map[flow.DPID]bool{}
@@ -150,7 +151,7 @@ func (g programmer) remove(d *flow.Decision, old, r *route) {
 	}
 }
 
-// removeHops appends the deletion of entries of a pair, but for those that r,
+// removeHops appends the deletion of entries of a pair, except those that r,
 // which may be nil, needs.
 func (g programmer) removeHops(d *flow.Decision, p pair, list []hop, r *route) {
 	var kept map[hop]bool

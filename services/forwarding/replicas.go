@@ -2,20 +2,19 @@ package forwarding
 
 import "sync/atomic"
 
-// replicas says which of several instances of forwarding this one is. All
-// instances keep all routes, and any may program one, for a packet comes to
-// whichever it comes to. But what befalls a route later, each pair of hosts has
-// one owner that deals with it; and what there is once only, the broadcast
-// tree, the first instance does. For a moment after instances have come or
-// gone, two may take themselves for the owner: whatever an owner does is the
-// same when it is done twice.
+// replicas is the place of this instance among several instances of forwarding.
+// All instances keep all routes, and any may program one, because a packet may
+// come to any of them. For later events each pair of hosts has one owner that
+// handles them; the first instance maintains the broadcast tree, which exists
+// only once. For a moment after instances have come or gone, two may believe to
+// be the owner: all that an owner does may be done twice.
 type replicas struct {
 	n       atomic.Uint64 // index << 32 | count
 	changes atomic.Uint32
 }
 
-// set takes this instance's number, from 0, and how many there are. It returns
-// what they were.
+// set sets this instance's number, from 0, and the number of instances. It
+// returns the former values.
 func (s *replicas) set(index, count int) (oldIndex, oldCount int) {
 	old := s.n.Swap(uint64(max(index, 0))<<32 | uint64(max(count, 1)))
 	s.changes.Add(1)
@@ -28,9 +27,9 @@ func (s *replicas) alone() bool { return uint32(s.n.Load()) <= 1 }
 // first reports whether this is the instance that does what there is once.
 func (s *replicas) first() bool { return s.n.Load()>>32 == 0 }
 
-// owns reports whether this instance deals with what befalls a pair's routes,
-// in either direction. It is decided by rendezvous hashing (Thaler and
-// Ravishankar, 1998): when instances come or go, few pairs change hands.
+// owns reports whether this instance handles the events of a pair's routes, in
+// either direction. Rendezvous hashing (Thaler and Ravishankar, 1998) decides:
+// when instances come or go, few pairs change owners.
 func (s *replicas) owns(p pair) bool {
 	n := s.n.Load()
 	index, count := n>>32, n&0xffffffff
@@ -47,15 +46,15 @@ func (s *replicas) owns(p pair) bool {
 	return owner == index
 }
 
-// regroup takes the number of instances, and takes over what has become this
-// one's. It is called by one goroutine at a time.
+// regroup sets the number of instances and takes over what now belongs to this
+// one. One goroutine at a time calls it.
 func (e *engine) regroup(f *flooding, index, count int) {
 	_, before := e.replicas.set(index, count)
 	takesOver := f.appoint(index == 0)
 	e.takenOver()
 	e.connectAgain()
 	f.share()
-	if takesOver || index == 0 && count < before { // it may not have told all
+	if takesOver || index == 0 && count < before { // it may not have shared everything
 		e.askAgain()
 	}
 }

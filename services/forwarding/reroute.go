@@ -8,29 +8,29 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// converged moves the routes that a lost link carried to other paths, egress
-// first, and removes those for which there is none. With several instances of
-// paths it is called for each; those that are not of one mind yet are asked
-// again when they say that they have converged.
+// converged moves the routes over a lost link to other paths, egress first, and
+// removes those without a path. With several instances of paths it is called
+// for each; it asks those that still disagree again when they report
+// convergence.
 func (e *engine) converged(ev *api.PathsConverged) {
 	now := e.now()
 	e.links.converged(ev, now)
 	e.rescue(now)
 }
 
-// linkChanged takes what discovery says of a link. What is lost is acted upon
-// when paths are computed without it.
+// linkChanged handles discovery's report of a link. It acts on a loss only once
+// paths are computed without the link.
 func (e *engine) linkChanged(ev *api.LinkChanged) {
 	now := e.now()
 	e.links.changed(ev, now)
 	e.adoption.news(now)
 }
 
-// patience is how long a path over a link that is lost, or none although there
-// are links, is taken for that of somebody who has not heard yet.
+// patience is how long an answer from paths with a lost link, or without a path
+// although there are links, counts as outdated.
 const patience = 3 * time.Second
 
-// rescue moves this instance's routes that need a link that was lost lately.
+// rescue moves this instance's routes that need a recently lost link.
 func (e *engine) rescue(now time.Time) {
 	lost := e.links.losses(now)
 	if lost == nil {
@@ -56,23 +56,23 @@ func (r *route) sameWay(o *route) bool {
 		slices.EqualFunc(r.detours, o.detours, func(a, b detour) bool { return a.out == b.out && slices.Equal(a.hops, b.hops) })
 }
 
-// relocation is routes that need new paths, and why.
+// relocation lists routes that need new paths, and the reason.
 type relocation struct {
 	routes []*route
 	began  time.Time
 	reason string
-	// ends says between which ports; none means where they are, equal ones that
-	// the route is to go. nil: where they are.
+	// ends returns the ports to connect; none means the present ones, equal
+	// ones that the route must be removed. nil: the present ones.
 	ends func(*route) (from, to flow.Location)
 	// lost is ports of links that are not to be used: a path over one, or none
 	// although other links would do, leaves the route as it is for now.
 	lost map[flow.Location]bool
-	// strays is entries that are to go, by pair. Those routes are sent again
-	// even if they stay as they are.
+	// strays lists entries to remove, by pair. Those routes are sent again even
+	// if they do not change.
 	strays map[pair][]hop
 }
 
-// move programs routes anew and tells of it.
+// move programs routes anew and shares them.
 func (e *engine) move(x relocation) {
 	if len(x.routes) == 0 {
 		return
@@ -141,8 +141,8 @@ func (e *engine) move(x relocation) {
 	e.log.Info("routes moved", "routes", len(events), "reason", x.reason, "took", took)
 }
 
-// certain returns a route if its groups are certainly on the switches: other
-// instances, if there have been any since, may have removed them.
+// certain returns a route if its groups are certainly on the switches. If there
+// have been other instances since, they may have removed them.
 func (e *engine) certain(r *route) *route {
 	if r != nil && e.replicas.alone() && r.among == e.replicas.changes.Load() {
 		return r
@@ -150,8 +150,8 @@ func (e *engine) certain(r *route) *route {
 	return nil
 }
 
-// replace puts r, or nothing, in the place of old, if old is still there. Where
-// somebody holds one of its hosts, old is about to go, and r comes too late.
+// replace replaces old by r, or by nothing, if old is still there. If a stage
+// holds one of its hosts, old is about to be removed, and r comes too late.
 func (e *engine) replace(old, r *route) (done bool) {
 	e.routes.with(old.pair, func(s *routeShard) {
 		if done = s.m[old.pair] == old && (r == nil || !e.hosts.holds(r.pair, r.rewrite)); !done {
@@ -166,8 +166,8 @@ func (e *engine) replace(old, r *route) (done bool) {
 	return done
 }
 
-// takenOver looks after the routes that have become this instance's: what
-// befell them while their owner was failing, nobody has dealt with.
+// takenOver checks the routes that this instance now owns: nobody handled their
+// events while their owner was failing.
 func (e *engine) takenOver() {
 	now := e.now()
 	var cut, astray []*route

@@ -11,7 +11,7 @@ import (
 
 // pair identifies a route: one direction between two hosts as the sender
 // addresses it. For a route between subnets dst is the router's address and ip
-// the destination's.
+// that of the destination.
 type pair struct {
 	src, dst flow.MAC
 	vlan     uint16 // as in flow.Key
@@ -27,7 +27,7 @@ func (p pair) id() uint32 {
 	if p.ip.IsValid() {
 		h.Write(p.ip.AsSlice())
 	}
-	return h.Sum32() & flow.RouteGroupMax // it is a group's number, too
+	return h.Sum32() & flow.RouteGroupMax // it is also the number of a group
 }
 
 // hash spreads routes over paths of equal cost.
@@ -36,7 +36,7 @@ func (p pair) hash() uint64 {
 	return x ^ x>>32
 }
 
-// match returns the match of the route's entry at a switch.
+// match returns the match of the route's entry for an ingress port.
 func (p pair) match(in flow.Port) flow.Match {
 	var m flow.Match
 	m.Set = flow.FieldInPort.Bit() | flow.FieldEthSrc.Bit() | flow.FieldEthDst.Bit() | flow.FieldVLAN.Bit()
@@ -52,7 +52,7 @@ func (p pair) match(in flow.Port) flow.Match {
 	return m
 }
 
-// pairOf reads the pair back off an entry's match.
+// pairOf recovers the pair from an entry's match.
 func pairOf(m *flow.Match) (p pair, in flow.Port, ok bool) {
 	want := flow.FieldInPort.Bit() | flow.FieldEthSrc.Bit() | flow.FieldEthDst.Bit() | flow.FieldVLAN.Bit()
 	if m.Set&want != want || m.Masked != 0 {
@@ -68,30 +68,30 @@ func pairOf(m *flow.Match) (p pair, in flow.Port, ok bool) {
 	return p, m.Key.InPort, true
 }
 
-// hop is a route's way through one switch.
+// hop is a route's passage through one switch.
 type hop struct {
 	sw      flow.DPID
 	in, out flow.Port
 }
 
-// detour is the way around the link behind one hop: a further bucket at that
+// detour is the way around the link after one hop: another bucket at that
 // switch, and entries at others.
 type detour struct {
 	out  flow.Port
 	hops []hop
 }
 
-// route is one direction between two hosts, programmed.
+// route is one programmed direction between two hosts.
 type route struct {
 	pair
 	hops    []hop // from the sender's switch to the receiver's
 	rewrite []flow.Action
-	detours []detour // one per hop, out 0 where there is none; nil if not protected
+	detours []detour // one per hop, with out 0 if there is none; nil if not protected
 	since   int64    // ns
-	sent    int64    // when it was last programmed, ns
+	sent    int64    // when it was last programmed, in ns
 	moved   uint32   // reroutes
-	among   uint32   // replicas.changes when this instance programmed it; 0 if another has
-	at      [6]int32 // where it is in routeShard.by, by its routeKeys
+	among   uint32   // replicas.changes when this instance programmed it; 0 if another did
+	at      [6]int32 // its indexes in routeShard.by, by its routeKeys
 }
 
 func (r *route) first() hop { return r.hops[0] }
@@ -107,8 +107,8 @@ func (r *route) protected() bool {
 	return false
 }
 
-// routeTable is all routes, by pair, by their hosts, and by where they leave. It
-// is divided so that switches do not wait for each other.
+// routeTable holds all routes, by pair, by their hosts, and by the ports where
+// they leave. It is divided so that switches do not wait for each other.
 type routeTable struct{ shards [64]routeShard }
 
 // routeShard is a part of a routeTable.
@@ -118,8 +118,8 @@ type routeShard struct {
 	by map[routeKey][]*route
 }
 
-// routeKey is what routes are looked up by: the address of a host, a virtual
-// network, or the port at which they leave. Ports may share a key.
+// routeKey is a key for finding routes: the address of a host, a virtual
+// network, or the port where they leave. Ports may share a key.
 type routeKey uint64
 
 func keyOfHost(mac flow.MAC) routeKey { return routeKey(mac.Uint64()) }
@@ -137,7 +137,7 @@ func newRouteTable() *routeTable {
 	return t
 }
 
-// routeKeys is what one route is looked up by, each once; zero keys are none.
+// routeKeys are the keys of one route, each once; zero means none.
 type routeKeys [len(route{}.at)]routeKey
 
 func (r *route) lookupKeys() (keys routeKeys) {
@@ -167,7 +167,7 @@ func (r *route) lookupKeys() (keys routeKeys) {
 	return keys
 }
 
-// put puts a route in the place of that of its pair, if there is one.
+// put adds a route; it replaces that of the same pair, if there is one.
 func (s *routeShard) put(r *route) {
 	s.drop(r.pair)
 	s.m[r.pair] = r
@@ -179,7 +179,7 @@ func (s *routeShard) put(r *route) {
 	}
 }
 
-// drop removes the route of a pair; there may be none.
+// drop removes the route of a pair, if there is one.
 func (s *routeShard) drop(p pair) {
 	r := s.m[p]
 	if r == nil {
@@ -203,7 +203,7 @@ func (s *routeShard) drop(p pair) {
 	}
 }
 
-// with calls f with the part of the table that holds p, locked. f does not block.
+// with calls f with the shard of p, locked. f does not block.
 func (t *routeTable) with(p pair, f func(*routeShard)) {
 	s := &t.shards[p.id()%uint32(len(t.shards))]
 	s.mu.Lock()
@@ -223,7 +223,7 @@ func (t *routeTable) each(f func(*route)) {
 	}
 }
 
-// find calls f for the routes that have one of some keys, locked, once each. f
+// find calls f once for each route that has one of the given keys, locked. f
 // does not block.
 func (t *routeTable) find(keys []routeKey, f func(*route)) {
 	seen := map[*route]bool{}
@@ -242,7 +242,7 @@ func (t *routeTable) find(keys []routeKey, f func(*route)) {
 	}
 }
 
-// size returns how many routes there are.
+// size returns the number of routes.
 func (t *routeTable) size() int {
 	n := 0
 	for i := range t.shards {

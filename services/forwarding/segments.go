@@ -8,8 +8,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// segmentChanged takes what a virtual network's ports are, and moves or removes
-// the routes that leave at others, or leave otherwise, than they should.
+// segmentChanged handles a change of a virtual network's ports. It moves or
+// removes the routes that leave at wrong ports or with wrong tags.
 func (e *engine) segmentChanged(ev *api.SegmentChanged) {
 	vlan, ports := ev.GetSegment().Tagged()
 	if vlan == 0 {
@@ -31,8 +31,8 @@ func (e *engine) segmentChanged(ev *api.SegmentChanged) {
 	e.retag(func(f func(*route)) { e.routes.find(keys, f) })
 }
 
-// retag programs those of some routes anew that do not leave as virtual networks
-// want it.
+// retag reprograms those of some routes that do not leave as virtual networks
+// require.
 func (e *engine) retag(some func(func(*route))) {
 	var wrong []*route
 	some(func(r *route) {
@@ -48,14 +48,14 @@ func (e *engine) retag(some func(func(*route))) {
 	e.move(relocation{routes: wrong, began: e.now(), reason: "virtual network changed"})
 }
 
-// retagAfter is how long after its start an instance looks for routes of an
-// earlier run that do not leave as they should: virtual networks may have gone
-// meanwhile.
+// retagAfter is how long after its start an instance looks for an earlier run's
+// routes that do not leave as they should: virtual networks may have been
+// removed meanwhile.
 const retagAfter = adoptWithin + 5*time.Second
 
-// leave returns what the last switch does with the packets of a pair before
-// they leave at a port, given what a router wants there, and whether they may
-// leave there. Virtual networks are not routed into each other.
+// leave returns what the last switch rewrites in the packets of a pair before
+// they leave at a port, given the rewriting of a router, and whether they may
+// leave there. There is no routing between virtual networks.
 func (e *engine) leave(p pair, at flow.Location, routed []flow.Action) (rewrite []flow.Action, ok bool) {
 	if !p.ip.IsValid() {
 		return e.tagging.Egress(at, p.vlan)

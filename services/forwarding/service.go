@@ -1,7 +1,6 @@
 // Package forwarding carries packets between hosts: it programs the whole path
 // when the first packet of a pair comes, keeps it whole when links fail, and
-// sees that broadcasts travel on a tree only. Nobody imports it but the list
-// of services.
+// keeps broadcasts on a tree. Only the list of services imports it.
 package forwarding
 
 import (
@@ -50,7 +49,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return weft.CallNow(env, api.FindPath, req)
 	}
 	e.send = func(d *flow.Decision) (*api.ApplyResult, error) { return weft.Call(ctx, env, api.Send, d) }
-	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // until no packet waits
+	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // until no packet is waiting
 	defer giveUp()
 	e.deferral.find = func(req *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(lasting, env, api.FindPath, req)
@@ -105,7 +104,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.OnReplicas(env, func(int, int) { regroup() })
 	weft.Handle(env, api.ListRoutes, e.listRoutes)
 	weft.Handle(env, api.GetFlooding, f.get)
-	e.askAgain() // for what was programmed before this instance was started
+	e.askAgain() // for what was programmed before this instance started
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -120,9 +119,9 @@ func run(ctx context.Context, env *weft.Env) error {
 	return f.run(ctx)
 }
 
-// runLearning is the learning mode: every switch by itself, no other service
-// needed. Several instances each know the hosts whose packets come to them, and
-// flood to others.
+// runLearning is the learning mode: each switch works by itself and needs no
+// other service. Each of several instances knows the hosts whose packets come
+// to it, and floods to others.
 func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 	m := &missing{switches: map[flow.DPID]bool{}, log: env.Log, send: func(d *flow.Decision) error {
 		_, err := weft.Call(ctx, env, api.Send, d)
@@ -152,7 +151,7 @@ func runLearning(ctx context.Context, env *weft.Env, cfg *Config) error {
 	return weft.Serve(ctx, env)
 }
 
-// ignore subscribes to events that are of no use in this mode: a Spec declares
+// ignore subscribes to events that are not used in this mode: a Spec declares
 // what any mode needs.
 func ignore[E any](env *weft.Env, s api.Subject[E]) {
 	weft.On(env, s, func(context.Context, *E) {})

@@ -7,27 +7,28 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// sessions orders what two others say of a switch: the southbound that it has
-// connected, flowrules what it had then. Events of one publisher come in order,
-// those of two do not: what a switch has may be told of before its connection
-// is, and is kept until then. It belongs to the goroutine of the events.
+// sessions puts events about a switch from two services in order: the
+// southbound's that it connected, and those of flowrules about what it has.
+// Events of one publisher arrive in order, those of two do not: a report may
+// arrive before the connection that it belongs to, and is kept until then. It
+// belongs to the goroutine of the events.
 type sessions struct {
 	of    map[flow.DPID]session
 	early map[flow.DPID][]*api.FlowsObserved // the last of each owner, if of another session
 }
 
-// session tells the connections of a switch apart, in the southbound's words.
+// session identifies one connection of a switch, as the southbound gives it.
 type session struct{ since, address string }
 
-// earlyMost bounds the switches of which something is kept. Any more are asked
-// again (engine.ask).
+// earlyMost bounds the switches for which reports are kept. Other switches are
+// asked again (engine.ask).
 const earlyMost = 1 << 14
 
 func newSessions() *sessions {
 	return &sessions{of: map[flow.DPID]session{}, early: map[flow.DPID][]*api.FlowsObserved{}}
 }
 
-// connection takes the event that a switch has connected or gone.
+// connection handles the event that a switch has connected or gone.
 func (e *engine) connection(f *flooding, ev *api.SwitchChanged) {
 	again, heard := e.sessions.changed(ev)
 	e.switchChanged(ev)
@@ -42,7 +43,7 @@ func (e *engine) connection(f *flooding, ev *api.SwitchChanged) {
 	}
 }
 
-// told takes the event of what a switch has.
+// told handles a report of what a switch has.
 func (e *engine) told(f *flooding, ev *api.FlowsObserved) {
 	if e.sessions.observed(ev) {
 		e.observed(ev)
@@ -50,9 +51,9 @@ func (e *engine) told(f *flooding, ev *api.FlowsObserved) {
 	}
 }
 
-// changed takes what the southbound says of a switch. It reports whether that is
-// of the session that is known, told once more, and returns what has been heard
-// of the session already.
+// changed handles the southbound's event about a switch. It reports whether the
+// event repeats the known session, and returns the reports that arrived before
+// their session.
 func (s *sessions) changed(ev *api.SwitchChanged) (again bool, heard []*api.FlowsObserved) {
 	sw, err := flow.ParseDPID(ev.Switch.Dpid)
 	if err != nil {
@@ -77,8 +78,8 @@ func (s *sessions) changed(ev *api.SwitchChanged) (again bool, heard []*api.Flow
 	return known && old == now && now.since != "", heard
 }
 
-// observed reports whether what a switch has is to be taken now, for it is of
-// the session that is known. If not, it is kept for that of which it is.
+// observed reports whether a report must be handled now because it is of the
+// known session. If not, it is kept for its own session.
 func (s *sessions) observed(ev *api.FlowsObserved) bool {
 	sw, err := flow.ParseDPID(ev.Dpid)
 	if err != nil {
@@ -86,7 +87,7 @@ func (s *sessions) observed(ev *api.FlowsObserved) bool {
 	}
 	others := slices.DeleteFunc(s.early[sw], func(o *api.FlowsObserved) bool { return o.Owner == ev.Owner })
 	now, known := s.of[sw]
-	take := ev.Since == "" || known && now == session{ev.Since, ev.Address} // a former build does not say
+	take := ev.Since == "" || known && now == session{ev.Since, ev.Address} // former builds give no session
 	if !take {
 		others = append(others, ev)
 	}
@@ -94,7 +95,7 @@ func (s *sessions) observed(ev *api.FlowsObserved) bool {
 	return take
 }
 
-// keep keeps what has been told of other sessions of a switch than the present.
+// keep keeps the reports of other sessions of a switch than the present one.
 func (s *sessions) keep(sw flow.DPID, list []*api.FlowsObserved) {
 	switch _, has := s.early[sw]; {
 	case len(list) == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// sharing is what this instance has programmed and is to tell the others. The
-// packet path only puts it down here.
+// sharing queues what this instance has programmed until it is sent to the
+// others. The packet path only adds to the queue.
 type sharing struct {
 	wake chan struct{}
 
@@ -20,32 +20,33 @@ type sharing struct {
 	flooding *api.Flooding
 }
 
-// shared is a route that was programmed, or, if gone is not 0, removed then.
+// shared is a route that was programmed, or removed at the time gone if that is
+// not 0.
 type shared struct {
 	r    *route
 	gone int64 // ns
 }
 
-// sharedMost is how many routes are told at once.
+// sharedMost bounds the routes in one message.
 const sharedMost = 256
 
 func newSharing() *sharing { return &sharing{wake: make(chan struct{}, 1)} }
 
-// share has the other instances told of a route that was programmed.
+// share shares a route that was programmed with the other instances.
 func (e *engine) share(r *route) {
 	if !e.replicas.alone() {
 		e.sharing.add(shared{r: r})
 	}
 }
 
-// shareGone has the other instances told of a route that was removed.
+// shareGone shares the removal of a route with the other instances.
 func (e *engine) shareGone(r *route, at int64) {
 	if !e.replicas.alone() {
 		e.sharing.add(shared{r, at})
 	}
 }
 
-// shareFlooding has the other instances told of the broadcast tree.
+// shareFlooding shares the broadcast tree with the other instances.
 func (e *engine) shareFlooding(m *api.Flooding) {
 	if e.replicas.alone() {
 		return
@@ -73,7 +74,7 @@ func (s *sharing) ring() {
 	}
 }
 
-// take returns what is next to be told, nil if there is nothing.
+// take returns the next message, nil if there is none.
 func (s *sharing) take() *api.RoutesShared {
 	s.mu.Lock()
 	list := s.queue[:min(len(s.queue), sharedMost)]
@@ -93,7 +94,7 @@ func (s *sharing) take() *api.RoutesShared {
 	return m
 }
 
-// run tells the others until ctx ends.
+// run sends the messages until ctx ends.
 func (s *sharing) run(ctx context.Context, publish func(*api.RoutesShared)) {
 	for {
 		select {
@@ -107,13 +108,13 @@ func (s *sharing) run(ctx context.Context, publish func(*api.RoutesShared)) {
 	}
 }
 
-// conflicting is within what time two instances that have programmed a pair
-// differently may have done so without knowing of each other.
+// conflicting bounds the time between two programmings of a pair by two
+// instances that may not have known of each other.
 const conflicting = int64(5 * time.Second)
 
-// shared takes what another instance has programmed. The later of two routes
-// of a pair is the one in force. If two instances may have programmed a pair
-// across each other, its owner programs it once more.
+// shared handles what another instance has programmed. The later of two routes
+// of a pair is in force. If two instances may have programmed a pair at the
+// same time, its owner programs it once more.
 func (e *engine) shared(ev *api.RoutesShared) {
 	now := e.now()
 	lost := e.links.losses(now)
@@ -167,7 +168,7 @@ func (e *engine) shared(ev *api.RoutesShared) {
 	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.fresh(now, patience)})
 }
 
-// record returns a route as the others are told of it.
+// record returns the message for a route.
 func (s shared) record() *api.RouteRecord {
 	r := s.r
 	m := &api.RouteRecord{
@@ -198,8 +199,8 @@ func recordHops(hops []hop) []*api.RouteHop {
 	return list
 }
 
-// routeOf reads a record. What another version has written there and this one
-// cannot read makes a route without hops: one that is removed.
+// routeOf decodes a record. If it cannot read the record of another version, it
+// returns a route without hops, which counts as removed.
 func routeOf(m *api.RouteRecord) *route {
 	r := &route{
 		pair: pair{src: flow.MACFrom(m.Src), dst: flow.MACFrom(m.Dst), vlan: uint16(m.Vlan)},

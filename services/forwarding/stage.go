@@ -46,15 +46,16 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
-// known reports whether the host that the packet is addressed to is known. That
-// of its IP address alone is not enough: only a router's packets may go there.
+// known reports whether the host that a packet is addressed to is known. To
+// know only the host of its IP address is not enough: only a router's packets
+// may go there.
 func known(in *flow.PacketIn) bool {
 	return in.Dst != flow.Location{} && in.DstMAC == in.Key.EthDst
 }
 
-// transit deals with a packet that a switch in the middle did not know: its
-// entry is on the way, or has gone. It is delivered where its destination is,
-// and never flooded, for it has been, or is being, by its ingress.
+// transit handles a packet that a switch in the middle did not know: its entry
+// is on the way, or has gone. It delivers the packet to a known destination,
+// and never floods it, because the ingress switch does.
 func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if !known(in) {
 		e.count.stray.Add(1)
@@ -65,7 +66,7 @@ func (e *engine) transit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return flow.Done
 }
 
-// deliver appends the packet-out that hands a frame to the host at a port.
+// deliver appends the packet-out that sends a frame to the host at a port.
 func deliver(d *flow.Decision, frame []byte, at flow.Location, rewrite []flow.Action) {
 	actions := append(append(make([]flow.Action, 0, 8), rewrite...), flow.Output(at.Port))
 	d.PacketOut(at.Switch, flow.PacketOut{
@@ -73,7 +74,7 @@ func deliver(d *flow.Decision, frame []byte, at flow.Location, rewrite []flow.Ac
 	})
 }
 
-// handTo appends the packet-out that hands a packet to the host that it is for.
+// handTo appends the packet-out that sends a packet to its destination.
 func (e *engine) handTo(d *flow.Decision, in *flow.PacketIn) {
 	tag, ok := e.tagging.Egress(in.Dst, in.Key.VLAN)
 	if !ok {
@@ -83,21 +84,22 @@ func (e *engine) handTo(d *flow.Decision, in *flow.PacketIn) {
 	deliver(d, in.Data, in.Dst, tag)
 }
 
-// recently is for how long after a route was programmed its packets are taken
-// to have been on the way already.
+// recently is how long after a route was programmed its packets are assumed to
+// have been on the way before.
 const recently = int64(time.Second)
 
-// connect programs the route of a pair, and the way back, unless it has just
-// been done, and releases the packet behind the last switch. If the path has to
-// be waited for, or packets of the pair wait already, that is done later.
+// connect programs the route of a pair, and the way back, unless this was just
+// done, and releases the packet behind the last switch. If it would have to
+// wait for the path, or packets of the pair are already waiting, it postpones
+// this.
 func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) {
 	if e.deferral.behind(p) || e.connectBy(e.findNow, in, d, p, rewrite) != nil {
 		e.postpone(in, p, rewrite)
 	}
 }
 
-// connectBy is connect with the paths of a finder. If that cannot tell the path,
-// nothing is done.
+// connectBy is connect with paths from the given finder. If the finder does not
+// know the path, connectBy does nothing.
 func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action) error {
 	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
 	if from == to {
@@ -110,11 +112,11 @@ func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p p
 		return nil
 	}
 	if in.Unapproved {
-		deliver(d, in.Data, to, rewrite) // those who hold it have let it pass
+		deliver(d, in.Data, to, rewrite) // the stages that held it have let it pass
 		return nil
 	}
 	if e.hosts.holds(p, rewrite) {
-		e.count.unapproved.Add(1) // held since; or chosen by a stage that has come later
+		e.count.unapproved.Add(1) // held meanwhile; or chosen by a later stage
 		return nil
 	}
 	var fresh, full bool
@@ -154,10 +156,10 @@ func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p p
 	return nil
 }
 
-// perShard is how many routes each part of the table may hold.
+// perShard returns how many routes each shard may hold.
 func (e *engine) perShard() int { return e.cfg.MaxRoutes/len(e.routes.shards) + 1 }
 
-// install stores a route and appends its programming, unless somebody holds one
+// install stores a route and appends its programming, unless a stage holds one
 // of its hosts.
 func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	var old *route
@@ -187,9 +189,9 @@ func (e *engine) install(d *flow.Decision, r *route, release func()) {
 	e.share(r)
 }
 
-// compute returns the route of a pair between two ports, nil if there is no
-// path, or it may not leave there; errElsewhere if the finder cannot tell. Routes
-// of the same pair take the same path in every run.
+// compute returns the route of a pair between two ports; nil if there is no
+// path, or the route may not leave there; errElsewhere if the finder does not
+// know. Routes of the same pair take the same path in every run.
 func (e *engine) compute(find finder, p pair, from, to flow.Location, rewrite []flow.Action) (*route, error) {
 	rewrite, ok := e.leave(p, to, rewrite)
 	if !ok {
@@ -214,7 +216,7 @@ func (e *engine) compute(find finder, p pair, from, to flow.Location, rewrite []
 	return r, nil
 }
 
-// hopsOf reads a path, whose ends are the given ports.
+// hopsOf converts a path between the given ports to hops.
 func hopsOf(p *api.Path, first, last flow.Port) []hop {
 	hops := make([]hop, len(p.Hops))
 	for i, h := range p.Hops {
@@ -228,11 +230,11 @@ func hopsOf(p *api.Path, first, last flow.Port) []hop {
 	return hops
 }
 
-// protect finds, for every hop, a detour around the link behind it: a path from
-// that switch that begins with another link. It visits the switch once and so
-// never crosses that link. A detour ends where it meets an entry of the route
-// that leads on without that link; one that cannot be told apart from another
-// is left out.
+// protect finds, for every hop, a detour around the next link: a path from that
+// switch that begins with another link. Such a path visits the switch once and
+// so never crosses the link. A detour ends where it meets an entry of the route
+// that leads on without that link. protect leaves out a detour whose entries
+// would conflict with others.
 func (e *engine) protect(find finder, r *route) {
 	next := make(map[hop]hop, 2*len(r.hops)) // by switch and ingress port
 	for _, h := range r.hops {
@@ -263,8 +265,8 @@ func (e *engine) protect(find finder, r *route) {
 	}
 }
 
-// graft returns the hops of a detour that are to be added to entries that are
-// already there. It fails if one of those would lead elsewhere.
+// graft returns the hops of a detour that must be added to the existing
+// entries. It fails if one of those would lead elsewhere.
 func graft(next map[hop]hop, path []hop) (added []hop, ok bool) {
 	for _, h := range path {
 		if there, taken := next[hop{sw: h.sw, in: h.in}]; taken {

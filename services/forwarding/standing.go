@@ -10,8 +10,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// inputs numbers the states of what the standing entries of a switch are made
-// of, beside the tree.
+// inputs numbers the states of the inputs, beside the tree, from which the
+// baseline flows of a switch are built.
 type inputs struct{ ports, tagging uint64 }
 
 func (e *engine) inputs(sw flow.DPID) inputs {
@@ -22,13 +22,13 @@ func (e *engine) inputs(sw flow.DPID) inputs {
 }
 
 // stands reports whether a switch has confirmed the entries for these tree
-// ports, in order, and nothing has changed since that they are made of; mu is held.
+// ports, in order, and their inputs have not changed since; mu is held.
 func (f *flooding) stands(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
 	return s.done && slices.Equal(s.tree, tree) && s.made == f.e.inputs(sw)
 }
 
-// standing sets the standing entries of a switch for the given tree ports, in
-// order, unless they are those already, and records what may be in force.
+// standing sets the baseline flows of a switch for the given tree ports, in
+// order, unless they are already set, and records what may be in force.
 func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
 	made := f.e.inputs(sw)
 	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
@@ -64,7 +64,7 @@ func (f *flooding) standing(ctx context.Context, sw flow.DPID, s *floodSwitch, t
 	return nil
 }
 
-// declare hands over the whole set of a switch, and returns when it is confirmed.
+// declare sends the whole set of a switch, and returns when it is confirmed.
 func (f *flooding) declare(ctx context.Context, sw flow.DPID, entries []flow.Entry, groups []flow.Group) error {
 	req := &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw, entries)}
 	for i := range groups {
@@ -95,12 +95,12 @@ func entryMessages(sw flow.DPID, list []flow.Entry) []*api.FlowEntry {
 	return entries
 }
 
-// digestOf is equal for equal lists of entries and groups only.
+// digestOf is equal only for equal lists of entries and groups.
 func digestOf(list []flow.Entry, groups []flow.Group) [sha256.Size]byte {
 	h := sha256.New()
 	var b []byte
 	for i := range list {
-		b, _ = list[i].AppendBinary(b[:0]) // fails for actions only that forwarding has not
+		b, _ = list[i].AppendBinary(b[:0]) // fails only for actions that forwarding does not use
 		h.Write(b)
 	}
 	for i := range groups {
@@ -114,7 +114,7 @@ func dropsAt(e *flow.Entry) bool {
 	return e.Priority == flow.PriorityLinkFlood && len(e.Apply) == 0 && e.Match.Set.Has(flow.FieldInPort)
 }
 
-// droppingPorts returns the ports whose multicasts entries drop, in order.
+// droppingPorts returns, in order, the ports whose multicasts entries drop.
 func droppingPorts(entries []flow.Entry) (ports []flow.Port) {
 	for i := range entries {
 		if dropsAt(&entries[i]) {
@@ -125,10 +125,11 @@ func droppingPorts(entries []flow.Entry) (ports []flow.Port) {
 	return ports
 }
 
-// stillDropping returns the entries that must stay until the rest of a set is in
-// force: where the set drops the multicasts of all ports that it does not name,
-// those of the set before that dropped them port by port. Without them, what the
-// set before had for all other ports would flood them for a moment.
+// stillDropping returns the entries that must stay until the rest of a set is
+// in force. If the new set drops the multicasts of all ports that it does not
+// name, these are the entries of the old set that dropped them port by port.
+// Without them, the old set's entry for all other ports would flood those
+// multicasts for a moment.
 func stillDropping(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) {
 	have := map[flow.Port]bool{}
 	var closed *flow.Entry
@@ -150,18 +151,18 @@ func stillDropping(entries []flow.Entry, ports []flow.Port) (kept []flow.Entry) 
 	return kept
 }
 
-// manyOthers is how many more entries it must take to drop the multicasts of
-// ports one by one than to take them from the edge ports one by one.
+// manyOthers is how many more entries the first way of standingEntries must
+// take before it uses the second.
 const manyOthers = 16
 
-// standingEntries are the entries of a switch that do not depend on routes:
-// what leads from table to table; the table miss; ARP, neighbour discovery and DHCP to the controller;
-// multicasts from an edge port, and from a link port of the tree, to the tree
-// and the edge ports; those from any other port to nobody. The latter are told
-// apart in one of two ways: by an entry for each of them before one for all
-// edge ports, or, where they are many, by an entry for each edge port before
-// one for all of them. Where the ports that a multicast goes to are too many for
-// one entry, it goes to the groups.
+// standingEntries returns the baseline flows of a switch, which do not depend
+// on routes: the entries that lead from table to table; the table miss; ARP,
+// neighbour discovery and DHCP to the controller; multicasts from an edge port,
+// and from a link port of the tree, to the tree and the edge ports; those from
+// any other port to nobody. The other ports are distinguished in one of two
+// ways: by an entry for each of them before one for all edge ports, or, if they
+// are many, by an entry for each edge port before one for all of them. If a
+// multicast goes to too many ports for one entry, it goes to the groups.
 func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) ([]flow.Entry, []flow.Group) {
 	d := &flow.Decision{}
 	miss := missEntry(d)
@@ -180,7 +181,7 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	add(flow.PriorityTrap, v4.WithUDPDst(67), trap)
 	add(flow.PriorityTrap, v4.WithUDPDst(68), trap)
 	if v10 {
-		multicast = flow.Match{}.WithEthDst(flow.Broadcast) // knows neither masks nor IPv6
+		multicast = flow.Match{}.WithEthDst(flow.Broadcast) // supports neither masks nor IPv6
 	} else {
 		v6 := flow.Match{}.WithEthType(flow.EthTypeIPv6)
 		add(flow.PriorityTrap, v6.WithUDPDst(546), trap)
@@ -221,8 +222,8 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	return list, groups.list()
 }
 
-// inUse returns the ports of a switch that are up, in order: its edge ports, the
-// link ports of the tree, and all others.
+// inUse returns the ports of a switch that are up, in order: its edge ports,
+// the link ports of the tree, and all others.
 func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
 	edges = p.list()
 	p.mu.Lock()
@@ -241,7 +242,7 @@ func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
 	return edges, links, others
 }
 
-// contains reports whether a port is among some that are in order.
+// contains reports whether a sorted list contains a port.
 func contains(list []flow.Port, port flow.Port) bool {
 	_, found := slices.BinarySearch(list, port)
 	return found

@@ -9,8 +9,9 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// between routes a packet that a host has sent to a gateway (RFC 1812 §5.2):
-// to the destination if it is known, else it asks for it and holds the packet.
+// between routes a packet that a host sent to a gateway (RFC 1812 §5.2): to the
+// destination if that is known; else it asks for the destination and holds the
+// packet.
 func (e *engine) between(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	k := &in.Key
 	var dst, src netip.Addr
@@ -56,7 +57,7 @@ func (e *engine) subnetOf(a netip.Addr) *subnet {
 	return nil
 }
 
-// rewriteTo returns what a router does to a packet on its way into a subnet.
+// rewriteTo returns the header changes of a router for packets into a subnet.
 func (e *engine) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action {
 	var actions []flow.Action
 	tagged, want := vlan&flow.VLANPresent != 0, to.vlan != 0
@@ -89,7 +90,7 @@ func (e *engine) pingGateway(in *flow.PacketIn, d *flow.Decision, src, dst netip
 		packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
 }
 
-// What is held for a destination that is being asked for.
+// Bounds on what is held for a destination that is being asked for.
 const (
 	heldPerHost = 8
 	heldMax     = 4096
@@ -97,7 +98,7 @@ const (
 	askAgain    = int64(time.Second)
 )
 
-// holding keeps packets to destinations whose Ethernet address is not known.
+// holding holds packets to destinations with unknown Ethernet addresses.
 type holding struct {
 	mu  sync.Mutex // guards all below
 	n   int
@@ -111,7 +112,7 @@ type heldHost struct {
 
 func newHolding() *holding { return &holding{dst: map[netip.Addr]*heldHost{}} }
 
-// hold keeps a packet and asks all hosts of the subnet for its destination.
+// hold holds a packet and asks all hosts of the subnet for its destination.
 func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *subnet) {
 	h := e.held
 	h.mu.Lock()
@@ -152,16 +153,16 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 	e.toAll(d, frame, vlan, flow.Location{})
 }
 
-// learnt releases the packets that are held for a sender that has just made
-// itself known.
+// learnt releases the packets that are held for the sender of this packet.
 func (e *engine) learnt(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
 	if len(e.subnets) > 0 && in.Src != (flow.Location{}) {
 		e.release(d, a, in.Src, in.Key.EthSrc, in.Time, in.Unapproved)
 	}
 }
 
-// release sends the packets that are held for an address on to the host that
-// has it. If somebody holds that host, they are dropped: nobody was asked.
+// release sends the packets that are held for an address to the host that has
+// it. If a stage holds that host, they are dropped, because no stage has seen
+// them.
 func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac flow.MAC, now int64, unapproved bool) {
 	h := e.held
 	h.mu.Lock()
@@ -187,7 +188,7 @@ func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac f
 	}
 }
 
-// expire gives up packets that have been held too long.
+// expire drops packets that have been held too long.
 func (h *holding) expire(now int64, c *counters) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

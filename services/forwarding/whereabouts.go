@@ -8,13 +8,13 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// whereabouts is where hosts are, as the hosts service tells.
+// whereabouts holds the places of hosts, as the hosts service reports them.
 type whereabouts struct {
 	mu    sync.Mutex // guards all below
 	at    map[knownHost]flow.Location
-	gone  map[knownHost]bool // those that were told to be gone, up to goneMax
-	held  map[knownHost]bool // those of at that a stage holds: they have no routes
-	fresh []knownHost        // not connected to the others yet, in proactive mode
+	gone  map[knownHost]bool // hosts reported gone, up to goneMax
+	held  map[knownHost]bool // those of at that a stage holds; they have no routes
+	fresh []knownHost        // not yet connected to the others, in proactive mode
 }
 
 type knownHost struct {
@@ -22,7 +22,7 @@ type knownHost struct {
 	vlan uint16 // as in flow.Key
 }
 
-// goneMax bounds the hosts that are remembered to have gone.
+// goneMax bounds the remembered hosts that have gone.
 const goneMax = 1 << 16
 
 func newWhereabouts() *whereabouts {
@@ -36,8 +36,8 @@ func vlanKey(vlan uint32) uint16 {
 	return uint16(vlan) | flow.VLANPresent
 }
 
-// update takes what has happened to a host and reports whether it is one that
-// may have routes since, and whether it may not have any since.
+// update records an event about a host. It reports whether the host may have
+// routes from now on, and whether it no longer may have any.
 func (w *whereabouts) update(k knownHost, ev *api.HostChanged) (free, held bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *whereabouts) holds(p pair, rewrite []flow.Action) bool {
 	return w.held[knownHost{p.src, p.vlan}] || w.held[receiver(p, rewrite)]
 }
 
-// ends returns where the hosts of a route are, where they are known; equal
+// ends returns the places of the hosts of a route, if they are known; equal
 // places if one of them is gone.
 func (w *whereabouts) ends(r *route) (from, to flow.Location) {
 	w.mu.Lock()
@@ -88,13 +88,13 @@ func (w *whereabouts) ends(r *route) (from, to flow.Location) {
 	return from, to
 }
 
-// agree reports whether a route is between the places where its hosts are.
+// agree reports whether a route connects the present places of its hosts.
 func (w *whereabouts) agree(r *route, from, to flow.Location) bool {
 	f, t := w.ends(r)
 	return f == from && t == to
 }
 
-// place returns where a host is.
+// place returns the place of a host.
 func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,12 +102,12 @@ func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 	return at, known
 }
 
-// receiver returns the host that a route leads to: of one into another subnet
-// that to which its last switch readdresses the packets.
+// receiver returns the host that a route leads to: for a route into another
+// subnet, the host to which the last switch readdresses the packets.
 func receiver(p pair, rewrite []flow.Action) knownHost {
 	k := knownHost{p.dst, p.vlan}
 	if !p.ip.IsValid() {
-		return k // what is rewritten is the tag on the wire
+		return k // only the tag on the wire is rewritten
 	}
 	for _, a := range rewrite {
 		switch {
@@ -122,8 +122,8 @@ func receiver(p pair, rewrite []flow.Action) knownHost {
 	return k
 }
 
-// hostChanged moves or removes the routes of a host, and releases what is held
-// for it.
+// hostChanged moves or removes the routes of a host, and releases the packets
+// held for it.
 func (e *engine) hostChanged(ev *api.HostChanged) {
 	mac, err := flow.ParseMAC(ev.Host.Mac)
 	if err != nil {
@@ -164,8 +164,8 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 	}})
 }
 
-// arrived releases the packets that are held for the addresses of a host: the
-// packet by which it has made itself known may have come to another instance.
+// arrived releases the packets that are held for the addresses of a host: its
+// own packet may have come to another instance.
 func (e *engine) arrived(host *api.Host, mac flow.MAC) {
 	if len(e.subnets) == 0 {
 		return

@@ -64,8 +64,8 @@ type relocation struct {
 	// ends returns the ports to connect; none means the present ones, equal
 	// ones that the route must be removed. nil: the present ones.
 	ends func(*route) (from, to flow.Location)
-	// lost is ports of links that are not to be used: a path over one, or none
-	// although other links would do, leaves the route as it is for now.
+	// lost lists ports of links to avoid: if the answer is a path over one of
+	// them, or none although other links would do, the route stays for now.
 	lost map[flow.Location]bool
 	// strays lists entries to remove, by pair. Those routes are sent again even
 	// if they do not change.

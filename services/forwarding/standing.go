@@ -248,7 +248,7 @@ func contains(list []flow.Port, port flow.Port) bool {
 	return found
 }
 
-// members returns the actions that hand a multicast frame of a virtual network,
+// members returns the actions that send a multicast frame of a virtual network,
 // carried by a VLAN, to the tree's ports among out and to the network's own.
 func (e *engine) members(sw flow.DPID, vlan uint16, out, tree []flow.Port) []flow.Action {
 	var list []flow.Action

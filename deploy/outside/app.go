@@ -28,8 +28,9 @@ const (
 // String returns the kind as apps write it.
 func (k Kind) String() string { return [...]string{"stage", "observer"}[k] }
 
-// Packet is a packet-in for an app and, once a stage has answered, what it has
-// decided: Verdict, and operations added to Decision. In is not written to.
+// Packet is a packet-in for an app and, once a stage has answered, its
+// decision: Verdict, and operations added to Decision. The app does not modify
+// In.
 type Packet struct {
 	In       *flow.PacketIn
 	Decision *flow.Decision
@@ -40,16 +41,16 @@ type Packet struct {
 type App interface {
 	Name() string
 	Kind() Kind
-	// Packets hands over packets, in order. Of a stage it returns with the
-	// answer filled in, or an error of kind Unavailable (the app is gone),
+	// Packets passes packets to the app, in order. For a stage it returns with
+	// the answer filled in, or an error of kind Unavailable (the app is gone),
 	// DeadlineExceeded (it did not answer in time), InvalidArgument (its answer
-	// is malformed) or that of ctx; then all packets are as they were. Several
-	// may be under way at once. Of an observer it returns at once; packets
-	// that an observer is too slow for are counted as dropped.
+	// is malformed) or that of ctx; then all packets are unchanged. Several
+	// calls may run at once. For an observer it returns at once; packets that
+	// do not fit into a slow observer's queue are counted as dropped.
 	Packets(ctx context.Context, p []Packet) error
 }
 
-// AppInfo is an app that has come.
+// AppInfo describes an app that attaches.
 type AppInfo struct {
 	Name      string
 	Kind      Kind
@@ -61,10 +62,10 @@ type AppInfo struct {
 
 // link is how a transport reaches its app.
 type link interface {
-	// exchange hands over packets and returns the app's answer. Its errors are
+	// exchange sends packets and returns the app's answer. Its errors are
 	// *api.Error.
 	exchange(ctx context.Context, p *api.Packets) (*api.Decisions, error)
-	// deliver hands over packets that are not answered.
+	// deliver sends packets that need no answer.
 	deliver(ctx context.Context, p *api.Packets) error
 }
 
@@ -77,10 +78,10 @@ type app struct {
 	since  time.Time
 	ctx    context.Context // ends, with the cause, when the app is detached
 	end    context.CancelCauseFunc
-	room   chan struct{}      // one token for each batch under way
+	room   chan struct{}      // one token for each batch in flight
 	queue  chan *api.PacketIn // to an observer
 	ids    atomic.Uint64      // of batches
-	missed atomic.Int32       // timeouts in a row
+	missed atomic.Int32       // consecutive timeouts
 	used   *allowance         // of its grant; that of the name, also when it attaches again
 
 	packets, answered, timeouts, dropped, skipped, unsent atomic.Uint64
@@ -103,13 +104,13 @@ func (a *app) Name() string { return a.info.Name }
 // Kind returns the app's kind.
 func (a *app) Kind() Kind { return a.info.Kind }
 
-// Packets hands over packets.
+// Packets passes packets to the app.
 func (a *app) Packets(ctx context.Context, list []Packet) error {
 	if a.info.Kind == Observer {
 		a.observe(list)
 		return nil
 	}
-	var asked []int // the packets that meet the filter
+	var asked []int // the packets that match the filter
 	var messages []*api.PacketIn
 	for i := range list {
 		if m := a.message(list[i].In); m != nil {
@@ -117,7 +118,7 @@ func (a *app) Packets(ctx context.Context, list []Packet) error {
 		}
 	}
 	a.skipped.Add(uint64(len(list) - len(asked)))
-	// All answers are checked before the first is carried out.
+	// All answers are checked before the first is applied.
 	var decisions []*api.Decision
 	for from := 0; from < len(messages); from += a.limits.Batch {
 		answer, err := a.ask(ctx, messages[from:min(from+a.limits.Batch, len(messages))])
@@ -157,8 +158,8 @@ func (a *app) Packets(ctx context.Context, list []Packet) error {
 	return nil
 }
 
-// message returns a packet-in as it is sent, in memory of its own; nil if it
-// does not meet the filter and is of no host that the app holds.
+// message returns a packet-in for the app, in memory of its own; nil if it does
+// not match the filter and belongs to no host that the app holds.
 func (a *app) message(in *flow.PacketIn) *api.PacketIn {
 	whole := *in
 	packet.Headers(&whole)
@@ -197,7 +198,8 @@ func (a *app) ask(ctx context.Context, list []*api.PacketIn) ([]*api.Decision, e
 	return answer.GetDecisions(), nil
 }
 
-// failed says why a batch was not answered, and ends the app if it is to be.
+// failed returns why a batch was not answered, and detaches the app if
+// necessary.
 func (a *app) failed(ctx context.Context, err error) error {
 	switch {
 	case a.ctx.Err() != nil:
@@ -221,8 +223,8 @@ func (a *app) fail(kind codes.Code, err error) error {
 	return api.Errorf(kind, "app %s: %w", a.info.Name, err)
 }
 
-// move appends the operations of one decision to another, whose memory they
-// keep sharing.
+// move appends the operations of one decision to another; both share their
+// memory.
 func move(to, from *flow.Decision) {
 	for _, op := range from.Ops {
 		switch op.Kind {
@@ -238,7 +240,7 @@ func move(to, from *flow.Decision) {
 	}
 }
 
-// status returns what there is to tell of the app.
+// status returns the state of the app.
 func (a *app) status() *api.App {
 	return &api.App{
 		Name: a.info.Name, Kind: a.info.Kind.String(), Transport: a.info.Transport, Peer: a.info.Peer,

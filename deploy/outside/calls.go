@@ -17,9 +17,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// Internal reports whether a method is not for those outside: it is between
-// services only, or an administrator's. Who calls an administrator's shows a
-// token at the northbound.
+// Internal reports whether a method is closed to apps: it is for services only,
+// or for administrators, who call it with a token through the northbound.
 func Internal(method string) bool {
 	role := api.RulesOf(method).GetRole()
 	return role == api.Role_ROLE_UNSPECIFIED || role == api.Role_ROLE_ADMIN
@@ -29,7 +28,7 @@ func Internal(method string) bool {
 type calls struct {
 	caller  Caller
 	timeout time.Duration
-	room    chan struct{} // one token for each call under way
+	room    chan struct{} // one token for each call in progress
 	changed func(Change)  // nil: nobody wants to know
 	grant   func(name string) Grant
 	refused func(app string, err error) // nil: nobody wants to know
@@ -42,7 +41,7 @@ func (c *calls) methods() []string {
 	return list
 }
 
-// request returns an empty request of a method that clients may call.
+// request returns an empty request of a method open to clients.
 func (c *calls) request(method string) (proto.Message, error) {
 	if !Internal(method) {
 		if newReq, ok := c.caller.Method(method); ok {
@@ -82,7 +81,7 @@ func (c *calls) do(ctx context.Context, method string, req proto.Message) (resp 
 	return resp, nil
 }
 
-// kinded returns an error with its kind, also if it is that of a context.
+// kinded returns an error with its kind, even if it is a context's error.
 func kinded(err error) *api.Error {
 	kind := api.KindOf(err)
 	if kind == codes.Unknown {
@@ -91,7 +90,7 @@ func kinded(err error) *api.Error {
 	return api.Errorf(kind, "%s", textOf(err))
 }
 
-// textOf returns an error's text without that of gRPC around it.
+// textOf returns an error's text without gRPC's wrapping.
 func textOf(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Message()
@@ -99,8 +98,8 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// offered returns a gRPC service for each service of the .proto files, whether
-// or not one is running: method by method it is asked of the Caller.
+// offered returns a gRPC service for each service of the .proto files, even if
+// it is not running: each method asks the Caller.
 func (o *Outside) offered() []*grpc.ServiceDesc {
 	var list []*grpc.ServiceDesc
 	own := api.File_apps_proto.Package()

@@ -23,8 +23,8 @@ type Change struct {
 	Took    time.Duration
 }
 
-// nobodys is what callers without a certificate are called: processes of the
-// user who runs Weft, and of root.
+// nobodys is the name of callers without a certificate: processes of the user
+// who runs Weft, and of root.
 const nobodys = "local app"
 
 // reads reports a method that only reads, as its name says.
@@ -38,24 +38,24 @@ func reads(method string) bool {
 	return false
 }
 
-// appHeader is the header, of HTTP or gRPC, by which a caller names its app.
+// appHeader is the HTTP or gRPC header with the name of the calling app.
 const appHeader = "weft-app"
 
-// visitor is who makes a call; app is empty if it is none.
+// visitor is the caller of a method; app is empty if the caller is no app.
 type visitor struct{ who, from, app string }
 
 type visitorKey struct{}
 
-// visitorOf returns who makes a call.
+// visitorOf returns the caller of a method.
 func visitorOf(ctx context.Context) visitor {
 	v, _ := ctx.Value(visitorKey{}).(visitor)
 	return v
 }
 
-// visited returns a context for a call, with who makes it; peer is that of the
-// caller's connection, app the name that the caller says it has. With
-// certificates, that of the caller's must name the app, and does so for who says
-// none.
+// visited returns a context for a call, with its caller; peer is the context of
+// the caller's connection, app the name that the caller claims. With
+// certificates, the caller's certificate must contain that name, and supplies
+// the name if the caller claims none.
 func (o *Outside) visited(ctx, peer context.Context, from, app string) (context.Context, error) {
 	v := visitor{who: nobodys, from: from, app: app}
 	if o.config.Peer != nil {
@@ -78,7 +78,7 @@ func (o *Outside) visited(ctx, peer context.Context, from, app string) (context.
 	return context.WithValue(ctx, visitorKey{}, v), nil
 }
 
-// tell tells of a call that may have changed something.
+// tell reports a call that may have changed something.
 func (c *calls) tell(ctx context.Context, method string, req proto.Message, begun time.Time, err error) {
 	if c.changed == nil || reads(method) {
 		return

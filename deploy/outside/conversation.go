@@ -10,12 +10,12 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// conversation is the link to an app over a connection on which both sides
-// send when they like: gRPC's stream or a WebSocket.
+// conversation is the link to an app over a connection on which both sides send
+// at any time: gRPC's stream or a WebSocket.
 type conversation struct {
 	transport, peer string
 	ctx             context.Context   // of the connection
-	out             chan *api.Packets // to whoever writes
+	out             chan *api.Packets // to the writing goroutine
 	gone            chan struct{}     // closed once the app is detached
 
 	mu      sync.Mutex // guards what follows
@@ -48,7 +48,7 @@ func (o *Outside) converse(ctx context.Context, c *conversation, h *api.Hello) (
 	return a, welcome, nil
 }
 
-// exchange hands over packets and waits for the answer.
+// exchange sends packets and waits for the answer.
 func (c *conversation) exchange(ctx context.Context, p *api.Packets) (*api.Decisions, error) {
 	answer := make(chan *api.Decisions, 1)
 	c.mu.Lock()
@@ -71,7 +71,7 @@ func (c *conversation) exchange(ctx context.Context, p *api.Packets) (*api.Decis
 	}
 }
 
-// deliver hands packets to whoever writes.
+// deliver passes packets to the writing goroutine.
 func (c *conversation) deliver(ctx context.Context, p *api.Packets) error {
 	select {
 	case c.out <- p:
@@ -81,8 +81,8 @@ func (c *conversation) deliver(ctx context.Context, p *api.Packets) error {
 	}
 }
 
-// answer passes decisions on to who waits for them. Those that come too late
-// are nobody's; those on packets that were never sent are an error.
+// answer passes decisions to the goroutine that waits for them. It ignores late
+// ones; decisions on packets that were never sent are an error.
 func (c *conversation) answer(d *api.Decisions) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +96,8 @@ func (c *conversation) answer(d *api.Decisions) error {
 	return nil
 }
 
-// write sends, one at a time, what is handed over, until ctx ends or sending
-// fails; it returns why.
+// write sends packets one batch at a time, until ctx ends or sending fails; it
+// returns the reason.
 func (c *conversation) write(ctx context.Context, send func(*api.Packets) error) error {
 	for {
 		select {

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Grant is what a plan gives an app.
+// Grant is the rights that a plan gives an app.
 type Grant struct {
 	May              func(name string) bool // a method, service.Method, or an operation of decisions; nil: all
 	Switches         flow.SwitchList        // on which it may change something; none is all
@@ -32,7 +32,7 @@ const (
 	opGroups     = "groups"
 )
 
-// refusal is an error that says why an app was refused something, in a word.
+// refusal is an error that says, in a word, why an app was refused.
 type refusal struct {
 	reason string
 	err    error
@@ -45,7 +45,7 @@ func refusedFor(reason, form string, args ...any) error {
 	return &refusal{reason, api.Errorf(codes.PermissionDenied, form, args...)}
 }
 
-// reasonOf returns why an app was refused something, empty if it was not.
+// reasonOf returns why an app was refused; empty if it was not.
 func reasonOf(err error) string {
 	if r := (*refusal)(nil); errors.As(err, &r) {
 		return r.reason
@@ -53,8 +53,9 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// permit reports a call that its caller may not make, and marks the entries in
-// it as the caller's. What only reads may be called by all.
+// permit returns an error for a call that its caller may not make, and marks
+// the flow entries in a permitted call as the caller's. Read-only calls are
+// open to all.
 func (c *calls) permit(v visitor, method string, req proto.Message) error {
 	if reads(method) || c.grant == nil {
 		return nil
@@ -128,7 +129,7 @@ func (g *Grant) flows(app, method string, list []*api.FlowEntry) error {
 	return nil
 }
 
-// ownStage fills in the stage that an app's request is about: the app itself.
+// ownStage sets the stage of an app's request: the app itself.
 func ownStage(app, method string, stage *string) error {
 	if *stage != "" && *stage != app {
 		return api.Errorf(codes.PermissionDenied, "%s: stage %.60q is not app %s: leave it empty", method, *stage, app)
@@ -174,13 +175,13 @@ func namedSwitches(m protoreflect.Message, list []string) []string {
 	return list
 }
 
-// allowance is what an app has used of its grant: the packets of this second and
-// the entries of its decisions.
+// allowance is an app's use of its grant: the packets of this second and the
+// flow entries of its decisions.
 type allowance struct {
 	mu      sync.Mutex // guards what follows
 	left    float64
 	at      time.Time
-	entries map[entryOf]time.Time // when each is over; zero: when it is deleted
+	entries map[entryOf]time.Time // when each expires; zero: on its deletion
 	groups  map[groupOf]struct{}
 }
 
@@ -194,9 +195,9 @@ type groupOf struct {
 	id uint32
 }
 
-// decide checks what an app's decisions on a batch of packets hold against its
-// grant, and marks its entries as its own. What is refused refuses the batch;
-// packets beyond the rate are left out and counted by over.
+// decide checks an app's decisions on a batch of packets against its grant, and
+// marks its flow entries as its own. One refusal refuses the whole batch;
+// packets beyond the rate are omitted, and over counts them.
 func (l *allowance) decide(app string, g *Grant, list []flow.Decision, now time.Time, over func()) error {
 	may := func(operation string) error {
 		if g.May == nil || g.May(operation) {
@@ -287,7 +288,7 @@ func (l *allowance) flow(app string, g *Grant, sw flow.DPID, m *flow.Mod, now ti
 		}
 	}
 	if !end.IsZero() {
-		e.Flags |= flow.FlagSendRem // so that its place is known to be free
+		e.Flags |= flow.FlagSendRem // to learn when its place is free
 	}
 	l.entries[at] = end
 	return nil
@@ -322,7 +323,7 @@ func (l *allowance) group(app string, g *Grant, sw flow.DPID, m *flow.GroupMod, 
 	return nil
 }
 
-// ownGroups has actions name groups of the app's.
+// ownGroups makes actions refer to the app's own groups.
 func ownGroups(mark flow.AppMark, list []flow.Action) {
 	for i := range list {
 		if list[i].Kind == flow.ActionGroup && list[i].Arg <= flow.AppGroupMax {

@@ -48,10 +48,9 @@ func (o *Outside) enter() error {
 
 func (o *Outside) leave() { <-o.room }
 
-// Protect lets in what no foreign page could have made a browser send: an
-// Origin must be this very server (against cross-site requests) and, where no
-// certificates are in use, the Host must name this machine (against DNS
-// rebinding).
+// Protect rejects requests that a foreign page could have made a browser send:
+// an Origin must be this server (against cross-site requests) and, without
+// certificates, the Host must name this machine (against DNS rebinding).
 func (o *Outside) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -79,7 +78,7 @@ func hostname(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// loopback reports whether a host is this machine by every way of naming it.
+// loopback reports whether a host is this machine, by any of its names.
 func loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -97,8 +96,8 @@ func sameOrigin(origin string, r *http.Request) bool {
 	return err == nil && u.Scheme == scheme && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// checkURL reads where a REST app is to be sent its packets. Without
-// certificates it is on this machine: Weft is nobody's means to reach others.
+// checkURL parses the URL of a REST app. Without certificates it must be on
+// this machine, so that nobody can use Weft to reach other machines.
 func (o *Outside) checkURL(text string) (*url.URL, error) {
 	fail := func(format string, args ...any) (*url.URL, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "hello: url %.200q: "+format, append([]any{text}, args...)...)
@@ -121,7 +120,7 @@ func (o *Outside) checkURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// dialLocal is the check of an address that a name has been resolved to.
+// dialLocal checks the resolved address before a dial.
 func dialLocal(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || !loopback(host) {

@@ -61,7 +61,7 @@ type Config struct {
 	Limits Limits // zero fields have their defaults
 }
 
-// refused tells of what an app was refused, if the plan is the reason.
+// refused reports a refusal to an app, if the plan is the reason.
 func (c *Config) refused(app string, err error) {
 	if reason := reasonOf(err); reason != "" && c.Refused != nil {
 		c.Refused(app, reason)
@@ -111,7 +111,7 @@ func or[T comparable](v *T, standard T) {
 	}
 }
 
-// Outside is the side of one worker that the outside sees.
+// Outside is the interface of one worker to apps and clients.
 type Outside struct {
 	config Config
 	log    *slog.Logger
@@ -122,7 +122,7 @@ type Outside struct {
 	room   chan struct{} // one token for each WebSocket and Attach stream
 }
 
-// New returns the outside of a worker.
+// New returns the Outside of a worker.
 func New(c Config) (*Outside, error) {
 	if c.Caller == nil || c.Attach == nil {
 		return nil, errors.New("outside: Config needs a Caller and Attach")

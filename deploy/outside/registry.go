@@ -24,7 +24,7 @@ type registry struct {
 	mu     sync.Mutex // guards what follows
 	apps   map[string]*app
 	closed bool
-	ended  map[string]string // why the app of a name was detached the last time
+	ended  map[string]string // why each app was last detached, by name
 	used   map[string]*allowance
 	wait   sync.WaitGroup // of the apps
 }
@@ -35,7 +35,7 @@ func newRegistry(c *Config, r *rate.Limiter) *registry {
 
 var appName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// check reads what an app says of itself.
+// check checks an app's hello.
 func (r *registry) check(ctx context.Context, h *api.Hello) (AppInfo, error) {
 	fail := func(kind codes.Code, format string, args ...any) (AppInfo, error) {
 		return AppInfo{}, api.Errorf(kind, "hello: "+format, args...)
@@ -68,8 +68,8 @@ func mayBe(identities []string, name string) bool {
 	return slices.Contains(identities, "weft://app/"+name) || slices.Contains(identities, "weft://service/"+name)
 }
 
-// attach takes in an app, of which the runtime then knows, until its context
-// ends. gone is called last: the runtime has been told, and the name is free.
+// attach adds an app, also to the runtime, until its context ends. It calls
+// gone last: after the runtime is notified and the name is free.
 func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 	name := a.info.Name
 	if !r.rate.Allow() {
@@ -94,7 +94,7 @@ func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 		a.used = &allowance{}
 		r.used[name] = a.used
 	}
-	r.apps[name] = a // the name is taken; from here on it is given back
+	r.apps[name] = a // the name is taken; every exit below releases it
 	r.wait.Add(1)
 	last := r.ended[name]
 	r.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 	}, nil
 }
 
-// refusedBy is the kind of a runtime's refusal.
+// refusedBy returns the kind of a runtime's refusal.
 func refusedBy(err error) codes.Code {
 	if kind := api.KindOf(err); kind != codes.Unknown {
 		return kind
@@ -134,7 +134,7 @@ func refusedBy(err error) codes.Code {
 
 func (r *registry) log() *slog.Logger { return r.config.Log }
 
-// remove gives an app's name back.
+// remove releases an app's name.
 func (r *registry) remove(a *app, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +147,7 @@ func (r *registry) remove(a *app, why string) {
 	}
 }
 
-// find returns an attached app, nil if there is none of the name.
+// find returns an attached app; nil if none has the name.
 func (r *registry) find(name string) *app {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +161,8 @@ func (r *registry) list() []*app {
 	return slices.SortedFunc(maps.Values(r.apps), func(a, b *app) int { return strings.Compare(a.info.Name, b.info.Name) })
 }
 
-// close takes in no more apps, and waits until all are gone; their context
-// has ended.
+// close refuses new apps, and waits until all are gone; their context has
+// ended.
 func (r *registry) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -170,7 +170,7 @@ func (r *registry) close() {
 	r.wait.Wait()
 }
 
-// Apps returns what there is to tell of the attached apps, by name.
+// Apps returns the state of the attached apps, by name.
 func (o *Outside) Apps() []*api.App {
 	var list []*api.App
 	for _, a := range o.apps.list() {
@@ -179,7 +179,7 @@ func (o *Outside) Apps() []*api.App {
 	return list
 }
 
-// listed is how a list of names is said.
+// listed writes a list of names as in a sentence.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -18,18 +18,19 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// lease is the link to a REST app: its packets are POSTed to it, for as long
-// as it registers again and again.
+// lease is the link to a REST app: Weft POSTs packets to it, as long as the app
+// renews its registration.
 type lease struct {
 	url    *url.URL
 	client *http.Client
 	renew  chan struct{}
 }
 
-// errExpired is why a REST app is detached that does not register again.
+// errExpired is why a REST app that does not renew its registration is
+// detached.
 var errExpired = errors.New("its lease has expired: a REST app registers again in time")
 
-// registerApp takes in a REST app, or renews its lease.
+// registerApp attaches a REST app, or renews its lease.
 func (o *Outside) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, error) {
 	info, err := o.apps.check(ctx, h)
 	if err != nil {
@@ -56,10 +57,10 @@ func (o *Outside) registerApp(ctx context.Context, h *api.Hello) (*api.Welcome, 
 	return welcome, nil
 }
 
-// leaseSeconds is what apps are told of their lease.
+// leaseSeconds returns the lease in seconds, for apps.
 func (o *Outside) leaseSeconds() uint32 { return uint32(max(1, o.config.Limits.Lease/time.Second)) }
 
-// renewed renews the lease of an app that registers as it is.
+// renewed renews the lease of an app that registers unchanged.
 func (o *Outside) renewed(a *app, l *lease, info AppInfo) (*api.Welcome, error) {
 	if info.Kind != a.info.Kind || info.Filter != a.info.Filter {
 		return nil, api.Errorf(codes.FailedPrecondition, "app %s is attached as another kind or with another filter: DELETE /v1/apps/%s first", info.Name, info.Name)
@@ -72,7 +73,7 @@ func (o *Outside) renewed(a *app, l *lease, info AppInfo) (*api.Welcome, error) 
 	return &api.Welcome{Name: info.Name, TimeoutMs: o.config.timeoutMs(info.Name), MaxBatch: uint32(limits.Batch), LeaseSeconds: o.leaseSeconds()}, nil
 }
 
-// expire ends an app when its lease does.
+// expire detaches an app when its lease ends.
 func (o *Outside) expire(a *app, l *lease) {
 	timer := time.NewTimer(o.config.Limits.Lease)
 	defer timer.Stop()
@@ -89,8 +90,8 @@ func (o *Outside) expire(a *app, l *lease) {
 	}
 }
 
-// client returns what POSTs to an app: directly, to this machine unless the
-// app has a certificate, and nowhere else that it may be sent on to.
+// client returns the HTTP client for an app: it connects directly, only to this
+// machine unless the app has a certificate, and follows no redirects.
 func (o *Outside) client(u *url.URL, name string) *http.Client {
 	dialer := &net.Dialer{Timeout: o.config.timeoutOf(name)}
 	transport := &http.Transport{

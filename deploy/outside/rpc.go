@@ -75,8 +75,8 @@ func (s *appsServer) Attach(stream grpc.BidiStreamingServer[api.FromApp, api.ToA
 	if err := stream.Send(&api.ToApp{Message: &api.ToApp_Welcome{Welcome: welcome}}); err != nil {
 		a.end(err)
 	}
-	// Sending may block for as long as the app does not read; it ends with the
-	// stream, which is when this returns.
+	// Sending may block while the app does not read; it ends with the stream,
+	// when this function returns.
 	go func() {
 		a.end(c.write(a.ctx, func(p *api.Packets) error {
 			return stream.Send(&api.ToApp{Message: &api.ToApp_Packets{Packets: p}})
@@ -86,7 +86,7 @@ func (s *appsServer) Attach(stream grpc.BidiStreamingServer[api.FromApp, api.ToA
 	return endedBy(context.Cause(a.ctx))
 }
 
-// errLeft is why an app is detached that goes by itself.
+// errLeft is why an app that leaves is detached.
 var errLeft = errors.New("it has left")
 
 // endedBy is what a stream ends with.

@@ -69,8 +69,9 @@ func (o *Outside) serveSocket(w http.ResponseWriter, r *http.Request) {
 	s.ctx, s.end = context.WithCancelCause(visit)
 	s.visit = s.ctx
 	s.talk = newConversation(s.ctx, "ws", r.RemoteAddr)
-	// Reading goes on while the client is told why it has to go, for that is how
-	// its answer comes; a context that ends would cut the connection.
+	// Keep reading while the client receives the reason for its end, because
+	// its answer arrives that way; a cancelled context would cut the
+	// connection.
 	reading, cut := context.WithCancel(context.Background())
 	defer cut()
 	closed := make(chan struct{})
@@ -109,7 +110,7 @@ func (s *socket) read(ctx, identity context.Context) error {
 	}
 }
 
-// frame does what one frame asks for.
+// frame carries out one frame.
 func (s *socket) frame(identity context.Context, data []byte) error {
 	f, err := parseFrame(data)
 	if err != nil {
@@ -186,7 +187,7 @@ func parseFrame(data []byte) (*frame, error) {
 	return f, nil
 }
 
-// call makes a call and sends its answer, without keeping what follows waiting.
+// call makes a call and sends its answer, without blocking later frames.
 func (s *socket) call(f *frame) error {
 	if err := s.rate.Wait(s.ctx); err != nil {
 		return context.Cause(s.ctx)
@@ -239,8 +240,8 @@ func (s *socket) send(m *api.ToApp) error {
 	return s.write(text)
 }
 
-// write writes a frame. It does not end with the client's context, which would
-// cut the connection before the client is told why.
+// write writes a frame. It ignores the client's context, which would cut the
+// connection before the client receives the reason.
 func (s *socket) write(text []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
@@ -250,7 +251,7 @@ func (s *socket) write(text []byte) error {
 	return nil
 }
 
-// watch asks now and then whether the client is still there.
+// watch pings the client periodically.
 func (s *socket) watch() {
 	ticker := time.NewTicker(pingInterval)
 	defer ticker.Stop()
@@ -269,8 +270,8 @@ func (s *socket) watch() {
 	}
 }
 
-// close tells the client why it has to go, whole in a frame of its own because
-// a closing frame has room for 123 octets, and cuts the connection.
+// close sends the client the reason for its end, in a separate frame because a
+// closing frame has room for only 123 bytes, and cuts the connection.
 func (s *socket) close(cause error) {
 	if errors.Is(cause, errLeft) || errors.Is(cause, errLost) {
 		return

@@ -32,7 +32,7 @@ func CheckDocument(source string, d *plan.Document, specs []weft.Spec, overrides
 	return byLine(source, errors.Join(append(errs, s.Check(specs))...))
 }
 
-// byLine sorts the lines of an error by those of the source that they are about.
+// byLine sorts the lines of an error by the source lines that they name.
 func byLine(source string, err error) error {
 	if err == nil {
 		return nil
@@ -103,7 +103,7 @@ func sameChanges(a, b []*api.ConfigChange) bool {
 	})
 }
 
-// Notes returns what people are told besides the changes.
+// Notes returns additional notes for the user.
 func Notes(d *plan.Document, p *plan.Plan, changes []*api.ConfigChange, specs []weft.Spec, overrides []Override) (notes []string) {
 	for _, o := range overrides {
 		name, _, _ := strings.Cut(string(o), "=")
@@ -135,8 +135,8 @@ func Notes(d *plan.Document, p *plan.Plan, changes []*api.ConfigChange, specs []
 	return notes
 }
 
-// StartKeys reports keys of a document that are decided at start, unless they
-// say what is so already.
+// StartKeys reports keys of a document that are fixed at start, unless they
+// repeat the present value.
 func StartKeys(d *plan.Document, p *plan.Plan, alone bool) error {
 	var errs []error
 	fail := func(key string) {

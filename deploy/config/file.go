@@ -128,8 +128,8 @@ func Check(path string, specs []weft.Spec) error {
 	return f.Check(specs)
 }
 
-// Check reports everything that is wrong with the configuration, and with what
-// has been added to its Settings since, for the given services.
+// Check reports everything that is wrong with the configuration, and with
+// settings added since, for the given services.
 func (f *File) Check(specs []weft.Spec) error {
 	chosen, err := f.Select(specs)
 	if err != nil {
@@ -139,8 +139,7 @@ func (f *File) Check(specs []weft.Spec) error {
 	return errors.Join(f.at("services", CheckSpecs(chosen)), f.at("pipeline", order), f.Settings.Check(chosen))
 }
 
-// at says of errors, each on a line, that they are due to a key, if the file
-// has it.
+// at adds the line of a key to errors, if the file has the key.
 func (f *File) at(key string, err error) error {
 	if err == nil {
 		return nil

@@ -8,19 +8,19 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// The keys by which a service is told, if its configuration has them, which
-// partition is its own, which switches are of it, and which of others: lists in
-// the notation of a plan's partitions, those of others by name.
+// The keys by which a service learns its partition, the switches of that
+// partition, and those of the others, if its configuration has these keys:
+// lists in the notation of a plan's partitions, those of others by name.
 const (
 	partitionKey = "partition"
 	switchesKey  = "switches"
 	elsewhereKey = "elsewhere"
 )
 
-// AddPartition sets the switches of a partition in the configuration of the
-// services that hold the switches' sessions, be they which they may, and, where
-// the partitions are parts of one network, of all others that have the keys. What
-// the plan sets there itself counts more, for it is added later.
+// AddPartition sets the switches of a partition in the configuration of every
+// service that holds the switches' sessions and, where the partitions are parts
+// of one network, of all other services that have the keys. The plan's own
+// settings are added later and override these.
 func (s *Settings) AddPartition(p *plan.Plan, partition string, specs []weft.Spec) error {
 	if partition == "" {
 		return nil
@@ -46,8 +46,8 @@ func (s *Settings) AddPartition(p *plan.Plan, partition string, specs []weft.Spe
 	return nil
 }
 
-// tell sets those of some keys that the configuration of a service has; from is
-// what set them.
+// tell sets those of the keys that a service's configuration has; from names
+// the origin of the values.
 func (s *Settings) tell(spec *weft.Spec, from string, values map[string]any) error {
 	if spec.Config == nil {
 		return nil
@@ -69,16 +69,17 @@ func (s *Settings) tell(spec *weft.Spec, from string, values map[string]any) err
 	return s.Add(spec.Name, from, text)
 }
 
-// The keys by which a service is told, if its configuration has them, how many
-// processes stand by, which of them it is in (0: none), and the instance's name.
+// The keys by which a service learns the number of standbys, which of them it
+// runs in (0: none), and the instance's name, if its configuration has these
+// keys.
 const (
 	standbysKey = "standbys"
 	standbyKey  = "standby"
 	instanceKey = "instance"
 )
 
-// AddStandby tells the services of an instance that can stand by of the
-// instances that do.
+// AddStandby sets the standby keys of the services of an instance that can
+// stand by.
 func (s *Settings) AddStandby(p *plan.Plan, mine plan.Instance, specs []weft.Spec) error {
 	w := p.Worker(mine.Worker)
 	if w == nil || w.Standby == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// blame adds to the mistakes that Validate found where the keys that they begin
-// with are written, as far as that can be told.
+// blame adds to the mistakes that Validate found the lines of their keys, as
+// far as they are known.
 func blame(service string, changes []change, err error) error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		var errs []error
@@ -40,12 +40,12 @@ func blame(service string, changes []change, err error) error {
 	return fmt.Errorf("service %s: %w", service, err)
 }
 
-// maxInvalid is how many mistakes are looked for in the configuration of a service.
+// maxInvalid is the most mistakes that validate reports for one service.
 const maxInvalid = 100
 
-// validate returns everything that a service finds wrong with a configuration,
-// one mistake after the other: it gives the key of each its default, so that
-// the next one is found. The configuration is of no use if there are any.
+// validate returns all mistakes that a service finds in a configuration, one
+// after the other: it resets the key of each to its default, so that the next
+// one is found. A configuration with mistakes must not be used.
 func validate(spec *weft.Spec, changes []change, config reflect.Value) (errs []error) {
 	for range maxInvalid {
 		err := config.Interface().(weft.Config).Validate()
@@ -60,7 +60,7 @@ func validate(spec *weft.Spec, changes []change, config reflect.Value) (errs []e
 	return errs
 }
 
-// restore gives the keys that errors begin with their defaults, and reports
+// restore resets the keys that errors begin with to their defaults, and reports
 // whether that changed any.
 func restore(spec *weft.Spec, config reflect.Value, err error) (changed bool) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
@@ -92,13 +92,13 @@ func restore(spec *weft.Spec, config reflect.Value, err error) (changed bool) {
 	return true
 }
 
-// keyOf returns the key that a mistake of Validate begins with, taken apart.
+// keyOf returns the steps of the key that a mistake of Validate begins with.
 func keyOf(service string, err error) []string {
 	key, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), service+": "), " ")
 	return steps(strings.TrimSuffix(key, ":"))
 }
 
-// steps takes a key such as rules[3].action or ports[one] apart.
+// steps splits a key such as rules[3].action or ports[one].
 func steps(key string) (list []string) {
 	for _, part := range strings.Split(key, ".") {
 		name, rest, _ := strings.Cut(part, "[")
@@ -113,8 +113,8 @@ func steps(key string) (list []string) {
 	return list
 }
 
-// find returns the line of what stands for a key in a value, or for as much of it
-// as is there; 0 if not even its first step is.
+// find returns the line of a key in a value, or of the longest part of its path
+// that exists; 0 if not even the first step exists.
 func find(v document.Value, path []string) (line int) {
 	for _, step := range path {
 		at := 0

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// read makes of a place in a configuration what a value says, and reports all
-// that it has no place for or that is not of its type. Keys of structures that
-// are not written keep what they have; lists and maps are new.
+// read stores a value in a place of a configuration, and reports everything
+// that has no place there or has another type. Absent keys of structures keep
+// their values; lists and maps are replaced.
 func (c *change) read(name string, v document.Value, to reflect.Value) []error {
 	for to.Kind() == reflect.Pointer {
 		if to.IsNil() {
@@ -89,8 +89,8 @@ func (c *change) readList(name string, v document.Value, to reflect.Value) (errs
 	return errs
 }
 
-// readScalar makes of a place what a number, truth value or text says, false if it
-// cannot be that.
+// readScalar stores a number, truth value or text in a place; false if the
+// value does not fit.
 func readScalar(v document.Value, to reflect.Value) bool {
 	if to.Type() == reflect.TypeFor[time.Duration]() {
 		d, err := time.ParseDuration(v.Text)
@@ -136,8 +136,8 @@ func readScalar(v document.Value, to reflect.Value) bool {
 	return true
 }
 
-// whole returns a whole number that is written like 1e6 or 3.0 in digits, all else
-// as it is.
+// whole returns a whole number such as 1e6 or 3.0 in digits, and any other text
+// unchanged.
 func whole(text string) string {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !strings.ContainsAny(text, ".eE") || f != math.Trunc(f) || math.Abs(f) > 1<<53 {

@@ -12,11 +12,11 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// CheckSpecs reports everything by which services do not fit together: each
-// name used and not provided, provided twice, or not well formed.
+// CheckSpecs reports all mismatches between services: each name that is used
+// and not provided, provided twice, or malformed.
 func CheckSpecs(specs []weft.Spec) error { return (&checker{}).check(specs) }
 
-// CheckPart is CheckSpecs for services of which others may be absent.
+// CheckPart is CheckSpecs for a part of the services; others may be absent.
 func CheckPart(specs []weft.Spec) error { return (&checker{partial: true}).check(specs) }
 
 func (c *checker) check(specs []weft.Spec) error {
@@ -57,7 +57,7 @@ var (
 // reserved are names with a meaning of their own in configuration or metrics.
 var reserved = []string{"services", "pipeline", "deploy"}
 
-// declaration checks a Spec by itself and takes down what it provides.
+// declaration checks a Spec by itself and records what it provides.
 func (c *checker) declaration(s *weft.Spec) {
 	switch {
 	case !serviceName.MatchString(s.Name):
@@ -109,7 +109,7 @@ func (c *checker) declaration(s *weft.Spec) {
 	}
 }
 
-// needs checks what a Spec wants against what all of them provide.
+// needs checks a Spec's requirements against what all Specs provide.
 func (c *checker) needs(s *weft.Spec) {
 	seen := map[string]bool{}
 	for _, m := range s.Calls {
@@ -146,7 +146,7 @@ func optional(s *weft.Spec, name string) bool {
 	return slices.Contains(s.Optional, owner)
 }
 
-// missing reports a counterpart that is not there, by what is wrong with it.
+// missing reports an absent counterpart.
 func (c *checker) missing(s *weft.Spec, wants, name, does, field string) {
 	owner, _, _ := strings.Cut(name, ".")
 	if c.names[owner] {
@@ -160,8 +160,8 @@ func (c *checker) missing(s *weft.Spec, wants, name, does, field string) {
 		s.Name, wants, name, owner, does, owner, owner, s.Name)
 }
 
-// member checks the form service.Name, and for what a service provides itself
-// that the prefix is its own name.
+// member checks the form service.Name and, for a service's own names, the
+// prefix.
 func (c *checker) member(s *weft.Spec, field, name string, own bool) {
 	prefix, rest, _ := strings.Cut(name, ".")
 	switch {

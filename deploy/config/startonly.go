@@ -12,14 +12,15 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// Keys of configurations that name a program, a file or a directory carry the
-// tag start:"true"; those that name addresses, of which some may be files,
-// start:"file". They are decided at start, by a file, a plan or --set: whoever
-// sets them through the northbound would choose what the controller's user
+// Keys of configurations that name a program, a file or a directory have the
+// tag start:"true"; keys that name addresses, some of which may be files, have
+// start:"file". Only a file, a plan or --set may set them, at start: anyone who
+// could set them through the northbound could choose what the controller's user
+// runs, reads and removes.
 // runs, reads and removes.
 
-// startTag returns what the tag start of a key says, empty if neither the key
-// nor one above it has it.
+// startTag returns the tag start of a key or of a key above it; empty if there
+// is none.
 func startTag(t reflect.Type, path string) string {
 	for name := range strings.SplitSeq(path, ".") {
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
@@ -41,7 +42,7 @@ func startTag(t reflect.Type, path string) string {
 	return ""
 }
 
-// decidedAtStart reports whether nobody may make a change while the controller
+// decidedAtStart reports whether a change is forbidden while the controller
 // runs.
 func decidedAtStart(config any, c *KeyChange) bool {
 	switch startTag(reflect.TypeOf(config), c.Path) {
@@ -76,8 +77,8 @@ func filesIn(v reflect.Value) (list []string) {
 	return list
 }
 
-// StartOnly reports what a plan that comes through the northbound says of
-// programs, files and the bus other than the plan in force.
+// StartOnly reports programs, files and buses that a plan from the northbound
+// would change.
 func StartOnly(old, next *plan.Plan, specs []weft.Spec, overrides ...Override) error {
 	var errs []error
 	if old.Bus != next.Bus {
@@ -104,9 +105,9 @@ func StartOnly(old, next *plan.Plan, specs []weft.Spec, overrides ...Override) e
 	return errors.Join(errs...)
 }
 
-// startOnlyIn compares what a plan says of a service in a worker with what the
-// plan in force says, in any worker, or the defaults if it has none: overrides
-// count there, but not for the new plan, which may outlast them.
+// startOnlyIn compares a plan's settings of a service in a worker with those of
+// the plan in force, in any worker, or with the defaults if it has none.
+// Overrides count there, but not for the new plan, which may outlast them.
 func startOnlyIn(old, next *plan.Plan, worker string, spec *weft.Spec, overrides []Override) error {
 	after, err := configIn(next, worker, spec)
 	if err != nil {
@@ -121,7 +122,7 @@ func startOnlyIn(old, next *plan.Plan, worker string, spec *weft.Spec, overrides
 	if len(beforeIn) == 0 {
 		beforeIn = []string{""} // that of no worker is the defaults
 	}
-	refused := map[string]string{} // keys that are as in no worker, with their values
+	refused := map[string]string{} // keys that no worker has like that, with their values
 	for i, name := range beforeIn {
 		for k, set := range [][]Override{nil, overrides} {
 			before, err := configIn(old, name, spec, set...)

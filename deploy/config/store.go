@@ -17,35 +17,35 @@ import (
 )
 
 // configBucket holds the configurations that have been in force, and those that
-// were to be.
+// were tried.
 const configBucket = "deploy.config"
 
 // configState is the key of the state in the bucket; the others are numbers.
 const configState = "state"
 
-// configsKept is how many configurations are remembered.
+// configsKept is how many configurations the history keeps.
 const configsKept = 50
 
 // The states of a configuration.
 const (
-	Trial   = "applying" // it is being carried out, and may yet be put back
+	Trial   = "applying" // on trial; it may still be undone
 	Good    = "good"     // it has been in force, or is
-	Failed  = "failed"   // it could not be carried out, and the one before was put back
-	Dropped = "dropped"  // the controller was started again before it was known to be good
+	Failed  = "failed"   // it failed, and the one before was restored
+	Dropped = "dropped"  // the controller restarted before the trial ended
 )
 
-// Record is one configuration that has been in force, or was to be.
+// Record is a configuration that was in force, or was tried.
 type Record struct {
 	Number  uint64
 	Text    string // as it was written
 	Hash    string // of plan.Hash
-	Base    string // hash of what the controller was started with when it was applied
-	Source  string // where it is from, for people
-	Given   bool   // it is what the controller was started with
+	Base    string // hash of the start configuration at that time
+	Source  string // origin, for people
+	Given   bool   // the controller was started with it
 	State   string
 	Error   string // if it has failed
 	Applied time.Time
-	Process string // that applies it
+	Process string // that applied it
 }
 
 // Sections reads the record's text.
@@ -69,11 +69,11 @@ func (r *Record) Message(now Now) *api.Configuration {
 	return m
 }
 
-// Now is which configuration is in force.
+// Now says which configuration is in force.
 type Now struct {
-	Good  uint64 // the last good one; 0: that with which the controller was started, of which nothing is recorded
+	Good  uint64 // the last good one; 0: the unrecorded start configuration
 	Trial uint64 // on trial; 0 if none is
-	Last  uint64 // number given last
+	Last  uint64 // last number used
 }
 
 // buckets keeps durable state.
@@ -81,10 +81,10 @@ type buckets interface {
 	Bucket(ctx context.Context, name string) (weft.Bucket, error)
 }
 
-// Store is the configurations that are remembered.
+// Store is the history of configurations.
 type Store struct{ bucket weft.Bucket }
 
-// Open opens it.
+// Open opens the history.
 func Open(ctx context.Context, store buckets) (*Store, error) {
 	b, err := store.Bucket(ctx, configBucket)
 	if err != nil {
@@ -95,7 +95,7 @@ func Open(ctx context.Context, store buckets) (*Store, error) {
 
 func configKey(number uint64) string { return fmt.Sprintf("%020d", number) }
 
-// InForce returns which is in force, and the revision for change.
+// InForce returns the configuration in force, and the revision for change.
 func (c *Store) InForce(ctx context.Context) (Now, uint64, error) {
 	var s Now
 	data, revision, err := c.bucket.Get(ctx, configState)
@@ -108,7 +108,8 @@ func (c *Store) InForce(ctx context.Context) (Now, uint64, error) {
 	return s, revision, nil
 }
 
-// change writes which is in force, unless somebody else has since.
+// change writes the configuration in force, unless somebody else has written it
+// since.
 func (c *Store) change(ctx context.Context, s Now, revision uint64) (uint64, error) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -121,7 +122,7 @@ func (c *Store) change(ctx context.Context, s Now, revision uint64) (uint64, err
 	return revision, err
 }
 
-// Get returns a record, nil if it is not remembered.
+// Get returns a record; nil if the history lacks it.
 func (c *Store) Get(ctx context.Context, number uint64) (*Record, error) {
 	data, revision, err := c.bucket.Get(ctx, configKey(number))
 	if err != nil || revision == 0 {
@@ -156,8 +157,8 @@ func (c *Store) List(ctx context.Context) ([]*Record, error) {
 	return list, err
 }
 
-// Begin records a configuration as being on trial. former is what is in force
-// if nothing of that has been recorded yet.
+// Begin records a configuration on trial. former is the one in force, in case
+// it is not recorded yet.
 func (c *Store) Begin(ctx context.Context, r, former *Record) error {
 	s, revision, err := c.InForce(ctx)
 	if err != nil {
@@ -187,11 +188,11 @@ func (c *Store) Begin(ctx context.Context, r, former *Record) error {
 	return err
 }
 
-// End says what has become of the configuration on trial.
+// End records the result of the configuration on trial.
 func (c *Store) End(ctx context.Context, r *Record, state, why string) error {
 	s, revision, err := c.InForce(ctx)
 	if err != nil || s.Trial != r.Number {
-		return err // somebody else has said it
+		return err // somebody else has ended it
 	}
 	r.State, r.Error = state, why
 	if err := c.put(ctx, r); err != nil {
@@ -207,7 +208,7 @@ func (c *Store) End(ctx context.Context, r *Record, state, why string) error {
 	return c.trim(ctx, s)
 }
 
-// trim forgets the oldest records.
+// trim removes the oldest records.
 func (c *Store) trim(ctx context.Context, s Now) error {
 	list, err := c.List(ctx)
 	for i, r := range list {
@@ -226,20 +227,21 @@ type Chosen struct {
 	Number   uint64 // 0 if it is not recorded
 	Why      string // for the log: which is in force, and why
 	Base     string // what counts as given now
-	fresh    bool   // it is given, and not in force yet
+	fresh    bool   // it is given, and not yet in force
 }
 
-// Given is what somebody starts a controller with, or a plan that is applied.
+// Given is the configuration that a controller is started with, or that of a
+// plan to apply.
 type Given struct {
 	Sections []plan.Section
 	Text     string
 	Source   string // for people: configuration file weft.yaml, plan split
-	Named    bool   // somebody has named it; else it is what there is without
+	Named    bool   // the user named it; else it is the default
 }
 
-// Choose returns which configuration counts: the one that has been applied while
-// the controller ran, unless another is given than the one that it was applied
-// over. A configuration on trial is none: whoever starts anew begins with the
+// Choose returns the configuration to use: the one applied while the controller
+// ran, unless the given one differs from the one it was applied over. A
+// configuration on trial does not count: a restarted controller begins with the
 // last good one.
 func (c *Store) Choose(ctx context.Context, g Given) (*Chosen, error) {
 	base := plan.Hash(g.Sections)
@@ -288,10 +290,11 @@ func GivenBy(p *plan.Plan) Given {
 	return Given{Sections: p.Config, Source: "plan " + p.Name, Named: len(p.Config) > 0}
 }
 
-// Kept reports whether another configuration counts than the one that was given.
+// Kept reports whether an applied configuration is used instead of the given
+// one.
 func (c *Chosen) Kept() bool { return !c.fresh }
 
-// In returns a plan with the configuration.
+// In returns a plan with that configuration.
 func (c *Chosen) In(p *plan.Plan) *plan.Plan {
 	if c.fresh {
 		return p
@@ -299,8 +302,8 @@ func (c *Chosen) In(p *plan.Plan) *plan.Plan {
 	return p.WithConfig(c.Sections)
 }
 
-// Start records what a controller has been started with, once it runs. A
-// configuration that was on trial when it ended is dropped.
+// Start records the start configuration of a controller, once it runs. It drops
+// a configuration left on trial.
 func (c *Store) Start(ctx context.Context, chosen *Chosen, now time.Time) error {
 	s, revision, err := c.InForce(ctx)
 	if err != nil {
@@ -318,7 +321,7 @@ func (c *Store) Start(ctx context.Context, chosen *Chosen, now time.Time) error 
 			return err
 		}
 	}
-	if s.Good == 0 || !chosen.fresh { // what is only given needs no record before something else has been applied
+	if s.Good == 0 || !chosen.fresh { // a given one needs no record before another one is applied
 		return nil
 	}
 	r, err := chosen.Record(now)

@@ -19,7 +19,7 @@ import (
 )
 
 // workerPort is where the processes of a plan reach each other in containers,
-// each of which has an address of its own.
+// because each container has its own address.
 const workerPort = 7000
 
 // supervisorName is the certificate's name by which the plan is put into force.
@@ -129,9 +129,9 @@ func newModel(c Config) (*model, error) {
 	return m, errors.Join(errs...)
 }
 
-// identified has workers talk by transports that say who is at the other end.
-// Containers know each other by certificates, and the bus does not pass on
-// whose a message is.
+// identified switches workers to transports that authenticate the peer.
+// Containers identify each other by certificates, and the bus does not pass on
+// the sender's.
 func identified(p *plan.Plan) error {
 	const advice = "containers know each other by certificates, and over nats nobody can tell whose a call is; take grpc, ws or rest"
 	if p.Transport == plan.NATS {

@@ -53,7 +53,7 @@ func (s settings) secret() error {
 		return fmt.Errorf("%s.token is a secret, and would be readable in what is exported; take it out of the plan: containers get a token of their own from a file or Secret", s.service)
 	}
 	for key, value := range s.keys {
-		// Of certificates' keys the settings have the files.
+		// Settings hold the file names of certificates' keys, not the keys.
 		if text := value.Flow(); plan.IsSecret(key) && text != `""` && !strings.ContainsAny(text, "/.") {
 			return fmt.Errorf("%s.%s is a secret, and would be readable in what is exported; take it out of the plan", s.service, key)
 		}
@@ -110,7 +110,7 @@ func hasKey(config weft.Config, key string) bool {
 	return false
 }
 
-// listen has a service of the unit listen at all addresses of its container,
+// listen makes a service of the unit listen at all addresses of its container,
 // at the ports of the plan.
 func (u *unit) listen(spec *weft.Spec, s settings) error {
 	list, byDefault := s.listens(spec)

@@ -1,5 +1,5 @@
-// Package tracing exports what single packet-ins meet on their way as
-// OpenTelemetry traces, over OTLP/HTTP. cmd/weft imports it.
+// Package tracing exports the steps of single packet-ins as OpenTelemetry
+// traces, over OTLP/HTTP. cmd/weft imports it.
 package tracing
 
 import (
@@ -44,8 +44,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Exporter is a deploy.Tracer that exports spans. What the collector does not
-// take in time is dropped.
+// Exporter is a deploy.Tracer that exports spans. It drops what the collector
+// does not accept in time.
 type Exporter struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -69,7 +69,7 @@ func New(ctx context.Context, c Config) (*Exporter, error) {
 	provider := sdk.NewTracerProvider(
 		sdk.WithBatcher(out, sdk.WithBatchTimeout(time.Second)),
 		sdk.WithIDGenerator(numbered{}),
-		sdk.WithSampler(sdk.AlwaysSample()), // what is not to be traced makes no span
+		sdk.WithSampler(sdk.AlwaysSample()), // packets that are not traced make no span
 		sdk.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", "weft"), attribute.String("service.instance.id", c.Process), attribute.String("service.version", c.Version))),
 	)

@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// readAction reads one action, false if its type is none of an action's.
+// readAction reads one action, false if its type is not an action's.
 func readAction(d dict) (a flow.Action, ok bool, err error) {
 	kind, err := d.text("type", "")
 	if err != nil {
@@ -113,7 +113,7 @@ func readSetField(d dict) (flow.Action, error) {
 	return flow.Action{Kind: flow.ActionSetField, Field: f, Value: value}, nil
 }
 
-// readData reads data, which is text or base64, as data_type says.
+// readData reads data, which is text or base64 according to data_type.
 func readData(d dict) ([]byte, error) {
 	kind, err := d.text("data_type", "ascii")
 	if err != nil {
@@ -208,7 +208,7 @@ func readInstruction(kind string, d dict, e *flow.Entry) error {
 	return nil
 }
 
-// readPlain reads a list in which only actions may be.
+// readPlain reads a list that may contain only actions.
 func readPlain(list []any) ([]flow.Action, error) {
 	var actions []flow.Action
 	for i, v := range list {
@@ -270,9 +270,9 @@ func showTexts(list []string) []string {
 	return out
 }
 
-// parseAction reads an action as package flow writes it, also one that sets a
-// field that OpenFlow does not let actions set: Open vSwitch has such. One of
-// unknown kind is what nothing else is.
+// parseAction reads an action as package flow writes it. It also reads actions on
+// fields that OpenFlow does not let actions set: Open vSwitch has such. An
+// unknown kind becomes unknownAction.
 func parseAction(text string) flow.Action {
 	a, err := flow.ParseAction(text)
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
-// auditWho is what the audit log calls who comes by Ryu's REST, with the number
-// of the user if it is another of this machine's.
+// auditWho is the audit log's name for users of Ryu's REST, followed by the
+// user's number for another user of this machine.
 const auditWho = "ryu"
 
 // What the audit log of this service keeps.
@@ -32,7 +32,7 @@ type change struct {
 	begun time.Time
 }
 
-// begin takes down a request.
+// begin records a request.
 func begin(r *http.Request, who string) *change {
 	now := time.Now()
 	return &change{begun: now, line: auditlog.Record{
@@ -40,8 +40,8 @@ func begin(r *http.Request, who string) *change {
 	}}
 }
 
-// end writes the line: what was asked for, and what has become of it. What the
-// switch has refused is told by a header of the answer.
+// end writes the line: the request and its outcome. A header of the answer names
+// what the switch has refused.
 func (c *change) end(log *auditlog.Log, body []byte, answer http.Header, err error) {
 	request, e := json.Marshal(map[string]string{"body": clip(string(body))})
 	if e != nil {

@@ -32,8 +32,8 @@ type order struct {
 	body dict
 }
 
-// commanding makes a handler of one that changes something at the switch that
-// the body names, or else the path; the answer of success is empty.
+// commanding makes a handler that changes something at the switch named in the
+// body, or else in the path; its answer of success is empty.
 func (s *server) commanding(f func(context.Context, *order) error) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		body, err := r.dict()
@@ -55,7 +55,7 @@ func (s *server) commanding(f func(context.Context, *order) error) handler {
 	}
 }
 
-// noCommand is the answer to a path whose last part is no command.
+// noCommand is the answer to a path whose last part is not a command.
 func noCommand(name string) error {
 	return &failure{404, fmt.Sprintf("there is no command %.80q", name)}
 }
@@ -149,9 +149,9 @@ func (s *server) experimenter(ctx context.Context, o *order) error {
 	return s.outcome(o.request, result)
 }
 
-// setRole accepts the role that Weft has already. Another would hand the switch
-// to whoever asks, or cut it off from all services: the role is Weft's own, with
-// a generation that fences off earlier runs.
+// setRole accepts the role that Weft already has. Another role would hand the
+// switch to the caller, or cut it off from all services: the role is Weft's own,
+// with a generation that fences off earlier runs.
 func (s *server) setRole(ctx context.Context, o *order) error {
 	want, err := roles.in(o.body, "role", 1)
 	if err != nil {

@@ -38,7 +38,7 @@ type conf struct {
 	values map[flow.DPID]map[string]json.RawMessage
 }
 
-// openConf reads what the bucket has.
+// openConf loads the values in the bucket.
 func openConf(ctx context.Context, b bucket) (*conf, error) {
 	c := &conf{bucket: b, values: map[flow.DPID]map[string]json.RawMessage{}}
 	err := b.All(ctx, func(key string, value []byte, _ uint64) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// eachSwitch makes a handler of rest_firewall or rest_qos (what) of one for a
-// switch: for the switch of the path, or for all. It holds mu meanwhile.
+// eachSwitch turns a handler of rest_firewall or rest_qos (what) for one switch
+// into one for the switch of the path, or for all. It holds mu meanwhile.
 func (s *server) eachSwitch(what string, mu *sync.Mutex, h func(context.Context, *request, flow.DPID) (any, error)) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		list, err := s.pathSwitches(r, what)
@@ -33,8 +33,8 @@ func (s *server) eachSwitch(what string, mu *sync.Mutex, h func(context.Context,
 	}
 }
 
-// pathSwitches returns the switches that a path is for: one by its 16 hex digits,
-// or all; a path without is for all.
+// pathSwitches returns the switches of a path: one by its 16 hex digits, or all;
+// a path without a switch means all.
 func (s *server) pathSwitches(r *request, what string) ([]flow.DPID, error) {
 	name, ok := r.args["dpid"]
 	all := !ok || name == "all"

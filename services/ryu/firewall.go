@@ -22,13 +22,13 @@ type ruleService interface {
 }
 
 // firewall is rest_firewall: rules of the firewall service whose ids begin with
-// "ryu.", and what that service does not know of them.
+// "ryu.", and the state that the service does not keep for them.
 type firewall struct {
 	filter ruleService
 	bucket bucket
-	tell   func(*request, []*api.FirewallFailure) error // of switches that have not confirmed
+	tell   func(*request, []*api.FirewallFailure) error // reports switches that have not confirmed
 
-	mu    sync.Mutex // guards known, and is held while something is changed
+	mu    sync.Mutex // guards known, and is held during a change
 	known map[flow.DPID]*firewallState
 }
 
@@ -41,7 +41,7 @@ type firewallState struct {
 	LogStopped bool `json:"log_stopped,omitempty"`
 }
 
-// openFirewall reads what the bucket has.
+// openFirewall loads the state in the bucket.
 func openFirewall(ctx context.Context, b bucket) (*firewall, error) {
 	f := &firewall{bucket: b, known: map[flow.DPID]*firewallState{}}
 	err := b.All(ctx, func(key string, value []byte, _ uint64) error {
@@ -81,7 +81,7 @@ func (s *server) firewallRoutes() []route {
 
 // The methods below are called with mu held.
 
-// status says whether a switch lets anything pass.
+// status reports whether a switch lets anything pass.
 func (f *firewall) status(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
 	resp, err := f.filter.firewallStatus(ctx, &api.GetFirewallStatusRequest{Dpid: sw.String()})
 	if err != nil {
@@ -100,8 +100,8 @@ func (f *firewall) status(ctx context.Context, _ *request, sw flow.DPID) (any, e
 	return map[string]any{"switch_id": sw.String(), "status": status}, nil
 }
 
-// enable has the rules apply: what none allows is dropped, but for ARP, whose
-// rule goes first of those of the highest priority, by its id.
+// enable puts the rules into force: what none allows is dropped, except ARP,
+// whose rule comes first of those of the highest priority, by its id.
 func (f *firewall) enable(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 	added, err := f.filter.addRules(ctx, &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{
 		Id: rulePrefix(sw) + "arp", Priority: ruleMost, Action: "allow", Dpid: sw.String(),
@@ -113,7 +113,7 @@ func (f *firewall) enable(ctx context.Context, r *request, sw flow.DPID) (any, e
 	return f.back(ctx, r, sw, "deny", "firewall running.", added.Failures)
 }
 
-// disable has everything dropped.
+// disable drops everything.
 func (f *firewall) disable(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 	return f.back(ctx, r, sw, "block", "firewall stopped.", nil)
 }
@@ -155,7 +155,7 @@ func (f *firewall) logging(stopped bool) func(context.Context, *request, flow.DP
 	}
 }
 
-// of returns a copy of what is kept for a switch.
+// of returns a copy of a switch's state.
 func (f *firewall) of(sw flow.DPID) *firewallState {
 	state := &firewallState{Last: map[uint16]uint32{}}
 	if old := f.known[sw]; old != nil {
@@ -182,7 +182,7 @@ func (f *firewall) save(ctx context.Context, sw flow.DPID, state *firewallState)
 	return nil
 }
 
-// rulePrefix is how the ids of a switch's rules begin that are Ryu's users'.
+// rulePrefix begins the ids of a switch's rules made through Ryu.
 func rulePrefix(sw flow.DPID) string { return "ryu." + sw.String() + "." }
 
 // ruleID returns the firewall's id of a rule.
@@ -190,8 +190,8 @@ func ruleID(sw flow.DPID, vlan uint16, n uint32) string {
 	return fmt.Sprintf("%srule.%d.%d", rulePrefix(sw), vlan, n)
 }
 
-// parseRuleID returns the VLAN and the number of a rule, if it is one of Ryu's
-// users' for the switch.
+// parseRuleID returns the VLAN and the number of a rule, if it was made through
+// Ryu for the switch.
 func parseRuleID(sw flow.DPID, id string) (vlan uint16, n uint32, ok bool) {
 	rest, ok := strings.CutPrefix(id, rulePrefix(sw)+"rule.")
 	first, second, cut := strings.Cut(rest, ".")
@@ -200,7 +200,7 @@ func parseRuleID(sw flow.DPID, id string) (vlan uint16, n uint32, ok bool) {
 	return uint16(a), uint32(b), ok && cut && errA == nil && errB == nil
 }
 
-// unconfirmed tells of switches that do not do, yet, what was asked for.
+// unconfirmed reports switches that do not follow a request yet.
 func (s *server) unconfirmed(r *request, failures []*api.FirewallFailure) error {
 	result := &api.ApplyResult{}
 	for _, f := range failures {

@@ -19,7 +19,7 @@ const (
 	ruleLeast, ruleMost        = 1, 65533
 )
 
-// vlanText returns a VLAN as Ryu shows it, and nothing for none.
+// vlanText returns a VLAN as Ryu shows it, empty for none.
 func vlanText(vlan uint16) string {
 	if vlan == vlanNone {
 		return ""
@@ -27,7 +27,7 @@ func vlanText(vlan uint16) string {
 	return strconv.Itoa(int(vlan))
 }
 
-// vlanOf reads the VLAN of a path; all is said if it stands for every one.
+// vlanOf reads the VLAN of a path; all means every VLAN.
 func vlanOf(r *request) (vlan uint16, all bool, err error) {
 	text, ok := r.args["vlan"]
 	if !ok {
@@ -54,7 +54,7 @@ type filterRule struct {
 	match    flow.Match
 }
 
-// list returns the rules of a switch, in the order in which they are asked.
+// list returns the rules of a switch, in order of precedence.
 func (f *firewall) list(ctx context.Context, sw flow.DPID) ([]filterRule, error) {
 	resp, err := f.filter.listRules(ctx, &api.ListFirewallRulesRequest{Dpid: sw.String()})
 	if err != nil {

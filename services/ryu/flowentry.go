@@ -83,9 +83,9 @@ func readMod(d dict, command flow.Command) (flow.Mod, error) {
 	return m, readActions(list, e)
 }
 
-// modifyFlows carries out a flow-mod as OpenFlow 1.3.5 §6.4 says, except that
-// entries of Weft's services stay as they are: a strict command that is for one
-// of them is refused, others pass them over.
+// modifyFlows carries out a flow-mod as in OpenFlow 1.3.5 §6.4, except that
+// entries of Weft's services stay as they are: it refuses a strict command for
+// one of them, and other commands skip them.
 func (s *server) modifyFlows(ctx context.Context, r *request, sw flow.DPID, m flow.Mod) error {
 	own, err := s.affected(ctx, sw, &m, true)
 	if err != nil {
@@ -128,8 +128,8 @@ func (s *server) applyMods(ctx context.Context, r *request, sw flow.DPID, mods [
 // chunk bounds the flow-mods that go to a switch at once.
 const chunk = 1000
 
-// affected reads the entries of a switch that a flow-mod is about, by what the
-// switch itself says matches; own narrows it to those of Weft's services.
+// affected reads the entries of a switch that a flow-mod concerns, by the
+// switch's own matching; own narrows it to those of Weft's services.
 func (s *server) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bool) ([]flow.Entry, error) {
 	req := &api.ReadMultipartRequest{
 		Dpid: sw.String(), Kind: api.Multipart_MULTIPART_FLOW, Table: uint32(m.Entry.Table), Match: m.Entry.Match.Text(),
@@ -160,15 +160,15 @@ func (s *server) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bo
 	for _, f := range resp.Flows {
 		e, err := entryOf(f)
 		if err != nil || f.Partial {
-			continue // cannot be named in a command of ours: stays
+			continue // no command of ours can name it: stays
 		}
 		list = append(list, e)
 	}
 	return list, nil
 }
 
-// others returns flow-mods that do what m does to each entry that is not of
-// Weft's services, and to no other.
+// others returns flow-mods that do what m does to each entry outside Weft's
+// services, and to no other.
 func (s *server) others(ctx context.Context, sw flow.DPID, m *flow.Mod) ([]flow.Mod, error) {
 	list, err := s.affected(ctx, sw, m, false)
 	if err != nil {
@@ -192,8 +192,8 @@ func (s *server) others(ctx context.Context, sw flow.DPID, m *flow.Mod) ([]flow.
 	return mods, nil
 }
 
-// apply carries out a decision. That a switch refuses part of it is no failure
-// for Ryu, which does not hear of it: it is told in a header.
+// apply carries out a decision. If a switch refuses part of it, Ryu does not
+// notice: the call succeeds, and a header reports it.
 func (s *server) apply(ctx context.Context, r *request, d *flow.Decision) error {
 	result, err := s.net.apply(ctx, d)
 	if err != nil {

@@ -25,8 +25,8 @@ type routerService interface {
 	listRouters(context.Context, *api.ListRoutersRequest) (*api.ListRoutersResponse, error)
 }
 
-// gateways is rest_router: the routers of the router service, of which it keeps
-// nothing itself. Its errors are JSON, as Ryu's are.
+// gateways is rest_router: the routers of the router service. It keeps no state
+// of them itself. Its errors are JSON, as Ryu's are.
 type gateways struct {
 	service routerService
 	mu      sync.Mutex // held while something is changed
@@ -44,8 +44,8 @@ func (s *server) gatewayRoutes() []route {
 	return routes
 }
 
-// eachGateway makes a handler of one for a switch: for the switch of the path, or
-// for all.
+// eachGateway turns a handler for one switch into one for the switch of the path,
+// or for all.
 func (s *server) eachGateway(h func(context.Context, *request, dict, flow.DPID) (any, error)) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		list, body, err := s.gatewaySwitches(r)
@@ -66,7 +66,7 @@ func (s *server) eachGateway(h func(context.Context, *request, dict, flow.DPID) 
 	}
 }
 
-// gatewaySwitches returns the switches that a path is for, and the body.
+// gatewaySwitches returns the switches of a path, and the body.
 func (s *server) gatewaySwitches(r *request) ([]flow.DPID, dict, error) {
 	name, list := r.args["dpid"], s.view.connected()
 	if v, ok := r.args["vlan"]; ok && v != "all" && (len(v) > 4 || strings.Trim(v, "0123456789") != "") {
@@ -94,7 +94,7 @@ func (s *server) gatewaySwitches(r *request) ([]flow.DPID, dict, error) {
 	return list, body, nil
 }
 
-// inJSON has an error told as Ryu's rest_router tells it, as far as it is one of
+// inJSON returns an error in the form of Ryu's rest_router, if it is an error of
 // a request.
 func inJSON(err error) error {
 	f, ok := err.(*failure)
@@ -110,8 +110,8 @@ func inJSON(err error) error {
 
 // The methods below are called with mu held.
 
-// of returns the routers of a switch that a path is for, in the order of VLANs.
-// That without VLAN is always there, though it may be empty.
+// of returns the routers of a path's switch, in the order of VLANs. The one
+// without VLAN is always there, possibly empty.
 func (g *gateways) of(ctx context.Context, r *request, sw flow.DPID) ([]*api.VirtualRouter, error) {
 	vlan, all, err := vlanOf(r)
 	if err != nil {
@@ -146,7 +146,7 @@ type gatewayRoute struct {
 	Gateway     string `json:"gateway"`
 }
 
-// show answers with the routers of a switch. Routes are shown whose gateway has
+// show answers with the routers of a switch. It shows routes whose gateway has
 // answered.
 func (g *gateways) show(ctx context.Context, r *request, _ dict, sw flow.DPID) (any, error) {
 	list, err := g.of(ctx, r, sw)
@@ -209,7 +209,8 @@ func (g *gateways) set(ctx context.Context, r *request, body dict, sw flow.DPID)
 	return resultOf(sw, results), nil
 }
 
-// unfit is why a command was not carried out: an answer of success that says so.
+// unfit is why a command was not carried out; the answer is a success that says
+// so.
 type unfit string
 
 func (u unfit) Error() string { return string(u) }
@@ -301,7 +302,7 @@ func (g *gateways) setRoute(ctx context.Context, m *api.VirtualRouter, destinati
 	return fmt.Sprintf("Add route [route_id=%d]", resp.Route.Id), nil
 }
 
-// subnetHas reports whether an address is in the subnet of a router's.
+// subnetHas reports whether an address is in a router's subnet.
 func subnetHas(address string, a netip.Addr) bool {
 	p, err := netip.ParsePrefix(address)
 	return err == nil && p.Contains(a)

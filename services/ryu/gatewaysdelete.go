@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// delete takes addresses or routes from a router, by their numbers.
+// delete removes addresses or routes from a router, by their numbers.
 func (g *gateways) delete(ctx context.Context, r *request, body dict, sw flow.DPID) (any, error) {
 	list, err := g.of(ctx, r, sw)
 	if err != nil {
@@ -56,8 +56,8 @@ func stands(number string, id uint32) bool {
 	return number == "all" || strings.TrimLeft(number, "0") == strconv.FormatUint(uint64(id), 10)
 }
 
-// deleteAddresses takes addresses from a router, but for those that routes need;
-// it says what it has done, nothing if there was nothing to be done.
+// deleteAddresses removes addresses from a router, except those that routes need;
+// it returns a text of what it has done, empty if there was nothing to do.
 func (g *gateways) deleteAddresses(ctx context.Context, m *api.VirtualRouter, number string) (done bool, details string, err error) {
 	var gone, kept []string
 	for _, x := range m.Addresses {
@@ -94,7 +94,8 @@ func needed(m *api.VirtualRouter, x *api.RouterAddress) bool {
 	return false
 }
 
-// deleteRoutes takes routes from a router; it says what it has done.
+// deleteRoutes removes routes from a router; it returns a text of what it has
+// done.
 func (g *gateways) deleteRoutes(ctx context.Context, m *api.VirtualRouter, number string) (done bool, details string, err error) {
 	var gone []string
 	for _, x := range m.Routes {

@@ -13,10 +13,11 @@ import (
 // changes are the commands for groups and meters.
 var changes = map[string]flow.Command{"add": flow.Add, "modify": flow.Modify, "delete": flow.Delete}
 
-// used are the groups and meters that entries of Weft's services lead to.
+// used are the groups and meters that entries of Weft's services use.
 type used struct{ groups, meters map[uint32]bool }
 
-// inUse reads what entries of Weft's services on a switch lead to.
+// inUse reads the groups and meters that entries of Weft's services on a switch
+// use.
 func (s *server) inUse(ctx context.Context, sw flow.DPID) (used, error) {
 	u := used{map[uint32]bool{}, map[uint32]bool{}}
 	list, err := s.affected(ctx, sw, &flow.Mod{Entry: flow.Entry{Table: flow.TableAll}, Command: flow.Modify}, true)
@@ -62,9 +63,9 @@ func (u *used) take(actions []flow.Action) {
 	}
 }
 
-// targets returns which of a kind a change is for: the one given, or with all
-// those that the switch has and Weft does not use. The switch itself refuses to
-// add what is there.
+// targets returns the groups or meters that a change is for: the given one, or
+// with all those on the switch that Weft does not use. The switch itself refuses
+// to add an existing one.
 func targets(r *request, what string, command flow.Command, id, all uint32, own map[uint32]bool, have func() ([]uint32, error)) ([]uint32, error) {
 	if command == flow.Add || len(own) == 0 {
 		return []uint32{id}, nil

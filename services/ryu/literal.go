@@ -11,17 +11,17 @@ import (
 // The values of a request's body are nil, bool, *big.Int, float64, string,
 // []any and dict.
 
-// dict is a dictionary; keys that are no strings are kept by their text.
+// dict is a dictionary; a key that is not a string is kept as its text.
 type dict map[string]any
 
 const (
 	depthMax  = 32     // of lists and dictionaries within each other
 	digitsMax = 1024   // of one number
-	valuesMax = 20_000 // in all: each takes some hundred octets, however short it is
+	valuesMax = 20_000 // in all: each takes some hundred octets, however short its text
 )
 
-// parseLiteral reads a Python literal as ast.literal_eval does, of which JSON
-// is nearly a part; JSON's true, false and null are read, too.
+// parseLiteral reads a Python literal as ast.literal_eval does, which nearly
+// includes JSON; it also reads JSON's true, false and null.
 func parseLiteral(text string) (any, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("body is no UTF-8")
@@ -146,7 +146,7 @@ func (p *parser) list(end byte, depth int) (any, error) {
 		}
 	}
 	if end == ')' && len(list) == 1 && !comma {
-		return list[0], nil // no tuple, only parentheses
+		return list[0], nil // not a tuple, only parentheses
 	}
 	return list, nil
 }

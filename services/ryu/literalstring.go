@@ -76,7 +76,7 @@ func (p *parser) string(b *strings.Builder) error {
 	}
 }
 
-// escape reads what stands behind a backslash.
+// escape reads the rest of an escape after a backslash.
 func (p *parser) escape(b *strings.Builder, octets bool) error {
 	rest := p.text[p.at+1:]
 	if rest == "" {

@@ -27,11 +27,11 @@ var shownKeys = map[flow.Field]string{
 }
 
 // readMatch reads the match of a request: fields by Ryu's old names or by those
-// of OXM. A field that is not known is an error, for without it the entry would
-// match more than was meant.
+// of OXM. An unknown field is an error, because without it the entry would match
+// more than was meant.
 func readMatch(d dict) (flow.Match, error) {
 	var m flow.Match
-	for _, key := range slices.Sorted(maps.Keys(d)) { // so that of several mistakes the same one is told of
+	for _, key := range slices.Sorted(maps.Keys(d)) { // so that of several mistakes it always reports the same
 		v := d[key]
 		f, err := matchField(d, key)
 		if err != nil {
@@ -113,8 +113,8 @@ func readValue(f flow.Field, v any) (value, mask [16]byte, masked bool, err erro
 	return value, mask, false, err
 }
 
-// readMask reads a mask: the value of the field that has all bits that count,
-// or the length of an IP address's prefix.
+// readMask reads a mask: a value of the field with the significant bits set, or
+// the prefix length of an IP address.
 func readMask(f flow.Field, text string) (mask [16]byte, err error) {
 	switch f {
 	case flow.FieldIPv4Src, flow.FieldIPv4Dst, flow.FieldARPSPA, flow.FieldARPTPA, flow.FieldIPv6Src, flow.FieldIPv6Dst:

@@ -14,14 +14,14 @@ var (
 	protocolNames = []named{{"TCP", uint32(flow.IPProtoTCP)}, {"UDP", uint32(flow.IPProtoUDP)}, {"ICMP", uint32(flow.IPProtoICMP)}, {"ICMPv6", uint32(flow.IPProtoICMPv6)}}
 )
 
-// namedKeys are the fields that rules may be about.
+// namedKeys are the fields that rules may use.
 var namedKeys = []string{
 	"in_port", "dl_src", "dl_dst", "dl_type", "dl_vlan", "nw_src", "nw_dst", "ipv6_src", "ipv6_dst", "nw_proto", "tp_src", "tp_dst",
 }
 
 // readNamedMatch reads the match of a rule: which fields go together, and what
-// they imply, is as Ryu has it. A field that is not known is an error, for
-// without it the rule would be about more than was meant.
+// they imply, is as in Ryu. An unknown field is an error, because without it the
+// rule would match more than was meant.
 func readNamedMatch(in dict, more ...string) (flow.Match, error) {
 	var none flow.Match
 	for _, key := range slices.Sorted(maps.Keys(in)) {

@@ -14,20 +14,20 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// minToken is the shortest token that is not guessed by trying.
+// minToken is the length of the shortest token that nobody can guess.
 const minToken = 16
 
-// owners are who may change something by Ryu's REST.
+// owners decides who may change something through Ryu's REST.
 type owners struct {
 	exposed bool
-	users   map[int]bool // of this machine, besides root and who runs the controller
+	users   map[int]bool // of this machine, besides root and the user who runs the controller
 	token   string       // empty: none
 }
 
-// fromKey is the context's key for the address that a connection comes from.
+// fromKey is the context's key for the remote address of a connection.
 type fromKey struct{}
 
-// newOwners returns those of a configuration.
+// newOwners returns the owners of a configuration.
 func newOwners(c *Config) (*owners, error) {
 	o := &owners{exposed: c.Exposed, users: map[int]bool{}}
 	for _, name := range c.Users {
@@ -57,7 +57,7 @@ func newOwners(c *Config) (*owners, error) {
 	return o, nil
 }
 
-// rank returns which precedence who makes a request has over others.
+// rank returns the precedence of a request's user.
 func (o *owners) rank(r *http.Request) northbound.Rank {
 	if _, err := o.check(r, false); err != nil {
 		return northbound.Stranger
@@ -70,8 +70,7 @@ func (o *owners) rank(r *http.Request) northbound.Rank {
 	return northbound.Operator
 }
 
-// newcomer returns the same of a user of this machine who has not made a request
-// yet.
+// newcomer returns the rank of a user of this machine without an earlier request.
 func (o *owners) newcomer(uid int) northbound.Rank {
 	if localsocket.Own(uid) || o.users[uid] {
 		return northbound.Operator
@@ -79,9 +78,9 @@ func (o *owners) newcomer(uid int) northbound.Rank {
 	return northbound.Stranger
 }
 
-// check returns who makes a request, and why it may not be made. Who is not
-// known, because a proxy passes it on or the kernel does not say, may do
-// nothing; other users of this machine may read.
+// check returns the user of a request, and why the request is refused, if it is.
+// Unknown users, behind a proxy or not named by the kernel, may do nothing; other
+// users of this machine may read.
 func (o *owners) check(r *http.Request, changes bool) (who string, err error) {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if o.token != "" && strings.EqualFold(kind, "bearer") {

@@ -12,16 +12,16 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// qosNumbers are the last numbers of rules given, by switch and VLAN. They are
-// not kept: after a restart, those of the entries that switches have go on.
+// qosNumbers are the last numbers given to rules, by switch and VLAN. They are
+// not stored: after a restart, numbering continues from the switches' entries.
 type qosNumbers struct {
-	mu   sync.Mutex // guards last, and is held while something is changed
+	mu   sync.Mutex // guards last, and is held during a change
 	last map[flow.DPID]map[uint16]uint32
 }
 
 // qosRoutes are the routes of rest_qos. Its rules are entries of the table for
-// quality of service, and its meters those of the switch: they are their
-// sender's, as those of ofctl_rest are.
+// quality of service, and its meters those of the switch: they belong to their
+// sender, as those of ofctl_rest do.
 func (s *server) qosRoutes() []route {
 	of := func(h func(context.Context, *request, flow.DPID) (any, error)) handler {
 		return s.eachSwitch("qos", &s.qos.mu, h)

@@ -24,9 +24,9 @@ type queueService interface {
 // and "max-rate" or "min-rate" in bits per second.
 type queueConfig map[string]map[string]map[string]string
 
-// hasDatabase reports whether the switch has been given a database by
-// rest_conf_switch, without which Ryu makes no queues. Where the database is says
-// the configuration of the service of quality of service (qos.ovsdb).
+// hasDatabase reports whether rest_conf_switch has given the switch a database,
+// without which Ryu makes no queues. The configuration of the service of quality
+// of service (qos.ovsdb) says where the database is.
 func (s *server) hasDatabase(sw flow.DPID) bool {
 	s.conf.mu.Lock()
 	defer s.conf.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *server) hasDatabase(sw flow.DPID) bool {
 	return json.Unmarshal(s.conf.values[sw]["ovsdb_addr"], &address) == nil && address != ""
 }
 
-// qosQueues answers with the queues that the ports of a switch are to have.
+// qosQueues answers with the wanted queues of a switch's ports.
 func (s *server) qosQueues(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
 	none := resultOf(sw, commandResult{Result: "failure", Details: "Queue is not exists."})
 	if !s.hasDatabase(sw) {
@@ -154,7 +154,7 @@ func readRate(d dict, name string) (uint32, error) {
 	return uint32((n + 999) / 1000), err
 }
 
-// deleteQosQueues takes the queues of a switch's ports away.
+// deleteQosQueues removes the queues of a switch's ports.
 func (s *server) deleteQosQueues(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
 	if !s.hasDatabase(sw) {
 		return resultOf(sw, "failure"), nil

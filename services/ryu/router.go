@@ -11,22 +11,22 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// route says who answers a method and a path; {name} in the path stands for
-// one part of it.
+// route maps a method and a path to a handler; {name} in the path stands for one
+// part of it.
 type route struct {
 	method, path string
 	handler      handler
 }
 
-// changes reports whether the route may change something: ofctl_rest takes some
-// questions by POST, too.
+// changes reports whether the route may change something: ofctl_rest also has
+// some queries by POST.
 func (x *route) changes() bool {
 	question := strings.HasPrefix(x.path, "/stats/flow/") || strings.HasPrefix(x.path, "/stats/flowdesc/") || strings.HasPrefix(x.path, "/stats/aggregateflow/")
 	return x.method != http.MethodGet && !question
 }
 
-// router returns what answers every request. What no route takes is 404, also
-// where another method would be taken, as it is with Ryu.
+// router returns the handler of all requests. It answers 404 if no route matches,
+// even if another method would match, as Ryu does.
 func (s *server) router() http.Handler {
 	var list []route
 	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.gatewayRoutes(), s.qosRoutes()} {
@@ -68,7 +68,8 @@ func (s *server) router() http.Handler {
 	})
 }
 
-// match reports whether the route takes a path, and what stands for its names.
+// match reports whether the route matches a path, and returns the values of its
+// names.
 func (x *route) match(parts []string) (map[string]string, bool) {
 	want := strings.Split(x.path, "/")
 	if len(want) != len(parts) {
@@ -93,8 +94,8 @@ func (x *route) match(parts []string) (map[string]string, bool) {
 	return args, true
 }
 
-// guard refuses requests that a browser makes for a page from elsewhere: of
-// another origin, or with a name that somebody has pointed to this machine.
+// guard refuses requests that a browser makes for a foreign page: from another
+// origin, or by a name that somebody has pointed to this machine.
 func (s *server) guard(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

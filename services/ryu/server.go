@@ -23,8 +23,8 @@ import (
 
 const (
 	maxBody     = 1 << 20
-	maxOctets   = 32 << 20        // that all requests and answers under way hold
-	stopTimeout = 2 * time.Second // how long requests under way may take when the service stops
+	maxOctets   = 32 << 20        // held by all requests and answers under way
+	stopTimeout = 2 * time.Second // bounds requests under way when the service stops
 )
 
 // southbound is what the handlers need of the southbound service.
@@ -48,12 +48,12 @@ type server struct {
 	queue    queueService
 	qos      qosNumbers
 	count    func(ok bool)
-	noRoom   func() // counts connections that were closed for others
+	noRoom   func() // counts connections closed to make room for others
 	audit    *auditlog.Log
 	log      *slog.Logger
 }
 
-// request is one request, of which handlers see this.
+// request is one request, as handlers see it.
 type request struct {
 	path   string
 	args   map[string]string // what stands for the names in the route's path
@@ -61,7 +61,7 @@ type request struct {
 	header http.Header // of the answer
 }
 
-// note tells in a header what Ryu would not tell.
+// note adds a header with a remark that Ryu would not make.
 func (r *request) note(text string) {
 	r.header.Set("Weft-Refused", strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' {
@@ -87,17 +87,17 @@ func (r *request) dict() (dict, error) {
 	return d, nil
 }
 
-// handler answers a request: with what is to be shown as JSON, with nothing, or
-// with a reply of another status.
+// handler answers a request: with a value to show as JSON, with nothing, or with
+// a reply of another status.
 type handler func(context.Context, *request) (any, error)
 
-// reply is an answer that is none of the usual.
+// reply is an unusual answer.
 type reply struct {
 	status int
 	text   string
 }
 
-// refused reports whether an error says that a switch refuses to answer.
+// refused reports whether an error means that a switch refuses to answer.
 func refused(err error) bool { return api.KindOf(err) == codes.FailedPrecondition }
 
 // connected returns the switch of a number, decimal or hexadecimal.
@@ -154,8 +154,8 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	return err
 }
 
-// answer carries out a request and writes what came of it. What may change
-// something is logged, and goes into the audit log.
+// answer carries out a request and writes the outcome. It logs requests that may
+// change something, also in the audit log.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, x *route, args map[string]string) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
 	defer cancel()
@@ -205,7 +205,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, x *route, args m
 	}
 }
 
-// encode writes what is to be shown as JSON, if there is room for it.
+// encode writes a value as JSON, if there is room for it.
 func encode(ctx context.Context, text *bytes.Buffer, v any) error {
 	switch v.(type) {
 	case nil, reply:
@@ -222,7 +222,7 @@ func encode(ctx context.Context, text *bytes.Buffer, v any) error {
 	return nil
 }
 
-// fail writes an error: Ryu's status, with a text that says what is wrong.
+// fail writes an error: Ryu's status, with a text that describes the mistake.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.count(false)
 	f := &failure{text: err.Error()}

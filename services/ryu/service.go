@@ -13,7 +13,7 @@ import (
 	"github.com/weft-sdn/weft/internal/auditlog"
 )
 
-// Process is what the service is told of the process that it runs in.
+// Process describes the process that the service runs in.
 type Process struct {
 	Name  string // names its file of the audit log
 	Audit string // directory of the audit log; empty for none

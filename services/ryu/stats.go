@@ -63,8 +63,8 @@ type question struct {
 	body dict
 }
 
-// reading makes a handler of one that reads from the switch in the path and
-// returns what to show under the switch's number.
+// reading makes a handler that reads from the switch in the path and returns the
+// value to show under the switch's number.
 func (s *server) reading(f func(context.Context, *question) (any, error)) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		sw, err := s.connected(r.args["dpid"])
@@ -83,8 +83,7 @@ func (s *server) reading(f func(context.Context, *question) (any, error)) handle
 	}
 }
 
-// ask reads from the switch. What a switch refuses to tell is empty, as it is
-// with Ryu.
+// ask reads from the switch. If a switch refuses, the answer is empty, as in Ryu.
 func (s *server) ask(ctx context.Context, q *question, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
 	req.Dpid = q.sw.String()
 	resp, err := s.net.read(ctx, req)
@@ -124,7 +123,7 @@ func (s *server) desc(ctx context.Context, q *question) (any, error) {
 	}, err
 }
 
-// filter reads which flow entries are asked for.
+// filter reads which flow entries the request selects.
 func filter(d dict, req *api.ReadMultipartRequest) error {
 	var err error
 	if req.Table, err = tables.in(d, "table_id", 0xff); err != nil {

@@ -19,9 +19,9 @@ const (
 	maxReply     = 64 << 10 // octets of one message of a client
 )
 
-// stream tells clients of the WebSocket what changes in the network, as
-// ws_topology does: calls of JSON-RPC 2.0 from the server to the client. It
-// never waits for a client, and passes over the results that clients return.
+// stream notifies clients of the WebSocket of changes in the network, as
+// ws_topology does: calls of JSON-RPC 2.0 from the server to the client. It never
+// waits for a client, and ignores the results that clients return.
 type stream struct {
 	queue, max int
 
@@ -58,8 +58,8 @@ func newStream(queue, clients int) *stream {
 	return &stream{queue: queue, max: clients, clients: map[*client]bool{}}
 }
 
-// publish puts an event into every client's queue. A client whose queue is full
-// is dropped.
+// publish queues an event for every client. It drops a client whose queue is
+// full.
 func (s *stream) publish(method string, object any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *stream) close() {
 	s.wait.Wait()
 }
 
-// ServeHTTP serves one client of a rank until it goes. For an operator, the
-// oldest client that is none is dropped if there are too many.
+// ServeHTTP serves one client of a rank until it goes. If there are too many, it
+// drops the oldest client that is not an operator to make room for an operator.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request, rank northbound.Rank) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// failure is an answer that is none of success: an HTTP status and why.
+// failure is an unsuccessful answer: an HTTP status and why.
 type failure struct {
 	status int
 	text   string
@@ -39,7 +39,7 @@ func number(name string, v any, most uint64) (uint64, error) {
 	return n.Uint64(), nil
 }
 
-// number reads a number of the dictionary, otherwise if it has none.
+// number reads a number of the dictionary; otherwise is the default.
 func (d dict) number(name string, otherwise, most uint64) (uint64, error) {
 	v, ok := d[name]
 	if !ok {
@@ -48,7 +48,7 @@ func (d dict) number(name string, otherwise, most uint64) (uint64, error) {
 	return number(name, v, most)
 }
 
-// list returns a list of the dictionary; none is an empty one.
+// list returns a list of the dictionary, by default an empty one.
 func (d dict) list(name string) ([]any, error) {
 	v, ok := d[name]
 	if !ok {
@@ -61,7 +61,7 @@ func (d dict) list(name string) ([]any, error) {
 	return list, nil
 }
 
-// dict returns a dictionary of the dictionary; none is an empty one.
+// dict returns a dictionary of the dictionary, by default an empty one.
 func (d dict) dict(name string) (dict, error) {
 	v, ok := d[name]
 	if !ok {
@@ -74,7 +74,7 @@ func (d dict) dict(name string) (dict, error) {
 	return in, nil
 }
 
-// text returns a string of the dictionary, otherwise if it has none.
+// text returns a string of the dictionary; otherwise is the default.
 func (d dict) text(name, otherwise string) (string, error) {
 	v, ok := d[name]
 	if !ok {
@@ -153,7 +153,7 @@ func (r *reserved) fromUser(name string, v any, most uint32) (uint32, error) {
 	return uint32(n), err
 }
 
-// in reads a reserved number of a dictionary, otherwise if it has none.
+// in reads a reserved number of a dictionary; otherwise is the default.
 func (r *reserved) in(d dict, name string, otherwise uint32) (uint32, error) {
 	v, ok := d[name]
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// view is the network as the last events tell it. What appears and disappears
-// is handed to notify, under the names of ws_topology.
+// view is the network according to the last events. It passes what appears and
+// disappears to notify, under the names of ws_topology.
 type view struct {
 	notify func(method string, object any)
 
@@ -135,8 +135,7 @@ func (v *view) hostChanged(e *api.HostChanged) {
 // has reports whether a switch is connected.
 func (v *view) has(sw flow.DPID) bool { return v.version(sw) != "" }
 
-// version returns the version of OpenFlow that a switch speaks, nothing if it
-// is not connected.
+// version returns the OpenFlow version of a switch, empty if it is not connected.
 func (v *view) version(sw flow.DPID) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,24 +1,24 @@
 package stats
 
-// Counter is a figure that only grows.
+// Counter is a metric that only grows.
 type Counter interface{ Add(float64) }
 
 // Observer takes the values of a distribution.
 type Observer interface{ Observe(float64) }
 
-// Meters makes the service's figures.
+// Meters makes the service's metrics.
 type Meters struct {
 	Counter   func(name, help string, labels ...string) Counter
 	Gauge     func(name, help string, read func() float64, labels ...string)
 	Histogram func(name, help string, bounds []float64, labels ...string) Observer
 }
 
-// figures are the service's figures. Ports come and go and may be very many,
-// so the counters that switches have are exported as sums over the ports of a
-// switch, and of all switches; those of single ports are in ListPortStats.
+// figures are the service's metrics. Ports come and go and may be very many, so
+// the switches' counters are exported as sums over the ports of a switch, and of
+// all switches; those of single ports are in ListPortStats.
 type figures struct {
 	meters       Meters
-	room         int // switches that may still get figures of their own
+	room         int // switches that may still get metrics of their own
 	done, failed Counter
 	took, waited Observer
 }
@@ -56,8 +56,8 @@ func newFigures(m Meters, p *Poller) *figures {
 	return f
 }
 
-// admit reports whether one more switch gets figures of its own. The caller
-// holds Poller.mu.
+// admit reports whether one more switch gets metrics of its own. The caller holds
+// Poller.mu.
 func (f *figures) admit() bool {
 	if f.room == 0 {
 		return false
@@ -66,7 +66,7 @@ func (f *figures) admit() bool {
 	return true
 }
 
-// register makes the figures of one switch.
+// register makes the metrics of one switch.
 func (f *figures) register(p *Poller, t *target) {
 	f.switches(func(read func(*sums) uint64) func() float64 {
 		return func() float64 {

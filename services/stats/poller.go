@@ -15,7 +15,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Network is what the service asks of the southbound.
+// Network is the part of the southbound that the service uses.
 type Network interface {
 	// ReadPorts returns the port counters of a switch.
 	ReadPorts(ctx context.Context, sw flow.DPID) ([]*api.PortStats, error)
@@ -25,8 +25,8 @@ type Network interface {
 	ReadFlows(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
 }
 
-// Poller reads the counters of all connected switches again and again. A
-// switch is read by one goroutine at a time, so readings never overlap.
+// Poller reads the counters of all connected switches again and again. One
+// goroutine at a time reads a switch, so readings never overlap.
 type Poller struct {
 	net     Network
 	figures *figures
@@ -48,7 +48,7 @@ type target struct {
 	sw        flow.DPID
 	connected bool
 	session   uint64 // grows with each connection
-	began     string // when and from where that was, in the southbound's words
+	began     string // when and from where that was, as the southbound reports it
 	polling   bool
 	due       time.Time
 	flowsDue  time.Time
@@ -69,8 +69,7 @@ func (p *Poller) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
 	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64())
 }
 
-// SwitchForgotten handles the event: the counters of a switch that is gone are
-// dropped.
+// SwitchForgotten handles the event: it drops the counters of the switch.
 func (p *Poller) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
 	sw, err := flow.ParseDPID(e.GetDpid())
 	if err != nil {
@@ -83,9 +82,9 @@ func (p *Poller) SwitchForgotten(_ context.Context, e *api.SwitchForgotten) {
 	}
 }
 
-// switchChanged takes what a switch is now. One that connects without having
-// left has another session, for the southbound has started again; said of the
-// same session, it is no news.
+// switchChanged applies the state of a switch. A switch that connects without
+// having left has a new session, because the southbound has restarted; an event
+// about the same session changes nothing.
 func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 	sw, err := flow.ParseDPID(s.GetDpid())
 	if err != nil {
@@ -135,8 +134,8 @@ func (p *Poller) switchChanged(s *api.Switch, now time.Time, jitter float64) {
 	}
 }
 
-// Reconfigure takes over a configuration with another pace: what would be read
-// later than it says is read earlier.
+// Reconfigure applies a configuration with another pace: readings that are due
+// later than it allows are moved forward.
 func (p *Poller) Reconfigure(c *Config) { p.reconfigure(c, time.Now(), rand.Float64) }
 
 func (p *Poller) reconfigure(c *Config, now time.Time, jitter func() float64) {
@@ -159,10 +158,10 @@ func (p *Poller) reconfigure(c *Config, now time.Time, jitter func() float64) {
 	p.ring()
 }
 
-// load returns what the network asks of the readings. The caller holds mu.
+// load returns the size of the network. The caller holds mu.
 func (p *Poller) load() load { return load{switches: p.up, entries: p.entries} }
 
-// enqueue has a switch read when it is due. The caller holds mu.
+// enqueue queues a switch for when it is due. The caller holds mu.
 func (p *Poller) enqueue(t *target) {
 	p.waiting.add(t)
 	if p.waiting.first() == t {
@@ -213,8 +212,8 @@ type job struct {
 	flows   bool // tables and flow entries, too
 }
 
-// take returns the readings that are due, as many as may run, and when the
-// next will be due, zero if only the end of another can tell.
+// take returns the readings that are due, as many as may run, and when the next
+// is due; zero if that depends on the end of another.
 func (p *Poller) take(now time.Time) (jobs []job, wake time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,7 +233,7 @@ func (p *Poller) take(now time.Time) (jobs []job, wake time.Time) {
 	}
 }
 
-// reading is what one job has found.
+// reading is the result of one job.
 type reading struct {
 	ports    []*api.PortStats
 	tables   []*api.TableStats
@@ -270,7 +269,7 @@ func limited[T any](ctx context.Context, p *Poller, ask func(context.Context, fl
 	return ask(ctx, sw)
 }
 
-// finish records what a job has found and sets when the next is due.
+// finish records the result of a job and sets when the next is due.
 func (p *Poller) finish(j job, r reading, portsAt, now time.Time, jitter float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,7 +287,7 @@ func (p *Poller) finish(j job, r reading, portsAt, now time.Time, jitter float64
 		return
 	}
 	if t.session != j.session {
-		p.enqueue(t) // at the time that its connection has set
+		p.enqueue(t) // at the time set by its connection
 		return
 	}
 	if r.ports != nil {

@@ -2,8 +2,7 @@ package stats
 
 import "container/heap"
 
-// queue holds the switches that wait to be read, the one that is due first in
-// front.
+// queue holds the switches that wait to be read, the next one due in front.
 type queue struct{ order byDue }
 
 func (q *queue) first() *target {

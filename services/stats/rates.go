@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// unsupported is how a switch tells that it does not count something
-// (OpenFlow 1.3.5 §7.3.5.6).
+// unsupported is the value of a counter that a switch does not count (OpenFlow
+// 1.3.5 §7.3.5.6).
 const unsupported = math.MaxUint64
 
 // counted returns a counter's value, 0 if the switch does not count.
@@ -17,9 +17,9 @@ func counted(v uint64) uint64 {
 	return v
 }
 
-// growth returns by how much a counter has grown. A counter that has become
-// smaller has wrapped, if it was in the upper half of its 32 or 64 bits and is
-// now in the lower; else it was reset, and how much it has grown is not known.
+// growth returns how much a counter has grown. A counter that has become smaller
+// has wrapped, if it was in the upper half of its 32 or 64 bits and is now in the
+// lower; else it was reset, and its growth is unknown.
 func growth(before, after uint64) (n uint64, known bool) {
 	if before == unsupported || after == unsupported {
 		return 0, false
@@ -35,7 +35,7 @@ func growth(before, after uint64) (n uint64, known bool) {
 	return 0, false
 }
 
-// perSecond returns growth per second, 0 where it is not known.
+// perSecond returns growth per second, 0 if it is unknown.
 func perSecond(before, after uint64, dt time.Duration) float64 {
 	n, known := growth(before, after)
 	if !known || dt <= 0 {

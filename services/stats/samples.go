@@ -21,13 +21,13 @@ type portSample struct {
 	interval time.Duration // 0: rates are not known
 }
 
-// sample is what the last readings of one switch have told.
+// sample is the last readings of one switch.
 type sample struct {
 	ports   map[uint32]portSample
 	portsAt time.Time
 	tables  []*api.TableStats
 	owners  map[string]*ownerSample
-	flows   map[uint64]volume // of each entry, by a hash of what identifies it
+	flows   map[uint64]volume // of each entry, by a hash of its identity
 	flowsAt time.Time
 	sum     sums
 }
@@ -48,7 +48,7 @@ type sums struct {
 	ports, entries                                          int
 }
 
-// setPorts takes a reading of the ports. Ports that are not in it are gone.
+// setPorts applies a reading of the ports. Ports outside it are gone.
 func (s *sample) setPorts(ports []*api.PortStats, now time.Time) {
 	dt := now.Sub(s.portsAt)
 	known := !s.portsAt.IsZero() && dt > 0
@@ -76,7 +76,7 @@ func (s *sample) setPorts(ports []*api.PortStats, now time.Time) {
 	}
 }
 
-// wasReset reports whether a port's counters have started anew.
+// wasReset reports whether a port's counters have restarted.
 func wasReset(before, after *api.PortStats) bool {
 	for _, c := range [][2]uint64{
 		{before.GetRxBytes(), after.GetRxBytes()}, {before.GetTxBytes(), after.GetTxBytes()},
@@ -89,7 +89,7 @@ func wasReset(before, after *api.PortStats) bool {
 	return false
 }
 
-// setFlows takes a reading of the flow entries. Rates are taken entry by
+// setFlows applies a reading of the flow entries. It computes rates entry by
 // entry, so that entries that come or go do not distort their owner's.
 func (s *sample) setFlows(entries []*api.FlowEntry, seed maphash.Seed, now time.Time) {
 	dt := now.Sub(s.flowsAt)
@@ -116,15 +116,15 @@ func (s *sample) setFlows(entries []*api.FlowEntry, seed maphash.Seed, now time.
 		}
 		before, there := old[id]
 		if there && (v.packets < before.packets || v.bytes < before.bytes) || !there && f.GetDuration() > dt.Seconds()+1 {
-			continue // counters started anew, or an entry that was overlooked
+			continue // counters restarted, or an entry that was overlooked
 		}
 		o.packetRate += float64(v.packets-before.packets) / dt.Seconds()
 		o.byteRate += float64(v.bytes-before.bytes) / dt.Seconds()
 	}
 }
 
-// identify returns a hash of what identifies an entry: table, priority, match
-// and cookie.
+// identify returns a hash of an entry's identity: table, priority, match and
+// cookie.
 func identify(f *api.FlowEntry, seed maphash.Seed) uint64 {
 	h := maphash.Comparable(seed, [2]uint32{f.GetTable(), f.GetPriority()}) ^ maphash.String(seed, f.GetCookie())
 	for field, value := range f.GetMatch() {
@@ -133,8 +133,8 @@ func identify(f *api.FlowEntry, seed maphash.Seed) uint64 {
 	return h
 }
 
-// restart forgets the rates and what they are taken from: the switch is gone,
-// or has connected anew and may count anew.
+// restart forgets the rates and their base: the switch is gone, or has
+// reconnected and may have reset its counters.
 func (s *sample) restart() {
 	s.portsAt, s.flowsAt, s.flows = time.Time{}, time.Time{}, nil
 	for number, p := range s.ports {

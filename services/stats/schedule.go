@@ -2,17 +2,17 @@ package stats
 
 import "time"
 
-// load is what the whole network asks of the readings.
+// load is the size of the network, which sets the work of the readings.
 type load struct {
 	switches int // that are connected
 	entries  int // flow entries of all of them
 }
 
-// pace is how one switch has answered.
+// pace is how fast one switch has answered.
 type pace struct {
 	took     time.Duration // the last reading of its ports
 	flowTook time.Duration // the last reading of its tables and flow entries
-	failures int           // readings in a row that have failed
+	failures int           // consecutive failed readings
 }
 
 // portInterval returns the time from one reading of a switch's ports to the
@@ -35,10 +35,10 @@ func flowInterval(c *Config, l load, p pace) time.Duration {
 	return max(every*portInterval(c, l, p), min(time.Duration(c.SlowFactor)*p.flowTook, every*c.MaxInterval), time.Duration(l.entries)*c.PerEntry)
 }
 
-// firstReadings returns when a switch that has connected is read first: its
+// firstReadings returns when to read a switch first after it has connected: its
 // ports a little after the switch that connected before it, so that many that
 // connect at once are not all read at once, and its flow entries within the
-// time in which those of all are. jitter is in [0, 1).
+// interval for those of all. jitter is in [0, 1).
 func firstReadings(c *Config, l load, before, now time.Time, jitter float64) (ports, flows time.Time) {
 	ports = now
 	if next := before.Add(c.PerSwitch); next.After(now) {

@@ -90,15 +90,13 @@ func (w *world) stale(ctx context.Context) error {
 	return nil
 }
 
-// routes returns the entries of routes in all switches, as text, for who looks for
-// the cause of a failure.
-func (w *world) routes() string {
+// tables returns the entries of all switches, as text, for who looks for the cause
+// of a failure.
+func (w *world) tables() string {
 	var b strings.Builder
 	for _, d := range w.devices {
 		for _, e := range d.Flows() {
-			if m := &e.Entry.Match.Key; e.Entry.Cookie.Owner() == flow.OwnerRoutes {
-				fmt.Fprintf(&b, "%v/%v %v>%v: %v, %d packets, %d s\n", d.sw, m.InPort, m.EthSrc, m.EthDst, e.Entry.Apply, e.Packets, e.DurationSec)
-			}
+			fmt.Fprintf(&b, "%v %v table %d %d %v: %v to %d, %d packets, %d s\n", d.sw, e.Entry.Cookie.Owner(), e.Entry.Table, e.Entry.Priority, &e.Entry.Match, e.Entry.Apply, e.Entry.Goto, e.Packets, e.DurationSec)
 		}
 	}
 	return b.String()

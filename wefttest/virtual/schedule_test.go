@@ -44,7 +44,7 @@ func schedule(t *testing.T, seed uint64, setup func(*world)) (w *world, failure 
 			w.work.Go(func() { w.talk(life, s) })
 		}
 		if failure = w.live(life); failure != nil {
-			w.logf("links %v\nhosts %v\n%s", w.trueLinks(), w.trueHosts(), w.routes())
+			w.logf("links %v\nhosts %v\n%s", w.trueLinks(), w.trueHosts(), w.tables())
 		}
 		end()
 		w.cluster.stop()

@@ -291,7 +291,20 @@ func TestReplicasAreNumbered(t *testing.T) {
 	want("m-1", "m-3")
 	c.start("m-2")
 	want("m-1", "m-2", "m-3")
+	workers, err := c.store.Bucket(t.Context(), "deploy.workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, _, err := workers.Get(t.Context(), "m-3")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.apply(fmt.Sprintf(text, 2))
 	c.settled()
 	want("m-1", "m-2")
+	if _, err := workers.Put(t.Context(), "m-3", left); err != nil { // it could not take its entry out when it ended
+		t.Fatal(err)
+	}
+	c.kill(c.process("m-2"))
+	want("m-1")
 }

@@ -115,10 +115,17 @@ func (n *Node) rebuild() {
 	}
 	old := n.view.Swap(v)
 	close(old.next)
+	planned := map[string]bool{}
+	for _, i := range n.current.plan.Instances() {
+		planned[n.current.ProcessOf(i.Name)] = true
+	}
 	for _, s := range n.worker.tables.Load().services {
 		index, count, counted := 0, 0, false
 		for _, t := range v.routes[s.spec.Name] {
 			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition && !v.parts.worksAsOne(s.spec.Name) {
+				continue
+			}
+			if !planned[t.instance] { // it has ended, or will, though it may not have been able to say so
 				continue
 			}
 			if t.peer == nil {

@@ -123,6 +123,7 @@ func (c *cluster) supervise(ctx context.Context) {
 			}
 			for _, p := range c.all() {
 				if !wanted[p.name] && p.ended() {
+					_ = d.Remove(ctx, p.name)
 					c.forget(p)
 				}
 			}

@@ -57,7 +57,7 @@ test-long: setup build
 	$(MAKE) --no-print-directory fuzz
 
 # The whole controller in virtual time: schedules of ten minutes with faults, of
-# the seeds from FIRST on, some 50 a minute on two idle processors. A failure names its
+# the seeds from FIRST on, some 80 a minute on two idle processors. A failure names its
 # seed. The first run compiles everything anew, for Go's runtime is changed
 # such that a seed determines what happens (wefttest/virtual/rig_test.go).
 # make virtual-defects sees whether they find defects that are put back.

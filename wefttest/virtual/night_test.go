@@ -4,8 +4,7 @@ package virtual
 
 import (
 	"flag"
-	"runtime"
-	"sync"
+	"os"
 	"testing"
 )
 
@@ -20,21 +19,17 @@ var (
 //
 //	make virtual FIRST=SEED SCHEDULES=1
 func TestVirtual(t *testing.T) {
-	program := build(t, *keep, inRuntime(t))
-	seeds := make(chan uint64)
-	var all sync.WaitGroup
-	for range runtime.NumCPU() {
-		all.Go(func() {
-			for s := range seeds {
-				if out, err := runSeed(t.Context(), program, s); err != nil {
-					t.Errorf("seed %d: %v\n%s", s, err, out)
-				}
-			}
-		})
+	runSeeds(t, build(t, *keep, inRuntime(t)), *first, *schedules)
+}
+
+// TestSchedules runs schedules with Go's runtime as it is: nothing is built anew, and
+// what happens at one instant may come in another order each time. The time stands
+// still while a goroutine waits for a mutex whose holder waits for the store, a switch
+// or another process: such a schedule does not end, for no service may do that.
+func TestSchedules(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for n := range *schedules {
-		seeds <- *first + uint64(n)
-	}
-	close(seeds)
-	all.Wait()
+	runSeeds(t, program, *first, *schedules)
 }

@@ -4,9 +4,7 @@ package virtual
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,12 +113,4 @@ func inRuntime(t *testing.T, edits ...edit) (list []edit) {
 		list = append(list, e)
 	}
 	return list
-}
-
-// runSeed runs one schedule in a process of its own, and returns what it prints.
-func runSeed(ctx context.Context, program string, seed uint64) (string, error) {
-	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "5m", "-seed", fmt.Sprint(seed))
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOGC=off")
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }

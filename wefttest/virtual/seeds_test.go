@@ -1,0 +1,41 @@
+//go:build long
+
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// runSeeds runs n schedules, of the seeds from first on, one for each processor at once.
+func runSeeds(t *testing.T, program string, first uint64, n int) {
+	seeds := make(chan uint64)
+	var all sync.WaitGroup
+	for range runtime.NumCPU() {
+		all.Go(func() {
+			for s := range seeds {
+				if out, err := runSeed(t.Context(), program, s); err != nil {
+					t.Errorf("seed %d: %v\n%s", s, err, out)
+				}
+			}
+		})
+	}
+	for i := range n {
+		seeds <- first + uint64(i)
+	}
+	close(seeds)
+	all.Wait()
+}
+
+// runSeed runs one schedule in a process of its own, and returns what it prints.
+func runSeed(ctx context.Context, program string, seed uint64) (string, error) {
+	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSchedule$", "-test.timeout", "3m", "-seed", fmt.Sprint(seed))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOGC=400")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

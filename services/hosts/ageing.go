@@ -6,8 +6,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// advance does what happens by itself by now: claims are decided, hosts at lost
-// places and silent ones given up. Questions and announcements to hosts go into d.
+// advance does the work that is due by time: it decides claims, and gives up
+// silent hosts and those at lost places. Questions and announcements to hosts
+// go into d.
 func (t *table) advance(now int64, d *flow.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +28,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 }
 
 // age gives up hosts that have been silent for Age, and asks those that have
-// been for four fifths and nine tenths of it.
+// been silent for four fifths and nine tenths of it.
 func (t *table) age(now int64, d *flow.Decision) {
 	age := int64(t.cfg.Age)
 	t.all(func(h *host) {

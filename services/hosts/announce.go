@@ -9,10 +9,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// An announcer knows which hosts are not what was last published of them. The
-// packet path only marks hosts; events are made from what they are when they
-// are published, so that no change is ever lost, only intermediate ones merged,
-// and no queue is longer than there are hosts. table.mu comes before its lock.
+// An announcer tracks the hosts whose state differs from the last published
+// one. The packet path only marks hosts; events describe the state at the time
+// of publishing. So no change is lost, only intermediate ones are merged, and
+// no queue is longer than the number of hosts. table.mu comes before its lock.
 type announcer struct {
 	wake chan struct{}
 
@@ -20,7 +20,7 @@ type announcer struct {
 	queue []*host
 }
 
-// published is what was last published of a host.
+// published is the last published state of a host.
 type published struct {
 	at        flow.Location
 	addresses []string
@@ -40,7 +40,7 @@ func (a *announcer) add(h *host) {
 	a.notify()
 }
 
-// notify wakes the goroutine that publishes.
+// notify wakes the publishing goroutine.
 func (a *announcer) notify() {
 	select {
 	case a.wake <- struct{}{}:
@@ -48,14 +48,14 @@ func (a *announcer) notify() {
 	}
 }
 
-// waiting returns how many hosts have changed.
+// waiting returns how many hosts are marked.
 func (a *announcer) waiting() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.queue)
 }
 
-// take returns the hosts that have changed, and unmarks them.
+// take returns the marked hosts, and unmarks them.
 func (a *announcer) take(list []*host) []*host {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *announcer) take(list []*host) []*host {
 	return list
 }
 
-// drain publishes which hosts have changed.
+// drain publishes the changes of the marked hosts.
 func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 	list = t.news.take(list)
 	for i, h := range list {
@@ -86,14 +86,15 @@ func (t *table) drain(list []*host, publish func(*api.HostChanged)) []*host {
 	return list
 }
 
-// changed reports whether a host is not what was last published of it, or kept
-// of it by an earlier run.
+// changed reports whether a host differs from the last published state, or from
+// the state that an earlier run stored.
 func (h *host) changed() bool {
 	now := h.state()
 	return h.published == nil || h.gone.Load() || h.published.at != now.at || h.published.held != now.held || !slices.Equal(h.published.addresses, now.addresses)
 }
 
-// newsOf returns the events that lead from what was published of a host to what is.
+// newsOf returns the events that lead from the published state of a host to the
+// present one.
 func (t *table) newsOf(h *host) (events []*api.HostChanged) {
 	msg, now := t.message(h), h.state()
 	old := h.published
@@ -124,7 +125,7 @@ func (t *table) newsOf(h *host) (events []*api.HostChanged) {
 	return events
 }
 
-// state returns what of a host is worth an event.
+// state returns the part of a host's state that causes events.
 func (h *host) state() *published {
 	p := &published{at: h.at.Load().Location, held: h.held.Load()}
 	for _, v6 := range []bool{false, true} {
@@ -137,7 +138,7 @@ func (h *host) state() *published {
 	return p
 }
 
-// message returns the host as others see it; table.mu is held.
+// message returns the API's form of a host; table.mu is held.
 func (t *table) message(h *host) *api.Host {
 	m := &api.Host{
 		Mac: h.id.mac().String(), Vlan: uint32(h.id.vlan()), At: api.NewLocation(h.at.Load().Location),

@@ -10,16 +10,15 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// ask appends to d a question to a host at its place: for one of its addresses,
-// or, if ip is not valid, for the one confirmed last. It reports false if the
-// host has none.
+// ask appends to d a question to a host at its place: for ip, or, if ip is not
+// valid, for the address confirmed last. It returns false if the host has none.
 func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) bool {
 	ip = h.address(ip)
 	return ip.IsValid() && t.askAt(h.at.Load().Location, h.id, ip, d)
 }
 
-// address returns ip if it is valid, else the address of a host that was
-// confirmed last; not valid if it has none.
+// address returns ip if it is valid, else the host's address that was confirmed
+// last; not valid if it has none.
 func (h *host) address(ip netip.Addr) netip.Addr {
 	if ip.IsValid() {
 		return ip
@@ -33,8 +32,8 @@ func (h *host) address(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// askAt appends to d a question for an address to a host at a port. It reports
-// false if nothing of the host's VLAN leaves there.
+// askAt appends to d a question for an address to a host at a port. It returns
+// false if no frames of the host's VLAN leave there.
 func (t *table) askAt(at flow.Location, who id, ip netip.Addr, d *flow.Decision) bool {
 	tag, ok := t.tagging.Egress(at, tagged(who))
 	if !ok {
@@ -47,13 +46,13 @@ func (t *table) askAt(at flow.Location, who id, ip netip.Addr, d *flow.Decision)
 	return true
 }
 
-// rollCall is the hosts that are asked for the first time, so that it is known
+// rollCall holds the hosts to be asked for the first time, so that it is known
 // which of them answer. table.mu guards it.
 type rollCall struct {
 	first, second []called
 }
 
-// called is a host and when it is asked.
+// called is a host and the time to ask it.
 type called struct {
 	host *host
 	due  int64
@@ -62,7 +61,8 @@ type called struct {
 // rollCallAtOnce bounds the hosts that are asked for the first time in one step.
 const rollCallAtOnce = 10
 
-// call has a new host asked, soon and a second later, unless it has answered.
+// call schedules questions to a new host: soon, and a second later unless it
+// has answered.
 func (t *table) call(now int64, h *host) {
 	if !h.answers && !h.called {
 		h.called = true
@@ -71,7 +71,7 @@ func (t *table) call(now int64, h *host) {
 	}
 }
 
-// callRoll asks the new hosts whose turn it is.
+// callRoll asks the new hosts that are due.
 func (t *table) callRoll(now int64, d *flow.Decision) {
 	left := rollCallAtOnce
 	ask := func(list []called, then func(*host)) []called {
@@ -95,7 +95,7 @@ func (t *table) callRoll(now int64, d *flow.Decision) {
 	t.roll.second = ask(t.roll.second, func(*host) {})
 }
 
-// tagged returns the VLAN of a host as flow.Key has it.
+// tagged returns the VLAN of a host in the form of flow.Key.
 func tagged(who id) uint16 {
 	if v := who.vlan(); v != 0 {
 		return v | flow.VLANPresent
@@ -103,7 +103,7 @@ func tagged(who id) uint16 {
 	return 0
 }
 
-// segmentChanged takes what a virtual network's ports are.
+// segmentChanged updates the ports of a virtual network.
 func (t *table) segmentChanged(ev *api.SegmentChanged) {
 	switch vlan, ports := ev.GetSegment().Tagged(); {
 	case vlan == 0:
@@ -114,9 +114,9 @@ func (t *table) segmentChanged(ev *api.SegmentChanged) {
 	}
 }
 
-// question returns the frame that asks a host for an address of its own: an ARP
-// probe (RFC 5227 §2.1.1) or a neighbour solicitation as of unreachability
-// detection (RFC 4861 §7.3), both to the host alone.
+// question returns the frame that asks a host for its own address: an ARP probe
+// (RFC 5227 §2.1.1) or a neighbour solicitation as in unreachability detection
+// (RFC 4861 §7.3), both unicast to the host.
 func (t *table) question(who id, ip netip.Addr) []byte {
 	src := flow.MACFrom(t.probes)
 	vlan := tagged(who)

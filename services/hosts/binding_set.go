@@ -13,7 +13,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// readBinding reads and checks a binding.
+// readBinding parses and checks a binding.
 func readBinding(m *api.HostBinding) (*binding, error) {
 	mac, err := flow.ParseMAC(strings.ToLower(m.GetMac()))
 	if err != nil || mac.Multicast() || mac == (flow.MAC{}) {
@@ -50,7 +50,7 @@ func readBinding(m *api.HostBinding) (*binding, error) {
 	return one, nil
 }
 
-// readPort reads and checks a port of a switch.
+// readPort parses and checks a port of a switch.
 func readPort(dpid string, port uint32) (flow.Location, error) {
 	sw, err := flow.ParseDPID(dpid)
 	if err != nil {
@@ -159,8 +159,8 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 	return t.portMessage(at), nil
 }
 
-// secure sets what holds for a port. Hosts that are known there are bound if
-// its bindings are sticky.
+// secure applies the settings of a port. It binds hosts known there if the
+// port's bindings are sticky.
 func (t *table) secure(now int64, at flow.Location, set secured) {
 	t.bindings.ports[at] = set
 	t.bindings.note(portKey(at), set.origin)
@@ -173,7 +173,7 @@ func (t *table) secure(now int64, at flow.Location, set secured) {
 	}
 }
 
-// unsetPort deletes what was set for a port.
+// unsetPort deletes the settings of a port.
 func (t *table) unsetPort(r *api.DeletePortSecurityRequest) (*api.DeletePortSecurityResponse, error) {
 	at, err := readPort(r.GetDpid(), r.GetPort())
 	if err != nil {
@@ -214,7 +214,7 @@ func (t *table) listBindings() *api.ListBindingsResponse {
 	return r
 }
 
-// message returns a binding as others see it.
+// message returns the API's form of a binding.
 func (one *binding) message() *api.HostBinding {
 	m := &api.HostBinding{Mac: one.who.mac().String(), Vlan: uint32(one.who.vlan()), Kind: one.kind(), Origin: one.origin}
 	if one.since != 0 {
@@ -236,7 +236,7 @@ func (one *binding) kind() string {
 	return "static"
 }
 
-// portMessage returns what holds for a port as others see it.
+// portMessage returns the API's form of a port's settings.
 func (t *table) portMessage(at flow.Location) *api.PortSecurity {
 	set := t.bindings.ports[at]
 	m := &api.PortSecurity{

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Keys of bindings, and of what was set for ports, in the store.
+// Keys of bindings, and of ports' settings, in the store.
 const (
 	hostPrefix = "host/"
 	portPrefix = "port/"
@@ -28,11 +28,11 @@ func portKey(at flow.Location) string {
 	return fmt.Sprintf("%s%s/%d", portPrefix, strings.ReplaceAll(at.Switch.String(), ":", ""), uint32(at.Port))
 }
 
-// bindingShelf is where bindings are kept.
+// bindingShelf stores bindings.
 type bindingShelf struct{ journal }
 
-// load reads the bindings that are kept. What cannot be read, and what the
-// configuration has otherwise, is reported and left out.
+// load reads the stored bindings. It reports and leaves out those that cannot
+// be read and those that the configuration overrides.
 func (s *bindingShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
 	if err := s.read(ctx, t.restoreBinding, bad); err != nil {
 		return fmt.Errorf("hosts: read bindings: %w", err)
@@ -42,7 +42,7 @@ func (s *bindingShelf) load(ctx context.Context, t *table, bad func(key string, 
 
 var errConfigured = errors.New("the configuration says otherwise and counts")
 
-// restoreBinding takes one kept value.
+// restoreBinding restores one stored value.
 func (t *table) restoreBinding(key string, value []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,7 @@ func (t *table) restoreBinding(key string, value []byte) error {
 	return nil
 }
 
-// save writes what has changed.
+// save writes the changed keys.
 func (s *bindingShelf) save(ctx context.Context, t *table) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *bindingShelf) save(ctx context.Context, t *table) error {
 		if err := s.put(ctx, key, m); err != nil {
 			t.mu.Lock()
 			for key := range values {
-				t.bindings.dirty[key] = struct{}{} // also those that were written: no harm
+				t.bindings.dirty[key] = struct{}{} // including those that were written: harmless
 			}
 			t.mu.Unlock()
 			return fmt.Errorf("hosts: keep binding %s: %w", key, err)
@@ -107,7 +107,7 @@ func (s *bindingShelf) save(ctx context.Context, t *table) error {
 	return nil
 }
 
-// takeBindings returns what is to be written, by key; nil is to be deleted.
+// takeBindings returns the values to write, by key; nil means delete.
 func (t *table) takeBindings() map[string]proto.Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()

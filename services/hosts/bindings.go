@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A binding is what an Ethernet address may be and have: the ports at which it
-// may be, and IP addresses that nobody else in its VLAN may have.
+// A binding says where an Ethernet address may be and what it owns: the ports
+// where it may be, and IP addresses that no other host in its VLAN may have.
 type binding struct {
 	who    id
 	at     []flow.Location // in order; none: any
@@ -27,35 +27,35 @@ const (
 	byLearning = "learnt"
 )
 
-// secured is what was set for a port.
+// secured holds the settings of a port.
 type secured struct {
 	most   int // hosts; 0: Config.PortLimit
 	sticky bool
 	origin string
 }
 
-// bindings is all bindings, and what was set for ports. table.mu guards it, but
-// for owners.
+// bindings holds all bindings and settings of ports. table.mu guards it, except
+// owners.
 type bindings struct {
 	of     map[id]*binding
 	naming map[flow.Location]map[id]struct{} // the bindings that name a port
 	ports  map[flow.Location]secured
 	owners *owners
-	dirty  map[string]struct{} // keys to be written
+	dirty  map[string]struct{} // keys to write
 	told   map[claim]int64     // when a violation was last published
-	count  uint64              // of changes of what is bound
+	count  uint64              // changes of what is bound
 }
 
 const (
 	maxBindings     = 16_384
 	maxPorts        = 16_384
-	stickyAddresses = 16 // IP addresses that a sticky binding takes
+	stickyAddresses = 16 // IP addresses per sticky binding
 	boundAddresses  = 256
 	boundPorts      = 64
 	violationsMost  = 4096
 )
 
-// violationInterval is between two events of one violation.
+// violationInterval is the least time between two events of one violation.
 const violationInterval = int64(1e9)
 
 func newBindings() bindings {
@@ -68,7 +68,7 @@ func newBindings() bindings {
 // owners finds the Ethernet address that an IP address is bound to. Stages read
 // it while others write.
 type owners struct {
-	count atomic.Int32 // without bound addresses nobody takes the lock
+	count atomic.Int32 // if it is 0 nobody takes the lock
 
 	mu sync.RWMutex // guards m
 	m  map[formerKey]id
@@ -99,8 +99,8 @@ func (o *owners) remove(ip netip.Addr, who id) {
 	o.count.Store(int32(len(o.m)))
 }
 
-// boundTo returns the host that an address is bound to. It takes no lock of the
-// table.
+// boundTo returns the host that an address is bound to. It does not take the
+// table's lock.
 func (t *table) boundTo(ip netip.Addr, vlan uint16) (id, bool) { return t.bindings.owners.of(ip, vlan) }
 
 // allow reports whether a host may be at a port.
@@ -126,7 +126,7 @@ func (b *bindings) put(one *binding) {
 	b.note(one.key(), one.origin)
 }
 
-// drop removes a binding; it may be none.
+// drop removes a binding, if there is one.
 func (b *bindings) drop(who id) {
 	one := b.of[who]
 	if one == nil {
@@ -146,15 +146,15 @@ func (b *bindings) drop(who id) {
 	b.note(one.key(), one.origin)
 }
 
-// note has a key written, unless the configuration has what it is about.
+// note marks a key to be written, unless it comes from the configuration.
 func (b *bindings) note(key, origin string) {
 	if origin != byConfig {
 		b.dirty[key] = struct{}{}
 	}
 }
 
-// room reports whether a host has room at a port. For bound hosts there always
-// is, and as many others have less.
+// room reports whether a host has room at a port. Bound hosts always have; they
+// leave less room for others.
 func (t *table) room(p *place, who id) refusal {
 	b := &t.bindings
 	named := b.naming[p.Location]
@@ -181,7 +181,7 @@ func (t *table) room(p *place, who id) refusal {
 	return accepted
 }
 
-// stick binds a host that has come to a port with sticky bindings.
+// stick binds a host that has appeared at a port with sticky bindings.
 func (t *table) stick(now int64, h *host) {
 	at := h.at.Load().Location
 	if !t.bindings.ports[at].sticky || t.bindings.of[h.id] != nil {
@@ -196,8 +196,8 @@ func (t *table) stick(now int64, h *host) {
 	t.bindings.put(one)
 }
 
-// stickAddress adds an address to the binding of a host, if that is sticky and
-// has room.
+// stickAddress adds an address to a host's binding if that is sticky and has
+// room.
 func (t *table) stickAddress(h *host, ip netip.Addr) {
 	one := t.bindings.of[h.id]
 	if one == nil || !one.sticky || len(one.ips) >= stickyAddresses || slices.Contains(one.ips, ip) {
@@ -210,7 +210,7 @@ func (t *table) stickAddress(h *host, ip netip.Addr) {
 }
 
 // violate adds an event about a packet that contradicts a binding, at most one
-// in violationInterval.
+// per violationInterval.
 func (t *table) violate(now int64, c claim) {
 	b := &t.bindings
 	if now-b.told[c] < violationInterval {
@@ -223,7 +223,7 @@ func (t *table) violate(now int64, c claim) {
 	t.notify(&c, t.host(c.key.who), "bound")
 }
 
-// enforce gives up what hosts have against a binding.
+// enforce takes from hosts what contradicts a binding.
 func (t *table) enforce(one *binding) {
 	if h := t.host(one.who); h != nil && !t.bindings.allow(one.who, h.at.Load().Location) {
 		t.remove(h)

@@ -11,12 +11,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A book is the hosts as they are kept for the next run, in pages: a change
-// costs the writing of one page, and many changes that of each page once.
-// table.mu guards it.
+// A book is the hosts as stored for the next run, in pages: a change costs
+// writing one page, and many changes write each page once. table.mu guards it.
 type book struct {
 	pages []*page
-	room  []*page // those with room
+	room  []*page // pages with room
 	dirty map[*page]struct{}
 }
 
@@ -27,17 +26,18 @@ type page struct {
 	open   bool // it is in book.room
 }
 
-// A page stays below 512 KiB whatever the hosts: addresses in it are at most
-// 40 characters long, with a time.
+// A page stays below 512 KiB whatever its hosts are: an address in it has at
+// most 40 characters, with its time.
 const (
 	pageHosts     = 256
-	pageAddresses = 32 // of one host, those confirmed last
+	pageAddresses = 32 // of one host, the last confirmed ones
 )
 
 // key returns the page's key in the store.
 func (p *page) key() string { return fmt.Sprintf("page/%06d", p.number) }
 
-// note has a host that has changed written, or left out if it is gone.
+// note marks the page of a changed host to be written; a host that is gone is
+// left out.
 func (b *book) note(h *host) {
 	p := h.page
 	switch {
@@ -73,7 +73,7 @@ func (b *book) free() *page {
 	return b.page(len(b.pages))
 }
 
-// page returns the page of a number, a new one if there is none.
+// page returns the page with a number; it makes one if there is none.
 func (b *book) page(number int) *page {
 	for len(b.pages) <= number {
 		p := &page{number: len(b.pages), hosts: map[*host]struct{}{}, open: true}
@@ -88,9 +88,8 @@ func (b *book) enter(p *page, h *host) {
 	h.page = p
 }
 
-// entry is a host as a page has it, one line:
-// "MAC VLAN DPID PORT FIRST SEEN MOVES [ADDRESS@CONFIRMED ...]", times in
-// seconds since 1970.
+// entry is the line of a host in a page: "MAC VLAN DPID PORT FIRST SEEN MOVES
+// [ADDRESS@CONFIRMED ...]", with times in seconds since 1970.
 type entry struct {
 	id          id
 	at          flow.Location
@@ -99,7 +98,7 @@ type entry struct {
 	addresses   []address
 }
 
-// appendEntry writes the line of a host.
+// appendEntry appends the line of a host.
 func appendEntry(b []byte, h *host) []byte {
 	l := h.at.Load().Location
 	b = fmt.Appendf(b, "%v %d %v %d %d %d %d", h.id.mac(), h.id.vlan(), l.Switch, uint32(l.Port), seconds(h.first), seconds(h.seen.Load()), h.moves)
@@ -115,7 +114,7 @@ func appendEntry(b []byte, h *host) []byte {
 
 func seconds(ns int64) int64 { return ns / int64(time.Second) }
 
-// parseEntry reads the line of a host.
+// parseEntry parses the line of a host.
 func parseEntry(line string) (e entry, err error) {
 	bad := func(what string) (entry, error) {
 		return e, fmt.Errorf("line %q: %s; want MAC VLAN DPID PORT FIRST SEEN MOVES [ADDRESS@CONFIRMED ...]", line, what)

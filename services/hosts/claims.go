@@ -33,18 +33,19 @@ type claim struct {
 	refused  int64 // not 0: it was wrong, and is refused until then
 }
 
-// claimKey is what is claimed: the place of a host, or one of its addresses.
+// claimKey is the object of a claim: the place of a host, or one of its
+// addresses.
 type claimKey struct {
 	who id         // the holder
 	ip  netip.Addr // not valid: the place
 }
 
 const (
-	maxClaims    = 4096 // what may be claimed at a time
+	maxClaims    = 4096 // claims at a time
 	maxClaimants = 4    // of one host or address
 )
 
-// relocate takes a sighting of a host at another place than its own.
+// relocate handles a sighting of a host at a place other than its own.
 func (t *table) relocate(s sighting, h *host, d *flow.Decision) refusal {
 	switch {
 	case s.at == h.home && s.now < h.probation:
@@ -58,12 +59,13 @@ func (t *table) relocate(s sighting, h *host, d *flow.Decision) refusal {
 	return t.contest(s, claim{key: claimKey{who: h.id}, by: s.who, at: s.at}, h, d)
 }
 
-// contest takes a claim against a holder who may be alive.
+// contest handles a claim against a holder that may be alive.
 func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) refusal {
 	list := t.claims[c.key]
 	i := slices.IndexFunc(list, func(o *claim) bool { return o.by == c.by && o.at == c.at })
 	if i < 0 {
-		// A port has one claimant, so that those behind one port keep none out.
+		// A port has only one claimant, so that hosts behind one port cannot
+		// fill the list.
 		if j := slices.IndexFunc(list, func(o *claim) bool { return o.at == c.at && o.refused == 0 }); j >= 0 {
 			t.release(list[j], holder, d)
 			t.forget(list[j])
@@ -94,7 +96,8 @@ func (t *table) askBoth(now int64, c *claim, holder *host, d *flow.Decision) {
 	}
 }
 
-// resolve decides a claim: accepted, spoofed, or unverified or quarantined still.
+// resolve decides a claim: it is accepted, spoofed, or still unverified or
+// quarantined.
 func (t *table) resolve(now int64, c *claim, d *flow.Decision) refusal {
 	h := t.host(c.key.who)
 	if h == nil || c.key.ip.IsValid() && h.has(c.key.ip) == nil {
@@ -187,7 +190,7 @@ func (t *table) forget(c *claim) {
 	}
 }
 
-// unclaim takes that there is one claim less at a port.
+// unclaim counts one claim less at a port.
 func (t *table) unclaim(at flow.Location) {
 	if t.claimedAt[at]--; t.claimedAt[at] > 0 {
 		return
@@ -198,8 +201,8 @@ func (t *table) unclaim(at flow.Location) {
 	}
 }
 
-// judge decides the claims whose time has come, and asks again: a second time
-// after half of Verify, and in quarantine at intervals.
+// judge decides the claims that are due, and asks again: a second time after
+// half of Verify, and at intervals in quarantine.
 func (t *table) judge(now int64, d *flow.Decision) {
 	verify, hold := int64(t.cfg.Verify), int64(t.cfg.Hold)
 	for _, list := range t.claims {

@@ -7,12 +7,12 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// evidence is what a packet says of a host's addresses, beyond that its sender
-// is there. Ordinary IPv4 and IPv6 packets say nothing: their source address
-// may be that of a host behind a router.
+// evidence is what a packet proves about a host's addresses, beyond the
+// presence of its sender. Ordinary IPv4 and IPv6 packets prove nothing: their
+// source address may be that of a host behind a router.
 type evidence struct {
 	ip  netip.Addr
-	who id // whose address it is
+	who id // the host that has the address
 }
 
 // carries reports whether a packet may hold evidence, from its key alone.
@@ -52,7 +52,7 @@ func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal)
 		}
 		nd, ok := packet.ParseND(frame)
 		if !ok {
-			return list, accepted // RFC 4861 has hosts ignore it, too
+			return list, accepted // RFC 4861 makes hosts ignore it, too
 		}
 		if m, ok := nd.SourceMAC(); ok && m != k.EthSrc {
 			return list, spoofed
@@ -69,8 +69,8 @@ func testimony(k *flow.Key, frame []byte, list []evidence) ([]evidence, refusal)
 	return list, accepted
 }
 
-// reply6 appends the addresses that a DHCPv6 server gives to the host that its
-// reply goes to.
+// reply6 appends the addresses that a DHCPv6 server assigns to the host that
+// gets its reply.
 func reply6(k *flow.Key, frame []byte, list []evidence) []evidence {
 	d, ok := packet.ParseDHCPv6(frame)
 	if !ok || d.Type() != packet.DHCPv6Reply || k.EthDst.Multicast() {
@@ -84,7 +84,7 @@ func reply6(k *flow.Key, frame []byte, list []evidence) []evidence {
 	return list
 }
 
-// add appends evidence of an address that a host can have.
+// add appends evidence of an address that a host may have.
 func add(list []evidence, e evidence) []evidence {
 	ip := e.ip.Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip == broadcast4 {

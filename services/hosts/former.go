@@ -12,7 +12,7 @@ type formerKey struct {
 	vlan uint16
 }
 
-// former is who had an address before: other hosts may still send to that
+// former records who had an address before: other hosts may still send to that
 // Ethernet address. table.mu guards it.
 type former map[formerKey]formerHolder
 
@@ -20,13 +20,13 @@ type former map[formerKey]formerHolder
 type formerHolder struct {
 	who   id
 	at    flow.Location
-	until int64 // before then it has the address back as soon as it is heard
+	until int64 // before then it gets the address back as soon as it is heard
 }
 
-// maxFormer bounds the addresses whose former holders are known.
+// maxFormer bounds the addresses with a recorded former holder.
 const maxFormer = 1 << 16
 
-// leave takes that a host has an address no more.
+// leave records that a host no longer has an address.
 func (f former) leave(h *host, ip netip.Addr) {
 	if len(f) >= maxFormer {
 		clear(f)
@@ -34,7 +34,8 @@ func (f former) leave(h *host, ip netip.Addr) {
 	f[formerKey{ip, h.id.vlan()}] = formerHolder{who: h.id, at: h.at.Load().Location}
 }
 
-// probation lets the former holder of an address have it back until a time.
+// probation lets the former holder of an address get it back until the given
+// time.
 func (f former) probation(who id, ip netip.Addr, until int64) {
 	key := formerKey{ip, who.vlan()}
 	was := f[key]
@@ -42,15 +43,15 @@ func (f former) probation(who id, ip netip.Addr, until int64) {
 	f[key] = was
 }
 
-// returns reports whether evidence is that of the former holder of an address
-// where it had it, during probation.
+// returns reports whether evidence comes during probation from the former
+// holder of an address, at the place where it had it.
 func (f former) returns(s sighting, e evidence) bool {
 	was, ok := f[formerKey{e.ip, e.who.vlan()}]
 	return ok && s.now < was.until && was.who == e.who && s.who == e.who && was.at == s.at
 }
 
-// readdressed reports whether the address that a host has got was another
-// Ethernet address's.
+// readdressed reports whether the address that a host got belonged to another
+// Ethernet address.
 func (f former) readdressed(now int64, h *host, ip netip.Addr) bool {
 	key := formerKey{ip, h.id.vlan()}
 	was, ok := f[key]

@@ -9,23 +9,23 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// guard is the entries by which switches drop IP packets whose source is bound to
-// another host or another port: packets of established routes, and multicasts, do
-// not come to the controller. They are the last of table 0, so that what operators
-// and virtual networks have there is decided before. Ports that are not known to
-// be edge ports, and those of routers, are let through.
+// guard maintains the entries by which switches drop IP packets whose source is
+// bound to another host or port: packets of established routes, and multicasts,
+// do not come to the controller. These entries are the last of table 0, so that
+// entries of operators and virtual networks come before them. They let through
+// packets from ports that are not known edge ports, and from ports of routers.
 type guard struct {
 	mu    sync.Mutex // guards edges
 	edges map[flow.DPID]map[flow.Port]bool
 }
 
-// guardMost bounds the entries of a switch; bindings for which there is no room
-// are enforced by the controller alone.
+// guardMost bounds the entries of a switch; the controller alone enforces
+// bindings beyond it.
 const guardMost = 10_000
 
 func newGuard() *guard { return &guard{edges: map[flow.DPID]map[flow.Port]bool{}} }
 
-// set takes whether a port is an edge port, and reports whether that is news.
+// set records whether a port is an edge port, and reports whether that changed.
 func (g *guard) set(at flow.Location, edge bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,8 +48,8 @@ func (g *guard) drop(at flow.Location) {
 	}
 }
 
-// switchChanged takes the ports of a switch that has connected: one that is not
-// known yet is no edge port until it is said to be.
+// switchChanged records the ports of a switch that has connected. A new port is
+// no edge port until discovery reports it.
 func (g *guard) switchChanged(sw flow.DPID, list []*api.Port) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,8 +60,8 @@ func (g *guard) switchChanged(sw flow.DPID, list []*api.Port) {
 	g.edges[sw] = ports
 }
 
-// portChanged takes a port that was added or removed, and reports whether that is
-// news.
+// portChanged records that a port was added or removed, and reports whether
+// that changed anything.
 func (g *guard) portChanged(sw flow.DPID, p *api.Port, removed bool) bool {
 	at := flow.Location{Switch: sw, Port: flow.Port(p.GetPort())}
 	if removed {
@@ -87,7 +87,7 @@ func (g *guard) trusted(sw flow.DPID) (list []flow.Port) {
 	return list
 }
 
-// guardEntries returns what a switch is to have for the bindings there are.
+// guardEntries returns the entries of a switch for the present bindings.
 func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *table) guarded() bool {
 	return t.cfg.Guard && len(t.bindings.of) > 0
 }
 
-// bindingChanges counts what changes the entries.
+// bindingChanges counts the changes that affect the entries.
 func (t *table) bindingChanges() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,13 +175,13 @@ func (b *bindings) inOrder() []*binding {
 	return list
 }
 
-// guard hands over the entries of one binding on a switch.
+// guard passes the entries of one binding on a switch to pass and drop.
 func (one *binding) guard(sw flow.DPID, pass, drop func(uint16, flow.Match)) {
 	vlan := flow.Match{}.WithoutVLAN()
 	if v := one.who.vlan(); v != 0 {
 		vlan = flow.Match{}.WithVLAN(v)
 	}
-	own := func(priority uint16, m flow.Match) { // at the host's ports here
+	own := func(priority uint16, m flow.Match) { // at the host's ports on this switch
 		m = m.WithEthSrc(one.who.mac())
 		if len(one.at) == 0 {
 			pass(priority, m)

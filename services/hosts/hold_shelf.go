@@ -14,14 +14,14 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// holdShelf is where holds are kept: each under hold/STAGE, and its approvals in
-// pages under approved/STAGE/NUMBER, as "VLAN MAC" by line. What lets packets
-// pass is in force once it is kept; what holds them, at once.
+// holdShelf stores holds: each under hold/STAGE, and its approvals in pages
+// under approved/STAGE/NUMBER, as lines "VLAN MAC". Changes that let packets
+// pass take effect once they are stored; those that hold packets, at once.
 type holdShelf struct{ journal }
 
 func holdKey(stage string) string { return "hold/" + stage }
 
-// approvedPages is how many pages a stage's approvals are spread over.
+// approvedPages is the number of pages for a stage's approvals.
 const approvedPages = 256
 
 func approvedPage(who id) uint64 { return who.hash() >> 56 }
@@ -30,8 +30,8 @@ func approvedKey(stage string, page uint64) string {
 	return fmt.Sprintf("approved/%s/%03d", stage, page)
 }
 
-// load reads the holds that are kept, and then their approvals. What cannot be
-// read is reported and left out.
+// load reads the stored holds, and then their approvals. It reports and leaves
+// out what cannot be read.
 func (s *holdShelf) load(ctx context.Context, t *table, bad func(key string, err error)) error {
 	approved := map[string][]byte{}
 	err := s.read(ctx, func(key string, value []byte) error {
@@ -78,7 +78,7 @@ func parseApproval(line string) (id, error) {
 	return readHost(mac, uint32(n))
 }
 
-// set is SetHold.
+// set answers SetHold.
 func (s *holdShelf) set(ctx context.Context, t *table, now int64, m *api.HostHold) (*api.HostHold, error) {
 	one, err := readHold(m)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *holdShelf) set(ctx context.Context, t *table, now int64, m *api.HostHol
 	return shown, inForce(s.put(ctx, holdKey(one.stage), kept))
 }
 
-// drop is DeleteHold. The approvals go first: a hold that stays without them
-// holds more, not less.
+// drop answers DeleteHold. It deletes the approvals first: a hold left without
+// them holds more, not less.
 func (s *holdShelf) drop(ctx context.Context, t *table, stage string) (*api.DeleteHoldResponse, error) {
 	if err := checkStage(stage); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (s *holdShelf) drop(ctx context.Context, t *table, stage string) (*api.Dele
 	return &api.DeleteHoldResponse{Deleted: true}, nil
 }
 
-// approve is ApproveHost.
+// approve answers ApproveHost.
 func (s *holdShelf) approve(ctx context.Context, t *table, m *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
 	who, err := readHost(m.GetMac(), m.GetVlan())
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *holdShelf) approve(ctx context.Context, t *table, m *api.ApproveHostReq
 	return &api.ApproveHostResponse{}, nil
 }
 
-// revoke is RevokeHost.
+// revoke answers RevokeHost.
 func (s *holdShelf) revoke(ctx context.Context, t *table, m *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
 	who, err := readHost(m.GetMac(), m.GetVlan())
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *holdShelf) revoke(ctx context.Context, t *table, m *api.RevokeHostReque
 	return &api.RevokeHostResponse{Revoked: approved}, inForce(s.write(ctx, t, m.Stage, who, false))
 }
 
-// write writes the page that has, or is to have, the approval of a host.
+// write writes the page for the approval of a host.
 func (s *holdShelf) write(ctx context.Context, t *table, stage string, who id, yes bool) error {
 	page := approvedPage(who)
 	var text []byte

@@ -11,12 +11,12 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A hold keeps hosts from having routes until a stage has approved them. Each
-// of their packets is a packet-in, then, and says by flow.PacketIn.HeldBy whose
-// yes it needs.
+// A hold keeps hosts from having routes until a stage has approved them.
+// Meanwhile each of their packets is a packet-in, and flow.PacketIn.HeldBy
+// names the stages that must approve.
 type hold struct {
 	stage    string
-	at       []flow.Location // in order; port 0 is all of the switch; none: everywhere
+	at       []flow.Location // in order; port 0 means the whole switch; none: everywhere
 	since    int64
 	approved map[id]struct{}
 }
@@ -27,14 +27,14 @@ const (
 	maxApprovals = 65_536 // of all stages
 )
 
-// holds is all holds. A host notes by bits which of them hold it. table.mu
-// guards it, but for stages.
+// holds is the set of all holds. A host records in bits which of them hold it.
+// table.mu guards it, except stages.
 type holds struct {
 	of     [flow.MaxHolds]*hold // by bit; nil is free
 	stages atomic.Pointer[[1 << flow.MaxHolds][]string]
 }
 
-// names returns the stages that bits stand for.
+// names returns the stages for a set of bits.
 func (s *holds) names(bits uint32) []string {
 	if bits == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (s *holds) names(bits uint32) []string {
 	return s.stages.Load()[bits]
 }
 
-// name makes the lists that names returns.
+// name builds the lists that names returns.
 func (s *holds) name() {
 	var lists [1 << flow.MaxHolds][]string
 	for bits := range lists {
@@ -55,7 +55,7 @@ func (s *holds) name() {
 	s.stages.Store(&lists)
 }
 
-// find returns a stage's hold and its bit, nil if it has none.
+// find returns a stage's hold and its bit, nil if there is none.
 func (s *holds) find(stage string) (*hold, int) {
 	for i, one := range s.of {
 		if one != nil && one.stage == stage {
@@ -87,19 +87,19 @@ func (one *hold) holds(who id, at flow.Location) bool {
 	return port || all
 }
 
-// hold notes who holds a host.
+// hold records which holds hold a host.
 func (t *table) hold(h *host, at flow.Location) {
 	if bits := t.holds.bits(h.id, at); h.held.Swap(bits) != bits {
 		t.news.add(h)
 	}
 }
 
-// holdAll is hold for all hosts: a hold has changed.
+// holdAll is hold for all hosts, after a hold has changed.
 func (t *table) holdAll() {
 	t.all(func(h *host) { t.hold(h, h.at.Load().Location) })
 }
 
-// readHold reads and checks a hold.
+// readHold parses and checks a hold.
 func readHold(m *api.HostHold) (*hold, error) {
 	fail := func(form string, args ...any) (*hold, error) {
 		return nil, api.Errorf(codes.InvalidArgument, form, args...)
@@ -127,7 +127,7 @@ func readHold(m *api.HostHold) (*hold, error) {
 	return one, nil
 }
 
-// checkStage reports what cannot be the name of a stage.
+// checkStage returns an error if a name cannot be a stage's.
 func checkStage(name string) error {
 	if name == "" || len(name) > maxStage || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || name[0] < 'a' || name[0] > 'z' {
 		return api.Errorf(codes.InvalidArgument, "stage %.60q: want the name of a stage: lower-case letters, digits and -, beginning with a letter, at most %d", name, maxStage)
@@ -135,8 +135,8 @@ func checkStage(name string) error {
 	return nil
 }
 
-// setHold puts a hold into force, in the place of that of the same stage, whose
-// approvals it keeps.
+// setHold puts a hold into force. It replaces the hold of the same stage and
+// keeps its approvals.
 func (t *table) setHold(one *hold) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +165,7 @@ func (t *table) dropHold(stage string) {
 	}
 }
 
-// approve puts the approval of a host into force, or takes it back.
+// approve records the approval of a host, or revokes it.
 func (t *table) approve(stage string, who id, yes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,8 +183,8 @@ func (t *table) approve(stage string, who id, yes bool) {
 	}
 }
 
-// approval reports whether a stage has approved a host. NotFound if it holds
-// nothing.
+// approval reports whether a stage has approved a host. The error is NotFound
+// if the stage has no hold.
 func (t *table) approval(stage string, who id) (approved bool, all int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *table) approval(stage string, who id) (approved bool, all int, err erro
 	return approved, all, nil
 }
 
-// readHost reads the host that an approval is about.
+// readHost parses the host of an approval.
 func readHost(mac string, vlan uint32) (id, error) {
 	m, err := flow.ParseMAC(strings.ToLower(mac))
 	if err != nil || m.Multicast() || m == (flow.MAC{}) {
@@ -236,7 +236,7 @@ func (t *table) listHolds(stage string) *api.ListHoldsResponse {
 	return r
 }
 
-// message returns the hold as it is shown and kept.
+// message returns the API's form of a hold, which is also stored.
 func (one *hold) message() *api.HostHold {
 	m := &api.HostHold{Stage: one.stage, Since: rfc3339(one.since), Approved: uint32(len(one.approved))}
 	for _, at := range one.at {

@@ -22,15 +22,15 @@ func (i id) vlan() uint16  { return uint16(i >> 48) }
 // hash spreads ids over shards and cache lines (Fibonacci hashing).
 func (i id) hash() uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }
 
-// A host is what is known of one host. What the packet path reads is atomic;
-// table.mu guards the rest.
+// A host is the state of one host. Fields that the packet path reads are
+// atomic; table.mu guards the rest.
 type host struct {
 	id   id
 	at   atomic.Pointer[place]
 	seen atomic.Int64 // when it last sent at its place
 	gone atomic.Bool
-	// contested counts the claimants in quarantine: while there are any, every
-	// packet of the host is looked at.
+	// contested counts the claimants in quarantine: if there are any, every
+	// packet of the host is examined.
 	contested atomic.Int32
 	// held are the holds that hold the host, by their bits.
 	held atomic.Uint32
@@ -39,17 +39,17 @@ type host struct {
 	addresses  []address
 	moves      uint32
 	moved      []int64       // times of the last moves, oldest first
-	quarantine int64         // until then it may not move
+	quarantine int64         // it may not move before then
 	asked      int64         // when it was last asked whether it is still there
 	answers    bool          // it has answered a question
 	called     bool          // it was asked when it was new
-	home       flow.Location // until probation it may come back from here
+	home       flow.Location // until probation it may return to here
 	probation  int64
 	published  *published
 	queued     bool  // in the announcer's queue
-	spared     int64 // of an earlier run: not to be given up as silent since before
-	repeat     bool  // of an earlier run: to be published again once its port is there
-	page       *page // where it is kept for the next run
+	spared     int64 // of an earlier run: not given up for silence before this time
+	repeat     bool  // of an earlier run: publish again once its port is present
+	page       *page // where it is stored for the next run
 }
 
 // An address is an IP address of a host, and when the host last said so.
@@ -58,7 +58,7 @@ type address struct {
 	confirmed int64
 }
 
-// has returns the address's entry, nil if the host does not have it.
+// has returns the entry of an address, nil if the host does not have it.
 func (h *host) has(ip netip.Addr) *address {
 	for i := range h.addresses {
 		if h.addresses[i].ip == ip {
@@ -140,8 +140,8 @@ func (x *index) holder(ip netip.Addr, vlan uint16) *host {
 	return nil
 }
 
-// routed returns the host that has an address, wherever it is, the VLAN's own
-// first; a link-local address means nothing in another VLAN.
+// routed returns the host that has an address in any VLAN, the given one first;
+// a link-local address means nothing in another VLAN.
 func (x *index) routed(ip netip.Addr, vlan uint16) *host {
 	s := x.ipShard(ip)
 	s.mu.RLock()

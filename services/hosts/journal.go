@@ -17,7 +17,7 @@ type store interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// journal writes to a store, as long as no other instance has taken over.
+// journal writes to a store until another instance takes over.
 type journal struct {
 	store store
 	run   *shelf // tells whether this instance is the last one
@@ -26,7 +26,7 @@ type journal struct {
 	revisions map[string]uint64
 }
 
-// read has take read all that is kept; what it cannot read is reported.
+// read calls take for each stored value; it reports those that cannot be read.
 func (s *journal) read(ctx context.Context, take func(key string, value []byte) error, bad func(key string, err error)) error {
 	s.revisions = map[string]uint64{}
 	return s.store.All(ctx, func(key string, value []byte, revision uint64) error {
@@ -50,7 +50,7 @@ func (s *journal) put(ctx context.Context, key string, m proto.Message) error {
 	return s.putText(ctx, key, value)
 }
 
-// putText is put for a value as it is kept; an empty one is deleted.
+// putText is put for an encoded value; an empty one is deleted.
 func (s *journal) putText(ctx context.Context, key string, value []byte) error {
 	if err := s.run.last(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *journal) putText(ctx context.Context, key string, value []byte) error {
 		return nil
 	}
 	revision, err := s.store.Update(ctx, key, value, s.revisions[key])
-	if err != nil { // what an earlier instance has written while it ended
+	if err != nil { // an earlier instance wrote it while it ended
 		if _, revision, err = s.store.Get(ctx, key); err != nil {
 			return err
 		}
@@ -78,7 +78,8 @@ func (s *journal) putText(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
-// inForce makes an error of what could not be kept, although it is in force.
+// inForce wraps the error for a change that is in force but could not be
+// stored.
 func inForce(err error) error {
 	if err == nil {
 		return nil
@@ -86,7 +87,8 @@ func inForce(err error) error {
 	return api.Errorf(codes.Unavailable, "in force, but not kept yet: call again, or wait: %w", err)
 }
 
-// unkept makes an error of what could not be kept and is not in force.
+// unkept wraps the error for a change that could not be stored and is not in
+// force.
 func unkept(err error) error {
 	return api.Errorf(codes.Unavailable, "not in force, as it could not be kept: call again: %w", err)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// leavings are the places and switches that are away, by when it is due to look
-// at them; each is in it once. It costs what is away, not what there is. table.mu
-// guards it.
+// leavings holds the places and switches that are away, by the time when they
+// are due for a check; each occurs once. Its cost depends on how many are away,
+// not on how many exist. table.mu guards it.
 type leavings []*leaving
 
 // leaving is a place, or a switch, that is away.
@@ -33,16 +33,16 @@ func (l *leavings) Pop() any {
 	return x
 }
 
-// awaitPort has a place looked at when it will have been lost.
+// awaitPort schedules the check of a place for when it will be lost.
 func (t *table) awaitPort(due int64, p *place) {
 	if p.leaving {
-		return // and looked at again then
+		return // it is checked again then
 	}
 	p.leaving = true
 	t.await(&leaving{due: due, p: p})
 }
 
-// awaitSwitch has a switch looked at when it will have been lost.
+// awaitSwitch schedules the check of a switch for when it will be lost.
 func (t *table) awaitSwitch(due int64, sw flow.DPID, a *attached) {
 	if a.leaving {
 		return
@@ -56,7 +56,7 @@ func (t *table) await(one *leaving) {
 	t.evicting.at(t.leaving[0].due)
 }
 
-// forgetAfter is how long a switch without hosts is remembered when it is lost.
+// forgetAfter is how long a lost switch without hosts is remembered.
 const forgetAfter = int64(time.Minute)
 
 // evict gives up the hosts at places that are lost, and forgets places
@@ -81,8 +81,9 @@ func (t *table) evict(now int64) {
 	}
 }
 
-// evictPort looks at a place that is due. Of a switch that is away evictSwitch
-// takes care; when it returns with the port still down, lower awaits that anew.
+// evictPort checks a place that is due. evictSwitch handles places of a switch
+// that is away; if the switch returns with the port still down, lower schedules
+// the check anew.
 func (t *table) evictPort(now int64, p *place) {
 	p.leaving = false
 	if p.lost(t.cfg, now) {
@@ -110,7 +111,7 @@ func (t *table) evictSwitch(now int64, sw flow.DPID, a *attached) {
 	}
 }
 
-// emptied has a place forgotten soon if nobody is there.
+// emptied schedules a place to be forgotten if nobody is there.
 func (t *table) emptied(p *place) {
 	if len(p.hosts) == 0 {
 		t.empty[p] = struct{}{}

@@ -26,7 +26,7 @@ func (t *table) list() *api.ListHostsResponse {
 	return r
 }
 
-// find answers FindHost. In any VLAN it is the one seen last.
+// find answers FindHost. In any VLAN it returns the host seen last.
 func (t *table) find(address string, vlan int32) (*api.Host, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// notices are the addresses whose Ethernet address has changed. Others in the
-// segment are sent the new one: a gratuitous ARP (RFC 5227 §2.3) or an
+// notices holds the addresses whose Ethernet address has changed. Other hosts
+// in the segment get the new one: by a gratuitous ARP (RFC 5227 §2.3) or an
 // unsolicited neighbour advertisement (RFC 4861 §7.2.6). Otherwise they would
-// use the old one until it expires, because requests for known hosts are
-// answered by the controller and reach nobody. table.mu guards it.
+// use the old one until it expires, because the controller answers requests for
+// known hosts, and the requests reach nobody. table.mu guards it.
 type notices struct {
 	due     map[formerKey]*notice
-	tokens  float64 // that may be sent now
+	tokens  float64 // notices that may be sent now
 	filled  int64   // when tokens was last computed
 	dropped uint64
 	sent    uint64
@@ -25,8 +25,8 @@ type notices struct {
 // notice is one address.
 type notice struct {
 	host *host
-	next int64 // not to be sent before
-	left int   // how often it is to be sent; 0: it only keeps the interval
+	next int64 // not before this time
+	left int   // how often it is still to be sent; 0: it only keeps the interval
 }
 
 const (
@@ -38,11 +38,11 @@ const (
 // portsAtOnce keeps a packet-out below the length of an OpenFlow message.
 const portsAtOnce = 1000
 
-// noticeInterval is between two of one address.
+// noticeInterval is the least time between two notices for one address.
 const noticeInterval = int64(time.Second)
 
-// announceAddress has other hosts notified that an address has another Ethernet
-// address now.
+// announceAddress queues notices to other hosts that an address now has another
+// Ethernet address.
 func (t *table) announceAddress(now int64, h *host, ip netip.Addr) {
 	key := formerKey{ip, h.id.vlan()}
 	n := t.notices.due[key]
@@ -81,8 +81,8 @@ func (n *notices) send(now int64, t *table, d *flow.Decision) {
 	}
 }
 
-// notifyAll appends to d the packet-outs that give a host's address to all ports
-// with other hosts.
+// notifyAll appends to d the packet-outs that announce a host's address at all
+// ports with other hosts.
 func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 	frame := gratuitous(h.id, ip)
 	own := h.at.Load().Location
@@ -102,8 +102,8 @@ func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 	}
 }
 
-// gratuitous returns the frame that gives everybody the Ethernet address of an
-// IP address.
+// gratuitous returns the frame that announces the Ethernet address of an IP
+// address.
 func gratuitous(who id, ip netip.Addr) []byte {
 	if ip.Is4() {
 		return packet.Pad(packet.AppendARPRequest(nil, tagged(who), packet.ARPFields{SenderMAC: who.mac(), SenderIP: ip, TargetIP: ip}))

@@ -5,8 +5,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A place is a port, as far as hosts live there. table.mu guards it, but for
-// its location, which never changes.
+// A place is a port where hosts live. table.mu guards it, except its location,
+// which never changes.
 type place struct {
 	flow.Location
 	sw    *attached
@@ -21,15 +21,15 @@ type place struct {
 // attached is a switch.
 type attached struct {
 	gone    bool
-	awaited bool  // hosts of an earlier run are there; it has not connected yet
-	since   int64 // of gone, or of awaited
+	awaited bool  // hosts of an earlier run are there, and it has not connected yet
+	since   int64 // since when it is gone, or awaited
 	places  map[flow.Port]*place
-	macs    map[flow.Port]string // of its ports, when it last connected
-	table   uint8                // of routes
+	macs    map[flow.Port]string // MAC addresses of its ports when it last connected
+	table   uint8                // flow table for routes
 	leaving bool                 // it is in table.leaving
 }
 
-// away reports whether hosts at the switch are to be given up if it stays so.
+// away reports whether hosts at the switch will be given up if this lasts.
 func (a *attached) away() bool { return a.gone || a.awaited }
 
 // alive reports whether hosts at the place can be heard and reached.
@@ -37,7 +37,7 @@ func (p *place) alive() bool {
 	return !p.down && !p.sw.gone && p.role != flow.RoleLink && p.role != flow.RoleBlocked
 }
 
-// lost reports whether hosts at the place are to be given up.
+// lost reports whether hosts at the place must be given up.
 func (p *place) lost(cfg *Config, now int64) bool {
 	switch {
 	case p.role == flow.RoleLink:
@@ -50,7 +50,7 @@ func (p *place) lost(cfg *Config, now int64) bool {
 	return false
 }
 
-// attached returns the record of a switch, a new one if there is none.
+// attached returns the record of a switch; it makes one if there is none.
 func (t *table) attached(sw flow.DPID) *attached {
 	a := t.switches[sw]
 	if a == nil {
@@ -60,7 +60,7 @@ func (t *table) attached(sw flow.DPID) *attached {
 	return a
 }
 
-// place returns the record of a port, a new one if there is none.
+// place returns the record of a port; it makes one if there is none.
 func (t *table) place(at flow.Location) *place {
 	a := t.attached(at.Switch)
 	p := a.places[at.Port]
@@ -82,7 +82,8 @@ func (t *table) settled(at flow.Location) *place {
 	return nil
 }
 
-// switchChanged takes a switch that has connected, with its ports, or is gone.
+// switchChanged handles a switch that has connected, with its ports, or is
+// gone.
 func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*api.Port) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,8 +113,7 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 	}
 }
 
-// vacate gives up the hosts at a port that is another device now. The port may
-// be nil.
+// vacate gives up the hosts at a port that now is another device. p may be nil.
 func (t *table) vacate(p *place) {
 	if p == nil {
 		return
@@ -139,14 +139,15 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 	}
 }
 
-// routesIn says in which table a switch has its routes.
+// routesIn records the table in which a switch has its routes.
 func (t *table) routesIn(sw flow.DPID, table uint8) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attached(sw).table = table
 }
 
-// repeat has the hosts of an earlier run published again whose port is there.
+// repeat publishes the hosts of an earlier run again once their port is
+// present.
 func (t *table) repeat(now int64, p *place) {
 	if !p.alive() || p.sw.awaited {
 		return
@@ -159,7 +160,7 @@ func (t *table) repeat(now int64, p *place) {
 	}
 }
 
-// portChanged takes a port that was added, modified or removed.
+// portChanged handles a port that was added, modified or removed.
 func (t *table) portChanged(now int64, sw flow.DPID, p *api.Port, removed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +179,7 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 	}
 }
 
-// lower takes a port that has gone down.
+// lower handles a port that has gone down.
 func (t *table) lower(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
@@ -187,7 +188,7 @@ func (t *table) lower(now int64, p *place) {
 	t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 }
 
-// roleChanged takes a new role of a port: hosts are not on links.
+// roleChanged handles a new role of a port: hosts are not on links.
 func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

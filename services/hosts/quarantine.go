@@ -32,8 +32,8 @@ func (t *table) release(c *claim, h *host, d *flow.Decision) {
 	}
 }
 
-// dismiss ends all claims of one host or address; d may be nil, then the switch
-// ends sending the host's packets by itself.
+// dismiss ends all claims of one host or address. If d is nil, the switch stops
+// sending the host's packets by itself.
 func (t *table) dismiss(key claimKey, h *host, d *flow.Decision) {
 	for _, c := range t.claims[key] {
 		t.release(c, h, d)
@@ -54,8 +54,8 @@ func (t *table) listen(h *host, d *flow.Decision) *flow.Mod {
 	return m
 }
 
-// resettle moves a host that could not be asked whether it has moved: for
-// Probation, a packet of it from where it was brings it back.
+// resettle moves a host that could not be asked whether it has moved. During
+// Probation, one of its packets from the old place brings it back.
 func (t *table) resettle(now int64, h *host, to flow.Location) refusal {
 	from := h.at.Load().Location
 	if why := t.move(now, h, to); why != accepted {
@@ -68,7 +68,7 @@ func (t *table) resettle(now int64, h *host, to flow.Location) refusal {
 	return accepted
 }
 
-// returnHome brings a host back to where it was before somebody took its place.
+// returnHome moves a host back to where it was before another took its place.
 func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 	taker := h.at.Load().Location
 	t.dismiss(claimKey{who: h.id}, h, d)
@@ -77,7 +77,7 @@ func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 	t.exclude(s.now, &claim{key: claimKey{who: h.id}, by: h.id, at: taker}, h)
 }
 
-// exclude refuses a claimant from which the true owner has taken back what it had.
+// exclude refuses a claimant after the true owner has come back.
 func (t *table) exclude(now int64, c *claim, h *host) {
 	c.since, c.refused = now, now+int64(t.cfg.Penalty)
 	if len(t.claims) < maxClaims {
@@ -128,7 +128,7 @@ func (n *claimNews) add(e *api.HostClaimed) {
 	n.list = append(n.list, e)
 }
 
-// claimEvents returns the events about claims that have not been published.
+// claimEvents returns the events about claims that are not published yet.
 func (t *table) claimEvents() []*api.HostClaimed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,8 +149,8 @@ func (t *table) waiting() (n int) {
 	return n
 }
 
-// claimant returns where a claimant of a host or of one of its addresses is in
-// quarantine, nil if there is none.
+// claimant returns the place of a quarantined claimant of a host or of one of
+// its addresses, nil if there is none.
 func (t *table) claimant(h *host) *api.Location {
 	if h.contested.Load() == 0 {
 		return nil
@@ -169,7 +169,7 @@ func (t *table) claimant(h *host) *api.Location {
 	return nil
 }
 
-// describe returns a host as clients see it: with its binding and claimant.
+// describe returns the API's form of a host, with its binding and claimant.
 func (t *table) describe(h *host) *api.Host {
 	m := t.message(h)
 	if one := t.bindings.of[h.id]; one != nil {

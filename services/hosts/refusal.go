@@ -2,7 +2,7 @@ package hosts
 
 import "sync/atomic"
 
-// refusal says why a packet was not taken as evidence of a host.
+// refusal says why a packet was rejected as evidence of a host.
 type refusal uint8
 
 // The reasons.
@@ -29,7 +29,7 @@ func (r refusal) String() string {
 		"bound", "unverified", "quarantined", "port_limit", "address_limit", "table_limit"}[r]
 }
 
-// counter is a figure that only grows.
+// counter is a metric that only grows.
 type counter interface{ Add(float64) }
 
 // tally counts refusals by reason.

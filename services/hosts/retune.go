@@ -1,8 +1,8 @@
 package hosts
 
-// live are the keys of the configuration that a running table takes over: bounds
-// times, and bindings. Addresses that no host may have are not among them, for hosts that
-// have one would have to go.
+// live lists the configuration keys that a running table adopts: bounds, times,
+// and bindings. Addresses that no host may have are not among them, because
+// hosts that have one would have to be removed.
 func live() []string {
 	return []string{
 		"port_limit", "address_limit", "limit", "age", "verify", "penalty", "hold", "probation", "port_grace", "switch_grace",
@@ -10,8 +10,9 @@ func live() []string {
 	}
 }
 
-// retune takes over the keys of live. Hosts that are beyond a lower bound stay
-// until they age; those that contradict a binding go at once. What is due earlier by the new times is seen to at once.
+// retune adopts the keys of live. Hosts beyond a lower bound stay until they
+// age; those that contradict a binding go at once. Work that is due earlier by
+// the new times is done at once.
 func (t *table) retune(now int64, c *Config) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

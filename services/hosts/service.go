@@ -1,7 +1,7 @@
-// Package hosts is the service that knows which host is attached where and
-// what its addresses are. It is the stage of the pipeline behind discovery: it
-// learns from edge ports only, refuses what does not fit, and tells the stages
-// after it where the sender and the destination of a packet are.
+// Package hosts is the service that knows which host is attached where and what
+// its addresses are. It is the stage of the pipeline after discovery: it learns
+// from edge ports only, rejects packets that do not fit, and gives the later
+// stages the places of a packet's sender and destination.
 //
 // Only the list of services imports it; only this file imports weft.
 package hosts
@@ -157,7 +157,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 }
 
-// gauges registers what port security counts.
+// gauges registers the metrics of port security.
 func gauges(m weft.Metrics, t *table) {
 	read := func(f func() int) func() float64 {
 		return func() float64 {
@@ -173,8 +173,8 @@ func gauges(m weft.Metrics, t *table) {
 	m.CounterFunc("claim_events_dropped_total", "Events about claims that were not published, because too many waited.", read(func() int { return int(t.claimNews.lost) }))
 }
 
-// send has questions sent, soon or not at all: they are asked again, and while
-// the southbound is away other things are to be done.
+// send sends questions soon or not at all: they are asked again, and while the
+// southbound is away there is other work to do.
 func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -182,8 +182,8 @@ func send(ctx context.Context, env *weft.Env, d *flow.Decision) error {
 	return err
 }
 
-// handleBindings answers the calls about bindings. What they change is kept when
-// they answer.
+// handleBindings answers the calls about bindings. Changes are stored before it
+// answers.
 func handleBindings(env *weft.Env, t *table, b *bindingShelf) {
 	kept := func(ctx context.Context, err error) error {
 		if err != nil {
@@ -231,8 +231,8 @@ func handleHolds(env *weft.Env, t *table, s *holdShelf) {
 	})
 }
 
-// watchBindings calls changed when bindings have changed, until ctx ends: soon,
-// and less often where they are many and it takes longer to follow.
+// watchBindings calls changed after bindings have changed, until ctx ends:
+// soon, but less often if there are many and an update takes longer.
 func watchBindings(ctx context.Context, t *table, changed func()) {
 	seen := t.bindingChanges()
 	for {
@@ -250,8 +250,7 @@ func watchBindings(ctx context.Context, t *table, changed func()) {
 	}
 }
 
-// keep writes what has changed every second until ctx ends, and what is left
-// then.
+// keep writes changes every second until ctx ends, and the remaining ones then.
 func keep(ctx context.Context, env *weft.Env, t *table, s *shelf, b *bindingShelf) {
 	save := func(ctx context.Context) error { return errors.Join(s.save(ctx, t), b.save(ctx, t)) }
 	tick := time.NewTicker(time.Second)
@@ -273,7 +272,7 @@ func keep(ctx context.Context, env *weft.Env, t *table, s *shelf, b *bindingShel
 	}
 }
 
-// announce publishes what changes until ctx ends.
+// announce publishes changes until ctx ends.
 func announce(ctx context.Context, env *weft.Env, t *table) {
 	var list []*host
 	for {

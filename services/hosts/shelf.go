@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A bucket is durable key-value state; Update changes a value only if its
+// A bucket is durable key-value storage; Update changes a value only if its
 // revision is still the given one.
 type bucket interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
@@ -20,13 +20,12 @@ type bucket interface {
 // runKey is the key of the number of the last run.
 const runKey = "run"
 
-// errSuperseded is what an instance gets that goes on after its successor has
-// started.
+// errSuperseded is the error for an instance that goes on after its successor
+// has started.
 var errSuperseded = errors.New("another instance has taken over")
 
-// A shelf is where the pages are kept. What a dying instance still writes
-// cannot replace what its successor has written: each page is written over the
-// one that is known only.
+// A shelf stores the pages. Late writes of a dying instance cannot replace
+// those of its successor: a page is written only over its known revision.
 type shelf struct {
 	bucket bucket
 	run    string // this one's number
@@ -35,8 +34,8 @@ type shelf struct {
 	revisions map[string]uint64
 }
 
-// load puts the hosts of the last run into the table. What cannot be read is
-// reported and left out.
+// load puts the hosts of the last run into the table. It reports and leaves out
+// what cannot be read.
 func (s *shelf) load(ctx context.Context, now int64, t *table, bad func(key string, err error)) error {
 	s.revisions = map[string]uint64{}
 	if err := s.begin(ctx); err != nil {
@@ -68,11 +67,11 @@ func (s *shelf) load(ctx context.Context, now int64, t *table, bad func(key stri
 	return nil
 }
 
-// pagesAtOnce bounds the pages that are written one after the other: each
-// costs the disk about a millisecond.
+// pagesAtOnce bounds the pages written in a row: each costs the disk about a
+// millisecond.
 const pagesAtOnce = 100
 
-// save writes pages that have changed.
+// save writes changed pages.
 func (s *shelf) save(ctx context.Context, t *table) error {
 	values := map[*page][]byte{}
 	t.mu.Lock()
@@ -92,7 +91,7 @@ func (s *shelf) save(ctx context.Context, t *table) error {
 		if err := s.put(ctx, p.key(), text); err != nil {
 			t.mu.Lock()
 			for p := range values {
-				t.book.dirty[p] = struct{}{} // also those that were written: no harm
+				t.book.dirty[p] = struct{}{} // including those that were written: harmless
 			}
 			t.mu.Unlock()
 			return fmt.Errorf("hosts: keep page %d: %w", p.number, err)
@@ -101,8 +100,8 @@ func (s *shelf) save(ctx context.Context, t *table) error {
 	return nil
 }
 
-// put writes a value over the one that is known. If it is another, a dying
-// instance has written it, or this is the dying one.
+// put writes a value over the known revision. If there is another revision, a
+// dying instance has written it, or this is the dying one.
 func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func (s *shelf) last(ctx context.Context) error {
 	return nil
 }
 
-// begin numbers this run; earlier ones then know that they are over.
+// begin numbers this run, so that earlier ones find that they are over.
 func (s *shelf) begin(ctx context.Context) error {
 	last, revision, err := s.bucket.Get(ctx, runKey)
 	if err != nil {
@@ -146,9 +145,9 @@ func (s *shelf) begin(ctx context.Context) error {
 	return err
 }
 
-// restore takes a host of an earlier run. It is published again when its port
-// is known to be there, and has some of Age to be heard again: hosts that speak
-// by routes only are not heard by the controller.
+// restore adds a host of an earlier run. The host is published again once its
+// port is known to be present, and has part of Age to be heard again: the
+// controller does not hear hosts that only use routes.
 func (t *table) restore(now int64, number int, e entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,7 +163,7 @@ func (t *table) restore(now int64, number int, e entry) {
 	h.held.Store(t.holds.bits(h.id, e.at))
 	h.at.Store(p)
 	h.seen.Store(min(e.seen, now))
-	h.spared = now - int64(float64(t.cfg.Age)*0.8*float64(e.id.hash()>>11)/(1<<53)) // not all asked at once
+	h.spared = now - int64(float64(t.cfg.Age)*0.8*float64(e.id.hash()>>11)/(1<<53)) // spreads the questions
 	p.hosts[h] = struct{}{}
 	t.count++
 	t.put(h)

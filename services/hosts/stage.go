@@ -9,12 +9,11 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// touchGap is how exactly it is known when a host was last seen, in
-// nanoseconds: writing it for every packet would have processors fight for the
-// memory.
+// touchGap is the resolution, in nanoseconds, of the time when a host was last
+// seen: processors would contend for the memory if every packet wrote it.
 const touchGap = int64(20 * time.Millisecond)
 
-// A cache remembers the hosts that the packets of one switch were about.
+// A cache remembers the hosts of recent packets of one switch.
 type cache [256]struct {
 	id   id
 	host *host
@@ -33,9 +32,9 @@ func (c *cache) find(x *index, i id) *host {
 	return h
 }
 
-// open returns the stage for one switch: it learns who is where from edge
-// ports, and says of every packet where sender and destination are, and
-// which stages hold them.
+// open returns the stage for one switch: it learns hosts from edge ports, and
+// adds to every packet the places of its sender and destination and the stages
+// that hold them.
 func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	known := &cache{}
 	var says []evidence
@@ -94,7 +93,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	}
 }
 
-// examine is the long way of a packet from an edge port: its sender is not
+// examine is the slow path of a packet from an edge port: its sender is not
 // known there, or it is evidence of addresses.
 func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evidence) (*host, []evidence, refusal) {
 	if t.owned.macs[in.Key.EthSrc] {
@@ -110,7 +109,7 @@ func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evid
 	return h, says, why
 }
 
-// sourceIP returns the IP address that a packet comes from, not valid if it has none.
+// sourceIP returns the IP source of a packet, not valid if it has none.
 func sourceIP(k *flow.Key) netip.Addr {
 	switch k.EthType {
 	case flow.EthTypeIPv4:
@@ -121,9 +120,9 @@ func sourceIP(k *flow.Key) netip.Addr {
 	return netip.Addr{}
 }
 
-// foreignSource reports whether a packet has a source IP address that is bound
-// to another host, and adds an event about it. Behind ports with routers any
-// source may be.
+// foreignSource reports whether the IP source of a packet is bound to another
+// host, and adds an event about it. Behind ports with routers any source is
+// allowed.
 func (t *table) foreignSource(in *flow.PacketIn, who id) bool {
 	ip := sourceIP(&in.Key)
 	owner, ok := t.boundTo(ip, who.vlan())
@@ -137,8 +136,8 @@ func (t *table) foreignSource(in *flow.PacketIn, who id) bool {
 	return true
 }
 
-// refuse counts a refusal, and logs the first, second, fourth, eighth and so
-// on of those that may be an attack.
+// refuse counts a refusal. It logs the first, second, fourth, eighth and so on
+// of those that may be an attack.
 func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
 	n := t.tally.add(why)
 	if why != unverified && n&(n-1) == 0 {
@@ -147,9 +146,9 @@ func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
 	}
 }
 
-// destination returns the host that a packet is for: by the target of an ARP
+// destination returns the destination host of a packet: by the target of an ARP
 // request or neighbour solicitation, else by Ethernet destination, else, for
-// what goes to a router, by IP destination.
+// packets to a router, by IP destination.
 func (t *table) destination(k *flow.Key, known *cache) *host {
 	switch {
 	case k.EthType == flow.EthTypeARP && k.ARPOp == 1:

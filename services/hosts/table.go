@@ -9,11 +9,11 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A table is what is known of hosts and places, and the decisions about them.
-// Its methods take the time in nanoseconds since 1970. The index may be read
-// at any time; all else is under mu.
+// A table holds the hosts and places, and decides about them. Its methods take
+// the time in nanoseconds since 1970. The index may be read at any time; mu
+// guards all else.
 type table struct {
-	cfg    *Config // its own; what retune changes of it is under mu
+	cfg    *Config // its own copy; mu guards what retune changes
 	owned  owned
 	probes uint64 // Config.ProbeMAC
 	tally  *tally
@@ -26,9 +26,9 @@ type table struct {
 	switches  map[flow.DPID]*attached
 	links     map[flow.Location]bool // ports that are links
 	claims    map[claimKey][]*claim
-	claimedAt map[flow.Location]int // how many claims are made at a port
+	claimedAt map[flow.Location]int // number of claims made at a port
 	leaving   leavings
-	empty     map[*place]struct{} // places without hosts, to be forgotten
+	empty     map[*place]struct{} // places without hosts, soon to be forgotten
 	count     int
 	book      book
 	former    former
@@ -37,17 +37,17 @@ type table struct {
 	claimNews claimNews
 	bindings  bindings
 	holds     holds
-	// Before these times nothing happens by itself.
+	// No timed work is due before these times.
 	judging, evicting, ageing, calling deadline
 }
 
 // A deadline is the time before which there is nothing to do.
 type deadline int64
 
-// at brings a deadline forward.
+// at moves a deadline forward to t if t is earlier.
 func (d *deadline) at(t int64) { *d = min(*d, deadline(t)) }
 
-// come reports whether a deadline has come, and if so puts it off.
+// come reports whether a deadline has passed, and if so clears it.
 func (d *deadline) come(now int64) bool {
 	if now < int64(*d) {
 		return false
@@ -86,9 +86,9 @@ type sighting struct {
 	source netip.Addr
 }
 
-// observe takes a sighting: it learns the host, moves it, or says why not, and
-// binds the addresses that the packet is evidence of. Questions to hosts that
-// this raises go into d. The host is nil if it is not known.
+// observe handles a sighting: it learns the host, moves it, or returns why not,
+// and records the addresses that the packet proves. Questions to hosts go into
+// d. The host is nil if it is not known.
 func (t *table) observe(s sighting, d *flow.Decision) (*host, refusal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +107,7 @@ func (t *table) observe(s sighting, d *flow.Decision) (*host, refusal) {
 	return h, accepted
 }
 
-// locate sees that the sender is at the place where it was seen.
+// locate ensures that the sender is at the place where it was seen.
 func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 	if t.links[s.at] {
 		return nil, onLink
@@ -130,7 +130,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 	return h, t.relocate(s, h, d)
 }
 
-// learn makes a new host.
+// learn adds a new host.
 func (t *table) learn(s sighting) (*host, refusal) {
 	if t.count >= t.cfg.Limit {
 		return nil, tableLimit
@@ -153,7 +153,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	return h, accepted
 }
 
-// move puts a host to another place, unless it moves too often.
+// move moves a host to another place, unless it moves too often.
 func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	if h.quarantine > now {
 		return quarantined
@@ -177,7 +177,7 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	return accepted
 }
 
-// transfer puts a host to another place.
+// transfer puts a host at another place.
 func (t *table) transfer(now int64, h *host, p *place) {
 	h.moves++
 	t.hold(h, p.Location) // before its first packet from there
@@ -191,7 +191,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	t.news.add(h)
 }
 
-// testify takes evidence of an address.
+// testify handles evidence of an address.
 func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	if t.owned.ips[e.ip] {
 		return gateway
@@ -203,7 +203,7 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	}
 	h := t.host(e.who)
 	if h == nil {
-		return accepted // DHCP for a host that has not been seen
+		return accepted // DHCP for a host not seen yet
 	}
 	if a := h.has(e.ip); a != nil {
 		if e.who == s.who {
@@ -224,7 +224,7 @@ func (t *table) testify(s sighting, e evidence, d *flow.Decision) refusal {
 	return t.grant(s.now, h, e.ip)
 }
 
-// grant gives an address to a host. One with too many gives up that which it
+// grant gives an address to a host. A host with too many loses the one that it
 // has not confirmed for longest, if that is long ago.
 func (t *table) grant(now int64, h *host, ip netip.Addr) refusal {
 	if len(h.addresses) >= t.cfg.AddressLimit {
@@ -280,7 +280,7 @@ func (t *table) remove(h *host) {
 	t.news.add(h)
 }
 
-// size returns how many hosts there are.
+// size returns the number of hosts.
 func (t *table) size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// parsePort reads DPID:PORT.
+// parsePort parses DPID:PORT.
 func parsePort(text string) (at flow.Location, err error) {
 	i := strings.LastIndexAny(text, ":/")
 	if i < 0 {
@@ -31,7 +31,7 @@ func parsePort(text string) (at flow.Location, err error) {
 	return at, nil
 }
 
-// parsePair reads two ports with a space between them.
+// parsePair parses two ports with a space between them.
 func parsePair(text string) (pair, error) {
 	f := strings.Fields(text)
 	if len(f) != 2 {
@@ -48,7 +48,8 @@ func parsePair(text string) (pair, error) {
 	return newPair(a, b), err
 }
 
-// validPattern checks a pattern of ports, DPID:PORT with *, ? and [] in either.
+// validPattern checks a pattern of ports: DPID:PORT with *, ? and [] in either
+// part.
 func validPattern(text string) error {
 	if _, err := path.Match(text, ""); err != nil || strings.Count(text, ":") != 1 {
 		return fmt.Errorf("%.80q: want DPID:PORT with 16 hex digits, in both of which *, ? and [a-c] stand for others, such as *:49", text)
@@ -63,12 +64,12 @@ func (c *Config) mayLink(at flow.Location) bool {
 	}
 	name := fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port))
 	return slices.ContainsFunc(c.LinkPorts, func(pattern string) bool {
-		match, _ := path.Match(pattern, name) // Validate has tried it
+		match, _ := path.Match(pattern, name) // Validate has checked it
 		return match
 	})
 }
 
-// allow has a link come up whatever its probes say.
+// allow brings a link up whatever its probes show.
 func (t *topology) allow(now int64, p pair) {
 	t.allowed[p] = true
 	for _, at := range [...]flow.Location{p.a, p.b} {
@@ -84,7 +85,7 @@ func (t *topology) allow(now int64, p pair) {
 	}
 }
 
-// disallow takes that back. A link that is up is put on trial.
+// disallow revokes that. It puts a link that is up on trial.
 func (t *topology) disallow(now int64, p pair) {
 	delete(t.allowed, p)
 	if slices.Contains(t.cfg.allows(), p) {
@@ -103,7 +104,7 @@ func (t *topology) disallow(now int64, p pair) {
 	}
 }
 
-// allowances keeps the links that the operator has allowed.
+// allowances stores the links that the operator has allowed.
 type allowances struct {
 	store store
 	e     *engine
@@ -111,14 +112,14 @@ type allowances struct {
 	mu sync.Mutex // one call at a time
 }
 
-// allowancesMax bounds how many there are.
+// allowancesMax bounds their number.
 const allowancesMax = 10_000
 
 func (p pair) key() string {
 	return fmt.Sprintf("%v.%d-%v.%d", p.a.Switch, uint32(p.a.Port), p.b.Switch, uint32(p.b.Port))
 }
 
-// load takes what was allowed in earlier runs.
+// load restores the links that earlier runs stored.
 func (a *allowances) load(ctx context.Context) error {
 	return a.store.All(ctx, func(key string, _ []byte, _ uint64) error {
 		p, err := parsePair(strings.NewReplacer(".", ":", "-", " ").Replace(key))

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// arrangeEvery is the least time between two times that the switches are put in
-// order, unless there are twice as many links and more.
+// arrangeEvery is the least time between two arrangements, unless the number of
+// links has at least doubled.
 const arrangeEvery = int64(5 * time.Second)
 
-// arrange puts the switches in the order in which they send their probes, after
-// links have come or gone: breadth first over the links, so that the neighbours
-// of a switch send theirs one after the other. What it receives then comes in
-// few batches rather than one by one, each at the price of waking up for it, and
-// the probes of the whole network are spread evenly over time.
+// arrange orders the switches for sending probes, after links have come or
+// gone: breadth first over the links, so that the neighbours of a switch send
+// one after the other. Their probes then reach it in few batches rather than
+// one by one, each at the cost of a wake-up, and the probes of the whole
+// network are spread evenly over time.
 func (t *topology) arrange(now int64) {
 	if !t.moved {
 		return

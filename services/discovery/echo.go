@@ -10,7 +10,7 @@ import (
 // echoEvery is the time between two rounds of echoes, while links are on trial.
 const echoEvery = 200 * time.Millisecond
 
-// echoPatience is how long the answer to an echo is waited for.
+// echoPatience is how long to wait for the answer to an echo.
 const echoPatience = time.Second
 
 // echoAll measures the round trips to the switches of links on trial, until ctx
@@ -36,7 +36,7 @@ func (e *engine) echoAll(ctx context.Context) {
 		began := e.now()
 		trips, err := e.echo(ctx, wanted)
 		if err != nil {
-			continue // the southbound is away, and with it the probes
+			continue // the southbound is away, and so are the probes
 		}
 		took, longest := e.now()-began, int64(0)
 		for _, trip := range trips {
@@ -49,19 +49,18 @@ func (e *engine) echoAll(ctx context.Context) {
 	}
 }
 
-// An echo is the shortest round trip to a switch, as far as it was measured
-// lately.
+// An echo is the shortest recent round trip to a switch.
 type echo struct {
 	least int64 // nanoseconds; 0 if not measured
 	n     int
 	at    int64
 }
 
-// echoFor is how long a round trip counts without a new one.
+// echoFor is how long a round trip counts if no new one follows.
 const echoFor = int64(time.Minute)
 
-// echoed takes the round trips of an echo to each of several switches, and how
-// much longer than the longest of them the call took.
+// echoed records the round trips of one echo to each of several switches, and
+// how much longer than the longest of them the call took.
 func (t *topology) echoed(now int64, trips map[flow.DPID]int64, more int64) {
 	for id, trip := range trips {
 		dp := t.switches[id]
@@ -82,10 +81,10 @@ func (t *topology) echoed(now int64, trips map[flow.DPID]int64, more int64) {
 	}
 }
 
-// echoesAtOnce is how many switches are asked for an echo at once.
+// echoesAtOnce bounds the switches in one echo call.
 const echoesAtOnce = 64
 
-// toEcho returns switches whose round trip is wanted: those of links on trial.
+// toEcho returns the switches to measure: those of links on trial.
 func (t *topology) toEcho() map[flow.DPID]bool {
 	list := map[flow.DPID]bool{}
 	for tr := range t.trials {

@@ -14,10 +14,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// counter is a figure that only grows.
+// counter is a metric that only grows.
 type counter interface{ Add(float64) }
 
-// figures is what an engine counts.
+// figures holds the metrics of an engine.
 type figures struct {
 	sent, received, failed, skipped counter
 	refused                         [refusals]counter
@@ -27,34 +27,34 @@ type figures struct {
 type engineConfig struct {
 	config  *Config
 	key     []byte
-	now     func() int64 // nanoseconds since 1970, never running back
+	now     func() int64 // nanoseconds since 1970; never runs back
 	send    func(context.Context, *flow.Decision) (failed map[flow.DPID]bool, err error)
 	echo    func(context.Context, []string) (trips map[flow.DPID]int64, err error) // round trips, nanoseconds
 	publish func(event)
 	save    func(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error
-	alive   func(ctx context.Context, now int64) error // keeps a sign of life
+	alive   func(ctx context.Context, now int64) error // writes a sign of life
 	figures figures
 	log     *slog.Logger
 }
 
-// An engine runs a topology: it hands it events and probes, sends the probes
-// that it asks for, and publishes what it says has changed, in order.
+// An engine runs a topology: it passes events and probes to it, sends the
+// probes that it wants, and publishes the changes that it reports, in order.
 type engine struct {
 	engineConfig
-	wake   chan struct{} // the prober is to look again
-	filled chan struct{} // events wait
+	wake   chan struct{} // wakes the prober
+	filled chan struct{} // wakes the publisher
 
 	mu     sync.Mutex // guards the following
 	topo   *topology
 	drain  *sync.Cond // events were taken
-	closed bool       // nobody publishes any more
+	closed bool       // publishing has ended
 
 	sends sync.WaitGroup
 	lines *rate.Limiter // of the log, about refused frames
 }
 
-// Of refused frames there are at most linesPerSecond lines in the log, and
-// linesAtOnce: an attacker has many ports.
+// The log gets at most linesPerSecond lines about refused frames, and
+// linesAtOnce in a burst: an attacker has many ports.
 const (
 	linesPerSecond = 10
 	linesAtOnce    = 50
@@ -70,7 +70,7 @@ func newEngine(c engineConfig, seed uint64) *engine {
 	return e
 }
 
-// change lets f change the topology, and has probes sent and events published.
+// change lets f change the topology, then wakes the prober and the publisher.
 func (e *engine) change(f func(now int64, t *topology)) {
 	e.mu.Lock()
 	for len(e.topo.events) > maxEvents && !e.closed {
@@ -81,7 +81,7 @@ func (e *engine) change(f func(now int64, t *topology)) {
 	poke(e.wake)
 }
 
-// unlock releases the lock and has events published.
+// unlock releases the lock and wakes the publisher if there are events.
 func (e *engine) unlock() {
 	some := len(e.topo.events) > 0
 	e.mu.Unlock()
@@ -90,8 +90,7 @@ func (e *engine) unlock() {
 	}
 }
 
-// read lets f look at the topology, or note in it what changes nothing for
-// others.
+// read lets f look at the topology, or record things that others do not see.
 func (e *engine) read(f func(t *topology)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -159,12 +158,12 @@ func (e *engine) slot() int64 {
 	return min(int64(interval)/20, int64(50*time.Millisecond))
 }
 
-// turnShare is how many times as long as a turn of probeAll has taken there is none
-// because of changes: a turn may look through all ports, and changes come by the
-// thousand.
+// turnShare is how long changes cause no turn of probeAll after one, as a
+// multiple of its duration: a turn may look through all ports, and changes come
+// by the thousand.
 const turnShare = 4
 
-// probeAll sends probes, and lets time pass for the topology.
+// probeAll sends probes, and advances the topology in time.
 func (e *engine) probeAll(ctx context.Context) {
 	s := newSigner(e.key)
 	timer := time.NewTimer(0)
@@ -172,7 +171,7 @@ func (e *engine) probeAll(ctx context.Context) {
 	var jobs []job
 	planned := e.now()
 	patience := e.config.linkTimeout() / 8
-	var rested time.Time // until then only what is due by time has a turn
+	var rested time.Time // until then only timed work has a turn
 	for {
 		select {
 		case <-ctx.Done():
@@ -206,8 +205,9 @@ func (e *engine) probeAll(ctx context.Context) {
 // batchProbes is about how many probes are sent in one decision.
 const batchProbes = 256
 
-// dispatch sends probes, those of several switches in one decision. A switch
-// whose last ones are still being sent is left out: it holds up nobody else.
+// dispatch sends probes, those of several switches in one decision. It leaves
+// out switches whose last probes are still being sent, so that they delay no
+// others.
 func (e *engine) dispatch(ctx context.Context, s *signer, jobs []job) {
 	batch := make([]job, 0, min(len(jobs), batchProbes))
 	for len(jobs) > 0 {
@@ -229,7 +229,7 @@ func (e *engine) dispatch(ctx context.Context, s *signer, jobs []job) {
 	e.launch(ctx, s, batch)
 }
 
-// launch has a batch of probes sent in the background.
+// launch sends a batch of probes in the background.
 func (e *engine) launch(ctx context.Context, s *signer, batch []job) {
 	if len(batch) == 0 {
 		return
@@ -244,8 +244,8 @@ func (e *engine) launch(ctx context.Context, s *signer, batch []job) {
 	e.sends.Go(func() { e.probe(ctx, d, ports, stamp) })
 }
 
-// probe has the southbound send probes. Those that take longer than a probe is
-// good for, because the southbound is away, are given up.
+// probe passes probes to the southbound. It gives up probes that take longer
+// than their lifetime, because the southbound is away.
 func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []*port, stamp int64) {
 	limited, cancel := context.WithTimeout(ctx, e.config.MaxAge)
 	defer cancel()
@@ -273,7 +273,7 @@ func (e *engine) probe(ctx context.Context, d *flow.Decision, ports []*port, sta
 	e.topo.sent(e.now(), ports, stamp)
 }
 
-// decide returns the decision that sends probes, signed.
+// decide returns the decision that sends signed probes.
 func decide(s *signer, jobs []job, now int64) *flow.Decision {
 	size := 0
 	for i := range jobs {
@@ -294,12 +294,12 @@ func decide(s *signer, jobs []job, now int64) *flow.Decision {
 // aliveEvery is the time between two signs of life.
 const aliveEvery = 5 * time.Second
 
-// saveShare is how many times as long as saving takes there is a pause after it,
-// at least: while a large network connects, everything changes all the time.
+// saveShare is the least pause after a save, as a multiple of its duration:
+// while a large network connects, everything changes all the time.
 const saveShare = 5
 
-// saveAll keeps, a second after they have changed, what the ports of a switch
-// are, and every now and then that this is still so.
+// saveAll saves the roles of a switch's ports a second after they have changed,
+// and regularly a sign of life.
 func (e *engine) saveAll(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -325,7 +325,7 @@ func (e *engine) saveAll(ctx context.Context) {
 	}
 }
 
-// saveSome saves what has changed.
+// saveSome saves the changed switches.
 func (e *engine) saveSome(ctx context.Context) {
 	var todo []flow.DPID
 	e.read(func(t *topology) { todo = slices.Collect(maps.Keys(t.dirty)) })
@@ -346,7 +346,7 @@ func (e *engine) saveSome(ctx context.Context) {
 	}
 }
 
-// remember takes what a port was in an earlier run.
+// remember restores what a port was in an earlier run.
 func (e *engine) remember(at flow.Location, m memory) {
 	e.read(func(t *topology) { t.remember(at, m) })
 }
@@ -362,7 +362,7 @@ func (e *engine) ports() (r *api.ListPortRolesResponse) {
 	return r
 }
 
-// count returns how many links are in a state, and ports in a role.
+// count counts the links in a state or the ports in a role.
 func (e *engine) count(f func(*topology) int) (n int) {
 	e.read(func(t *topology) { n = f(t) })
 	return n

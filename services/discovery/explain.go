@@ -19,8 +19,8 @@ const (
 	causeRelay     = "relay"
 )
 
-// explain returns the role of a port with why it takes no traffic, if so, and
-// what would make it.
+// explain returns the role of a port; if the port takes no traffic, also the
+// cause and the remedy.
 func (t *topology) explain(now int64, p *port) *api.PortRole {
 	m := p.message()
 	say := func(cause string, until int64, remedy, format string, args ...any) {
@@ -57,7 +57,7 @@ func (t *topology) explain(now int64, p *port) *api.PortRole {
 	return m
 }
 
-// explainNeighbour says what is known of the old neighbour of a port.
+// explainNeighbour explains the wait for the old neighbour of a port.
 func (t *topology) explainNeighbour(now int64, p *port, say func(cause string, until int64, remedy, format string, args ...any)) {
 	until, far := t.waitsUntil(p), t.at(p.was)
 	mend := fmt.Sprintf("if the cable was removed, take the port down for %v, or weft switch forget %v, which has this switch learnt anew", t.cfg.Timeout, p.at.Switch)
@@ -73,7 +73,7 @@ func (t *topology) explainNeighbour(now int64, p *port, say func(cause string, u
 	}
 }
 
-// heldTrial returns the trial in which a link of the port is held.
+// heldTrial returns the trial of a held link at the port.
 func (p *port) heldTrial() *trial {
 	if p.trial != nil && p.trial.held {
 		return p.trial
@@ -81,5 +81,5 @@ func (p *port) heldTrial() *trial {
 	return p.tried
 }
 
-// portName returns a port as weft link takes it.
+// portName returns a port in the form that weft link takes.
 func portName(at flow.Location) string { return fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port)) }

@@ -14,27 +14,27 @@ func newPair(a, b flow.Location) pair {
 	return pair{a, b}
 }
 
-// flaps is the flap damping of a pair of ports. A link that goes down more
-// than Downs times in Window is dampened: it is the last choice of paths and of
-// the broadcast tree until it has been up for the hold time, which doubles each
-// time that it happens. It stays usable, because it may be the only way.
+// flaps is the flap damping of a pair of ports. A link that goes down more than
+// Downs times in Window is dampened: it is the last choice of paths and of the
+// broadcast tree until it has been up for the hold time, which doubles each
+// time. It stays usable, because it may be the only way.
 type flaps struct {
 	pair  pair
-	downs []int64 // times of the last ones, oldest first
+	downs []int64 // times of the last downs, oldest first
 	alive bool    // a direction has come up since the last down
 	until int64   // dampened until then; 0 if not
 	last  int64   // length of the last hold
 	quiet int64   // since when it is not dampened
-	mute  int64   // when probes, and not port status, have last shown that it was down; 0: never
+	mute  int64   // when probes, and not port status, last showed that it was down; 0: never
 	links [2]*link
-	total [2]uint32 // times that each direction has gone down
+	total [2]uint32 // how often each direction has gone down
 }
 
-// dampenedCost is added to the weight of a dampened link: no path crosses it
-// if another one costs less than that.
+// dampenedCost is added to the weight of a dampened link: no path crosses the
+// link if another path costs less than that.
 const dampenedCost = 50_000
 
-// pairOf returns the memory of a pair of ports.
+// pairOf returns the flap record of a pair of ports.
 func (t *topology) pairOf(a, b *port) *flaps {
 	key := newPair(a.at, b.at)
 	f := t.pairs[key]
@@ -57,8 +57,8 @@ func (f *flaps) hold(l *link)         { f.links[f.side(l.src.at)] = l }
 func (f *flaps) release(l *link)      { f.links[f.side(l.src.at)] = nil }
 func (f *flaps) count(l *link) uint32 { return f.total[f.side(l.src.at)] }
 
-// down counts a direction's going down; both directions going down together
-// are one time.
+// down counts that a direction goes down; both directions going down together
+// count once.
 func (f *flaps) down(t *topology, now int64, l *link) {
 	f.total[f.side(l.src.at)]++
 	if !f.alive {
@@ -69,7 +69,7 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	if c.Downs == 0 {
 		return
 	}
-	if f.until > now { // not quiet: the hold begins anew
+	if f.until > now { // not quiet: the hold starts again
 		f.until = now + f.last
 		t.due(f.until)
 		return
@@ -94,7 +94,7 @@ func (f *flaps) down(t *topology, now int64, l *link) {
 	f.refresh(t, now, "dampened")
 }
 
-// refresh brings both directions up to date.
+// refresh updates both directions.
 func (f *flaps) refresh(t *topology, now int64, cause string) {
 	for _, l := range f.links {
 		if l != nil {
@@ -103,7 +103,7 @@ func (f *flaps) refresh(t *topology, now int64, cause string) {
 	}
 }
 
-// thaw releases the pairs that have been quiet for their hold.
+// thaw releases the pairs that were quiet for their hold.
 func (t *topology) thaw(now int64) {
 	for f := range t.held {
 		if f.until > now {
@@ -117,8 +117,8 @@ func (t *topology) thaw(now int64) {
 	}
 }
 
-// A damping says that a link is dampened for a time, in nanoseconds, from its
-// last going down on, or, with 0, no longer.
+// A damping reports that a link is dampened for a time, in nanoseconds, from
+// when it last went down, or, with 0, no longer.
 type damping struct {
 	pair pair
 	hold int64

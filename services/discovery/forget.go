@@ -6,9 +6,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// forgetSwitch drops what is known of a switch, and that other ports were
-// linked to it. One that is connected is learnt anew; one that is gone is
-// waited for no longer.
+// forgetSwitch drops the state of a switch, and that other ports were linked to
+// it. A connected switch is learnt anew; others no longer wait for one that is
+// gone.
 func (t *topology) forgetSwitch(now int64, id flow.DPID) {
 	for at, far := range t.known {
 		if at.Switch == id || far.Switch == id {

@@ -34,9 +34,9 @@ type link struct {
 	heard    int64  // when its last probe arrived
 	since    int64  // of the state
 	latency  int64  // smoothed, nanoseconds
-	best     int64  // the time that the fastest probe took
-	lately   int64  // the same of the last probesLeast and some
-	probes   int    // that arrived
+	best     int64  // the time of the fastest probe
+	lately   int64  // the same over at least the last probesLeast
+	probes   int    // probes that arrived
 	calm     int    // of these, while our own delays were small
 	toll     uint32 // what its latency adds to its weight
 	weight   uint32
@@ -44,8 +44,8 @@ type link struct {
 	index    int    // in topology.links
 }
 
-// arrive takes a probe that is genuine and fresh: sent out of src at the given
-// time, received at dst now. It says why it is refused, if it is.
+// arrive handles a genuine, fresh probe: sent out of src at the given time,
+// received at dst now. It returns the reason if it refuses the probe.
 func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal {
 	from, to := t.at(src), t.at(dst)
 	if from == nil || to == nil || !from.alive() || !to.alive() {
@@ -90,8 +90,8 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	return accepted
 }
 
-// neighbour returns the port at the far end, as heard in either direction; nil
-// if there is none. A cable has two ends, so there is one at most.
+// neighbour returns the port at the far end, as heard in either direction, nil
+// if there is none. A cable has two ends, so there is at most one.
 func (p *port) neighbour() *port {
 	switch {
 	case p.out != nil:
@@ -102,10 +102,10 @@ func (p *port) neighbour() *port {
 	return nil
 }
 
-// suspect says whether a new link is to be refused: because the operator has
-// said so; because of what its ports have been (two that were host ports for
-// long do not become a link without going down for longer than the timeout); or
-// because it is slower than a cable. Links that were there before are known.
+// suspect returns whether, and why, a new link must be refused: the operator's
+// settings forbid it; its ports were host ports for long (two such ports become
+// a link only after a down time longer than the timeout); or it is slower than
+// a cable. It accepts links that were there before.
 func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
 	switch {
 	case t.allowed[newPair(from.at, to.at)]:
@@ -124,7 +124,7 @@ func (t *topology) suspect(now int64, from, to *port, sent int64) refusal {
 	return t.try(now, from, to, sent)
 }
 
-// timed notes how long a probe of a link took.
+// timed records how long a probe of a link took.
 func (l *link) timed(t *topology, now, took int64) {
 	l.latency += (took - l.latency) / 8
 	if l.trial == nil && l.probes >= probesLeast {
@@ -142,8 +142,8 @@ func (l *link) timed(t *topology, now, took int64) {
 	l.lately = min(l.lately, took)
 }
 
-// weigh computes what the latency of a link adds to its weight. Small changes
-// leave that as it is, so that paths do not change with them.
+// weigh computes what the latency of a link adds to its weight. It ignores
+// small changes, so that paths do not change with them.
 func (l *link) weigh(t *topology) {
 	is := float64(delay(l.lately, l.src, l.dst)) / float64(time.Millisecond) * float64(t.cfg.Latency.Weight)
 	if was := float64(l.toll); is < was*3/4-1 || is > was*5/4+1 {
@@ -151,7 +151,7 @@ func (l *link) weigh(t *topology) {
 	}
 }
 
-// locked reports whether a port has been an edge port with hosts for long.
+// locked reports whether a port has long been an edge port with hosts.
 func (t *topology) locked(now int64, p *port) bool {
 	return t.cfg.LockAfter > 0 && p.hosts != 0 && now-p.hosts >= int64(t.cfg.LockAfter) && p.view.host.Load()
 }
@@ -161,7 +161,7 @@ func (t *topology) attach(now int64, from, to *port, latency int64) *link {
 	l := t.join(now, from, to, latency)
 	l.trial = from.trial
 	from.judged, to.judged = l.trial == nil, l.trial == nil
-	if to.out == nil { // answer at once, rather than in the next round
+	if to.out == nil { // answer at once, not in the next round
 		to.burst(now)
 		to.dp.next = now
 	}
@@ -207,7 +207,7 @@ func (l *link) wanted(now int64) linkState {
 	return up
 }
 
-// refresh brings state and weight of a link up to date.
+// refresh updates the state and weight of a link.
 func (l *link) refresh(t *topology, now int64, cause string) {
 	if s := l.wanted(now); s != l.state || l.cost(t, now) != l.weight {
 		l.set(t, now, s, cause)
@@ -242,7 +242,7 @@ func (t *topology) unlink(now int64, p *port, cause string) {
 	}
 }
 
-// detach takes down a link, and has the other direction know.
+// detach takes down a link, and updates the other direction.
 func (t *topology) detach(now int64, l *link, cause string) {
 	t.moved = true
 	if l.trial != nil {
@@ -273,7 +273,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 // alive reports whether a port is up, on a switch that is connected.
 func (p *port) alive() bool { return p.up && p.dp.connected }
 
-// remove strikes a link off the list.
+// remove removes a link from the list.
 func (t *topology) remove(l *link, cause string) {
 	last := t.links[len(t.links)-1]
 	t.links[l.index], last.index = last, l.index
@@ -283,7 +283,7 @@ func (t *topology) remove(l *link, cause string) {
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(), Removed: true, Cause: cause}})
 }
 
-// message returns the link as others see it.
+// message returns the API's form of a link.
 func (l *link) message() *api.Link {
 	return &api.Link{
 		Src: l.src.location(), Dst: l.dst.location(), State: l.state.String(),
@@ -292,11 +292,11 @@ func (l *link) message() *api.Link {
 	}
 }
 
-// maxWeight is the largest weight that paths takes.
+// maxWeight is the largest weight that paths accepts.
 const maxWeight = 1<<16 - 1
 
-// weight returns the cost of a link by the slower of its ports; a speed that
-// is not known counts as 10 Gb/s.
+// weight returns the cost of a link by the slower of its ports; an unknown
+// speed counts as 10 Gb/s.
 func weight(cfg *Config, a, b uint32) uint32 {
 	const usual = 10_000_000
 	if cfg.ReferenceKbps == 0 {

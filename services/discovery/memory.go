@@ -12,14 +12,15 @@ import (
 
 // A memory is what a port was when it was last saved, for the next run.
 type memory struct {
-	role flow.PortRole // RoleEdge, RoleLink, or RoleUnsettled for one that has been a link and is silent
-	far  flow.Location // of a link, or of what has been one
-	// out, with what follows, is that the port's probes arrived at the far end.
+	role flow.PortRole // RoleEdge, RoleLink, or RoleUnsettled for a silent former link
+	far  flow.Location // of a link or a former link
+	// out reports, and the next fields describe, that the port's probes arrived
+	// at the far end.
 	out     bool
 	latency int64 // nanoseconds
 	since   int64 // link: of its state; edge: since when it is one
 	held    int64 // link: dampened until then, 0 if not
-	trial   bool  // link, or what has been one: it was on trial
+	trial   bool  // link or former link: it was on trial
 	host    bool  // edge: hosts have sent there
 }
 
@@ -51,7 +52,7 @@ func encodePorts(ports map[flow.Port]memory) []byte {
 
 func seconds(ns int64) int64 { return ns / int64(time.Second) }
 
-// decodePorts reads what encodePorts has written.
+// decodePorts reads the output of encodePorts.
 func decodePorts(b []byte) (map[flow.Port]memory, error) {
 	ports := map[flow.Port]memory{}
 	for line := range strings.Lines(string(b)) {
@@ -78,7 +79,7 @@ func decodePorts(b []byte) (map[flow.Port]memory, error) {
 	return ports, nil
 }
 
-// decodeMemory reads the fields behind the port of a line.
+// decodeMemory parses the fields after the port in a line.
 func decodeMemory(kind string, f []string) (m memory, err error) {
 	var n [5]int64
 	for i := range f {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// noise is what delays of our own add to probes at present: how much longer
-// than it might recent probes of links that are known took, and echoes.
+// noise is the delay that this process itself adds to probes at present: the
+// recent excess times of probes of known links, and of echoes.
 type noise struct {
 	ring [64]struct{ at, excess int64 }
 	n    int
 }
 
 const (
-	noiseFor    = int64(5 * time.Second) // what is older counts no more
-	noiseLeast  = 16                     // so many it takes to know
-	noiseLast   = 8                      // the last so many must be like the rest
-	noiseAtOnce = 4                      // so many at most count of noiseSpan: a moment is not the present
+	noiseFor    = int64(5 * time.Second) // older ones do not count
+	noiseLeast  = 16                     // the number needed for a result
+	noiseLast   = 8                      // this many of the last must be like the rest
+	noiseAtOnce = 4                      // at most so many count per noiseSpan
 	noiseSpan   = int64(50 * time.Millisecond)
 )
 
-// add takes by how much longer a probe or an echo took than it might.
+// add records the excess time of a probe or an echo.
 func (n *noise) add(now, excess int64) {
 	if n.n >= noiseAtOnce && now-n.ring[(n.n-noiseAtOnce)%len(n.ring)].at < noiseSpan {
 		return
@@ -30,7 +30,7 @@ func (n *noise) add(now, excess int64) {
 	n.n++
 }
 
-// recent returns what counts, in order, false if that is too little.
+// recent returns the times that count, in order; false if there are too few.
 func (n *noise) recent(now int64) ([]int64, bool) {
 	list := make([]int64, 0, len(n.ring))
 	for i := range min(n.n, len(n.ring)) {
@@ -42,7 +42,7 @@ func (n *noise) recent(now int64) ([]int64, bool) {
 	return list, len(list) >= noiseLeast
 }
 
-// level returns the median; known is false if there is too little to say.
+// level returns the median; known is false if there are too few times.
 func (n *noise) level(now int64) (median int64, known bool) {
 	list, known := n.recent(now)
 	if !known {
@@ -51,8 +51,8 @@ func (n *noise) level(now int64) (median int64, known bool) {
 	return list[len(list)/2], true
 }
 
-// beyond returns which share is longer than a time. quiet is false if there is
-// too little to say, or if half of all that counts, or of the last few, is longer.
+// beyond returns the share of times longer than limit. quiet is false if there
+// are too few times, or if half of them, or of the last few, are longer.
 func (n *noise) beyond(now, limit int64) (share float64, quiet bool) {
 	list, known := n.recent(now)
 	if !known {

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// A pace bounds the probes that come in addition to those of links that are up
-// in their turn: of ports whose neighbour is not known, and of links in doubt.
-// Where a large network connects at once, all ports want to send some; what is
-// sent then faster than it can be dealt with arrives too late to be believed, and
-// has to be sent again.
+// A pace bounds the probes beyond the regular ones of links that are up: those
+// of ports with an unknown neighbour, and of links in doubt. When a large
+// network connects at once, all ports want to send some. Probes that are sent
+// faster than they can be handled arrive too late to count, and must be sent
+// again.
 type pace struct {
 	seeking float64 // probes of ports without a link that may be sent
 	doubts  float64 // probes of links in doubt that may be sent
-	at      int64   // when these were brought up to date
-	waiting []*port // without a link, whose turn it is and who may not send yet, in order
+	at      int64   // when these were last updated
+	waiting []*port // ports without a link that are due but must wait, in order
 }
 
 const (
-	// seekingShare and doubtsShare are how many there may be in a second, as
-	// multiples of Config.ProbesPerSecond.
+	// seekingShare and doubtsShare are the rates per second, as multiples of
+	// Config.ProbesPerSecond.
 	seekingShare = 2
 	doubtsShare  = 0.5
-	// paceLeast is the least number in a second.
+	// paceLeast is the least rate per second.
 	paceLeast = 1000
-	// paceSaved is for how long what may be sent is saved.
+	// paceSaved is how long unused allowance is saved.
 	paceSaved = 250 * time.Millisecond
-	// paceStrain is from what strain on there are fewer, in proportion.
+	// paceStrain is the strain above which the rates fall in proportion.
 	paceStrain = strain(100 * time.Millisecond)
-	// paceAgain is how long a probe of a link in doubt waits that may not be sent.
+	// paceAgain is how long a postponed probe of a link in doubt waits.
 	paceAgain = int64(200 * time.Millisecond)
 )
 
-// fill brings up to date what may be sent.
+// fill adds the allowance since the last call.
 func (p *pace) fill(now int64, perSecond int, s strain) {
 	passed := time.Duration(now - p.at).Seconds()
 	p.at = now
@@ -59,7 +59,7 @@ func (p *pace) take(of *port) bool {
 	return true
 }
 
-// wait has a port send as soon as it may, after those that wait already.
+// wait queues a port behind those that already wait.
 func (p *pace) wait(of *port) {
 	if !of.waits {
 		of.waits = true
@@ -67,7 +67,7 @@ func (p *pace) wait(of *port) {
 	}
 }
 
-// serve appends the probes of those that have waited, as many as may be sent.
+// serve appends the probes of waiting ports, as many as the allowance permits.
 func (p *pace) serve(now int64, jobs []job) []job {
 	n := 0
 	for ; n < len(p.waiting) && p.seeking >= 1; n++ {

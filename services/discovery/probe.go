@@ -26,11 +26,10 @@ const (
 	orgKind   = 1
 )
 
-// orgID is our organisation in LLDP: locally administered, for nobody has
-// registered it.
+// orgID is our organisation in LLDP: locally administered, and not registered.
 var orgID = [3]byte{0x02, 'W', 'F'}
 
-// newProbe returns the probe of a port, complete but for stamp and signature.
+// newProbe returns the probe of a port without stamp and signature.
 func newProbe(at flow.Location, mac flow.MAC, ttl uint16) []byte {
 	if mac == (flow.MAC{}) || mac.Multicast() {
 		mac = flow.MACFrom(0x02<<40 | uint64(at.Switch)<<16&0xffffffffff | uint64(at.Port)&0xffff)
@@ -77,7 +76,7 @@ func (s *signer) appendProbe(dst, probe []byte, at flow.Location, sent int64) []
 	return dst
 }
 
-// read returns which port has sent a probe and when, or why it is none of ours.
+// read returns the port that sent a probe and the time, or why it is not ours.
 func (s *signer) read(frame []byte) (at flow.Location, sent int64, why refusal) {
 	unit, ok := packet.ParseLLDP(frame)
 	if !ok {
@@ -110,7 +109,7 @@ func appendHex(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-// parseHex reads exactly n hex digits as appendHex writes them.
+// parseHex parses exactly n hex digits as appendHex writes them.
 func parseHex(b []byte, n int) (v uint64, ok bool) {
 	for _, c := range b {
 		switch {

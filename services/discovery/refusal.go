@@ -1,24 +1,24 @@
 package discovery
 
-// refusal says why an LLDP frame was not taken as evidence of a link.
+// refusal says why an LLDP frame was rejected as evidence of a link.
 type refusal uint8
 
 // The reasons.
 const (
 	accepted   refusal = iota
-	foreign            // LLDP or BDDP of somebody else's
+	foreign            // LLDP or BDDP of another sender
 	malformed          // broken TLVs
-	forged             // ours by the look of it, but the signature is wrong
+	forged             // looks like ours, but the signature is wrong
 	stale              // older than max_age, or from the future
-	replayed           // not newer than what has come from the same port already
+	replayed           // not newer than an earlier one from the same port
 	unknown            // sent or received by a port that does not exist or is down
-	second             // one of the two ports has another neighbour that is alive
+	second             // one of the two ports has another live neighbour
 	looped             // comes back to the switch that sent it
 	hostPort           // joins two ports that have been host ports for long
 	noLinkPort         // joins a port that is not in link_ports
 	waiting            // slower than a cable so far; the link waits
 	outlier            // slower than a cable, or new where new links are held; the link is held
-	excessive          // beyond the rate of the port, not looked at
+	excessive          // beyond the rate of the port, not examined
 	refusals
 )
 

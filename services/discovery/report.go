@@ -7,7 +7,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// logDamping logs that a link is dampened, or no longer.
+// logDamping logs that a link is now dampened, or no longer.
 func (e *engine) logDamping(d *damping) {
 	if d.hold == 0 {
 		e.log.Info("link is no longer dampened", "from", d.pair.a, "to", d.pair.b)

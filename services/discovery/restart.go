@@ -7,26 +7,25 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// How a topology goes on after a restart, its own or the southbound's.
+// How a topology continues after a restart, its own or the southbound's.
 //
-// After its own, ports are at once what they were when they were last saved,
-// as long as that is fresh: nothing that is established is disturbed, and
-// probes find out within the timeout what has changed meanwhile.
+// After its own restart, ports are at once what they were when last saved, if
+// that is fresh: nothing that is established is disturbed, and probes find out
+// within the timeout what has changed meanwhile.
 //
-// The southbound's shows as a switch that connects without having left: what
-// is known of it stays, and the others are in doubt until they are heard of.
+// A restart of the southbound shows as a switch that connects without having
+// left: its state stays, and the other switches are in doubt until they return.
 
-// trustFor is for how long after the last sign of life of an earlier run its
-// memory is good for more than a guess. The sign comes every aliveEvery, and
-// the runtime has everybody forget after ten seconds what is not published
-// again.
+// trustFor is how long after the last sign of life of an earlier run its memory
+// is reliable. The sign comes every aliveEvery, and the runtime makes all
+// services forget after ten seconds what is not published again.
 const trustFor = int64(15 * time.Second)
 
-// doubtFor is how long links of a switch that may have gone with the southbound
-// are left alone at most: after ten seconds the runtime tells that it is gone.
+// doubtFor bounds how long links stay up if their switch may have gone with the
+// southbound: after ten seconds the runtime reports that it is gone.
 const doubtFor = int64(15 * time.Second)
 
-// remember takes what a port was in an earlier run.
+// remember restores what a port was in an earlier run.
 func (t *topology) remember(at flow.Location, m memory) {
 	t.past[at] = m
 	t.pastOf[at.Switch] = append(t.pastOf[at.Switch], at)
@@ -35,8 +34,8 @@ func (t *topology) remember(at flow.Location, m memory) {
 	}
 }
 
-// trust says until when what is remembered is to be trusted. The stage goes by
-// it at once: packets may come before their switch is told of.
+// trust sets until when the restored state is trusted. The stage uses it at
+// once: packets may arrive before the event about their switch.
 func (t *topology) trust(now, until int64) {
 	t.fresh = until
 	if now > until {
@@ -55,7 +54,7 @@ func (t *topology) trust(now, until int64) {
 	}
 }
 
-// recall makes a port of a switch that has connected what it was, after the
+// recall restores what a port of a newly connected switch was, after the
 // present state of all ports of the switch is known.
 func (t *topology) recall(now int64, p *port) {
 	defer func() { p.view.role.Store(uint32(p.role)) }()
@@ -83,7 +82,7 @@ func (t *topology) recall(now int64, p *port) {
 		}
 	}
 	t.settle(now, p)
-	if p.role == flow.RoleUnsettled { // subscribers may have it as what it was
+	if p.role == flow.RoleUnsettled { // subscribers may still have its former role
 		p.shown = true
 		t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message()}})
 	}
@@ -102,7 +101,7 @@ func (t *topology) recallMissing(now int64, dp *datapath) {
 	delete(t.pastOf, dp.id)
 }
 
-// revive makes the links between two ports again that were there.
+// revive restores the links between two ports.
 func (t *topology) revive(now int64, p, q *port) {
 	var links []*link
 	f := t.pairOf(p, q)
@@ -139,7 +138,7 @@ func (t *topology) revive(now int64, p, q *port) {
 	t.settle(now, q)
 }
 
-// giveUp tells that the link of a port that was remembered is no more.
+// giveUp publishes that a remembered port no longer has its link.
 func (t *topology) giveUp(at flow.Location, cause string) {
 	m := t.past[at]
 	delete(t.past, at)
@@ -164,8 +163,8 @@ func (m memory) link(at flow.Location) *api.Link {
 	return &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(m.far), State: oneWay.String(), Since: rfc3339(m.since)}
 }
 
-// resume takes a switch that connects without having left: the southbound has
-// started again. Who else has not come back yet is in doubt.
+// resume handles a switch that connects without having left: the southbound has
+// restarted. Switches that have not returned yet are in doubt.
 func (t *topology) resume(now int64, dp *datapath) {
 	if dp.doubt == 0 {
 		for _, other := range t.switches {
@@ -178,7 +177,7 @@ func (t *topology) resume(now int64, dp *datapath) {
 	t.renew(now, dp)
 }
 
-// believe takes a sign that a switch is there.
+// believe handles a sign that a switch is there.
 func (t *topology) believe(now int64, dp *datapath) {
 	if dp.doubt != 0 {
 		dp.doubt = 0
@@ -186,7 +185,7 @@ func (t *topology) believe(now int64, dp *datapath) {
 	}
 }
 
-// renew gives the links of a switch all their time again.
+// renew restarts the timeouts of a switch's links.
 func (t *topology) renew(now int64, dp *datapath) {
 	for _, p := range dp.ports {
 		for _, l := range []*link{p.out, p.in} {
@@ -197,8 +196,8 @@ func (t *topology) renew(now int64, dp *datapath) {
 	}
 }
 
-// doubted returns until when a link is left alone because of its switches; 0
-// if it is not.
+// doubted returns until when a link stays up because its switches are in doubt;
+// 0 if they are not.
 func (l *link) doubted(now int64) int64 {
 	if until := max(l.src.dp.doubt, l.dst.dp.doubt); until > now {
 		return until
@@ -206,8 +205,8 @@ func (l *link) doubted(now int64) int64 {
 	return 0
 }
 
-// sent takes the news that the southbound has sent a probe of each port,
-// signed at stamp. Only such a probe can be missed.
+// sent records that the southbound has sent a probe of each port, signed at
+// stamp. Only such a probe can be missed.
 func (t *topology) sent(now int64, ports []*port, stamp int64) {
 	for _, p := range ports {
 		t.believe(now, p.dp)
@@ -218,9 +217,9 @@ func (t *topology) sent(now int64, ports []*port, stamp int64) {
 	}
 }
 
-// unreached takes the news that probes could not be sent to switches that are
-// connected, as far as is known: their southbound is away, and with it what they
-// hear of the probes of others. Their links are left alone as long as that lasts.
+// unreached records that probes could not be sent to switches that seem to be
+// connected: their southbound is away, and so are the probes that they receive
+// from others. Their links stay up as long as that lasts.
 func (t *topology) unreached(now int64, ports []*port) {
 	for _, p := range ports {
 		if p.dp.connected {
@@ -229,8 +228,8 @@ func (t *topology) unreached(now int64, ports []*port) {
 	}
 }
 
-// memories returns what is to be saved of the ports of a switch; false if it
-// is to be left as it is, for the switch is away.
+// memories returns what to save of the ports of a switch; false if the saved
+// state must stay, because the switch is away.
 func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool) {
 	ports := map[flow.Port]memory{}
 	dp := t.switches[id]
@@ -261,7 +260,7 @@ func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool
 	return ports, true
 }
 
-// mark has those switches saved where hosts have been seen on more ports.
+// mark schedules saving the switches where more ports now have hosts.
 func (t *topology) mark() {
 	for id, dp := range t.switches {
 		for _, p := range dp.ports {

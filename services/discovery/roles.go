@@ -9,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// settle brings the role of a port up to date and sees that it is looked at
-// again when time alone may change it.
+// settle updates the role of a port, and schedules the next look if time alone
+// may change it.
 func (t *topology) settle(now int64, p *port) {
 	if p.presumed != 0 && p.presumed <= now { // its far end has not come
 		p.presumed = 0
@@ -70,7 +70,7 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 		from = max(from, dp.trapped)
 	}
 	at := from + int64(t.cfg.Settle)
-	if p.was != (flow.Location{}) { // a switch is behind it, only not to be heard
+	if p.was != (flow.Location{}) { // a silent switch is behind it
 		at = max(at, t.waitsUntil(p))
 	}
 	if at > now {
@@ -97,8 +97,8 @@ func (t *topology) block(now int64, p *port) {
 	t.settle(now, p)
 }
 
-// advance does what happens by itself by now: silent links, ports that settle,
-// links that are released.
+// advance does the work that is due by time, on silent links, ports that
+// settle, and links to be released.
 func (t *topology) advance(now int64) {
 	if now < t.deadline {
 		return
@@ -112,7 +112,7 @@ func (t *topology) advance(now int64) {
 	t.clean(now)
 }
 
-// settleDue looks again at the ports whose role time alone may have changed.
+// settleDue updates the ports whose role time alone may have changed.
 func (t *topology) settleDue(now int64) {
 	for _, dp := range t.order {
 		if dp.settle > now {
@@ -133,8 +133,8 @@ func (t *topology) settleDue(now int64) {
 	}
 }
 
-// late says that time has passed in which nothing could be heard, because the
-// process itself stood still: links get half a timeout more.
+// late records a time in which nothing could be heard, because the process
+// itself stood still: links get half a timeout more.
 func (t *topology) late(now int64) { t.floor = now - t.cfg.linkTimeout()/2 }
 
 // clean forgets what no longer matters: ports removed, switches gone and pairs

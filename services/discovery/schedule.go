@@ -20,16 +20,16 @@ type schedule struct {
 
 // A prober says when a port sends probes next.
 type prober struct {
-	frame      []byte // probe without stamp and signature; never changed
+	frame      []byte // probe without stamp and signature; read-only
 	actions    []flow.Action
 	soon       int64 // an extra probe; 0 if none
 	sent       int   // probes since the last burst began
-	told       int   // of these, the southbound has sent
-	waits      bool  // among those of the pace
-	unanswered int   // probes that were sent since the last that has arrived
+	told       int   // of these, the probes that the southbound has sent
+	waits      bool  // it waits in the pace
+	unanswered int   // probes sent since the last one that arrived
 }
 
-// burstGaps are the times between the extra probes of a port that has come up.
+// burstGaps are the times between the extra probes of a port after it comes up.
 var burstGaps = [...]int64{50e6, 100e6, 200e6}
 
 // trapHope is how long extra probes of a switch that has connected wait for it
@@ -54,8 +54,8 @@ func (s *schedule) start(t *topology, now int64) {
 	}
 }
 
-// after returns the first of the switch's moments after a time; there is one in
-// every interval.
+// after returns the first of the switch's moments after a time; every interval
+// has one.
 func (s *schedule) after(at, interval int64) int64 {
 	return (s.number(at, interval)+1)*interval + int64(s.phase*float64(interval))
 }

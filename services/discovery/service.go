@@ -2,11 +2,11 @@
 // signed LLDP probes and port status, and the role of every port: edge, link,
 // or none yet. It is the first stage of the pipeline.
 //
-// What a signed probe proves is that it left a certain port within the last
-// second. It does not prove that the far end is a cable: hosts may pass probes
-// on to each other. What that takes gives them away, unless they do it at wire
-// speed and are silent otherwise; link_ports, new_links and host_memory of the
-// configuration are for these. See suspect for what is refused.
+// A signed probe proves that it left a certain port within the last second. It
+// does not prove that a cable connects the ports: hosts may forward probes to
+// each other. That gives them away, unless they do it at wire speed and are
+// silent otherwise; link_ports, new_links and host_memory of the configuration
+// are for these. See suspect for the refusals.
 //
 // Only the list of services imports it; only this file imports weft.
 package discovery
@@ -192,7 +192,7 @@ func probeKey(ctx context.Context, env *weft.Env, cfg *Config) ([]byte, error) {
 	return key, nil
 }
 
-// steadyClock returns a clock that starts now at a time of day and never jumps.
+// steadyClock returns a clock that starts at the time now and never jumps.
 func steadyClock(now time.Time) func() int64 {
 	start := time.Now()
 	base := now.UnixNano()

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// store is durable key-value state; Update changes a value only if its
+// store is durable key-value storage; Update changes a value only if its
 // revision is still the given one.
 type store interface {
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
@@ -25,13 +25,13 @@ const aliveKey = "alive"
 // runKey is the key of the number of the last run.
 const runKey = "run"
 
-// errSuperseded is what an instance gets that goes on after its successor has
-// started.
+// errSuperseded is the error for an instance that goes on after its successor
+// has started.
 var errSuperseded = errors.New("another instance has taken over")
 
-// A shelf is where what ports are is kept for the next run. What a dying
-// instance still writes cannot replace what its successor has written: each
-// value is written over the one that is known only.
+// A shelf stores the roles of ports for the next run. Late writes of a dying
+// instance cannot replace those of its successor: a value is written only over
+// its known revision.
 type shelf struct {
 	store store
 	run   string // this one's number
@@ -40,8 +40,8 @@ type shelf struct {
 	revisions map[string]uint64
 }
 
-// load hands over what the last run has kept, and when it last was alive, in
-// nanoseconds since 1970. What cannot be read is reported and left out.
+// load passes on what the last run stored, and returns when it was last alive,
+// in nanoseconds since 1970. It reports and leaves out what cannot be read.
 func (s *shelf) load(ctx context.Context, port func(flow.Location, memory), bad func(key string, err error)) (alive int64, err error) {
 	s.revisions = map[string]uint64{}
 	if err := s.begin(ctx); err != nil {
@@ -78,7 +78,7 @@ func (s *shelf) load(ctx context.Context, port func(flow.Location, memory), bad 
 	return alive, nil
 }
 
-// save keeps what the ports of a switch are.
+// save stores the roles of a switch's ports.
 func (s *shelf) save(ctx context.Context, sw flow.DPID, ports map[flow.Port]memory) error {
 	if len(ports) > 0 {
 		return s.put(ctx, sw.String(), encodePorts(ports))
@@ -89,13 +89,13 @@ func (s *shelf) save(ctx context.Context, sw flow.DPID, ports map[flow.Port]memo
 	return s.store.Delete(ctx, sw.String())
 }
 
-// alive keeps a sign of life.
+// alive stores a sign of life.
 func (s *shelf) alive(ctx context.Context, now int64) error {
 	return s.put(ctx, aliveKey, strconv.AppendInt(nil, now, 10))
 }
 
-// put writes a value over the one that is known. If it is another, a dying
-// instance has written it, or this is the dying one.
+// put writes a value over the known revision. If there is another revision, a
+// dying instance has written it, or this is the dying one.
 func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *shelf) put(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
-// begin numbers this run; earlier ones then know that they are over.
+// begin numbers this run, so that earlier ones find that they are over.
 func (s *shelf) begin(ctx context.Context) error {
 	last, revision, err := s.store.Get(ctx, runKey)
 	if err != nil {

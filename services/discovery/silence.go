@@ -7,9 +7,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A link is known to be there by its probes. One that has not been heard of for
-// the time between two probes and some patience is in doubt: it is probed again
-// at once, and then faster. If nothing has come of it by the timeout, it is gone.
+// Probes show that a link is there. A link that was not heard for the time
+// between two probes and some patience is in doubt: it is probed again at once,
+// and then faster. If no probe arrives by the timeout, it is gone.
 
 // probedEvery returns the time between two probes of a link.
 func (t *topology) probedEvery(now int64, l *link) int64 {
@@ -19,8 +19,9 @@ func (t *topology) probedEvery(now int64, l *link) int64 {
 	return t.cfg.linkInterval()
 }
 
-// guarded reports whether port status is likely to tell of the end of a link
-// before probes do: it is up, and it has not gone down without it lately.
+// guarded reports whether port status is likely to report the end of a link
+// before probes do: the link is up, and it has not lately gone down without
+// port status.
 func (t *topology) guarded(now int64, l *link) bool {
 	return l.state == up && (l.flaps.mute == 0 || now-l.flaps.mute > int64(t.cfg.Forget))
 }
@@ -40,8 +41,9 @@ func (t *topology) doubtAfter(now int64, l *link) int64 {
 	return t.probedEvery(now, l) + t.patience() + int64(t.strain)
 }
 
-// budget has guarded links probed as rarely as it takes to send no more probes
-// than wanted. Where liveness is on, that is what is wanted.
+// budget sets how rarely guarded links are probed, so that no more than
+// ProbesPerSecond probes are sent. If liveness is on, they are probed in every
+// interval.
 func (t *topology) budget() {
 	t.stretch = 1
 	if wanted := int64(t.cfg.ProbesPerSecond) * t.cfg.linkInterval() / int64(time.Second); t.cfg.Liveness.Interval == 0 {
@@ -53,14 +55,14 @@ func (t *topology) budget() {
 // between the probes of one that is in doubt.
 func (t *topology) patience() int64 { return (t.cfg.linkTimeout() - t.cfg.linkInterval()) / 3 }
 
-// judgeAt has a link looked at, at a time.
+// judgeAt schedules a check of a link.
 func (t *topology) judgeAt(l *link, at int64) {
 	l.src.dp.judge = min(l.src.dp.judge, at)
 	t.due(at)
 }
 
-// expire takes down the links whose probes are missing. To be missing, probes
-// must have been sent.
+// expire takes down the links whose probes are missing. Only probes that were
+// sent can be missing.
 func (t *topology) expire(now int64) {
 	for _, dp := range t.order {
 		if dp.judge > now {
@@ -76,8 +78,8 @@ func (t *topology) expire(now int64) {
 	}
 }
 
-// judgeLink takes down a link that has been silent for too long, has one in
-// doubt probed, and sees that it is looked at again in time.
+// judgeLink takes down a link that was silent for too long, probes one in
+// doubt, and schedules the next check.
 func (t *topology) judgeLink(now int64, l *link) {
 	heard := max(l.heard, t.floor)
 	end := heard + t.silentAfter(now, l)
@@ -85,7 +87,7 @@ func (t *topology) judgeLink(now int64, l *link) {
 		t.judgeAt(l, until)
 		return
 	}
-	if end <= now && l.dst.dp.flight.Load() { // its own probes wait for its southbound, which may be away
+	if end <= now && l.dst.dp.flight.Load() { // its own probes wait for its southbound
 		t.judgeAt(l, now+t.patience())
 		return
 	}
@@ -98,7 +100,7 @@ func (t *topology) judgeLink(now int64, l *link) {
 		return
 	}
 	again := now + t.patience()
-	for _, p := range []*port{l.src, l.dst} { // the far end, too, to see whether its southbound is there to hear
+	for _, p := range []*port{l.src, l.dst} { // the far end too: is its southbound there to hear?
 		if p.soon == 0 || p.soon > now {
 			p.soon = now
 			p.dp.next = min(p.dp.next, now)
@@ -110,14 +112,14 @@ func (t *topology) judgeLink(now int64, l *link) {
 	t.judgeAt(l, again)
 }
 
-// strain is how far behind we are ourselves: the smoothed time that probes have
-// taken lately, in nanoseconds. Links are given that much more.
+// strain is our own delay: the smoothed time that recent probes took, in
+// nanoseconds. Links get that much more time.
 type strain int64
 
 // strainMost bounds it: no queue of ours is longer.
 const strainMost = int64(10 * time.Second)
 
-// add takes the time that a probe has taken.
+// add records the time that a probe took.
 func (s *strain) add(age int64) {
 	d := min(age, strainMost) - int64(*s)
 	if d > 0 {
@@ -127,9 +129,9 @@ func (s *strain) add(age int64) {
 	}
 }
 
-// stale takes a probe that is genuine, but too old to show a new link. Of a link
-// that is known it shows that it was there when the probe was sent, and how far
-// behind we are; once, for what is played again says nothing.
+// stale handles a probe that is genuine, but too old to show a new link. For a
+// known link it shows that the link was there when the probe was sent, and how
+// large our own delay is; but only once, because a replay shows nothing.
 func (t *topology) stale(now int64, src, dst flow.Location, sent int64) {
 	p := t.at(src)
 	if p != nil && p.out != nil && p.out.dst.at == dst && sent > p.newest && sent <= now {

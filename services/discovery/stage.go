@@ -6,12 +6,12 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// ethTypeBDDP is that of LLDP-like frames that other controllers broadcast to
-// find links across switches that are not theirs. None of ours.
+// ethTypeBDDP is the type of LLDP-like frames that other controllers broadcast
+// to find links across foreign switches. We send none.
 const ethTypeBDDP uint16 = 0x8942
 
 // open returns the stage for one switch: it sets the role of the ingress port,
-// and ends the way of every LLDP and BDDP frame.
+// and consumes every LLDP and BDDP frame.
 func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	e.mu.Lock()
 	v := e.topo.datapath(sw).view
@@ -46,8 +46,8 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	}
 }
 
-// used notes that a packet has come in by a port that the stage has not seen, as
-// an intake's.
+// used records a packet from a port that the stage has not seen, for example
+// one of an intake.
 func (e *engine) used(at flow.Location) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -56,7 +56,7 @@ func (e *engine) used(at flow.Location) {
 	}
 }
 
-// record counts an LLDP frame, and why it was refused if it was.
+// record counts an LLDP frame, and the reason if it was refused.
 func (e *engine) record(why refusal, p *portView, in *flow.PacketIn) {
 	if why == accepted {
 		e.figures.received.Add(1)
@@ -64,14 +64,14 @@ func (e *engine) record(why refusal, p *portView, in *flow.PacketIn) {
 	}
 	e.figures.refused[why].Add(1)
 	if why == unknown || why == waiting {
-		return // genuine; the port's coming up, or going down, is not known yet, or the link is on trial
+		return // genuine, but the port's state is not known yet, or the link is on trial
 	}
 	if n := p.refused.Add(1); n&(n-1) == 0 && e.lines.Allow() { // 1, 2, 4, 8 …
 		e.log.Warn("LLDP refused", "dpid", in.Switch, "port", in.Key.InPort, "reason", why.String(), "refused", n)
 	}
 }
 
-// examine takes an LLDP frame as evidence of a link, or says why not.
+// examine handles an LLDP frame as evidence of a link, or returns why not.
 func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 	if in.Key.EthType != flow.EthTypeLLDP || in.Key.VLAN != 0 {
 		return foreign
@@ -102,15 +102,15 @@ func (e *engine) examine(s *signer, now int64, in *flow.PacketIn) refusal {
 }
 
 // limits are token buckets, one for each port: each gets a token every gap, and
-// holds those of half a second at most. They are kept as the times at which they
-// are full again.
+// holds at most those of half a second. A bucket is stored as the time when it
+// is full again.
 type limits struct {
 	gap  int64 // nanoseconds
 	low  []int64
 	high map[flow.Port]int64
 }
 
-// take takes a token of a port, false if there is none.
+// take takes a token of a port; it returns false if there is none.
 func (l *limits) take(now int64, p flow.Port) bool {
 	full := max(l.full(p), now) + l.gap
 	if full-now > int64(time.Second)/2 {

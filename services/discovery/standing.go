@@ -10,8 +10,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// standing returns the entries that discovery wants on every switch: LLDP goes
-// to the controller whatever others write, and foreign BDDP goes nowhere.
+// standing returns the baseline flows of discovery: LLDP goes to the controller
+// whatever other entries say, and foreign BDDP is dropped.
 func standing(sw flow.DPID) *api.SetStandingRequest {
 	lldp := flow.Entry{
 		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 1),
@@ -25,9 +25,9 @@ func standing(sw flow.DPID) *api.SetStandingRequest {
 		Flows: []*api.FlowEntry{api.NewFlowEntry(sw, &lldp), api.NewFlowEntry(sw, &bddp)}}
 }
 
-// A keeper sees that every connected switch gets the standing entries: in the
-// background, and again, at growing intervals, until the switch has confirmed;
-// and again when flowrules has started anew, for then it has forgotten them.
+// A keeper declares the baseline flows of every connected switch: in the
+// background, again at growing intervals until the switch has confirmed, and
+// again when flowrules has restarted, because it has forgotten them then.
 type keeper struct {
 	set       func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
 	confirmed func(flow.DPID)
@@ -38,10 +38,10 @@ type keeper struct {
 	work sync.WaitGroup
 }
 
-// keeping is what a keeper does for one switch while it is connected.
+// keeping is a keeper's work for one connected switch.
 type keeping struct {
 	stop  context.CancelFunc
-	again chan struct{} // holds one: to be declared anew
+	again chan struct{} // capacity one: declare anew
 }
 
 // The times between tries.
@@ -50,7 +50,7 @@ const (
 	lastRetry  = 15 * time.Second
 )
 
-// begin sees to a switch that has connected.
+// begin starts the work for a switch that has connected.
 func (k *keeper) begin(ctx context.Context, sw flow.DPID) {
 	ctx, cancel := context.WithCancel(ctx)
 	k.mu.Lock()
@@ -66,7 +66,7 @@ func (k *keeper) begin(ctx context.Context, sw flow.DPID) {
 	k.work.Go(func() { k.keep(ctx, sw, j) })
 }
 
-// again has the entries of a switch declared anew, if it is connected.
+// again declares the flows of a switch anew, if it is connected.
 func (k *keeper) again(sw flow.DPID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +75,7 @@ func (k *keeper) again(sw flow.DPID) {
 	}
 }
 
-// end gives up on a switch that is gone.
+// end ends the work for a switch that is gone.
 func (k *keeper) end(sw flow.DPID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,11 +85,11 @@ func (k *keeper) end(sw flow.DPID) {
 	}
 }
 
-// wait returns when nothing is going on any more.
+// wait waits until all work has ended.
 func (k *keeper) wait() { k.work.Wait() }
 
-// keep declares the entries until the switch has confirmed, and whenever it is
-// told to.
+// keep declares the flows until the switch has confirmed, and whenever again is
+// called.
 func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
 	for {
 		if !k.declare(ctx, sw, j) {
@@ -103,8 +103,8 @@ func (k *keeper) keep(ctx context.Context, sw flow.DPID, j *keeping) {
 	}
 }
 
-// declare declares the entries until the switch has confirmed. It reports false
-// if ctx has ended before.
+// declare declares the flows until the switch has confirmed. It returns false
+// if ctx ends before that.
 func (k *keeper) declare(ctx context.Context, sw flow.DPID, j *keeping) bool {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		resp, err := k.set(ctx, standing(sw))

@@ -11,22 +11,21 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// A topology is what is known of switches, ports and links. It decides and
-// does nothing else: its methods take the time (nanoseconds since 1970, never
-// running back), change the state, and append to events what has changed. It
-// is not safe for concurrent use.
+// A topology holds the switches, ports and links. It only decides: its methods
+// take the time (nanoseconds since 1970, never running back), change the state,
+// and append the changes to events. It is not safe for concurrent use.
 type topology struct {
 	cfg      *Config
 	rand     *rand.Rand
 	switches map[flow.DPID]*datapath
-	order    []*datapath // the same, in the order in which their probes go
+	order    []*datapath // the same, in the order of their probes
 	links    []*link
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
 	known    map[flow.Location]flow.Location
 	past     map[flow.Location]memory      // of an earlier run, until its switch connects
 	pastOf   map[flow.DPID][]flow.Location // the keys of past by switch, until it connects
-	fresh    int64                         // past is to be trusted until then
+	fresh    int64                         // past is trusted until then
 	views    map[flow.Location]*portView   // of ports in past, for the stage
 	noise    noise
 	trials   map[*trial]struct{}
@@ -35,17 +34,17 @@ type topology struct {
 	boundAt  int64
 	isQuiet  bool // our own delays are small, of quietAt
 	quietAt  int64
-	deadline int64 // nothing happens by itself before this time
+	deadline int64 // no timed work is due before this time
 	cleaned  int64
-	floor    int64 // links count as heard of at this time, at least
-	moved    bool  // links have come or gone since the switches were put in order
+	floor    int64 // links count as heard at this time, at least
+	moved    bool  // links have come or gone since arranged
 	arranged int64 // when they were
 	ordered  int   // how many links there were then
-	stretch  int64 // how many intervals there are between two probes of a guarded link
+	stretch  int64 // intervals between two probes of a guarded link
 	strain   strain
 	pace     pace
 	events   []event
-	dirty    map[flow.DPID]struct{} // whose memories are to be saved
+	dirty    map[flow.DPID]struct{} // switches with unsaved memories
 }
 
 // An event is a change to be published or logged: one of the fields is set.
@@ -60,21 +59,21 @@ type datapath struct {
 	id        flow.DPID
 	connected bool
 	since     int64 // of the connection
-	returned  int64 // when it has last connected without having been connected
+	returned  int64 // when it last connected after it had been away
 	trapped   int64 // when the switch confirmed the LLDP trap; 0: not yet
 	doubt     int64 // 0, or until when it may have gone with the southbound
 	ports     []*port
 	low       []*port // by number, those below lowPorts
 	high      map[flow.Port]*port
-	judge     int64 // the links that leave it are looked at then
-	settle    int64 // the roles of its ports are; math.MaxInt64: not by time
+	judge     int64 // when to check the links that leave it
+	settle    int64 // when to check the roles of its ports; math.MaxInt64: not by time
 	view      *view
 	echo      echo
 	flight    atomic.Bool // probes of the switch are being sent
 	schedule
 }
 
-// A port is a port of a switch. Its record outlives its being down, so that a
+// A port is a port of a switch. Its record stays while it is down, so that a
 // port cannot shed its past by going down for a moment.
 type port struct {
 	at       flow.Location
@@ -84,16 +83,16 @@ type port struct {
 	changed  int64 // when it last went up or down
 	role     flow.PortRole
 	edge     bool          // it has settled as an edge port
-	hosts    int64         // since when it is one, short times down not counted; 0 if it is none
+	hosts    int64         // since when it is one, ignoring short downs; 0 if it is none
 	was      flow.Location // the far end that it had as a link
 	judged   bool          // that link was no longer on trial
-	silent   int64         // since when that far end is silent, or is expected
+	silent   int64         // since when that far end is silent, or expected
 	until    int64         // the port waits for it until then, at most
 	presumed int64         // a link of an earlier run until then, its far end not connected yet
 	saved    bool          // that hosts are there is saved
 	rival    flow.Location // whose probes were refused because of hosts
 	rivalAt  int64
-	blocked  int64 // out of use until then: two switches or itself are heard on it
+	blocked  int64 // out of use until then: two switches, or its own, are heard on it
 	out, in  *link
 	trial    *trial // of the link that leaves it
 	tried    *trial // of the link that ends at it
@@ -103,11 +102,11 @@ type port struct {
 	view     *portView
 	place    *api.Location
 	again    int64 // when time alone may change its role; 0: never
-	shown    bool  // its role has been told of, and not that it is no more
+	shown    bool  // its role was published, and not since that it is gone
 	prober
 }
 
-// maxPorts bounds the ports of one switch that are looked at.
+// maxPorts bounds the handled ports of one switch.
 const maxPorts = 16384
 
 // trapGrace is how long ports wait for their switch to confirm the LLDP trap
@@ -126,7 +125,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	return t
 }
 
-// datapath returns the record of a switch, a new one if there is none.
+// datapath returns the record of a switch; it makes one if there is none.
 func (t *topology) datapath(id flow.DPID) *datapath {
 	dp := t.switches[id]
 	if dp == nil {
@@ -158,7 +157,7 @@ func (dp *datapath) port(n flow.Port) *port {
 	return dp.high[n]
 }
 
-// put enters a port under its number; nil strikes it off.
+// put stores a port under its number; nil removes it.
 func (dp *datapath) put(n flow.Port, p *port) {
 	switch {
 	case n >= lowPorts && p == nil:
@@ -173,10 +172,10 @@ func (dp *datapath) put(n flow.Port, p *port) {
 	}
 }
 
-// due says that something happens by itself at a time.
+// due schedules timed work.
 func (t *topology) due(at int64) { t.deadline = min(t.deadline, at) }
 
-// connect takes a switch that has connected, with all its ports.
+// connect handles a switch that has connected, with all its ports.
 func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 	dp := t.datapath(id)
 	if dp.connected {
@@ -215,7 +214,7 @@ func (t *topology) connect(now int64, id flow.DPID, ports []*api.Port) {
 	dp.view.set(dp.ports)
 }
 
-// disconnect takes the loss of a switch.
+// disconnect handles the loss of a switch.
 func (t *topology) disconnect(now int64, id flow.DPID) {
 	dp := t.switches[id]
 	if dp == nil || !dp.connected {
@@ -230,8 +229,8 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 	t.shed(dp)
 }
 
-// shed forgets the ports of a switch that has gone of which nothing has to be
-// remembered: no link, no host.
+// shed forgets those ports of a switch that is gone that have neither a link
+// nor a host to remember.
 func (t *topology) shed(dp *datapath) {
 	kept := dp.ports[:0]
 	for _, p := range dp.ports {
@@ -248,7 +247,7 @@ func (t *topology) shed(dp *datapath) {
 	dp.ports = slices.Clip(slices.Clone(kept))
 }
 
-// change takes a port that was added, modified or removed.
+// change handles a port that was added, modified or removed.
 func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) {
 	dp := t.switches[id]
 	n := flow.Port(msg.GetPort())
@@ -269,9 +268,9 @@ func (t *topology) change(now int64, id flow.DPID, msg *api.Port, removed bool) 
 	}
 }
 
-// trap takes the confirmation of the LLDP trap of a switch: probes are worth
-// sending, and silence means something, from now on. Further confirmations in
-// the same session say nothing new.
+// trap handles the confirmation of a switch's LLDP trap: from now on it is
+// worth sending probes, and silence means something. Further confirmations in
+// the same session change nothing.
 func (t *topology) trap(now int64, id flow.DPID) {
 	dp := t.switches[id]
 	if dp == nil || !dp.connected || dp.trapped != 0 {
@@ -294,7 +293,7 @@ func macOf(msg *api.Port) flow.MAC {
 	return mac
 }
 
-// setPort takes the present state of a port.
+// setPort sets the present state of a port.
 func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	at := flow.Location{Switch: dp.id, Port: flow.Port(msg.GetPort())}
 	p := dp.port(at.Port)
@@ -333,8 +332,7 @@ func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	dp.next = min(dp.next, now)
 }
 
-// setSpeed takes the speed of a port; links that cost something else by it have
-// changed.
+// setSpeed sets the speed of a port, and updates links whose cost changes.
 func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
 	if p.speed == kbps {
 		return
@@ -347,8 +345,8 @@ func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
 	}
 }
 
-// raise takes a port that has come up. What it was counts on if it was down
-// only for a moment.
+// raise handles a port that has come up. It keeps its past if it was down only
+// for a moment.
 func (t *topology) raise(now int64, dp *datapath, p *port) {
 	switch down := now - p.changed; {
 	case down > int64(max(t.cfg.Timeout, t.cfg.HostMemory)):
@@ -363,11 +361,11 @@ func (t *topology) raise(now int64, dp *datapath, p *port) {
 	t.settle(now, p)
 }
 
-// lower takes a port that has gone down or was removed.
+// lower handles a port that has gone down or was removed.
 func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 	p.removed = removed
 	if !p.up {
-		t.settle(now, p) // that it is no more is told
+		t.settle(now, p) // publishes that it is gone
 		return
 	}
 	p.up, p.changed, p.blocked, p.presumed = false, now, 0, 0
@@ -376,14 +374,14 @@ func (t *topology) lower(now int64, p *port, removed bool, cause string) {
 	t.settle(now, p)
 }
 
-// forget clears what a port has been.
+// forget clears the past of a port.
 func (t *topology) forget(p *port) {
 	t.part(p)
 	p.hosts = 0
 	p.view.host.Store(false)
 }
 
-// part forgets the neighbour that a port had.
+// part forgets the former neighbour of a port.
 func (t *topology) part(p *port) {
 	if p.was != (flow.Location{}) {
 		p.was = flow.Location{}
@@ -392,13 +390,13 @@ func (t *topology) part(p *port) {
 	}
 }
 
-// expect gives the neighbour that a port had, before the port was down for a
-// moment or in an earlier run, ten timeouts to be heard again.
+// expect gives the neighbour from before a short down, or from an earlier run,
+// ten timeouts to be heard again.
 func (t *topology) expect(now int64, p *port) {
 	p.silent, p.until = now, now+min(10*int64(t.cfg.Timeout), int64(t.cfg.Forget))
 }
 
-// location returns where the port is, as messages have it; they share it.
+// location returns the port's place in the form of messages, which share it.
 func (p *port) location() *api.Location {
 	if p.place == nil {
 		p.place = api.NewLocation(p.at)
@@ -437,7 +435,7 @@ func (p *port) message() *api.PortRole {
 	return &api.PortRole{At: p.location(), Role: p.role.String(), Refused: p.view.refused.Load()}
 }
 
-// countLinks returns how many links are in a state.
+// countLinks counts the links in a state.
 func (t *topology) countLinks(s linkState) (n int) {
 	for tr := range t.trials {
 		if !tr.passed() && tr.state() == s {
@@ -452,7 +450,7 @@ func (t *topology) countLinks(s linkState) (n int) {
 	return n
 }
 
-// countPorts returns how many ports of connected switches have a role.
+// countPorts counts the ports of connected switches with a role.
 func (t *topology) countPorts(r flow.PortRole) (n int) {
 	for _, dp := range t.switches {
 		if !dp.connected {

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// A trial judges a link in one direction by the time that its probes take. A
-// relay adds to the time of every probe, a busy machine to that of some; so the
-// fastest probe decides, after the echo times of both switches are taken off.
+// A trial judges a link in one direction by how long its probes take. A relay
+// delays every probe, a busy machine some of them. So the fastest probe
+// decides, less the echo times of both switches.
 //
 // A link whose fastest probe is plausible comes up at once, and has no trial.
 // One whose is not waits, and is probed again. Each further slow probe that no
@@ -23,10 +23,10 @@ type trial struct {
 	from, to *port
 	began    int64
 	heard    int64   // when the last probe arrived
-	best     int64   // the time that the fastest probe took
-	probes   int     // that arrived
+	best     int64   // the time of the fastest probe
+	probes   int     // probes that arrived
 	calm     int     // of these, while our own delays were small
-	counted  int64   // when the last one arrived that is part of the evidence
+	counted  int64   // arrival of the last one that is part of the evidence
 	evidence float64 // bits: 2^-evidence is the probability of so many slow probes over a cable
 	held     bool
 	since    int64  // of waiting, or of being held
@@ -37,24 +37,25 @@ const (
 	// evidenceEnough is the evidence that holds a link: no genuine link is held
 	// in 2^40 starts.
 	evidenceEnough = 40
-	// shareLeast and shareFar bound from below what share of genuine probes is
-	// taken to be slow, and slower than farTimes the limit: probes pass more
-	// queues than what they are compared with.
+	// shareLeast and shareFar are lower bounds on the shares of genuine probes
+	// assumed slow, and slower than farTimes the limit: probes pass more queues
+	// than the echoes they are compared with.
 	shareLeast, shareFar, farTimes = 0.4, 0.1, 10
 	// trialEvery is the least time between two probes of a link that waits.
 	trialEvery = int64(100 * time.Millisecond)
-	// noiseBusy is from what noise on our own delays explain slow probes.
+	// noiseBusy is the noise above which our own delays explain slow probes.
 	noiseBusy = int64(20 * time.Millisecond)
-	// noiseTimes is how many times the noise may make a probe late.
+	// noiseTimes is how many times the noise a probe may be late.
 	noiseTimes = 4
-	// trialPatience is how long a link waits for evidence at most.
+	// trialPatience bounds how long a link waits for evidence.
 	trialPatience = int64(30 * time.Second)
-	// trialsMany is how many trials make it likely that we are busy with them.
+	// trialsMany is the number of trials from which on they probably keep us
+	// busy.
 	trialsMany = 64
-	// echoesNeeded is how many echoes it takes to know a control channel.
+	// echoesNeeded is how many echoes are needed to know a control channel.
 	echoesNeeded = 8
-	// populationLeast is how many links it takes to compare one with, and
-	// probesLeast how many probes of one it takes to know it.
+	// populationLeast is how many links are needed for a comparison, and
+	// probesLeast how many probes are needed to know a link.
 	populationLeast, probesLeast = 8, 8
 	// boundEvery is the time between two computations of the bound.
 	boundEvery = int64(500 * time.Millisecond)
@@ -72,8 +73,8 @@ func delay(took int64, from, to *port) int64 {
 	return max(0, took-(from.dp.echo.least+to.dp.echo.least)/2)
 }
 
-// fast reports whether a probe was as fast as over a cable. What the control
-// channels take is known only while our own delays are small.
+// fast reports whether a probe was as fast as over a cable. The delays of the
+// control channels are known only while our own delays are small.
 func (t *topology) fast(now, took int64, from, to *port) bool {
 	limit := t.plausible(now)
 	if took <= limit {
@@ -93,7 +94,7 @@ func (t *topology) plausible(now int64) int64 {
 	}
 	t.bound, t.boundAt = 0, now
 	if !t.quiet(now) {
-		return limit // what the links have taken says little about them
+		return limit // the times of the links say little about them
 	}
 	var all []int64
 	for _, l := range t.links {
@@ -114,8 +115,8 @@ func (t *topology) plausible(now int64) int64 {
 	return max(limit, t.bound)
 }
 
-// try takes a probe of a link that is not known, and says whether the link may
-// come up.
+// try handles a probe of an unknown link, and returns whether the link may come
+// up.
 func (t *topology) try(now int64, from, to *port, sent int64) refusal {
 	took := now - sent
 	tr := from.trial
@@ -158,7 +159,7 @@ func (t *topology) try(now int64, from, to *port, sent int64) refusal {
 	return waiting
 }
 
-// take notes a probe.
+// take records a probe.
 func (tr *trial) take(t *topology, now, took int64) {
 	tr.heard, tr.best = now, min(tr.best, took)
 	tr.probes++
@@ -179,9 +180,9 @@ func (t *topology) quiet(now int64) bool {
 // passed reports whether the link is up on probation.
 func (tr *trial) passed() bool { return tr.from.out != nil && tr.from.out.trial == tr }
 
-// clears takes a probe and reports whether the fastest is plausible. If not,
-// the probe is evidence. Of probes that were under way together one counts, for
-// one pause of a switch delays all of them.
+// clears handles a probe and reports whether the fastest is plausible. If not,
+// the probe is evidence. Of probes under way at the same time only one counts,
+// because one pause of a switch delays all of them.
 func (t *topology) clears(now int64, tr *trial, sent int64) bool {
 	tr.take(t, now, now-sent)
 	if t.fast(now, tr.best, tr.from, tr.to) {
@@ -202,9 +203,9 @@ func (t *topology) clears(now int64, tr *trial, sent int64) bool {
 	return false
 }
 
-// excused reports whether our own delays explain that the fastest probe was
-// slow. Where many links come up at once, the usual delay counts; a link that
-// has waited for long was probed often, so the shortest delays count.
+// excused reports whether our own delays explain why the fastest probe was
+// slow. If many links come up at once, the usual delay counts; a link that has
+// waited long was probed often, so the shortest delays count.
 func (t *topology) excused(now int64, tr *trial) bool {
 	late := now-tr.began > trialPatience
 	if len(t.trials) < trialsMany && !late {
@@ -221,8 +222,8 @@ func (t *topology) excused(now int64, tr *trial) bool {
 	return noise >= noiseBusy && delay(tr.best, tr.from, tr.to) <= t.plausible(now)+noiseTimes*noise
 }
 
-// again has a link that is on trial probed soon, later where we are slow: one
-// that is up on probation only if we are not.
+// again schedules the next probe of a link on trial, later if we are slow; for
+// one up on probation only if we are not.
 func (t *topology) again(now int64, tr *trial) {
 	noise, _ := t.noise.level(now)
 	if noise >= noiseBusy && tr.passed() {
@@ -234,8 +235,8 @@ func (t *topology) again(now int64, tr *trial) {
 	}
 }
 
-// retry takes a probe of a link that is up on probation, and reports whether it
-// is held instead.
+// retry handles a probe of a link that is up on probation, and reports whether
+// the link is now held.
 func (t *topology) retry(now int64, l *link, sent int64) (held bool) {
 	tr := l.trial
 	if t.clears(now, tr, sent) {
@@ -260,7 +261,7 @@ func (t *topology) probation(now int64, l *link) {
 	t.trials[l.trial] = struct{}{}
 }
 
-// holdBack holds a link, which is an event.
+// holdBack holds a link, and adds an event.
 func (t *topology) holdBack(now int64, tr *trial, reason string) {
 	tr.held, tr.since, tr.reason = true, now, reason
 	t.events = append(t.events, event{link: &api.LinkChanged{Link: tr.message(t, now), Cause: "held"}})
@@ -268,7 +269,7 @@ func (t *topology) holdBack(now int64, tr *trial, reason string) {
 	t.settle(now, tr.to)
 }
 
-// slowness says why a link is held.
+// slowness explains why a link is held.
 func (t *topology) slowness(now int64, tr *trial) string {
 	return fmt.Sprintf("fastest of %d probes took %v more than the control channels: want at most %v",
 		tr.probes, time.Duration(delay(tr.best, tr.from, tr.to)).Round(10*time.Microsecond), time.Duration(t.plausible(now)).Round(10*time.Microsecond))
@@ -332,7 +333,7 @@ func (tr *trial) state() linkState {
 	return waits
 }
 
-// message returns a link that is not up as others see it.
+// message returns the API's form of a link that is not up.
 func (tr *trial) message(t *topology, now int64) *api.Link {
 	reason := tr.reason
 	if reason == "" {

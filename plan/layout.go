@@ -20,9 +20,9 @@ const (
 	lineHeight = 24.0 // of a service in it
 	gapAcross  = 118.0
 	gapBelow   = 26.0 // between a box and the arcs at it
-	arcStep    = 17.0 // how much higher the arc over one more box is
+	arcStep    = 17.0 // extra height of an arc for each further box
 	rowGap     = 84.0
-	frameGap   = 20.0 // between partitions that have nothing to do with each other
+	frameGap   = 20.0 // between unrelated partitions
 	maxInRow   = 5
 	stackStep  = 5.0 // offset of the boxes behind one with replicas
 )
@@ -63,7 +63,7 @@ func (g *picture) box(worker string) *placed {
 // curve is a line to draw between two workers.
 type curve struct {
 	from, to  string
-	both      bool // has a head at either end
+	both      bool // has arrowheads at both ends
 	transport string
 	events    bool
 	title     string
@@ -95,8 +95,8 @@ func (p *Plan) curves(specs []weft.Spec) (list []curve) {
 }
 
 // arrange places all boxes: the workers of a partition in a frame, those that a
-// packet-in passes in a row from left to right in the order in which it does,
-// the others below. The picture is at least so wide.
+// packet-in passes in a row, from left to right in that order, the others
+// below. The picture has at least this width.
 func (p *Plan) arrange(specs []weft.Spec, lines []curve, wide float64) *picture {
 	g := &picture{w: wide}
 	apart := rowGap // between frames
@@ -157,8 +157,8 @@ func (p *Plan) arrange(specs []weft.Spec, lines []curve, wide float64) *picture 
 	return g
 }
 
-// crosses reports whether anything goes between workers of different
-// partitions, or of one and of none.
+// crosses reports whether traffic goes between workers of different partitions,
+// or between one partition and workers of none.
 func (p *Plan) crosses(specs []weft.Spec, lines []curve) bool {
 	for _, l := range lines {
 		if p.Worker(l.from).Partition != p.Worker(l.to).Partition {
@@ -175,7 +175,7 @@ func (p *Plan) crosses(specs []weft.Spec, lines []curve) bool {
 	return false
 }
 
-// centre moves the rows that are not the way of packets to the middle.
+// centre centres the rows that packets do not pass.
 func (g *picture) centre() {
 	for i := 0; i < len(g.boxes); {
 		k := i
@@ -246,18 +246,18 @@ func arcs(boxes []*placed, lines []curve) (reach int) {
 	return reach
 }
 
-// end is where a line meets a box.
+// end is an end of a line at a box.
 type end struct {
 	curve int
 	first bool // the curve's from
 	box   *placed
 	top   bool
-	far   float64 // where the other end is, for the order along the edge
+	far   float64 // position of the other end, for the order along the edge
 	x, y  float64
 }
 
-// ends spreads the ends of lines along the edges of the boxes such that lines
-// to the left are left of those to the right.
+// ends spreads the ends of lines along the edges of the boxes: ends of lines to
+// the left come first.
 func (g *picture) ends(lines []curve) map[int][2]end {
 	edges := map[*placed]*[2][]*end{}
 	var all []*end

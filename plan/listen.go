@@ -11,7 +11,7 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// address is where something listens.
+// address is an address to listen at.
 type address struct {
 	text    string
 	unix    bool
@@ -20,8 +20,8 @@ type address struct {
 	machine string
 }
 
-// parseAddress reads HOST:PORT, tcp:HOST:PORT or unix:PATH; false if it is
-// none of them, which is for somebody else to report.
+// parseAddress reads HOST:PORT, tcp:HOST:PORT or unix:PATH; it returns false
+// for other forms, which other checks report.
 func parseAddress(s, machine string) (address, bool) {
 	a := address{text: s, machine: machine}
 	if strings.HasPrefix(s, "unix:") {
@@ -42,12 +42,12 @@ func parseAddress(s, machine string) (address, bool) {
 	return a, true
 }
 
-// fixed reports whether only one can listen there.
+// fixed reports whether only one listener can use the address.
 func (a address) fixed() bool { return a.unix || a.port != "0" && a.port != "" }
 
 func (a address) wildcard() bool { return a.host == "" || a.host == "0.0.0.0" || a.host == "::" }
 
-// clashes reports whether two cannot listen at both addresses.
+// clashes reports whether two listeners cannot use both addresses.
 func (a address) clashes(b address) bool {
 	switch {
 	case a.machine != b.machine || !a.fixed() || !b.fixed() || a.unix != b.unix:
@@ -58,8 +58,8 @@ func (a address) clashes(b address) bool {
 	return a.port == b.port && (a.host == b.host || a.wildcard() || b.wildcard())
 }
 
-// listening checks that no two listen at the same address: workers for each
-// other, and services, which say by a key listen of their settings where.
+// listening checks that no two listeners have the same address: workers, and
+// services with a key listen in their settings.
 func (f *fit) listening() {
 	type use struct {
 		address
@@ -100,7 +100,7 @@ func (f *fit) listening() {
 				settings := path + ".settings." + name + ".listen"
 				switch {
 				case !ok:
-				case w.Replicas > 1 && s.Scale != weft.Any: // replicas are wrong by themselves
+				case w.Replicas > 1 && s.Scale != weft.Any: // another check reports wrong replicas
 				case a.fixed() && w.Replicas > 1:
 					f.fail(path+".replicas", "%s.replicas: %d, but %s is in it and listens at %s, where only one can; set %s to port 0, or move %s to a worker without replicas", path, w.Replicas, name, text, settings, name)
 				default:
@@ -111,14 +111,14 @@ func (f *fit) listening() {
 	}
 }
 
-// receives reports whether a worker holds switches' sessions: what is beside
-// them there has nothing to do.
+// receives reports whether a worker holds switches' sessions. A service beside
+// them has nothing to do there.
 func (f *fit) receives(w *Worker) bool {
 	return slices.ContainsFunc(w.Services, func(name string) bool { s := specOf(f.specs, name); return s != nil && s.Pipeline })
 }
 
-// listens returns the values of a service's key listen, or another such, in a
-// worker.
+// listens returns the values of a service's key listen, or of a similar key, in
+// a worker.
 func (p *Plan) listens(w *Worker, s *weft.Spec, key string) []string {
 	list := defaultListens(s.Config, key)
 	for _, section := range p.SettingsOf(w.Name) {
@@ -143,7 +143,7 @@ func (p *Plan) listens(w *Worker, s *weft.Spec, key string) []string {
 	return list
 }
 
-// defaultListens returns what such a key of a configuration is by default.
+// defaultListens returns the default of such a key of a configuration.
 func defaultListens(config weft.Config, wanted string) []string {
 	v := reflect.Indirect(reflect.ValueOf(config))
 	if v.Kind() != reflect.Struct {

@@ -15,8 +15,7 @@ import (
 	"github.com/weft-sdn/weft/plan/place"
 )
 
-// How compute-class services, whose load comes in spikes, are kept from the
-// others.
+// The ways to isolate compute-class services, whose load comes in spikes.
 const (
 	IsolateServer  = "server"  // on servers of their own (paper 001 §3.3)
 	IsolateProcess = "process" // in processes of their own with less priority
@@ -89,7 +88,7 @@ type MakeOptions struct {
 	Move MoveCost
 }
 
-// Made is a plan that has been computed, and what speaks for it.
+// Made is a computed plan, with the data behind it.
 type Made struct {
 	Plan *Plan
 	// Instance is the placement problem and Solution its answer.
@@ -132,28 +131,28 @@ func (s Shard) Name() string {
 	return name
 }
 
-// called reports whether a name of a pin or a set means the shard: its own, that
-// without the replica, or its service's.
+// called reports whether a name in a pin or a set refers to the shard: its own
+// name, that without the replica, or its service's.
 func (s Shard) called(name string) bool {
 	whole := s.Name()
 	plain, _, _ := strings.Cut(whole, "#")
 	return name == whole || name == plain || name == s.Service
 }
 
-// Make computes a plan for a network from what its services were measured to
-// take (paper 001 §3.3): every service has a shard for each partition, or one
-// for all, and place.Solve decides on which server each runs, such that as few
-// events as possible cross servers. The plan keeps all rules of Plan.Check. Its
-// errors say what is missing in the profile, what is contradictory, or why there
-// is no placement (*place.InfeasibleError). A ctx that ends early leaves a plan that
-// may cost more; without a deadline the plan depends on what is given only.
+// Make computes a plan for a network from the measured demands of its services
+// (paper 001 §3.3). Every service has a shard for each partition, or one for
+// all, and place.Solve assigns shards to servers such that as few events as
+// possible cross servers. The plan keeps all rules of Plan.Check. The errors of
+// Make say what the profile lacks, what is contradictory, or why there is no
+// placement (*place.InfeasibleError). If ctx ends early, the plan may cost
+// more; without a deadline the plan depends only on the arguments.
 func Make(ctx context.Context, specs []weft.Spec, network *partition.Graph, profile *Profile, servers []Server, o MakeOptions) (*Made, error) {
 	m, err := newModel(specs, network, profile, servers, o)
 	if err != nil {
 		return nil, err
 	}
-	// What processes take by themselves is known once it is known how many there
-	// are: the servers' capacity is less by that, and the search begins anew.
+	// The processes' own demand depends on their number: the search starts over
+	// with less capacity.
 	for {
 		solution, err := place.Solve(ctx, m.instance, place.Options{Seed: o.Seed, Runs: o.Runs, Steps: o.Steps})
 		if err != nil {
@@ -170,7 +169,7 @@ func Make(ctx context.Context, specs []weft.Spec, network *partition.Graph, prof
 	}
 }
 
-// model is the placement problem of a network while it is put together.
+// model is the placement problem of a network under construction.
 type model struct {
 	specs    []weft.Spec // that are to run
 	network  *partition.Graph
@@ -185,7 +184,7 @@ type model struct {
 	shards   []Shard
 	instance *place.Instance
 	delays   [2]float64 // between processes of one machine, and between machines, in µs
-	base     []float64  // what processes take by themselves, by server: seconds per second
+	base     []float64  // processes' own demand by server, in seconds per second
 	basemem  []Bytes
 	notes    []string
 }
@@ -246,7 +245,7 @@ func (m *model) defaults() error {
 	return nil
 }
 
-// choose takes the services that are to run.
+// choose selects the services to run.
 func (m *model) choose(all []weft.Spec) error {
 	for _, name := range m.options.Services {
 		s := specOf(all, name)
@@ -266,7 +265,7 @@ func (m *model) choose(all []weft.Spec) error {
 	return nil
 }
 
-// complete reports what is missing in the profile.
+// complete reports what the profile lacks.
 func (m *model) complete() error {
 	var names []string
 	for _, s := range m.specs {
@@ -335,8 +334,8 @@ func (m *model) split() {
 	}
 }
 
-// overhead is the time that the runtime of a process takes, collecting garbage
-// above all, for each second that its services take for packet-ins.
+// overhead is the time that a process's runtime takes, mainly for garbage
+// collection, per second that its services spend on packet-ins.
 func (m *model) overhead() float64 {
 	sum := 0.0
 	for _, d := range m.profile.Services {
@@ -348,9 +347,9 @@ func (m *model) overhead() float64 {
 	return m.profile.Process.PerPacket.Value / sum
 }
 
-// charge takes from the servers what the processes of a plan take by themselves;
-// it reports whether that leaves one with too little, for which another
-// placement is to be found.
+// charge subtracts the demand of a plan's processes from the servers' capacity;
+// it reports whether a server is left with too little, so that another
+// placement is needed.
 func (m *model) charge(made *Made) (again bool) {
 	count := make([]int, len(m.servers))
 	for worker, server := range made.Where {

@@ -12,7 +12,7 @@ import (
 )
 
 // The ports at which the services of made plans listen; further partitions on a
-// machine have the next ones.
+// machine use the next ones.
 const (
 	switchPort  = 6653
 	gatewayPort = 8181
@@ -20,7 +20,7 @@ const (
 	computeNice = 5
 )
 
-// cell is what one worker of a made plan is for.
+// cell identifies a worker of a made plan.
 type cell struct {
 	partition int // -1: works for all
 	server    int
@@ -28,9 +28,9 @@ type cell struct {
 	replica   int  // replicas of one service are never in one worker
 }
 
-// made turns a placement into a plan: a worker for each partition, and for what
-// works for all, on each server that has some of it; compute-class services have
-// workers of their own.
+// made converts a placement into a plan. Each server has a worker for each
+// partition with shards there, and one for what works for all; compute-class
+// services have workers of their own.
 func (m *model) made(solution *place.Solution) *Made {
 	made := &Made{Instance: m.instance, Solution: solution, Shards: m.shards, Servers: m.servers, Where: map[string]string{}, Notes: m.notes, model: m}
 	services := map[cell][]string{}
@@ -82,8 +82,8 @@ func order(b bool) int {
 	return 0
 }
 
-// workerName is that of the partition, or shared, then that of the server if
-// there are several.
+// workerName returns the name of a worker: the partition, or shared, followed
+// by the server if there are several.
 func (m *model) workerName(c cell) string {
 	name := "shared"
 	switch {
@@ -104,9 +104,9 @@ func (m *model) workerName(c cell) string {
 	return name
 }
 
-// settings are those that a worker needs so that no two listen at one address:
-// each partition's switches come to a port of their own, and so do clients where
-// each has a gateway.
+// settings returns the settings that keep a worker's addresses distinct: each
+// partition's switches connect to a different port, and so do clients if each
+// partition has a gateway.
 func (m *model) settings(w *Worker, s Server, partition int) (list []Section) {
 	partition = max(partition, 0)
 	for _, name := range w.Services {
@@ -125,5 +125,5 @@ func (m *model) settings(w *Worker, s Server, partition int) (list []Section) {
 	return list
 }
 
-// gatewayName is the service whose port clients come to.
+// gatewayName is the service that clients connect to.
 const gatewayName = "gateway"

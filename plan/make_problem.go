@@ -10,9 +10,9 @@ import (
 	"github.com/weft-sdn/weft/plan/place"
 )
 
-// declared is the weight, in events a second, of traffic that services declare
-// and that was not observed: enough to keep them together where nothing speaks
-// against it.
+// declared is the weight, in events per second, of traffic that services
+// declare but the measurement lacks: enough to keep them together where nothing
+// else matters.
 const declared = 1e-3
 
 // problem makes the placement problem of the shards.
@@ -43,7 +43,7 @@ func (m *model) problem() error {
 	return m.current()
 }
 
-// capacities tells what the servers have left for shards.
+// capacities computes the capacity that servers have left for shards.
 func (m *model) capacities() {
 	for i, s := range m.servers {
 		cpu := s.CPU*(1-m.options.Headroom) - m.base[i]
@@ -80,9 +80,9 @@ func (m *model) find(service, partition string) (list []int) {
 	return list
 }
 
-// edges makes the communication graph: what was observed between services, in
-// proportion to the packet-ins that are planned for, shared out by the
-// partitions' load; and what they declare, where nothing was observed.
+// edges makes the communication graph. It scales the measured traffic between
+// services to the planned packet-ins and divides it by the partitions' load;
+// for services without measured traffic it uses their declarations.
 func (m *model) edges() {
 	scale := 1.0
 	if m.profile.PacketIns >= quiet {
@@ -149,8 +149,9 @@ func (m *model) declared() (pairs [][2]string) {
 	return pairs
 }
 
-// paths are the ways of packet-ins through the pipeline, which are most of what
-// crosses, and of what has a deadline: heartbeats and probes of links.
+// paths returns the ways of packet-ins through the pipeline, which are most of
+// the crossing traffic, and the ways with a deadline: heartbeats and link
+// probes.
 func (m *model) paths() {
 	skeleton := &Plan{Workers: []Worker{{}}}
 	runner, beats, probes := "", "", ""
@@ -193,7 +194,7 @@ func (m *model) paths() {
 }
 
 // pipelines returns the ways of a partition's packet-ins: one, or one for each
-// replica of its last stage among those that have several.
+// replica of the last stage that has several.
 func (m *model) pipelines(title string, first int, stages []string, part string, rate float64) (list []place.Path) {
 	most := 1
 	for _, stage := range stages {
@@ -216,7 +217,7 @@ func (m *model) pipelines(title string, first int, stages []string, part string,
 	return list
 }
 
-// called returns the shards that a name means.
+// called returns the shards that a name refers to.
 func (m *model) called(what, name string) ([]int, error) {
 	var list []int
 	for i, x := range m.shards {
@@ -230,7 +231,7 @@ func (m *model) called(what, name string) ([]int, error) {
 	return list, nil
 }
 
-// constraints turns what the options demand into that of shards.
+// constraints converts the options' demands into constraints of shards.
 func (m *model) constraints() error {
 	in := m.instance
 	for _, name := range sorted(m.options.Pins) {
@@ -325,7 +326,7 @@ func (m *model) replicas() error {
 	return nil
 }
 
-// current takes down where shards are now.
+// current records where shards are now.
 func (m *model) current() error {
 	if m.options.Current == nil {
 		return nil
@@ -334,7 +335,7 @@ func (m *model) current() error {
 	for i, x := range m.shards {
 		server := m.options.Current[x.Name()]
 		at := slices.IndexFunc(m.servers, func(s Server) bool { return s.Name == server })
-		m.instance.Current[i] = at // -1: it is nowhere, or on a server that is none of these
+		m.instance.Current[i] = at // -1: nowhere, or on an unknown server
 		if at >= 0 {
 			m.instance.Shards[i].Move = m.options.Move.Once(x, m.sends(i)) / m.options.Move.horizon()
 		}
@@ -342,7 +343,7 @@ func (m *model) current() error {
 	return nil
 }
 
-// sends returns the events per second that begin or end at a shard.
+// sends returns the events per second from and to a shard.
 func (m *model) sends(shard int) float64 {
 	sum := 0.0
 	for _, e := range m.instance.Edges {

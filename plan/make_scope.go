@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// cut takes down the partitions.
+// cut records the partitions.
 func (m *model) cut() {
 	cut := m.options.Cut
 	if cut == nil || len(cut.Names) < 2 {
@@ -23,7 +23,7 @@ func (m *model) cut() {
 	}
 }
 
-// partitions returns those of the plan.
+// partitions returns the partitions of the plan.
 func (m *model) partitions() (list []Partition) {
 	for i, name := range m.names {
 		x := Partition{Name: name}
@@ -31,7 +31,7 @@ func (m *model) partitions() (list []Partition) {
 			if m.options.Cut.Of[at] != i {
 				continue
 			}
-			// Switches that there are not are nobody's, so ranges may bridge them.
+			// Unused switch numbers belong to nobody, so ranges may bridge them.
 			if n := len(x.Switches); n > 0 && at > 0 && m.options.Cut.Of[at-1] == i {
 				x.Switches[n-1].Last = s.DPID
 			} else {
@@ -41,16 +41,16 @@ func (m *model) partitions() (list []Partition) {
 		list = append(list, x)
 	}
 	if len(list) > 0 {
-		list[0].Rest = true // each switch is to be in one; new ones come here
+		list[0].Rest = true // each switch must be in one; new ones go here
 	}
 	return list
 }
 
-// scopes decides which services each partition has for itself, and which work
-// for all. What holds switches and what beats is each partition's own, as is
-// what the options name, and what is too much for any server as a whole and may
-// be divided: every other division adds crossings to the way of packets. If
-// that cannot be, each partition is a network by itself.
+// scopes decides which services run per partition, and which work for all.
+// Services that hold switches or send heartbeats run per partition, and so do
+// those that the options name, and divisible ones that are too large for any
+// server: every other division adds crossings to the way of packets. If that is
+// impossible, each partition is a separate network.
 func (m *model) scopes() error {
 	m.per = map[string]bool{}
 	if len(m.names) == 0 {
@@ -92,7 +92,7 @@ func (m *model) scopes() error {
 	return nil
 }
 
-// tooLarge reports whether no server can take a service for the whole network.
+// tooLarge reports whether a service for the whole network fits on no server.
 func (m *model) tooLarge(s *weft.Spec) bool {
 	d, n := m.profile.Of(s.Name), len(m.network.Switches)
 	cpu := m.profile.Cost(d, n, m.options.PacketIns*(1+m.overhead()), m.options.Changes)
@@ -121,8 +121,8 @@ func (m *model) allowed() error {
 	return err
 }
 
-// of returns the services that a partition has for itself, or those that work
-// for all ("").
+// of returns the services that run in a partition, or those that work for all
+// ("").
 func (m *model) of(partition string) (names []string) {
 	for _, s := range m.specs {
 		if m.per[s.Name] == (partition != "") {

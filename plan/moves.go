@@ -76,7 +76,7 @@ type Move struct {
 	Why string `json:"why"`
 }
 
-// Update is what it takes to go from one plan to another, and what that is worth.
+// Update is the moves from one plan to another, with their cost and gain.
 type Update struct {
 	Moves []Move `json:"moves"` // in the order in which they are to be made
 	// Switches is how many change their partition.
@@ -90,13 +90,13 @@ type Update struct {
 
 // Gain is how much less the new plan costs, in µs of latency a second.
 func (u *Update) Gain() float64 {
-	if gain := u.Before - u.After; math.Abs(gain) > 1e-9*max(u.Before, u.After) { // else it is of rounding
+	if gain := u.Before - u.After; math.Abs(gain) > 1e-9*max(u.Before, u.After) { // not rounding
 		return gain
 	}
 	return 0
 }
 
-// PaysBack is after how many seconds the gain has made up for the moves; false
+// PaysBack returns after how many seconds the gain outweighs the moves; false
 // if it never does.
 func (u *Update) PaysBack() (seconds float64, ever bool) {
 	switch {
@@ -108,15 +108,15 @@ func (u *Update) PaysBack() (seconds float64, ever bool) {
 	return u.Once / u.Gain(), true
 }
 
-// Moves compares two plans of one network, both as one model sees them, or each
-// as its own does where partitions differ, and puts the moves in order: first
-// what may run twice, which costs nothing; then services of no sessions, from
-// servers that have too much on to those with room; sessions of switches last,
-// when all that packets need is in its place.
+// Moves compares two plans of one network, both by one model, or each by its
+// own where partitions differ, and orders the moves: first shards that may run
+// twice, which cost nothing; then services without sessions, from overloaded
+// servers to those with room; sessions of switches last, when everything that
+// packets need is in place.
 func Moves(old, new *Made, cost MoveCost) *Update {
 	u := &Update{Before: old.Solution.Latency, After: new.Solution.Latency, Switches: moved(old, new)}
 	was, is, kin := old.places(), new.places(), predecessors(old, new)
-	left := map[string]bool{} // shards of old that some of new take the place of
+	left := map[string]bool{} // old shards that new ones replace
 	for i, x := range new.Shards {
 		from := old.before(x)
 		m := Move{Shard: x.Name(), From: was[from], To: is[x.Name()], State: uint64(x.Memory), Events: new.model.sends(i)}
@@ -152,9 +152,9 @@ func Moves(old, new *Made, cost MoveCost) *Update {
 	return u
 }
 
-// before returns the name of the shard of an older plan whose work another one
-// takes over: that of the same name, or one of the service's; empty if it ran
-// none.
+// before returns the name of the older plan's shard that another shard
+// replaces: the one of the same name, or one of the service's; empty if there
+// is none.
 func (m *Made) before(x Shard) string {
 	same := ""
 	for _, o := range m.Shards {
@@ -168,10 +168,10 @@ func (m *Made) before(x Shard) string {
 	return same
 }
 
-// predecessors says which worker of an older plan each of a new one continues,
-// by their places: as where a plan is applied while it runs, those that hold
-// the sessions of switches first, then those of one name, then those with most
-// services in common. A process stays on its server.
+// predecessors returns which worker of an older plan each worker of a new one
+// continues, by their servers. It matches as an applied plan does: first the
+// workers that hold the sessions of switches, then those of the same name, then
+// those with most services in common. A process stays on its server.
 func predecessors(old, new *Made) map[string]string {
 	kin, taken := map[string]string{}, map[string]bool{}
 	holds := func(m *Made, w *Worker) bool {
@@ -218,7 +218,7 @@ func predecessors(old, new *Made) map[string]string {
 	return kin
 }
 
-// turn is when a move is made.
+// turn is a move's place in the order.
 func (m *Move) turn() int {
 	switch {
 	case m.From == "":
@@ -233,7 +233,7 @@ func (m *Move) turn() int {
 	return 2
 }
 
-// places returns where each shard runs: SERVER:WORKER.
+// places returns the place of each shard: SERVER:WORKER.
 func (m *Made) places() map[string]string {
 	at := map[string]string{}
 	used := map[string]bool{}
@@ -251,8 +251,8 @@ func (m *Made) places() map[string]string {
 	return at
 }
 
-// Places returns on which server each shard is, by its name: MakeOptions.Current
-// of a plan that is to follow.
+// Places returns the server of each shard, by the shard's name:
+// MakeOptions.Current for the next plan.
 func (m *Made) Places() map[string]string {
 	at := map[string]string{}
 	for i, x := range m.Shards {
@@ -261,7 +261,7 @@ func (m *Made) Places() map[string]string {
 	return at
 }
 
-// moved counts the switches that change their partition.
+// moved counts the switches that change partition.
 func moved(old, new *Made) (count int) {
 	for _, s := range new.model.network.Switches {
 		if a, b := old.Plan.PartitionOf(s.DPID), new.Plan.PartitionOf(s.DPID); a != b {

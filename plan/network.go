@@ -7,9 +7,9 @@ import (
 )
 
 // OneNetwork reports whether the partitions of the plan are parts of one
-// network: whether a service of which there is one in the whole system, such as
-// discovery, is in a worker of no partition. Otherwise, and in a plan of fewer
-// than two partitions, each partition is a network by itself.
+// network: whether a worker of no partition runs a service that exists once in
+// the whole system, such as discovery. Otherwise, and in a plan of fewer than
+// two partitions, each partition is a separate network.
 func (p *Plan) OneNetwork(specs []weft.Spec) bool {
 	if len(p.Partitions) < 2 {
 		return false
@@ -22,10 +22,10 @@ func (p *Plan) OneNetwork(specs []weft.Spec) bool {
 	})
 }
 
-// AsOne returns the services whose instances work as one, be they of whatever
-// partitions: where the partitions are parts of one network, those that tell each
-// other what they do, as their Specs say by subscribing to their own events. Each
-// instance hears what happens in all partitions, and any can answer for all.
+// AsOne returns the clustered services. Where the partitions are parts of one
+// network, these are the services that subscribe to their own events, whatever
+// their partitions. Each instance receives the events of all partitions, and
+// any instance can answer for all.
 func (p *Plan) AsOne(specs []weft.Spec) map[string]bool {
 	list := map[string]bool{}
 	if !p.OneNetwork(specs) {
@@ -46,7 +46,8 @@ func tellsItself(s *weft.Spec) bool {
 	})
 }
 
-// RunsPerPartition reports whether any partition has a service for itself.
+// RunsPerPartition reports whether a partition has its own instance of a
+// service.
 func (p *Plan) RunsPerPartition(service string) bool {
 	return slices.ContainsFunc(p.hosts(service), func(w *Worker) bool { return w.Partition != "" })
 }

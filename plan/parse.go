@@ -13,17 +13,16 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// limits are those of texts that come from outside.
+// limits bound texts from outside.
 func limits(what string) document.Limits {
 	return document.Limits{What: what, Octets: 256 << 10, Lines: 10_000}
 }
 
 // Parse reads a plan from YAML; source, the name of the file, is for messages
-// and for the plan's name if it has none. All mistakes that can be found
-// without knowing the services are reported, each on a line of its own as
-// FILE:LINE: what is wrong and what is allowed. With mistakes, the plan is
-// returned as far as it was read, for Check to find more; it is nil if the text
-// is not YAML.
+// and for the plan's name if it has none. Parse reports all mistakes that do
+// not depend on the services, each on a line of its own as FILE:LINE: what is
+// wrong and what is allowed. It then still returns the part of the plan that it
+// could read, so that Check finds more; nil if the text is not YAML.
 func Parse(source string, text []byte) (*Plan, error) {
 	r := &reader{plan: &Plan{source: source, lines: map[string]int{}, unread: map[string]bool{}}}
 	v, mistakes, ok := document.Read(text, limits("plan"))
@@ -42,7 +41,7 @@ func Parse(source string, text []byte) (*Plan, error) {
 	return p, nil
 }
 
-// maxMistakes is how many mistakes are told; nobody reads more.
+// maxMistakes is the most mistakes that Parse reports; nobody reads more.
 const maxMistakes = 100
 
 // report turns mistakes into an error, sorted by line.
@@ -66,7 +65,7 @@ func (p *Plan) report(mistakes []document.Mistake) error {
 	return errors.Join(errs...)
 }
 
-// defaults fills in what the text leaves out.
+// defaults fills in omitted values.
 func (p *Plan) defaults() {
 	if p.Name == "" {
 		base := filepath.Base(p.source)
@@ -96,7 +95,7 @@ func (p *Plan) defaults() {
 	}
 }
 
-// reader turns values into a plan.
+// reader decodes values into a plan.
 type reader struct {
 	plan     *Plan
 	mistakes []document.Mistake
@@ -106,20 +105,20 @@ func (r *reader) fail(line int, format string, args ...any) {
 	r.mistakes = append(r.mistakes, document.Mistake{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// refuse reports that a key's value is not what it must be; nothing else will be
-// said of it.
+// refuse reports an invalid value of a key and suppresses later reports about
+// it.
 func (r *reader) refuse(path string, line int, format string, args ...any) {
 	r.plan.unread[path] = true
 	r.fail(line, format, args...)
 }
 
-// field is a key that a mapping may have.
+// field is a permitted key of a mapping.
 type field struct {
 	key  string
 	read func(path string, v document.Value)
 }
 
-// keys reads a mapping with fixed keys. A key without a value is left out.
+// keys reads a mapping with fixed keys. It skips keys without a value.
 func (r *reader) keys(path string, v document.Value, fields ...field) {
 	var known []string
 	for _, f := range fields {
@@ -153,7 +152,7 @@ func (r *reader) keys(path string, v document.Value, fields ...field) {
 	}
 }
 
-// named reads a mapping whose keys are names that the plan gives.
+// named reads a mapping whose keys are names chosen in the plan.
 func (r *reader) named(path string, v document.Value, what string, read func(name, path string, v document.Value)) {
 	if v.Kind != document.Mapping {
 		r.refuse(path, v.Line, "%s: want %s, not %s", path, what, v.Kind)
@@ -175,7 +174,7 @@ func (r *reader) text(to *string) func(string, document.Value) {
 	}
 }
 
-// choice reads one of a few words.
+// choice reads one of several words.
 func (r *reader) choice(to *string, allowed []string) func(string, document.Value) {
 	return func(path string, v document.Value) {
 		if (v.Kind != document.Word && v.Kind != document.Plain) || !slices.Contains(allowed, v.Text) {
@@ -209,7 +208,7 @@ func (r *reader) flag(to *bool) func(string, document.Value) {
 	}
 }
 
-// texts reads a list of texts; an item is known as path.text afterwards.
+// texts reads a list of texts; each item gets the path path.text.
 func (r *reader) texts(to *[]string, what string) func(string, document.Value) {
 	return func(path string, v document.Value) {
 		if v.Kind != document.List {

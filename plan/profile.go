@@ -82,10 +82,10 @@ type Delay struct {
 	Remote    Figure // between machines
 }
 
-// Source returns where the profile was read from, as ParseProfile was told.
+// Source returns the source name given to ParseProfile.
 func (p *Profile) Source() string { return p.source }
 
-// Of returns the demand of a service, all unknown if it was not measured.
+// Of returns the demand of a service; all unknown if it was not measured.
 func (p *Profile) Of(service string) Demand {
 	if i := slices.IndexFunc(p.Services, func(d Demand) bool { return d.Service == service }); i >= 0 {
 		return p.Services[i]
@@ -93,7 +93,7 @@ func (p *Profile) Of(service string) Demand {
 	return Demand{Service: service}
 }
 
-// DelayOf returns the delays of a transport, unknown if they were not measured.
+// DelayOf returns the delays of a transport; unknown if they were not measured.
 func (p *Profile) DelayOf(transport string) Delay {
 	if i := slices.IndexFunc(p.Delays, func(d Delay) bool { return d.Transport == transport }); i >= 0 {
 		return p.Delays[i]
@@ -101,7 +101,7 @@ func (p *Profile) DelayOf(transport string) Delay {
 	return Delay{Transport: transport}
 }
 
-// missing is how a figure that is not known is written.
+// missing stands for an unknown figure.
 const missing = "missing"
 
 // The bounds of figures.
@@ -130,7 +130,7 @@ func ParseProfile(source string, text []byte) (*Profile, error) {
 	return p, nil
 }
 
-// Validate reports figures that cannot be.
+// Validate reports impossible figures.
 func (p *Profile) Validate() error { return (&Plan{source: p.source}).report(p.invalid(nil)) }
 
 func (p *Profile) sort() {
@@ -195,7 +195,7 @@ func (r *reader) demand(name, path string, v document.Value) Demand {
 	return d
 }
 
-// float reads a number that is none of YAML's special ones.
+// float reads a number other than YAML's special ones.
 func (r *reader) float(to *float64) func(string, document.Value) {
 	return func(path string, v document.Value) {
 		n, err := strconv.ParseFloat(v.Text, 64)
@@ -249,8 +249,8 @@ func (r *reader) memory(to *Figure) func(string, document.Value) {
 	}
 }
 
-// invalid returns the figures that cannot be, but for the keys whose values could
-// not be read.
+// invalid returns the impossible figures, except those whose values could not
+// be read.
 func (p *Profile) invalid(unread map[string]bool) []document.Mistake {
 	j := &judge{plan: &Plan{source: p.source, lines: p.lines, unread: unread}}
 	within := func(path string, v, most float64) {
@@ -307,8 +307,8 @@ func (p *Profile) invalid(unread map[string]bool) []document.Mistake {
 	return j.mistakes
 }
 
-// YAML returns the profile as ParseProfile reads it, below some lines about how
-// it came to be.
+// YAML returns the profile in the form that ParseProfile reads, below comment
+// lines about its origin.
 func (p *Profile) YAML(about ...string) []byte {
 	var b strings.Builder
 	for _, line := range about {
@@ -345,7 +345,7 @@ func (d Demand) flow() string {
 	return s + "}"
 }
 
-// number writes four digits of a number, more of a large one.
+// number writes a number with four digits, or all digits before the point.
 func number(v float64) string {
 	if v >= 1000 {
 		return strconv.FormatFloat(math.Round(v), 'f', -1, 64)

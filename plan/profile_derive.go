@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Below so many packet-ins per second a controller is taken to be without: what
-// is left are hosts that ask for each other.
+// Below this many packet-ins per second a controller counts as idle: hosts that
+// resolve each other's addresses cause the rest.
 const quiet = 10.0
 
-// Derive splits the time that was measured into what is there always, what a
-// packet-in takes and what a change of the topology takes. One measurement
-// yields one of them: without packet-ins and changes the first; with either that
-// one, if the others are known from earlier profiles of the same controller.
-// What cannot be told stays unknown. The bases' figures are taken over where
-// there are none yet; their idle times are of as many switches as they had.
+// Derive splits the measured time into idle time, time per packet-in and time
+// per topology change. One measurement yields one of them: without packet-ins
+// and changes the first; with either of these that one, if earlier profiles of
+// the same controller supply the others. What cannot be derived stays unknown.
+// Derive copies missing figures from the bases; their idle times are scaled by
+// the number of switches.
 func (p *Profile) Derive(bases ...*Profile) {
 	for _, b := range bases {
 		share := float64(p.Switches) / float64(max(b.Switches, 1))
@@ -44,8 +44,8 @@ func (p *Profile) Derive(bases ...*Profile) {
 	p.sort()
 }
 
-// adopt takes over what is known from an earlier profile, whose idle time is to
-// be multiplied by a share.
+// adopt copies missing figures from an earlier profile and multiplies its idle
+// time by a share.
 func (d *Demand) adopt(b Demand, share float64) {
 	if !d.Idle.Known && b.Idle.Known {
 		d.Idle = Measured(b.Idle.Value * share)
@@ -54,7 +54,7 @@ func (d *Demand) adopt(b Demand, share float64) {
 	d.Memory = or(d.Memory, b.Memory)
 }
 
-// derive solves for the one part that is not known.
+// derive solves for the single unknown part.
 func (d *Demand) derive(packetIns, changes float64) {
 	if !d.CPU.Known {
 		return
@@ -65,7 +65,7 @@ func (d *Demand) derive(packetIns, changes float64) {
 		for _, k := range known {
 			rest -= k
 		}
-		return Measured(max(rest, 0)) // below nothing is the error of a measurement
+		return Measured(max(rest, 0)) // below zero is a measurement error
 	}
 	switch {
 	case !busy && !moving:
@@ -82,9 +82,9 @@ func (d *Demand) derive(packetIns, changes float64) {
 	}
 }
 
-// Missing returns the keys of what is not known and is needed to plan for some
-// services, each as it stands in the file: with packet-ins, with changes of the
-// topology, or without.
+// Missing returns the keys of unknown figures that a plan for some services
+// needs, each as in the file: with packet-ins, with topology changes, or
+// without.
 func (p *Profile) Missing(services []string, packetIns, changes bool) (keys []string) {
 	look := func(path string, d Demand, memory bool) {
 		for _, f := range []struct {
@@ -104,16 +104,16 @@ func (p *Profile) Missing(services []string, packetIns, changes bool) (keys []st
 	return keys
 }
 
-// Cost returns the time of processors that a service takes for some switches of
-// a network, in seconds per second: what it takes idle, and for so many changes a
-// second, in proportion to the switches; and what it takes for packet-ins, so
-// many a second. What is not known counts as nothing.
+// Cost returns the processor time that a service takes for some switches of a
+// network, in seconds per second: its idle time and the time for topology
+// changes, in proportion to the switches, and the time for packet-ins. Unknown
+// figures count as zero.
 func (p *Profile) Cost(d Demand, switches int, packetIns, changes float64) float64 {
 	share := float64(switches) / float64(max(p.Switches, 1))
 	return (d.Idle.Value+d.PerChange.Value*changes)*share + d.PerPacket.Value*packetIns
 }
 
-// String says what was measured.
+// String describes the measurement.
 func (p *Profile) String() string {
 	return fmt.Sprintf("%d switches, %s packet-ins and %s changes per second, over %s s", p.Switches, number(p.PacketIns), number(p.Changes), number(p.Seconds))
 }

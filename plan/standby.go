@@ -6,7 +6,8 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// standbys checks that all services of a worker with a standby can stand ready.
+// standbys checks that all services of a worker with a standby support
+// standbys.
 func (f *fit) standbys() {
 	var able []string
 	for _, s := range f.specs {
@@ -28,17 +29,17 @@ func (f *fit) standbys() {
 }
 
 // HasStandby reports whether several processes of the plan have a service for
-// the same switches of which one is at work at a time.
+// the same switches, one of which is active at a time.
 func (p *Plan) HasStandby(service string) bool {
 	return slices.ContainsFunc(p.Workers, func(w Worker) bool { return w.Standby > 0 && slices.Contains(w.Services, service) })
 }
 
-// standbyListen is the key that lists where the standbys of a service listen, one
-// after the other; one for which there is none listens where the first does.
+// standbyListen is the key that lists the addresses of a service's standbys, in
+// order; a standby without an entry uses the address of the first instance.
 const standbyListen = "standby_listen"
 
-// standbyListens checks that standbys that are started on the machine of the
-// first have addresses of their own, and takes them.
+// standbyListens checks that standbys on the machine of the first instance have
+// distinct addresses, and reserves them.
 func (f *fit) standbyListens(w *Worker, s *weft.Spec, listens []string, take func(path, text string)) {
 	if w.Standby == 0 || !s.Standby {
 		return

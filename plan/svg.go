@@ -18,7 +18,7 @@ var colours = []struct{ transport, light, dark string }{
 	{NATS, "#8e44ad", "#d49bf0"},
 }
 
-// style is the look of the drawing: light, and dark where the reader says so.
+// style is the look of the drawing: light, or dark if the reader prefers that.
 func style() string {
 	var b strings.Builder
 	b.WriteString(`text{font-family:"DejaVu Sans Mono",ui-monospace,Menlo,Consolas,monospace;fill:#1c2733}
@@ -130,8 +130,8 @@ func (d *drawing) worker(p *Plan, specs []weft.Spec, b *placed) {
 	d.WriteString("</g>\n")
 }
 
-// bend is how far from a line's ends its control points are: half way to the
-// other row, or for one within a row, as far as its arc reaches.
+// bend is the distance of a line's control points from its ends: half way to
+// the other row, or the height of the arc within a row.
 func bend(a, b end) (float64, float64) {
 	if a.box.row != b.box.row {
 		dy := max(math.Abs(b.y-a.y)*.5, 30)
@@ -212,7 +212,8 @@ func (d *drawing) labels(way []Leg) {
 		}
 		told[key] = true
 		x, y := (x1+x2)/2, (y1+y2)/2
-		// Beside a neighbour there is room above the arrow; further on it runs behind boxes.
+		// Beside a neighbour there is room above the arrow; a longer arrow runs
+		// behind boxes.
 		if from.row == to.row && to.slot != from.slot+1 && to.slot != from.slot-1 {
 			x = x2 - gapAcross/2
 			if from.x > to.x {
@@ -231,7 +232,7 @@ type sample struct{ class, marker, text string }
 
 func (s sample) wide() float64 { return 44 + textWide(s.text, 11) + 20 }
 
-// legend returns what is in the drawing.
+// legend returns the entries for the drawing's elements.
 func (p *Plan) legend(specs []weft.Spec, lines []curve) (list []sample) {
 	add := func(s sample) {
 		if !slices.Contains(list, s) {

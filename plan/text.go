@@ -8,12 +8,12 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// textWidth is how many columns a drawing in a terminal takes, unless a single
-// box is wider.
+// textWidth is the width of a drawing in a terminal, in columns, unless a
+// single box is wider.
 const textWidth = 100
 
 // Text draws the plan for a terminal: workers as boxes with their services, the
-// way of a packet-in through them, and what else goes between them.
+// way of a packet-in through them, and the other traffic between them.
 func (p *Plan) Text(specs []weft.Spec) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s in %s; between workers %s, events %s, packet-ins balanced by %s\n",
@@ -99,8 +99,8 @@ func (x *Partition) short() string {
 	return strings.Join(parts, ", ")
 }
 
-// withPipeline returns the partitions whose switches have a pipeline; one empty
-// name if the plan has no partitions.
+// withPipeline returns the partitions whose switches have a pipeline; a single
+// empty name if the plan has no partitions.
 func (p *Plan) withPipeline(specs []weft.Spec) (names []string) {
 	all := p.partitionNames()
 	if len(all) == 0 {
@@ -160,7 +160,7 @@ func (w *Worker) box(p *Plan, specs []weft.Spec) []string {
 	return append(lines, "└"+fill(" "+facts+" ", "─")+"┘")
 }
 
-// mark returns a service's name behind its place in the pipeline.
+// mark returns a service's name after its place in the pipeline.
 func (p *Plan) mark(specs []weft.Spec, service string) string {
 	if s := specOf(specs, service); s != nil && (s.Pipeline || s.Beside != nil) {
 		return "> " + service
@@ -173,7 +173,7 @@ func (p *Plan) mark(specs []weft.Spec, service string) string {
 	return "  " + service
 }
 
-// boxRows writes boxes side by side, as many to a row as fit.
+// boxRows writes as many boxes side by side as fit in a row.
 func boxRows(b *strings.Builder, p *Plan, workers []*Worker, specs []weft.Spec) {
 	var row [][]string
 	used := 0
@@ -227,7 +227,8 @@ func (p *Plan) wayText(specs []weft.Spec, partition string) string {
 	return b.String()
 }
 
-// legsText writes how many crossings a way has, and a line for each of its legs.
+// legsText writes the number of crossings of a way, and a line for each of its
+// legs.
 func (p *Plan) legsText(b *strings.Builder, way []Leg) {
 	fmt.Fprintf(b, ": %s\n", count(len(way)-1, "crossing"))
 	for i, leg := range way {
@@ -243,7 +244,7 @@ func (p *Plan) legsText(b *strings.Builder, way []Leg) {
 	}
 }
 
-// spread says of a worker with replicas which one a packet-in goes to.
+// spread says which replica of a worker a packet-in goes to.
 func (p *Plan) spread(worker string) string {
 	if w := p.Worker(worker); w.Replicas > 1 {
 		return fmt.Sprintf(" (one of %d, by %s)", w.Replicas, w.Balance)

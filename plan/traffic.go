@@ -7,7 +7,7 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// Traffic is what one worker sends another, besides packet-ins.
+// Traffic is the traffic from one worker to another, besides packet-ins.
 type Traffic struct {
 	From, To  string
 	Transport string   // of the calls
@@ -15,8 +15,8 @@ type Traffic struct {
 	Events    []string // subjects of From that To subscribes to; sorted
 }
 
-// Traffic returns what goes between workers, by the services' declarations;
-// sorted by From and To. What stays in a process is not in it.
+// Traffic returns the traffic between workers, by the services' declarations,
+// sorted by From and To. It omits traffic inside a process.
 func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 	between := map[[2]string]*Traffic{}
 	at := func(from, to string) *Traffic {
@@ -64,9 +64,10 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 	return list
 }
 
-// providers returns the workers other than w that provide something to it: those
-// within its reach, or each that there is, as what works for all partitions, or as
-// one, hears the events of each, and makes directed calls to each.
+// providers returns the workers other than w that provide something to it:
+// those within its reach, or all of them, because a service that works for all
+// partitions, or is clustered, receives the events of each and makes routed
+// calls to each.
 func (p *Plan) providers(specs []weft.Spec, w *Worker, each bool, is func(*weft.Spec) bool) (names []string) {
 	for i := range specs {
 		if !is(&specs[i]) {
@@ -82,7 +83,7 @@ func (p *Plan) providers(specs []weft.Spec, w *Worker, each bool, is func(*weft.
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if slices.Contains(names, w.Name) && !each { // what is at hand in the process is taken
+	if slices.Contains(names, w.Name) && !each { // a provider in the same process is preferred
 		return nil
 	}
 	return slices.DeleteFunc(names, func(n string) bool { return n == w.Name })

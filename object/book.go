@@ -1,7 +1,7 @@
-// Package object keeps the named objects of a service that people make: a
+// Package object keeps the named objects of a service that users define: a
 // policy, a gateway, a virtual IP. A Book admits them, stores each with its
-// revision before it is in force, and follows what another instance stores.
-// Hosts and Shelf are what such services know of hosts and keep of that.
+// revision before it takes effect, and follows what another instance stores.
+// Hosts and Shelf hold what such services learn about hosts.
 //
 // Services import it; it imports weft for the store and knows no service.
 package object
@@ -26,9 +26,10 @@ import (
 // Store is durable key-value state; a change is on disk before the call returns.
 type Store = weft.Bucket
 
-// Guard guards the objects of one or several books, and whatever else a service
-// decides together with them. No call of a store is made with it locked. Besides,
-// writers take turns, which nobody else waits for. The zero value is ready.
+// Guard guards the objects of one or several books, and other state that a
+// service changes together with them. It is never locked during a call of a
+// store. Writers also take turns, which only other writers wait for. The zero
+// value is ready.
 type Guard struct {
 	sync.Mutex
 	once sync.Once
@@ -38,8 +39,8 @@ type Guard struct {
 	retrying bool
 }
 
-// retry looks again, after a change, at what was stored and did not go with the
-// rest.
+// retry tries again, after a change, to apply stored objects that did not fit
+// the others.
 func (g *Guard) retry() {
 	if g.retrying {
 		return
@@ -51,7 +52,7 @@ func (g *Guard) retry() {
 	g.retrying = false
 }
 
-// Turn waits until no other writer is at work, or ctx ends; done ends the turn.
+// Turn waits until no other writer is active, or ctx ends; done ends the turn.
 func (g *Guard) Turn(ctx context.Context) (done func(), err error) {
 	g.once.Do(func() { g.turn = make(chan struct{}, 1) })
 	select {
@@ -73,12 +74,13 @@ type Kind[T comparable] struct {
 	// Changed follows a change, with the guard locked: old or now is nil if the
 	// object is new or gone. It may be nil.
 	Changed func(old, now T)
-	// Bad takes what was stored under a name and cannot be used, which is left out,
-	// and, without a name, why the store cannot be watched for a while.
+	// Bad receives a stored value that is unusable and skipped, with its name,
+	// or, without a name, the reason why the store cannot be watched for a
+	// while.
 	Bad func(name string, err error)
 }
 
-// raise says how there may be more.
+// raise says how to permit more objects.
 func (k *Kind[T]) raise() string {
 	if k.Raise == "" {
 		return ""
@@ -86,7 +88,7 @@ func (k *Kind[T]) raise() string {
 	return ", or raise " + k.Raise
 }
 
-// Book is the objects of a kind that are in force.
+// Book holds the objects of a kind that are in force.
 type Book[T comparable] struct {
 	kind  Kind[T]
 	store Store
@@ -95,10 +97,10 @@ type Book[T comparable] struct {
 	objects map[string]T // guarded by guard, as the following
 	sorted  []T          // by name; nil: to be made
 
-	// The following belong to the writer whose turn it is.
+	// The following belong to the writer that has the turn.
 	known  map[string]version
-	unsure map[string][]byte // what was written without an answer; nil: deleted
-	unfit  map[string][]byte // what is stored and cannot be used
+	unsure map[string][]byte // written, but not confirmed; nil: deleted
+	unfit  map[string][]byte // stored, but unusable
 }
 
 // version is the revision of the last value of a name.
@@ -107,7 +109,7 @@ type version struct {
 	gone     bool // it has been deleted since
 }
 
-// expected returns the revision that the store has if nobody else has written.
+// expected returns the revision in the store if nobody else has written.
 func (v version) expected() uint64 {
 	if v.gone {
 		return 0
@@ -115,8 +117,8 @@ func (v version) expected() uint64 {
 	return v.revision
 }
 
-// version returns the version of a value, nil if it has been deleted, and then
-// not before the last value.
+// version returns the version of a value; that of a deleted one (nil) is not
+// older than the last value.
 func (b *Book[T]) version(name string, value []byte, revision uint64) version {
 	if value == nil {
 		return version{max(revision, b.known[name].revision), true}
@@ -137,8 +139,8 @@ func New[T comparable](guard *Guard, store Store, kind Kind[T]) *Book[T] {
 	return b
 }
 
-// Get returns the object of a name, nil if there is none. The guard is locked,
-// as with List, All and Len.
+// Get returns an object by name; nil if there is none. The caller holds the
+// guard's lock, as for List, All and Len.
 func (b *Book[T]) Get(name string) T { return b.objects[name] }
 
 // List returns the objects by name. The list must not be changed.
@@ -152,10 +154,10 @@ func (b *Book[T]) List() []T {
 	return b.sorted
 }
 
-// All goes through the objects in no particular order.
+// All iterates over the objects in no particular order.
 func (b *Book[T]) All() iter.Seq[T] { return maps.Values(b.objects) }
 
-// Len returns how many objects there are.
+// Len returns the number of objects.
 func (b *Book[T]) Len() int { return len(b.objects) }
 
 // Load reads the objects of earlier runs.
@@ -182,13 +184,13 @@ func (b *Book[T]) Load(ctx context.Context) error {
 	return nil
 }
 
-// followPause is how long after a failure a store is watched again.
+// followPause is the pause after a failure before the store is watched again.
 const followPause = 5 * time.Second
 
-// Follow puts into force what other instances store, until ctx ends.
+// Follow applies what other instances store, until ctx ends.
 func (b *Book[T]) Follow(ctx context.Context) {
 	for {
-		first := map[string]bool{} // the names that are there at first; then nil
+		first := map[string]bool{} // the initial names, later nil
 		err := b.store.Watch(ctx, func(name string, value []byte, revision uint64) {
 			done, err := b.guard.Turn(ctx)
 			if err != nil {
@@ -219,8 +221,8 @@ func (b *Book[T]) Follow(ctx context.Context) {
 	}
 }
 
-// missing drops what was deleted after it had been read, before it was watched. Of
-// a damaged store nobody knows.
+// missing drops objects that were deleted between the reading and the watching.
+// In a damaged store it drops none, because the loss is unknown.
 func (b *Book[T]) missing(ctx context.Context, there map[string]bool) {
 	if d, ok := b.store.(weft.Damageable); ok && d.Damage() != "" {
 		return
@@ -235,10 +237,10 @@ func (b *Book[T]) missing(ctx context.Context, there map[string]bool) {
 	}
 }
 
-// Change replaces the object of a name by what admit makes of it, which is
-// called with the guard locked and refuses with an error. If admit returns nil,
-// the object is deleted. Change returns the object before and now; they are the
-// same if nothing has changed.
+// Change replaces an object by the result of admit, which is called with the
+// guard locked and rejects a change by an error. If admit returns nil, Change
+// deletes the object. Change returns the object before and after; they are
+// equal if nothing has changed.
 func (b *Book[T]) Change(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
 	var none T
 	done, err := b.guard.Turn(ctx)
@@ -273,13 +275,13 @@ func (b *Book[T]) Change(ctx context.Context, name string, admit func(old T) (T,
 	return old, now, nil
 }
 
-// Remove deletes an object; it returns it, nil if there was none.
+// Remove deletes an object and returns it; nil if there was none.
 func (b *Book[T]) Remove(ctx context.Context, name string) (old T, err error) {
 	old, _, err = b.Change(ctx, name, func(T) (none T, _ error) { return none, nil })
 	return old, err
 }
 
-// write stores a value, nil to delete, over the one that is known.
+// write stores a value, or nil to delete, over the known one.
 func (b *Book[T]) write(ctx context.Context, name string, value []byte) (revision uint64, err error) {
 	v := b.known[name]
 	for {
@@ -313,7 +315,7 @@ func (b *Book[T]) write(ctx context.Context, name string, value []byte) (revisio
 	return 0, api.Errorf(codes.Unavailable, "%s %s is not %s: %w", b.kind.What, name, what, err)
 }
 
-// replace writes a value over one of a revision.
+// replace writes a value over the given revision.
 func (b *Book[T]) replace(ctx context.Context, name string, value []byte, revision uint64) (uint64, error) {
 	if value != nil {
 		return b.store.Update(ctx, name, value, revision)
@@ -328,8 +330,8 @@ func (b *Book[T]) replace(ctx context.Context, name string, value []byte, revisi
 	return 0, b.store.Delete(ctx, name)
 }
 
-// adopt puts into force what the store has. What cannot be used leaves things as
-// they are, until it can.
+// adopt applies a value of the store. An unusable value has no effect until it
+// becomes usable.
 func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
 	v := b.version(name, value, revision)
 	now, err := b.read(name, value)
@@ -341,7 +343,7 @@ func (b *Book[T]) adopt(name string, value []byte, revision uint64) {
 	b.put(name, now, v)
 }
 
-// read returns what a value describes, nil for none.
+// read returns the object of a value; nil for none.
 func (b *Book[T]) read(name string, value []byte) (now T, err error) {
 	var none T
 	if value == nil {
@@ -361,7 +363,7 @@ func (b *Book[T]) read(name string, value []byte) (now T, err error) {
 	return now, nil
 }
 
-// again puts into force what did not go with the rest, and does now.
+// again applies stored objects that did not fit the others before, and do now.
 func (b *Book[T]) again() {
 	for _, name := range slices.Sorted(maps.Keys(b.unfit)) {
 		if now, err := b.read(name, b.unfit[name]); err == nil {
@@ -370,7 +372,7 @@ func (b *Book[T]) again() {
 	}
 }
 
-// put has an object in force.
+// put brings an object into force.
 func (b *Book[T]) put(name string, now T, v version) {
 	var none T
 	b.known[name] = v

@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Format is how objects are stored and compared. Parse is called with the guard
-// locked, and may compare with the objects that there are.
+// Format says how objects are stored and compared. Parse is called with the
+// guard locked, and may compare with the present objects.
 type Format[T any] struct {
 	Format func(T) ([]byte, error)
 	Parse  func(name string, value []byte) (T, error)
@@ -14,7 +14,7 @@ type Format[T any] struct {
 }
 
 // Messages is the format of objects that are stored as a message, in JSON: read
-// makes an object of a message, which said returns.
+// converts a message to an object, said an object to its message.
 func Messages[T any, M any, P interface {
 	*M
 	proto.Message

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// HostKey is what tells hosts apart. A VLAN is as in flow.Key here, 0 for none.
+// HostKey identifies a host. A VLAN is as in flow.Key here, 0 for none.
 type HostKey struct {
 	MAC  flow.MAC
 	VLAN uint16
@@ -29,23 +29,23 @@ type Station struct {
 	At  flow.Location
 }
 
-// Host is one host. It is not changed.
+// Host is one host. It is immutable.
 type Host struct {
 	HostKey
 	At    flow.Location
 	Addrs []netip.Addr
 
-	former bool // only an earlier run knows it
+	former bool // known from an earlier run only
 }
 
-// Hosts is where hosts are and which addresses they have, as the service hosts
-// says. What an earlier run knew counts until hosts says otherwise, so that a
-// restart takes no entry from a switch. Whoever uses it guards it.
+// Hosts holds the locations and addresses of hosts, as published by the service
+// hosts. What an earlier run knew counts until hosts publishes something else,
+// so that a restart removes no flow entry from a switch. Its user guards it.
 type Hosts struct {
 	Version uint64 // counts changes of stations
 
 	hosts  map[HostKey]*Host
-	addrs  map[netip.Addr][]*Host // who spoke last is last
+	addrs  map[netip.Addr][]*Host // the latest speaker is last
 	macs   map[flow.MAC][]*Host
 	sorted []Address // nil: to be made
 }
@@ -63,7 +63,7 @@ func VLAN(number uint32) uint16 {
 	return uint16(number) | flow.VLANPresent
 }
 
-// Station returns the host with an address: the one that said so last.
+// Station returns the host with an address; of several, the latest to use it.
 func (t *Hosts) Station(a Address) (s Station, known bool) {
 	list := t.addrs[a.Addr]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -74,7 +74,7 @@ func (t *Hosts) Station(a Address) (s Station, known bool) {
 	return s, false
 }
 
-// Stations returns all addresses and who has them.
+// Stations returns all addresses with their hosts.
 func (t *Hosts) Stations() map[Address]Station {
 	all := make(map[Address]Station, len(t.addrs))
 	for addr, list := range t.addrs {
@@ -106,8 +106,8 @@ func (t *Hosts) Addresses() []Address {
 func (t *Hosts) WithMAC(mac flow.MAC) []*Host     { return t.macs[mac] }
 func (t *Hosts) WithAddr(addr netip.Addr) []*Host { return t.addrs[addr] }
 
-// Changed takes the event. It returns the host before and after, nil where it
-// was or is not there, and the addresses whose station is another now.
+// Changed applies the event. It returns the host before and after, nil where it
+// is absent, and the addresses whose station has changed.
 func (t *Hosts) Changed(e *api.HostChanged) (was, is *Host, moved []Address) {
 	m := e.GetHost()
 	mac, err := flow.ParseMAC(m.GetMac())
@@ -129,10 +129,10 @@ func (t *Hosts) Changed(e *api.HostChanged) (was, is *Host, moved []Address) {
 	return was, is, moved
 }
 
-// Learn takes note that a host has an address, besides those that it has.
+// Learn records a further address of a host.
 func (t *Hosts) Learn(a Address, s Station) { t.learn(a, s, false) }
 
-// Restore takes what an earlier run knew.
+// Restore adds a host known from an earlier run.
 func (t *Hosts) Restore(a Address, s Station) { t.learn(a, s, true) }
 
 func (t *Hosts) learn(a Address, s Station, former bool) {
@@ -204,7 +204,7 @@ func (t *Hosts) replace(key HostKey, is *Host) (was *Host, moved []Address) {
 	return was, moved
 }
 
-// without takes a host out of a list.
+// without removes a host from a list.
 func without[K comparable](index map[K][]*Host, k K, h *Host) {
 	list := slices.DeleteFunc(index[k], func(o *Host) bool { return o == h })
 	if index[k] = list; len(list) == 0 {

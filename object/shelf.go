@@ -9,27 +9,28 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// Shelf stores what a service has learnt, for its next run. One goroutine uses it.
+// Shelf stores what a service has learnt, for its next run. One goroutine uses
+// it.
 type Shelf struct {
 	store   Store
 	kept    map[string]shelved
 	version uint64 // that Follow has stored
 }
 
-// shelved is what the store has of a key.
+// shelved is the stored state of a key.
 type shelved struct {
 	value    string
 	revision uint64
-	unsure   bool // it was written without an answer
+	unsure   bool // written, but not confirmed
 }
 
-// shelfTurn bounds what Keep writes at a time.
+// shelfTurn bounds what one call of Keep writes.
 const shelfTurn = 256
 
 // NewShelf returns a shelf on a store.
 func NewShelf(store Store) *Shelf { return &Shelf{store: store, kept: map[string]shelved{}} }
 
-// Load calls f for what an earlier run has stored.
+// Load calls f for each key that an earlier run has stored.
 func (s *Shelf) Load(ctx context.Context, f func(key, value string)) error {
 	return s.store.All(ctx, func(key string, value []byte, revision uint64) error {
 		s.kept[key] = shelved{string(value), revision, false}
@@ -38,9 +39,9 @@ func (s *Shelf) Load(ctx context.Context, f func(key, value string)) error {
 	})
 }
 
-// Keep has the store hold want, of which it writes a part at a time: first what
-// goes, then what comes, as long as there are fewer than most. It reports whether
-// there is more to write.
+// Keep writes want to the store, a part at a time: first deletions, then
+// additions, while there are fewer than most. It reports whether more remains
+// to write.
 func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (more bool, err error) {
 	writes := 0
 	for _, key := range slices.Sorted(maps.Keys(s.kept)) {
@@ -66,7 +67,7 @@ func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (mor
 			return true, nil
 		}
 		revision, err := s.store.Update(ctx, key, []byte(want[key]), k.revision)
-		if errors.Is(err, weft.ErrRevision) { // an instance before or after this one; the next turn writes over it
+		if errors.Is(err, weft.ErrRevision) { // another instance wrote it; the next turn overwrites that
 			var value []byte
 			if value, revision, err = s.store.Get(ctx, key); err != nil {
 				return true, err
@@ -87,8 +88,8 @@ func (s *Shelf) Keep(ctx context.Context, want map[string]string, most int) (mor
 	return more, nil
 }
 
-// Follow is Keep for what changes seldom: version and want are called with the
-// guard locked, want only if the version is another than the one stored.
+// Follow is Keep for data that rarely changes: it calls version and want with
+// the guard locked, and want only if the version differs from the stored one.
 func (s *Shelf) Follow(ctx context.Context, guard *Guard, version func() uint64, want func() map[string]string, most int) error {
 	guard.Lock()
 	v := version()

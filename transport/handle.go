@@ -6,9 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// Answer has a handler answer a call as transports promise it: a panic is
-// logged and becomes Unknown, a response that is too large ResourceExhausted.
-// Transports call it; nobody else needs to.
+// Answer calls a handler and keeps the promises of transports: it logs a panic
+// and returns Unknown for it, and ResourceExhausted for a response that is too
+// large. Only transports call it.
 func Answer(ctx context.Context, h Handler, method string, req []byte) (resp []byte, err *Error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -26,8 +26,8 @@ func Answer(ctx context.Context, h Handler, method string, req []byte) (resp []b
 	return resp, nil
 }
 
-// Sendable says whether a context and a message allow a call to begin; nil if
-// so.
+// Sendable returns an error if the context or the message prevents a call; nil
+// if it may begin.
 func Sendable(ctx context.Context, name string, message []byte) *Error {
 	switch {
 	case ctx.Err() != nil:
@@ -55,9 +55,9 @@ func WithPeer(ctx context.Context, identities []string) context.Context {
 	return context.WithValue(ctx, peerKey{}, identities)
 }
 
-// Peer returns the identities that the peer has proved with its certificate,
-// the URI names in it (such as weft://service/forwarding): in a handler those
-// of the caller. Nil without mutual TLS. Nobody writes to the result.
+// Peer returns the identities in the peer's verified certificate: its URI
+// names, such as weft://service/forwarding. In a handler the peer is the
+// caller. Nil without mutual TLS. Nobody modifies the result.
 func Peer(ctx context.Context) []string {
 	identities, _ := ctx.Value(peerKey{}).([]string)
 	return identities

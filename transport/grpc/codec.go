@@ -8,17 +8,18 @@ import (
 	"github.com/weft-sdn/weft/transport/mux"
 )
 
-// message is what the stream of a link carries: octets that are not encoded
-// once more.
+// message is the content of a link's stream: bytes that need no further
+// encoding.
 type message struct {
 	send mem.Buffer
 	got  *mux.Buffer
 }
 
-// octets is what a unary call carries, likewise.
+// octets holds the content of a unary call, likewise.
 type octets []byte
 
-// codec passes messages and octets through and leaves all else to protobuf.
+// codec passes messages and octets through and encodes everything else as
+// protobuf.
 type codec struct{ proto encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }

@@ -19,13 +19,13 @@ type link struct {
 	stream
 	in  func() uint64 // octets that have come
 	end func()        // ends the stream
-	// queued is how much gRPC has been given and not yet written. It makes
-	// SendMsg wait at 64 KiB (defaultWriteQuota).
+	// queued is how many bytes gRPC has accepted and not yet written. At 64 KiB
+	// SendMsg waits (defaultWriteQuota).
 	queued atomic.Int64
 	recv   message
 }
 
-// quota is how much may be queued for SendMsg not to wait.
+// quota is how much may be queued before SendMsg waits.
 const quota = 48 << 10
 
 func (l *link) Read() (*mux.Buffer, error) {
@@ -50,13 +50,13 @@ func (l *link) Close() error {
 	return nil
 }
 
-// release gives a buffer up when gRPC has written it.
+// release releases a buffer when gRPC has written it.
 type release struct {
 	link *link
 	b    *mux.Buffer
 }
 
-// Get is not used: gRPC only returns buffers to the pools of those it is given.
+// Get is not used: gRPC only returns the buffers that it was given.
 func (r *release) Get(n int) *[]byte { b := make([]byte, n); return &b }
 
 func (r *release) Put(*[]byte) {

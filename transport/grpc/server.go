@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// window is how much of HTTP/2 may be under way unread.
+	// window is how many unread bytes HTTP/2 may have in flight.
 	window = 1 << 20
 	// maxReceive is the largest message of gRPC taken.
 	maxReceive = transport.MaxMessage + 64<<10
@@ -29,9 +29,9 @@ const (
 	helloKey = "weft-link"
 )
 
-// NewServer returns a gRPC server for connections that have their TLS already
-// (see transport/socket). It opens links to m and has the handler answer every
-// unary call of a method that nobody has registered. options add to its own.
+// NewServer returns a gRPC server for connections that have set up TLS already
+// (see transport/socket). It passes links to m, and unary calls of unregistered
+// methods to the handler. options add to its own.
 func NewServer(h transport.Handler, m *mux.Server, options ...grpc.ServerOption) *grpc.Server {
 	s := &server{h, m}
 	options = append([]grpc.ServerOption{
@@ -54,7 +54,7 @@ type server struct {
 	links   *mux.Server
 }
 
-// unknown serves every method that nobody has registered.
+// unknown serves every unregistered method.
 func (s *server) unknown(_ any, ss grpc.ServerStream) error {
 	full, _ := grpc.MethodFromServerStream(ss)
 	if full == linkMethod {
@@ -72,13 +72,13 @@ func (s *server) unknown(_ any, ss grpc.ServerStream) error {
 	if err != nil {
 		return status.Error(codes.Code(err.Code), err.Text)
 	}
-	// gRPC goes on writing after SendMsg returns; the handler may not wait for
+	// gRPC goes on writing after SendMsg returns; the handler must not wait for
 	// that.
 	answer := octets(append(make([]byte, 0, len(resp)), resp...))
 	return ss.SendMsg(&answer)
 }
 
-// methodOf returns the method that a path of gRPC means.
+// methodOf returns the method of a gRPC path.
 func methodOf(full string) (string, bool) {
 	service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 	if !ok || method == "" {
@@ -106,7 +106,7 @@ func (s *server) link(ss grpc.ServerStream) error {
 		s.links.Serve(l, transport.Peer(ss.Context()))
 		l.end()
 	}()
-	// Only returning ends a stream, so what reads from it is elsewhere.
+	// Only a return ends a stream, so another goroutine reads it.
 	<-ended
 	return nil
 }
@@ -123,7 +123,8 @@ func infoOf(ctx context.Context) authInfo {
 // identities returns those of the peer of a request.
 func identities(ctx context.Context) []string { return socket.Peer(infoOf(ctx).state) }
 
-// withPeer lets the handlers of registered services know who calls.
+// withPeer gives the handlers of registered services the identities of the
+// caller.
 func withPeer(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	return handle(transport.WithPeer(ctx, identities(ctx)), req)
 }

@@ -12,8 +12,8 @@ const (
 	keepBuffer = 2 * maxPending
 )
 
-// Buffer is one message of a link in pooled memory. It belongs to whoever
-// holds it until Release.
+// Buffer is one message of a link in pooled memory. Its holder owns it until
+// Release.
 type Buffer struct {
 	B    []byte
 	refs atomic.Int32
@@ -40,8 +40,8 @@ func NewBuffer(n int) *Buffer {
 	return b
 }
 
-// Release gives the buffer up, to its pool once all have released it that
-// hold it.
+// Release gives up the buffer; it returns to its pool once all holders have
+// released it.
 func (b *Buffer) Release() {
 	if b.refs.Add(-1) != 0 {
 		return

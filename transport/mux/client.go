@@ -18,12 +18,12 @@ type Client struct {
 	mu     sync.Mutex // guards all below
 	calls  map[uint64]*call
 	next   uint64           // the ID last given
-	failed *transport.Error // for all calls from now on
+	failed *transport.Error // fails all further calls
 }
 
-// call is one call under way.
+// call is a call in progress.
 type call struct {
-	done chan struct{} // takes one value, when resp or err are there
+	done chan struct{} // gets one value, when resp or err is set
 	resp []byte
 	err  *transport.Error
 	got  assembly
@@ -72,7 +72,7 @@ func (c *Client) Call(ctx context.Context, method string, req []byte) ([]byte, e
 		}
 	}
 	if !c.forget(f.ID) {
-		<-k.done // the answer has come meanwhile
+		<-k.done // the answer arrived meanwhile
 		return k.result()
 	}
 	*k = call{done: k.done}
@@ -81,7 +81,7 @@ func (c *Client) Call(ctx context.Context, method string, req []byte) ([]byte, e
 	return nil, err
 }
 
-// result returns what a call has come to, which is then at its end.
+// result returns the result of a call, and ends it.
 func (k *call) result() ([]byte, error) {
 	resp, err := k.resp, k.err
 	*k = call{done: k.done}
@@ -92,7 +92,7 @@ func (k *call) result() ([]byte, error) {
 	return resp, nil
 }
 
-// forget takes a call out of those under way; false if it is none.
+// forget removes a call from those in progress; false if it is not among them.
 func (c *Client) forget(id uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,10 +101,10 @@ func (c *Client) forget(id uint64) bool {
 	return ok
 }
 
-// goodbye is how long Close waits for the peer to have read everything.
+// goodbye is how long Close waits for the peer to read everything.
 const goodbye = time.Second
 
-// Close ends the connection once the peer has read what was sent.
+// Close ends the connection once the peer has read everything sent.
 func (c *Client) Close() error {
 	c.fail(transport.Errorf(transport.Unavailable, "the connection to %s is closed", c.name))
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
@@ -116,7 +116,7 @@ func (c *Client) Close() error {
 		}
 	}
 	c.w.fail(c.lost())
-	_ = c.w.link.Close() // nobody is left to tell
+	_ = c.w.link.Close() // nobody needs the error
 	<-c.ended
 	return nil
 }
@@ -127,7 +127,7 @@ func (c *Client) lost() *transport.Error {
 	return &transport.Error{Code: c.failed.Code, Text: c.failed.Text}
 }
 
-// fail ends all calls under way and refuses further ones.
+// fail fails all calls in progress, and refuses further ones.
 func (c *Client) fail(err *transport.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *Client) fail(err *transport.Error) {
 	}
 }
 
-// read takes what comes until the link ends.
+// read handles frames until the link ends.
 func (c *Client) read() {
 	var err error
 	for {
@@ -176,7 +176,8 @@ func (c *Client) take(f *Frame) error {
 	return nil
 }
 
-// answer takes an answer or a part of one. Calls given up are unknown.
+// answer handles an answer or a part of one. It ignores answers to abandoned
+// calls.
 func (c *Client) answer(f *Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +207,7 @@ func (c *Client) answer(f *Frame) error {
 	return nil
 }
 
-// watch finds out whether the peer is silent.
+// watch detects a silent peer.
 func (c *Client) watch() {
 	t := time.NewTicker(Tick(c.beat))
 	defer t.Stop()
@@ -223,7 +224,7 @@ func (c *Client) watch() {
 		ask, dead := p.Tick(c.w.signs(), underWay, c.beat)
 		if dead {
 			c.fail(transport.Errorf(transport.Unavailable, "%s has been silent for %v", c.name, c.beat.Dead))
-			_ = c.w.link.Close() // read says the rest
+			_ = c.w.link.Close() // read reports the error
 			return
 		}
 		if ask {

@@ -2,9 +2,8 @@
 // one link that sends and receives messages: the part that the
 // transports over gRPC streams and over WebSockets have in common.
 //
-// A message of the link is a run of frames; frame.go says what they look
-// like. Large requests and responses go in parts, so that none holds up the
-// others.
+// A message of the link is a sequence of frames (see frame.go). Large requests
+// and responses travel in parts, so that they do not delay others.
 //
 // Packages transport/grpc, transport/ws and transport/port import it. It
 // imports only transport.
@@ -18,8 +17,8 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// assembly collects the parts of a message. Its memory grows with what has
-// come, not with what has been announced.
+// assembly collects the parts of a message. Its memory grows with the received
+// bytes, not with the announced ones.
 type assembly struct {
 	total uint64
 	b     []byte
@@ -39,9 +38,8 @@ func (a *assembly) add(part []byte, last bool) error {
 	return nil
 }
 
-// Pulse counts for how long a peer has been silent, in ticks of a clock of
-// this process: should this process be stopped for a while, the peer is not
-// blamed.
+// Pulse measures how long a peer is silent, in ticks of a clock of this
+// process: if this process is suspended, the peer is not blamed.
 type Pulse struct {
 	heard  uint64
 	silent int
@@ -50,8 +48,8 @@ type Pulse struct {
 // ticksPerInterval is how finely silence is measured.
 const ticksPerInterval = 4
 
-// Tick takes note of how many signs of life there have been in all. It says whether
-// to ask the peer, and whether to give it up.
+// Tick records the total number of signs of life. It says whether to ping the
+// peer, and whether to give it up.
 func (p *Pulse) Tick(heard uint64, underWay bool, h transport.Heartbeat) (ask, dead bool) {
 	if heard != p.heard || !underWay {
 		p.heard, p.silent = heard, 0

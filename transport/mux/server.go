@@ -9,7 +9,7 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// What one connection may have under way at the listening side.
+// Bounds of what one connection may have in progress at the listening side.
 const (
 	maxCalls  = 16 << 10
 	maxOctets = 256 << 20 // of requests
@@ -44,7 +44,7 @@ func (s *Server) Serve(link Link, peer []string) {
 	if s.closed || s.draining {
 		s.mu.Unlock()
 		c.cancel()
-		_ = link.Close() // the peer learns it from that
+		_ = link.Close() // the peer notices
 		return
 	}
 	s.conns[c] = struct{}{}
@@ -57,7 +57,7 @@ func (s *Server) Serve(link Link, peer []string) {
 	delete(s.conns, c)
 }
 
-// Close ends all connections and the contexts of handlers at work.
+// Close ends all connections and the contexts of running handlers.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -70,7 +70,7 @@ func (s *Server) Close() {
 }
 
 // Drain refuses new connections and calls and waits until the handlers have
-// done what has come before, or ctx ends; then Close is due.
+// finished earlier ones, or ctx ends; then call Close.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -112,21 +112,21 @@ type served struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the link has ended
 
-	// Of the goroutine that reads.
+	// Used by the reading goroutine.
 	parts map[uint64]*part
 
 	mu     sync.Mutex // guards all below
 	calls  map[uint64]*request
-	octets uint64 // of requests under way, announced or there
+	octets uint64 // of requests in progress, announced or received
 }
 
-// request is a call under way.
+// request is a call in progress.
 type request struct {
 	cancel context.CancelFunc
 	size   uint64
 }
 
-// part is a request of which not all parts have come.
+// part is an incomplete request.
 type part struct {
 	assembly
 	name    string
@@ -135,7 +135,7 @@ type part struct {
 
 var errBye = errors.New("the peer has closed the connection")
 
-// read takes what comes until the link ends.
+// read handles frames until the link ends.
 func (c *served) read() {
 	var err error
 	for err == nil {
@@ -152,7 +152,7 @@ func (c *served) read() {
 	c.cancel()
 }
 
-// stop ends the connection: first its answers, then the handlers at work.
+// stop ends the connection: first its answers, then the running handlers.
 func (c *served) stop() {
 	c.w.fail(transport.Errorf(transport.Unavailable, "the listener is closed"))
 	_ = c.w.link.Close() // what matters is that it ends
@@ -165,7 +165,7 @@ func (c *served) idle() bool {
 	return len(c.calls) == 0 && c.w.idle()
 }
 
-// take takes a frame; an error ends the connection.
+// take handles a frame; an error ends the connection.
 func (c *served) take(f *Frame, b *Buffer) error {
 	switch f.Kind {
 	case Call:
@@ -184,7 +184,7 @@ func (c *served) take(f *Frame, b *Buffer) error {
 	case Data:
 		p := c.parts[f.ID]
 		if p == nil {
-			return nil // of a call that was refused
+			return nil // the call was refused
 		}
 		if err := p.add(f.Body, !f.More); err != nil {
 			return err
@@ -233,10 +233,10 @@ func (c *served) admit(f *Frame) (refused bool, err error) {
 	return true, nil
 }
 
-// complete gives a whole request to the handler. Its octets are in b, or their
-// own if b is nil.
+// complete passes a complete request to the handler. Its bytes are in b, or in
+// memory of their own if b is nil.
 func (c *served) complete(id uint64, name string, timeout time.Duration, data []byte, b *Buffer) {
-	if b != nil && len(data) < len(b.B)/4 { // a small part would keep the whole
+	if b != nil && len(data) < len(b.B)/4 { // a small part would retain the whole buffer
 		data, b = append(make([]byte, 0, len(data)), data...), nil
 	}
 	if b != nil {
@@ -255,7 +255,7 @@ func (c *served) complete(id uint64, name string, timeout time.Duration, data []
 	go c.answer(ctx, id, name, data, b)
 }
 
-// answer has the handler answer a call.
+// answer calls the handler and sends its answer.
 func (c *served) answer(ctx context.Context, id uint64, method string, req []byte, b *Buffer) {
 	resp, err := transport.Answer(ctx, c.server.handler, method, req)
 	if err != nil {
@@ -280,8 +280,8 @@ func (c *served) fail(id uint64, err *transport.Error) {
 	_ = c.w.put(c.ctx, &Frame{Kind: Failed, ID: id, Code: err.Code, Body: text[:min(len(text), maxText)]}) // fails if the peer has gone
 }
 
-// giveUp tells a handler that its caller has given up, or drops what has come
-// of an incomplete request.
+// giveUp cancels a handler whose caller has given up, or drops the parts of an
+// incomplete request.
 func (c *served) giveUp(id uint64) {
 	p := c.parts[id]
 	delete(c.parts, id)
@@ -297,7 +297,7 @@ func (c *served) giveUp(id uint64) {
 	}
 }
 
-// watch finds out whether the peer is silent while it is owed answers.
+// watch detects a silent peer while answers are due.
 func (c *served) watch() {
 	t := time.NewTicker(Tick(c.server.beat))
 	defer t.Stop()
@@ -313,7 +313,7 @@ func (c *served) watch() {
 		c.mu.Unlock()
 		ask, dead := p.Tick(c.w.signs(), underWay, c.server.beat)
 		if dead {
-			_ = c.w.link.Close() // read says the rest
+			_ = c.w.link.Close() // read reports the error
 			return
 		}
 		if ask {

@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// maxPart is the most of a message that one frame carries, so that others
-	// get between the parts of a large one.
+	// maxPart is the most of a message in one frame, so that others fit between
+	// the parts of a large one.
 	maxPart = 128 << 10
-	// maxPending is how much waits to be written before those that add to it
-	// wait.
+	// maxPending is how many bytes may wait to be written before writers wait.
 	maxPending = 512 << 10
-	// maxText is the longest text of an error that is carried.
+	// maxText is the longest error text on the wire.
 	maxText = 16 << 10
 )
 
-// MaxMessage is no less than the longest message that a link is given.
+// MaxMessage is at least the length of the longest message on a link.
 const MaxMessage = 4 * maxPending
 
 // Link carries messages between two processes, whole and in order. One
@@ -29,30 +28,30 @@ type Link interface {
 	Read() (*Buffer, error)
 	// Write sends a message and releases it. It waits if there is no room.
 	Write(b *Buffer) error
-	// Room says whether Write, called next, would take n octets without
-	// waiting. It is called before every Write.
+	// Room reports whether a Write of n bytes would not wait. It is called
+	// before every Write.
 	Room(n int) bool
 	// Heard is how many octets have come so far, of whole messages or parts.
 	Heard() uint64
-	// Close ends the link: reads and writes under way return.
+	// Close ends the link: reads and writes in progress return.
 	Close() error
 }
 
-// writer puts frames into messages and these on a link. Whoever finds nobody
-// writing writes at once, for himself and those who come meanwhile; so one
-// frame is written without a hand-over, and many at once become one message.
-// What the link has no room for is left to a goroutine, so that nobody's
-// deadline depends on the link.
+// writer packs frames into messages and writes these to a link. A goroutine
+// that finds no other one writing writes at once, for itself and those that
+// arrive meanwhile; so a single frame needs no hand-over, and many at once
+// become one message. A background goroutine writes what the link has no room
+// for, so that no caller's deadline depends on the link.
 type writer struct {
 	link Link
-	wake chan struct{} // something is left to the goroutine
-	// large is how many messages have been written that take the network long:
-	// while there are more and more, the peer is not silent, but busy.
+	wake chan struct{} // the goroutine has something to write
+	// large is how many large messages have been written: while it grows, the
+	// peer is busy, not silent.
 	large atomic.Uint64
 
 	mu      sync.Mutex    // guards all below
 	pending *Buffer       // frames to be written; nil if none
-	busy    bool          // somebody writes
+	busy    bool          // a goroutine is writing
 	room    chan struct{} // closed when pending is taken; nil if nobody waits for it
 	failed  *transport.Error
 }
@@ -105,25 +104,25 @@ func (w *writer) putNow(f *Frame) bool {
 	return w.add(f) == nil
 }
 
-// cancel writes a Cancel without waiting. There are no more of them than there
-// were messages that found room.
+// cancel writes a Cancel without waiting. There are no more Cancels than
+// messages that found room.
 func (w *writer) cancel(id uint64) {
 	w.mu.Lock()
 	_ = w.add(&Frame{Kind: Cancel, ID: id}) // if the link has failed, all is cancelled
 }
 
-// signs counts signs of life of the peer.
+// signs counts the peer's signs of life.
 func (w *writer) signs() uint64 { return w.link.Heard() + w.large.Load() }
 
-// idle says whether all has been given to the link.
+// idle reports whether the link has everything.
 func (w *writer) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed != nil || !w.busy
 }
 
-// add adds a frame to those pending and sees to it that somebody writes. It is
-// called with the lock held and releases it.
+// add adds a frame to the pending ones and makes sure that a goroutine writes
+// it. It is called with the lock held and releases it.
 func (w *writer) add(f *Frame) *transport.Error {
 	if w.failed != nil {
 		defer w.mu.Unlock()
@@ -142,7 +141,7 @@ func (w *writer) add(f *Frame) *transport.Error {
 		if w.failed != nil {
 			break
 		}
-		// One stays at it for a few rounds only: there is his own work to do.
+		// A caller writes for a few rounds only: it has its own work to do.
 		if rounds == 4 || !w.link.Room(len(w.pending.B)) { // the goroutine asks again
 			w.wake <- struct{}{} // empty: busy has been false since it was taken
 			w.mu.Unlock()
@@ -172,11 +171,11 @@ func (w *writer) writeLocked() {
 	w.mu.Lock()
 	if err != nil && w.failed == nil {
 		w.failed = transport.Errorf(transport.Unavailable, "the connection is lost: %v", err)
-		_ = w.link.Close() // the reader sees it and says so to all
+		_ = w.link.Close() // the reader notices and reports it
 	}
 }
 
-// run writes what is left to it until the link has failed.
+// run writes in the background until the link has failed.
 func (w *writer) run(ended <-chan struct{}) {
 	for {
 		select {
@@ -186,7 +185,7 @@ func (w *writer) run(ended <-chan struct{}) {
 		}
 		w.mu.Lock()
 		for w.pending != nil && w.failed == nil {
-			_ = w.link.Room(len(w.pending.B)) // here one may wait
+			_ = w.link.Room(len(w.pending.B)) // it may wait here
 			w.writeLocked()
 		}
 		w.busy = false
@@ -194,7 +193,7 @@ func (w *writer) run(ended <-chan struct{}) {
 	}
 }
 
-// fail ends all writing, now and later.
+// fail ends all present and later writing.
 func (w *writer) fail(err *transport.Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package port listens for all transports at once, and for whoever else speaks
-// gRPC or HTTP: at one TCP port or socket in the file system.
+// Package port serves all transports, and other gRPC and HTTP clients, at one
+// TCP port or Unix socket.
 //
 // Packages deploy and cmd/weft import it. It imports gRPC, transport and the
 // transports.
@@ -70,7 +70,7 @@ func Listen(address string, c Config) (*Port, error) {
 	return p, nil
 }
 
-// route returns what answers HTTP/1.1.
+// route returns the handler of HTTP/1.1.
 func route(c Config, links *mux.Server, calls *rest.Server) http.Handler {
 	other := c.HTTP
 	if other == nil {
@@ -96,7 +96,7 @@ func route(c Config, links *mux.Server, calls *rest.Server) http.Handler {
 // Address is where to dial, whatever the transport.
 func (p *Port) Address() string { return p.l.Address() }
 
-// Close ends everything: connections, and the contexts of handlers at work.
+// Close ends everything: connections, and the contexts of running handlers.
 func (p *Port) Close() error {
 	p.links.Close()
 	err := p.l.Close()
@@ -105,8 +105,8 @@ func (p *Port) Close() error {
 	return errors.Join(err, p.http.Close())
 }
 
-// Shutdown stops listening, refuses further calls and waits for those under
-// way; then, or when ctx ends, it closes.
+// Shutdown stops listening, refuses further calls and waits for those in
+// progress; then, or when ctx ends, it closes.
 func (p *Port) Shutdown(ctx context.Context) error {
 	err := p.l.Stop()
 	var wg sync.WaitGroup

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// maxWires is how many calls are under way at once; further ones wait.
+	// maxWires is how many calls may be in progress at once; further ones wait.
 	maxWires = 256
-	// idleTime is how long a wire is kept for the next call, well below the
-	// time after which the peer closes it.
+	// idleTime is how long an idle wire is kept, well below the time after
+	// which the peer closes it.
 	idleTime = time.Minute
 )
 
-// conn is a connection: a first wire, which shows whether the peer is there,
-// and as many wires for calls as there are at once.
+// conn is a connection: a first wire, which detects the end of the peer, and
+// one wire for each concurrent call.
 type conn struct {
 	t       *Transport
 	address string
@@ -98,12 +98,12 @@ func (c *conn) Call(ctx context.Context, method string, req []byte) ([]byte, err
 	}
 	var stop func() bool
 	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, func() { _ = w.conn.SetDeadline(time.Unix(1, 0)) }) // ends what is under way
+		stop = context.AfterFunc(ctx, func() { _ = w.conn.SetDeadline(time.Unix(1, 0)) }) // ends the call
 	}
 	resp, failed, err := w.call(http.MethodPost, CallPath, method, timeout, req)
 	givenUp := stop != nil && !stop()
 	switch alive := c.release(w, err == nil && !givenUp); {
-	case !alive: // nor is an answer given that came while it ended
+	case !alive: // an answer that came during the end does not count
 		return nil, c.lost()
 	case failed != nil:
 		return nil, failed
@@ -158,8 +158,8 @@ func (c *conn) take(ctx context.Context) (*wire, error) {
 	return w, nil
 }
 
-// release puts a wire back, or closes it if it cannot be used again. It says
-// whether the connection has neither failed nor been closed.
+// release returns a wire for reuse, or closes it if it cannot be reused. It
+// reports whether the connection is still open.
 func (c *conn) release(w *wire, usable bool) (alive bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +205,7 @@ func (c *conn) fail(err *transport.Error) {
 	c.failed = err
 	close(c.ended)
 	for w := range c.busy {
-		_ = w.conn.Close() // whoever uses it sees that
+		_ = w.conn.Close() // its user notices
 	}
 	for _, w := range c.idle {
 		_ = w.conn.Close() // nobody uses it
@@ -214,7 +214,7 @@ func (c *conn) fail(err *transport.Error) {
 	_ = c.first.conn.Close() // presence sees that
 }
 
-// watch finds out whether the peer is silent and closes what is idle.
+// watch detects a silent peer and closes idle wires.
 func (c *conn) watch() {
 	t := time.NewTicker(mux.Tick(c.beat))
 	defer t.Stop()
@@ -248,8 +248,8 @@ func (c *conn) watch() {
 	}
 }
 
-// probe asks the peer for a sign of life, on a wire of its own: one on which a
-// call is under way gives none.
+// probe pings the peer, on a separate wire: a wire with a call in progress
+// shows nothing.
 func (c *conn) probe() {
 	c.mu.Lock()
 	if c.probing {

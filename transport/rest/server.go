@@ -17,19 +17,19 @@ import (
 type Server struct {
 	ctx     context.Context // of the offer
 	handler transport.Handler
-	// underWay counts calls, draining is set once no more are to be taken.
+	// underWay counts calls; draining is set once the server accepts no more.
 	underWay atomic.Int64
 	draining atomic.Bool
 }
 
-// NewServer returns a server. When ctx ends, so do the contexts of the
-// handlers at work.
+// NewServer returns a server. When ctx ends, so do the contexts of running
+// handlers.
 func NewServer(ctx context.Context, h transport.Handler) *Server {
 	return &Server{ctx: ctx, handler: h}
 }
 
-// Drain refuses new calls and waits until the handlers have done what has come
-// before, or ctx ends.
+// Drain refuses new calls and waits until the handlers have finished earlier
+// ones, or ctx ends.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
 	for wait := time.Millisecond; s.underWay.Load() > 0; wait = min(2*wait, 50*time.Millisecond) {
@@ -92,7 +92,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resp, fail := transport.Answer(ctx, s.handler, method, body)
 	if s.ctx.Err() != nil {
-		panic(http.ErrAbortHandler) // how net/http is told to break off
+		panic(http.ErrAbortHandler) // makes net/http break off
 	}
 	if fail != nil {
 		writeError(w, fail)
@@ -117,8 +117,8 @@ func (b bare) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// readBody reads the body of a request into memory that grows with what has
-// come.
+// readBody reads the body of a request into memory that grows with the received
+// bytes.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *transport.Error) {
 	if r.ContentLength > transport.MaxMessage {
 		return nil, transport.TooLarge("message", int(r.ContentLength))
@@ -178,7 +178,7 @@ func writeError(w http.ResponseWriter, err *transport.Error) {
 	_, _ = io.WriteString(w, err.Text) // fails if the peer has gone
 }
 
-// status returns the HTTP status for a code, as grpc-gateway has it.
+// status returns the HTTP status for a code, as in grpc-gateway.
 func status(c transport.Code) int {
 	switch c {
 	case 1: // Canceled

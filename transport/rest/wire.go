@@ -39,7 +39,7 @@ func dialWire(ctx context.Context, address string, c *tls.Config) (*wire, error)
 	return &wire{conn: conn, r: bufio.NewReaderSize(conn, 8<<10), host: host}, nil
 }
 
-// largeBody is from what size on a body is written by itself, not copied.
+// largeBody is the size from which a body is written separately, not copied.
 const largeBody = 64 << 10
 
 // appendRequest appends a request to b, without its body.
@@ -64,7 +64,7 @@ func (w *wire) appendRequest(b []byte, method, prefix, name string, timeout time
 	return append(b, "\r\n\r\n"...)
 }
 
-// plain says whether a name can stand in a path as it is.
+// plain reports whether a name can stand in a path without escapes.
 func plain(name string) bool {
 	for i := range len(name) {
 		c := name[i]
@@ -76,8 +76,8 @@ func plain(name string) bool {
 }
 
 // call makes a request and returns the body of its answer. failed is an error
-// that the peer has answered, err one of the connection, which is then of no
-// further use.
+// that the peer returned; err is an error of the connection, which must not be
+// used again.
 func (w *wire) call(method, prefix, name string, timeout time.Duration, body []byte) (resp []byte, failed *transport.Error, err error) {
 	b := w.appendRequest(w.buf[:0], method, prefix, name, timeout, len(body))
 	if len(body) < largeBody {

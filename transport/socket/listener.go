@@ -22,7 +22,7 @@ type Config struct {
 	admit func(net.Conn) error // who may connect without TLS; nil: the user who runs the process, and root
 }
 
-// Listener is one listening socket that tells HTTP/2 from HTTP/1.1.
+// Listener is a listening socket that distinguishes HTTP/2 from HTTP/1.1.
 type Listener struct {
 	config  Config
 	l       net.Listener

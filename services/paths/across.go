@@ -11,39 +11,39 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// part is what the paths of one partition do besides: they know their own
-// switches in detail and the others' partitions by summaries, and have the rest
-// of a path that leaves computed by those where it goes on. Of all links they
-// keep the graph, for the broadcast tree and for alternatives to a path, without
-// the distances. nil is the paths of a whole network, which do none of that. The
-// area is guarded by the convergence's lock.
+// part is what the paths of one partition add: they know their own switches in
+// detail and the other partitions by summaries, and ask the partitions along a
+// path for its remaining parts. Of all links they keep the graph, without
+// distances, for the broadcast tree and for alternatives to a path. nil stands
+// for the paths of a whole network, which do none of that. The convergence's
+// lock guards the area.
 type part struct {
 	area *Area
 	of   func(flow.DPID) string
 
-	// What paths of other partitions are asked.
+	// Calls to the paths of other partitions.
 	find     func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)
 	exchange func(context.Context, *api.ExchangeSummariesRequest) (*api.ExchangeSummariesResponse, error)
-	// report is told how each exchange went: nil if well.
+	// report is called with the result of each exchange: nil on success.
 	report func(error)
 
-	changed chan struct{} // the summary is another
-	joined  chan struct{} // closed when the others have been asked for the first time
+	changed chan struct{} // the summary has changed
+	joined  chan struct{} // closed after the first round of calls to the others
 	join    sync.Once
 }
 
-// exchangeEvery is how often summaries are exchanged although nothing has
-// changed: whoever has not been reached, or has been restarted, has them then.
-// exchangeAgain is when after one that has not reached all.
+// exchangeEvery is how often summaries are exchanged even without changes, for
+// partitions that could not be reached or have restarted. exchangeAgain is when
+// an exchange that did not reach all is repeated.
 const (
 	exchangeEvery  = 2 * time.Second
 	exchangeAgain  = 200 * time.Millisecond
 	exchangeWithin = 5 * time.Second
-	exchangesMost  = 8 // at once: one that waits for who is away holds up no news
+	exchangesMost  = 8 // at once, so that an absent partition does not delay news
 )
 
-// crossingsMost bounds the borders that a path crosses. More are only crossed by
-// paths of partitions that do not know the same yet.
+// crossingsMost bounds the borders that a path crosses. Only partitions with
+// inconsistent knowledge give paths that cross more.
 const crossingsMost = 64
 
 // newPart returns the part of a partition; nil if c is for the whole network.
@@ -61,7 +61,7 @@ func newPart(c *Config, version uint64) (*part, error) {
 	}, nil
 }
 
-// own reports whether a switch is of the partition.
+// own reports whether a switch belongs to the partition.
 func (p *part) own(d flow.DPID) bool { return p.of(d) == p.area.Partition() }
 
 func (p *part) addSwitch(d flow.DPID) {
@@ -76,8 +76,8 @@ func (p *part) removeSwitch(d flow.DPID) {
 	}
 }
 
-// setLink notes a link that g has been told of. Of other partitions' switches
-// nothing is heard but their links: one that has any is there.
+// setLink records a link that was added to g. Of other partitions' switches
+// only the links are known: a switch that has any is present.
 func (p *part) setLink(l Link, g *Graph) {
 	if p == nil {
 		return
@@ -90,7 +90,7 @@ func (p *part) setLink(l Link, g *Graph) {
 	}
 }
 
-// removeLink notes that a link has been removed from g.
+// removeLink records that a link was removed from g.
 func (p *part) removeLink(src, dst flow.Location, g *Graph) {
 	if p == nil {
 		return
@@ -103,7 +103,8 @@ func (p *part) removeLink(src, dst flow.Location, g *Graph) {
 	}
 }
 
-// converge computes what has changed of the partition, and has it told.
+// converge computes what has changed in the partition, and schedules an
+// exchange.
 func (p *part) converge() {
 	if p == nil {
 		return
@@ -114,7 +115,7 @@ func (p *part) converge() {
 	p.area.Outside()
 }
 
-// has reports whether a switch is there.
+// has reports whether a switch is present.
 func (c *convergence) has(d flow.DPID) bool {
 	if c.graph.Current().Has(d) {
 		return true
@@ -127,15 +128,15 @@ func (c *convergence) has(d flow.DPID) bool {
 	return c.part.area.Knows(d)
 }
 
-// findAcross finds a shortest path as the partition knows it: its own way, and
-// behind a border what the partition there says.
+// findAcross finds a shortest path as the partition knows it: its own part, and
+// beyond a border the answer of the partition there.
 func (c *convergence) findAcross(ctx context.Context, req *api.FindPathRequest, src, dst flow.DPID) (*api.FindPathResponse, error) {
 	if req.Crossed > crossingsMost {
 		return nil, api.Errorf(codes.Aborted, "the path from %v to %v crosses more than %d borders: the partitions do not know the same yet", src, dst, crossingsMost)
 	}
 	resp := &api.FindPathResponse{Version: c.graph.Current().Version()}
 	rest := &api.FindPathRequest{Src: req.Src, Dst: req.Dst, Hash: req.Hash, Crossed: req.Crossed + 1}
-	if !c.part.own(src) { // it has just been moved to another partition
+	if !c.part.own(src) { // it has just moved to another partition
 		return c.part.find(ctx, rest)
 	}
 	p, cost, next, ok := c.walk(src, dst, req.Hash)
@@ -171,7 +172,7 @@ func (c *convergence) findAcross(ctx context.Context, req *api.FindPathRequest, 
 		seen[h.Dpid] = true
 	}
 	for k, h := range there.Paths[0].Hops {
-		if seen[h.Dpid] { // partitions that do not know the same yet
+		if seen[h.Dpid] { // the partitions' knowledge is inconsistent
 			return &api.FindPathResponse{Version: resp.Version}, nil
 		}
 		in := h.InPort
@@ -191,7 +192,7 @@ func (c *convergence) walk(src, dst flow.DPID, hash uint64) (p Path, cost uint64
 	return c.part.area.Walk(src, dst, hash)
 }
 
-// learn takes in summaries of other partitions, and tells if there is news.
+// learn adds summaries of other partitions, and reports whether they are news.
 func (c *convergence) learn(list ...*api.PartitionSummary) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +220,8 @@ func (c *convergence) learn(list ...*api.PartitionSummary) error {
 	return bad
 }
 
-// ownSummary returns the partition's, none while the network is not known.
+// ownSummary returns the partition's summary, nil while the network is not
+// known.
 func (c *convergence) ownSummary() (list []*api.PartitionSummary) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,8 +245,8 @@ func (c *convergence) exchangeSummaries(_ context.Context, req *api.ExchangeSumm
 	return &api.ExchangeSummariesResponse{Summaries: c.ownSummary()}, nil
 }
 
-// tellOthers exchanges summaries with the other partitions when the own one is
-// another, and now and then, until ctx ends.
+// tellOthers exchanges summaries with the other partitions when the own one has
+// changed, and at intervals, until ctx ends.
 func (c *convergence) tellOthers(ctx context.Context) {
 	if c.part == nil || c.ready(ctx) != nil {
 		return
@@ -280,7 +282,7 @@ func (c *convergence) tellOthers(ctx context.Context) {
 	}
 }
 
-// tellAgain has summaries exchanged once more.
+// tellAgain schedules another exchange of summaries.
 func (p *part) tellAgain() {
 	select {
 	case p.changed <- struct{}{}:

@@ -17,14 +17,15 @@ import (
 // it follows others so fast that nothing would be done but converge.
 const gatherFor = 10 * time.Millisecond
 
-// restFor is how long what comes waits after a convergence, in times of what
-// that has taken.
+// restFor is how long changes are gathered after a convergence, as a multiple
+// of its duration.
 const restFor = 3
 
-// A paths service that has started hears of the network from the beginning, in
-// many events. Until they have come it knows less than there is: it tells
-// nothing and answers nothing, for others would act upon it. They have come when
-// none has for quietFor; after heardWithin there are none.
+// A paths service that has just started receives the network from the
+// beginning, in many events. Until they have arrived it knows only a part: it
+// publishes nothing and answers nothing, because others would act on it. They
+// have arrived when none has come for quietFor; if none come at all, after
+// heardWithin.
 const (
 	quietFor    = 50 * time.Millisecond
 	heardWithin = time.Second
@@ -33,22 +34,22 @@ const (
 // pathsMax bounds the paths of one answer.
 const pathsMax = 64
 
-// convergence turns changes of links into new topologies and tells of them.
+// convergence turns changes of links into new topologies and publishes them.
 type convergence struct {
-	part    *part // nil: the paths of the whole network are computed here
+	part    *part // nil: it computes the paths of the whole network
 	publish func(*api.PathsConverged)
 	wake    chan struct{}
-	heard   chan struct{} // closed when what there is has been heard
+	heard   chan struct{} // closed when the network has been received
 
 	mu             sync.Mutex // guards writing graph, and all below
 	graph          *Graph
 	gained, lost   []*api.Link
-	since          time.Time // when the first of lost was heard of
+	since          time.Time // when the first of lost was reported
 	resting        time.Time // until then changes are gathered
 	told           uint64    // events published
 	telling        bool      // heard is closed
 	last           time.Time // of the events
-	switches, some bool      // switches have been heard of, links have
+	switches, some bool      // there have been events about switches, about links
 }
 
 // newConvergence returns one whose topologies have versions from first on.
@@ -56,7 +57,7 @@ func newConvergence(first uint64, publish func(*api.PathsConverged)) *convergenc
 	return &convergence{publish: publish, wake: make(chan struct{}, 1), heard: make(chan struct{}), graph: newGraph(first)}
 }
 
-// listen waits until what there is has been heard, and tells of it.
+// listen waits until the network has been received, and publishes it.
 func (c *convergence) listen(ctx context.Context) {
 	began := time.Now()
 	tick := time.NewTicker(quietFor / 5)
@@ -77,7 +78,7 @@ func (c *convergence) listen(ctx context.Context) {
 	}
 }
 
-// tell begins to tell of topologies, and to answer. It is called with the lock.
+// tell starts publishing and answering. The caller holds the lock.
 func (c *convergence) tell(now time.Time) {
 	c.telling = true
 	c.converge(now)
@@ -118,14 +119,14 @@ func (c *convergence) gather(ctx context.Context) {
 	}
 }
 
-// count returns how many topologies have been told of.
+// count returns how many topologies were published.
 func (c *convergence) count() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.told
 }
 
-// rest returns for how long changes are still to be gathered.
+// rest returns how long changes must still be gathered.
 func (c *convergence) rest() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +140,8 @@ func (c *convergence) later() {
 	}
 }
 
-// converge makes the next topology and tells of it if it is another. It is
-// called with the lock, so that versions are told in order.
+// converge makes the next topology and publishes it if it has changed. The
+// caller holds the lock, so that versions are published in order.
 func (c *convergence) converge(began time.Time) {
 	if !c.telling {
 		return
@@ -218,7 +219,7 @@ func (c *convergence) linkChanged(e *api.LinkChanged, now time.Time) {
 	c.losing(now)
 }
 
-// losing converges after a loss: at once, unless that has just been done.
+// losing converges after a loss: at once, unless that was just done.
 func (c *convergence) losing(now time.Time) {
 	if !c.telling {
 		return
@@ -278,7 +279,7 @@ func (c *convergence) findPath(ctx context.Context, req *api.FindPathRequest) (*
 	return resp, nil
 }
 
-// message is a path as it is told.
+// message returns the API's form of a path.
 func (p Path) message(cost uint64) *api.Path {
 	m := &api.Path{Cost: cost, Hops: make([]*api.Hop, len(p))}
 	for i, h := range p {

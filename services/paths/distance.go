@@ -70,8 +70,8 @@ func (t *Topology) breadthFirst(s *scratch, dist []uint32, roots []int32) {
 	s.slots = q
 }
 
-// settle is Dijkstra's algorithm from what is queued, against the direction of
-// the links: it lowers every distance that a queued one makes too high.
+// settle is Dijkstra's algorithm from the queued slots, against the direction
+// of the links: it lowers every distance that a queued one makes too high.
 func (t *Topology) settle(s *scratch, dist []uint32) {
 	for len(s.queue) > 0 {
 		d, u := s.queue.pop()

@@ -1,7 +1,7 @@
 // Package paths computes paths over the discovered links: shortest, equal-cost,
-// k shortest, disjoint, and the tree on which broadcasts travel. A Graph is
-// told of switches and links as they come and go; a Topology is one immutable
-// state of it, which any number of goroutines read without a lock.
+// k shortest, disjoint, and the tree for broadcasts. A Graph follows switches
+// and links as they come and go; a Topology is one immutable state of it, which
+// any number of goroutines read without a lock.
 //
 // Only package services and the command import it. Its logic, everything but
 // service.go, imports the standard library and package flow.

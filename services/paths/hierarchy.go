@@ -25,8 +25,8 @@ type AreaConfig struct {
 }
 
 // Area is one partition of a network with hierarchical routes (paper 001 §3.2):
-// it knows its own switches and links in detail, and of other partitions what
-// they summarise. One goroutine owns it.
+// it knows its own switches and links in detail, and other partitions by their
+// summaries. One goroutine owns it.
 //
 // Routes are found in three steps. Inside computes all paths within the
 // partition and its summary. Outside joins the summaries of all partitions to
@@ -54,8 +54,8 @@ type Area struct {
 
 	border *border
 	rows   map[flow.DPID]*outside // by the island where they lead
-	whole  bool                   // all paths inside are to be computed
-	anew   bool                   // all rows are to be computed
+	whole  bool                   // compute all paths inside
+	anew   bool                   // compute all rows
 	change []change               // inside, since rows were computed
 }
 
@@ -116,13 +116,13 @@ func (a *Area) concerned(end, other flow.DPID) bool {
 // RemoveLink forgets one direction of a link.
 func (a *Area) RemoveLink(src, dst flow.Location) bool { return a.graph.RemoveLink(src, dst) }
 
-// Discard has the next Inside and Outside compute everything from nothing, if
-// there is anything to compute: to measure what repairing saves.
+// Discard makes the next Inside and Outside compute everything from scratch, if
+// there is anything to compute: to measure the savings of repairs.
 func (a *Area) Discard() { a.whole, a.anew = true, true }
 
-// Inside computes what has changed within the partition, and returns its
-// summary and whether that is another than before, which the other partitions
-// are then to Learn.
+// Inside computes what has changed within the partition. It returns the
+// partition's summary and whether it has changed; if so, the other partitions
+// must Learn it.
 func (a *Area) Inside() (*Summary, bool) {
 	if len(a.graph.dirty) == 0 && !a.graph.reslot {
 		return a.summary, false
@@ -238,9 +238,9 @@ func (a *Area) divide() {
 	}
 }
 
-// price finds what it costs to reach an island's inner switches from its gates. If
-// was is the same island before a change, only gates that the change concerns
-// are looked at.
+// price computes the costs of reaching an island's inner switches from its
+// gates. If was is the same island before a change, it examines only the gates
+// that the change concerns.
 func (a *Area) price(is, was *island, old *Topology) {
 	if was == nil {
 		is.costs = make([]uint32, len(is.gates))
@@ -341,10 +341,9 @@ func (a *Area) same(is *island, list []flow.DPID) bool {
 // Summary is the last that Inside returned.
 func (a *Area) Summary() *Summary { return a.summary }
 
-// Learn takes in what another partition has told of itself, and reports whether
-// it is news: neither known nor older than what is. A summary that Check finds
-// wrong, or of switches that are not of its partition, is an error and changes
-// nothing.
+// Learn adds the summary of another partition, and reports whether it is news:
+// not known yet, nor older than the known one. A summary that Check rejects, or
+// with switches that are not of its partition, is an error and changes nothing.
 func (a *Area) Learn(s *Summary) (bool, error) {
 	if s.Partition == a.config.Partition {
 		return false, nil
@@ -366,7 +365,7 @@ func (a *Area) Learn(s *Summary) (bool, error) {
 	return a.border.learn(s), nil
 }
 
-// Forget forgets what a partition has told.
+// Forget removes the summary of a partition.
 func (a *Area) Forget(partition string) bool {
 	return partition != a.config.Partition && a.border.forget(partition)
 }

@@ -16,9 +16,9 @@ type border struct {
 	home      map[flow.DPID]flow.DPID     // switches of all partitions, and the island that each is in
 	doors     map[flow.DPID]int32         // numbers of gates, never given to another
 	entrances [][]entrance                // by a gate's number
-	ends      map[flow.Location]borderEnd // what the partition of that port says of the link there
+	ends      map[flow.Location]borderEnd // the entry for the link at a port by the port's partition
 	ports     map[flow.DPID]flow.Port     // number of an island, never given to another
-	touched   map[flow.DPID]struct{}      // islands of which something has changed since settle
+	touched   map[flow.DPID]struct{}      // islands that have changed since settle
 
 	graph *Graph // of islands, by their names
 	top   *Topology
@@ -32,8 +32,8 @@ type member struct {
 	near  map[flow.DPID]weights // the islands beside it: the cost of going there and back
 }
 
-// entrance is what it costs to reach an island from a gate of its. The island's
-// slot in the graph remains its as long as it is there.
+// entrance is the cost of reaching an island from one of its gates. The island
+// keeps its slot in the graph as long as it exists.
 type entrance struct {
 	island flow.DPID
 	slot   int32
@@ -57,7 +57,7 @@ func newBorder() *border {
 	return b
 }
 
-// learn takes a summary in, unless it is older than what is known.
+// learn adds a summary, unless it is older than the known one.
 func (b *border) learn(s *Summary) bool {
 	old := b.summaries[s.Partition]
 	if old != nil && old.Version >= s.Version {
@@ -78,7 +78,7 @@ func (b *border) forget(partition string) bool {
 	return true
 }
 
-// replace puts the islands of a summary in the place of those of another.
+// replace replaces the islands of one summary by those of another.
 func (b *border) replace(old, s *Summary) {
 	var was []Island
 	if old != nil {
@@ -123,7 +123,7 @@ func (b *border) drop(i *Island) {
 	b.graph.RemoveSwitch(id)
 }
 
-// gates puts an island in the place of what it was before, if it was.
+// gates replaces the former state of an island, if there was one.
 func (b *border) gates(was, now *Island) {
 	id := now.ID()
 	m := b.islands[id]
@@ -185,7 +185,7 @@ func (b *border) door(d flow.DPID) int32 {
 	return n
 }
 
-// set notes a gate of an island.
+// set records a gate of an island.
 func (b *border) set(id flow.DPID, slot, door int32, g *Gate) {
 	b.entrances[door] = append(b.entrances[door], entrance{id, slot, g.Cost})
 	for _, l := range g.Links {
@@ -215,7 +215,7 @@ func (b *border) touchPeer(here flow.Location) {
 }
 
 // across returns both sides of the border link at a port, if both partitions
-// tell of it.
+// report it.
 func (b *border) across(here flow.Location) (mine, peer borderEnd, ok bool) {
 	mine, ok = b.ends[here]
 	if !ok {
@@ -225,7 +225,7 @@ func (b *border) across(here flow.Location) (mine, peer borderEnd, ok bool) {
 	return mine, peer, ok && peer.peer == here
 }
 
-// cost is what it costs to reach an island from a gate of its.
+// cost is the cost of reaching an island from one of its gates.
 func (b *border) cost(gate, island flow.DPID) (uint32, bool) {
 	door, ok := b.doors[gate]
 	if !ok {
@@ -239,8 +239,8 @@ func (b *border) cost(gate, island flow.DPID) (uint32, bool) {
 	return Unreachable, false
 }
 
-// settle computes the distances between islands as far as they have changed.
-// It returns those of which something has changed, and whether all have.
+// settle computes the changed distances between islands. It returns the changed
+// islands, and whether all have changed.
 func (b *border) settle() (touched map[flow.DPID]struct{}, reslot bool) {
 	touched, b.touched = b.touched, map[flow.DPID]struct{}{}
 	for id := range touched {

@@ -86,8 +86,8 @@ func (h *Hierarchy) RemoveLink(src, dst flow.Location) {
 	}
 }
 
-// Converge has every partition compute what has changed, and tell the others.
-// It returns how many summaries were told, and how many rows were computed.
+// Converge makes every partition compute what has changed, and tell the others.
+// It returns how many summaries they sent, and how many rows they computed.
 func (h *Hierarchy) Converge() (summaries, rows int) {
 	for _, p := range h.names {
 		s, changed := h.areas[p].Inside()

@@ -14,20 +14,20 @@ type outside struct {
 	dist  []uint32
 }
 
-// seed is what it costs from a gate onwards, to leave there.
+// seed is the cost from a gate onwards for packets that leave there.
 type seed struct {
 	slot int32
 	cost uint32
 }
 
-// Work is what a call of Outside has done.
+// Work counts the work of a call of Outside.
 type Work struct {
 	Islands int // of all partitions
 	Rows    int // islands to which routes were computed anew
 }
 
-// Outside computes routes to the islands elsewhere, as far as what has changed
-// here or been learnt concerns them.
+// Outside computes the routes to islands elsewhere that changes here or learnt
+// summaries concern.
 func (a *Area) Outside() Work {
 	before := a.border.top
 	touched, reslot := a.border.settle()
@@ -64,8 +64,8 @@ func (a *Area) Outside() Work {
 	return w
 }
 
-// concerns reports whether what has changed of some islands may change what it
-// costs from the gates to island id.
+// concerns reports whether changes of some islands may change the costs from
+// the gates to island id.
 func (a *Area) concerns(before *Topology, touched map[flow.DPID]struct{}, id flow.DPID) bool {
 	if _, ok := touched[id]; ok {
 		return true
@@ -268,6 +268,6 @@ func (a *Area) Walk(from, to flow.DPID, hash uint64) (p Path, cost uint64, next 
 	return append(p, Hop{to, in, 0}), cost, flow.Location{}, true
 }
 
-// Knows reports whether a switch is there: one of the partition's, or one that
-// another partition has told of.
+// Knows reports whether a switch exists: one of the partition, or in the
+// summary of another partition.
 func (a *Area) Knows(d flow.DPID) bool { return a.top.Has(d) || a.border.home[d] != 0 }

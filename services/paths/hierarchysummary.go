@@ -7,9 +7,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Summary is what a partition tells the others of itself (paper 001 §3.2, step
-// 2): which of its switches are connected inside it, and for each border switch
-// what it costs to reach them. Nobody writes to it after it has been made.
+// Summary is a partition's description of itself for the others (paper 001
+// §3.2, step 2): which of its switches are connected inside it, and the cost of
+// reaching them from each border switch. It is immutable.
 type Summary struct {
 	Partition string
 	Version   uint64 // grows with every change
@@ -27,19 +27,18 @@ type Island struct {
 // ID is the island's name: its lowest switch.
 func (i *Island) ID() flow.DPID { return i.Switches[0] }
 
-// Gate is a border switch, and what it costs to get from it to the switches of
-// its island that are no gates (to the others if all are), by the partition's
-// Metric.
+// Gate is a border switch, and the cost, by the partition's Metric, of reaching
+// from it the switches of its island that are no gates (the others if all are).
 type Gate struct {
 	Switch flow.DPID
 	Cost   uint32
 	Links  []BorderLink // to switches of other partitions, by port
 }
 
-// Metric is what a border switch tells of the costs of reaching the switches of
-// its island, of which there are many, as one (paper 001 §3.2). It decides how
-// long paths between partitions are, and how often a failure inside a partition
-// concerns the others; not which switches are reached.
+// Metric turns the many costs of reaching the switches of an island from a
+// border switch into one (paper 001 §3.2). It decides how long paths between
+// partitions are, and how often a failure inside a partition concerns the
+// others; not which switches are reached.
 type Metric uint8
 
 // The metrics of the paper.
@@ -50,23 +49,23 @@ const (
 )
 
 // BorderLink is a link from a gate to a switch that is in another partition and
-// not shared. It counts when both partitions tell of it.
+// not shared. It counts when both partitions report it.
 type BorderLink struct {
 	Port   flow.Port // of the gate
 	Peer   flow.Location
 	Weight uint32 // of the direction that leaves
 }
 
-// Bounds of a summary. What is beyond them does not come of a network.
+// Bounds of a summary. No real network exceeds them.
 const (
 	maxIslandSwitches = 1 << 17
 	maxGates          = 1 << 16
-	maxCost           = 1 << 28 // what is more counts as this: sums of costs do not overflow
+	maxCost           = 1 << 28 // higher costs count as this: sums do not overflow
 )
 
-// Check reports what is wrong with a summary that comes from elsewhere: islands
-// without switches, a switch or gate told twice, lists out of order, costs that
-// no path has, more than fits.
+// Check reports what is wrong with a summary from elsewhere: islands without
+// switches, a switch or gate listed twice, lists out of order, impossible
+// costs, too many elements.
 func (s *Summary) Check() error {
 	if s.Partition == "" {
 		return fmt.Errorf("summary of a partition without a name")
@@ -111,7 +110,7 @@ func (s *Summary) Check() error {
 	return nil
 }
 
-// equal reports whether two summaries tell the same, their versions apart.
+// equal reports whether two summaries are equal except for their versions.
 func (s *Summary) equal(o *Summary) bool {
 	return s.Partition == o.Partition && slices.EqualFunc(s.Islands, o.Islands, func(a, b Island) bool {
 		return slices.Equal(a.Switches, b.Switches) && slices.EqualFunc(a.Gates, b.Gates, Gate.equal)

@@ -8,10 +8,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// partitions is which switches are of which partition.
+// partitions says which switches belong to which partition.
 type partitions struct {
 	lists []switches
-	rest  string // the partition of switches in no list; empty: they are of none
+	rest  string // the partition of switches in no list; empty: none
 }
 
 // switches is the list of one partition.

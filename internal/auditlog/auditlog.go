@@ -1,6 +1,6 @@
-// Package auditlog writes down what clients change: one JSON object per line, in
-// files that only their owner can read. The services through which changes come
-// import it; it imports the standard library only.
+// Package auditlog records what clients change: one JSON object per line, in
+// files that only their owner can read. The services that accept changes import
+// it; it imports the standard library only.
 package auditlog
 
 import (
@@ -18,15 +18,15 @@ import (
 // and so on, which are older.
 const Suffix = ".jsonl"
 
-// Log writes lines to a file. When it is full it is put aside; the oldest go.
-// Its fields are set before first use; its methods may be called from any
+// Log writes lines to a file. It rotates a full file and removes the oldest
+// ones. Set its fields before first use; its methods may be called from any
 // goroutine.
 type Log struct {
 	Dir    string      // empty: nothing is written
-	Name   string      // of the file; who else writes has another
-	Size   int64       // of a file, octets
-	Files  int         // how many are kept
-	Failed func(error) // is told what could not be written
+	Name   string      // of the file; other writers use other names
+	Size   int64       // of a file, bytes
+	Files  int         // number of files kept
+	Failed func(error) // called for a line that was not written
 
 	mu      sync.Mutex // guards what follows
 	file    *os.File
@@ -59,7 +59,7 @@ func (l *Log) Open() error {
 	return l.reopen()
 }
 
-// path returns the path of a file; 0 is the one that is written.
+// path returns the path of a file; 0 is the current one.
 func (l *Log) path(n int) string {
 	if n == 0 {
 		return filepath.Join(l.Dir, l.Name+Suffix)
@@ -67,7 +67,7 @@ func (l *Log) path(n int) string {
 	return filepath.Join(l.Dir, fmt.Sprintf("%s.%d%s", l.Name, n, Suffix))
 }
 
-// reopen opens the file that is written; mu is held.
+// reopen opens the current file; mu is held.
 func (l *Log) reopen() error {
 	f, err := os.OpenFile(l.path(0), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *Log) reopen() error {
 	}
 	l.file, l.written = f, info.Size()
 	last := make([]byte, 1)
-	if l.written > 0 { // a line that a crash has cut off is ended
+	if l.written > 0 { // end a line that a crash cut off
 		if _, err := f.ReadAt(last, l.written-1); err == nil && last[0] != '\n' {
 			if n, err := f.Write([]byte("\n")); err == nil {
 				l.written += int64(n)
@@ -89,7 +89,7 @@ func (l *Log) reopen() error {
 	return nil
 }
 
-// rotate puts the file aside and begins another; mu is held.
+// rotate renames the file and begins another; mu is held.
 func (l *Log) rotate() error {
 	err := l.file.Close()
 	l.file = nil
@@ -104,7 +104,8 @@ func (l *Log) rotate() error {
 	return errors.Join(err, l.reopen())
 }
 
-// Add writes a line. What cannot be written is told; the call has been made.
+// Add writes a line. If that fails, it calls Failed, because the change is
+// already made.
 func (l *Log) Add(r *Record) {
 	if l.Dir == "" {
 		return
@@ -132,7 +133,7 @@ func (l *Log) Add(r *Record) {
 	}
 }
 
-// Close ends writing.
+// Close closes the file.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

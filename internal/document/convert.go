@@ -7,18 +7,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// converter turns nodes into values and collects what is wrong with them.
+// converter converts nodes to values and collects mistakes.
 type converter struct {
 	limits   Limits
-	aliased  int // values that aliases stand for
-	inAlias  int // aliases that stand around the node
-	deep     int // the first line on which values are nested too deeply
+	aliased  int // number of values behind aliases
+	inAlias  int // number of enclosing aliases
+	deep     int // first line with too deep nesting
 	mistakes []Mistake
 }
 
 func (c *converter) fail(line int, format string, args ...any) {
 	m := Mistake{line, fmt.Sprintf(format, args...)}
-	if n := len(c.mistakes); n == 0 || c.mistakes[n-1] != m { // aliases may say it again
+	if n := len(c.mistakes); n == 0 || c.mistakes[n-1] != m { // aliases may repeat it
 		c.mistakes = append(c.mistakes, m)
 	}
 }
@@ -48,11 +48,11 @@ func (c *converter) value(n *yaml.Node, depth int) Value {
 	return v
 }
 
-// alias returns a copy of what an alias stands for, on the alias's line. Aliases
-// of aliases multiply, so what they all stand for is counted.
+// alias returns a copy of an alias's value, on the alias's line. Aliases of
+// aliases multiply, so it counts the copied values.
 func (c *converter) alias(n *yaml.Node, depth int) Value {
 	if c.aliased > c.limits.Aliases {
-		return Value{Kind: Broken, Line: n.Line} // which is reported
+		return Value{Kind: Broken, Line: n.Line} // which is reported as a mistake
 	}
 	c.inAlias++
 	v := c.value(n.Alias, depth+1) // an alias within its own value ends by its depth
@@ -77,7 +77,7 @@ func scalar(n *yaml.Node) (Kind, string) {
 	return Word, n.Value
 }
 
-// entries reads keys and values, which take turns.
+// entries reads keys and values, which alternate.
 func (c *converter) entries(nodes []*yaml.Node, depth int) (entries []Entry) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(nodes); i += 2 {

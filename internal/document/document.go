@@ -1,10 +1,10 @@
 // Package document reads YAML, of which JSON is a part, into values that know
 // their lines, and writes values as YAML and JSON.
 //
-// What is read comes from outside: texts are bounded (Limits), reading takes time
-// that grows with the text's length whatever is in it, and every mistake is told
-// with its line. What the keys mean is for the importers to say: plan, deploy and
-// lab for their files, cmd/weft for those of its commands.
+// The input is untrusted: texts are bounded (Limits), the time to read one is
+// linear in its length whatever its content, and every mistake is reported with
+// its line. The importers define the meaning of keys: plan, deploy and lab for
+// their files, cmd/weft for those of its commands.
 package document
 
 import (
@@ -12,12 +12,12 @@ import (
 	"strconv"
 )
 
-// Kind says what a value is.
+// Kind is the kind of a value.
 type Kind int
 
 // The kinds of values.
 const (
-	Broken  Kind = iota // cannot be read, which is reported
+	Broken  Kind = iota // unreadable, which is reported as a mistake
 	Null                //
 	Plain               // a number or a truth value, as it is written
 	Word                // a string
@@ -32,7 +32,7 @@ func (k Kind) String() string {
 // Value is one value of a document. The zero Value is Broken.
 type Value struct {
 	Kind    Kind
-	Line    int    // from 1; 0 of what was not read
+	Line    int    // from 1; 0 if the value was not read
 	Text    string // of a plain value or text
 	Items   []Value
 	Entries []Entry
@@ -45,7 +45,7 @@ type Entry struct {
 	Value Value
 }
 
-// Get returns what stands for a key of a mapping, false if it is not there.
+// Get returns the value of a key of a mapping; false if it is absent.
 func (v Value) Get(key string) (Value, bool) {
 	for _, e := range v.Entries {
 		if e.Key == key {
@@ -66,7 +66,7 @@ func (v Value) Short() string {
 	return v.Kind.String()
 }
 
-// Mistake is something wrong in a text; line 0 is of no line.
+// Mistake is a mistake in a text; line 0 stands for no line.
 type Mistake struct {
 	Line int
 	Text string

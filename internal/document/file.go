@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// most is how many octets a file may have that is read whole.
+// most is the largest file that is read whole, in bytes.
 const most = 64 << 20
 
-// ReadFile reads a file of at most 64 MiB: a device that never ends does not take
-// all memory.
+// ReadFile reads a file of at most 64 MiB, so an endless device does not
+// exhaust memory.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -20,7 +20,7 @@ func ReadFile(path string) ([]byte, error) {
 	return ReadFrom(f, path)
 }
 
-// ReadFrom is ReadFile for what is open already, which errors call name.
+// ReadFrom is ReadFile for an open file; errors call it name.
 func ReadFrom(r io.Reader, name string) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && len(text) > most {

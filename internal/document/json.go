@@ -8,12 +8,12 @@ import (
 	"io"
 )
 
-// maxJSON is how deep values may stand within values in what FromJSON reads,
-// which is a program's.
+// maxJSON is the deepest nesting that FromJSON reads; its input comes from a
+// program.
 const maxJSON = 1000
 
-// FromJSON reads JSON that a program has written: it is not bounded, and has no
-// lines. Keys keep their order, numbers their digits.
+// FromJSON reads JSON written by a program: without bounds and lines. Keys keep
+// their order, numbers their digits.
 func FromJSON(text []byte) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -71,7 +71,7 @@ func fromJSON(d *json.Decoder, depth int) (Value, error) {
 	return v, err
 }
 
-// JSON returns the value as JSON on one line; numbers that JSON writes otherwise
+// JSON returns the value as JSON on one line; numbers in a form that JSON lacks
 // become strings.
 func (v Value) JSON() []byte {
 	var b bytes.Buffer

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// parserError is how errors of the parser are written.
+// parserError matches the parser's errors.
 var parserError = regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`)
 
-// malformed says what is wrong with a text that parse has refused, and where. The
-// parser's lines are not always what they seem: errors between values are counted
+// malformed says what is wrong with a text that parse rejected, and where. The
+// parser's line numbers are unreliable: errors between values are counted from
+// 0, those within a block name its first line, and some have none.
 // from 0, those within a block are of its first line, and some have none.
 func (l Limits) malformed(src []byte, err error) Mistake {
 	if line := tooDeep(src); line > 0 {
@@ -42,7 +43,7 @@ func (l Limits) malformed(src []byte, err error) Mistake {
 	if between && !strings.Contains(problem, "','") || line == 0 {
 		line = max(line, firstLine(src, problem))
 	}
-	if problem == "found a tab character that violates indentation" { // told of the line before it
+	if problem == "found a tab character that violates indentation" { // of the line before
 		line = max(line, firstLine(src, problem))
 		problem = "the line is indented with a tab; indent with spaces"
 	}
@@ -59,12 +60,12 @@ func (l Limits) malformed(src []byte, err error) Mistake {
 	return Mistake{line, malformed + cmp.Or(clear, problem)}
 }
 
-// noAnchors says of a value that it is none that is read.
+// noAnchors returns the message for an anchor, alias, merge key or tag.
 func (l Limits) noAnchors() string {
 	return fmt.Sprintf("a %s has no anchors, aliases, merge keys or tags; write the value itself", l.What)
 }
 
-// noSuchKey says of a key that it is none that is read.
+// noSuchKey returns the message for an unsupported key.
 func (l Limits) noSuchKey() string {
 	what := "anchors, aliases, merge keys, tags or composite keys"
 	if l.Aliases > 0 {
@@ -73,8 +74,8 @@ func (l Limits) noSuchKey() string {
 	return fmt.Sprintf("a %s has no %s; write the key itself", l.What, what)
 }
 
-// firstLine returns a line such that the text has a problem with it, and did not
-// have it before; 1 if it is not that simple.
+// firstLine returns the line with which the text first has a problem; 1 if that
+// is unclear.
 func firstLine(src []byte, problem string) int {
 	lines := slices.Collect(bytes.Lines(src))
 	n := sort.Search(len(lines), func(n int) bool {
@@ -84,11 +85,11 @@ func firstLine(src []byte, problem string) int {
 	return min(n, len(lines)-1) + 1
 }
 
-// deep says of a value that it is within too many others.
+// deep rejects a value that is nested too deeply.
 var deep = fmt.Sprintf("nested too deeply; at most %d levels are allowed", maxDepth)
 
-// tooDeep returns the line at which brackets, or dashes on one line, nest deeper
-// than in any document that is right; 0 if they do not.
+// tooDeep returns the line at which brackets, or dashes on one line, nest
+// deeper than in any valid document; 0 if none does.
 func tooDeep(src []byte) int {
 	brackets, line := 0, 1
 	for text := range bytes.Lines(src) {

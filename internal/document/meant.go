@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Meant returns a question to add to a mistake about an unknown name: whether
-// the nearest of the known names was meant. It is empty if none is near.
+// Meant returns a question for a mistake about an unknown name: whether the
+// nearest known name was meant. It is empty if none is near.
 func Meant(name string, names []string) string {
 	if len(name) < 3 { // near to every other
 		return ""
@@ -30,9 +30,8 @@ func Meant(name string, names []string) string {
 // distanceMost is the longest name that is compared.
 const distanceMost = 64
 
-// distance returns how many letters are to be inserted, deleted, replaced or
-// swapped with their neighbour to make one name of the other (optimal string
-// alignment).
+// distance returns the number of insertions, deletions, replacements and swaps
+// of neighbouring letters between two names (optimal string alignment).
 func distance(a, b string) int {
 	if len(a) > distanceMost || len(b) > distanceMost {
 		return distanceMost

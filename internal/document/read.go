@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits say what a text may have.
+// Limits bound a text.
 type Limits struct {
 	What   string // the text is, as messages call it, such as plan
 	Syntax string // as messages call it; YAML if empty
@@ -21,12 +21,12 @@ type Limits struct {
 	Aliases int
 }
 
-// maxDepth is how deep values may stand within values.
+// maxDepth is the deepest nesting of values.
 const maxDepth = 32
 
-// Read reads a text of one document, Null if there is nothing in it. What is wrong
-// with it comes back as mistakes, some of them with a value in which something is
-// Broken; a mistake that leaves nothing to look at comes alone, with false.
+// Read reads a text of one document; it is Null if the text is empty. Read
+// returns mistakes, some of them with a value that is partly Broken; after a
+// mistake that leaves no value it returns false.
 func Read(src []byte, l Limits) (Value, []Mistake, bool) {
 	list, mistakes, ok := ReadAll(src, l)
 	switch {
@@ -80,8 +80,7 @@ func invalidLine(src []byte) int {
 	return n
 }
 
-// parse returns what the documents of a text have. Its time grows with the text's
-// length.
+// parse returns the documents of a text, in time linear in the text's length.
 func parse(src []byte) (list []*yaml.Node, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(src))
 	for {

@@ -60,15 +60,15 @@ func (v Value) node(style yaml.Style) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: "null"}
 }
 
-// sexagesimal are texts such as 10:30, which YAML 1.1 takes for numbers.
+// sexagesimal matches texts such as 10:30, which are numbers in YAML 1.1.
 var sexagesimal = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
-// special are texts that YAML does not take for text without quotes, by how they
-// begin or what is in them. The encoder knows the rest of them.
+// special matches further texts that need quotes in YAML, by their beginning or
+// content. The encoder knows the rest.
 var special = regexp.MustCompile("^[][{}!&*?|>@`\"'%#,:<=-]|: |:$| #|^ | $")
 
-// textNode returns a text with the quotes that it needs; several lines stand as
-// they are where the style lets them.
+// textNode returns a text with the necessary quotes; it keeps several lines as
+// they are where the style permits.
 func textNode(s string, style yaml.Style) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 	hidden := strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })

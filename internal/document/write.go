@@ -10,11 +10,10 @@ import (
 // bare are texts that need no quotes, wherever they stand.
 var bare = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@-]*$`)
 
-// spoken are words that YAML, or an older version of it, takes for something
-// else than text.
+// spoken are words that YAML, or an older version of it, does not read as text.
 var spoken = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
-// Quoted returns a text as it is written in YAML.
+// Quoted returns a text in YAML, with quotes if necessary.
 func Quoted(s string) string {
 	if bare.MatchString(s) && !slices.Contains(spoken, strings.ToLower(s)) {
 		return s
@@ -22,7 +21,7 @@ func Quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-// scalar returns a value that is neither list nor mapping as it is written.
+// scalar returns the YAML of a value that is neither list nor mapping.
 func (v Value) scalar() string {
 	switch v.Kind {
 	case Null:
@@ -51,8 +50,9 @@ func (v Value) Flow() string {
 	return v.scalar()
 }
 
-// block writes the entries of a mapping, one to a line: mappings below their
-// keys, lists of mappings with one of them to a line, all else behind its key.
+// block writes the entries of a mapping, one per line: mappings below their
+// keys, lists of mappings with one mapping per line, everything else behind its
+// key.
 func (v Value) block(b *strings.Builder, indent string) {
 	for _, e := range v.Entries {
 		b.WriteString(indent + Quoted(e.Key) + ":")
@@ -71,7 +71,7 @@ func (v Value) block(b *strings.Builder, indent string) {
 	}
 }
 
-// YAML returns a mapping as a document for Read. Mappings that are equal have equal
+// YAML returns a mapping as a document for Read. Equal mappings have equal
 // texts.
 func (v Value) YAML() []byte {
 	var b strings.Builder
@@ -81,8 +81,8 @@ func (v Value) YAML() []byte {
 	return []byte(b.String())
 }
 
-// Located returns a mapping with every value on the line on which it was read,
-// for those who report mistakes in it.
+// Located returns the YAML of a mapping with every value on its original line,
+// for reports of mistakes.
 func (v Value) Located() []byte {
 	var b strings.Builder
 	line := 1

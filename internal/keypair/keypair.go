@@ -1,6 +1,6 @@
-// Package keypair keeps the certificate, key and authorities of a TLS server as
-// the files have them now: whoever replaces the files has the next connection
-// use them, and those that exist go on.
+// Package keypair keeps the certificate, key and authorities of a TLS server up
+// to date with their files: after the files change, new connections use the new
+// content, and existing ones continue.
 //
 // The services that listen with TLS import it; it imports the standard library
 // only.
@@ -17,19 +17,20 @@ import (
 	"time"
 )
 
-// Files are where a server's certificate is (with those between it and its
-// authority, if any), its key, and the authorities that its clients'
-// certificates must be of. All are PEM.
+// Files are the paths of a server's certificate (with intermediate
+// certificates, if any), its key, and the authorities that must have issued the
+// clients' certificates. All are PEM.
 type Files struct {
 	Certificate string
 	Key         string
 	Authority   string // empty: clients need no certificate
 }
 
-// lookEvery is how often the files are looked at, at most.
+// lookEvery is the shortest interval between two checks of the files.
 const lookEvery = time.Second
 
-// Pair is what the files have. Its methods may be called from any goroutine.
+// Pair is the content of the files. Its methods may be called from any
+// goroutine.
 type Pair struct {
 	files Files
 	now   func() time.Time
@@ -41,7 +42,7 @@ type Pair struct {
 	err    error
 }
 
-// stamp tells whether a file has been replaced.
+// stamp changes when a file is replaced.
 type stamp struct {
 	mtime time.Time
 	size  int64
@@ -68,7 +69,7 @@ func (p *Pair) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.current(), nil },
-		// Needed by those who look whether there is a certificate at all.
+		// For callers that check whether there is a certificate at all.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &p.current().Certificates[0], nil },
 	}
 }
@@ -76,7 +77,8 @@ func (p *Pair) Server() *tls.Config {
 // Expires returns when the certificate in use ends.
 func (p *Pair) Expires() time.Time { return p.current().Certificates[0].Leaf.NotAfter }
 
-// Err returns what is wrong with the files now; the last good ones stay in use.
+// Err returns what is wrong with the files now; the last good ones remain in
+// use.
 func (p *Pair) Err() error {
 	c := p.current()
 	p.mu.Lock()
@@ -87,8 +89,8 @@ func (p *Pair) Err() error {
 	return valid(p.files.Certificate, c.Certificates[0].Leaf, p.now())
 }
 
-// current returns the configuration of the files as they are. Files that are
-// not right leave the last good ones in use; they may be half written.
+// current returns the configuration of the present files. While they are
+// invalid, perhaps half written, the last good ones remain in use.
 func (p *Pair) current() *tls.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +141,7 @@ func (p *Pair) read() (*tls.Config, error) {
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, Time: p.now, NextProtos: []string{"h2", "http/1.1"},
 	}
 	if p.files.Authority != "" {
-		// Every connection proves anew who it is: nothing is resumed.
+		// Every connection authenticates anew: no session is resumed.
 		c.ClientAuth, c.SessionTicketsDisabled, c.NextProtos = tls.RequireAndVerifyClientCert, true, nil
 		if c.ClientCAs, err = authorities(p.files.Authority, p.now()); err != nil {
 			return nil, err
@@ -148,8 +150,8 @@ func (p *Pair) read() (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities reads the certificates of the authorities in a file; several,
-// while one replaces another.
+// authorities reads the certificates of the authorities in a file; there are
+// several while one replaces another.
 func authorities(path string, now time.Time) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -184,7 +186,7 @@ func authorities(path string, now time.Time) (*x509.CertPool, error) {
 	return nil, errors.New(path + " has no certificate in PEM form (-----BEGIN CERTIFICATE-----)")
 }
 
-// valid reports a certificate that is not valid now.
+// valid returns an error for a certificate that is not valid now.
 func valid(path string, c *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(c.NotAfter):

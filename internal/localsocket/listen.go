@@ -10,10 +10,9 @@ import (
 	"syscall"
 )
 
-// Listen listens at a path. A socket there that nobody listens at any more is
-// replaced; anything else that is there stays, and is an error. The file goes
-// when the listener is closed, if it is still the listener's. A path of the form
-// @NAME is abstract (unix(7)).
+// Listen listens at a path. It replaces a socket without a listener; any other
+// file there is an error and stays. Close removes the file if it is still the
+// listener's. A path of the form @NAME is abstract (unix(7)).
 func Listen(path string) (net.Listener, error) {
 	lc := net.ListenConfig{}
 	if !strings.HasPrefix(path, "@") {
@@ -37,7 +36,7 @@ func Listen(path string) (net.Listener, error) {
 	if err != nil || strings.HasPrefix(path, "@") {
 		return l, err
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // it would remove whatever is there then
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // it would remove any file at the path
 	own, err := os.Lstat(path)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())

@@ -1,6 +1,6 @@
-// Package localsocket knows what the kernel says of sockets within a machine:
-// whose the other end of a connection is, and whether a file is a socket that
-// may be replaced. Whoever listens imports it; it imports nothing of ours.
+// Package localsocket asks the kernel about sockets within a machine: who owns
+// the other end of a connection, and whether a file is a socket that may be
+// replaced. Listeners import it; it imports nothing of ours.
 package localsocket
 
 import (
@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Owner returns the user of the process that has made the socket at the other
-// end of a connection within this machine. It is an error if the kernel does
-// not know such a socket, or if either end is closed: then another may have
-// taken its place.
+// Owner returns the user of the process at the other end of a connection within
+// this machine. It returns an error if the kernel does not know such a socket,
+// or if either end is closed: then another socket may have taken its place.
 func Owner(conn net.Conn) (uid int, err error) {
 	switch c := conn.(type) {
 	case *net.UnixConn:
@@ -42,13 +41,13 @@ func Owner(conn net.Conn) (uid int, err error) {
 		if uid, err = ownerOfTCP(there.AddrPort(), here.AddrPort()); err != nil {
 			return 0, err
 		}
-		// As long as our end is there, no other socket can be connected to it.
+		// While our end exists, no other socket can be connected to it.
 		return uid, open(c)
 	}
 	return 0, fmt.Errorf("it is a %T", conn)
 }
 
-// open reports a TCP connection that the kernel has closed.
+// open returns an error for a TCP connection that the kernel has closed.
 func open(c *net.TCPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -89,8 +88,8 @@ const (
 // sockDiagByFamily is SOCK_DIAG_BY_FAMILY of linux/sock_diag.h.
 const sockDiagByFamily = 20
 
-// ownerOfTCP asks the kernel whose the socket is that is at from and connected
-// to to (sock_diag(7)).
+// ownerOfTCP asks the kernel for the owner of the socket that is at from and
+// connected to to (sock_diag(7)).
 func ownerOfTCP(from, to netip.AddrPort) (uid int, err error) {
 	from, to = netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
@@ -150,10 +149,10 @@ func diagOwner(b []byte, port uint16) (uid int, err error) {
 	}
 	switch b[diagState] {
 	case tcpEstablished, tcpFinWait1, tcpFinWait2:
-	default: // a later one, which connects from the same port
+	default: // a later socket, which connects from the same port
 		return 0, errors.New("it is not connected")
 	}
-	// A socket that its process has closed is nobody's, and shown as root's.
+	// A socket that its process has closed has no owner; the kernel shows root.
 	if binary.NativeEndian.Uint32(b[diagInode:]) == 0 {
 		return 0, errors.New("its process has closed it")
 	}

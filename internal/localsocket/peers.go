@@ -12,7 +12,7 @@ import (
 )
 
 // Peers returns a listener whose connections know the user at their other end:
-// RemoteAddr of each, also through wrappers and TLS, is what UserAt takes.
+// UserAt accepts their RemoteAddr, also through wrappers and TLS.
 func Peers(l net.Listener) net.Listener { return peers{l} }
 
 type peers struct{ net.Listener }
@@ -43,8 +43,8 @@ type addr struct {
 	owner func() (int, error) // asks the kernel once
 }
 
-// UserAt returns the user of the process that has made a connection, by the
-// RemoteAddr of a connection of a listener of Peers.
+// UserAt returns the user of the process that made a connection; a is the
+// RemoteAddr of a connection of a Peers listener.
 func UserAt(a net.Addr) (uid int, err error) {
 	p, ok := a.(*addr)
 	if !ok {
@@ -53,13 +53,13 @@ func UserAt(a net.Addr) (uid int, err error) {
 	return p.owner()
 }
 
-// Own reports whether a user is the one who runs this process, or root.
+// Own reports whether a user runs this process, or is root.
 func Own(uid int) bool {
 	return uid == 0 || uid == os.Geteuid() && !shared(uid)
 }
 
-// shared reports whether a user stands for all of other user namespaces
-// (user_namespaces(7)).
+// shared reports whether a user id stands for all users of other user
+// namespaces (user_namespaces(7)).
 func shared(uid int) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.Itoa(uid) {
@@ -81,9 +81,8 @@ func UserID(name string) (uid int, err error) {
 	return strconv.Atoi(u.Uid)
 }
 
-// Proxied returns the name of a header by which a proxy says for whom it makes
-// a request, empty if there is none: whose such a request is, the kernel cannot
-// tell.
+// Proxied returns the name of a header that a proxy adds; empty if there is
+// none. The kernel cannot tell on whose behalf a proxy makes a request.
 func Proxied(header map[string][]string) string {
 	for name := range header {
 		lower := strings.ToLower(name)

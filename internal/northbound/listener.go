@@ -1,7 +1,7 @@
-// Package northbound is what the services have in common that answer clients
-// over HTTP: a listener that gives operators precedence when there are too many
-// connections, a bound on the octets that requests and answers hold, and texts
-// of errors that quote little. Services that listen import it.
+// Package northbound is the common part of services that answer clients over
+// HTTP: a listener that gives operators precedence when there are too many
+// connections, a bound on the bytes that requests and answers hold, and error
+// texts that quote little. Services that listen import it.
 package northbound
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
-// Rank orders clients by what they may do.
+// Rank orders clients by their rights.
 type Rank int
 
-// The ranks; each gets in before those before it.
+// The ranks; a higher one takes precedence.
 const (
-	Stranger Rank = iota // has not said who it is, or was not let in
+	Stranger Rank = iota // has not authenticated, or was rejected
 	Reader               // may look
 	Operator             // may change the network
 )
@@ -38,24 +38,24 @@ type Limits struct {
 	Closed          func()             // counts connections that were closed to make room
 }
 
-// patience is how long a connection has at least to say whose it is before it is
-// closed to make room.
+// patience is how long a connection may at least take to authenticate before it
+// is closed to make room.
 const patience = time.Second / 2
 
-// client is whose a connection is, as far as that is known when it is accepted:
-// the user, within this machine, and else the address (Address).
+// client identifies the owner of a connection as far as it is known at accept:
+// the user, within this machine, or else the address (Address).
 type client struct {
 	address netip.Addr
 	local   bool
 	uid     int
 }
 
-// Listener is a listener for an http.Server. When it has as many connections as
-// it may, in all or of one client, it closes one of them for the next: one below
-// Operator that is idle or whose handshake is not finished, that for longest;
-// then one that waits for its client, follows events, or is served; and an
-// operator's last, if it is not being served. ConnContext has to be that of the
-// server, and Enter be called for each request.
+// Listener is a listener for an http.Server. When it is full, in all or for one
+// client, it closes a connection for the next one: first the one below Operator
+// that has been idle, or in its handshake, for longest; then one that waits for
+// its client, follows events, or is being served; and last an operator's that
+// is not being served. ConnContext must be that of the server, and every
+// request must call Enter.
 type Listener struct {
 	net.Listener
 	limits   Limits
@@ -63,7 +63,7 @@ type Listener struct {
 	done     chan struct{}
 	close    func() error
 
-	freed chan struct{} // has one when a connection has gone
+	freed chan struct{} // has one value after a connection has ended
 
 	mu      sync.Mutex // guards what follows, and all of conn
 	all     queues
@@ -72,16 +72,15 @@ type Listener struct {
 	clients map[client]*share
 }
 
-// share is what one client has.
+// share is what one client uses.
 type share struct {
 	of     client
 	queues queues
 	octets int
 }
 
-// Listen returns a listener with limits. RLIMIT_NOFILE lowers that of
-// connections: they never take more than a quarter of the files that the process
-// may have open.
+// Listen returns a listener with limits. RLIMIT_NOFILE lowers the limit of
+// connections: they never take more than a quarter of the process's open files.
 func Listen(l net.Listener, limits Limits) *Listener {
 	var files syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil {
@@ -97,13 +96,13 @@ func Listen(l net.Listener, limits Limits) *Listener {
 	return x
 }
 
-// Limit returns how many connections there may be.
+// Limit returns the largest number of connections.
 func (l *Listener) Limit() int { return l.limits.Connections }
 
 // Close ends listening; connections stay (net.Listener).
 func (l *Listener) Close() error { return l.close() }
 
-// Accept returns the next connection that there is room for (net.Listener).
+// Accept returns the next connection for which there is room (net.Listener).
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		raw, err := l.Listener.Accept()
@@ -136,8 +135,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// recognize returns whose a connection is, and sets the rank that it has until
-// it has said so itself.
+// recognize returns the owner of a connection, and sets its rank until it
+// authenticates.
 func (l *Listener) recognize(c *conn) client {
 	remote, local := Address(c.RemoteAddr().String()), Address(c.LocalAddr().String())
 	from := client{address: remote}
@@ -151,8 +150,8 @@ func (l *Listener) recognize(c *conn) client {
 	return from
 }
 
-// admit takes a connection in, for which another may have to go. If it cannot,
-// it returns how long to wait; 0: there is no room.
+// admit accepts a connection; it may close another one for it. If it cannot, it
+// returns how long to wait; 0: there is no room.
 func (l *Listener) admit(c *conn, from client) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +162,7 @@ func (l *Listener) admit(c *conn, from client) (wait time.Duration, ok bool) {
 		if goes == nil {
 			return 0, false
 		}
-		if wait := l.spared(goes, now); wait > 0 && c.rank == Operator { // others would hold up all
+		if wait := l.spared(goes, now); wait > 0 && c.rank == Operator { // others would delay everybody
 			return wait, false
 		}
 		l.evict(goes)
@@ -186,8 +185,8 @@ func (l *Listener) admit(c *conn, from client) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// spared returns for how long a connection is not to be closed, since it has yet
-// to say whose it is.
+// spared returns for how long a connection must not be closed yet, because it
+// may still authenticate.
 func (l *Listener) spared(c *conn, now time.Time) time.Duration {
 	if c.state != quiet {
 		return 0
@@ -195,7 +194,8 @@ func (l *Listener) spared(c *conn, now time.Time) time.Duration {
 	return c.since.Add(l.patience).Sub(now)
 }
 
-// drop closes a connection as there are too many open files; false if there is
+// drop closes a connection because there are too many open files; false if
+// there is none to close.
 // none to close.
 func (l *Listener) drop() bool {
 	l.mu.Lock()
@@ -214,7 +214,7 @@ func (l *Listener) evict(c *conn) {
 	c.Conn.Close()
 }
 
-// forget ends that a connection counts; mu is held.
+// forget removes a connection from the counts; mu is held.
 func (l *Listener) forget(c *conn) {
 	if c.gone {
 		return
@@ -230,8 +230,8 @@ func (l *Listener) forget(c *conn) {
 	}
 }
 
-// insert and remove put a connection into the queues and sums, and take it out;
-// mu is held.
+// insert and remove add a connection to the queues and sums, and remove it; mu
+// is held.
 func (l *Listener) insert(c *conn) {
 	c.inAll = l.all.insert(c)
 	c.inShare = c.share.queues.insert(c)
@@ -252,7 +252,7 @@ func (l *Listener) count(c *conn, octets int) {
 	}
 }
 
-// ConnContext lets the requests of a connection know it (http.Server).
+// ConnContext adds the connection to the context of its requests (http.Server).
 func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -263,7 +263,7 @@ func (l *Listener) ConnContext(ctx context.Context, c net.Conn) context.Context 
 	return ctx
 }
 
-// connKey is the context's key for the connection that a request came by.
+// connKey is the context's key for the connection of a request.
 type connKey struct{}
 
 // Address returns the address in HOST:PORT. For IPv6 it is the /64 network,

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// state is what a connection does.
+// state is what a connection is doing.
 type state int
 
 const (
-	quiet     state = iota // it has no request: it is idle, or has not finished a handshake or a header
+	quiet     state = iota // no request: it is idle, or in a handshake or a header
 	stalled                // its requests wait for the client to send, or to take an answer
 	following              // it follows events
-	busy                   // it is served
+	busy                   // it is being served
 	states    = busy + 1
 )
 
@@ -25,11 +25,11 @@ type conn struct {
 
 	share                      *share
 	rank                       Rank
-	known                      bool // a request has said whose it is
+	known                      bool // a request has authenticated
 	requests, streams, waiting int  // requests under way; those that follow events; those that wait for the client
-	octets                     int  // that they hold
+	octets                     int  // that they hold, in bytes
 	state                      state
-	since                      time.Time // when it came to be in that state
+	since                      time.Time // when it entered that state
 	inAll, inShare             *list.Element
 	gone                       bool
 }
@@ -42,7 +42,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// change changes what is known of a connection.
+// change changes the recorded state of a connection.
 func (c *conn) change(f func()) {
 	l := c.listener
 	l.mu.Lock()
@@ -69,14 +69,14 @@ func (c *conn) change(f func()) {
 		return
 	}
 	now := c.rank
-	c.rank, c.octets = rank, octets // as it is in the queues
+	c.rank, c.octets = rank, octets // as in the queues
 	l.remove(c)
 	c.rank, c.octets, c.state, c.since = now, octets+added, after, time.Now()
 	l.insert(c)
 }
 
-// queues are connections by whether they are operators' and by state, first that
-// which has been in it for longest.
+// queues hold connections by state, separately for operators; the longest in a
+// state comes first.
 type queues struct{ below, operators [states]list.List }
 
 func (q *queues) of(c *conn) *list.List {
@@ -99,9 +99,9 @@ func count(of *[states]list.List) (n int) {
 	return n
 }
 
-// goes returns the connection that is to make room for another, nil if all are
-// operators' that are being served. A sixteenth is kept for those who have yet
-// to say who they are; what is quiet since before then goes first.
+// goes returns the connection to close for another one; nil if all are
+// operators' that are being served. A sixteenth is reserved for connections
+// that have yet to authenticate; those idle since before then go first.
 func (q *queues) goes(then time.Time) *conn {
 	reserve := q.len() / 16
 	below := least(q.below[:], reserve, then)
@@ -114,15 +114,15 @@ func (q *queues) goes(then time.Time) *conn {
 	return below
 }
 
-// least returns which of some connections goes first. Those that have just come
-// are spared as long as there are more of others.
+// least returns the connection to close among several. It spares new ones while
+// there are more of others.
 func least(of []list.List, reserve int, then time.Time) *conn {
 	first, waits := front(&of[quiet]), front(&of[stalled])
 	many := of[quiet].Len() > reserve
 	switch {
 	case many && !first.since.After(then):
 		return first
-	case waits != nil && !waits.since.After(then): // and has not just begun to
+	case waits != nil && !waits.since.After(then): // and not only just now
 		return waits
 	}
 	most := &of[quiet]
@@ -137,8 +137,8 @@ func least(of []list.List, reserve int, then time.Time) *conn {
 	return waits
 }
 
-// waits returns the connection, but for one, that waits for its client for
-// longest, and since before then, of clients of a rank or below it.
+// waits returns the connection, except one, that has waited longest for its
+// client, and since before then, among clients of at most a rank.
 func (q *queues) waits(rank Rank, but *conn, then time.Time) *conn {
 	for _, of := range []*list.List{&q.below[stalled], &q.operators[stalled]} {
 		for e := of.Front(); e != nil; e = e.Next() {

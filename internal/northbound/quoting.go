@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of errors' texts, in characters: of what they quote, of a word, and
-// of all.
+// The bounds of error texts, in characters: of a quotation, of a word, and of
+// the whole.
 const (
 	maxQuoted  = 80
 	maxWord    = 120
@@ -14,8 +14,8 @@ const (
 )
 
 // Shortened returns the text of an error with at most maxQuoted characters of
-// each text that it quotes, and of each word that is too long to be ours: the
-// input of a client is told back in part only.
+// each quotation, and of each word that is too long to be ours, so that it
+// repeats only a part of a client's input.
 func Shortened(text string) string {
 	if len(text) <= maxQuoted {
 		return text
@@ -43,7 +43,7 @@ func Shortened(text string) string {
 	return b.String()
 }
 
-// quoteEnd returns where a quoted text ends that a text begins with.
+// quoteEnd returns the end of the quotation at the beginning of a text.
 func quoteEnd(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -56,7 +56,8 @@ func quoteEnd(text string) int {
 	return len(text)
 }
 
-// cut returns a text of at most so many characters, with an ending if some were
+// cut returns at most that many characters of a text, with an ending if it
+// omits some.
 // left out.
 func cut(text string, most int, ending string) string {
 	if utf8.RuneCountInString(text) <= most {

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// RequestOctets is what a request counts as before anything of its body is read.
+// RequestOctets is what a request counts before its body is read.
 const RequestOctets = 32 << 10
 
-// Visit is one request under way.
+// Visit is a request in progress.
 type Visit struct {
 	conn   *conn
 	octets int // guarded by conn.listener.mu
 }
 
-// visitKey is the context's key for the Visit that a request is.
+// visitKey is the context's key for the Visit of a request.
 type visitKey struct{}
 
-// Full is the error of a request for which there is no room now.
+// Full is the error of a request for which there is no room.
 type Full struct{ text string }
 
-// Error says how much there may be (error).
+// Error returns the limit as text (error).
 func (f *Full) Error() string { return f.text }
 
 // Identify sets the rank of the client that made a request.
@@ -39,8 +39,8 @@ func Identify(ctx context.Context, rank Rank) {
 	})
 }
 
-// Enter begins a request of a client of a rank; End ends it. The error, a *Full,
-// says that there is no room for what requests hold.
+// Enter begins a request of a client with a rank; End ends it. The error, a
+// *Full, says that requests already hold too many bytes.
 func Enter(ctx context.Context, rank Rank) (*Visit, error) {
 	Identify(ctx, rank)
 	c, ok := ctx.Value(connKey{}).(*conn)
@@ -67,8 +67,8 @@ func (v *Visit) End() {
 	})
 }
 
-// Request returns a copy of r that counts what is read of its body, and whose
-// context holds the visit.
+// Request returns a copy of r that counts the bytes read from its body, and
+// whose context holds the visit.
 func (v *Visit) Request(r *http.Request) *http.Request {
 	r = r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
 	if v.conn != nil {
@@ -77,7 +77,8 @@ func (v *Visit) Request(r *http.Request) *http.Request {
 	return r
 }
 
-// Writer returns a writer of the answer that says when it waits for the client.
+// Writer returns a writer of the answer that reports when it waits for the
+// client.
 func (v *Visit) Writer(w http.ResponseWriter) http.ResponseWriter {
 	if v.conn == nil {
 		return w
@@ -85,7 +86,7 @@ func (v *Visit) Writer(w http.ResponseWriter) http.ResponseWriter {
 	return &writer{w, v}
 }
 
-// Follow says that from now on a request follows events, until it ends.
+// Follow records that a request follows events from now on, until it ends.
 func Follow(ctx context.Context) (end func()) {
 	v, ok := ctx.Value(visitKey{}).(*Visit)
 	if !ok || v.conn == nil {
@@ -95,9 +96,8 @@ func Follow(ctx context.Context) (end func()) {
 	return func() { v.conn.change(func() { v.conn.streams-- }) }
 }
 
-// Hold counts octets that the request of a context holds until it ends, besides
-// those of its body: those of what it was decoded to, and of its answer. The
-// error is a *Full.
+// Hold counts bytes that a request holds until it ends, besides those of its
+// body: its decoded form and its answer. The error is a *Full.
 func Hold(ctx context.Context, octets int) error {
 	v, ok := ctx.Value(visitKey{}).(*Visit)
 	if !ok || v.conn == nil {
@@ -106,8 +106,8 @@ func Hold(ctx context.Context, octets int) error {
 	return v.hold(octets)
 }
 
-// hold counts octets. Where they are too many, requests that wait for their
-// clients end first; one request may exceed the limit if others leave it half.
+// hold counts bytes. Beyond the limit it first ends requests that wait for
+// their clients; one request may exceed the limit if others leave half of it.
 func (v *Visit) hold(octets int) error {
 	c, l := v.conn, v.conn.listener
 	l.mu.Lock()
@@ -142,7 +142,7 @@ func (v *Visit) hold(octets int) error {
 	return nil
 }
 
-// waiting reports that the request waits for its client until f has returned.
+// waiting marks the request as waiting for its client until f returns.
 func (v *Visit) waiting(f func() (int, error)) (int, error) {
 	v.conn.change(func() { v.conn.waiting++ })
 	defer v.conn.change(func() { v.conn.waiting-- })

@@ -1,7 +1,7 @@
-// Package rootpart is how a controller that was started as root, and runs as
-// another user, has its small part that stayed root do what only root may. A
-// question is a verb of a fixed set and its arguments; what they may be, the verb
-// checks. Who answers is cmd/weft; services and the supervisor ask.
+// Package rootpart lets a controller that was started as root, and runs as
+// another user, ask its small root part for privileged operations. A question
+// is a verb from a fixed set with its arguments, which the verb checks.
+// cmd/weft answers; services and the supervisor ask.
 package rootpart
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
-// Variable is the variable of the environment that names the socket.
+// Variable is the environment variable with the path of the socket.
 const Variable = "WEFT_ROOT_PART"
 
-// Path returns the socket of the part that stayed root, empty if there is none:
-// the controller was not started as root, or runs as root.
+// Path returns the socket of the root part; empty if there is none, because the
+// controller was not started as root, or runs as root.
 func Path() string {
 	if os.Geteuid() == 0 {
 		return ""
@@ -29,14 +29,14 @@ func Path() string {
 	return os.Getenv(Variable)
 }
 
-// A Verb does something. Its error is passed on as text.
+// A Verb performs an operation. Its error is passed on as text.
 type Verb func(ctx context.Context, request json.RawMessage) (answer any, err error)
 
 // Limits of one question and its answer.
 const (
-	longest  = 64 << 10 // octets
+	longest  = 64 << 10 // bytes
 	patience = 10 * time.Second
-	atOnce   = 16 // questions; others wait
+	atOnce   = 16 // questions; further ones wait
 )
 
 type question struct {
@@ -50,7 +50,7 @@ type reply struct {
 }
 
 // Serve answers processes of a user, and root's, until the listener is closed.
-// Others are not answered.
+// It does not answer others.
 func Serve(l net.Listener, uid int, verbs map[string]Verb) error {
 	slots := make(chan struct{}, atOnce)
 	for {
@@ -71,7 +71,7 @@ func Serve(l net.Listener, uid int, verbs map[string]Verb) error {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_ = conn.SetDeadline(time.Now().Add(patience)) // without one it ends when the asker does
+			_ = conn.SetDeadline(time.Now().Add(patience)) // without one, it ends when the client does
 			answer(ctx, conn, verbs)
 		}()
 	}
@@ -90,7 +90,7 @@ func answer(ctx context.Context, conn net.Conn, verbs map[string]Verb) {
 	} else if r.Answer, err = json.Marshal(a); err != nil {
 		r = reply{Error: err.Error()}
 	}
-	_ = json.NewEncoder(conn).Encode(r) // the asker may have gone
+	_ = json.NewEncoder(conn).Encode(r) // the client may be gone
 }
 
 // Ask sends a verb and its request to the root part at path and reads the answer.

@@ -2,21 +2,21 @@ package partition
 
 import "slices"
 
-// assignment is who has what: nodes of a problem in partitions.
+// assignment assigns the nodes of a problem to partitions.
 type assignment struct {
 	*problem
 	part  []int32 // by node
 	loads []int64 // by partition
 	count []int   // by partition: its nodes
-	used  []int32 // by apart set and partition: how many of the set it has
+	used  []int32 // by apart set and partition: number of the set's nodes there
 	cut   int64
-	over  int64 // how much load is above the limit, of all partitions
+	over  int64 // load above the limit, of all partitions
 
-	conn    []int64 // by partition, while a node is looked at: the weight of its links to it
+	conn    []int64 // by partition, during look: the weight of a node's links to it
 	touched []int32 // partitions with some
 }
 
-// newAssignment reads who has what.
+// newAssignment makes an assignment from the partition of each node.
 func newAssignment(p *problem, part []int32) *assignment {
 	a := &assignment{problem: p, part: part, loads: make([]int64, p.parts), count: make([]int, p.parts), used: make([]int32, p.nsets*p.parts), conn: make([]int64, p.parts)}
 	for v, q := range part {
@@ -38,13 +38,13 @@ func newAssignment(p *problem, part []int32) *assignment {
 	return a
 }
 
-// clone is a copy that may be changed.
+// clone returns a copy.
 func (a *assignment) clone() *assignment { return newAssignment(a.problem, slices.Clone(a.part)) }
 
-// above is how much load of a partition is above the limit.
+// above returns the load of a partition above the limit.
 func (a *assignment) above(q int32) int64 { return max(0, a.loads[q]-a.most(q)) }
 
-// look sums up the links of a node by the partitions to which they go, in conn
+// look adds up the links of a node by the partitions of their far ends, in conn
 // and touched, until forget.
 func (a *assignment) look(v int32) {
 	to, w := a.x.of(int(v))
@@ -64,7 +64,7 @@ func (a *assignment) forget() {
 	a.touched = a.touched[:0]
 }
 
-// blocked reports whether a demand keeps a node out of a partition.
+// blocked reports whether a demand forbids a node in a partition.
 func (a *assignment) blocked(v, q int32) bool {
 	if a.fixed[v] >= 0 || a.count[a.part[v]] == 1 {
 		return true
@@ -77,10 +77,10 @@ func (a *assignment) blocked(v, q int32) bool {
 	return false
 }
 
-// best is the move of a node by which the cut loses most, or grows least: to a
-// partition with room, or one that is less over its limit for it. Of equal ones
-// it is that to the lightest partition. anywhere looks beyond the partitions to
-// which the node has links.
+// best returns the move of a node that reduces the cut most, or increases it
+// least: to a partition with room, or one less over its limit. Among equal
+// moves it takes the one to the lightest partition. anywhere also considers
+// partitions to which the node has no links.
 func (a *assignment) best(v int32, room int64, anywhere bool) (to int32, gain int64, ok bool) {
 	own, w := a.part[v], a.load[v]
 	if a.fixed[v] >= 0 || a.count[own] == 1 {
@@ -110,7 +110,7 @@ func (a *assignment) best(v int32, room int64, anywhere bool) (to int32, gain in
 	return to, gain, ok
 }
 
-// move gives a node to a partition; gain is by how much the cut shrinks.
+// move moves a node to a partition; gain is the reduction of the cut.
 func (a *assignment) move(v, to int32, gain int64) {
 	from := a.part[v]
 	a.part[v] = to
@@ -127,7 +127,7 @@ func (a *assignment) move(v, to int32, gain int64) {
 	a.cut -= gain
 }
 
-// gainOf is by how much the cut shrinks if a node goes to a partition.
+// gainOf returns the reduction of the cut if a node moves to a partition.
 func (a *assignment) gainOf(v, q int32) int64 {
 	var gain int64
 	to, w := a.x.of(int(v))

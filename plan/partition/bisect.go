@@ -2,7 +2,7 @@ package partition
 
 import "math/rand/v2"
 
-// bisections is how many assignments are tried for each cut in two.
+// bisections is how many assignments are tried for each bisection.
 const bisections = 4
 
 // bisect makes a first assignment where nothing is fixed and nothing apart: it
@@ -17,8 +17,8 @@ func (p *problem) bisect(rng *rand.Rand) *assignment {
 	return newAssignment(p, part)
 }
 
-// halve gives nodes to so many partitions from first on. place is memory that it
-// uses.
+// halve assigns nodes to parts partitions from first on. place is scratch
+// memory.
 func (p *problem) halve(rng *rand.Rand, nodes []int32, first, parts int, part, place []int32) {
 	if parts == 1 {
 		for _, v := range nodes {
@@ -51,7 +51,8 @@ func (p *problem) halve(rng *rand.Rand, nodes []int32, first, parts int, part, p
 	p.halve(rng, halves[1], first+left, parts-left, part, place)
 }
 
-// within is the problem of some nodes, without what is fixed or apart.
+// within returns the subproblem of some nodes, without fixed nodes and apart
+// sets.
 func (p *problem) within(nodes, place []int32) *problem {
 	sub := &problem{load: make([]int64, len(nodes)), fixed: make([]int32, len(nodes)), sets: make([][]int32, len(nodes)), parts: p.parts, limit: p.limit}
 	for i := range place {

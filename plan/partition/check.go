@@ -9,9 +9,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// Check returns what is wrong with a result, all of it: that it is not of this
-// network, breaks a demand, or is not what it says of itself. It shares nothing
-// with Partition but the types.
+// Check returns everything that is wrong with a result: that it belongs to
+// another network, breaks a demand, or contradicts itself. It shares only types
+// with Partition.
 func Check(g *Graph, o Options, r Result) error {
 	if len(r.Of) != len(g.Switches) {
 		return fmt.Errorf("%d switches have a partition, the network has %d", len(r.Of), len(g.Switches))
@@ -83,7 +83,7 @@ func (c *checker) demands() {
 		total += s.Load
 		grain.GCD(nil, nil, grain, big.NewInt(s.Load))
 	}
-	if total == 0 { // the number of switches is balanced
+	if total == 0 { // without loads, balance the number of switches
 		loads, total = switches, int64(len(c.g.Switches))
 		grain.SetInt64(1)
 	}
@@ -134,7 +134,7 @@ func (c *checker) borders() {
 	}
 }
 
-// numbers recomputes what the result says of itself.
+// numbers recomputes the figures of the result.
 func (c *checker) numbers() {
 	var cut int64
 	links := 0

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// coarsestEach is how many nodes for each partition are left when a graph is no
-// longer made coarser, in one round and the next: few make good first
-// assignments where partitions are small, many leave refinement more to choose.
+// coarsestEach is the number of nodes per partition at which coarsening stops,
+// in one round and the next: few nodes make good first assignments where
+// partitions are small, many leave refinement more choice.
 func coarsestEach(round int) int { return [...]int{4, 16}[round%2] }
 
-// coarsest is how many are left at least.
+// coarsest is the least number of nodes.
 const coarsest = 32
 
-// level is a problem, and how it came of the finer one.
+// level is a problem, and its relation to the finer one.
 type level struct {
 	*problem
 	of []int32 // by node of the finer level: its node here
 }
 
-// coarsen returns ever coarser problems, the first the finest: nodes with heavy
-// links between them are made one (Karypis and Kumar, "A fast and high quality
+// coarsen returns ever coarser problems, the finest first. It merges nodes with
+// heavy links between them (Karypis and Kumar, "A fast and high quality
 // multilevel scheme for partitioning irregular graphs", SIAM J. Sci. Comput.
-// 1998: heavy-edge matching). Nodes of apart sets are not made one with each
+// 1998: heavy-edge matching). It does not merge nodes of apart sets with each
 // other.
 func (p *problem) coarsen(rng *rand.Rand, each int) []level {
 	levels := []level{{problem: p}}
@@ -46,8 +46,8 @@ func (p *problem) coarsen(rng *rand.Rand, each int) []level {
 	}
 }
 
-// match pairs nodes, each with the neighbour to which it has the most weight for
-// the loads of both, no heavier together than most.
+// match pairs each node with the neighbour to which it has the most weight for
+// the loads of both; a pair is no heavier than most.
 func (p *problem) match(rng *rand.Rand, most int64) ([]int32, int) {
 	mate := make([]int32, p.len())
 	for i := range mate {
@@ -86,7 +86,7 @@ func (p *problem) match(rng *rand.Rand, most int64) ([]int32, int) {
 	return of, int(count)
 }
 
-// mayJoin reports whether two nodes may be made one.
+// mayJoin reports whether two nodes may be merged.
 func (p *problem) mayJoin(a, b int32) bool {
 	if len(p.sets[a]) > 0 && len(p.sets[b]) > 0 {
 		return false

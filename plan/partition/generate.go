@@ -108,9 +108,9 @@ func Hydra() *Graph {
 }
 
 // HubAndSpoke returns an enterprise network (paper 001 §3.2): hubs, all joined
-// to each other, and spokes, each a number of switches in a row of which the
-// first is joined to every hub. Hubs, h1 and so on, come first, then spoke by
-// spoke the switches sS-N.
+// to each other, and spokes. A spoke is a row of switches, the first of which
+// is joined to every hub. Hubs, h1 and so on, come first, then spoke by spoke
+// the switches sS-N.
 func HubAndSpoke(hubs, spokes, each int) (*Graph, error) {
 	for _, x := range []struct {
 		what string
@@ -184,7 +184,7 @@ func Grid(width, height int) (*Graph, error) {
 	return New(n.switches, n.links)
 }
 
-// maxWaxman bounds Waxman, which looks at every pair.
+// maxWaxman bounds Waxman, which considers every pair.
 const maxWaxman = 1 << 13
 
 // Waxman returns a random network (Waxman, IEEE JSAC 1988): n switches at random
@@ -230,8 +230,8 @@ func Waxman(n int, alpha, beta float64, seed uint64) (*Graph, error) {
 }
 
 // join adds, for every component but the first, the shortest link to the rest:
-// a minimum spanning tree of all, by Prim, of which it adds what joins
-// components.
+// it computes a minimum spanning tree of all switches, by Prim, and adds those
+// of its links that join components.
 func (n *network) join(of []int, far func(a, b int) float64) {
 	count := len(n.switches)
 	near, dist, in := make([]int, count), make([]float64, count), make([]bool, count)

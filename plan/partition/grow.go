@@ -6,8 +6,9 @@ import (
 )
 
 // grow makes a first assignment: partitions grow from seeds that are far from
-// each other, the lightest next, by the node to which it has most links for its
-// load. coloured nodes have their partition already (-1: none).
+// each other. The lightest partition is next, and takes the node with the most
+// links to it for the node's load. coloured gives the nodes that already have a
+// partition (-1: none).
 func (p *problem) grow(rng *rand.Rand, coloured []int32) *assignment {
 	n := p.len()
 	part := make([]int32, n)
@@ -43,7 +44,7 @@ func (p *problem) grow(rng *rand.Rand, coloured []int32) *assignment {
 	for ; free > 0; free-- {
 		q := g.lightest(rng)
 		v := g.nearest(q)
-		if v < 0 { // nothing beside it: begin anew anywhere
+		if v < 0 { // no neighbour is free: continue from any node
 			for part[order[at]] >= 0 {
 				at++
 			}
@@ -54,15 +55,15 @@ func (p *problem) grow(rng *rand.Rand, coloured []int32) *assignment {
 	return newAssignment(p, part)
 }
 
-// growth is an assignment on its way.
+// growth is an assignment under construction.
 type growth struct {
 	*problem
 	part  []int32
 	loads []int64
 	conn  [][]int64 // by partition and node: the weight of links between them
 	edge  [][]int32 // by partition: nodes that have a link to it, some of them taken
-	dist  []int32   // by node: links to the nearest that is taken
-	queue []int32   // memory of spread
+	dist  []int32   // by node: distance in links to the nearest assigned node
+	queue []int32   // scratch memory of spread
 }
 
 func (g *growth) take(v, q int32) {
@@ -94,8 +95,8 @@ func (g *growth) share(q int32) int64 {
 	return g.shares[q]
 }
 
-// nearest is the free node beside a partition of which the largest share of
-// links goes to it.
+// nearest returns the free neighbour of a partition with the largest share of
+// links to it.
 func (g *growth) nearest(q int32) int32 {
 	best, share := int32(-1), -1.0
 	kept := g.edge[q][:0]
@@ -117,10 +118,10 @@ func (g *growth) nearest(q int32) int32 {
 	return best
 }
 
-// beyond is the distance of nodes from which nothing leads to one that is taken.
+// beyond is the distance of nodes that no assigned node reaches.
 const beyond = 1 << 30
 
-// spread updates distances after a node has been taken.
+// spread updates distances after the assignment of a node.
 func (g *growth) spread(v int32) {
 	g.dist[v] = 0
 	g.queue = append(g.queue[:0], v)
@@ -136,8 +137,8 @@ func (g *growth) spread(v int32) {
 	}
 }
 
-// far is a free node as far as there is from those that are taken. If none is,
-// it is one as far as there is from any node.
+// far returns a free node with the largest distance from the assigned ones; if
+// none is assigned, one with the largest distance from any node.
 func (g *growth) far(rng *rand.Rand) int32 {
 	from := rng.IntN(g.len())
 	if !slices.ContainsFunc(g.part, func(q int32) bool { return q >= 0 }) {

@@ -8,18 +8,18 @@ import (
 // tries is how many first assignments the coarsest level gets.
 const tries = 8
 
-// mendings is how often partitions in pieces are mended by force.
+// mendings is how often torn partitions are mended by force.
 const mendings = 3
 
-// rank is what assignments are compared by: what is above the limit, pieces, and
-// the cut.
+// rank orders assignments: by the load above the limit, the pieces, and the
+// cut.
 func (a *assignment) rank(shared []bool) [3]int64 {
 	return [3]int64{a.over, int64(a.pieces(shared)), a.cut}
 }
 
-// solve finds an assignment that breaks no demand, with as little load above the
-// limit as it can, in as few pieces, and with a small cut, in this order. shared
-// are the nodes that may join partitions and so join their pieces; nil: none.
+// solve finds an assignment that keeps all demands and has little load above
+// the limit, few pieces, and a small cut, in this order. shared are the nodes
+// that may join partitions and so their pieces; nil: none.
 func (p *problem) solve(rng *rand.Rand, rounds int, shared []bool) (*assignment, error) {
 	steps := 1000 + 20*p.len()
 	if _, err := p.colour(rng, steps); err != nil {
@@ -56,8 +56,8 @@ func (p *problem) solve(rng *rand.Rand, rounds int, shared []bool) (*assignment,
 	return best, nil
 }
 
-// roundsFor is how many rounds suit a network of so many switches and links in so
-// many partitions.
+// roundsFor returns the number of rounds for a network of that many switches
+// and links in that many partitions.
 func roundsFor(switches, links, parts int) int {
 	return min(max(400_000/((switches+links)*(1+parts/32)), 2), 24)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Partition cuts a network as Options say. Its errors are of options that mean
-// nothing, or *Infeasible. What it returns holds to Check.
+// Partition cuts a network as Options demand. Its errors report meaningless
+// options, or are *Infeasible. Its result passes Check.
 func Partition(g *Graph, o Options) (Result, error) {
 	d, err := o.demands(g)
 	if err != nil {
@@ -48,7 +48,7 @@ func Symmetric(g *Graph, o Options) ([]int, error) {
 	return list, nil
 }
 
-// search is the cutting of one network.
+// search is the state of the cutting of one network.
 type search struct {
 	g *Graph
 	o Options
@@ -58,8 +58,8 @@ type search struct {
 
 func (s *search) rng() *rand.Rand { return rand.New(rand.NewPCG(s.o.Seed, uint64(s.d.parts))) }
 
-// structures returns those of the network; that of the border switches that are
-// demanded, if any are.
+// structures returns the structures of the network; if border switches are
+// demanded, only their structure.
 func (s *search) structures() []structured {
 	if s.d.borders == nil {
 		return structures(s.x)
@@ -70,7 +70,7 @@ func (s *search) structures() []structured {
 	return nil
 }
 
-// structure cuts by the structure of which the most parts go into a partition
+// structure cuts by a structure with enough parts, preferably one that divides
 // evenly.
 func (s *search) structure() (Result, error) {
 	var found *structured
@@ -94,7 +94,7 @@ func (s *search) structure() (Result, error) {
 	return s.deal(found)
 }
 
-// deal gives the parts of a structure to partitions, neighbours together, and
+// deal assigns the parts of a structure to partitions, neighbours together, and
 // then the border switches.
 func (s *search) deal(c *structured) (Result, error) {
 	u, err := newUnits(s.g, s.x, s.d, c.borders)
@@ -134,9 +134,9 @@ func (s *search) deal(c *structured) (Result, error) {
 	return s.result(u, a, ByStructure, c.borders), nil
 }
 
-// dealParts gives parts to partitions as evenly as their loads allow. They are
-// taken for a chain, which the fewest partitions are to break: neighbouring pods
-// stay together.
+// dealParts assigns parts to partitions as evenly as their loads permit. It
+// treats them as a chain and breaks it as rarely as possible, so neighbouring
+// pods stay together.
 func (s *search) dealParts(all *problem, parts, part []int32) error {
 	n := len(parts)
 	p := &problem{load: make([]int64, n), fixed: make([]int32, n), sets: make([][]int32, n), nsets: all.nsets, parts: all.parts}
@@ -169,9 +169,9 @@ func (s *search) dealParts(all *problem, parts, part []int32) error {
 	return nil
 }
 
-// dealBorders gives border switches to partitions, neighbours together, as many
-// to each; where that makes one too heavy or is forbidden, to the lightest that
-// may have it. False if there is none.
+// dealBorders assigns border switches to partitions, neighbours together, the
+// same number to each. Where that is forbidden, or makes a partition too heavy,
+// it takes the lightest permitted one; it returns false if there is none.
 func (p *problem) dealBorders(borders, part []int32) bool {
 	for _, even := range []bool{true, false} {
 		given := append([]int32(nil), part...)
@@ -253,8 +253,8 @@ func (s *search) cut() (Result, error) {
 	return s.result(u, a, ByCut, s.d.borders), nil
 }
 
-// result measures an assignment of units. Partitions that nobody has named are
-// numbered by their first switches.
+// result measures an assignment of units. Unnamed partitions are numbered by
+// their first switches.
 func (s *search) result(u *units, a *assignment, method string, between []bool) Result {
 	of := make([]int, len(u.of))
 	number := make([]int, s.d.parts)
@@ -278,7 +278,7 @@ func (s *search) result(u *units, a *assignment, method string, between []bool) 
 	return r
 }
 
-// heavy is the error of partitions above the limit.
+// heavy returns the error for partitions above the limit.
 func (s *search) heavy(a *assignment, u *units) error {
 	loads, even := balance(s.g, s.d.parts, 0)
 	var sum, most int64
@@ -318,7 +318,8 @@ func (s *search) heavy(a *assignment, u *units) error {
 	return e
 }
 
-// above is by what share a load is above another, rounded up to a thousandth.
+// above returns the share by which a load exceeds another, rounded up to a
+// thousandth.
 func above(load, base int64) float64 {
 	thousandths := (load*1000 + base - 1) / base
 	return float64(thousandths-1000) / 1000

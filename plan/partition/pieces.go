@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// piecesOf numbers the pieces of a partition by node; -1: not of it, or a node
-// that is shared with others. A piece is joined by nodes that belong to it.
+// piecesOf numbers the pieces of a partition by node; -1: the node neither is
+// in the partition nor belongs to it. Shared nodes that belong to it join
+// pieces.
 func (a *assignment) piecesOf(q int32, shared []bool) ([]int, int) {
 	without := make([]bool, a.len())
 	for v := range without {
@@ -15,8 +16,8 @@ func (a *assignment) piecesOf(q int32, shared []bool) ([]int, int) {
 	return a.x.components(without)
 }
 
-// belongs reports whether a shared node has a link to one of a partition that is
-// not shared.
+// belongs reports whether a shared node has a link to an unshared node of a
+// partition.
 func (a *assignment) belongs(v int, q int32, shared []bool) bool {
 	if shared == nil || !shared[v] {
 		return false
@@ -82,9 +83,9 @@ func (a *assignment) owned(of []int, count int, q int32) [][]int32 {
 	return list
 }
 
-// mend gives pieces of a partition, all but its heaviest, to the partition with
-// which they have most in common and that has room for them, as far as nothing
-// forbids it. By force it may have no room.
+// mend moves all pieces of a partition except its heaviest, each to the
+// partition with the most links to it that has room, unless a demand forbids
+// that. With force it ignores room.
 func (a *assignment) mend(shared []bool, force bool) {
 	for q, n := range a.torn(shared) {
 		if n < 2 {

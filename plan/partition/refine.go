@@ -5,17 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// fruitless is how many moves a pass goes on without the best getting better.
+// fruitless is how many moves a pass continues without a new best.
 func fruitless(nodes int) int { return 60 + min(nodes/8, 400) }
 
 // passesMax bounds the passes over one level.
 const passesMax = 12
 
-// refine moves nodes between partitions until no pass makes it better: fewer
-// loads above the limit, then a smaller cut (Fiduccia and Mattheyses, "A
+// refine moves nodes between partitions until no pass improves the result: less
+// load above the limit, then a smaller cut (Fiduccia and Mattheyses, "A
 // linear-time heuristic for improving network partitions", DAC 1982, for any
-// number of partitions). In every other pass a partition may go above its limit
-// for a moment, which exchanges nodes where all partitions are full.
+// number of partitions). In every other pass a partition may exceed its limit
+// temporarily, which lets full partitions exchange nodes.
 func (a *assignment) refine(rng *rand.Rand) {
 	var heaviest int64
 	for _, w := range a.load {
@@ -37,7 +37,7 @@ func (a *assignment) refine(rng *rand.Rand) {
 	}
 }
 
-// candidate is a node that could be moved, and what that would gain.
+// candidate is a possible move of a node, and its gain.
 type candidate struct {
 	gain  int64
 	tie   uint32
@@ -62,9 +62,9 @@ func (h *candidates) Pop() any {
 	return last
 }
 
-// pass moves every node at most once, the best first, goes on a while where that
-// makes it worse, and takes back what did not help. It reports whether anything
-// got better.
+// pass moves every node at most once, the best first. It continues for a while
+// where that worsens the result, undoes what did not help, and reports whether
+// anything improved.
 func (a *assignment) pass(rng *rand.Rand, room int64) bool {
 	n := a.len()
 	s := &sweep{a: a, room: room, rng: rng, locked: make([]bool, n), stamp: make([]int32, n)}
@@ -103,7 +103,7 @@ func (a *assignment) pass(rng *rand.Rand, room int64) bool {
 	return bestOver < firstOver || bestCut < firstCut
 }
 
-// sweep is one pass under way.
+// sweep is the state of a pass.
 type sweep struct {
 	a      *assignment
 	room   int64
@@ -113,8 +113,8 @@ type sweep struct {
 	stamp  []int32
 }
 
-// offer puts a node with its best move into the queue, in place of what was
-// there of it; nodes without links to other partitions are left out.
+// offer puts the best move of a node into the queue, in place of its former
+// one; it skips nodes without links to other partitions.
 func (s *sweep) offer(v int32) {
 	s.stamp[v]++
 	own := s.a.part[v]
@@ -130,8 +130,8 @@ func (s *sweep) offer(v int32) {
 	}
 }
 
-// next is the next move: out of a partition that is over its limit, if one is,
-// else the best of the queue.
+// next returns the next move: out of a partition over its limit, if there is
+// one, else the best of the queue.
 func (s *sweep) next(over int64) (v, to int32, gain int64, ok bool) {
 	if over > 0 {
 		return s.relief()
@@ -155,8 +155,8 @@ func (s *sweep) next(over int64) (v, to int32, gain int64, ok bool) {
 	return 0, 0, 0, false
 }
 
-// relief is the best move out of the partition that is furthest over its limit,
-// to one with room if there is any.
+// relief returns the best move out of the partition that exceeds its limit
+// most, preferably to one with room.
 func (s *sweep) relief() (v, to int32, gain int64, ok bool) {
 	a := s.a
 	worst := int32(0)
@@ -182,8 +182,8 @@ func (s *sweep) relief() (v, to int32, gain int64, ok bool) {
 	return v, to, gain, ok
 }
 
-// exchange swaps nodes of apart sets, which single moves cannot where each
-// partition has one, and reports whether that made it better.
+// exchange swaps nodes of apart sets, which single moves cannot do when each
+// partition has one, and reports whether that improved the result.
 func (a *assignment) exchange(rng *rand.Rand) bool {
 	members := make([][]int32, a.nsets)
 	var nodes []int32
@@ -207,7 +207,7 @@ func (a *assignment) exchange(rng *rand.Rand) bool {
 	return better
 }
 
-// swap exchanges two nodes if that is allowed and better.
+// swap swaps two nodes if that is permitted and an improvement.
 func (a *assignment) swap(v, u int32) bool {
 	p, q := a.part[v], a.part[u]
 	if p == q || a.fixed[u] >= 0 || a.fixed[v] >= 0 {
@@ -221,7 +221,7 @@ func (a *assignment) swap(v, u int32) bool {
 	for _, x := range [2]int32{u, v} {
 		for _, s := range a.sets[x] {
 			if a.used[int(s)*a.parts+int(a.part[x])] > 1 {
-				over = -1 // a demand is broken: take it back
+				over = -1 // it breaks a demand: undo it
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// structured is a network whose border switches leave parts that are alike: the
-// pods of a fat tree, the spokes of hubs.
+// structured is a network that its border switches divide into similar parts:
+// the pods of a fat tree, the spokes of hubs.
 type structured struct {
 	borders []bool  // by switch
 	parts   [][]int // switches of each part, by their first
@@ -16,10 +16,9 @@ type structured struct {
 // maxStructured bounds the networks that are searched for a structure.
 const maxStructured = 1 << 13
 
-// structures returns the structures that a network has, that with the fewest
-// border switches first. Switches that nothing tells apart by their place in the
-// network, such as the core switches of a fat tree, are border switches together
-// or not at all.
+// structures returns the structures of a network, the one with the fewest
+// border switches first. Switches with equal positions in the network, such as
+// the core switches of a fat tree, are all border switches or none is.
 func structures(x *adjacency) []structured {
 	n := x.len()
 	if n > maxStructured {
@@ -50,8 +49,8 @@ func (s structured) size() int {
 	return count
 }
 
-// around returns the structure that border switches make: at least two parts
-// that are alike, with at least half of the switches. Smaller parts that differ,
+// around returns the structure of a set of border switches: at least two
+// similar parts, with at least half of the switches. Smaller parts that differ,
 // such as the root of a tree above its border switches, become border switches.
 func (x *adjacency) around(borders []bool, class []int) (structured, bool) {
 	of, count := x.components(borders)
@@ -86,8 +85,8 @@ func (x *adjacency) around(borders []bool, class []int) (structured, bool) {
 	return s, len(s.parts) >= 2 && 2*most >= x.len()
 }
 
-// looks is the same for parts of as many switches of each class, with as many
-// links inside and to border switches.
+// looks is a hash that is equal for parts with the same number of switches of
+// each class, and of links inside and to border switches.
 func (x *adjacency) looks(part []int, borders []bool, class []int) uint64 {
 	list := make([]int, 0, len(part)+2)
 	inside, outside := 0, 0
@@ -118,10 +117,10 @@ func hashInts(list []int) uint64 {
 	return h
 }
 
-// classes puts switches that are alike by their place in the network into one
-// class: by how many switches are at each distance up to four, then again and
-// again by the classes of their neighbours, until that tells no more apart.
-// Classes are numbered by their first switches.
+// classes puts switches with similar positions in the network into one class:
+// first by the number of switches at each distance up to four, then repeatedly
+// by the classes of their neighbours, until the classes stay the same. It
+// numbers classes by their first switches.
 func (x *adjacency) classes() ([]int, int) {
 	n := x.len()
 	keys := make([]uint64, n)
@@ -147,7 +146,7 @@ func (x *adjacency) classes() ([]int, int) {
 	}
 }
 
-// number replaces keys by numbers in the order in which they come first.
+// number replaces keys by numbers in the order of first occurrence.
 func number(keys []uint64) ([]int, int) {
 	of := map[uint64]int{}
 	list := make([]int, len(keys))

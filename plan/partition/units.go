@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// units are the switches as far as they have to share a partition: by a demand,
-// or because links join them whose ends may not be in different partitions.
+// units groups the switches that must share a partition: because of a demand,
+// or because of links whose ends may not be in different partitions.
 type units struct {
 	of    []int32 // by switch: its unit; units are numbered by their first switches
 	count int
@@ -69,7 +69,7 @@ func newUnits(g *Graph, x *adjacency, d *demands, between []bool) (*units, error
 	return u, nil
 }
 
-// fix reads where units are fixed.
+// fix records the fixed partitions of units.
 func (u *units) fix(w why) error {
 	u.fixed = make([]int32, u.count)
 	by := make([]int, u.count)
@@ -90,7 +90,7 @@ func (u *units) fix(w why) error {
 	return nil
 }
 
-// separate reads which units have to be apart.
+// separate records which units must be apart.
 func (u *units) separate(w why) error {
 	u.sets = make([][]int32, u.count)
 	for s, set := range w.d.apart {
@@ -170,7 +170,7 @@ func (w why) contradiction(constraint string, a, b int, not, remedy string) erro
 	return &Infeasible{Constraint: constraint, Why: fmt.Sprintf("%s, but they have to share a partition, %s: %s", not, how, strings.Join(names, " – ")), Remedy: remedy}
 }
 
-// linked reports whether a link holds two switches together.
+// linked reports whether a link keeps two switches together.
 func (w why) linked(a, b int) bool {
 	if w.between == nil || w.between[a] || w.between[b] {
 		return false
@@ -180,7 +180,7 @@ func (w why) linked(a, b int) bool {
 	return ok
 }
 
-// way returns the shortest chain of what makes two switches share a partition.
+// way returns the shortest chain of reasons why two switches share a partition.
 func (w why) way(a, b int) []int {
 	from := map[int]int{a: a}
 	queue := []int{a}

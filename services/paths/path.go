@@ -47,8 +47,8 @@ func (t *Topology) AppendPath(p Path, src, dst flow.DPID, hash uint64) (Path, bo
 	return append(p, Hop{t.ids[d], in, 0}), true
 }
 
-// pick chooses among the links of u that begin a shortest path, of which there
-// is one: u is reachable and not the destination.
+// pick chooses among the links of u that begin a shortest path. There is one,
+// because u is reachable and not the destination.
 func (t *Topology) pick(u int32, dist []uint32, hash uint64) *edge {
 	seed := mix(hash ^ uint64(t.ids[u])*0x9e3779b97f4a7c15)
 	var best *edge

@@ -7,7 +7,7 @@ import (
 )
 
 // change is a usable link that differs between two snapshots: its weights in
-// the older and the newer, 0 where it is not.
+// the older and in the newer one, 0 if it is absent.
 type change struct {
 	from, to int32
 	old, new uint32
@@ -37,8 +37,8 @@ func appendChanges(list []change, from int32, old, now []edge) []change {
 }
 
 const (
-	// When more than one link in repairLinks changed at once, computing what
-	// is asked for again is cheaper than repairing all that is known.
+	// If more than one link in repairLinks changed at once, computing rows on
+	// request is cheaper than repairing all known ones.
 	repairLinks = 16
 	// When a change makes more than one switch in repairSwitches farther from a
 	// destination, its distances are computed afresh.
@@ -78,7 +78,8 @@ func (t *Topology) inherit(old *Topology, changes []change) {
 }
 
 // share divides [0, n) into pieces of a size among workers and waits for them.
-// Between pieces others have their turn: Go itself would not see to that for 10 ms.
+// Between pieces it yields to other goroutines: Go itself would let them wait
+// for 10 ms.
 func share(workers, n, size int, work func(s *scratch, from, to int), pool *sync.Pool) {
 	var next atomic.Int64
 	run := func() {
@@ -91,7 +92,7 @@ func share(workers, n, size int, work func(s *scratch, from, to int), pool *sync
 				return
 			}
 			work(s, from, min(to, n))
-			runtime.Gosched() // what is more urgent, on as few processors, does not wait for the rest
+			runtime.Gosched() // on few processors, urgent work does not wait for the rest
 		}
 	}
 	var wait sync.WaitGroup
@@ -178,8 +179,8 @@ func (t *Topology) repair(s *scratch, dst int32, r *row, changes []change) *row 
 	return &row{dist}
 }
 
-// supported reports whether a link of u, to a slot that is not marked, makes
-// its distance possible.
+// supported reports whether u still has its distance by a link to a slot that
+// is not marked.
 func (t *Topology) supported(s *scratch, mark []uint32, dist []uint32, u int32) bool {
 	du := at(dist, u)
 	adj := t.adj[u]

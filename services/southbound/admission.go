@@ -386,7 +386,7 @@ func (a *admission) begin(now int64, p *portSlot, rate float64) change {
 }
 
 // review settles the window of a limited port. It ends the limit if the port
-// has long enough kept to it or made nobody wait.
+// has kept to it, or has made nobody wait, for long enough.
 func (a *admission) review(now int64, p *portSlot, limit float64, by pressure, elapsed float64, list []change) []change {
 	l := p.limit
 	l.rate, l.gap = limit, int64(1e9/limit)

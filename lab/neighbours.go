@@ -12,7 +12,7 @@ import (
 )
 
 // The kernel keeps one table of IPv4 and one of IPv6 neighbours for all
-// namespaces together, of 1024 entries unless told otherwise. When thirty or
+// namespaces together, of 1024 entries by default. When thirty or
 // so hosts of a lab have all spoken to each other it is full, and every host
 // of the machine gets ENOBUFS. So the first large lab raises the limits, and
 // the last lab to go puts them back.

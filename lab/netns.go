@@ -121,7 +121,7 @@ func (h home) nameNetns(name string, ns netns.NsHandle) error {
 	return nil
 }
 
-// deleteNetns removes a named namespace; that it is not there is no error.
+// deleteNetns removes a named namespace, if there is one.
 func (h home) deleteNetns(name string) error {
 	path := netnsPath(name)
 	unmount := func() {

@@ -24,7 +24,7 @@ type ovs struct {
 
 func (s *state) ovs() ovs { return ovs{dir: s.dir(), netns: switchNetns(s.Name)} }
 
-// command is an Open vSwitch tool told where this instance lives.
+// command is an Open vSwitch tool with the paths of this instance.
 func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = "/"
@@ -33,8 +33,8 @@ func (o ovs) command(ctx context.Context, name string, args ...string) *exec.Cmd
 	return cmd
 }
 
-// run runs a tool to its end and returns what it wrote to stdout. It runs in
-// the instance's namespace, where Down finds it if whoever started it is killed.
+// run runs a tool to its end and returns its standard output. It runs in the
+// instance's namespace, where Down finds it if its starter is killed.
 func (o ovs) run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
 	cmd := o.command(ctx, name, args...)

@@ -93,7 +93,7 @@ func (r *reader) mapping(v document.Value, what string, fields []field) {
 	}
 	allowed := strings.Join(keys, ", ")
 	switch v.Kind {
-	case document.Broken: // and told of
+	case document.Broken: // already reported
 		return
 	case document.Mapping:
 	default:

@@ -21,7 +21,7 @@ type PingOptions struct {
 	Timeout  time.Duration // to wait for an answer after the last packet; 0: 1 s
 	Size     int           // payload bytes; 0: 56
 	Parallel int           // pairs at a time in PingAll; 0: 16
-	// Reply, if not nil, is told of each answer, of one pair's in order of arrival.
+	// Reply, if not nil, is called for each answer, in order of arrival for each pair.
 	Reply func(from, to string, seq int, rtt time.Duration)
 }
 

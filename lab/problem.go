@@ -42,7 +42,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems is how many problems of a file are told; nobody reads more.
+// maxProblems bounds the reported problems of a file; nobody reads more.
 const maxProblems = 100
 
 // first returns the first problems of a file, and how many there are besides.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Orphan is what is left of a lab that nobody owns any more.
+// Orphan is the remains of a lab that nobody owns any more.
 type Orphan struct {
 	Lab        string   `json:"lab"`
 	Why        string   `json:"why"`
@@ -58,7 +58,7 @@ func Orphans() ([]Orphan, error) {
 	return orphans, nil
 }
 
-// orphaned says why nobody owns a lab; empty if somebody does.
+// orphaned returns why nobody owns a lab; empty if somebody does.
 func orphaned(name string, marked []int) string {
 	s, err := loadState(name)
 	switch {

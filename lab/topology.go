@@ -77,7 +77,7 @@ type Shape struct {
 func (s Shape) needsCable() bool { return s.Delay > 0 || s.Jitter > 0 }
 
 const (
-	// DefaultController is where a lab's switches connect unless told otherwise.
+	// DefaultController is where a lab's switches connect by default.
 	DefaultController = "tcp:127.0.0.1:6653"
 	// ControllerDirect says that the controller itself listens on Lab.ControllerSocket.
 	ControllerDirect = "direct"

@@ -32,7 +32,7 @@ type Options struct {
 	// Temporary says that the lab is to last as long as this process: once that
 	// has ended, nobody owns the lab, and Prune takes it down.
 	Temporary bool
-	// Progress, if not nil, is told what is being done, from one goroutine.
+	// Progress, if not nil, receives the steps of the work, from one goroutine.
 	Progress func(doing string)
 }
 

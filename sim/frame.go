@@ -24,7 +24,7 @@ func newEndpoint(h Host) endpoint {
 // place is a port of a switch in one number; a higher port number is not used.
 func place(sw int, p flow.Port) uint32 { return uint32(sw)<<16 | uint32(p)&0xffff }
 
-// payloadLen is what a frame of a load carries in UDP.
+// payloadLen is the UDP payload of a frame of a load, in octets.
 const payloadLen = frameLen - 14 - 20 - 8
 
 // newFrame returns a frame of a load without addresses and identity, and the

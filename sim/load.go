@@ -393,8 +393,7 @@ func (l *load) settle(by *node, a answer, msg []byte) {
 	}
 }
 
-// reject counts what looks like an answer and is none, and refuses it as a
-// switch does.
+// reject counts a false answer, and refuses it as a switch does.
 func (l *load) reject(nd *node, a answer, v verdict, msg []byte) {
 	switch v {
 	case verdictDuplicate:

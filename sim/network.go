@@ -263,7 +263,7 @@ func (w *waker) close() {
 	w.fd = -1
 }
 
-// obey runs what other goroutines want done.
+// obey runs the work of other goroutines.
 func (n *Network) obey() {
 	var b [8]byte
 	_, _ = unix.Read(n.waker.fd, b[:])

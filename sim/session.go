@@ -34,7 +34,7 @@ func (nd *node) refuseWith(msg []byte, kind, code uint16) {
 	nd.refuse(e)
 }
 
-// handle does what one message asks for. An error ends the connection.
+// handle handles one message. An error ends the connection.
 func (nd *node) handle(msg []byte) error {
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {

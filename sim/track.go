@@ -108,7 +108,7 @@ func (t *tracker) settle(wire uint32) (slot, verdict) {
 	return slot{}, t.judge(id, s)
 }
 
-// judge says what an identity is that is not outstanding.
+// judge returns the verdict on an identity that is not outstanding.
 func (t *tracker) judge(id, s uint32) verdict {
 	last := t.slots[s].id >> slotBits
 	switch age := (last - id>>slotBits) & turnMask; {

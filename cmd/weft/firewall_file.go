@@ -41,7 +41,7 @@ func (r *fileReader) rules(v document.Value) (rules []*api.FirewallRule) {
 			rule.Number, rule.Packets, rule.Bytes = 0, 0, 0 // for the controller to say
 			rules = append(rules, rule)
 		}
-	case document.Broken: // and told of
+	case document.Broken: // already reported
 	default:
 		r.wrong(v.Line, "want a list of rules, each with keys such as id, priority, action, match")
 	}

@@ -55,7 +55,7 @@ func readDocuments(path string, stdin io.Reader, what string) (name string, docs
 	return name, docs, errs, nil
 }
 
-// maxErrors is how many mistakes of a file are told; nobody reads more.
+// maxErrors bounds the reported mistakes of a file; nobody reads more.
 const maxErrors = 100
 
 // joined is errors.Join for the mistakes of a file.
@@ -79,7 +79,7 @@ func (r *fileReader) wrong(line int, format string, args ...any) {
 // message sets the fields of a message, what people call it; it reports whether all is right.
 func (r *fileReader) message(m proto.Message, what string, v document.Value) bool {
 	if v.Kind == document.Broken {
-		return false // and told of
+		return false // already reported
 	}
 	fields := m.ProtoReflect().Descriptor().Fields()
 	var allowed []string
@@ -96,7 +96,7 @@ func (r *fileReader) message(m proto.Message, what string, v document.Value) boo
 		switch {
 		case d == nil:
 			r.wrong(e.Line, "unknown key %q; allowed: %s", e.Key, strings.Join(allowed, ", "))
-		case e.Value.Kind == document.Broken: // and told of
+		case e.Value.Kind == document.Broken: // already reported
 		case d.Message() != nil && !d.IsMap():
 			r.below(m, d, e)
 		default:

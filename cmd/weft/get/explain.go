@@ -71,7 +71,7 @@ func explainPort(r *cli.Remote) *cobra.Command {
 	})
 }
 
-// explainedPort returns what discovery says of a port.
+// explainedPort returns discovery's explanation of a port.
 func explainedPort(m *api.PortRole) PortExplained {
 	return PortExplained{m.At.Dpid, m.At.Port, m.Role, m.Role == "edge" || m.Role == "link", m.Cause, m.Reason, m.Remedy, m.Until}
 }

@@ -76,7 +76,7 @@ in the new plan.`,
 	return cmd
 }
 
-// AwaitPlan waits until every process has carried out a plan, and says what it
+// AwaitPlan waits until every process has carried out a plan, and prints what it
 // waits for.
 func AwaitPlan(ctx context.Context, c *cli.Controller, generation uint64, patience time.Duration, progress io.Writer) error {
 	if ctx == nil {

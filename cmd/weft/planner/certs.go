@@ -62,7 +62,7 @@ func (f *certsFlags) flags(cmd *cobra.Command) {
 	f.out.Flag(cmd)
 }
 
-// print shows what is now in the directory; actions are what was done, by name.
+// print shows the contents of the directory; actions are the actions taken, by name.
 func (f *certsFlags) print(cmd *cobra.Command, names []string, actions map[string]string) error {
 	list := []Issued{}
 	for _, name := range names {
@@ -181,7 +181,7 @@ plan wants it is kept; one that is not, or soon expires, is an error without
 // to the workers.
 const SupervisorName = "supervisor"
 
-// issuePlan issues what a plan needs; actions says what was done, by name.
+// issuePlan issues the certificates of a plan; actions are the actions taken, by name.
 func issuePlan(dir string, p *plan.Plan, force certs.Force) (names []string, actions map[string]string, err error) {
 	actions = map[string]string{}
 	var requests []certs.Request

@@ -23,7 +23,7 @@ import (
 	"github.com/weft-sdn/weft/services/gateway"
 )
 
-// CheckResult is what is said of one file.
+// CheckResult is the result of checking one file.
 type CheckResult struct {
 	File     string    `json:"file"`
 	Kind     string    `json:"kind"` // configuration, plan or topology

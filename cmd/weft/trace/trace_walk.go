@@ -17,8 +17,8 @@ const (
 	traceSteps = 1000 // entries in all, for packets that are flooded
 )
 
-// traceNetwork is what a trace is made through. Flows and Groups read what a
-// switch has now.
+// traceNetwork is the network that a trace runs through. Flows and Groups read the
+// current state of a switch.
 type traceNetwork struct {
 	flows  func(flow.DPID) ([]*api.FlowEntry, error)
 	groups func(flow.DPID) ([]*api.Group, error)
@@ -98,7 +98,7 @@ func (n *traceNetwork) trace(frame []byte, from, to *api.Host) (*traceResult, er
 	return w.result, nil
 }
 
-// end takes down what became of a copy of the packet.
+// end records what became of a copy of the packet.
 func (w *walk) end(f fate, format string, args ...any) {
 	if f > w.best {
 		w.best, w.result.Verdict = f, fmt.Sprintf(format, args...)

@@ -76,8 +76,8 @@ in the new plan.`,
 	return cmd
 }
 
-// AwaitPlan waits until every process has carried out a plan, and prints what it
-// waits for.
+// AwaitPlan waits until every process has carried out a plan. Its error names the
+// processes that have not.
 func AwaitPlan(ctx context.Context, c *cli.Controller, generation uint64, patience time.Duration, progress io.Writer) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -101,7 +101,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		w.results = append(w.results, result{start: start, end: len(w.answer)})
 	}
 	if !w.rest.empty() {
-		c.pass(ctx, &w.rest)
+		c.pass(ctx, &w.rest, w.rest.all(nil))
 	}
 	return w.merge(), nil
 }
@@ -160,7 +160,7 @@ func (c *crossing) without(ctx context.Context, p *parcel, left []int, policy st
 	if onward.empty() {
 		return nil
 	}
-	c.pass(ctx, onward)
+	c.pass(ctx, onward, onward.all(nil))
 	for n, i := range left {
 		if r := &onward.records[n]; r.done {
 			rec := &p.records[i]

@@ -195,9 +195,10 @@ func (l *lane) run(ctx context.Context) {
 				break
 			}
 			merged := p.merge(l.crossing.seed)
-			l.crossing.pass(ctx, p)
+			l.crossing.pass(ctx, p, p.all(nil))
 			if merged > 0 {
 				l.crossing.merged.Add(float64(merged))
+				l.crossing.pass(ctx, p, p.unlike(nil))
 				if err := p.unmerge(); err != nil {
 					l.crossing.node.log.Error("decision from another process cannot be read", "error", err)
 				}
@@ -294,10 +295,10 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	l.crossing.lost.Add(float64(lost))
 }
 
-// pass runs the remaining stages on a parcel's packets. A packet that is not
-// done when it returns has waited too long.
-func (c *crossing) pass(ctx context.Context, p *parcel) {
-	for left := p.all(nil); ; left = p.left(p.all(nil)) {
+// pass runs the remaining stages on the packets of a parcel that list has. A
+// packet that is not done when it returns has waited too long.
+func (c *crossing) pass(ctx context.Context, p *parcel, list []int) {
+	for left := list; len(left) > 0; left = p.left(p.all(nil)) {
 		v := c.node.view.Load()
 		var replanned atomic.Bool
 		apart(v.parts, p, left, func(list []int, sw flow.DPID) {

@@ -46,6 +46,22 @@ func (p *parcel) merge(seed maphash.Seed) (merged int) {
 	return merged
 }
 
+// unlike adds to list the merged packets whose original is done without a
+// decision: a stage keeps it and sends it later, so these cross by themselves.
+func (p *parcel) unlike(list []int) []int {
+	for i := range p.records {
+		r := &p.records[i]
+		if r.like == 0 {
+			continue
+		}
+		if f := &p.records[r.like-1]; f.done && f.verdict == flow.Done && len(f.decision) == 0 {
+			r.like = 0
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // unmerge gives each merged packet the verdict of its original, and the
 // messages that it sends, but not its flow entries, which are written once.
 func (p *parcel) unmerge() error {

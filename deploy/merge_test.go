@@ -53,6 +53,9 @@ func TestMerge(t *testing.T) {
 	}
 	p.records[0].done, p.records[0].verdict, p.records[0].decision = true, flow.Done, decision
 	p.records[2].done, p.records[2].verdict = true, flow.Drop
+	if got := p.unlike(nil); len(got) != 0 {
+		t.Errorf("cross by themselves: %v", got)
+	}
 	if err := p.unmerge(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +70,10 @@ func TestMerge(t *testing.T) {
 	}
 	if p.records[6].done {
 		t.Error("the first is not done, and what is like it is")
+	}
+	p.records[4].done, p.records[4].verdict = true, flow.Done // a stage keeps it
+	if got := fmt.Sprint(p.unlike(nil)); got != "[6]" {
+		t.Errorf("cross by themselves: %s, want [6]", got)
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 	if w.rest.empty() {
 		return bytes.Clone(w.answer), nil
 	}
-	c.pass(ctx, &w.rest)
+	c.pass(ctx, &w.rest, w.rest.all(nil))
 	return w.merge(), nil
 }
 

@@ -155,7 +155,7 @@ func (s *sender) send(ctx context.Context, f frame) error {
 	return nil
 }
 
-// flush waits until the server has received everything sent so far.
+// flush waits until the server has everything that was sent before.
 func (s *sender) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awayLimit)
 	defer cancel()

@@ -201,8 +201,8 @@ func (p *peers) close() {
 	p.flush()
 }
 
-// flush waits until the server has received everything sent so far; if it does
-// not answer, the peers time out.
+// flush waits up to a second until the server has everything that was sent
+// before. If it does not answer, the peers time out.
 func (p *peers) flush() {
 	if p.store.conn.IsConnected() {
 		_ = p.store.conn.FlushTimeout(time.Second)

@@ -26,7 +26,7 @@ const (
 	maxPause    = 250 * time.Millisecond
 )
 
-// errUnreadable is the error for an entry that the store has but cannot read.
+// errUnreadable says that the store has an entry but cannot read it.
 var errUnreadable = errors.New("the store has it and cannot read it: its files are damaged")
 
 var errClosed = errors.New("the store was closed")

@@ -16,8 +16,8 @@ const (
 )
 
 // FromBus returns a handler for requests that arrive over the bus. It does not
-// ask Allow: the bus authenticates its own clients, and whoever may use the bus
-// may also apply another plan.
+// ask Allow: the bus authenticates its own clients, and any of them may
+// apply another plan anyway.
 func FromBus(h transport.Handler) transport.Handler { return fromBus{h} }
 
 type fromBus struct{ transport.Handler }

@@ -87,7 +87,7 @@ func (c *crossing) run(ctx context.Context) {
 	work.Wait()
 }
 
-// lane is a queue of parcels, one of which is in flight.
+// lane is a queue of parcels. It sends them one at a time.
 type lane struct {
 	crossing *crossing
 	wake     chan struct{}

@@ -164,12 +164,12 @@ var writers = []Writer{
 			{Table: TableFirewall, Base: PriorityFirewallRest + 1, Top: PriorityFirewallBlock - 1, Doc: "the rules, as they have it"},
 			{Table: TableFirewall, Base: PriorityFirewallRest, Top: PriorityFirewallRest, Doc: "the rest"},
 			{Table: TableIngress, Base: PrioritySingleJudge, Top: PrioritySingleDrop, Apps: true,
-				Doc: "on switches with one table: what is denied, and what may be"},
+				Doc: "on switches with one table: what is denied or allowed"},
 		}},
 	{Owner: OwnerVerdicts, Name: "verdicts", Service: "firewall",
 		Priorities: []Priorities{
 			{Table: TableFirewall, Base: PriorityFirewallVerdict, Top: PriorityFirewallVerdict, With: OwnerFirewall,
-				Doc: "what has been decided of single flows, if the rules are too many"},
+				Doc: "verdicts on single flows, where there are too many rules for the table"},
 		}},
 	{Owner: OwnerQoS, Name: "qos", Service: "qos", Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
@@ -189,7 +189,7 @@ var writers = []Writer{
 	{Owner: OwnerNAT, Name: "nat", Service: "nat", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityNATOutICMP, Top: PriorityNATNeighbour, Doc: "what is to be translated"},
-			{Table: TableTracked, Base: PriorityTrackedOut, Top: PriorityTrackedInvalid, Doc: "what connection tracking has said of it"},
+			{Table: TableTracked, Base: PriorityTrackedOut, Top: PriorityTrackedInvalid, Doc: "packets that connection tracking has looked up"},
 		}},
 	{Owner: OwnerForwarding, Name: "forwarding", Service: "forwarding", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{

@@ -25,8 +25,8 @@ type kind[M proto.Message] struct {
 	set    func(c *cli.Controller, m M) (M, error)
 	remove func(c *cli.Controller, m M) (cli.Deletion, error)
 	table  func(t *cli.Table, list []M)
-	// setAll and removeAll are set and remove of many at once, and fresh makes an
-	// object of which nothing is said; nil if there is nothing special to them.
+	// setAll and removeAll set and remove many objects in one call; nil: one by one.
+	// fresh returns an object with the defaults; nil: an empty message.
 	setAll    func(c *cli.Controller, list []M) error
 	removeAll func(c *cli.Controller, list []M) error
 	fresh     func() M

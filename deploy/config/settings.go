@@ -1,9 +1,9 @@
-// Package config is the configurations of services: it checks that services fit
-// together, reads settings and gives each service its own, says how two
-// configurations differ and what becomes of that, and remembers those that have
-// been in force.
+// Package config reads and keeps the configurations of services. It checks that
+// services fit together, gives each service its own settings, compares two
+// configurations and says which services take the difference live, and keeps the
+// history of configurations.
 //
-// Package deploy and whoever starts a controller import it.
+// Package deploy and the commands that start a controller import it.
 package config
 
 import (

@@ -13,10 +13,9 @@ import (
 )
 
 // Keys of configurations that name a program, a file or a directory have the
-// tag start:"true"; keys that name addresses, some of which may be files, have
-// start:"file". Only a file, a plan or --set may set them, at start: anyone who
+// tag start:"true". Keys that name addresses have start:"file", because an
+// address may be a file. Only a file, a plan or --set may set them, at start: anyone who
 // could set them through the northbound could choose what the controller's user
-// runs, reads and removes.
 // runs, reads and removes.
 
 // startTag returns the tag start of a key or of a key above it; empty if there

@@ -12,8 +12,8 @@ type Deletion interface {
 	GetDeleted() bool
 }
 
-// Deleted shows the answer to a deletion, and says if there was nothing to
-// delete. known is the command that shows what there is.
+// Deleted shows the answer to a deletion. It fails if there was nothing to
+// delete, and then names known, the command that lists the objects.
 func Deleted(m Deletion, err error, what, known string) (View, error) {
 	if err != nil {
 		return View{}, err

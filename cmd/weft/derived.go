@@ -92,9 +92,8 @@ func derivedCommand(m api.AnyMethod, word string) *cobra.Command {
 				return cli.View{}, cli.Usagef(cmd, "%v", err)
 			}
 		}
-		method := to.Descriptor().ParentFile() // of the same package
 		service, name, _ := strings.Cut(m.MethodName(), ".")
-		err := c.Invoke(c.Ctx, fmt.Sprintf("/%s.%s/%s", method.Package(), strings.ToUpper(service[:1])+service[1:], name), request, answer)
+		err := c.Invoke(c.Ctx, fmt.Sprintf("/weft.v1.%s/%s", strings.ToUpper(service[:1])+service[1:], name), request, answer)
 		return cli.View{Value: answer, Text: func(t *cli.Table) { derivedTable(t, answer.ProtoReflect()) }}, err
 	})
 }

@@ -89,7 +89,7 @@ func (s *session) flushUrgent() error {
 	}
 	err := s.out.putFirst(ws.urgent)
 	if err == errQueueFull { // of answers: then the switch waits for them in order
-		ws.scratch = append(ws.scratch, ws.urgent...)
+		ws.own = append(ws.own, ws.urgent...)
 		err = nil
 	}
 	ws.urgent = ws.urgent[:0]

@@ -30,6 +30,16 @@ func (s *session) appendOp(dst []byte, d *flow.Decision, op *flow.Op, xid uint32
 	return dst, api.Errorf(codes.Internal, "operation of unknown kind %d", op.Kind)
 }
 
+// batch numbers and counts the messages of one goroutine to its session's own
+// switch.
+type batch struct {
+	batchCounts
+	xidNext, xidsLeft uint32
+}
+
+// batchCounts are the counts of one batch, added to counts at its end.
+type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
+
 func (c *batchCounts) op(kind flow.OpKind) {
 	switch kind {
 	case flow.OpFlow:
@@ -39,84 +49,135 @@ func (c *batchCounts) op(kind flow.OpKind) {
 	}
 }
 
-// emit carries out the decision about a packet of own, on the goroutine that
-// read it. It gathers messages for own until the end of the batch, and sends
-// those for other switches at once, and so before them; only a decision that
-// does nothing but send a packet out of another switch waits.
-func (h *hub) emit(own *session, d *flow.Decision) {
+// nextXid returns a transaction id. It takes ids from the session's counter in
+// blocks, because the counter is shared.
+func (b *batch) nextXid(s *session) uint32 {
+	if b.xidsLeft == 0 {
+		b.xidsLeft = 1 << 12
+		b.xidNext = s.xid.Add(b.xidsLeft) - b.xidsLeft
+	}
+	b.xidsLeft--
+	b.xidNext++
+	return b.xidNext
+}
+
+// messages are what decisions have sent to switches and is not written yet.
+type messages struct {
+	own     []byte // to the session's own switch
+	foreign []byte // to another one
+}
+
+// emit carries out the decision about a packet, on the goroutine that read it.
+// It gathers messages for the session's own switch until the end of the batch,
+// and sends those for other switches at once, and so before them; only a
+// decision that does nothing but send a packet out of another switch waits.
+func (s *session) emit(d *flow.Decision) {
+	h := s.hub
 	if h.intake != nil {
-		h.intake.cfg.Carry(own.dpid, d)
+		h.intake.cfg.Carry(s.dpid, d)
 		return
 	}
 	if d.Fenced() {
 		h.applyLater(d)
 		return
 	}
-	if at, yes := lone(d); yes && at != own.dpid {
+	if at, yes := lone(d); yes && at != s.dpid {
 		if target := h.session(at); target != nil {
-			own.holdForeign(target, d)
+			s.holdForeign(target, d)
 		} else {
 			h.total.shed.away.Add(1)
 		}
 		return
 	}
-	ws := own.in.ws
+	s.encode(d, &s.in.ws.messages, &s.batch)
+}
+
+// encode appends the messages of a decision for the session's own switch to
+// those that wait, and sends the others.
+func (s *session) encode(d *flow.Decision, m *messages, b *batch) {
+	h := s.hub
 	var target *session
 	for i := range d.Ops {
 		op := &d.Ops[i]
-		if op.Switch == own.dpid {
-			if b, err := own.appendOp(ws.scratch, d, op, own.nextXid()); err != nil {
-				h.unsendable(own, err)
+		if op.Switch == s.dpid {
+			if msg, err := s.appendOp(m.own, d, op, b.nextXid(s)); err != nil {
+				h.unsendable(s, err)
 			} else {
-				ws.scratch = b
-				own.batch.op(op.Kind)
+				m.own = msg
+				b.op(op.Kind)
 			}
 			continue
 		}
 		if target == nil || target.dpid != op.Switch {
-			own.sendForeign(target)
+			m.sendForeign(target)
 			if target = h.session(op.Switch); target == nil {
 				h.total.shed.away.Add(1)
 				continue
 			}
 		}
-		if b, err := target.appendOp(ws.foreign, d, op, target.xid.Add(1)); err != nil {
+		if msg, err := target.appendOp(m.foreign, d, op, target.xid.Add(1)); err != nil {
 			h.unsendable(target, err)
 		} else {
-			ws.foreign = b
+			m.foreign = msg
 			target.count.op(op.Kind)
 		}
 	}
-	own.sendForeign(target)
+	m.sendForeign(target)
+}
+
+func (m *messages) sendForeign(target *session) {
+	if len(m.foreign) == 0 {
+		return
+	}
+	if err := target.out.put(m.foreign); err != nil {
+		target.shed(err)
+	}
+	m.foreign = m.foreign[:0]
+}
+
+// later carries out a decision that stages in another process have made, on the
+// goroutine that delivers it; nil ends a series of decisions. Until then it
+// gathers what is for the session's own switch.
+func (s *session) later(d *flow.Decision) {
+	switch {
+	case d == nil:
+		s.sendLate()
+		s.progress.back(s.pipeline.Returned())
+	case s.hub.intake != nil:
+		s.hub.intake.cfg.Carry(s.dpid, d)
+	case d.Fenced():
+		s.sendLate()
+		s.hub.applyLater(d)
+	default:
+		s.encode(d, &s.late.messages, &s.late.batch)
+		if len(s.late.own) >= flushAt {
+			s.sendLate()
+		}
+	}
+}
+
+// late is what decisions of other processes have sent to the session's own
+// switch and is not written yet.
+type late struct {
+	batch
+	messages
+}
+
+func (s *session) sendLate() {
+	s.count.add(&s.late.batchCounts)
+	if len(s.late.own) == 0 {
+		return
+	}
+	if err := s.out.put(s.late.own); err != nil {
+		s.shed(err)
+	}
+	s.late.own = s.late.own[:0]
 }
 
 // applyLater carries out a decision that has fences, without waiting for it.
 func (h *hub) applyLater(d *flow.Decision) {
 	kept := copyOps(d)
 	go func() { _, _ = h.apply(context.Background(), kept) }()
-}
-
-// nextXid returns a transaction id for a message of the batch. It takes ids
-// from the session's counter in blocks, because the counter is shared.
-func (s *session) nextXid() uint32 {
-	if s.xidsLeft == 0 {
-		s.xidsLeft = 1 << 12
-		s.xidNext = s.xid.Add(s.xidsLeft) - s.xidsLeft
-	}
-	s.xidsLeft--
-	s.xidNext++
-	return s.xidNext
-}
-
-func (s *session) sendForeign(target *session) {
-	ws := s.in.ws
-	if len(ws.foreign) == 0 {
-		return
-	}
-	if err := target.out.put(ws.foreign); err != nil {
-		target.shed(err)
-	}
-	ws.foreign = ws.foreign[:0]
 }
 
 func (h *hub) unsendable(s *session, err error) {

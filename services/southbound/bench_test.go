@@ -80,7 +80,7 @@ func learner(tb testing.TB, v openflow.Version) *session {
 }
 
 // batch is packet-ins as one read brings them.
-func batch(tb testing.TB, v openflow.Version) [][]byte {
+func packetBatch(tb testing.TB, v openflow.Version) [][]byte {
 	var msgs [][]byte
 	for i := range 64 {
 		frame := make([]byte, 60)
@@ -112,7 +112,7 @@ func (s *session) answer(tb testing.TB, msgs [][]byte) {
 func TestPacketInAllocatesNothing(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, v13} {
 		s := learner(t, v)
-		msgs := batch(t, v)
+		msgs := packetBatch(t, v)
 		for range 100 {
 			s.answer(t, msgs)
 		}
@@ -129,7 +129,7 @@ func BenchmarkPacketIn(b *testing.B) {
 	for _, v := range []openflow.Version{openflow.V10, v13} {
 		b.Run(v.String(), func(b *testing.B) {
 			s := learner(b, v)
-			msgs := batch(b, v)
+			msgs := packetBatch(b, v)
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := 0; i < b.N; i += len(msgs) {

@@ -266,15 +266,3 @@ func TestHeldGoesOutThoughItsHolderIsHeldUp(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestLateForgetsItsTarget: the session of a switch to which nothing could be said
-// is not kept for the next decision, when it may be over.
-func TestLateForgetsItsTarget(t *testing.T) {
-	sessions, _ := gatheringHub(t, 2)
-	var d flow.Decision
-	d.PacketOut(2, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Data: make([]byte, 1<<16)}) // longer than a message
-	sessions[0].later(&d)
-	if sessions[0].late.target != nil {
-		t.Error("it is kept")
-	}
-}

@@ -126,15 +126,15 @@ func (s *session) sendGuard(d *flow.Decision) {
 		op := &d.Ops[i]
 		if op.Kind == flow.OpFlow && !barrier {
 			barrier = true
-			ws.scratch = s.version.AppendBarrierRequest(ws.scratch, s.nextXid())
+			ws.own = s.version.AppendBarrierRequest(ws.own, s.batch.nextXid(s))
 		}
-		xid := s.nextXid()
-		b, err := s.appendOp(ws.scratch, d, op, xid)
+		xid := s.batch.nextXid(s)
+		b, err := s.appendOp(ws.own, d, op, xid)
 		if err != nil {
 			s.hub.unsendable(s, err)
 			continue
 		}
-		ws.scratch = b
+		ws.own = b
 		s.guarding.xids = append(s.guarding.xids, xid)
 		s.batch.op(op.Kind)
 	}

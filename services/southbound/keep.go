@@ -249,7 +249,7 @@ func (s *session) dealAgain(now int64) error {
 		if err := s.packetIn(l.msg); err != nil {
 			return err
 		}
-		if len(ws.scratch) >= flushAt {
+		if len(ws.own) >= flushAt {
 			if err := s.flush(); err != nil {
 				return err
 			}

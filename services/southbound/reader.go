@@ -28,8 +28,7 @@ type workspace struct {
 	buf      []byte // readQuiet or 2 * readMax
 	packet   flow.PacketIn
 	decision flow.Decision
-	scratch  []byte // messages to the session's own switch, sent at the end of the batch
-	foreign  []byte // messages to another switch
+	messages        // of the batch
 	urgent   []byte // messages to the session's own switch that go before all others
 }
 

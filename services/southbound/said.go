@@ -93,7 +93,7 @@ func (s *session) hear(now int64) error {
 			return nil
 		}
 		s.progress.read(packetIns(msg))
-		if err := s.message(msg); err != nil || len(ws.scratch) < flushAt {
+		if err := s.message(msg); err != nil || len(ws.own) < flushAt {
 			return err
 		}
 		return s.flush()

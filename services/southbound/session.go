@@ -82,7 +82,7 @@ type session struct {
 	// Only the reading goroutine uses these, again for each packet.
 	active    bool // this process is master, and the system knows the switch
 	pipeline  pipeline
-	batch     batchCounts
+	batch     batch
 	progress  progress
 	outgoing  outgoing
 	again     again
@@ -90,8 +90,6 @@ type session struct {
 	backlog   backlog
 	sent      sent
 	guarding  guarding
-	xidNext   uint32
-	xidsLeft  uint32
 
 	taking func(*flow.PacketIn) // of an intake: sets the role of a packet's port; nil: no packets
 
@@ -100,9 +98,6 @@ type session struct {
 	holding []*session // switches for which only this batch holds packets; of the reading goroutine
 	late    late       // only for the goroutine that delivers decisions of other processes
 }
-
-// batchCounts are the counts of one batch, added to counts at its end.
-type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
 
 // yieldAt is the size of a batch, in bytes, after which other goroutines run.
 const yieldAt = 8 << 10
@@ -222,7 +217,7 @@ func (s *session) receive() error {
 			if err := s.message(msg); err != nil {
 				return err
 			}
-			if len(ws.scratch) >= flushAt {
+			if len(ws.own) >= flushAt {
 				left -= int64(s.batch.packetIns)
 				if err := s.flush(); err != nil {
 					return err
@@ -263,7 +258,7 @@ func (s *session) unfinished(is, finished bool, now int64) {
 // flush sends what the batch gathered for this switch.
 func (s *session) flush() error {
 	away, settled := int64(s.batch.away), int64(s.batch.packetIns-s.batch.away)
-	s.count.add(&s.batch)
+	s.count.add(&s.batch.batchCounts)
 	if s.admission.anyShed {
 		s.hub.total.shedPacketIns(&s.admission)
 	}
@@ -283,18 +278,18 @@ func (s *session) send() error {
 		return err
 	}
 	ws := s.in.ws
-	if len(ws.scratch) == 0 {
+	if len(ws.own) == 0 {
 		return nil
 	}
-	err := s.out.put(ws.scratch)
+	err := s.out.put(ws.own)
 	if err == errQueueFull {
 		s.letGo() // other switches do not wait for this one
 		if err = s.waiting.resize(len(ws.buf)); err == nil {
-			err = s.out.putWait(ws.scratch)
+			err = s.out.putWait(ws.own)
 			_ = s.waiting.resize(0) // shrinking never fails
 		}
 	}
-	ws.scratch = ws.scratch[:0]
+	ws.own = ws.own[:0]
 	if err == errFenced {
 		s.shed(err)
 		return nil
@@ -323,7 +318,7 @@ func (s *session) message(msg []byte) error {
 	case openflow.TypeEchoRequest:
 		s.pulse.beat(s.in.ws.packet.Time)
 		ws := s.in.ws
-		to := &ws.scratch
+		to := &ws.own
 		if s.hub.cfg.Load().RealtimeFirst {
 			to = &ws.urgent
 		}
@@ -396,7 +391,7 @@ func (s *session) packetIn(msg []byte) error {
 	case len(d.Ops) == 0:
 		return nil
 	}
-	s.hub.emit(s, d)
+	s.emit(d)
 	return nil
 }
 

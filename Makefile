@@ -99,7 +99,7 @@ lint:
 # The generated code of api/, from its .proto files, and what the Python package
 # knows of them.
 generate: node_modules/.bin/buf
-	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate
+	cd api && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf generate --template buf.gen.documents.yaml && ../node_modules/.bin/buf generate
 	go test ./deploy/outside -run TestDescriptors -update >/dev/null
 
 generated: generate

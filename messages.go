@@ -68,11 +68,16 @@ func CallNow[Req, Resp any](env *Env, m api.Method[Req, Resp], req *Req) (*Resp,
 // On subscribes to a kind of event. A service's events are handled one at a
 // time on one goroutine, so state that only handlers touch needs no lock.
 func On[E any](env *Env, s api.Subject[E], h func(context.Context, *E)) {
-	if subscribed(env.spec.Subscribes, s.Name) == nil {
-		env.mistake("subscribes to %s, which its Spec does not list in Subscribes", s.Name)
+	OnAny(env, s, func(ctx context.Context, e any) { h(ctx, e.(*E)) })
+}
+
+// OnAny is On for a subject whose type is not known.
+func OnAny(env *Env, s Subject, h func(ctx context.Context, event any)) {
+	if subscribed(env.spec.Subscribes, s.SubjectName()) == nil {
+		env.mistake("subscribes to %s, which its Spec does not list in Subscribes", s.SubjectName())
 		return
 	}
-	env.runtime.Subscribe(s, func(ctx context.Context, e any) { h(ctx, e.(*E)) })
+	env.runtime.Subscribe(s, h)
 }
 
 // Publish hands an event to all subscribers, who share the one message.

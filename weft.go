@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -46,20 +47,10 @@ const (
 func (s Scale) String() string { return [...]string{"single", "per-partition", "any"}[s] }
 
 // Method is an api.Method without its types.
-type Method interface {
-	MethodName() string
-	NewMessages() (req, resp any)
-}
+type Method = api.AnyMethod
 
 // Subject is an api.Subject without its type.
-type Subject interface {
-	SubjectName() string
-	NewMessage() any
-	KeyOf(event any) (key string, retained bool)
-	GoneBy(event any) bool
-	WithdrawnBy(last any) any
-	Renewed() string
-}
+type Subject = api.AnySubject
 
 // Methods lists methods in a Spec.
 func Methods(m ...Method) []Method { return m }

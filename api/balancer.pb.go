@@ -1143,15 +1143,15 @@ const file_balancer_proto_rawDesc = "" +
 	"\x05since\x18\b \x01(\tR\x05since\"n\n" +
 	"\x17ListConnectionsResponse\x12=\n" +
 	"\vconnections\x18\x01 \x03(\v2\x1b.weft.v1.BalancedConnectionR\vconnections\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total2\x84\x05\n" +
-	"\bBalancer\x12F\n" +
-	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\fbalancer add\x12]\n" +
-	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\"\x19\xea\xe0\x18\x15\b\x02\x10\x01\"\x0fbalancer delete\x12V\n" +
-	"\bListVips\x12\x18.weft.v1.ListVipsRequest\x1a\x19.weft.v1.ListVipsResponse\"\x15\xea\xe0\x18\x11\b\x01\"\rbalancer list\x12S\n" +
-	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"\x1d\xea\xe0\x18\x19\b\x02\x10\x01\"\x13balancer member add\x12\\\n" +
-	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\" \xea\xe0\x18\x1c\b\x02\x10\x01\"\x16balancer member delete\x12R\n" +
-	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0ebalancer drain\x12r\n" +
-	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\"\x1c\xea\xe0\x18\x18\b\x01\"\x14balancer connectionsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x05total\x18\x02 \x01(\rR\x05total2\x97\a\n" +
+	"\bBalancer\x12b\n" +
+	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"2\xea\xe0\x18.\b\x02\x10\x01\"\fbalancer add*\x1aPOST /v1/balancer/vips vip\x12~\n" +
+	"\tDeleteVip\x12\x19.weft.v1.DeleteVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\":\xea\xe0\x186\b\x02\x10\x01\"\x0fbalancer delete*\x1fDELETE /v1/balancer/vips/{name}\x12m\n" +
+	"\bListVips\x12\x18.weft.v1.ListVipsRequest\x1a\x19.weft.v1.ListVipsResponse\",\xea\xe0\x18(\b\x01\"\rbalancer list*\x15GET /v1/balancer/vips\x12\x80\x01\n" +
+	"\tSetMember\x12\x19.weft.v1.SetMemberRequest\x1a\f.weft.v1.Vip\"J\xea\xe0\x18F\b\x02\x10\x01\"\x13balancer member add*+POST /v1/balancer/vips/{vip}/members member\x12\x8e\x01\n" +
+	"\fDeleteMember\x12\x1c.weft.v1.DeleteMemberRequest\x1a\f.weft.v1.Vip\"R\xea\xe0\x18N\b\x02\x10\x01\"\x16balancer member delete*0DELETE /v1/balancer/vips/{vip}/members/{address}\x12\x88\x01\n" +
+	"\vDrainMember\x12\x1b.weft.v1.DrainMemberRequest\x1a\f.weft.v1.Vip\"N\xea\xe0\x18J\b\x02\x10\x01\"\x0ebalancer drain*4POST /v1/balancer/vips/{vip}/members/{address}:drain\x12\x90\x01\n" +
+	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\":\xea\xe0\x186\b\x01\"\x14balancer connections*\x1cGET /v1/balancer/connections\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_balancer_proto_rawDescOnce sync.Once

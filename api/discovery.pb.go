@@ -724,19 +724,21 @@ const file_discovery_proto_rawDesc = "" +
 	"\x05until\x18\a \x01(\tR\x05until\"\x16\n" +
 	"\x14ListPortRolesRequest\"@\n" +
 	"\x15ListPortRolesResponse\x12'\n" +
-	"\x05ports\x18\x01 \x03(\v2\x11.weft.v1.PortRoleR\x05ports\"`\n" +
+	"\x05ports\x18\x01 \x03(\v2\x11.weft.v1.PortRoleR\x05ports\"s\n" +
 	"\vLinkChanged\x12!\n" +
 	"\x04link\x18\x01 \x01(\v2\r.weft.v1.LinkR\x04link\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved\x12\x14\n" +
-	"\x05cause\x18\x03 \x01(\tR\x05cause\"L\n" +
+	"\x05cause\x18\x03 \x01(\tR\x05cause:\x11\xfa\xe0\x18\r\n" +
+	"\tdiscovery\x10\x01\"_\n" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
-	"\x04gone\x18\x02 \x01(\bR\x04gone2\xa2\x02\n" +
-	"\tDiscovery\x12U\n" +
-	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\"\x11\xea\xe0\x18\r\b\x01\"\tget links\x12d\n" +
-	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"\x14\xea\xe0\x18\x10\b\x01\"\fexplain port\x12X\n" +
-	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"link allowB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x04gone\x18\x02 \x01(\bR\x04gone:\x11\xfa\xe0\x18\r\n" +
+	"\tdiscovery\x10\x012\xdb\x02\n" +
+	"\tDiscovery\x12d\n" +
+	"\tListLinks\x12\x19.weft.v1.ListLinksRequest\x1a\x1a.weft.v1.ListLinksResponse\" \xea\xe0\x18\x1c\b\x01\"\tget links*\rGET /v1/links\x12x\n" +
+	"\rListPortRoles\x12\x1d.weft.v1.ListPortRolesRequest\x1a\x1e.weft.v1.ListPortRolesResponse\"(\xea\xe0\x18$\b\x01\"\fexplain port*\x12GET /v1/port-roles\x12n\n" +
+	"\tAllowLink\x12\x19.weft.v1.AllowLinkRequest\x1a\x1a.weft.v1.AllowLinkResponse\"*\xea\xe0\x18&\b\x02\x10\x01\"\n" +
+	"link allow*\x14POST /v1/links/allowB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_discovery_proto_rawDescOnce sync.Once

@@ -1157,19 +1157,19 @@ const file_firewall_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Z\n" +
 	"\x15CheckFirewallResponse\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12)\n" +
-	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xf8\x05\n" +
-	"\bFirewall\x12v\n" +
-	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"\x1d\xea\xe0\x18\x19\b\x02\x10\x01\x1a\x052\x03ids\"\ffirewall add\x12}\n" +
-	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\"\x1b\xea\xe0\x18\x17\b\x02\x10\x01\x1a\x00\"\x0ffirewall delete\x12}\n" +
-	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"!\xea\xe0\x18\x1d\b\x01\x1a\n" +
+	"\x04rule\x18\x02 \x01(\v2\x15.weft.v1.FirewallRuleR\x04rule2\xa2\a\n" +
+	"\bFirewall\x12\x8f\x01\n" +
+	"\x10AddFirewallRules\x12 .weft.v1.AddFirewallRulesRequest\x1a!.weft.v1.AddFirewallRulesResponse\"6\xea\xe0\x182\b\x02\x10\x01\x1a\x052\x03ids\"\ffirewall add*\x17POST /v1/firewall/rules\x12\x9d\x01\n" +
+	"\x13DeleteFirewallRules\x12#.weft.v1.DeleteFirewallRulesRequest\x1a$.weft.v1.DeleteFirewallRulesResponse\";\xea\xe0\x187\b\x02\x10\x01\x1a\x00\"\x0ffirewall delete*\x1ePOST /v1/firewall/rules:delete\x12\x95\x01\n" +
+	"\x11ListFirewallRules\x12!.weft.v1.ListFirewallRulesRequest\x1a\".weft.v1.ListFirewallRulesResponse\"9\xea\xe0\x185\b\x01\x1a\n" +
 	"\n" +
-	"\x04dpid:\x02id\"\rfirewall list\x12\x81\x01\n" +
-	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"\"\xea\xe0\x18\x1e\b\x02\x10\x01\x1a\x06\n" +
-	"\x04dpid\"\x10firewall default\x12\x81\x01\n" +
-	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"0\xea\xe0\x18,\b\x01\x1a\x17\n" +
-	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status\x12n\n" +
-	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"\x1e\xea\xe0\x18\x1a\b\x01\x1a\x06\n" +
-	"\x04dpid\"\x0efirewall checkB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x04dpid:\x02id\"\rfirewall list*\x16GET /v1/firewall/rules\x12\x9c\x01\n" +
+	"\x12SetFirewallDefault\x12\".weft.v1.SetFirewallDefaultRequest\x1a#.weft.v1.SetFirewallDefaultResponse\"=\xea\xe0\x189\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\x10firewall default*\x19POST /v1/firewall/default\x12\x9a\x01\n" +
+	"\x11GetFirewallStatus\x12!.weft.v1.GetFirewallStatusRequest\x1a\x17.weft.v1.FirewallStatus\"I\xea\xe0\x18E\b\x01\x1a\x17\n" +
+	"\x04dpid*\aallowed*\x06denied\"\x0ffirewall status*\x17GET /v1/firewall/status\x12\x87\x01\n" +
+	"\rCheckFirewall\x12\x1d.weft.v1.CheckFirewallRequest\x1a\x1e.weft.v1.CheckFirewallResponse\"7\xea\xe0\x183\b\x01\x1a\x06\n" +
+	"\x04dpid\"\x0efirewall check*\x17POST /v1/firewall/check\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_firewall_proto_rawDescOnce sync.Once

@@ -1391,23 +1391,25 @@ const file_flowrules_proto_rawDesc = "" +
 	"\fmilliseconds\x18\x06 \x01(\rR\fmilliseconds\"K\n" +
 	"\x15DirectPacketsResponse\x12\x18\n" +
 	"\aunknown\x18\x01 \x01(\bR\aunknown\x12\x18\n" +
-	"\arefused\x18\x02 \x03(\tR\arefused\"\x93\x01\n" +
+	"\arefused\x18\x02 \x03(\tR\arefused\"\xa6\x01\n" +
 	"\rFlowsObserved\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12(\n" +
 	"\x05flows\x18\x03 \x03(\v2\x12.weft.v1.FlowEntryR\x05flows\x12\x14\n" +
 	"\x05since\x18\x04 \x01(\tR\x05since\x12\x18\n" +
-	"\aaddress\x18\x05 \x01(\tR\aaddress\"5\n" +
+	"\aaddress\x18\x05 \x01(\tR\aaddress:\x11\xfa\xe0\x18\r\n" +
+	"\tflowrules\x10\x01\"H\n" +
 	"\n" +
 	"FlowFailed\x12'\n" +
-	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow2\x94\x05\n" +
-	"\tFlowrules\x12c\n" +
-	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"\"\xea\xe0\x18\x1e\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add\x12y\n" +
-	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\"/\xea\xe0\x18+\b\x02\x10\x01\x1a\x18\n" +
-	"\x06all_of\x12\x05flows*\adeleted\"\vflow delete\x12]\n" +
-	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
-	"\x04dpid\"\tget flows\x12S\n" +
-	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\"\x12\xea\xe0\x18\x0e\b\x01\x1a\x00\"\bget sync\x12V\n" +
+	"\x04flow\x18\x01 \x01(\v2\x13.weft.v1.WantedFlowR\x04flow:\x11\xfa\xe0\x18\r\n" +
+	"\tflowrules\x10\x012\xd9\x05\n" +
+	"\tFlowrules\x12s\n" +
+	"\bAddFlows\x12\x18.weft.v1.AddFlowsRequest\x1a\x19.weft.v1.AddFlowsResponse\"2\xea\xe0\x18.\b\x02\x10\x01\x1a\x0e\x12\x05flows\x1a\x05flows\"\bflow add*\x0ePOST /v1/flows\x12\x90\x01\n" +
+	"\vDeleteFlows\x12\x1b.weft.v1.DeleteFlowsRequest\x1a\x1c.weft.v1.DeleteFlowsResponse\"F\xea\xe0\x18B\b\x02\x10\x01\x1a\x18\n" +
+	"\x06all_of\x12\x05flows*\adeleted\"\vflow delete*\x15POST /v1/flows:delete\x12l\n" +
+	"\tListFlows\x12\x19.weft.v1.ListFlowsRequest\x1a\x1a.weft.v1.ListFlowsResponse\"(\xea\xe0\x18$\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget flows*\rGET /v1/flows\x12a\n" +
+	"\bListSync\x12\x18.weft.v1.ListSyncRequest\x1a\x19.weft.v1.ListSyncResponse\" \xea\xe0\x18\x1c\b\x01\x1a\x00\"\bget sync*\fGET /v1/sync\x12V\n" +
 	"\vSetStanding\x12\x1b.weft.v1.SetStandingRequest\x1a\x1c.weft.v1.SetStandingResponse\"\f\xea\xe0\x18\b\x1a\x06\n" +
 	"\x04dpid\x12K\n" +
 	"\aObserve\x12\x17.weft.v1.ObserveRequest\x1a\x18.weft.v1.ObserveResponse\"\r\xea\xe0\x18\t\x1a\a\x12\x05dpids\x12N\n" +

@@ -700,15 +700,19 @@ const file_forwarding_proto_rawDesc = "" +
 	"\bFlooding\x12\x1c\n" +
 	"\tcommitted\x18\x01 \x01(\x04R\tcommitted\x12\x16\n" +
 	"\x06wanted\x18\x02 \x01(\x04R\x06wanted\x12'\n" +
-	"\x05ports\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x05ports\"}\n" +
+	"\x05ports\x18\x03 \x03(\v2\x11.weft.v1.LocationR\x05ports\"\x91\x01\n" +
 	"\fRouteChanged\x12$\n" +
 	"\x05route\x18\x01 \x01(\v2\x0e.weft.v1.RouteR\x05route\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x17\n" +
-	"\atook_us\x18\x04 \x01(\x04R\x06tookUs\"k\n" +
+	"\atook_us\x18\x04 \x01(\x04R\x06tookUs:\x12\xfa\xe0\x18\x0e\n" +
+	"\n" +
+	"forwarding\x10\x01\"}\n" +
 	"\fRoutesShared\x12,\n" +
 	"\x06routes\x18\x01 \x03(\v2\x14.weft.v1.RouteRecordR\x06routes\x12-\n" +
-	"\bflooding\x18\x02 \x01(\v2\x11.weft.v1.FloodingR\bflooding\"\x8c\x02\n" +
+	"\bflooding\x18\x02 \x01(\v2\x11.weft.v1.FloodingR\bflooding:\x10\xfa\xe0\x18\f\n" +
+	"\n" +
+	"forwarding\"\x8c\x02\n" +
 	"\vRouteRecord\x12\x10\n" +
 	"\x03src\x18\x01 \x01(\x04R\x03src\x12\x10\n" +
 	"\x03dst\x18\x02 \x01(\x04R\x03dst\x12\x12\n" +
@@ -727,13 +731,13 @@ const file_forwarding_proto_rawDesc = "" +
 	"\bout_port\x18\x03 \x01(\rR\aoutPort\"O\n" +
 	"\vRouteDetour\x12\x19\n" +
 	"\bout_port\x18\x01 \x01(\rR\aoutPort\x12%\n" +
-	"\x04hops\x18\x02 \x03(\v2\x11.weft.v1.RouteHopR\x04hops2\xae\x01\n" +
+	"\x04hops\x18\x02 \x03(\v2\x11.weft.v1.RouteHopR\x04hops2\xd0\x01\n" +
 	"\n" +
-	"Forwarding\x12Y\n" +
+	"Forwarding\x12i\n" +
 	"\n" +
-	"ListRoutes\x12\x1a.weft.v1.ListRoutesRequest\x1a\x1b.weft.v1.ListRoutesResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
-	"get routes\x12E\n" +
-	"\vGetFlooding\x12\x1b.weft.v1.GetFloodingRequest\x1a\x11.weft.v1.Flooding\"\x06\xea\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"ListRoutes\x12\x1a.weft.v1.ListRoutesRequest\x1a\x1b.weft.v1.ListRoutesResponse\"\"\xea\xe0\x18\x1e\b\x01\"\n" +
+	"get routes*\x0eGET /v1/routes\x12W\n" +
+	"\vGetFlooding\x12\x1b.weft.v1.GetFloodingRequest\x1a\x11.weft.v1.Flooding\"\x18\xea\xe0\x18\x14\b\x01*\x10GET /v1/floodingB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_forwarding_proto_rawDescOnce sync.Once

@@ -1916,28 +1916,28 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xf0\v\n" +
-	"\aGateway\x12G\n" +
-	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\x14\xea\xe0\x18\x10\b\x01\"\fget services\x12M\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xdc\x0e\n" +
+	"\aGateway\x12U\n" +
+	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
-	"ReadEvents\x12\x1a.weft.v1.ReadEventsRequest\x1a\x1b.weft.v1.ReadEventsResponse\"\x06\xea\xe0\x18\x02\b\x01\x12]\n" +
-	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vget workers\x12D\n" +
-	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x11\xea\xe0\x18\r\b\x03\"\tplan show\x12S\n" +
-	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x0f\xea\xe0\x18\v\b\x03\x10\x01\"\x05apply\x12S\n" +
-	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\"\x13\xea\xe0\x18\x0f\b\x03\"\vconfig show\x12`\n" +
-	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\fconfig apply\x12`\n" +
-	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\"\x16\xea\xe0\x18\x12\b\x03\"\x0econfig history\x12i\n" +
-	"\x0eRollbackConfig\x12\x1e.weft.v1.RollbackConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"\x19\xea\xe0\x18\x15\b\x03\x10\x01\"\x0fconfig rollback\x12P\n" +
-	"\bGetStore\x12\x18.weft.v1.GetStoreRequest\x1a\x14.weft.v1.StoreStatus\"\x14\xea\xe0\x18\x10\b\x01\"\fstore status\x12X\n" +
-	"\tReadStore\x12\x19.weft.v1.ReadStoreRequest\x1a\x1a.weft.v1.ReadStoreResponse\"\x14\xea\xe0\x18\x10\b\x03\"\fstore backup\x12`\n" +
-	"\vRepairStore\x12\x1b.weft.v1.RepairStoreRequest\x1a\x1c.weft.v1.RepairStoreResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\fstore repair\x12R\n" +
-	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\ftoken create\x12Y\n" +
+	"ReadEvents\x12\x1a.weft.v1.ReadEventsRequest\x1a\x1b.weft.v1.ReadEventsResponse\"\x1c\xea\xe0\x18\x18\b\x01*\x14POST /v1/events:read\x12n\n" +
+	"\vListWorkers\x12\x1b.weft.v1.ListWorkersRequest\x1a\x1c.weft.v1.ListWorkersResponse\"$\xea\xe0\x18 \b\x01\"\vget workers*\x0fGET /v1/workers\x12R\n" +
+	"\aGetPlan\x12\x17.weft.v1.GetPlanRequest\x1a\r.weft.v1.Plan\"\x1f\xea\xe0\x18\x1b\b\x03\"\tplan show*\fGET /v1/plan\x12b\n" +
+	"\tApplyPlan\x12\x19.weft.v1.ApplyPlanRequest\x1a\x1a.weft.v1.ApplyPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03\x10\x01\"\x05apply*\rPOST /v1/plan\x12\x84\x01\n" +
+	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\"D\xea\xe0\x18@\b\x03\"\vconfig show*\x0eGET /v1/config*\x1fGET /v1/config/history/{number}\x12q\n" +
+	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"'\xea\xe0\x18#\b\x03\x10\x01\"\fconfig apply*\x0fPOST /v1/config\x12x\n" +
+	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\".\xea\xe0\x18*\b\x03\"\x0econfig history*\x16GET /v1/config/history\x12\x83\x01\n" +
+	"\x0eRollbackConfig\x12\x1e.weft.v1.RollbackConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"3\xea\xe0\x18/\b\x03\x10\x01\"\x0fconfig rollback*\x18POST /v1/config:rollback\x12_\n" +
+	"\bGetStore\x12\x18.weft.v1.GetStoreRequest\x1a\x14.weft.v1.StoreStatus\"#\xea\xe0\x18\x1f\b\x01\"\fstore status*\rGET /v1/store\x12p\n" +
+	"\tReadStore\x12\x19.weft.v1.ReadStoreRequest\x1a\x1a.weft.v1.ReadStoreResponse\",\xea\xe0\x18(\b\x03\"\fstore backup*\x16GET /v1/store/{bucket}\x12\x80\x01\n" +
+	"\vRepairStore\x12\x1b.weft.v1.RepairStoreRequest\x1a\x1c.weft.v1.RepairStoreResponse\"6\xea\xe0\x182\b\x03\x10\x01\"\fstore repair*\x1ePOST /v1/store/{bucket}:repair\x12c\n" +
+	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\"'\xea\xe0\x18#\b\x03\x10\x01\"\ftoken create*\x0fPOST /v1/tokens\x12i\n" +
 	"\n" +
-	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\"\x12\xea\xe0\x18\x0e\b\x03\"\n" +
-	"token list\x12`\n" +
-	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\"\x16\xea\xe0\x18\x12\b\x03\x10\x01\"\ftoken revoke\x12U\n" +
-	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponse\"\x11\xea\xe0\x18\r\b\x03\"\tget audit\x12Y\n" +
-	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"\x0f\xea\xe0\x18\v\b\x03\"\aprofileB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\"\"\xea\xe0\x18\x1e\b\x03\"\n" +
+	"token list*\x0eGET /v1/tokens\x12z\n" +
+	"\vRevokeToken\x12\x1b.weft.v1.RevokeTokenRequest\x1a\x1c.weft.v1.RevokeTokenResponse\"0\xea\xe0\x18,\b\x03\x10\x01\"\ftoken revoke*\x18DELETE /v1/tokens/{name}\x12d\n" +
+	"\tListAudit\x12\x19.weft.v1.ListAuditRequest\x1a\x1a.weft.v1.ListAuditResponse\" \xea\xe0\x18\x1c\b\x03\"\tget audit*\rGET /v1/audit\x12k\n" +
+	"\vTakeProfile\x12\x1b.weft.v1.TakeProfileRequest\x1a\x1c.weft.v1.TakeProfileResponse\"!\xea\xe0\x18\x1d\b\x03\"\aprofile*\x10POST /v1/profileB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_gateway_proto_rawDescOnce sync.Once

@@ -545,12 +545,13 @@ const file_heartbeat_proto_rawDesc = "" +
 	"deadlineUs\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x04 \x03(\tR\n" +
-	"incomplete\"x\n" +
+	"incomplete\"\x8b\x01\n" +
 	"\x10HeartbeatChanged\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\"\n" +
 	"\rmissed_in_row\x18\x03 \x01(\x04R\vmissedInRow\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"L\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason:\x11\xfa\xe0\x18\r\n" +
+	"\theartbeat\x10\x01\"L\n" +
 	"\x13EchoSwitchesRequest\x12\x14\n" +
 	"\x05dpids\x18\x01 \x03(\tR\x05dpids\x12\x1f\n" +
 	"\vdeadline_us\x18\x02 \x01(\x04R\n" +
@@ -562,11 +563,11 @@ const file_heartbeat_proto_rawDesc = "" +
 	"\basked_us\x18\x03 \x01(\x04R\aaskedUs\x12\x17\n" +
 	"\acall_us\x18\x04 \x01(\x04R\x06callUs\"C\n" +
 	"\x14EchoSwitchesResponse\x12+\n" +
-	"\x06echoes\x18\x01 \x03(\v2\x13.weft.v1.SwitchEchoR\x06echoes2\x8a\x01\n" +
-	"\tHeartbeat\x12}\n" +
-	"\x0eListHeartbeats\x12\x1e.weft.v1.ListHeartbeatsRequest\x1a\x1f.weft.v1.ListHeartbeatsResponse\"*\xea\xe0\x18&\b\x01\x1a\x12\n" +
+	"\x06echoes\x18\x01 \x03(\v2\x13.weft.v1.SwitchEchoR\x06echoes2\xa7\x01\n" +
+	"\tHeartbeat\x12\x91\x01\n" +
+	"\x0eListHeartbeats\x12\x1e.weft.v1.ListHeartbeatsRequest\x1a\x1f.weft.v1.ListHeartbeatsResponse\">\xea\xe0\x18:\b\x01\x1a\x12\n" +
 	"\x04dpidB\n" +
-	"incomplete\"\x0eget heartbeatsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"incomplete\"\x0eget heartbeats*\x12GET /v1/heartbeats\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_heartbeat_proto_rawDescOnce sync.Once

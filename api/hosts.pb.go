@@ -1635,11 +1635,12 @@ const file_hosts_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"?\n" +
 	"\x0fFindHostRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04vlan\x18\x02 \x01(\x05R\x04vlan\"o\n" +
+	"\x04vlan\x18\x02 \x01(\x05R\x04vlan\"~\n" +
 	"\vHostChanged\x12!\n" +
 	"\x04host\x18\x01 \x01(\v2\r.weft.v1.HostR\x04host\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12%\n" +
-	"\x04from\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x04from\"\xc7\x01\n" +
+	"\x04from\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x04from:\r\xfa\xe0\x18\t\n" +
+	"\x05hosts\x10\x01\"\xd6\x01\n" +
 	"\vHostClaimed\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x0e\n" +
@@ -1647,7 +1648,8 @@ const file_hosts_proto_rawDesc = "" +
 	"\x02at\x18\x04 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x1a\n" +
 	"\bclaimant\x18\x05 \x01(\tR\bclaimant\x12)\n" +
 	"\x06holder\x18\x06 \x01(\v2\x11.weft.v1.LocationR\x06holder\x12\x18\n" +
-	"\aoutcome\x18\a \x01(\tR\aoutcome\"\xaa\x01\n" +
+	"\aoutcome\x18\a \x01(\tR\aoutcome:\r\xfa\xe0\x18\t\n" +
+	"\x05hosts\x10\x01\"\xaa\x01\n" +
 	"\vHostBinding\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12!\n" +
@@ -1709,24 +1711,24 @@ const file_hosts_proto_rawDesc = "" +
 	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x03 \x01(\rR\x04vlan\".\n" +
 	"\x12RevokeHostResponse\x12\x18\n" +
-	"\arevoked\x18\x01 \x01(\bR\arevoked2\xc2\b\n" +
-	"\x05Hosts\x12U\n" +
-	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\"\x11\xea\xe0\x18\r\b\x01\"\tget hosts\x12;\n" +
-	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x06\xea\xe0\x18\x02\b\x01\x12O\n" +
-	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost bind\x12\\\n" +
+	"\arevoked\x18\x01 \x01(\bR\arevoked2\xc9\v\n" +
+	"\x05Hosts\x12d\n" +
+	"\tListHosts\x12\x19.weft.v1.ListHostsRequest\x1a\x1a.weft.v1.ListHostsResponse\" \xea\xe0\x18\x1c\b\x01\"\tget hosts*\rGET /v1/hosts\x12T\n" +
+	"\bFindHost\x12\x18.weft.v1.FindHostRequest\x1a\r.weft.v1.Host\"\x1f\xea\xe0\x18\x1b\b\x01*\x17GET /v1/hosts/{address}\x12o\n" +
+	"\bBindHost\x12\x18.weft.v1.BindHostRequest\x1a\x14.weft.v1.HostBinding\"3\xea\xe0\x18/\b\x02\x10\x01\"\thost bind*\x1ePOST /v1/host-bindings binding\x12\x96\x01\n" +
 	"\n" +
-	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost unbind\x12b\n" +
-	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\"\x15\xea\xe0\x18\x11\b\x01\"\rhost bindings\x12^\n" +
-	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost port\x12r\n" +
-	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost port\x12J\n" +
-	"\aSetHold\x12\x17.weft.v1.SetHoldRequest\x1a\x11.weft.v1.HostHold\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost hold\x12Z\n" +
+	"UnbindHost\x12\x1a.weft.v1.UnbindHostRequest\x1a\x1b.weft.v1.UnbindHostResponse\"O\xea\xe0\x18K\b\x02\x10\x01\"\vhost unbind*\x1eDELETE /v1/host-bindings/{mac}*\x18DELETE /v1/host-bindings\x12y\n" +
+	"\fListBindings\x12\x1c.weft.v1.ListBindingsRequest\x1a\x1d.weft.v1.ListBindingsResponse\",\xea\xe0\x18(\b\x01\"\rhost bindings*\x15GET /v1/host-bindings\x12\x7f\n" +
+	"\x0fSetPortSecurity\x12\x1f.weft.v1.SetPortSecurityRequest\x1a\x15.weft.v1.PortSecurity\"4\xea\xe0\x180\b\x02\x10\x01\"\thost port*\x1fPOST /v1/port-security security\x12\x9a\x01\n" +
+	"\x12DeletePortSecurity\x12\".weft.v1.DeletePortSecurityRequest\x1a#.weft.v1.DeletePortSecurityResponse\";\xea\xe0\x187\b\x02\x10\x01\"\thost port*&DELETE /v1/port-security/{dpid}/{port}\x12d\n" +
+	"\aSetHold\x12\x17.weft.v1.SetHoldRequest\x1a\x11.weft.v1.HostHold\"-\xea\xe0\x18)\b\x02\x10\x01\"\thost hold*\x18POST /v1/host-holds hold\x12y\n" +
 	"\n" +
-	"DeleteHold\x12\x1a.weft.v1.DeleteHoldRequest\x1a\x1b.weft.v1.DeleteHoldResponse\"\x13\xea\xe0\x18\x0f\b\x02\x10\x01\"\thost hold\x12V\n" +
-	"\tListHolds\x12\x19.weft.v1.ListHoldsRequest\x1a\x1a.weft.v1.ListHoldsResponse\"\x12\xea\xe0\x18\x0e\b\x01\"\n" +
-	"host holds\x12`\n" +
-	"\vApproveHost\x12\x1b.weft.v1.ApproveHostRequest\x1a\x1c.weft.v1.ApproveHostResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\fhost approve\x12\\\n" +
+	"DeleteHold\x12\x1a.weft.v1.DeleteHoldRequest\x1a\x1b.weft.v1.DeleteHoldResponse\"2\xea\xe0\x18.\b\x02\x10\x01\"\thost hold*\x1dDELETE /v1/host-holds/{stage}\x12j\n" +
+	"\tListHolds\x12\x19.weft.v1.ListHoldsRequest\x1a\x1a.weft.v1.ListHoldsResponse\"&\xea\xe0\x18\"\b\x01\"\n" +
+	"host holds*\x12GET /v1/host-holds\x12\x86\x01\n" +
+	"\vApproveHost\x12\x1b.weft.v1.ApproveHostRequest\x1a\x1c.weft.v1.ApproveHostResponse\"<\xea\xe0\x188\b\x02\x10\x01\"\fhost approve*$POST /v1/host-holds/{stage}/approved\x12\x8a\x01\n" +
 	"\n" +
-	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vhost revokeB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"RevokeHost\x12\x1a.weft.v1.RevokeHostRequest\x1a\x1b.weft.v1.RevokeHostResponse\"C\xea\xe0\x18?\b\x02\x10\x01\"\vhost revoke*,DELETE /v1/host-holds/{stage}/approved/{mac}B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_hosts_proto_rawDescOnce sync.Once

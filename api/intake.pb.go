@@ -81,10 +81,11 @@ var File_intake_proto protoreflect.FileDescriptor
 
 const file_intake_proto_rawDesc = "" +
 	"\n" +
-	"\fintake.proto\x12\aweft.v1\"2\n" +
+	"\fintake.proto\x12\aweft.v1\x1a\roptions.proto\"@\n" +
 	"\bPortUsed\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04portB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x04port\x18\x02 \x01(\rR\x04port:\f\xfa\xe0\x18\b\n" +
+	"\x06intakeB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_intake_proto_rawDescOnce sync.Once
@@ -115,6 +116,7 @@ func file_intake_proto_init() {
 	if File_intake_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

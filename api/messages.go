@@ -17,22 +17,24 @@ func (m Method[Req, Resp]) MethodName() string { return m.Name }
 // NewMessages returns an empty request and an empty response.
 func (m Method[Req, Resp]) NewMessages() (req, resp any) { return new(Req), new(Resp) }
 
-// Subject names a kind of event and the type of its message. Events that tell
-// the state of something have a Key: the last of each key is retained, and told
-// to subscribers that come later.
+// Subject names a kind of event and the type of its message. Events that give
+// the state of something have a key, EventKey: the last of each key is retained
+// and sent to later subscribers.
 type Subject[E any] struct {
-	Name string // service.Event
-	// Key names what the event tells the state of; nil if it tells of a moment.
-	Key func(*E) string
-	// Gone reports whether the event says that the thing is no more: nothing is
-	// retained then. Nil: never.
-	Gone func(*E) bool
-	// Withdrawn returns what is to be told when the publisher has come back and
-	// does not know of the thing any more. Nil: nothing.
-	Withdrawn func(last *E) *E
-	// Renews is the subject of which this event tells all anew: what is
-	// retained there under the key of this one, KEY/..., is out of date.
-	Renews string
+	Name    string // service.Event
+	Clients bool   // clients of the gateway get it
+	Renews  string // the subject whose events under the keys KEY/... are out of date after this one
+}
+
+// AnySubject is a Subject without its type.
+type AnySubject interface {
+	SubjectName() string
+	NewMessage() any
+	KeyOf(event any) (key string, retained bool)
+	GoneBy(event any) bool
+	WithdrawnBy(last any) any
+	Renewed() string
+	ForClients() bool
 }
 
 // SubjectName returns the name.
@@ -43,24 +45,32 @@ func (s Subject[E]) NewMessage() any { return new(E) }
 
 // KeyOf returns the key of an event, false if its subject has none.
 func (s Subject[E]) KeyOf(event any) (key string, retained bool) {
-	if s.Key == nil {
-		return "", false
+	if e, ok := event.(interface{ EventKey() string }); ok {
+		return e.EventKey(), true
 	}
-	return s.Key(event.(*E)), true
+	return "", false
 }
 
-// GoneBy reports whether the event says that what it tells of is no more.
-func (s Subject[E]) GoneBy(event any) bool { return s.Gone != nil && s.Gone(event.(*E)) }
+// GoneBy reports whether the event says that its subject is gone: then nothing
+// is retained.
+func (s Subject[E]) GoneBy(event any) bool {
+	e, ok := event.(interface{ EventGone() bool })
+	return ok && e.EventGone()
+}
 
 // Renewed returns the subject of which an event tells all anew, if any.
 func (s Subject[E]) Renewed() string { return s.Renews }
 
-// WithdrawnBy returns the event that takes back the last one, nil if none does.
+// ForClients reports whether clients of the gateway get the event.
+func (s Subject[E]) ForClients() bool { return s.Clients }
+
+// WithdrawnBy returns the event that takes back the last one after the publisher
+// has come back without it, nil if none does.
 func (s Subject[E]) WithdrawnBy(last any) any {
-	if s.Withdrawn == nil {
-		return nil
+	if e, ok := last.(interface{ EventWithdrawn() *E }); ok {
+		return e.EventWithdrawn()
 	}
-	return s.Withdrawn(last.(*E))
+	return nil
 }
 
 // The calls that carry out a decision, which is not a message of the .proto
@@ -72,22 +82,4 @@ var (
 	// Send carries out a decision and answers when it is in the send queues;
 	// fences are still waited for, behind the answer.
 	Send = Method[flow.Decision, ApplyResult]{"southbound.Send"}
-)
-
-// The events. Each subject has one publisher: the service of its prefix.
-var (
-	SwitchChangedEvent   = Subject[SwitchChanged]{"southbound.SwitchChanged", switchKey, switchGone, switchWithdrawn, "southbound.PortChanged"}
-	PortChangedEvent     = Subject[PortChanged]{Name: "southbound.PortChanged", Key: portKey}
-	FlowRemovedEvent     = Subject[FlowRemoved]{Name: "southbound.FlowRemoved"}
-	SwitchErrorEvent     = Subject[SwitchError]{Name: "southbound.SwitchError"}
-	SwitchForgottenEvent = Subject[SwitchForgotten]{Name: "southbound.SwitchForgotten"}
-	LinkChangedEvent     = Subject[LinkChanged]{"discovery.LinkChanged", linkKey, linkGone, linkWithdrawn, ""}
-	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Key: roleKey, Gone: roleGone}
-	HostChangedEvent     = Subject[HostChanged]{Name: "hosts.HostChanged", Key: hostKey, Gone: hostGone}
-	HostClaimedEvent     = Subject[HostClaimed]{Name: "hosts.HostClaimed"}
-	PathsConvergedEvent  = Subject[PathsConverged]{Name: "paths.PathsConverged", Key: func(*PathsConverged) string { return "last" }}
-	RouteChangedEvent    = Subject[RouteChanged]{Name: "forwarding.RouteChanged"}
-	RoutesSharedEvent    = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}
-	FlowsObservedEvent   = Subject[FlowsObserved]{Name: "flowrules.FlowsObserved"}
-	FlowFailedEvent      = Subject[FlowFailed]{Name: "flowrules.FlowFailed"}
 )

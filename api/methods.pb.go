@@ -387,6 +387,77 @@ var methods = []AnyMethod{
 	GetTenantsStatus,
 }
 
+// The events. Each has one publisher: the service of its prefix.
+var (
+	// a link has come up, changed or gone.
+	LinkChangedEvent = Subject[LinkChanged]{Name: "discovery.LinkChanged", Clients: true}
+	// discovery has settled, or changed its mind on, a port.
+	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Clients: true}
+	// the entries that a switch had of one owner when it connected, when
+	// flowrules started, or when Observe asked for them. The owner's standing set is to be
+	// declared after it.
+	FlowsObservedEvent = Subject[FlowsObserved]{Name: "flowrules.FlowsObserved", Clients: true}
+	// a switch has refused a desired entry.
+	FlowFailedEvent = Subject[FlowFailed]{Name: "flowrules.FlowFailed", Clients: true}
+	// paths are computed for a new topology. With several instances of
+	// paths, each says so.
+	PathsConvergedEvent = Subject[PathsConverged]{Name: "paths.PathsConverged", Clients: true}
+	// a route was programmed, moved or removed.
+	RouteChangedEvent = Subject[RouteChanged]{Name: "forwarding.RouteChanged", Clients: true}
+	// what one instance has programmed, for the other instances of
+	// forwarding: any of them may carry it on.
+	RoutesSharedEvent = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}
+	// a switch answers again, or has stopped answering in time.
+	HeartbeatChangedEvent = Subject[HeartbeatChanged]{Name: "heartbeat.HeartbeatChanged", Clients: true}
+	// a host was learnt, has moved, has new addresses, is held or not
+	// held any more, or is gone.
+	HostChangedEvent = Subject[HostChanged]{Name: "hosts.HostChanged", Clients: true}
+	// somebody claims what a host has, or what is bound. It is a
+	// moment's event; at most one a second is published for a claim.
+	HostClaimedEvent = Subject[HostClaimed]{Name: "hosts.HostClaimed", Clients: true}
+	// a packet has come in by an edge port, the first since the port became one,
+	// and discovery has not seen it.
+	PortUsedEvent = Subject[PortUsed]{Name: "intake.PortUsed"}
+	// a port sends so many packets to the controller that they are
+	// limited, or has stopped to.
+	FloodChangedEvent = Subject[FloodChanged]{Name: "southbound.FloodChanged", Clients: true}
+	// a switch has connected (its role is confirmed and its ports
+	// are known) or is gone.
+	SwitchChangedEvent = Subject[SwitchChanged]{Name: "southbound.SwitchChanged", Clients: true, Renews: "southbound.PortChanged"}
+	// the operator has said that what is known of a switch counts no more.
+	SwitchForgottenEvent = Subject[SwitchForgotten]{Name: "southbound.SwitchForgotten", Clients: true}
+	// a port was added, modified or removed.
+	PortChangedEvent = Subject[PortChanged]{Name: "southbound.PortChanged", Clients: true}
+	// a switch has removed an entry that asked for this message.
+	FlowRemovedEvent = Subject[FlowRemoved]{Name: "southbound.FlowRemoved", Clients: true}
+	// a switch has refused a message.
+	SwitchErrorEvent = Subject[SwitchError]{Name: "southbound.SwitchError", Clients: true}
+	// a virtual network is reached by these ports, or is no more.
+	SegmentChangedEvent = Subject[SegmentChanged]{Name: "tenants.SegmentChanged", Clients: true}
+)
+
+// subjects are all events of the .proto files.
+var subjects = []AnySubject{
+	LinkChangedEvent,
+	PortRoleChangedEvent,
+	FlowsObservedEvent,
+	FlowFailedEvent,
+	PathsConvergedEvent,
+	RouteChangedEvent,
+	RoutesSharedEvent,
+	HeartbeatChangedEvent,
+	HostChangedEvent,
+	HostClaimedEvent,
+	PortUsedEvent,
+	FloodChangedEvent,
+	SwitchChangedEvent,
+	SwitchForgottenEvent,
+	PortChangedEvent,
+	FlowRemovedEvent,
+	SwitchErrorEvent,
+	SegmentChangedEvent,
+}
+
 // RegisterHandlers has mux answer JSON over HTTP by calls of conn.
 func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.ClientConnInterface) error {
 	for _, err := range []error{

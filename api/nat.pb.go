@@ -615,12 +615,12 @@ const file_nat_proto_rawDesc = "" +
 	"\x0fListNatsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"C\n" +
 	"\x10ListNatsResponse\x12/\n" +
-	"\bgateways\x18\x01 \x03(\v2\x13.weft.v1.NatGatewayR\bgateways2\xfc\x01\n" +
-	"\x03Nat\x12H\n" +
-	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\"\x11\xea\xe0\x18\r\b\x02\x10\x01\"\anat add\x12X\n" +
-	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"nat delete\x12Q\n" +
-	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"\x10\xea\xe0\x18\f\b\x01\"\bnat listB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\bgateways\x18\x01 \x03(\v2\x13.weft.v1.NatGatewayR\bgateways2\xd9\x02\n" +
+	"\x03Nat\x12g\n" +
+	"\x06SetNat\x12\x16.weft.v1.SetNatRequest\x1a\x13.weft.v1.NatGateway\"0\xea\xe0\x18,\b\x02\x10\x01\"\anat add*\x1dPOST /v1/nat/gateways gateway\x12x\n" +
+	"\tDeleteNat\x12\x19.weft.v1.DeleteNatRequest\x1a\x1a.weft.v1.DeleteNatResponse\"4\xea\xe0\x180\b\x02\x10\x01\"\n" +
+	"nat delete*\x1eDELETE /v1/nat/gateways/{name}\x12g\n" +
+	"\bListNats\x12\x18.weft.v1.ListNatsRequest\x1a\x19.weft.v1.ListNatsResponse\"&\xea\xe0\x18\"\b\x01\"\bnat list*\x14GET /v1/nat/gateways\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_nat_proto_rawDescOnce sync.Once

@@ -79,6 +79,117 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 	return file_options_proto_rawDescGZIP(), []int{0}
 }
 
+// What a service is to the network.
+type ServiceRules struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the network works without it: a plan may have a gateway and not this service.
+	Optional      bool `protobuf:"varint,1,opt,name=optional,proto3" json:"optional,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceRules) Reset() {
+	*x = ServiceRules{}
+	mi := &file_options_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceRules) ProtoMessage() {}
+
+func (x *ServiceRules) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceRules.ProtoReflect.Descriptor instead.
+func (*ServiceRules) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ServiceRules) GetOptional() bool {
+	if x != nil {
+		return x.Optional
+	}
+	return false
+}
+
+// An event: a message that one service publishes.
+type EventRules struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service that publishes it. Its name is SERVICE.MESSAGE.
+	Publisher string `protobuf:"bytes,1,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	// Whether clients get it, by /v1/events.
+	Clients bool `protobuf:"varint,2,opt,name=clients,proto3" json:"clients,omitempty"`
+	// The event of which this one tells all anew: what is retained there under the key of this
+	// one, KEY/..., is out of date.
+	Renews        string `protobuf:"bytes,3,opt,name=renews,proto3" json:"renews,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventRules) Reset() {
+	*x = EventRules{}
+	mi := &file_options_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventRules) ProtoMessage() {}
+
+func (x *EventRules) ProtoReflect() protoreflect.Message {
+	mi := &file_options_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventRules.ProtoReflect.Descriptor instead.
+func (*EventRules) Descriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EventRules) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *EventRules) GetClients() bool {
+	if x != nil {
+		return x.Clients
+	}
+	return false
+}
+
+func (x *EventRules) GetRenews() string {
+	if x != nil {
+		return x.Renews
+	}
+	return ""
+}
+
 // Who may call a method, whether a call changes something, and which partitions
 // a call goes to.
 type MethodRules struct {
@@ -91,14 +202,18 @@ type MethodRules struct {
 	// partition of its server.
 	Route *Routing `protobuf:"bytes,3,opt,name=route,proto3" json:"route,omitempty"`
 	// The command that calls it, without weft: "qos add".
-	Command       string `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	Command string `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	// How it appears over HTTP: the verb, the path with fields of the request in braces, and the
+	// field of the request that the body of a POST is; without one, the body is the whole
+	// request: "POST /v1/qos/policies policy". The first counts in documents.
+	Http          []string `protobuf:"bytes,5,rep,name=http,proto3" json:"http,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MethodRules) Reset() {
 	*x = MethodRules{}
-	mi := &file_options_proto_msgTypes[0]
+	mi := &file_options_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -110,7 +225,7 @@ func (x *MethodRules) String() string {
 func (*MethodRules) ProtoMessage() {}
 
 func (x *MethodRules) ProtoReflect() protoreflect.Message {
-	mi := &file_options_proto_msgTypes[0]
+	mi := &file_options_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -123,7 +238,7 @@ func (x *MethodRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MethodRules.ProtoReflect.Descriptor instead.
 func (*MethodRules) Descriptor() ([]byte, []int) {
-	return file_options_proto_rawDescGZIP(), []int{0}
+	return file_options_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *MethodRules) GetRole() Role {
@@ -152,6 +267,13 @@ func (x *MethodRules) GetCommand() string {
 		return x.Command
 	}
 	return ""
+}
+
+func (x *MethodRules) GetHttp() []string {
+	if x != nil {
+		return x.Http
+	}
+	return nil
 }
 
 // How a call finds its servers where the called service runs once for each of several
@@ -195,7 +317,7 @@ type Routing struct {
 
 func (x *Routing) Reset() {
 	*x = Routing{}
-	mi := &file_options_proto_msgTypes[1]
+	mi := &file_options_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -207,7 +329,7 @@ func (x *Routing) String() string {
 func (*Routing) ProtoMessage() {}
 
 func (x *Routing) ProtoReflect() protoreflect.Message {
-	mi := &file_options_proto_msgTypes[1]
+	mi := &file_options_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -220,7 +342,7 @@ func (x *Routing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routing.ProtoReflect.Descriptor instead.
 func (*Routing) Descriptor() ([]byte, []int) {
-	return file_options_proto_rawDescGZIP(), []int{1}
+	return file_options_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Routing) GetSwitch() string {
@@ -295,6 +417,22 @@ var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50701,opt,name=method",
 		Filename:      "options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.ServiceOptions)(nil),
+		ExtensionType: (*ServiceRules)(nil),
+		Field:         50702,
+		Name:          "weft.v1.service",
+		Tag:           "bytes,50702,opt,name=service",
+		Filename:      "options.proto",
+	},
+	{
+		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
+		ExtensionType: (*EventRules)(nil),
+		Field:         50703,
+		Name:          "weft.v1.event",
+		Tag:           "bytes,50703,opt,name=event",
+		Filename:      "options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -305,16 +443,40 @@ var (
 	E_Method = &file_options_proto_extTypes[0]
 )
 
+// Extension fields to descriptorpb.ServiceOptions.
+var (
+	// What a service is to the network.
+	//
+	// optional weft.v1.ServiceRules service = 50702;
+	E_Service = &file_options_proto_extTypes[1]
+)
+
+// Extension fields to descriptorpb.MessageOptions.
+var (
+	// What a message is that a service publishes.
+	//
+	// optional weft.v1.EventRules event = 50703;
+	E_Event = &file_options_proto_extTypes[2]
+)
+
 var File_options_proto protoreflect.FileDescriptor
 
 const file_options_proto_rawDesc = "" +
 	"\n" +
-	"\roptions.proto\x12\aweft.v1\x1a google/protobuf/descriptor.proto\"\x8c\x01\n" +
+	"\roptions.proto\x12\aweft.v1\x1a google/protobuf/descriptor.proto\"*\n" +
+	"\fServiceRules\x12\x1a\n" +
+	"\boptional\x18\x01 \x01(\bR\boptional\"\\\n" +
+	"\n" +
+	"EventRules\x12\x1c\n" +
+	"\tpublisher\x18\x01 \x01(\tR\tpublisher\x12\x18\n" +
+	"\aclients\x18\x02 \x01(\bR\aclients\x12\x16\n" +
+	"\x06renews\x18\x03 \x01(\tR\x06renews\"\xa0\x01\n" +
 	"\vMethodRules\x12!\n" +
 	"\x04role\x18\x01 \x01(\x0e2\r.weft.v1.RoleR\x04role\x12\x18\n" +
 	"\achanges\x18\x02 \x01(\bR\achanges\x12&\n" +
 	"\x05route\x18\x03 \x01(\v2\x10.weft.v1.RoutingR\x05route\x12\x18\n" +
-	"\acommand\x18\x04 \x01(\tR\acommand\"\xd9\x01\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\x12\x12\n" +
+	"\x04http\x18\x05 \x03(\tR\x04http\"\xd9\x01\n" +
 	"\aRouting\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\tR\x04list\x12\x18\n" +
@@ -333,7 +495,9 @@ const file_options_proto_rawDesc = "" +
 	"\fROLE_OPERATE\x10\x02\x12\x0e\n" +
 	"\n" +
 	"ROLE_ADMIN\x10\x03:N\n" +
-	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\x8d\x8c\x03 \x01(\v2\x14.weft.v1.MethodRulesR\x06methodB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x06method\x12\x1e.google.protobuf.MethodOptions\x18\x8d\x8c\x03 \x01(\v2\x14.weft.v1.MethodRulesR\x06method:R\n" +
+	"\aservice\x12\x1f.google.protobuf.ServiceOptions\x18\x8e\x8c\x03 \x01(\v2\x15.weft.v1.ServiceRulesR\aservice:L\n" +
+	"\x05event\x12\x1f.google.protobuf.MessageOptions\x18\x8f\x8c\x03 \x01(\v2\x13.weft.v1.EventRulesR\x05eventB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_options_proto_rawDescOnce sync.Once
@@ -348,22 +512,30 @@ func file_options_proto_rawDescGZIP() []byte {
 }
 
 var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_options_proto_goTypes = []any{
-	(Role)(0),                          // 0: weft.v1.Role
-	(*MethodRules)(nil),                // 1: weft.v1.MethodRules
-	(*Routing)(nil),                    // 2: weft.v1.Routing
-	(*descriptorpb.MethodOptions)(nil), // 3: google.protobuf.MethodOptions
+	(Role)(0),                           // 0: weft.v1.Role
+	(*ServiceRules)(nil),                // 1: weft.v1.ServiceRules
+	(*EventRules)(nil),                  // 2: weft.v1.EventRules
+	(*MethodRules)(nil),                 // 3: weft.v1.MethodRules
+	(*Routing)(nil),                     // 4: weft.v1.Routing
+	(*descriptorpb.MethodOptions)(nil),  // 5: google.protobuf.MethodOptions
+	(*descriptorpb.ServiceOptions)(nil), // 6: google.protobuf.ServiceOptions
+	(*descriptorpb.MessageOptions)(nil), // 7: google.protobuf.MessageOptions
 }
 var file_options_proto_depIdxs = []int32{
 	0, // 0: weft.v1.MethodRules.role:type_name -> weft.v1.Role
-	2, // 1: weft.v1.MethodRules.route:type_name -> weft.v1.Routing
-	3, // 2: weft.v1.method:extendee -> google.protobuf.MethodOptions
-	1, // 3: weft.v1.method:type_name -> weft.v1.MethodRules
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	3, // [3:4] is the sub-list for extension type_name
-	2, // [2:3] is the sub-list for extension extendee
+	4, // 1: weft.v1.MethodRules.route:type_name -> weft.v1.Routing
+	5, // 2: weft.v1.method:extendee -> google.protobuf.MethodOptions
+	6, // 3: weft.v1.service:extendee -> google.protobuf.ServiceOptions
+	7, // 4: weft.v1.event:extendee -> google.protobuf.MessageOptions
+	3, // 5: weft.v1.method:type_name -> weft.v1.MethodRules
+	1, // 6: weft.v1.service:type_name -> weft.v1.ServiceRules
+	2, // 7: weft.v1.event:type_name -> weft.v1.EventRules
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	5, // [5:8] is the sub-list for extension type_name
+	2, // [2:5] is the sub-list for extension extendee
 	0, // [0:2] is the sub-list for field type_name
 }
 
@@ -378,8 +550,8 @@ func file_options_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_options_proto_rawDesc), len(file_options_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
-			NumExtensions: 1,
+			NumMessages:   4,
+			NumExtensions: 3,
 			NumServices:   0,
 		},
 		GoTypes:           file_options_proto_goTypes,

@@ -309,7 +309,7 @@ var File_overload_proto protoreflect.FileDescriptor
 
 const file_overload_proto_rawDesc = "" +
 	"\n" +
-	"\x0eoverload.proto\x12\aweft.v1\"'\n" +
+	"\x0eoverload.proto\x12\aweft.v1\x1a\roptions.proto\"'\n" +
 	"\x11ListLimitsRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"\xcb\x01\n" +
 	"\tPortLimit\x12\x12\n" +
@@ -330,10 +330,12 @@ const file_overload_proto_rawDesc = "" +
 	"incomplete\x1a7\n" +
 	"\tShedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"N\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"b\n" +
 	"\fFloodChanged\x12(\n" +
 	"\x05limit\x18\x01 \x01(\v2\x12.weft.v1.PortLimitR\x05limit\x12\x14\n" +
-	"\x05ended\x18\x02 \x01(\bR\x05endedB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x05ended\x18\x02 \x01(\bR\x05ended:\x12\xfa\xe0\x18\x0e\n" +
+	"\n" +
+	"southbound\x10\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_overload_proto_rawDescOnce sync.Once
@@ -371,6 +373,7 @@ func file_overload_proto_init() {
 	if File_overload_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -826,13 +826,14 @@ const file_paths_proto_rawDesc = "" +
 	"\x05ports\x18\x02 \x03(\v2\x11.weft.v1.LocationR\x05ports\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x03 \x03(\tR\n" +
-	"incomplete\"\xb0\x01\n" +
+	"incomplete\"\xbf\x01\n" +
 	"\x0ePathsConverged\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12!\n" +
 	"\x04lost\x18\x02 \x03(\v2\r.weft.v1.LinkR\x04lost\x12%\n" +
 	"\x06gained\x18\x03 \x03(\v2\r.weft.v1.LinkR\x06gained\x12!\n" +
 	"\ftree_changed\x18\x04 \x01(\bR\vtreeChanged\x12\x17\n" +
-	"\atook_us\x18\x05 \x01(\x04R\x06tookUs\"O\n" +
+	"\atook_us\x18\x05 \x01(\x04R\x06tookUs:\r\xfa\xe0\x18\t\n" +
+	"\x05paths\x10\x01\"O\n" +
 	"\x18ExchangeSummariesRequest\x123\n" +
 	"\asummary\x18\x01 \x01(\v2\x19.weft.v1.PartitionSummaryR\asummary\"t\n" +
 	"\x19ExchangeSummariesResponse\x127\n" +
@@ -854,12 +855,12 @@ const file_paths_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
 	"\x04peer\x18\x03 \x01(\x06R\x04peer\x12\x1b\n" +
 	"\tpeer_port\x18\x04 \x01(\rR\bpeerPort\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\rR\x06weight2\x9d\x02\n" +
-	"\x05Paths\x12T\n" +
-	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\"\x13\xea\xe0\x18\x0f\b\x01\x1a\x05\n" +
-	"\x03src\"\x04path\x12N\n" +
-	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\"\x1b\xea\xe0\x18\x17\b\x01\x1a\x132\x05portsB\n" +
-	"incomplete\x12n\n" +
+	"\x06weight\x18\x05 \x01(\rR\x06weight2\xc6\x02\n" +
+	"\x05Paths\x12o\n" +
+	"\bFindPath\x12\x18.weft.v1.FindPathRequest\x1a\x19.weft.v1.FindPathResponse\".\xea\xe0\x18*\b\x01\x1a\x05\n" +
+	"\x03src\"\x04path*\x19GET /v1/paths/{src}/{dst}\x12\\\n" +
+	"\aGetTree\x12\x17.weft.v1.GetTreeRequest\x1a\r.weft.v1.Tree\")\xea\xe0\x18%\b\x01\x1a\x132\x05portsB\n" +
+	"incomplete*\fGET /v1/tree\x12n\n" +
 	"\x11ExchangeSummaries\x12!.weft.v1.ExchangeSummariesRequest\x1a\".weft.v1.ExchangeSummariesResponse\"\x12\xea\xe0\x18\x0e\x1a\fB\n" +
 	"incompleteB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 

@@ -2,46 +2,66 @@ package api
 
 import (
 	"fmt"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 )
 
-// The keys of the events that tell the state of something, what says that it
-// is gone, and what is told of it when its publisher has forgotten it.
+// The keys of the events that give the state of something (EventKey), which
+// events say that it is gone (EventGone), and what subscribers get if its
+// publisher has come back without it (EventWithdrawn).
 
-func switchKey(e *SwitchChanged) string { return e.GetSwitch().GetDpid() }
-func switchGone(e *SwitchChanged) bool  { return !e.GetSwitch().GetConnected() }
+func (e *SwitchChanged) EventKey() string { return e.GetSwitch().GetDpid() }
+func (e *SwitchChanged) EventGone() bool  { return !e.GetSwitch().GetConnected() }
 
-func switchWithdrawn(last *SwitchChanged) *SwitchChanged {
-	sw := proto.CloneOf(last.GetSwitch())
+func (e *SwitchChanged) EventWithdrawn() *SwitchChanged {
+	sw := proto.CloneOf(e.GetSwitch())
 	sw.Connected, sw.Reason = false, "it has not come back to the southbound"
 	return &SwitchChanged{Switch: sw}
 }
 
-func portKey(e *PortChanged) string {
-	return fmt.Sprintf("%s/%d", e.GetPort().GetDpid(), e.GetPort().GetPort())
+func (e *PortChanged) EventKey() string { return portKey(e.GetPort()) }
+
+func (e *LinkChanged) EventKey() string {
+	return portKey(e.GetLink().GetSrc()) + "-" + portKey(e.GetLink().GetDst())
 }
 
-func linkKey(e *LinkChanged) string {
-	src, dst := e.GetLink().GetSrc(), e.GetLink().GetDst()
-	return fmt.Sprintf("%s/%d-%s/%d", src.GetDpid(), src.GetPort(), dst.GetDpid(), dst.GetPort())
+func (e *LinkChanged) EventGone() bool { return e.GetRemoved() }
+
+func (e *LinkChanged) EventWithdrawn() *LinkChanged {
+	return &LinkChanged{Link: e.GetLink(), Removed: true, Cause: "silent"}
 }
 
-func linkGone(e *LinkChanged) bool { return e.GetRemoved() }
+func (e *PortRoleChanged) EventKey() string { return portKey(e.GetPort().GetAt()) }
+func (e *PortRoleChanged) EventGone() bool  { return e.GetGone() }
 
-func linkWithdrawn(last *LinkChanged) *LinkChanged {
-	return &LinkChanged{Link: last.GetLink(), Removed: true, Cause: "silent"}
-}
-
-func roleKey(e *PortRoleChanged) string {
-	at := e.GetPort().GetAt()
-	return fmt.Sprintf("%s/%d", at.GetDpid(), at.GetPort())
-}
-
-func hostKey(e *HostChanged) string {
+func (e *HostChanged) EventKey() string {
 	return fmt.Sprintf("%s/%d", e.GetHost().GetMac(), e.GetHost().GetVlan())
 }
 
-func roleGone(e *PortRoleChanged) bool { return e.GetGone() }
+func (e *HostChanged) EventGone() bool { return e.GetChange() == "gone" }
 
-func hostGone(e *HostChanged) bool { return e.GetChange() == "gone" }
+func (*PathsConverged) EventKey() string { return "last" }
+
+func (e *FloodChanged) EventKey() string { return portKey(e.GetLimit()) }
+func (e *FloodChanged) EventGone() bool  { return e.GetEnded() }
+
+func (e *HeartbeatChanged) EventKey() string { return e.GetDpid() }
+func (e *HeartbeatChanged) EventGone() bool  { return e.GetState() == "away" }
+
+func (e *SegmentChanged) EventKey() string {
+	return strconv.FormatUint(uint64(e.GetSegment().GetVlan()), 10)
+}
+
+func (e *SegmentChanged) EventGone() bool { return e.GetRemoved() }
+
+func (e *SegmentChanged) EventWithdrawn() *SegmentChanged {
+	return &SegmentChanged{Segment: e.GetSegment(), Removed: true}
+}
+
+func portKey(at interface {
+	GetDpid() string
+	GetPort() uint32
+}) string {
+	return fmt.Sprintf("%s/%d", at.GetDpid(), at.GetPort())
+}

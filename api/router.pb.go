@@ -883,14 +883,14 @@ const file_router_proto_rawDesc = "" +
 	"\x12ListRoutersRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"G\n" +
 	"\x13ListRoutersResponse\x120\n" +
-	"\arouters\x18\x01 \x03(\v2\x16.weft.v1.VirtualRouterR\arouters2\xb2\x04\n" +
-	"\x06Router\x12m\n" +
-	"\x10AddRouterAddress\x12 .weft.v1.AddRouterAddressRequest\x1a!.weft.v1.AddRouterAddressResponse\"\x14\xea\xe0\x18\x10\b\x02\x10\x01\"\n" +
-	"router add\x12y\n" +
-	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\"\x17\xea\xe0\x18\x13\b\x02\x10\x01\"\rrouter delete\x12i\n" +
-	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\"\x16\xea\xe0\x18\x12\b\x02\x10\x01\"\frouter route\x12t\n" +
-	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0erouter unroute\x12]\n" +
-	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"\x13\xea\xe0\x18\x0f\b\x01\"\vrouter listB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\arouters\x18\x01 \x03(\v2\x16.weft.v1.VirtualRouterR\arouters2\xbd\x05\n" +
+	"\x06Router\x12\x89\x01\n" +
+	"\x10AddRouterAddress\x12 .weft.v1.AddRouterAddressRequest\x1a!.weft.v1.AddRouterAddressResponse\"0\xea\xe0\x18,\b\x02\x10\x01\"\n" +
+	"router add*\x1aPOST /v1/routers/addresses\x12\x97\x01\n" +
+	"\x13DeleteRouterAddress\x12#.weft.v1.DeleteRouterAddressRequest\x1a$.weft.v1.DeleteRouterAddressResponse\"5\xea\xe0\x181\b\x02\x10\x01\"\rrouter delete*\x1cDELETE /v1/routers/addresses\x12\x82\x01\n" +
+	"\x0eAddRouterRoute\x12\x1e.weft.v1.AddRouterRouteRequest\x1a\x1f.weft.v1.AddRouterRouteResponse\"/\xea\xe0\x18+\b\x02\x10\x01\"\frouter route*\x17POST /v1/routers/routes\x12\x8f\x01\n" +
+	"\x11DeleteRouterRoute\x12!.weft.v1.DeleteRouterRouteRequest\x1a\".weft.v1.DeleteRouterRouteResponse\"3\xea\xe0\x18/\b\x02\x10\x01\"\x0erouter unroute*\x19DELETE /v1/routers/routes\x12n\n" +
+	"\vListRouters\x12\x1b.weft.v1.ListRoutersRequest\x1a\x1c.weft.v1.ListRoutersResponse\"$\xea\xe0\x18 \b\x01\"\vrouter list*\x0fGET /v1/routers\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_router_proto_rawDescOnce sync.Once

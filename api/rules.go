@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,6 +18,25 @@ type AnyMethod interface {
 
 // Methods returns all methods of the .proto files that do not stream.
 func Methods() []AnyMethod { return methods }
+
+// Subjects returns all events of the .proto files.
+func Subjects() []AnySubject { return subjects }
+
+// OptionalServices returns the services that the network works without.
+func OptionalServices() []string {
+	var list []string
+	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			s := f.Services().Get(i)
+			if proto.GetExtension(s.Options(), E_Service).(*ServiceRules).GetOptional() {
+				list = append(list, strings.ToLower(string(s.Name())))
+			}
+		}
+		return true
+	})
+	slices.Sort(list)
+	return list
+}
 
 // RulesOf returns what the .proto files say of a method, service.Method: who may
 // call it, and which partitions are asked. Of a method that they do not have it

@@ -1950,30 +1950,40 @@ const file_southbound_proto_rawDesc = "" +
 	"\vmax_entries\x18\x06 \x01(\rR\n" +
 	"maxEntries\"E\n" +
 	"\x16ReadTableStatsResponse\x12+\n" +
-	"\x06tables\x18\x01 \x03(\v2\x13.weft.v1.TableStatsR\x06tables\"]\n" +
+	"\x06tables\x18\x01 \x03(\v2\x13.weft.v1.TableStatsR\x06tables\"\x89\x01\n" +
 	"\rSwitchChanged\x12'\n" +
 	"\x06switch\x18\x01 \x01(\v2\x0f.weft.v1.SwitchR\x06switch\x12#\n" +
-	"\x05ports\x18\x02 \x03(\v2\r.weft.v1.PortR\x05ports\"%\n" +
+	"\x05ports\x18\x02 \x03(\v2\r.weft.v1.PortR\x05ports:*\xfa\xe0\x18&\n" +
+	"\n" +
+	"southbound\x10\x01\x1a\x16southbound.PortChanged\"9\n" +
 	"\x0fSwitchForgotten\x12\x12\n" +
-	"\x04dpid\x18\x01 \x01(\tR\x04dpid\")\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid:\x12\xfa\xe0\x18\x0e\n" +
+	"\n" +
+	"southbound\x10\x01\")\n" +
 	"\x13ForgetSwitchRequest\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\"J\n" +
 	"\x14ForgetSwitchResponse\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\x12\x1c\n" +
-	"\tconnected\x18\x02 \x01(\bR\tconnected\"J\n" +
+	"\tconnected\x18\x02 \x01(\bR\tconnected\"^\n" +
 	"\vPortChanged\x12!\n" +
 	"\x04port\x18\x01 \x01(\v2\r.weft.v1.PortR\x04port\x12\x18\n" +
-	"\aremoved\x18\x02 \x01(\bR\aremoved\"M\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved:\x12\xfa\xe0\x18\x0e\n" +
+	"\n" +
+	"southbound\x10\x01\"a\n" +
 	"\vFlowRemoved\x12&\n" +
 	"\x04flow\x18\x01 \x01(\v2\x12.weft.v1.FlowEntryR\x04flow\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x87\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason:\x12\xfa\xe0\x18\x0e\n" +
+	"\n" +
+	"southbound\x10\x01\"\x9b\x01\n" +
 	"\vSwitchError\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\rR\x04code\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x16\n" +
 	"\x06cookie\x18\x05 \x01(\tR\x06cookie\x12\x10\n" +
-	"\x03xid\x18\x06 \x01(\rR\x03xid\"@\n" +
+	"\x03xid\x18\x06 \x01(\rR\x03xid:\x12\xfa\xe0\x18\x0e\n" +
+	"\n" +
+	"southbound\x10\x01\"@\n" +
 	"\vApplyResult\x121\n" +
 	"\bfailures\x18\x01 \x03(\v2\x15.weft.v1.ApplyFailureR\bfailures\"\x8c\x01\n" +
 	"\fApplyFailure\x12\x12\n" +
@@ -1982,41 +1992,36 @@ const file_southbound_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1c\n" +
 	"\ttransient\x18\x04 \x01(\bR\ttransient\x12\x12\n" +
 	"\x04type\x18\x05 \x01(\rR\x04type\x12\x12\n" +
-	"\x04code\x18\x06 \x01(\rR\x04code2\x94\n" +
+	"\x04code\x18\x06 \x01(\rR\x04code2\xd2\f\n" +
 	"\n" +
-	"\n" +
-	"Southbound\x12o\n" +
-	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\"\"\xea\xe0\x18\x1e\b\x01\x1a\fB\n" +
-	"incomplete\"\fget switches\x12i\n" +
-	"\tListPorts\x12\x19.weft.v1.ListPortsRequest\x1a\x1a.weft.v1.ListPortsResponse\"%\xea\xe0\x18!\b\x01\x1a\x12\n" +
+	"Southbound\x12\x81\x01\n" +
+	"\fListSwitches\x12\x1c.weft.v1.ListSwitchesRequest\x1a\x1d.weft.v1.ListSwitchesResponse\"4\xea\xe0\x180\b\x01\x1a\fB\n" +
+	"incomplete\"\fget switches*\x10GET /v1/switches\x12\x97\x01\n" +
+	"\tListPorts\x12\x19.weft.v1.ListPortsRequest\x1a\x1a.weft.v1.ListPortsResponse\"S\xea\xe0\x18O\b\x01\x1a\x12\n" +
 	"\x04dpidB\n" +
-	"incomplete\"\tget ports\x12]\n" +
-	"\tReadFlows\x12\x19.weft.v1.ReadFlowsRequest\x1a\x1a.weft.v1.ReadFlowsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
-	"\x04dpid\"\tget flows\x12a\n" +
+	"incomplete\"\tget ports*\rGET /v1/ports*\x1dGET /v1/switches/{dpid}/ports\x12|\n" +
+	"\tReadFlows\x12\x19.weft.v1.ReadFlowsRequest\x1a\x1a.weft.v1.ReadFlowsResponse\"8\xea\xe0\x184\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget flows*\x1dGET /v1/switches/{dpid}/flows\x12\x81\x01\n" +
 	"\n" +
-	"ReadGroups\x12\x1a.weft.v1.ReadGroupsRequest\x1a\x1b.weft.v1.ReadGroupsResponse\"\x1a\xea\xe0\x18\x16\b\x01\x1a\x06\n" +
+	"ReadGroups\x12\x1a.weft.v1.ReadGroupsRequest\x1a\x1b.weft.v1.ReadGroupsResponse\":\xea\xe0\x186\b\x01\x1a\x06\n" +
 	"\x04dpid\"\n" +
-	"get groups\x12U\n" +
+	"get groups*\x1eGET /v1/switches/{dpid}/groups\x12u\n" +
 	"\n" +
-	"ReadMeters\x12\x1a.weft.v1.ReadMetersRequest\x1a\x1b.weft.v1.ReadMetersResponse\"\x0e\xea\xe0\x18\n" +
-	"\b\x01\x1a\x06\n" +
-	"\x04dpid\x12^\n" +
-	"\rReadPortStats\x12\x1d.weft.v1.ReadPortStatsRequest\x1a\x1e.weft.v1.ReadPortStatsResponse\"\x0e\xea\xe0\x18\n" +
-	"\b\x01\x1a\x06\n" +
-	"\x04dpid\x12a\n" +
-	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponse\"\x0e\xea\xe0\x18\n" +
-	"\b\x01\x1a\x06\n" +
-	"\x04dpid\x12m\n" +
+	"ReadMeters\x12\x1a.weft.v1.ReadMetersRequest\x1a\x1b.weft.v1.ReadMetersResponse\".\xea\xe0\x18*\b\x01\x1a\x06\n" +
+	"\x04dpid*\x1eGET /v1/switches/{dpid}/meters\x12\x82\x01\n" +
+	"\rReadPortStats\x12\x1d.weft.v1.ReadPortStatsRequest\x1a\x1e.weft.v1.ReadPortStatsResponse\"2\xea\xe0\x18.\b\x01\x1a\x06\n" +
+	"\x04dpid*\"GET /v1/switches/{dpid}/port-stats\x12\x86\x01\n" +
+	"\x0eReadTableStats\x12\x1e.weft.v1.ReadTableStatsRequest\x1a\x1f.weft.v1.ReadTableStatsResponse\"3\xea\xe0\x18/\b\x01\x1a\x06\n" +
+	"\x04dpid*#GET /v1/switches/{dpid}/table-stats\x12}\n" +
 	"\n" +
-	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponse\"&\xea\xe0\x18\"\b\x01\x1a\x12\n" +
+	"ListLimits\x12\x1a.weft.v1.ListLimitsRequest\x1a\x1b.weft.v1.ListLimitsResponse\"6\xea\xe0\x182\b\x01\x1a\x12\n" +
 	"\x04dpidB\n" +
 	"incomplete\"\n" +
-	"get limits\x12l\n" +
-	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponse\"\x1f\xea\xe0\x18\x1b\b\x02\x10\x01\x1a\x06\n" +
-	"\x04dpid\"\rswitch forget\x12^\n" +
-	"\rReadMultipart\x12\x1d.weft.v1.ReadMultipartRequest\x1a\x1e.weft.v1.ReadMultipartResponse\"\x0e\xea\xe0\x18\n" +
-	"\b\x01\x1a\x06\n" +
-	"\x04dpid\x12L\n" +
+	"get limits*\x0eGET /v1/limits\x12\x8d\x01\n" +
+	"\fForgetSwitch\x12\x1c.weft.v1.ForgetSwitchRequest\x1a\x1d.weft.v1.ForgetSwitchResponse\"@\xea\xe0\x18<\b\x02\x10\x01\x1a\x06\n" +
+	"\x04dpid\"\rswitch forget*\x1fPOST /v1/switches/{dpid}:forget\x12}\n" +
+	"\rReadMultipart\x12\x1d.weft.v1.ReadMultipartRequest\x1a\x1e.weft.v1.ReadMultipartResponse\"-\xea\xe0\x18)\b\x01\x1a\x06\n" +
+	"\x04dpid*\x1dPOST /v1/switches/{dpid}:read\x12L\n" +
 	"\n" +
 	"ModifyPort\x12\x1a.weft.v1.ModifyPortRequest\x1a\x14.weft.v1.ApplyResult\"\f\xea\xe0\x18\b\x1a\x06\n" +
 	"\x04dpid\x12X\n" +

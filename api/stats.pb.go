@@ -422,14 +422,14 @@ const file_stats_proto_rawDesc = "" +
 	"\n" +
 	"bits_per_s\x18\a \x01(\x01R\bbitsPerS\"A\n" +
 	"\x15ListFlowStatsResponse\x12(\n" +
-	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowStatsR\x05flows2\xcb\x02\n" +
-	"\x05Stats\x12i\n" +
-	"\rListPortStats\x12\x1d.weft.v1.ListPortStatsRequest\x1a\x1e.weft.v1.ListPortStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
-	"\x04dpid\"\tget stats\x12l\n" +
-	"\x0eListTableStats\x12\x1e.weft.v1.ListTableStatsRequest\x1a\x1f.weft.v1.ListTableStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
-	"\x04dpid\"\tget stats\x12i\n" +
-	"\rListFlowStats\x12\x1d.weft.v1.ListFlowStatsRequest\x1a\x1e.weft.v1.ListFlowStatsResponse\"\x19\xea\xe0\x18\x15\b\x01\x1a\x06\n" +
-	"\x04dpid\"\tget statsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"\x05flows\x18\x01 \x03(\v2\x12.weft.v1.FlowStatsR\x05flows2\x8c\x03\n" +
+	"\x05Stats\x12~\n" +
+	"\rListPortStats\x12\x1d.weft.v1.ListPortStatsRequest\x1a\x1e.weft.v1.ListPortStatsResponse\".\xea\xe0\x18*\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget stats*\x13GET /v1/stats/ports\x12\x82\x01\n" +
+	"\x0eListTableStats\x12\x1e.weft.v1.ListTableStatsRequest\x1a\x1f.weft.v1.ListTableStatsResponse\"/\xea\xe0\x18+\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget stats*\x14GET /v1/stats/tables\x12~\n" +
+	"\rListFlowStats\x12\x1d.weft.v1.ListFlowStatsRequest\x1a\x1e.weft.v1.ListFlowStatsResponse\".\xea\xe0\x18*\b\x01\x1a\x06\n" +
+	"\x04dpid\"\tget stats*\x13GET /v1/stats/flowsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_stats_proto_rawDescOnce sync.Once

@@ -1278,19 +1278,20 @@ const file_tenants_proto_rawDesc = "" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x18\n" +
 	"\anetwork\x18\x03 \x01(\tR\anetwork\x12*\n" +
 	"\x05ports\x18\x04 \x03(\v2\x14.weft.v1.SegmentPortR\x05ports\x12\x14\n" +
-	"\x05hosts\x18\x05 \x03(\tR\x05hosts\"V\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\"g\n" +
 	"\x0eSegmentChanged\x12*\n" +
 	"\asegment\x18\x01 \x01(\v2\x10.weft.v1.SegmentR\asegment\x12\x18\n" +
-	"\aremoved\x18\x02 \x01(\bR\aremoved2\xbc\x05\n" +
-	"\aTenants\x12N\n" +
-	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\x15\xea\xe0\x18\x11\b\x02\x10\x01\"\vtenants add\x12e\n" +
-	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"\x18\xea\xe0\x18\x14\b\x02\x10\x01\"\x0etenants delete\x12^\n" +
-	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"\x14\xea\xe0\x18\x10\b\x01\"\ftenants list\x12[\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved:\x0f\xfa\xe0\x18\v\n" +
+	"\atenants\x10\x012\xaf\a\n" +
+	"\aTenants\x12g\n" +
+	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\".\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x12\x80\x01\n" +
+	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"3\xea\xe0\x18/\b\x02\x10\x01\"\x0etenants delete*\x19DELETE /v1/tenants/{name}\x12o\n" +
+	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"%\xea\xe0\x18!\b\x01\"\ftenants list*\x0fGET /v1/tenants\x12}\n" +
 	"\n" +
-	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\"\x19\xea\xe0\x18\x15\b\x02\x10\x01\"\x0ftenants network\x12p\n" +
-	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\" \xea\xe0\x18\x1c\b\x02\x10\x01\"\x16tenants delete-network\x12e\n" +
-	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"\x18\xea\xe0\x18\x14\b\x01\"\x10tenants networks\x12d\n" +
-	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x16\xea\xe0\x18\x12\b\x01\"\x0etenants statusB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"SetNetwork\x12\x1a.weft.v1.SetNetworkRequest\x1a\x16.weft.v1.TenantNetwork\";\xea\xe0\x187\b\x02\x10\x01\"\x0ftenants network* POST /v1/tenant-networks network\x12\x9d\x01\n" +
+	"\rDeleteNetwork\x12\x1d.weft.v1.DeleteNetworkRequest\x1a\x1e.weft.v1.DeleteNetworkResponse\"M\xea\xe0\x18I\b\x02\x10\x01\"\x16tenants delete-network*+DELETE /v1/tenants/{tenant}/networks/{name}\x12\xa1\x01\n" +
+	"\fListNetworks\x12\x1c.weft.v1.ListNetworksRequest\x1a\x1d.weft.v1.ListNetworksResponse\"T\xea\xe0\x18P\b\x01\"\x10tenants networks*\x17GET /v1/tenant-networks*!GET /v1/tenants/{tenant}/networks\x12|\n" +
+	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\".\xea\xe0\x18*\b\x01\"\x0etenants status*\x16GET /v1/tenants-status\x1a\x06\xf2\xe0\x18\x02\b\x01B\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_tenants_proto_rawDescOnce sync.Once

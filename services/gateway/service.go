@@ -66,26 +66,18 @@ type Profiles interface {
 // Spec declares the service.
 func Spec(p Process) weft.Spec {
 	return weft.Spec{
-		Name:     "gateway",
-		Doc:      "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
-		Serves:   weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
-		Calls:    forwarded(),
-		Optional: []string{"heartbeat", "balancer", "nat", "router", "firewall", "qos", "tenants"},
-		Subscribes: weft.Subjects(
-			api.SwitchChangedEvent, api.PortChangedEvent, api.FlowRemovedEvent, api.SwitchErrorEvent, api.SwitchForgottenEvent,
-			api.LinkChangedEvent, api.PortRoleChangedEvent,
-			api.HostChangedEvent, api.HostClaimedEvent,
-			api.PathsConvergedEvent,
-			api.RouteChangedEvent,
-			api.FloodChangedEvent, api.HeartbeatChangedEvent,
-			api.SegmentChangedEvent,
-			api.FlowsObservedEvent, api.FlowFailedEvent),
-		Buckets: []string{"tokens"},
-		Listens: true,
-		Class:   weft.Latency,
-		Scale:   weft.Any,
-		Config:  defaults(),
-		Run:     func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
+		Name:       "gateway",
+		Doc:        "the northbound: gRPC, JSON over HTTP, events by WebSocket, metrics",
+		Serves:     weft.Methods(api.GetInfo, api.ReadEvents, api.ListWorkers, api.GetPlan, api.ApplyPlan, api.GetConfig, api.ApplyConfig, api.ListConfigs, api.RollbackConfig, api.TakeProfile, api.GetStore, api.ReadStore, api.RepairStore),
+		Calls:      forwarded(),
+		Optional:   api.OptionalServices(),
+		Subscribes: published(),
+		Buckets:    []string{"tokens"},
+		Listens:    true,
+		Class:      weft.Latency,
+		Scale:      weft.Any,
+		Config:     defaults(),
+		Run:        func(ctx context.Context, env *weft.Env) error { return run(ctx, env, p) },
 	}
 }
 
@@ -175,22 +167,9 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	}
 	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.any.Load()) })
 
-	follow(env, s.stream, events, api.SwitchChangedEvent)
-	follow(env, s.stream, events, api.PortChangedEvent)
-	follow(env, s.stream, events, api.FlowRemovedEvent)
-	follow(env, s.stream, events, api.SwitchErrorEvent)
-	follow(env, s.stream, events, api.SwitchForgottenEvent)
-	follow(env, s.stream, events, api.LinkChangedEvent)
-	follow(env, s.stream, events, api.PortRoleChangedEvent)
-	follow(env, s.stream, events, api.HostChangedEvent)
-	follow(env, s.stream, events, api.HostClaimedEvent)
-	follow(env, s.stream, events, api.PathsConvergedEvent)
-	follow(env, s.stream, events, api.RouteChangedEvent)
-	follow(env, s.stream, events, api.FlowsObservedEvent)
-	follow(env, s.stream, events, api.SegmentChangedEvent)
-	follow(env, s.stream, events, api.FlowFailedEvent)
-	follow(env, s.stream, events, api.FloodChangedEvent)
-	follow(env, s.stream, events, api.HeartbeatChangedEvent)
+	for _, subject := range published() {
+		follow(env, s.stream, events, subject)
+	}
 	events.subjects = s.stream.subjects
 	weft.Handle(env, api.GetInfo, info)
 	weft.Handle(env, api.ReadEvents, events.read)
@@ -223,6 +202,17 @@ func forwarded() []weft.Method {
 	for _, m := range api.Methods() {
 		if api.RulesOf(m.MethodName()).GetRole() != api.Role_ROLE_UNSPECIFIED && !strings.HasPrefix(m.MethodName(), "gateway.") {
 			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// published returns the events that clients get.
+func published() []weft.Subject {
+	var list []weft.Subject
+	for _, s := range api.Subjects() {
+		if s.ForClients() {
+			list = append(list, s)
 		}
 	}
 	return list
@@ -283,13 +273,14 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 }
 
 // follow passes the events of a subject to the stream and the log.
-func follow[E any](env *weft.Env, s *stream, log *eventLog, subject api.Subject[E]) {
-	s.subjects = append(s.subjects, subject.Name)
-	weft.On(env, subject, func(_ context.Context, e *E) {
-		m := any(e).(proto.Message)
+func follow(env *weft.Env, s *stream, log *eventLog, subject weft.Subject) {
+	name := subject.SubjectName()
+	s.subjects = append(s.subjects, name)
+	weft.OnAny(env, subject, func(_ context.Context, e any) {
+		m := e.(proto.Message)
 		key, fact := subject.KeyOf(e)
-		log.add(subject.Name, m, key, fact, subject.GoneBy(e), subject.Renews)
-		s.publish(subject.Name, m)
+		log.add(name, m, key, fact, subject.GoneBy(e), subject.Renewed())
+		s.publish(name, m)
 	})
 }
 

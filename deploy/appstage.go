@@ -122,12 +122,12 @@ func (c *crossing) policy(v *view, stage string) string {
 }
 
 // without handles packets whose next stage is absent and is not waited for.
-func (c *crossing) without(ctx context.Context, p *parcel, left []int, policy string) error {
+func (c *crossing) without(ctx context.Context, p *batch, left []int, policy string) error {
 	name := p.rest[0]
 	if c.node.view.Load().current.plan.App(name) != nil {
 		c.spared(name, policy, len(left))
 	}
-	onward := &parcel{}
+	onward := &batch{}
 	onward.begin(c.node.self, p.rest[1:])
 	for _, i := range left {
 		rec := &p.records[i]

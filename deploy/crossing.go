@@ -87,7 +87,7 @@ func (c *crossing) run(ctx context.Context) {
 	work.Wait()
 }
 
-// lane is a queue of parcels. It sends them one at a time.
+// lane is a queue of batches. It sends them one at a time.
 type lane struct {
 	crossing *crossing
 	wake     chan struct{}
@@ -95,11 +95,11 @@ type lane struct {
 
 	mu      sync.Mutex // guards what follows
 	freed   sync.Cond  // signalled when there is room
-	parcels []*parcel  // in order
-	free    []*parcel
+	batches []*batch   // in order
+	free    []*batch
 	packets int // in the queue
 	bytes   int
-	moved   time.Time // when a parcel was last taken from the queue
+	moved   time.Time // when a batch was last taken from the queue
 	waiting int       // goroutines that wait for room
 }
 
@@ -108,17 +108,17 @@ func (l *lane) init(c *crossing) {
 	l.freed.L = &l.mu
 }
 
-// Sizes of parcels in bytes: the size at which a session sends a parcel before
-// the end of its batch, and the size up to which queued parcels are merged.
+// Sizes of batches in bytes: the size at which a session sends a batch before
+// the end of its batch, and the size up to which queued batches are merged.
 const (
-	parcelFull = 32 << 10
-	parcelMost = 256 << 10
+	batchFull = 32 << 10
+	batchMost = 256 << 10
 )
 
-// begin returns an empty parcel for packets with the given stages before them.
-func (l *lane) begin(rest []string) *parcel {
+// begin returns an empty batch for packets with the given stages before them.
+func (l *lane) begin(rest []string) *batch {
 	l.mu.Lock()
-	p := &parcel{}
+	p := &batch{}
 	if n := len(l.free); n > 0 {
 		p, l.free = l.free[n-1], l.free[:n-1]
 	}
@@ -127,9 +127,9 @@ func (l *lane) begin(rest []string) *parcel {
 	return p
 }
 
-// send queues a parcel. It waits for room; if there is none in time, it drops
-// the parcel's packets.
-func (l *lane) send(p *parcel) {
+// send queues a batch. It waits for room; if there is none in time, it drops
+// the batch's packets.
+func (l *lane) send(p *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
@@ -141,7 +141,7 @@ func (l *lane) send(p *parcel) {
 		l.recycle(p)
 		return
 	}
-	l.parcels = append(l.parcels, p)
+	l.batches = append(l.batches, p)
 	l.packets += len(p.records)
 	l.bytes += len(p.data)
 	l.count.Add(int64(len(p.records)))
@@ -180,7 +180,7 @@ func (l *lane) rouse() {
 	}
 }
 
-// run sends the lane's parcels, one after the other.
+// run sends the lane's batches, one after the other.
 func (l *lane) run(ctx context.Context) {
 	var d flow.Decision
 	for {
@@ -213,24 +213,24 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// next takes the first parcel from the queue and merges into it the following
+// next takes the first batch from the queue and merges into it the following
 // ones with the same stages ahead.
-func (l *lane) next() *parcel {
+func (l *lane) next() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moved = time.Now()
-	if len(l.parcels) == 0 {
+	if len(l.batches) == 0 {
 		return nil
 	}
-	p, n := l.parcels[0], 1
+	p, n := l.batches[0], 1
 	l.bytes -= len(p.data)
-	for n < len(l.parcels) && len(p.data)+len(l.parcels[n].data) <= parcelMost && slices.Equal(p.rest, l.parcels[n].rest) {
-		l.bytes -= len(l.parcels[n].data)
-		p.join(l.parcels[n])
-		l.recycle(l.parcels[n])
+	for n < len(l.batches) && len(p.data)+len(l.batches[n].data) <= batchMost && slices.Equal(p.rest, l.batches[n].rest) {
+		l.bytes -= len(l.batches[n].data)
+		p.join(l.batches[n])
+		l.recycle(l.batches[n])
 		n++
 	}
-	l.parcels = slices.Delete(l.parcels, 0, n)
+	l.batches = slices.Delete(l.batches, 0, n)
 	l.packets -= len(p.records)
 	if l.waiting > 0 {
 		l.freed.Broadcast()
@@ -238,16 +238,16 @@ func (l *lane) next() *parcel {
 	return p
 }
 
-// recycle keeps a parcel for reuse. The caller holds the lock.
-func (l *lane) recycle(p *parcel) {
+// recycle keeps a batch for reuse. The caller holds the lock.
+func (l *lane) recycle(p *batch) {
 	p.reset()
 	if len(l.free) < 16 {
 		l.free = append(l.free, p)
 	}
 }
 
-// deliver passes the decisions of a parcel to the sessions of its packets.
-func (l *lane) deliver(p *parcel, d *flow.Decision) {
+// deliver passes the decisions of a batch to the sessions of its packets.
+func (l *lane) deliver(p *batch, d *flow.Decision) {
 	var last *walk
 	closed, returned := false, uint64(0)
 	end := func() {
@@ -295,9 +295,9 @@ func (l *lane) deliver(p *parcel, d *flow.Decision) {
 	l.crossing.lost.Add(float64(lost))
 }
 
-// pass runs the remaining stages on the packets of a parcel that list has. A
+// pass runs the remaining stages on the packets of a batch that list has. A
 // packet that is not done when it returns has waited too long.
-func (c *crossing) pass(ctx context.Context, p *parcel, list []int) {
+func (c *crossing) pass(ctx context.Context, p *batch, list []int) {
 	for left := list; len(left) > 0; left = p.left(p.all(nil)) {
 		v := c.node.view.Load()
 		var replanned atomic.Bool
@@ -314,14 +314,14 @@ func (c *crossing) pass(ctx context.Context, p *parcel, list []int) {
 
 // left returns the packets of list that are not done and have not waited too
 // long.
-func (p *parcel) left(list []int) []int {
+func (p *batch) left(list []int) []int {
 	now := time.Now().UnixNano()
 	return slices.DeleteFunc(undone(p, list), func(i int) bool { return now-p.records[i].since > int64(holdMax) })
 }
 
 // apart calls f for the packets of each partition, with a switch of it;
 // concurrently if there are several.
-func apart(parts *parts, p *parcel, list []int, f func(list []int, sw flow.DPID)) {
+func apart(parts *parts, p *batch, list []int, f func(list []int, sw flow.DPID)) {
 	if len(list) == 0 {
 		return
 	}
@@ -348,7 +348,7 @@ func apart(parts *parts, p *parcel, list []int, f func(list []int, sw flow.DPID)
 // passShare is pass for packets of one partition; sw is a switch of it. It
 // returns false if the partition may have changed, because a plan with another
 // wiring is in force.
-func (c *crossing) passShare(ctx context.Context, wiring uint64, p *parcel, left []int, sw flow.DPID) bool {
+func (c *crossing) passShare(ctx context.Context, wiring uint64, p *batch, left []int, sw flow.DPID) bool {
 	sent := false
 	for len(left) > 0 && ctx.Err() == nil {
 		v := c.node.view.Load()
@@ -386,11 +386,11 @@ func (c *crossing) passShare(ctx context.Context, wiring uint64, p *parcel, left
 }
 
 // switchOf returns the switch of a packet.
-func (p *parcel) switchOf(i int) flow.DPID {
+func (p *batch) switchOf(i int) flow.DPID {
 	return flow.DPID(binary.LittleEndian.Uint64(p.data[p.records[i].run+8:]))
 }
 
-func undone(p *parcel, list []int) []int {
+func undone(p *batch, list []int) []int {
 	return slices.DeleteFunc(list, func(i int) bool { return p.records[i].done })
 }
 
@@ -421,7 +421,7 @@ func serving(all []*target) []*target {
 }
 
 // scatter divides packets among instances and waits for all answers.
-func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, targets []*target) {
+func (c *crossing) scatter(ctx context.Context, v *view, p *batch, list []int, targets []*target) {
 	if len(targets) == 1 {
 		c.send(ctx, v, p, list, targets[0])
 		return
@@ -436,7 +436,7 @@ func (c *crossing) scatter(ctx context.Context, v *view, p *parcel, list []int, 
 		r := &p.records[i]
 		var at int
 		switch balance {
-		case plan.BalanceRoundRobin: // packets of a flow in the parcel stay together
+		case plan.BalanceRoundRobin: // packets of a flow in the batch stay together
 			at = int((r.hash + round) % uint32(len(targets)))
 		case plan.BalanceLeast:
 			at = leastBusy(targets)
@@ -471,7 +471,7 @@ func leastBusy(targets []*target) int {
 }
 
 // send sends packets to one instance and records its answer.
-func (c *crossing) send(ctx context.Context, v *view, p *parcel, list []int, t *target) {
+func (c *crossing) send(ctx context.Context, v *view, p *batch, list []int, t *target) {
 	request, stamp := p.request(list), v.stamp(t, nil)
 	var answer []byte
 	var err error

@@ -187,7 +187,7 @@ func (s *service) deliver() {
 	case <-s.ctx.Done():
 		return
 	}
-	var events [batch]delivery
+	var events [inboxBatch]delivery
 	for {
 		n := s.inbox.take(&events)
 		if n == 0 {

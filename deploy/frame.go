@@ -162,9 +162,9 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	return r.err
 }
 
-// parcel is a batch of packets with the same stages ahead: a request under
+// batch is a batch of packets with the same stages ahead: a request under
 // construction, and the result for each packet.
-type parcel struct {
+type batch struct {
 	rest    []string // the stages ahead
 	data    []byte   // the request
 	head    int      // length of the request's header
@@ -173,10 +173,10 @@ type parcel struct {
 	seen    []int32 // used by merge
 }
 
-// record is a packet of a parcel and its result.
+// record is a packet of a batch and its result.
 type record struct {
 	walk       *walk // nil if the packet came from another process
-	run        int   // offset of its run's header in the parcel's data
+	run        int   // offset of its run's header in the batch's data
 	start, end int   // offsets of the packet there
 	hash       uint32
 	verdict    flow.Verdict
@@ -187,8 +187,8 @@ type record struct {
 	like       int32  // 1 + the index of the earlier packet that it equals; 0: none
 }
 
-// begin prepares an empty parcel for packets.
-func (p *parcel) begin(process uint64, rest []string) {
+// begin prepares an empty batch for packets.
+func (p *batch) begin(process uint64, rest []string) {
 	p.rest = rest
 	b := binary.LittleEndian.AppendUint64(p.data[:0], process)
 	b = append(b, byte(len(rest)))
@@ -198,24 +198,24 @@ func (p *parcel) begin(process uint64, rest []string) {
 	p.data, p.head, p.run = b, len(b), -1
 }
 
-// empty reports whether the parcel has no packets.
-func (p *parcel) empty() bool { return len(p.records) == 0 }
+// empty reports whether the batch has no packets.
+func (p *batch) empty() bool { return len(p.records) == 0 }
 
-// reset empties a parcel and keeps its memory.
-func (p *parcel) reset() {
+// reset empties a batch and keeps its memory.
+func (p *batch) reset() {
 	clear(p.records) // drops pointers
 	p.rest, p.data, p.records = nil, p.data[:0], p.records[:0]
 }
 
 // back removes the packets from the count of those in flight.
-func (p *parcel) back() {
+func (p *batch) back() {
 	for i := range p.records {
 		p.records[i].walk.away.Add(-1)
 	}
 }
 
 // add appends a packet of a session, and the decision so far.
-func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision, now int64) error {
+func (p *batch) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision, now int64) error {
 	b := p.data
 	if p.run < 0 || binary.LittleEndian.Uint64(b[p.run:]) != session || int64(binary.LittleEndian.Uint64(b[p.run+16:])) != in.Time {
 		p.run = len(b)
@@ -244,8 +244,8 @@ func (p *parcel) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decisio
 	return nil
 }
 
-// join appends the packets of another parcel with the same stages ahead.
-func (p *parcel) join(q *parcel) {
+// join appends the packets of another batch with the same stages ahead.
+func (p *batch) join(q *batch) {
 	shift := len(p.data) - q.head
 	p.data = append(p.data, q.data[q.head:]...)
 	from := len(p.records)
@@ -260,7 +260,7 @@ func (p *parcel) join(q *parcel) {
 }
 
 // request returns the request for the packets of list.
-func (p *parcel) request(list []int) []byte {
+func (p *batch) request(list []int) []byte {
 	if len(list) == len(p.records) {
 		return p.data
 	}
@@ -301,7 +301,7 @@ func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision) ([]byte, error) {
 }
 
 // answered decodes an answer to the packets of list, and keeps its memory.
-func (p *parcel) answered(answer []byte, list []int) error {
+func (p *batch) answered(answer []byte, list []int) error {
 	if len(answer) == 0 || answer[0] != answerOK {
 		return errNotHere
 	}
@@ -325,7 +325,7 @@ func (p *parcel) answered(answer []byte, list []int) error {
 
 // all returns the indexes of all packets except those that equal an earlier
 // one.
-func (p *parcel) all(list []int) []int {
+func (p *batch) all(list []int) []int {
 	list = slices.Grow(list[:0], len(p.records))
 	for i := range p.records {
 		if p.records[i].like == 0 {

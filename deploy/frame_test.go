@@ -39,16 +39,16 @@ func anyPacket(r *rand.Rand) *flow.PacketIn {
 	return in
 }
 
-// TestParcel puts packets of several sessions into parcels, joins parcels,
+// TestBatch puts packets of several sessions into batches, joins batches,
 // and reads requests for all and for some of them.
-func TestParcel(t *testing.T) {
+func TestBatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	for range 300 {
-		var parcels [2]parcel
+		var batches [2]batch
 		var sent []*flow.PacketIn
 		var sessions []uint64
-		for i := range parcels {
-			p := &parcels[i]
+		for i := range batches {
+			p := &batches[i]
 			p.begin(9, []string{"hosts", "forwarding"})
 			for range 1 + r.IntN(20) {
 				session := uint64(r.IntN(3))
@@ -64,8 +64,8 @@ func TestParcel(t *testing.T) {
 				sent, sessions = append(sent, in), append(sessions, session)
 			}
 		}
-		p := &parcels[0]
-		p.join(&parcels[1])
+		p := &batches[0]
+		p.join(&batches[1])
 		var list []int
 		for i := range p.records {
 			if r.IntN(2) == 0 {
@@ -130,10 +130,10 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// BenchmarkParcel is what a packet costs between two processes, but for its
-// stages and the transport: put into a parcel, read, its decision put into the
+// BenchmarkBatch is what a packet costs between two processes, but for its
+// stages and the transport: put into a batch, read, its decision put into the
 // answer, and read.
-func BenchmarkParcel(b *testing.B) {
+func BenchmarkBatch(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	in := anyPacket(r)
 	in.Data = make([]byte, 64)
@@ -143,7 +143,7 @@ func BenchmarkParcel(b *testing.B) {
 	m.Entry.Match.Set = flow.FieldInPort.Bit() | flow.FieldEthDst.Bit() | flow.FieldEthSrc.Bit()
 	m.Entry.Apply = d.Output(2)
 	const count = 256
-	var p parcel
+	var p batch
 	var answer []byte
 	var got flow.PacketIn
 	var dec, none flow.Decision

@@ -10,8 +10,8 @@ import (
 // wait, too.
 const queueBound = 65536
 
-// batch is how many events deliver takes from an inbox at a time.
-const batch = 64
+// inboxBatch is how many events deliver takes from an inbox at a time.
+const inboxBatch = 64
 
 // idleRing is the size of the largest ring that an empty inbox keeps.
 const idleRing = 1024
@@ -98,7 +98,7 @@ func (b *inbox) grow() {
 
 // take waits for events and moves up to a batch of them to out. It returns 0
 // when the inbox is closed, even if it is not empty.
-func (b *inbox) take(out *[batch]delivery) int {
+func (b *inbox) take(out *[inboxBatch]delivery) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.n == 0 && !b.closed {
@@ -110,7 +110,7 @@ func (b *inbox) take(out *[batch]delivery) int {
 	if b.closed {
 		return 0
 	}
-	n := min(b.n, batch)
+	n := min(b.n, inboxBatch)
 	for i := range n {
 		at := (b.head + i) & (len(b.ring) - 1)
 		out[i], b.ring[at] = b.ring[at], delivery{}

@@ -13,9 +13,9 @@ import (
 // of the others, in their places. So a burst that arrives before the switch has
 // its entry costs one crossing, nothing is lost, and the order stays.
 
-// merge marks the packets of a parcel that equal an earlier one, and returns
+// merge marks the packets of a batch that equal an earlier one, and returns
 // how many there are.
-func (p *parcel) merge(seed maphash.Seed) (merged int) {
+func (p *batch) merge(seed maphash.Seed) (merged int) {
 	n := len(p.records)
 	if n < 2 {
 		return 0
@@ -48,7 +48,7 @@ func (p *parcel) merge(seed maphash.Seed) (merged int) {
 
 // unlike adds to list the merged packets whose original is done without a
 // decision: a stage keeps it and sends it later, so these cross by themselves.
-func (p *parcel) unlike(list []int) []int {
+func (p *batch) unlike(list []int) []int {
 	for i := range p.records {
 		r := &p.records[i]
 		if r.like == 0 {
@@ -64,7 +64,7 @@ func (p *parcel) unlike(list []int) []int {
 
 // unmerge gives each merged packet the verdict of its original, and the
 // messages that it sends, but not its flow entries, which are written once.
-func (p *parcel) unmerge() error {
+func (p *batch) unmerge() error {
 	var d, own flow.Decision
 	for i := range p.records {
 		r := &p.records[i]

@@ -13,7 +13,7 @@ import (
 // of other sessions, other ports, or with another octet, are not the same.
 func TestMerge(t *testing.T) {
 	walks := []*walk{{}, {}}
-	p := &parcel{}
+	p := &batch{}
 	p.begin(1, []string{"hosts"})
 	frame := func(n byte) []byte {
 		b := make([]byte, 60)
@@ -80,7 +80,7 @@ func TestMerge(t *testing.T) {
 // BenchmarkMerge measures what looking for the same packets costs one that is like
 // no other.
 func BenchmarkMerge(b *testing.B) {
-	p := &parcel{}
+	p := &batch{}
 	p.begin(1, []string{"hosts"})
 	var d flow.Decision
 	w := &walk{}

@@ -31,11 +31,11 @@ type tap struct {
 	wake    chan struct{} // there are packets
 	stop    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	parcel *parcel
-	spare  *parcel
-	none   flow.Decision // there is none yet
-	drops  int
+	mu    sync.Mutex // guards what follows
+	batch *batch
+	spare *batch
+	none  flow.Decision // there is none yet
+	drops int
 }
 
 // setTaps makes a tap for every process with observers, if this process holds
@@ -70,8 +70,8 @@ func (n *Node) setTaps(mine plan.Instance) {
 		}
 	}
 	for process, p := range want {
-		t := &tap{node: n, process: process, peer: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), parcel: &parcel{}, spare: &parcel{}}
-		t.parcel.begin(n.self, nil)
+		t := &tap{node: n, process: process, peer: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), batch: &batch{}, spare: &batch{}}
+		t.batch.begin(n.self, nil)
 		list = append(list, t)
 		go t.run()
 	}
@@ -85,11 +85,11 @@ func (n *Node) setTaps(mine plan.Instance) {
 func (t *tap) put(session uint64, in *flow.PacketIn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.parcel.records) >= tapPackets || len(t.parcel.data) >= tapBytes {
+	if len(t.batch.records) >= tapPackets || len(t.batch.data) >= tapBytes {
 		t.drops++
 		return
 	}
-	if t.parcel.add(nil, session, in, &t.none, in.Time) != nil {
+	if t.batch.add(nil, session, in, &t.none, in.Time) != nil {
 		t.drops++
 		return
 	}
@@ -117,9 +117,9 @@ func (t *tap) run() {
 			return
 		}
 		t.mu.Lock()
-		p, drops := t.parcel, t.drops
-		t.parcel, t.drops = t.spare, 0
-		t.parcel.begin(t.node.self, nil)
+		p, drops := t.batch, t.drops
+		t.batch, t.drops = t.spare, 0
+		t.batch.begin(t.node.self, nil)
 		t.mu.Unlock()
 		if err := t.send(ctx, p.data); err != nil {
 			drops += len(p.records)

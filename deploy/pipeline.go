@@ -28,8 +28,8 @@ type walk struct {
 	rest    []string // the remaining stages, from the first that runs elsewhere
 	lane    *lane    // nil if none is
 	taps    []*tap   // to observers
-	parcel  *parcel  // packets to send to the rest; nil if there are none
-	probes  *parcel  // the same, of probes
+	batch   *batch   // packets to send to the rest; nil if there are none
+	probes  *batch   // the same, of probes
 	at      int      // the current stage
 	tally   tally    // counts packets per stage
 
@@ -174,7 +174,7 @@ func (w *walk) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 
 // send adds a packet to those for the rest.
 func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-	to, lane := &w.parcel, w.lane
+	to, lane := &w.batch, w.lane
 	if in.Key.EthType == flow.EthTypeLLDP {
 		to, lane = &w.probes, w.owner.worker.node.crossing.probes()
 	}
@@ -185,7 +185,7 @@ func (w *walk) send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		w.owner.log.Error("packet-in cannot be sent to another process", "error", err)
 		return flow.Drop
 	}
-	if len((*to).data) >= parcelFull {
+	if len((*to).data) >= batchFull {
 		w.Flush()
 	}
 	w.away.Add(1)
@@ -199,9 +199,9 @@ func (w *walk) Flush() {
 		w.owner.worker.node.crossing.probes().send(w.probes)
 		w.probes = nil
 	}
-	if w.parcel != nil {
-		w.lane.send(w.parcel)
-		w.parcel = nil
+	if w.batch != nil {
+		w.lane.send(w.batch)
+		w.batch = nil
 	}
 }
 

@@ -65,9 +65,9 @@ func tracedStages(t Tracer, stages []weft.StageFunc, owners []*service) []weft.S
 	return list
 }
 
-// tellCrossing records spans for a parcel's traced packets that went to another
+// tellCrossing records spans for a batch's traced packets that went to another
 // process and back.
-func tellCrossing(t Tracer, p *parcel, list []int, began time.Time) {
+func tellCrossing(t Tracer, p *batch, list []int, began time.Time) {
 	ended := time.Now()
 	for _, i := range list {
 		if r := &p.records[i]; r.trace != 0 {

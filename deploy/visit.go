@@ -51,7 +51,7 @@ func (c *crossing) visit(v visitor) *visit {
 type workbench struct {
 	packet   flow.PacketIn
 	decision flow.Decision
-	rest     parcel // packets for stages further on
+	rest     batch // packets for stages further on
 	results  []result
 	answer   []byte
 	tally    tally

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -282,16 +281,9 @@ func (c caller) find(name string) (weft.Method, bool) {
 func (c caller) Call(ctx context.Context, method string, req proto.Message) (proto.Message, error) {
 	m, ok := c.find(method)
 	if !ok {
-		owner, _, _ := strings.Cut(method, ".")
-		return nil, api.Errorf(codes.Unavailable, "service %s is not in the plan", owner)
+		return nil, api.Errorf(codes.Unavailable, "service %s is not in the plan", ownerOf(method))
 	}
-	var resp any
-	var err error
-	if v, direction, ok := c.node.directed(m); ok {
-		resp, err = c.node.direct(ctx, nil, v, direction, m, req)
-	} else {
-		resp, err = c.node.call(ctx, nil, m, req)
-	}
+	resp, err := c.node.direct(ctx, nil, m, req)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,7 @@ package deploy
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -75,35 +73,17 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		c.counted(name, b.list)
 		asked = true
 	}
-	w := workbenches.Get().(*workbench)
-	defer func() {
-		w.rest.reset()
-		workbenches.Put(w)
-	}()
-	w.rest.begin(c.node.self, rest[1:])
-	w.results, w.answer = w.results[:0], append(w.answer[:0], answerOK)
-	now := time.Now().UnixNano()
+	w := c.workbench(rest[1:])
+	defer w.free()
 	for i, p := range b.list {
 		if asked && p.Verdict == flow.Next {
 			p.In.Pass(name)
 		}
-		if p.Verdict == flow.Next && len(rest) > 1 {
-			if err := w.rest.add(nil, c.onward(process, b.sessions[i]), p.In, p.Decision, now); err != nil {
-				return nil, err
-			}
-			w.results = append(w.results, result{onward: len(w.rest.records)})
-			continue
+		if err := c.answer(w, sessionID{process, b.sessions[i]}, p.Verdict, p.In, p.Decision); err != nil {
+			return nil, err
 		}
-		start := len(w.answer)
-		if w.answer, err = appendVerdict(w.answer, p.Verdict, p.Decision); err != nil {
-			return nil, fmt.Errorf("encode the decision: %w", err)
-		}
-		w.results = append(w.results, result{start: start, end: len(w.answer)})
 	}
-	if !w.rest.empty() {
-		c.pass(ctx, &w.rest, w.rest.all(nil))
-	}
-	return w.merge(), nil
+	return c.finish(ctx, w), nil
 }
 
 // policy returns what to do with packets for a stage that no process runs: the

@@ -3,9 +3,6 @@ package deploy
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -14,14 +11,10 @@ import (
 // whatever the plan says, so that it works without the bus.
 const askMethod = "deploy.Ask"
 
-// Others returns the other instances of this instance's worker, if it has
-// standbys.
-func (s *service) Others() (list []string) {
-	n := s.worker.node
-	if n == nil {
-		return nil
-	}
-	v := n.view.Load()
+// Others returns the other instances of the service's worker, if it has
+// standbys (Cluster).
+func (c cluster) Others(*service) (list []string) {
+	v := c.n.view.Load()
 	if v.current == nil {
 		return nil
 	}
@@ -37,26 +30,18 @@ func (s *service) Others() (list []string) {
 	return list
 }
 
-// Ask sends a question to this service in another instance.
-func (s *service) Ask(ctx context.Context, instance string, question []byte) ([]byte, error) {
-	n := s.worker.node
+// Ask sends a question to the service in another instance (Cluster).
+func (c cluster) Ask(ctx context.Context, s *service, instance string, question []byte) ([]byte, error) {
 	var p *peer
-	if n != nil {
-		n.mu.Lock()
-		if n.current != nil {
-			p = n.peers[n.current.ProcessOf(instance)]
-		}
-		n.mu.Unlock()
+	c.n.mu.Lock()
+	if c.n.current != nil {
+		p = c.n.peers[c.n.current.ProcessOf(instance)]
 	}
+	c.n.mu.Unlock()
 	if p == nil {
-		return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
+		return alone{}.Ask(ctx, s, instance, question)
 	}
 	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.spec.Name)), question...))
-}
-
-// OnAsked registers the handler of questions from other instances.
-func (s *service) OnAsked(h func([]byte) []byte) {
-	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
 }
 
 // answerAsked answers a question from another instance.

@@ -13,7 +13,6 @@ import (
 // of all partitions, its instances are numbered across partitions, any instance
 // answers a call, and while the instances of a partition are down, the others
 // handle its packets.
-// deal with its packets.
 
 // hears reports whether a service of a process of one partition receives the
 // events published in a process of another.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,10 +27,8 @@ type method struct {
 // or encoded over the transport. Its errors are *api.Error in both cases.
 func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
 	counted(s.sent.calls, m.MethodName())
-	if n := s.worker.node; n != nil {
-		if v, direction, ok := n.directed(m); ok {
-			return n.direct(ctx, s, v, direction, m, req)
-		}
+	if s.worker.cluster.Directed(m) {
+		return s.worker.cluster.Direct(ctx, s, m, req)
 	}
 	return s.callHere(ctx, m, req)
 }
@@ -47,10 +44,8 @@ var ended = func() context.Context {
 // does not wait.
 func (s *service) CallNow(m weft.Method, req any) (any, error) {
 	to := s.worker.tables.Load().methods[m.MethodName()]
-	if n := s.worker.node; n != nil && to != nil {
-		if _, _, directed := n.directed(m); directed {
-			to = nil // a call that goes to another partition may have to wait
-		}
+	if s.worker.cluster.Directed(m) {
+		to = nil // a call that goes to another partition may have to wait
 	}
 	if to == nil || !to.started() {
 		return nil, api.Errorf(codes.Unavailable, "%s calls %s at once, but it is not served here", s.spec.Name, m.MethodName())
@@ -82,23 +77,16 @@ func (m *method) started() bool {
 // callHere calls a method of the service within reach; it prefers this process.
 func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, error) {
 	to := s.worker.tables.Load().methods[m.MethodName()]
-	if to == nil {
-		if s.worker.node != nil {
-			return s.worker.node.call(ctx, s, m, req)
-		}
-		owner, _, _ := strings.Cut(m.MethodName(), ".")
-		return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", s.spec.Name, m.MethodName(), owner)
+	if to == nil || !to.ready(ctx, s) {
+		return s.worker.cluster.Call(ctx, s, m, req)
 	}
 	if s.worker.wire != nil {
 		return s.callEncoded(ctx, to, req)
 	}
-	if s.worker.node != nil && !to.ready(ctx, s) {
-		return s.worker.node.call(ctx, s, m, req)
-	}
 	resp, err := to.answer(ctx, req)
 	if err != nil {
-		if s.worker.node != nil && s.ctx.Err() == nil && to.server.leaving() {
-			return s.worker.node.call(ctx, s, m, req) // the call goes to its successor
+		if s.ctx.Err() == nil && to.server.leaving() {
+			return s.worker.cluster.Call(ctx, s, m, req) // the call goes to its successor
 		}
 		return nil, apiError(err)
 	}

@@ -22,15 +22,14 @@ import (
 // makes no link look dead. A batch that gets no answer goes to another replica,
 // or waits until one is back. Packets that waited too long, or find no room,
 // are dropped and counted.
-// long, or finds no room, is shed, and counted.
 type crossing struct {
 	node  *Node
 	lanes [laneCount + 1]lane // the last is for probes
-	last  atomic.Uint64       // session
+	last  atomic.Uint64       // number of a session
 	turn  atomic.Uint32       // next replica for round robin
 
 	mu     sync.Mutex // guards what follows
-	visits map[visitor]*visit
+	guests map[sessionID]*guest
 
 	carried, retried, merged weft.Counter
 	seed                     maphash.Seed
@@ -50,7 +49,7 @@ const (
 )
 
 func newCrossing(n *Node) *crossing {
-	c := &crossing{node: n, seed: maphash.MakeSeed(), visits: map[visitor]*visit{}}
+	c := &crossing{node: n, seed: maphash.MakeSeed(), guests: map[sessionID]*guest{}}
 	m := &metrics{n.worker.registry, "deploy"}
 	c.carried = m.Counter("packets_carried_total", "Packet-ins that stages in other processes have dealt with.")
 	c.retried = m.Counter("packets_retried_total", "Packet-ins sent again, because the process that they were sent to gave no answer.")
@@ -72,8 +71,6 @@ func newCrossing(n *Node) *crossing {
 	}
 	return c
 }
-
-func (c *crossing) lane(session uint64) *lane { return &c.lanes[session%laneCount] }
 
 func (c *crossing) probes() *lane { return &c.lanes[laneCount] }
 
@@ -109,7 +106,7 @@ func (l *lane) init(c *crossing) {
 }
 
 // Sizes of batches in bytes: the size at which a session sends a batch before
-// the end of its batch, and the size up to which queued batches are merged.
+// its messages end, and the size up to which queued batches are merged.
 const (
 	batchFull = 32 << 10
 	batchMost = 256 << 10
@@ -135,7 +132,7 @@ func (l *lane) send(p *batch) {
 	if (l.packets >= lanePackets || l.bytes >= laneBytes) && !l.room() {
 		l.crossing.shedFull.Add(float64(len(p.records)))
 		for i := range p.records {
-			p.records[i].walk.returns(1, l == l.crossing.probes())
+			p.records[i].session.returns(1, l == l.crossing.probes())
 		}
 		p.back()
 		l.recycle(p)
@@ -248,7 +245,7 @@ func (l *lane) recycle(p *batch) {
 
 // deliver passes the decisions of a batch to the sessions of its packets.
 func (l *lane) deliver(p *batch, d *flow.Decision) {
-	var last *walk
+	var last *session
 	closed, returned := false, uint64(0)
 	end := func() {
 		if last == nil {
@@ -262,9 +259,9 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 	var carried, held, lost int
 	for i := range p.records {
 		r := &p.records[i]
-		if r.walk != last {
+		if r.session != last {
 			end()
-			last, closed = r.walk, r.walk.closed.Load()
+			last, closed = r.session, r.session.closed.Load()
 		}
 		returned++
 		switch {
@@ -277,7 +274,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 		}
 		carried++
 		if t := l.crossing.node.worker.tracer; t != nil && r.trace != 0 {
-			t.Span(Span{Trace: r.trace, Root: true, Name: rootSpan, Switch: r.walk.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
+			t.Span(Span{Trace: r.trace, Root: true, Name: rootSpan, Switch: r.session.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
 		}
 		if len(r.decision) == 0 {
 			continue
@@ -286,8 +283,8 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 			l.crossing.node.log.Error("decision from another process cannot be read", "error", err)
 			continue
 		}
-		r.walk.abroad(d)
-		r.walk.hand(d)
+		r.session.Apply(d)
+		r.session.hand(d)
 	}
 	end()
 	l.crossing.carried.Add(float64(carried))
@@ -477,7 +474,7 @@ func (c *crossing) send(ctx context.Context, v *view, p *batch, list []int, t *t
 	var err error
 	if tracer := c.node.worker.tracer; tracer != nil {
 		began := time.Now()
-		defer func() { tellCrossing(tracer, p, list, began) }()
+		defer func() { traceCrossing(tracer, p, list, began) }()
 	}
 	if t.peer == nil {
 		answer, err = c.packets(ctx, stamp, request)

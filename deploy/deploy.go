@@ -40,9 +40,6 @@ type Config struct {
 	Settings *config.Settings
 	// Store keeps durable state. It may be nil if no service declares Buckets.
 	Store Store
-	// StatePrefix is put before the names of buckets: that of a partition, whose
-	// services keep a state of their own.
-	StatePrefix string
 	// Tracer takes spans of single packet-ins; nil for none.
 	Tracer Tracer
 	// Registry is where the services' figures are exported; nil for nowhere.

@@ -46,21 +46,20 @@ var errReplanned = api.Errorf(codes.Aborted, "another plan has come into force m
 // direct makes a call to partitions for a service of this process, or (from is
 // nil) for a client outside. It repeats the call if another plan comes into
 // force.
-func (n *Node) direct(ctx context.Context, from *service, v *view, dir *api.Routing, m weft.Method, req any) (any, error) {
+func (n *Node) direct(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
 	for {
+		v, dir, ok := n.directed(m)
+		if !ok && from == nil {
+			return n.call(ctx, nil, m, req)
+		}
+		if !ok {
+			return from.callHere(ctx, m, req)
+		}
 		c := directedCall{n: n, from: from, view: v, parts: v.parts, method: m, direction: dir}
 		resp, err := c.make(ctx, req)
 		if !errors.Is(err, errReplanned) {
 			return resp, err
 		}
-		var ok bool
-		if v, dir, ok = n.directed(m); ok {
-			continue
-		}
-		if from == nil {
-			return n.call(ctx, nil, m, req)
-		}
-		return from.callHere(ctx, m, req)
 	}
 }
 
@@ -152,7 +151,7 @@ func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Messag
 // all sends a request to all partitions that run the service and merges the
 // answers.
 func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) {
-	owner := publisherOf(c.method.MethodName())
+	owner := ownerOf(c.method.MethodName())
 	requests := map[string]proto.Message{}
 	for _, x := range c.parts.plan.Partitions {
 		if c.parts.runs[x.Name][owner] {

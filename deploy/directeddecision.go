@@ -142,40 +142,37 @@ func copyDecision(d *flow.Decision) (*flow.Decision, error) {
 	return kept, nil
 }
 
-// abroad applies the part of a packet's decision that is not for the packet's
+// Apply applies the part of a packet's decision that is not for the packet's
 // own switch, if any of it is for switches of other partitions, and removes
-// that part from d. The session sends the rest after what is for other
-// switches, as usual.
-func (w *walk) abroad(d *flow.Decision) {
-	n := w.owner.worker.node
-	if n == nil {
-		return
-	}
+// that part from d (Crossing). The session sends the rest after what is for
+// other switches, as usual.
+func (s *session) Apply(d *flow.Decision) {
+	n := s.crossing.node
 	v := n.view.Load()
 	if v.parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
-		return op.Kind != flow.OpFence && op.Switch != w.sw && v.parts.plan.PartitionOf(op.Switch) != v.parts.own
+		return op.Kind != flow.OpFence && op.Switch != s.sw && v.parts.plan.PartitionOf(op.Switch) != v.parts.own
 	}) {
 		return
 	}
-	c := directedCall{n: n, from: w.owner, view: v, parts: v.parts, method: api.Send}
+	c := directedCall{n: n, from: s.owner, view: v, parts: v.parts, method: api.Send}
 	if d.Fenced() {
-		if _, err := c.decide(w.owner.ctx, d); err != nil {
-			w.owner.log.Error("decision for switches of several partitions cannot be carried out", "error", err)
+		if _, err := c.decide(s.owner.ctx, d); err != nil {
+			s.owner.log.Error("decision for switches of several partitions cannot be carried out", "error", err)
 		}
 		d.Reset()
 		return
 	}
 	others := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
 	for _, op := range d.Ops {
-		if op.Switch != w.sw {
+		if op.Switch != s.sw {
 			others.Ops = append(others.Ops, op)
 		}
 	}
-	d.Ops = slices.DeleteFunc(d.Ops, func(op flow.Op) bool { return op.Switch != w.sw })
+	d.Ops = slices.DeleteFunc(d.Ops, func(op flow.Op) bool { return op.Switch != s.sw })
 	result := &api.ApplyResult{}
-	c.carry(w.owner.ctx, others, result)
+	c.carry(s.owner.ctx, others, result)
 	if len(result.Failures) > 0 {
 		n.crossing.astray.Add(float64(len(result.Failures)))
-		w.owner.log.Debug("operations of a decision are not carried out", "operations", len(result.Failures), "first", result.Failures[0].Text)
+		s.owner.log.Debug("operations of a decision are not carried out", "operations", len(result.Failures), "first", result.Failures[0].Text)
 	}
 }

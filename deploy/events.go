@@ -22,7 +22,15 @@ type subject struct {
 	mu       sync.Mutex                 // guards what follows, and order of publication
 	retained map[string]map[string]fact // by the first part of the key, and by the key
 	count    uint64                     // of facts
-	remotes  []remote                   // the subscriptions of other processes
+	remotes  []Remote                   // the subscriptions of other processes
+}
+
+// Remote is a service in another process that subscribes to a subject.
+type Remote interface {
+	// Send queues an event, encoded, for the service.
+	Send(from *service, event []byte)
+	// Gone reports whether the service has stopped.
+	Gone() bool
 }
 
 // fact is the last event about one thing.
@@ -83,6 +91,25 @@ func (s *subject) facts() []any {
 		events[i] = list[i].event
 	}
 	return events
+}
+
+// addRemote adds a subscriber in another process, unless it is there, and calls
+// tell with the retained events while nothing is published.
+func (s *subject) addRemote(r Remote, tell func(facts []any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.remotes, r) {
+		return
+	}
+	s.remotes = append(slices.DeleteFunc(s.remotes, Remote.Gone), r)
+	tell(s.facts())
+}
+
+// again calls tell with the retained events while nothing is published.
+func (s *subject) again(tell func(facts []any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tell(s.facts())
 }
 
 // retain keeps an event that describes the state of something. The caller holds
@@ -155,7 +182,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 		if at.service == s {
 			continue // a replica does not receive its own events
 		}
-		if n := s.worker.node; n != nil && retained && n.view.Load().stray(at.service.spec.Name, sub, key, event, s.partition()) {
+		if retained && s.worker.cluster.Stray(at.service, s, sub, key, event) {
 			continue
 		}
 		if s.worker.wire != nil {
@@ -165,8 +192,22 @@ func (s *service) Publish(decl weft.Subject, event any) {
 		at.service.inbox.announce()
 		at.service.enqueue(delivery{at, event})
 	}
-	if s.worker.node != nil {
-		s.worker.node.publish(s, sub, event)
+	if retained {
+		s.worker.cluster.Note(s, sub, key, event)
+	} else {
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+	}
+	if len(sub.remotes) == 0 {
+		return
+	}
+	data, err := weft.Encode([]byte{}, event)
+	if err != nil {
+		s.log.Error("event cannot be encoded", "subject", sub.name, "error", err)
+		return
+	}
+	for _, r := range sub.remotes {
+		r.Send(s, data)
 	}
 }
 

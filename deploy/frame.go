@@ -162,7 +162,7 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 	return r.err
 }
 
-// batch is a batch of packets with the same stages ahead: a request under
+// batch is packets with the same stages ahead: a request under
 // construction, and the result for each packet.
 type batch struct {
 	rest    []string // the stages ahead
@@ -175,9 +175,9 @@ type batch struct {
 
 // record is a packet of a batch and its result.
 type record struct {
-	walk       *walk // nil if the packet came from another process
-	run        int   // offset of its run's header in the batch's data
-	start, end int   // offsets of the packet there
+	session    *session // nil if the packet came from another process
+	run        int      // offset of its run's header in the batch's data
+	start, end int      // offsets of the packet there
 	hash       uint32
 	verdict    flow.Verdict
 	done       bool
@@ -210,12 +210,12 @@ func (p *batch) reset() {
 // back removes the packets from the count of those in flight.
 func (p *batch) back() {
 	for i := range p.records {
-		p.records[i].walk.away.Add(-1)
+		p.records[i].session.away.Add(-1)
 	}
 }
 
 // add appends a packet of a session, and the decision so far.
-func (p *batch) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision, now int64) error {
+func (p *batch) add(from *session, session uint64, in *flow.PacketIn, d *flow.Decision, now int64) error {
 	b := p.data
 	if p.run < 0 || binary.LittleEndian.Uint64(b[p.run:]) != session || int64(binary.LittleEndian.Uint64(b[p.run+16:])) != in.Time {
 		p.run = len(b)
@@ -239,7 +239,7 @@ func (p *batch) add(w *walk, session uint64, in *flow.PacketIn, d *flow.Decision
 		p.records = append(p.records, record{})
 	}
 	r := &p.records[n]
-	r.walk, r.run, r.start, r.end, r.hash, r.since = w, p.run, start, len(b), flowHash(&in.Key), now
+	r.session, r.run, r.start, r.end, r.hash, r.since = from, p.run, start, len(b), flowHash(&in.Key), now
 	r.done, r.decision, r.trace, r.like = false, nil, in.Trace, 0
 	return nil
 }

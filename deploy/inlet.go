@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +102,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 			continue // a duplicate
 		}
 		in.next = number + 1
-		if v.over[runOf{publisherOf(string(subject)), partition, source}] {
+		if v.over[runOf{ownerOf(string(subject)), partition, source}] {
 			continue // late: another run has replaced the publisher
 		}
 		sub := tables.subjects[string(subject)]
@@ -192,7 +193,7 @@ func (l *inlets) complete(n *Node, s *service) bool {
 	defer n.mu.Unlock()
 	v := n.view.Load()
 	for _, sub := range s.spec.Subscribes {
-		publisher := publisherOf(sub.SubjectName())
+		publisher := ownerOf(sub.SubjectName())
 		for _, t := range v.speakers(s.spec.Name, publisher) {
 			if t.peer == nil || t.state != StateReady && t.state != StateSyncing || !t.peer.usable() {
 				continue
@@ -234,6 +235,9 @@ type publisher struct {
 	partition string // empty: it works for all
 }
 
+// publisherOf returns the run that publishes a service's events.
+func publisherOf(s *service) publisher { return publisher{s.epoch.Load(), s.partition()} }
+
 // note records a fact.
 func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	if sub.decl.WithdrawnBy(event) == nil {
@@ -257,7 +261,7 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	}
 	f.count++
 	m[key] = noted{event, source, f.count}
-	of := runOf{service: publisherOf(sub.name), partition: source.partition}
+	of := runOf{service: ownerOf(sub.name), partition: source.partition}
 	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
 		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.service, publisher{epoch, of.partition}) })
@@ -296,7 +300,7 @@ func (f *facts) sweep(service string, run publisher) {
 	of := runOf{service: service, partition: run.partition}
 	f.swept[of] = max(f.swept[of], run.epoch)
 	for sub, m := range f.known {
-		if publisherOf(sub.name) != service {
+		if ownerOf(sub.name) != service {
 			continue
 		}
 		for key, fact := range m {
@@ -376,14 +380,10 @@ func (n *Node) alive(service string) map[uint64]bool {
 	return epochs
 }
 
-// publisherOf returns the service that publishes a subject.
-func publisherOf(subject string) string {
-	for i := range subject {
-		if subject[i] == '.' {
-			return subject[:i]
-		}
-	}
-	return subject
+// ownerOf returns the service of a method or subject.
+func ownerOf(name string) string {
+	owner, _, _ := strings.Cut(name, ".")
+	return owner
 }
 
 // cursor decodes what appendBytes and the like encoded.

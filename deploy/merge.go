@@ -36,7 +36,7 @@ func (p *batch) merge(seed maphash.Seed) (merged int) {
 				break
 			}
 			f := &p.records[first-1]
-			if f.walk == r.walk && r.trace == 0 && bytes.Equal(p.data[f.start:f.end], packet) {
+			if f.session == r.session && r.trace == 0 && bytes.Equal(p.data[f.start:f.end], packet) {
 				r.like = first
 				merged++
 				break

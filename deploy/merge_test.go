@@ -12,7 +12,7 @@ import (
 // and answered each: with what is sent of the first, without its entries. Those
 // of other sessions, other ports, or with another octet, are not the same.
 func TestMerge(t *testing.T) {
-	walks := []*walk{{}, {}}
+	walks := []*session{{}, {}}
 	p := &batch{}
 	p.begin(1, []string{"hosts"})
 	frame := func(n byte) []byte {
@@ -83,7 +83,7 @@ func BenchmarkMerge(b *testing.B) {
 	p := &batch{}
 	p.begin(1, []string{"hosts"})
 	var d flow.Decision
-	w := &walk{}
+	w := &session{}
 	for n := range 256 {
 		data := make([]byte, 100)
 		data[99] = byte(n)

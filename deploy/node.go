@@ -96,6 +96,7 @@ type Node struct {
 	// again.
 	withdrawAfter time.Duration
 	waiting       bool              // reconcile postponed something
+	setup         setup             // of services; owned by reconcile
 	refused       map[string]uint64 // generations that services refuse; owned by reconcile
 	crossing      *crossing
 	storehouse    *Storehouse // nil: the store has none
@@ -166,8 +167,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
 		}
 	}
-	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log, Settings: &config.Settings{}})
-	n.worker.node = n
+	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log}, cluster{n})
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storehouse = &Storehouse{store: kept}
 		(&metrics{n.worker.registry, "deploy"}).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })

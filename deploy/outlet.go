@@ -64,10 +64,21 @@ const (
 	batchBytes   = 256 << 10
 )
 
-// remote is the subscriptions of other processes to a subject.
+// remote is a service in the other process that subscribes to a subject.
 type remote struct {
-	outlet *outlet
-	sub    *outSub
+	outlet  *outlet
+	sub     *outSub
+	subject *subject
+}
+
+// Gone reports whether the service has stopped.
+func (r remote) Gone() bool { return r.sub.gone.Load() || r.outlet.over() }
+
+// Send queues an event for the service.
+func (r remote) Send(from *service, event []byte) {
+	if !r.sub.gone.Load() {
+		r.outlet.put(outEvent{outHappened, r.subject.name, r.sub.service, r.sub.epoch, publisherOf(from), event}, false)
+	}
 }
 
 // supply subscribes every service elsewhere that wants our events. The caller
@@ -91,8 +102,8 @@ func (n *Node) supply(v *view) {
 				continue
 			}
 			for _, name := range s.Subscribes {
-				sub := tables.subjects[name]
-				if sub == nil || !tables.publishes(name) {
+				sub, source := tables.subjects[name], source(tables, name)
+				if sub == nil || source.epoch == 0 {
 					continue
 				}
 				o := n.outlets[process]
@@ -101,21 +112,18 @@ func (n *Node) supply(v *view) {
 					n.outlets[process] = o
 					go o.run()
 				}
-				o.attach(sub, s, tables.source(name))
+				o.attach(sub, s, source)
 			}
 		}
 	}
 }
 
-// publishes reports whether a service that runs here publishes a subject.
-func (t *tables) publishes(subject string) bool { return t.source(subject).epoch != 0 }
-
 // source returns the run here that publishes a subject; none if its epoch is 0.
-func (t *tables) source(subject string) publisher {
+func source(t *tables, subject string) publisher {
 	for _, s := range t.services {
 		for _, p := range s.spec.Publishes {
 			if p.SubjectName() == subject {
-				return s.publisher()
+				return publisherOf(s)
 			}
 		}
 	}
@@ -138,62 +146,28 @@ func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 // attach subscribes a service in the other process to a subject, unless it is
 // subscribed already.
 func (o *outlet) attach(sub *subject, s ServiceState, source publisher) {
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
 	o.mu.Lock()
 	at := o.subs[s.Name]
 	if at == nil || at.epoch != s.Epoch {
 		at = &outSub{service: s.Name, epoch: s.Epoch}
 		o.subs[s.Name] = at
 	}
-	there := slices.Contains(at.subjects, sub)
-	if !there {
+	if !slices.Contains(at.subjects, sub) {
 		at.subjects = append(at.subjects, sub)
 	}
 	o.mu.Unlock()
-	if there && slices.ContainsFunc(sub.remotes, func(r remote) bool { return r.outlet == o && r.sub == at }) {
-		return
-	}
-	sub.remotes = slices.DeleteFunc(sub.remotes, func(r remote) bool { return r.sub.gone.Load() || r.outlet.over() })
-	sub.remotes = append(sub.remotes, remote{o, at})
-	o.tell(sub, at, source)
+	sub.addRemote(remote{o, at, sub}, func(facts []any) { o.tell(sub, at, source, facts) })
 }
 
 // tell queues the retained events of a subject and a mark that they are
-// complete. The caller holds the subject's lock.
-func (o *outlet) tell(sub *subject, at *outSub, source publisher) {
-	for _, event := range sub.facts() {
+// complete.
+func (o *outlet) tell(sub *subject, at *outSub, source publisher, facts []any) {
+	for _, event := range facts {
 		if data, err := weft.Encode(nil, event); err == nil {
 			o.put(outEvent{outHappened, sub.name, at.service, at.epoch, source, data}, true)
 		}
 	}
 	o.put(outEvent{outTold, sub.name, at.service, at.epoch, source, nil}, true)
-}
-
-// publish sends an event to the services elsewhere that want it. If the event
-// is retained, the caller holds the subject's lock.
-func (n *Node) publish(s *service, sub *subject, event any) {
-	key, retained := sub.decl.KeyOf(event)
-	if retained {
-		n.facts.note(sub, key, event, s.publisher())
-	} else {
-		sub.mu.Lock()
-		defer sub.mu.Unlock()
-	}
-	var data []byte
-	for _, r := range sub.remotes {
-		if r.sub.gone.Load() {
-			continue
-		}
-		if data == nil {
-			var err error
-			if data, err = weft.Encode([]byte{}, event); err != nil {
-				n.log.Error("event cannot be encoded", "subject", sub.name, "error", err)
-				return
-			}
-		}
-		r.outlet.put(outEvent{outHappened, sub.name, r.sub.service, r.sub.epoch, s.publisher(), data}, false)
-	}
 }
 
 // put queues an event.
@@ -293,11 +267,11 @@ func (o *outlet) retell() {
 	tables := o.node.worker.tables.Load()
 	for at, subjects := range subs {
 		for _, sub := range subjects {
-			sub.mu.Lock()
-			source := tables.source(sub.name)
-			o.put(outEvent{outAnew, sub.name, at.service, at.epoch, source, nil}, true)
-			o.tell(sub, at, source)
-			sub.mu.Unlock()
+			sub.again(func(facts []any) {
+				source := source(tables, sub.name)
+				o.put(outEvent{outAnew, sub.name, at.service, at.epoch, source, nil}, true)
+				o.tell(sub, at, source, facts)
+			})
 		}
 	}
 }

@@ -51,11 +51,9 @@ func (n *Node) reconcile(ctx context.Context) error {
 	renamed := n.entry.Instance != mine.Name || n.entry.Worker != mine.Worker || n.entry.Partition != mine.Partition
 	n.entry.Instance, n.entry.Worker, n.entry.Partition = mine.Name, mine.Worker, mine.Partition
 	n.mu.Unlock()
-	n.worker.config.Settings = settings
+	n.setup = setup{settings: settings, generation: current.Generation}
 	if mine.Partition != "" {
-		n.worker.config.StatePrefix = mine.Partition + "."
-	} else {
-		n.worker.config.StatePrefix = ""
+		n.setup.prefix = mine.Partition + "."
 	}
 	if renamed {
 		if err := n.announce(ctx); err != nil {
@@ -237,10 +235,10 @@ func (n *Node) retire(ctx context.Context, s *service) error {
 // startServices starts services, waits until they have received what others
 // retain, and offers them to others.
 func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec) error {
-	if err := n.worker.config.Settings.Check(n.config.Specs); err != nil {
+	if err := n.setup.settings.Check(n.config.Specs); err != nil {
 		return err
 	}
-	g, err := n.worker.build(specs)
+	g, err := n.worker.build(specs, n.setup)
 	if err != nil {
 		return err
 	}

@@ -85,20 +85,6 @@ func (s *service) give(ctx context.Context, old, new any) error {
 	}
 }
 
-// generation returns the generation of the plan that services are built for; 0
-// if there is none.
-func (w *Worker) generation() uint64 {
-	if w.node == nil {
-		return 0
-	}
-	w.node.mu.Lock()
-	defer w.node.mu.Unlock()
-	if w.node.current == nil {
-		return 0
-	}
-	return w.node.current.Generation
-}
-
 // reconfigure applies the current plan's settings to a running service; it
 // returns false if the service must restart.
 func (n *Node) reconfigure(ctx context.Context, s *service, settings *config.Settings, current *Current) bool {

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/weft-sdn/weft"
@@ -70,42 +69,4 @@ func (n *Node) sentSoFar() map[trafficKey]*api.ServiceTraffic {
 		}
 	}
 	return all
-}
-
-// tally counts, for one session of a switch, the packets by their last stage,
-// and later adds them to the stages' counts: one addition per batch instead of
-// one per packet and stage.
-type tally struct {
-	ended []uint32 // by the packet's last stage
-	any   bool
-}
-
-// reset makes room for some stages.
-func (t *tally) reset(stages int) { t.ended = append(t.ended[:0], make([]uint32, stages)...) }
-
-// end counts a packet by its last stage.
-func (t *tally) end(at int) {
-	if at < len(t.ended) {
-		t.ended[at]++
-		t.any = true
-	}
-}
-
-// settle adds the packets to the counts of the stages that processed them.
-func (t *tally) settle(owners []*service) {
-	if !t.any {
-		return
-	}
-	var seen uint64
-	for at, s := range slices.Backward(owners) {
-		if at >= len(t.ended) {
-			continue
-		}
-		seen += uint64(t.ended[at])
-		t.ended[at] = 0
-		if seen > 0 {
-			s.sent.packets.Add(seen)
-		}
-	}
-	t.any = false
 }

@@ -34,7 +34,7 @@ type service struct {
 	slow     weft.Counter // times that a publisher waited longer than a second for the inbox
 	busy     atomic.Int64 // calls and batches of packets in progress
 	standing atomic.Bool  // it is a standby; another process is active
-	serving  atomic.Bool  // in a Node: it is ready and has received what others retain
+	serving  atomic.Bool  // its stage takes packets, and it has received what others retain
 	stale    atomic.Bool  // it read incomplete state from the store and must restart
 	asOne    bool         // it is clustered across partitions
 	sent     *sent        // what it has sent to others
@@ -121,6 +121,20 @@ func (s *service) setReplicas(index, count int) {
 	s.inbox.putNow(delivery{s.replicas, n})
 }
 
+// Others returns the other instances of this instance's worker, if it has
+// standbys.
+func (s *service) Others() []string { return s.worker.cluster.Others(s) }
+
+// Ask sends a question to this service in another instance.
+func (s *service) Ask(ctx context.Context, instance string, question []byte) ([]byte, error) {
+	return s.worker.cluster.Ask(ctx, s, instance, question)
+}
+
+// OnAsked registers the handler of questions from other instances.
+func (s *service) OnAsked(h func([]byte) []byte) {
+	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
+}
+
 // register makes one registration and records what is wrong with it.
 func (s *service) register(declared bool, what string, do func() bool) {
 	s.mu.Lock()
@@ -185,9 +199,6 @@ func (s *service) unkept() (errs []error) {
 // works for all.
 func (s *service) partition() string { return strings.TrimSuffix(s.prefix, ".") }
 
-// publisher returns the run that publishes the service's events.
-func (s *service) publisher() publisher { return publisher{s.epoch.Load(), s.partition()} }
-
 // Bucket opens durable state.
 func (s *service) Bucket(name string) (weft.Bucket, error) {
 	b, err := s.worker.config.Store.Bucket(s.ctx, s.prefix+name)
@@ -198,7 +209,7 @@ func (s *service) Bucket(name string) (weft.Bucket, error) {
 }
 
 // Specs returns all services of the system.
-func (s *service) Specs() []weft.Spec { return s.worker.specs() }
+func (s *service) Specs() []weft.Spec { return s.worker.cluster.Specs() }
 
 // run runs the service and its events until its context ends.
 func (s *service) run(failed chan<- *service) {
@@ -252,10 +263,7 @@ func (s *service) endedEarly() error {
 
 // Now returns the time of day by the clock that all processes share.
 func (s *service) Now() time.Time {
-	if n := s.worker.node; n != nil {
-		return n.now()
-	}
-	return time.Now()
+	return s.worker.cluster.Now()
 }
 
 // stop ends the service, waits for that, and removes its handlers.

@@ -26,10 +26,10 @@ func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
 // stand starts a service that becomes active later; stand does not wait for
 // that.
 func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
-	if err := n.worker.config.Settings.Check(n.config.Specs); err != nil {
+	if err := n.setup.settings.Check(n.config.Specs); err != nil {
 		return err
 	}
-	g, err := n.worker.build(specs)
+	g, err := n.worker.build(specs, n.setup)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package deploy
 import (
 	"time"
 
-	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -33,41 +32,9 @@ type Span struct {
 
 const rootSpan = "packet-in"
 
-// traced is Packet for a packet with a trace.
-func (w *walk) traced(t Tracer, in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
-	began, plain := time.Now(), w.stages
-	w.stages = tracedStages(t, plain, w.owners)
-	v = w.run(in, d)
-	w.stages = plain
-	w.tally.end(w.at)
-	if v == flow.Next && w.lane != nil {
-		return w.send(in, d) // the lane ends the trace
-	}
-	if !d.Empty() {
-		w.abroad(d)
-	}
-	t.Span(Span{Trace: in.Trace, Root: true, Name: rootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
-		Verdict: v, Began: began, Ended: time.Now()})
-	return v
-}
-
-// tracedStages returns stages that record the time they take.
-func tracedStages(t Tracer, stages []weft.StageFunc, owners []*service) []weft.StageFunc {
-	list := make([]weft.StageFunc, len(stages))
-	for i, f := range stages {
-		list[i] = func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-			began := time.Now()
-			v := f(in, d)
-			t.Span(Span{Trace: in.Trace, Name: owners[i].spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: time.Now()})
-			return v
-		}
-	}
-	return list
-}
-
-// tellCrossing records spans for a batch's traced packets that went to another
+// traceCrossing records spans for a batch's traced packets that went to another
 // process and back.
-func tellCrossing(t Tracer, p *batch, list []int, began time.Time) {
+func traceCrossing(t Tracer, p *batch, list []int, began time.Time) {
 	ended := time.Now()
 	for _, i := range list {
 		if r := &p.records[i]; r.trace != 0 {

@@ -59,7 +59,7 @@ func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 		}
 	}
 	for method, routing := range api.Routings() {
-		if c.plan.RunsPerPartition(publisherOf(method)) {
+		if c.plan.RunsPerPartition(ownerOf(method)) {
 			p.methods[method] = routing
 		}
 	}

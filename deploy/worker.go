@@ -21,7 +21,7 @@ type Worker struct {
 	config   Config
 	registry *registry
 	log      *slog.Logger
-	node     *Node // nil: there are no other processes
+	cluster  Cluster
 
 	scratches scratches
 	wire      *wire // nil: by pointer
@@ -76,16 +76,19 @@ func New(c Config) (*Worker, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	w := newWorker(c)
-	if w.first, err = w.build(c.Specs); err != nil {
+	w := newWorker(c, alone{c.Specs})
+	if w.first, err = w.build(c.Specs, setup{settings: c.Settings}); err != nil {
 		return nil, err
+	}
+	for _, s := range w.first.services {
+		s.serving.Store(true) // nobody else does
 	}
 	w.enter(w.first)
 	w.setPipeline(order)
 	return w, nil
 }
 
-func newWorker(c Config) *Worker {
+func newWorker(c Config, others Cluster) *Worker {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -96,29 +99,33 @@ func newWorker(c Config) *Worker {
 		c.StopTimeout = 5 * time.Second
 	}
 	w := &Worker{
-		config: c, log: c.Log, registry: newRegistry(), tracer: c.Tracer,
+		config: c, cluster: others, log: c.Log, registry: newRegistry(), tracer: c.Tracer,
 		failed: make(chan *service, 64), started: make(chan struct{}), first: &group{started: make(chan struct{})},
 	}
 	w.tables.Store(&tables{methods: map[string]*method{}, subjects: map[string]*subject{}})
 	return w
 }
 
+// setup says how services are set up.
+type setup struct {
+	settings   *config.Settings
+	prefix     string // of their buckets
+	generation uint64 // of the plan that says so; 0 if there is none
+}
+
 // build makes services from Specs that are known to fit.
-func (w *Worker) build(specs []weft.Spec) (*group, error) {
-	began := time.Now()
-	if w.node != nil {
-		began = w.node.now()
-	}
+func (w *Worker) build(specs []weft.Spec, how setup) (*group, error) {
+	began := w.cluster.Now()
 	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{})}
 	for i := range specs {
 		spec := &specs[i]
-		own, err := w.config.Settings.Configure(spec)
+		own, err := how.settings.Configure(spec)
 		if err != nil {
 			return nil, err
 		}
 		s := &service{
-			worker: w, group: g, spec: spec, config: own, plan: w.generation(), inbox: newInbox(), ended: make(chan struct{}),
-			prefix: w.config.StatePrefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
+			worker: w, group: g, spec: spec, config: own, plan: how.generation, inbox: newInbox(), ended: make(chan struct{}),
+			prefix: how.prefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
 			sent: newSent(spec),
 		}
 		s.epoch.Store(uint64(began.UnixNano()))
@@ -300,14 +307,6 @@ func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 	}
 	close(g.started)
 	return true, nil
-}
-
-// specs returns all services of the system.
-func (w *Worker) specs() []weft.Spec {
-	if w.node != nil {
-		return w.node.specs()
-	}
-	return slices.Clone(w.config.Specs)
 }
 
 // Settled waits until a service has handled all events that any goroutine

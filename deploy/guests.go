@@ -1,0 +1,209 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+)
+
+var errNotHere = errors.New("the stage is not there")
+
+// sessionID identifies a session of another process.
+type sessionID struct{ process, session uint64 }
+
+// guest is a session of another process whose packets stages here process.
+type guest struct {
+	mu     sync.Mutex // one batch of it at a time
+	stages stages
+	used   time.Time
+}
+
+// guestLife is how long the stages' state of an idle session is kept.
+const guestLife = 10 * time.Minute
+
+func (c *crossing) guest(id sessionID) *guest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.guests[id]
+	if g == nil {
+		if len(c.guests)%1024 == 1023 {
+			for k, old := range c.guests {
+				if time.Since(old.used) > guestLife {
+					delete(c.guests, k)
+				}
+			}
+		}
+		g = &guest{stages: stages{tracer: c.node.worker.tracer}}
+		c.guests[id] = g
+	}
+	g.used = time.Now()
+	return g
+}
+
+// workbench is the memory for processing a batch of another process.
+type workbench struct {
+	packet   flow.PacketIn
+	decision flow.Decision
+	rest     batch // packets for stages further on
+	results  []result
+	answer   []byte
+	now      int64 // when the batch came
+}
+
+// result is the result of a packet: its part of the answer, or its index in the
+// workbench's rest.
+type result struct{ start, end, onward int }
+
+var workbenches = sync.Pool{New: func() any { return &workbench{} }}
+
+// packets answers a batch of packet-ins of another process: it runs all
+// consecutive stages that are here and sends the rest on.
+func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([]byte, error) {
+	r := cursor{b: request}
+	process, rest := r.uint64(), r.strings()
+	if r.err != nil {
+		return nil, r.err
+	}
+	var here []*service
+	t := c.node.worker.tables.Load()
+	for _, name := range rest {
+		s := t.service(name)
+		if s == nil {
+			break
+		}
+		s.busy.Add(1) // before the check, so that it does not stop meanwhile
+		defer s.busy.Add(-1)
+		if !s.serving.Load() || len(here) == 0 && !stamp.meant(s) {
+			break
+		}
+		here = append(here, s)
+	}
+	if len(here) == 0 {
+		if len(rest) > 0 {
+			if app := (*c.node.apps.stages.Load())[rest[0]]; app != nil {
+				return c.ask(ctx, app, process, rest, &r)
+			}
+		}
+		return []byte{answerNotHere}, nil
+	}
+	w := c.workbench(rest[len(here):])
+	defer w.free()
+	if err := c.work(w, process, here, &r); err != nil {
+		return nil, err
+	}
+	return c.finish(ctx, w), nil
+}
+
+// workbench returns memory for a batch of which stages further on are to see
+// what passes those here.
+func (c *crossing) workbench(rest []string) *workbench {
+	w := workbenches.Get().(*workbench)
+	w.rest.begin(c.node.self, rest)
+	w.results, w.answer, w.now = w.results[:0], append(w.answer[:0], answerOK), time.Now().UnixNano()
+	return w
+}
+
+// free keeps the memory for another batch.
+func (w *workbench) free() {
+	w.packet.Data = nil
+	w.rest.reset()
+	workbenches.Put(w)
+}
+
+// finish sends the packets for stages further on, and returns the answer.
+func (c *crossing) finish(ctx context.Context, w *workbench) []byte {
+	if w.rest.empty() {
+		return bytes.Clone(w.answer)
+	}
+	c.pass(ctx, &w.rest, w.rest.all(nil))
+	return w.merge()
+}
+
+// work runs the local stages on every packet of a request.
+func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor) error {
+	for len(r.b) > 0 {
+		id, sw := sessionID{process, r.uint64()}, flow.DPID(r.uint64())
+		_, count := r.uint64(), r.uint32()
+		if r.err != nil {
+			return r.err
+		}
+		w.packet.Switch, w.packet.Time = sw, w.now // the sender's clock may differ
+		if err := c.runStages(w, id, here, r, count); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runStages runs the local stages on packets of one session.
+func (c *crossing) runStages(w *workbench, id sessionID, here []*service, r *cursor, count uint32) error {
+	g := c.guest(id)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stages.open(w.packet.Switch, here)
+	defer g.stages.settle()
+	for range count {
+		if err := r.packet(&w.packet, &w.decision); err != nil {
+			return err
+		}
+		if err := c.answer(w, id, g.stages.run(&w.packet, &w.decision), &w.packet, &w.decision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer appends what the stages here made of a packet to the answer, or the
+// packet to those for the stages further on.
+func (c *crossing) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.PacketIn, d *flow.Decision) error {
+	if v == flow.Next && len(w.rest.rest) > 0 {
+		if err := w.rest.add(nil, id.onward(), in, d, w.now); err != nil {
+			return err
+		}
+		w.results = append(w.results, result{onward: len(w.rest.records)})
+		return nil
+	}
+	start := len(w.answer)
+	var err error
+	if w.answer, err = appendVerdict(w.answer, v, d); err != nil {
+		return fmt.Errorf("encode the decision: %w", err)
+	}
+	if len(w.rest.rest) > 0 {
+		w.results = append(w.results, result{start: start, end: len(w.answer)})
+	}
+	return nil
+}
+
+// merge returns the answer, with the results of the processes further on.
+func (w *workbench) merge() []byte {
+	b := append(make([]byte, 0, 2*len(w.answer)+16*len(w.results)), answerOK)
+	for _, r := range w.results {
+		if r.onward == 0 {
+			b = append(b, w.answer[r.start:r.end]...)
+			continue
+		}
+		rec := &w.rest.records[r.onward-1]
+		switch {
+		case !rec.done:
+			b = append(b, byte(undecided))
+		case len(rec.decision) == 0:
+			b = append(b, byte(rec.verdict))
+		default:
+			b = append(b, byte(rec.verdict)|hasDecision)
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(rec.decision)))
+			b = append(b, rec.decision...)
+		}
+	}
+	return b
+}
+
+// onward returns the number by which the processes further on know the session.
+func (id sessionID) onward() uint64 {
+	return (id.process*0x9e3779b97f4a7c15 ^ id.session) | 1<<63
+}

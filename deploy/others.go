@@ -1,0 +1,50 @@
+package deploy
+
+import (
+	"context"
+	"time"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// cluster is the other processes as the services of this one see them
+// (Cluster).
+type cluster struct{ n *Node }
+
+// Now returns the time of day by the store's clock (Cluster).
+func (c cluster) Now() time.Time { return c.n.now() }
+
+// Specs returns the declarations of the services of the plan in force (Cluster).
+func (c cluster) Specs() []weft.Spec { return c.n.specs() }
+
+// Directed reports whether calls of a method go to partitions (Cluster).
+func (c cluster) Directed(m weft.Method) bool {
+	_, _, ok := c.n.directed(m)
+	return ok
+}
+
+// Direct makes a call to partitions (Cluster).
+func (c cluster) Direct(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+	return c.n.direct(ctx, from, m, req)
+}
+
+// Call makes a call to another process (Cluster).
+func (c cluster) Call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+	return c.n.call(ctx, from, m, req)
+}
+
+// Stray reports whether a subscriber here should ignore an event (Cluster).
+func (c cluster) Stray(to, from *service, sub *subject, key string, event any) bool {
+	return c.n.view.Load().stray(to.spec.Name, sub, key, event, from.partition())
+}
+
+// Note records a retained event of a publisher here (Cluster).
+func (c cluster) Note(from *service, sub *subject, key string, event any) {
+	c.n.facts.note(sub, key, event, publisherOf(from))
+}
+
+// Open opens the way through other processes for a session (Cluster).
+func (c cluster) Open(owner *service, sw flow.DPID, later weft.Later) Crossing {
+	return c.n.crossing.open(owner, sw, later)
+}

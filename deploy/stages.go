@@ -1,0 +1,134 @@
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// stages are consecutive stages of this process for one session of a switch of
+// this process or another. They are not for concurrent use.
+type stages struct {
+	tracer Tracer
+	here   []*service // the services, in order
+	known  map[*service]weft.StageFunc
+	funcs  []weft.StageFunc
+	owners []*service // of funcs
+	at     int        // the current stage
+	ended  []uint32   // packets by their last stage, not settled yet
+	any    bool       // of ended
+}
+
+// strangers is how many services that do not run for a session any more may
+// keep their state of it.
+const strangers = 8
+
+// open makes the stages those of some services. Services that had a stage
+// before keep their state of the session.
+func (r *stages) open(sw flow.DPID, here []*service) {
+	if r.known != nil && slices.Equal(r.here, here) {
+		return
+	}
+	r.settle()
+	if r.known == nil {
+		r.known = map[*service]weft.StageFunc{}
+	}
+	r.here, r.funcs, r.owners = slices.Clone(here), nil, nil
+	for _, s := range here {
+		f, known := r.known[s]
+		if !known {
+			f = s.openStage(sw)
+			r.known[s] = f
+		}
+		if f != nil { // nil: it ignores this switch
+			r.funcs, r.owners = append(r.funcs, f), append(r.owners, s)
+		}
+	}
+	if len(r.known) > len(here)+strangers {
+		maps.DeleteFunc(r.known, func(s *service, _ weft.StageFunc) bool { return !slices.Contains(here, s) })
+	}
+	r.ended = make([]uint32, len(r.funcs))
+}
+
+// run runs the stages on a packet until one of them ends it. If a stage panics,
+// the packet and all operations so far are dropped.
+func (r *stages) run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	v := r.pass(in, d)
+	if r.at < len(r.ended) {
+		r.ended[r.at]++
+		r.any = true
+	}
+	return v
+}
+
+func (r *stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+	defer r.dropOnPanic(d, &v)
+	trace := in.Trace != 0 && r.tracer != nil
+	for r.at = range r.funcs {
+		if trace {
+			v = r.traced(in, d)
+		} else {
+			v = r.funcs[r.at](in, d)
+		}
+		if v != flow.Next {
+			return v
+		}
+		if len(in.HeldBy) > 0 {
+			in.Pass(r.owners[r.at].spec.Name)
+		}
+	}
+	return flow.Next
+}
+
+// dropOnPanic, deferred, drops the packet if a stage panics.
+func (r *stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
+	if p := recover(); p != nil {
+		_ = r.owners[r.at].panicked("the stage", p) // panicked logs it
+		d.Reset()
+		*v = flow.Drop
+	}
+}
+
+// traced runs the current stage and records the time that it takes.
+func (r *stages) traced(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	began := time.Now()
+	v := r.funcs[r.at](in, d)
+	r.tracer.Span(Span{Trace: in.Trace, Name: r.owners[r.at].spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: time.Now()})
+	return v
+}
+
+// settle adds the packets to the counts of the services whose stages processed
+// them: one addition per batch instead of one per packet and stage.
+func (r *stages) settle() {
+	if !r.any {
+		return
+	}
+	var seen uint64
+	for at, s := range slices.Backward(r.owners) {
+		seen += uint64(r.ended[at])
+		r.ended[at] = 0
+		if seen > 0 {
+			s.sent.packets.Add(seen)
+		}
+	}
+	r.any = false
+}
+
+// openStage calls the open function of the service's stage.
+func (s *service) openStage(sw flow.DPID) weft.StageFunc {
+	s.mu.Lock()
+	open := s.open
+	s.mu.Unlock()
+	if open == nil {
+		panic(fmt.Sprintf("the stage of %s is not set up yet; open the pipeline after weft.Ready", s.spec.Name))
+	}
+	f := open(sw)
+	if f != nil && s.worker.wire != nil {
+		return s.encodedStage(f)
+	}
+	return f
+}

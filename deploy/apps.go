@@ -46,7 +46,7 @@ type apps struct {
 }
 
 func (a *apps) init(n *Node) {
-	a.node, a.metric = n, &metrics{n.worker.registry, "deploy"}
+	a.node, a.metric = n, n.worker.metrics("deploy")
 	a.stages.Store(&map[string]outside.App{})
 	a.watch.Store(&map[string]outside.App{})
 	a.dropped = a.metric.Counter("observer_packets_dropped_total", "Copies of packet-ins that were not sent to the process of an observer, which is too slow.")

@@ -3,6 +3,9 @@ package deploy
 import (
 	"context"
 
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -39,7 +42,7 @@ func (c cluster) Ask(ctx context.Context, s *service, instance string, question 
 	}
 	c.n.mu.Unlock()
 	if p == nil {
-		return alone{}.Ask(ctx, s, instance, question)
+		return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
 	}
 	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.spec.Name)), question...))
 }
@@ -48,11 +51,9 @@ func (c cluster) Ask(ctx context.Context, s *service, instance string, question 
 func (n *Node) answerAsked(req []byte) ([]byte, error) {
 	r := cursor{b: req}
 	name := string(r.bytes())
-	if r.err == nil {
-		for _, s := range n.worker.tables.Load().services {
-			if h := s.asked.Load(); s.spec.Name == name && h != nil {
-				return (*h)(r.b), nil
-			}
+	if s := n.worker.running().service(name); r.err == nil && s != nil {
+		if answer, ok := s.answerAsked(r.b); ok {
+			return answer, nil
 		}
 	}
 	return nil, transport.Errorf(transport.Unavailable, "service %q is not here", name)

@@ -44,7 +44,7 @@ func (v *view) speakers(service, publisher string) []*target {
 // published in a process of a partition.
 func (n *Node) listening(told string) bool {
 	v := n.view.Load()
-	return slices.ContainsFunc(n.worker.tables.Load().services, func(s *service) bool {
+	return slices.ContainsFunc(n.worker.running().services, func(s *service) bool {
 		return v.parts.hears(s.spec.Name, v.mine.Partition, told)
 	})
 }

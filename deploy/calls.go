@@ -93,6 +93,9 @@ func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, er
 	return resp, nil
 }
 
+// callPatience is how long a call waits for a service that is away or starts.
+const callPatience = 10 * time.Second
+
 // ready waits until the server is set up, unless the server starts in the same
 // group as the caller. It returns false if the server or ctx ended.
 func (m *method) ready(ctx context.Context, caller *service) bool {
@@ -114,6 +117,36 @@ func (m *method) ready(ctx context.Context, caller *service) bool {
 	case <-timer.C:
 	}
 	return false
+}
+
+// serve answers an encoded request of another process and appends the response
+// to b. It returns false if the service does not serve here, or no longer.
+func (m *method) serve(ctx context.Context, b, req []byte) (resp []byte, here bool, err error) {
+	select {
+	case <-m.server.group.started:
+	case <-m.server.ended:
+		return nil, false, nil
+	case <-ctx.Done(): // the caller does not wait any more
+		return nil, false, nil
+	}
+	resp, err = m.answerEncoded(ctx, b, req)
+	return resp, err == nil || !m.server.stopping(), err
+}
+
+// answerEncoded answers an encoded request and appends the response to b.
+func (m *method) answerEncoded(ctx context.Context, b, data []byte) ([]byte, error) {
+	req, _ := m.decl.NewMessages()
+	if err := weft.Decode(data, req); err != nil {
+		return nil, api.Errorf(codes.InvalidArgument, "decode the request of %s: %w", m.name, err)
+	}
+	resp, err := m.answer(ctx, req)
+	if err != nil {
+		return nil, apiError(err)
+	}
+	if b, err = weft.Encode(b, resp); err != nil {
+		return nil, api.Errorf(codes.Internal, "encode the response of %s: %w", m.name, err)
+	}
+	return b, nil
 }
 
 // answer runs the handler, or runs it twice if the worker's Config asks for

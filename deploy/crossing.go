@@ -50,7 +50,7 @@ const (
 
 func newCrossing(n *Node) *crossing {
 	c := &crossing{node: n, seed: maphash.MakeSeed(), guests: map[sessionID]*guest{}}
-	m := &metrics{n.worker.registry, "deploy"}
+	m := n.worker.metrics("deploy")
 	c.carried = m.Counter("packets_carried_total", "Packet-ins that stages in other processes have dealt with.")
 	c.retried = m.Counter("packets_retried_total", "Packet-ins sent again, because the process that they were sent to gave no answer.")
 	c.merged = m.Counter("packets_merged_total", "Packet-ins that crossed together with one that was the same to the octet.")
@@ -273,7 +273,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 			continue
 		}
 		carried++
-		if t := l.crossing.node.worker.tracer; t != nil && r.trace != 0 {
+		if t := l.crossing.node.config.Tracer; t != nil && r.trace != 0 {
 			t.Span(Span{Trace: r.trace, Root: true, Name: rootSpan, Switch: r.session.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
 		}
 		if len(r.decision) == 0 {
@@ -472,7 +472,7 @@ func (c *crossing) send(ctx context.Context, v *view, p *batch, list []int, t *t
 	request, stamp := p.request(list), v.stamp(t, nil)
 	var answer []byte
 	var err error
-	if tracer := c.node.worker.tracer; tracer != nil {
+	if tracer := c.node.config.Tracer; tracer != nil {
 		began := time.Now()
 		defer func() { traceCrossing(tracer, p, list, began) }()
 	}
@@ -486,5 +486,16 @@ func (c *crossing) send(ctx context.Context, v *view, p *batch, list []int, t *t
 	}
 	if err != nil && ctx.Err() == nil {
 		c.node.log.Debug("packet-ins not dealt with yet", "stage", p.rest[0], "packets", len(list), "error", err)
+	}
+}
+
+// traceCrossing records spans for a batch's traced packets that went to another
+// process and back.
+func traceCrossing(t Tracer, p *batch, list []int, began time.Time) {
+	ended := time.Now()
+	for _, i := range list {
+		if r := &p.records[i]; r.trace != 0 {
+			t.Span(Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended})
+		}
 	}
 }

@@ -46,7 +46,7 @@ func (n *Node) followRepairs(ctx context.Context) {
 			if d.Writable || slices.ContainsFunc(now, func(e bus.Damage) bool { return e.Bucket == d.Bucket }) {
 				continue
 			}
-			for _, s := range n.worker.tables.Load().services {
+			for _, s := range n.worker.running().services {
 				name, own := strings.CutPrefix(d.Bucket, s.prefix+s.spec.Name+".")
 				if own && slices.Contains(s.spec.Buckets, name) && s.spec.Scale != weft.Any {
 					n.log.Info("service is started again, because its state was repaired", "service", s.spec.Name, "bucket", d.Bucket)

@@ -110,7 +110,7 @@ func (c *directedCall) one(ctx context.Context, partition string, req any) (any,
 // process.
 func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
 	within.directed = c.view
-	if c.from != nil && within.partition == c.parts.own && c.n.worker.tables.Load().methods[c.method.MethodName()] != nil {
+	if c.from != nil && within.partition == c.parts.own && c.n.worker.running().methods[c.method.MethodName()] != nil {
 		return c.from.callHere(ctx, c.method, req)
 	}
 	return c.n.callIn(ctx, c.from, c.method, req, within)

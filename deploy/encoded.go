@@ -111,18 +111,11 @@ func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, e
 	if m == nil || m.server != r.s {
 		return nil, toWire(api.Errorf(codes.Unimplemented, "%s does not serve %s", r.s.spec.Name, name))
 	}
-	req, _ := m.decl.NewMessages()
-	if err := weft.Decode(data, req); err != nil {
-		return nil, toWire(api.Errorf(codes.Internal, "decode the request of %s: %w", name, err))
-	}
-	resp, err := m.answer(ctx, req)
+	resp, err := m.answerEncoded(ctx, nil, data)
 	if err != nil {
-		return nil, toWire(apiError(err))
+		return nil, toWire(err)
 	}
-	if data, err = weft.Encode(nil, resp); err != nil {
-		return nil, toWire(api.Errorf(codes.Internal, "encode the response of %s: %w", name, err))
-	}
-	return data, nil
+	return resp, nil
 }
 
 // take decodes an event and queues it.

@@ -62,20 +62,22 @@ func (t *tables) subject(decl weft.Subject) *subject {
 func (s *subject) attach(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := append(slices.Clone(*s.subscribers.Load()), sub)
+	list := append(slices.Clone(s.all()), sub)
 	s.subscribers.Store(&list)
 	for _, event := range s.facts() {
-		sub.service.inbox.announce()
-		sub.service.inbox.putNow(delivery{sub, event})
+		sub.putNow(event)
 	}
 }
 
 func (s *subject) detach(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := slices.DeleteFunc(slices.Clone(*s.subscribers.Load()), func(other *subscription) bool { return other == sub })
+	list := slices.DeleteFunc(slices.Clone(s.all()), func(other *subscription) bool { return other == sub })
 	s.subscribers.Store(&list)
 }
+
+// all returns the subscriptions of this process.
+func (s *subject) all() []*subscription { return *s.subscribers.Load() }
 
 // facts returns the retained events. The caller holds the lock.
 func (s *subject) facts() []any {
@@ -147,7 +149,7 @@ func (s *subject) forget() {
 
 // subscriptionOf returns a service's subscription; nil if it has none.
 func (s *subject) subscriptionOf(sv *service) *subscription {
-	for _, sub := range *s.subscribers.Load() {
+	for _, sub := range s.all() {
 		if sub.service == sv {
 			return sub
 		}
@@ -178,7 +180,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 			renewed.drop(key)
 		}
 	}
-	for _, at := range *sub.subscribers.Load() {
+	for _, at := range sub.all() {
 		if at.service == s {
 			continue // a replica does not receive its own events
 		}
@@ -189,8 +191,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 			s.publishEncoded(at, event)
 			continue
 		}
-		at.service.inbox.announce()
-		at.service.enqueue(delivery{at, event})
+		at.put(event)
 	}
 	if retained {
 		s.worker.cluster.Note(s, sub, key, event)
@@ -209,6 +210,18 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	for _, r := range sub.remotes {
 		r.Send(s, data)
 	}
+}
+
+// put queues an event; it waits for room.
+func (at *subscription) put(event any) {
+	at.service.inbox.announce()
+	at.service.enqueue(delivery{at, event})
+}
+
+// putNow queues an event whether or not there is room.
+func (at *subscription) putNow(event any) {
+	at.service.inbox.announce()
+	at.service.inbox.putNow(delivery{at, event})
 }
 
 // enqueue puts an announced event into the service's inbox.

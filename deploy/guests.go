@@ -39,7 +39,7 @@ func (c *crossing) guest(id sessionID) *guest {
 				}
 			}
 		}
-		g = &guest{stages: stages{tracer: c.node.worker.tracer}}
+		g = &guest{stages: stages{tracer: c.node.config.Tracer}}
 		c.guests[id] = g
 	}
 	g.used = time.Now()
@@ -71,15 +71,17 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 		return nil, r.err
 	}
 	var here []*service
-	t := c.node.worker.tables.Load()
+	t := c.node.worker.running()
 	for _, name := range rest {
 		s := t.service(name)
 		if s == nil {
 			break
 		}
-		s.busy.Add(1) // before the check, so that it does not stop meanwhile
-		defer s.busy.Add(-1)
-		if !s.serving.Load() || len(here) == 0 && !stamp.meant(s) {
+		if !s.takes() {
+			break
+		}
+		defer s.done()
+		if len(here) == 0 && !stamp.meant(s) {
 			break
 		}
 		here = append(here, s)

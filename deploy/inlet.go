@@ -80,7 +80,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	tables, v := n.worker.tables.Load(), n.view.Load()
+	tables, v := n.worker.running(), n.view.Load()
 	if !v.agrees(s) {
 		return []byte{answerNotHere}, nil
 	}
@@ -149,8 +149,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 			noted = true
 			n.facts.note(sub, key, event, publisher{source, partition})
 		}
-		s.inbox.announce()
-		s.enqueue(delivery{at, event})
+		at.put(event)
 	}
 	return []byte{answerOK}, nil
 }
@@ -181,7 +180,7 @@ func (l *inlets) await(ctx context.Context, n *Node, s *service) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	for s.inbox.pending.Load() > 0 && ctx.Err() == nil {
+	for s.pending() > 0 && ctx.Err() == nil {
 		time.Sleep(100 * time.Microsecond)
 	}
 }
@@ -340,12 +339,11 @@ func (f *facts) withdraw(sub *subject, key string) {
 	event := sub.decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
 	v := f.n.view.Load()
-	for _, at := range *sub.subscribers.Load() {
+	for _, at := range sub.all() {
 		if !v.parts.hears(at.service.spec.Name, v.mine.Partition, last.source.partition) {
 			continue
 		}
-		at.service.inbox.announce()
-		at.service.inbox.putNow(delivery{at, event})
+		at.putNow(event)
 	}
 }
 

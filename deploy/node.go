@@ -65,7 +65,6 @@ type NodeConfig struct {
 
 // Time limits of processes that wait for each other.
 const (
-	callPatience    = 10 * time.Second       // a call for a service that is away
 	holdMax         = 10 * time.Second       // a packet-in for a stage that is away
 	redialMost      = 200 * time.Millisecond // the most that redialAfter grows to
 	syncPatience    = 3 * time.Second        // a starting service for what publishers retain
@@ -167,12 +166,14 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
 		}
 	}
-	n.worker = newWorker(Config{Store: c.Store, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log}, cluster{n})
+	n.worker, err = New(Config{Cluster: cluster{n}, Store: c.Store, Scratch: c.Scratch, Process: c.Process, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storehouse = &Storehouse{store: kept}
-		(&metrics{n.worker.registry, "deploy"}).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
+		(n.worker.metrics("deploy")).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
-	n.worker.scratches.dir, n.worker.scratches.process = c.Scratch, c.Process
 	n.figuresOf = newConfigFigures(n)
 	n.crossing = newCrossing(n)
 	n.facts.n = n
@@ -200,12 +201,11 @@ func (n *Node) Storehouse() *Storehouse { return n.storehouse }
 // Run takes part until ctx ends, or until a service ends by itself, which is an
 // error. It then finishes the work in progress, stops its services and leaves.
 func (n *Node) Run(ctx context.Context) (err error) {
-	if n.config.Registry != nil {
-		if err := n.config.Registry.Register(n.worker.registry); err != nil {
-			return fmt.Errorf("register metrics: %w", err)
-		}
-		defer n.config.Registry.Unregister(n.worker.registry)
+	undo, err := n.worker.export()
+	if err != nil {
+		return err
 	}
+	defer undo()
 	addresses, listener, err := n.config.Listen(n)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 		select {
 		case <-ctx.Done():
 			return nil
-		case s := <-n.worker.failed:
+		case s := <-n.worker.stopped():
 			if err := n.ended(ctx, s); err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func (n *Node) leave(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	errs = append(errs, n.announce(stop))
-	for _, s := range slices.Backward(n.worker.tables.Load().services) {
+	for _, s := range slices.Backward(n.worker.running().services) {
 		errs = append(errs, n.stopService(stop, s))
 	}
 	n.mu.Lock()
@@ -441,16 +441,16 @@ func (n *Node) wake() {
 // progress, and stops it.
 func (n *Node) stopService(ctx context.Context, s *service) error {
 	s.serving.Store(false)
-	n.worker.version.Add(1) // packets go elsewhere, or wait
+	n.worker.refresh() // packets go elsewhere, or wait
 	// Packets in flight may be with a stage that calls a service here: it still
 	// answers.
-	for end := time.Now().Add(drainWait); s.busy.Load() > 0 && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(drainWait); s.working() && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)
 	}
 	n.worker.remove(s)
 	n.flushOutlets(ctx)
-	err := s.stop(n.worker.config.StopTimeout)
-	t := n.worker.tables.Load()
+	err := s.stop()
+	t := n.worker.running()
 	for _, p := range s.spec.Publishes { // what it published since its removal
 		t.subjects[p.SubjectName()].forget()
 	}

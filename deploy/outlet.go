@@ -84,7 +84,7 @@ func (r remote) Send(from *service, event []byte) {
 // supply subscribes every service elsewhere that wants our events. The caller
 // holds the node's lock.
 func (n *Node) supply(v *view) {
-	tables := n.worker.tables.Load()
+	tables := n.worker.running()
 	for process, o := range n.outlets {
 		if n.peers[process] != o.peer {
 			delete(n.outlets, process)
@@ -264,7 +264,7 @@ func (o *outlet) retell() {
 	o.mu.Lock()
 	o.lost = 0
 	o.mu.Unlock()
-	tables := o.node.worker.tables.Load()
+	tables := o.node.worker.running()
 	for at, subjects := range subs {
 		for _, sub := range subjects {
 			sub.again(func(facts []any) {

@@ -114,7 +114,7 @@ func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 // profile profiles this process.
 func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
 	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
-	for _, s := range n.worker.tables.Load().services {
+	for _, s := range n.worker.running().services {
 		p.Services = append(p.Services, s.spec.Name)
 	}
 	var cpu, heap bytes.Buffer
@@ -123,7 +123,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 		return p
 	}
 	began, used := time.Now(), cputime.Used()
-	before := n.sentSoFar()
+	before := n.worker.sentSoFar(n.specs())
 	p.Delays = n.crossingDelays(ctx)
 	rest := time.NewTimer(time.Duration(r.Milliseconds)*time.Millisecond - time.Since(began))
 	defer rest.Stop()
@@ -134,7 +134,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	pprof.StopCPUProfile()
 	p.Seconds, p.CpuSeconds = time.Since(began).Seconds(), (cputime.Used() - used).Seconds()
 	p.Cpu = cpu.Bytes()
-	for _, t := range n.sentSoFar() {
+	for _, t := range n.worker.sentSoFar(n.specs()) {
 		key := trafficKey{t.From, t.To, t.Name, t.Kind}
 		if was := before[key]; was != nil {
 			t.Count -= min(was.Count, t.Count)

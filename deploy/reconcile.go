@@ -33,7 +33,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, s := range slices.Backward(n.worker.tables.Load().services) {
+	for _, s := range slices.Backward(n.worker.running().services) {
 		wanted := slices.Contains(mine.Services, s.spec.Name)
 		same := n.entry.Partition == mine.Partition && s.asOne == n.worksAsOne(current, mine, s.spec.Name)
 		if wanted && same && !s.stale.Load() && n.reconfigure(ctx, s, settings, current) {
@@ -60,7 +60,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.tables.Load().pipeline) {
+	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.running().pipeline) {
 		n.worker.setPipeline(order)
 	}
 	n.mu.Lock()
@@ -69,7 +69,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	var specs, standing []weft.Spec
 	for _, spec := range n.config.Specs {
 		switch {
-		case !slices.Contains(mine.Services, spec.Name) || n.worker.tables.Load().service(spec.Name) != nil:
+		case !slices.Contains(mine.Services, spec.Name) || n.worker.running().service(spec.Name) != nil:
 		case n.refused[spec.Name] == current.Generation: // until another plan is in force
 		case standsBy(current, mine, &spec):
 			standing = append(standing, spec)
@@ -283,7 +283,7 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 		s.serving.Store(true)
 		n.setState(s, StateReady)
 	}
-	n.worker.version.Add(1)
+	n.worker.refresh()
 	names := make([]string, len(specs))
 	for i := range specs {
 		names[i] = specs[i].Name

@@ -66,7 +66,7 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 		}
 		t := n.pick(within.instances(v, owner))
 		if t != nil && t.peer == nil { // it has moved here meanwhile
-			if local := n.worker.tables.Load().methods[name]; local != nil && local.ready(ctx, from) {
+			if local := n.worker.running().methods[name]; local != nil && local.ready(ctx, from) {
 				resp, err := local.answer(ctx, req)
 				if err == nil {
 					return resp, nil
@@ -223,34 +223,19 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 			return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "%q is not to be called from outside", method)
 		}
 	}
-	m := n.worker.tables.Load().methods[method]
+	m := n.worker.running().methods[method]
 	if m == nil {
 		return []byte{answerNotHere}, nil
 	}
 	if m.server.standing.Load() || !stamp.meant(m.server) {
 		return []byte{answerNotHere}, nil
 	}
-	select {
-	case <-m.server.group.started:
-	case <-m.server.ended:
+	out, here, err := m.serve(ctx, []byte{answerOK}, req)
+	switch {
+	case !here:
 		return []byte{answerNotHere}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	in, _ := m.decl.NewMessages()
-	if err := weft.Decode(req, in); err != nil {
-		return errorAnswer(api.Errorf(codes.InvalidArgument, "decode the request of %s: %w", method, err)), nil
-	}
-	resp, err := m.answer(ctx, in)
-	if err != nil {
-		if m.server.ctx.Err() != nil {
-			return []byte{answerNotHere}, nil // it is stopping; the call goes to its successor
-		}
-		return errorAnswer(apiError(err)), nil
-	}
-	out, err := weft.Encode([]byte{answerOK}, resp)
-	if err != nil {
-		return errorAnswer(api.Errorf(codes.Internal, "encode the response of %s: %w", method, err)), nil
+	case err != nil:
+		return errorAnswer(err), nil
 	}
 	return out, nil
 }

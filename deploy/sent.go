@@ -42,18 +42,17 @@ const (
 	sentPacket = "packet"
 )
 
-// sentSoFar returns what the services of this process have sent, and the
-// packets that their stages have processed, since they began. An event counts
-// once for each service of the plan that subscribes to it.
-func (n *Node) sentSoFar() map[trafficKey]*api.ServiceTraffic {
+// sentSoFar returns what the services of this process have sent to those of some
+// specs, and the packets that their stages have processed, since they began. An
+// event counts once for each service that subscribes to it.
+func (w *Worker) sentSoFar(specs []weft.Spec) map[trafficKey]*api.ServiceTraffic {
 	all := map[trafficKey]*api.ServiceTraffic{}
 	add := func(from, to, name, kind string, count uint64) {
 		if count > 0 {
 			all[trafficKey{from, to, name, kind}] = &api.ServiceTraffic{From: from, To: to, Name: name, Kind: kind, Count: count}
 		}
 	}
-	specs := n.specs()
-	for _, s := range n.worker.tables.Load().services {
+	for _, s := range w.running().services {
 		add("", s.spec.Name, "", sentPacket, s.sent.packets.Load())
 		for _, other := range specs {
 			for _, m := range other.Serves {

@@ -117,8 +117,7 @@ func (s *service) setReplicas(index, count int) {
 	if s.number.Swap(n) == n || s.replicas.handler == nil {
 		return
 	}
-	s.inbox.announce()
-	s.inbox.putNow(delivery{s.replicas, n})
+	s.replicas.putNow(n)
 }
 
 // Others returns the other instances of this instance's worker, if it has
@@ -133,6 +132,16 @@ func (s *service) Ask(ctx context.Context, instance string, question []byte) ([]
 // OnAsked registers the handler of questions from other instances.
 func (s *service) OnAsked(h func([]byte) []byte) {
 	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
+}
+
+// answerAsked answers a question of another instance; false if nothing is
+// registered for that.
+func (s *service) answerAsked(question []byte) ([]byte, bool) {
+	h := s.asked.Load()
+	if h == nil {
+		return nil, false
+	}
+	return (*h)(question), true
 }
 
 // register makes one registration and records what is wrong with it.
@@ -261,13 +270,44 @@ func (s *service) endedEarly() error {
 	return fmt.Errorf("service %s stopped by itself without an error; its Run must last until its context ends (weft.Serve does)", s.spec.Name)
 }
 
+// stopping reports whether the service is to end, or has ended.
+func (s *service) stopping() bool { return s.ctx.Err() != nil }
+
+// working reports whether calls or batches of packets are in progress.
+func (s *service) working() bool { return s.busy.Load() > 0 }
+
+// pending returns how many events wait for the service.
+func (s *service) pending() int64 { return s.inbox.pending.Load() }
+
+// takes reports whether the service's stage takes packets now; if so, the
+// service is working until done is called.
+func (s *service) takes() bool {
+	s.busy.Add(1) // before the check, so that it does not stop meanwhile
+	if !s.serving.Load() {
+		s.done()
+		return false
+	}
+	return true
+}
+
+func (s *service) done() { s.busy.Add(-1) }
+
+// generation returns the generation of the plan whose configuration the service
+// runs with.
+func (s *service) generation() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plan
+}
+
 // Now returns the time of day by the clock that all processes share.
 func (s *service) Now() time.Time {
 	return s.worker.cluster.Now()
 }
 
 // stop ends the service, waits for that, and removes its handlers.
-func (s *service) stop(timeout time.Duration) error {
+func (s *service) stop() error {
+	timeout := s.worker.config.StopTimeout
 	s.cancel()
 	s.inbox.close()
 	timer := time.NewTimer(timeout)

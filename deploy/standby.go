@@ -41,30 +41,14 @@ func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 		return err
 	}
 	n.worker.enter(g)
-	for _, s := range g.services {
-		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	}
-	for _, s := range g.services {
-		go s.run(n.worker.failed)
-	}
-	go func() {
-		for range g.services {
-			select {
-			case <-g.arrived:
-			case <-g.services[0].ended:
-				return
-			}
-		}
-		g.ripe.Store(true)
-		n.wake()
-	}()
+	n.worker.stand(ctx, g, n.wake)
 	return nil
 }
 
 // ripe returns the standby services that may become active now, by group.
 func (n *Node) ripe() (list []*group) {
 	seen := map[*group]bool{}
-	for _, s := range n.worker.tables.Load().services {
+	for _, s := range n.worker.running().services {
 		if s.standing.Load() && s.group.ripe.Load() && !seen[s.group] {
 			seen[s.group] = true
 			list = append(list, s.group)
@@ -93,7 +77,7 @@ func (n *Node) work(ctx context.Context, g *group) error {
 			return err
 		}
 	}
-	close(g.started)
+	g.begin()
 	for _, s := range g.services {
 		if subscribes {
 			n.inlets.await(ctx, n, s)
@@ -101,7 +85,7 @@ func (n *Node) work(ctx context.Context, g *group) error {
 		s.serving.Store(true)
 		n.setState(s, StateReady)
 	}
-	n.worker.version.Add(1)
+	n.worker.refresh()
 	n.log.Info("services ready, having stood by", "services", names)
 	return n.announce(ctx)
 }

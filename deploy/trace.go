@@ -31,14 +31,3 @@ type Span struct {
 }
 
 const rootSpan = "packet-in"
-
-// traceCrossing records spans for a batch's traced packets that went to another
-// process and back.
-func traceCrossing(t Tracer, p *batch, list []int, began time.Time) {
-	ended := time.Now()
-	for _, i := range list {
-		if r := &p.records[i]; r.trace != 0 {
-			t.Span(Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended})
-		}
-	}
-}

@@ -119,7 +119,7 @@ func (n *Node) rebuild() {
 	for _, i := range n.current.plan.Instances() {
 		planned[n.current.ProcessOf(i.Name)] = true
 	}
-	for _, s := range n.worker.tables.Load().services {
+	for _, s := range n.worker.running().services {
 		index, count, counted := 0, 0, false
 		for _, t := range v.routes[s.spec.Name] {
 			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition && !v.parts.worksAsOne(s.spec.Name) {

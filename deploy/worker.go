@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/config"
 )
@@ -76,7 +78,23 @@ func New(c Config) (*Worker, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	w := newWorker(c, alone{c.Specs})
+	if c.Cluster == nil {
+		c.Cluster = alone{c.Specs}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.ReadyTimeout == 0 {
+		c.ReadyTimeout = 10 * time.Second
+	}
+	if c.StopTimeout == 0 {
+		c.StopTimeout = 5 * time.Second
+	}
+	w := &Worker{
+		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), tracer: c.Tracer, scratches: scratches{dir: c.Scratch, process: c.Process},
+		failed: make(chan *service, 64), started: make(chan struct{}),
+	}
+	w.tables.Store(&tables{methods: map[string]*method{}, subjects: map[string]*subject{}})
 	if w.first, err = w.build(c.Specs, setup{settings: c.Settings}); err != nil {
 		return nil, err
 	}
@@ -88,23 +106,32 @@ func New(c Config) (*Worker, error) {
 	return w, nil
 }
 
-func newWorker(c Config, others Cluster) *Worker {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+// running returns what runs now.
+func (w *Worker) running() *tables { return w.tables.Load() }
+
+// refresh has every session look up its stages again before its next packet.
+func (w *Worker) refresh() { w.version.Add(1) }
+
+// metrics returns the metrics of a subsystem.
+func (w *Worker) metrics(name string) *metrics { return &metrics{w.registry, name} }
+
+// collect adds metrics that are read by a collector.
+func (w *Worker) collect(c prometheus.Collector) { w.registry.inner.MustRegister(c) }
+
+// export registers the metrics of all services, and returns what undoes that.
+func (w *Worker) export() (undo func(), err error) {
+	r := w.config.Registry
+	if r == nil {
+		return func() {}, nil
 	}
-	if c.ReadyTimeout == 0 {
-		c.ReadyTimeout = 10 * time.Second
+	if err := r.Register(w.registry); err != nil {
+		return nil, fmt.Errorf("register metrics: %w; a Registry serves one worker at a time", err)
 	}
-	if c.StopTimeout == 0 {
-		c.StopTimeout = 5 * time.Second
-	}
-	w := &Worker{
-		config: c, cluster: others, log: c.Log, registry: newRegistry(), tracer: c.Tracer,
-		failed: make(chan *service, 64), started: make(chan struct{}), first: &group{started: make(chan struct{})},
-	}
-	w.tables.Store(&tables{methods: map[string]*method{}, subjects: map[string]*subject{}})
-	return w
+	return func() { r.Unregister(w.registry) }, nil
 }
+
+// stopped returns the channel of the services that have ended by themselves.
+func (w *Worker) stopped() <-chan *service { return w.failed }
 
 // setup says how services are set up.
 type setup struct {
@@ -238,12 +265,11 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	if w.ran.Swap(true) {
 		return errors.New("the worker has run already; make another with New")
 	}
-	if w.config.Registry != nil {
-		if err := w.config.Registry.Register(w.registry); err != nil {
-			return fmt.Errorf("register metrics: %w; a Registry serves one worker at a time", err)
-		}
-		defer w.config.Registry.Unregister(w.registry)
+	undo, err := w.export()
+	if err != nil {
+		return err
 	}
+	defer undo()
 	if w.config.Encoded {
 		if w.wire, err = newWire(w.tables.Load().services); err != nil {
 			return err
@@ -262,7 +288,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		}
 	}
 	for _, s := range slices.Backward(w.tables.Load().services) {
-		errs = append(errs, s.stop(w.config.StopTimeout))
+		errs = append(errs, s.stop())
 	}
 	return errors.Join(errs...)
 }
@@ -276,12 +302,7 @@ const successionMost = 45 * time.Second
 // not if ctx ends first, or one of them ends; stop returns the error of its
 // Run.
 func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
-	for _, s := range g.services {
-		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	}
-	for _, s := range g.services {
-		go s.run(w.failed)
-	}
+	w.start(ctx, g)
 	missing := slices.Clone(g.services)
 	limit := w.config.ReadyTimeout
 	if slices.ContainsFunc(g.services, func(s *service) bool { return s.spec.Standby }) {
@@ -308,6 +329,36 @@ func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 	close(g.started)
 	return true, nil
 }
+
+// start starts the services of a group.
+func (w *Worker) start(ctx context.Context, g *group) {
+	for _, s := range g.services {
+		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	}
+	for _, s := range g.services {
+		go s.run(w.failed)
+	}
+}
+
+// stand starts the services of a group, which become active later (begin), and
+// calls ripe once all are set up.
+func (w *Worker) stand(ctx context.Context, g *group, ripe func()) {
+	w.start(ctx, g)
+	go func() {
+		for range g.services {
+			select {
+			case <-g.arrived:
+			case <-g.services[0].ended:
+				return
+			}
+		}
+		g.ripe.Store(true)
+		ripe()
+	}()
+}
+
+// begin makes the services of a group that stood by active.
+func (g *group) begin() { close(g.started) }
 
 // Settled waits until a service has handled all events that any goroutine
 // published to it before the call. For tests.

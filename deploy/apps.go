@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
@@ -41,12 +42,12 @@ type apps struct {
 	watch   atomic.Pointer[map[string]outside.App] // the observers, alike
 	untold  atomic.Bool                            // the directory lacks the attached apps
 	leaving atomic.Bool                            // the process stops: nothing is published
-	metric  *metrics
+	metric  *local.Metrics
 	dropped weft.Counter // packets not sent to observers
 }
 
 func (a *apps) init(n *Node) {
-	a.node, a.metric = n, n.worker.metrics("deploy")
+	a.node, a.metric = n, n.worker.Metrics("deploy")
 	a.stages.Store(&map[string]outside.App{})
 	a.watch.Store(&map[string]outside.App{})
 	a.dropped = a.metric.Counter("observer_packets_dropped_total", "Copies of packet-ins that were not sent to the process of an observer, which is too slow.")

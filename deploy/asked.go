@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/transport"
 )
 
@@ -16,7 +17,7 @@ const askMethod = "deploy.Ask"
 
 // Others returns the other instances of the service's worker, if it has
 // standbys (Cluster).
-func (c cluster) Others(*service) (list []string) {
+func (c cluster) Others(*local.Service) (list []string) {
 	v := c.n.view.Load()
 	if v.current == nil {
 		return nil
@@ -34,7 +35,7 @@ func (c cluster) Others(*service) (list []string) {
 }
 
 // Ask sends a question to the service in another instance (Cluster).
-func (c cluster) Ask(ctx context.Context, s *service, instance string, question []byte) ([]byte, error) {
+func (c cluster) Ask(ctx context.Context, s *local.Service, instance string, question []byte) ([]byte, error) {
 	var p *peer
 	c.n.mu.Lock()
 	if c.n.current != nil {
@@ -44,15 +45,15 @@ func (c cluster) Ask(ctx context.Context, s *service, instance string, question 
 	if p == nil {
 		return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
 	}
-	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.spec.Name)), question...))
+	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.Spec.Name)), question...))
 }
 
 // answerAsked answers a question from another instance.
 func (n *Node) answerAsked(req []byte) ([]byte, error) {
 	r := cursor{b: req}
 	name := string(r.bytes())
-	if s := n.worker.running().service(name); r.err == nil && s != nil {
-		if answer, ok := s.answerAsked(r.b); ok {
+	if s := n.worker.Running().Service(name); r.err == nil && s != nil {
+		if answer, ok := s.AnswerAsked(r.b); ok {
 			return answer, nil
 		}
 	}

@@ -3,6 +3,7 @@ package deploy
 import (
 	"slices"
 
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -44,8 +45,8 @@ func (v *view) speakers(service, publisher string) []*target {
 // published in a process of a partition.
 func (n *Node) listening(told string) bool {
 	v := n.view.Load()
-	return slices.ContainsFunc(n.worker.running().services, func(s *service) bool {
-		return v.parts.hears(s.spec.Name, v.mine.Partition, told)
+	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
+		return v.parts.hears(s.Spec.Name, v.mine.Partition, told)
 	})
 }
 

@@ -28,9 +28,9 @@ func newConfigFigures(n *Node) *configFigures {
 		applied: prometheus.NewDesc("weft_config_applied_timestamp_seconds", "When the configuration in force came into force in this process, seconds since 1970.", nil, nil),
 		info:    prometheus.NewDesc("weft_config_info", "Always 1; its label hash is that of the configuration in force.", []string{"hash"}, nil),
 	}
-	own := n.worker.metrics("config")
+	own := n.worker.Metrics("config")
 	f.failures = own.Counter("failures_total", "Configurations that were refused, or put back because services did not come up with them.")
-	n.worker.collect(f)
+	n.worker.Collect(f)
 	return f
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -50,7 +51,7 @@ const (
 
 func newCrossing(n *Node) *crossing {
 	c := &crossing{node: n, seed: maphash.MakeSeed(), guests: map[sessionID]*guest{}}
-	m := n.worker.metrics("deploy")
+	m := n.worker.Metrics("deploy")
 	c.carried = m.Counter("packets_carried_total", "Packet-ins that stages in other processes have dealt with.")
 	c.retried = m.Counter("packets_retried_total", "Packet-ins sent again, because the process that they were sent to gave no answer.")
 	c.merged = m.Counter("packets_merged_total", "Packet-ins that crossed together with one that was the same to the octet.")
@@ -274,7 +275,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 		}
 		carried++
 		if t := l.crossing.node.config.Tracer; t != nil && r.trace != 0 {
-			t.Span(Span{Trace: r.trace, Root: true, Name: rootSpan, Switch: r.session.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
+			t.Span(local.Span{Trace: r.trace, Root: true, Name: local.RootSpan, Switch: r.session.sw, Verdict: r.verdict, Began: time.Unix(0, r.since), Ended: time.Now()})
 		}
 		if len(r.decision) == 0 {
 			continue
@@ -486,16 +487,5 @@ func (c *crossing) send(ctx context.Context, v *view, p *batch, list []int, t *t
 	}
 	if err != nil && ctx.Err() == nil {
 		c.node.log.Debug("packet-ins not dealt with yet", "stage", p.rest[0], "packets", len(list), "error", err)
-	}
-}
-
-// traceCrossing records spans for a batch's traced packets that went to another
-// process and back.
-func traceCrossing(t Tracer, p *batch, list []int, began time.Time) {
-	ended := time.Now()
-	for _, i := range list {
-		if r := &p.records[i]; r.trace != 0 {
-			t.Span(Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended})
-		}
 	}
 }

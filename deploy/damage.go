@@ -46,11 +46,11 @@ func (n *Node) followRepairs(ctx context.Context) {
 			if d.Writable || slices.ContainsFunc(now, func(e bus.Damage) bool { return e.Bucket == d.Bucket }) {
 				continue
 			}
-			for _, s := range n.worker.running().services {
-				name, own := strings.CutPrefix(d.Bucket, s.prefix+s.spec.Name+".")
-				if own && slices.Contains(s.spec.Buckets, name) && s.spec.Scale != weft.Any {
-					n.log.Info("service is started again, because its state was repaired", "service", s.spec.Name, "bucket", d.Bucket)
-					s.stale.Store(true)
+			for _, s := range n.worker.Running().Services {
+				name, own := strings.CutPrefix(d.Bucket, s.Prefix+s.Spec.Name+".")
+				if own && slices.Contains(s.Spec.Buckets, name) && s.Spec.Scale != weft.Any {
+					n.log.Info("service is started again, because its state was repaired", "service", s.Spec.Name, "bucket", d.Bucket)
+					s.Stale.Store(true)
 					n.wake()
 				}
 			}

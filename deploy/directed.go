@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -46,14 +47,14 @@ var errReplanned = api.Errorf(codes.Aborted, "another plan has come into force m
 // direct makes a call to partitions for a service of this process, or (from is
 // nil) for a client outside. It repeats the call if another plan comes into
 // force.
-func (n *Node) direct(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+func (n *Node) direct(ctx context.Context, from *local.Service, m weft.Method, req any) (any, error) {
 	for {
 		v, dir, ok := n.directed(m)
 		if !ok && from == nil {
 			return n.call(ctx, nil, m, req)
 		}
 		if !ok {
-			return from.callHere(ctx, m, req)
+			return from.CallHere(ctx, m, req)
 		}
 		c := directedCall{n: n, from: from, view: v, parts: v.parts, method: m, direction: dir}
 		resp, err := c.make(ctx, req)
@@ -94,24 +95,24 @@ func (p *parts) partition(sw string) string {
 // directedCall is a call to one partition or several.
 type directedCall struct {
 	n         *Node
-	from      *service // nil: a client outside
-	view      *view    // by which it is routed
-	parts     *parts   // of the view
+	from      *local.Service // nil: a client outside
+	view      *view          // by which it is routed
+	parts     *parts         // of the view
 	method    weft.Method
 	direction *api.Routing
 }
 
 // one sends a request to a partition and waits as long as any other call.
 func (c *directedCall) one(ctx context.Context, partition string, req any) (any, error) {
-	return c.put(ctx, req, reach{partition: partition, patience: callPatience})
+	return c.put(ctx, req, reach{partition: partition, patience: local.CallPatience})
 }
 
 // put sends a request to an instance within reach; by pointer if it is in this
 // process.
 func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
 	within.directed = c.view
-	if c.from != nil && within.partition == c.parts.own && c.n.worker.running().methods[c.method.MethodName()] != nil {
-		return c.from.callHere(ctx, c.method, req)
+	if c.from != nil && within.partition == c.parts.own && c.n.worker.Running().Methods[c.method.MethodName()] != nil {
+		return c.from.CallHere(ctx, c.method, req)
 	}
 	return c.n.callIn(ctx, c.from, c.method, req, within)
 }
@@ -158,7 +159,7 @@ func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) 
 			requests[x.Name] = req
 		}
 	}
-	patience := callPatience
+	patience := local.CallPatience
 	if c.direction.Incomplete != "" {
 		patience = partPatience
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -74,7 +75,7 @@ func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error
 	}
 	c.carry(ctx, d, result)
 	if ctx.Err() != nil {
-		return nil, apiError(ctx.Err())
+		return nil, local.ErrorOf(ctx.Err())
 	}
 	return result, nil
 }
@@ -156,8 +157,8 @@ func (s *session) Apply(d *flow.Decision) {
 	}
 	c := directedCall{n: n, from: s.owner, view: v, parts: v.parts, method: api.Send}
 	if d.Fenced() {
-		if _, err := c.decide(s.owner.ctx, d); err != nil {
-			s.owner.log.Error("decision for switches of several partitions cannot be carried out", "error", err)
+		if _, err := c.decide(s.owner.Context, d); err != nil {
+			s.owner.Log.Error("decision for switches of several partitions cannot be carried out", "error", err)
 		}
 		d.Reset()
 		return
@@ -170,9 +171,9 @@ func (s *session) Apply(d *flow.Decision) {
 	}
 	d.Ops = slices.DeleteFunc(d.Ops, func(op flow.Op) bool { return op.Switch != s.sw })
 	result := &api.ApplyResult{}
-	c.carry(s.owner.ctx, others, result)
+	c.carry(s.owner.Context, others, result)
 	if len(result.Failures) > 0 {
 		n.crossing.astray.Add(float64(len(result.Failures)))
-		s.owner.log.Debug("operations of a decision are not carried out", "operations", len(result.Failures), "first", result.Failures[0].Text)
+		s.owner.Log.Debug("operations of a decision are not carried out", "operations", len(result.Failures), "first", result.Failures[0].Text)
 	}
 }

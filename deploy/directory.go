@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -115,7 +116,7 @@ type Directory struct {
 }
 
 // OpenDirectory opens the directory of a store.
-func OpenDirectory(ctx context.Context, store Store) (*Directory, error) {
+func OpenDirectory(ctx context.Context, store local.Store) (*Directory, error) {
 	plans, err := store.Bucket(ctx, planBucket)
 	if err != nil {
 		return nil, err

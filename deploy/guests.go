@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -20,7 +21,7 @@ type sessionID struct{ process, session uint64 }
 // guest is a session of another process whose packets stages here process.
 type guest struct {
 	mu     sync.Mutex // one batch of it at a time
-	stages stages
+	stages local.Stages
 	used   time.Time
 }
 
@@ -39,7 +40,7 @@ func (c *crossing) guest(id sessionID) *guest {
 				}
 			}
 		}
-		g = &guest{stages: stages{tracer: c.node.config.Tracer}}
+		g = &guest{stages: local.Stages{Tracer: c.node.config.Tracer}}
 		c.guests[id] = g
 	}
 	g.used = time.Now()
@@ -70,17 +71,17 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 	if r.err != nil {
 		return nil, r.err
 	}
-	var here []*service
-	t := c.node.worker.running()
+	var here []*local.Service
+	t := c.node.worker.Running()
 	for _, name := range rest {
-		s := t.service(name)
+		s := t.Service(name)
 		if s == nil {
 			break
 		}
-		if !s.takes() {
+		if !s.Takes() {
 			break
 		}
-		defer s.done()
+		defer s.Done()
 		if len(here) == 0 && !stamp.meant(s) {
 			break
 		}
@@ -128,7 +129,7 @@ func (c *crossing) finish(ctx context.Context, w *workbench) []byte {
 }
 
 // work runs the local stages on every packet of a request.
-func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor) error {
+func (c *crossing) work(w *workbench, process uint64, here []*local.Service, r *cursor) error {
 	for len(r.b) > 0 {
 		id, sw := sessionID{process, r.uint64()}, flow.DPID(r.uint64())
 		_, count := r.uint64(), r.uint32()
@@ -144,17 +145,17 @@ func (c *crossing) work(w *workbench, process uint64, here []*service, r *cursor
 }
 
 // runStages runs the local stages on packets of one session.
-func (c *crossing) runStages(w *workbench, id sessionID, here []*service, r *cursor, count uint32) error {
+func (c *crossing) runStages(w *workbench, id sessionID, here []*local.Service, r *cursor, count uint32) error {
 	g := c.guest(id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stages.open(w.packet.Switch, here)
-	defer g.stages.settle()
+	g.stages.Open(w.packet.Switch, here)
+	defer g.stages.Settle()
 	for range count {
 		if err := r.packet(&w.packet, &w.decision); err != nil {
 			return err
 		}
-		if err := c.answer(w, id, g.stages.run(&w.packet, &w.decision), &w.packet, &w.decision); err != nil {
+		if err := c.answer(w, id, g.stages.Run(&w.packet, &w.decision), &w.packet, &w.decision); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -80,7 +81,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	tables, v := n.worker.running(), n.view.Load()
+	tables, v := n.worker.Running(), n.view.Load()
 	if !v.agrees(s) {
 		return []byte{answerNotHere}, nil
 	}
@@ -105,51 +106,51 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 		if v.over[runOf{ownerOf(string(subject)), partition, source}] {
 			continue // late: another run has replaced the publisher
 		}
-		sub := tables.subjects[string(subject)]
-		s := tables.service(string(service))
-		if sub == nil || s == nil || s.epoch.Load() != epoch {
+		sub := tables.Subjects[string(subject)]
+		s := tables.Service(string(service))
+		if sub == nil || s == nil || s.Epoch.Load() != epoch {
 			continue // no subscriber, or a subject unknown to this build
 		}
-		if !v.knows(partition) || !v.parts.hears(s.spec.Name, v.mine.Partition, partition) {
+		if !v.knows(partition) || !v.parts.hears(s.Spec.Name, v.mine.Partition, partition) {
 			continue // queued under an earlier plan
 		}
 		if kind == outAnew {
-			in.anew[told{s.spec.Name, epoch, sub.name}] = n.facts.now()
+			in.anew[told{s.Spec.Name, epoch, sub.Name}] = n.facts.now()
 			last = nil // so that every event is noted
 			continue
 		}
 		if kind == outTold {
-			if since, ok := in.anew[told{s.spec.Name, epoch, sub.name}]; ok {
-				delete(in.anew, told{s.spec.Name, epoch, sub.name})
+			if since, ok := in.anew[told{s.Spec.Name, epoch, sub.Name}]; ok {
+				delete(in.anew, told{s.Spec.Name, epoch, sub.Name})
 				n.facts.outdate(sub, publisher{source, partition}, since)
 			}
 			in.toldMu.Lock()
-			maps.DeleteFunc(in.told, func(k told, _ bool) bool { return k.service == s.spec.Name && k.epoch != epoch })
-			in.told[told{s.spec.Name, epoch, sub.name}] = true
+			maps.DeleteFunc(in.told, func(k told, _ bool) bool { return k.service == s.Spec.Name && k.epoch != epoch })
+			in.told[told{s.Spec.Name, epoch, sub.Name}] = true
 			in.toldMu.Unlock()
 			continue
 		}
-		at := s.subscriptions[sub.name]
+		at := s.Subscriptions[sub.Name]
 		if at == nil {
 			continue
 		}
 		if last != sub || string(lastData) != string(data) {
-			event = sub.decl.NewMessage()
+			event = sub.Decl.NewMessage()
 			if err := weft.Decode(data, event); err != nil {
-				n.log.Error("event dropped: it cannot be decoded", "subject", sub.name, "error", err)
+				n.log.Error("event dropped: it cannot be decoded", "subject", sub.Name, "error", err)
 				continue
 			}
 			last, lastData, noted = sub, data, false
-			key, retained = sub.decl.KeyOf(event)
+			key, retained = sub.Decl.KeyOf(event)
 		}
-		if retained && v.stray(s.spec.Name, sub, key, event, partition) {
+		if retained && v.stray(s.Spec.Name, sub, key, event, partition) {
 			continue
 		}
 		if retained && !noted {
 			noted = true
 			n.facts.note(sub, key, event, publisher{source, partition})
 		}
-		at.put(event)
+		at.Put(event)
 	}
 	return []byte{answerOK}, nil
 }
@@ -167,39 +168,39 @@ func (in *inlet) partitionOf(n *Node, incarnation uint64, s *stamp) string {
 
 // await waits, for a starting service, until all running publishers have sent
 // it their retained events, and until it has handled them.
-func (l *inlets) await(ctx context.Context, n *Node, s *service) {
+func (l *inlets) await(ctx context.Context, n *Node, s *local.Service) {
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
 	for !l.complete(n, s) {
 		select {
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.Canceled) {
-				n.log.Warn("service begins without having been told all that others know; it will be told later", "service", s.spec.Name)
+				n.log.Warn("service begins without having been told all that others know; it will be told later", "service", s.Spec.Name)
 			}
 			return
 		case <-time.After(time.Millisecond):
 		}
 	}
-	for s.pending() > 0 && ctx.Err() == nil {
+	for s.Pending() > 0 && ctx.Err() == nil {
 		time.Sleep(100 * time.Microsecond)
 	}
 }
 
 // complete reports whether all publishers in other processes have sent the
 // service their retained events.
-func (l *inlets) complete(n *Node, s *service) bool {
+func (l *inlets) complete(n *Node, s *local.Service) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v := n.view.Load()
-	for _, sub := range s.spec.Subscribes {
+	for _, sub := range s.Spec.Subscribes {
 		publisher := ownerOf(sub.SubjectName())
-		for _, t := range v.speakers(s.spec.Name, publisher) {
+		for _, t := range v.speakers(s.Spec.Name, publisher) {
 			if t.peer == nil || t.state != StateReady && t.state != StateSyncing || !t.peer.usable() {
 				continue
 			}
 			in := l.of(t.peer.entry.Load().Incarnation)
 			in.toldMu.Lock()
-			ok := in.told[told{s.spec.Name, s.epoch.Load(), sub.SubjectName()}]
+			ok := in.told[told{s.Spec.Name, s.Epoch.Load(), sub.SubjectName()}]
 			in.toldMu.Unlock()
 			if !ok {
 				return false
@@ -216,7 +217,7 @@ type facts struct {
 	n *Node
 
 	mu    sync.Mutex
-	known map[*subject]map[string]noted
+	known map[*local.Subject]map[string]noted
 	count uint64           // of notes
 	swept map[runOf]uint64 // epoch of the last run after a sweep, by service and partition
 }
@@ -235,24 +236,24 @@ type publisher struct {
 }
 
 // publisherOf returns the run that publishes a service's events.
-func publisherOf(s *service) publisher { return publisher{s.epoch.Load(), s.partition()} }
+func publisherOf(s *local.Service) publisher { return publisher{s.Epoch.Load(), s.Partition()} }
 
 // note records a fact.
-func (f *facts) note(sub *subject, key string, event any, source publisher) {
-	if sub.decl.WithdrawnBy(event) == nil {
+func (f *facts) note(sub *local.Subject, key string, event any, source publisher) {
+	if sub.Decl.WithdrawnBy(event) == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known == nil {
-		f.known = map[*subject]map[string]noted{}
+		f.known = map[*local.Subject]map[string]noted{}
 	}
 	m := f.known[sub]
 	if m == nil {
 		m = map[string]noted{}
 		f.known[sub] = m
 	}
-	if sub.decl.GoneBy(event) {
+	if sub.Decl.GoneBy(event) {
 		if m[key].source.partition == source.partition || !f.n.view.Load().disowned(sub, key, event, source.partition) { // else another partition owns it by now
 			delete(m, key)
 		}
@@ -260,7 +261,7 @@ func (f *facts) note(sub *subject, key string, event any, source publisher) {
 	}
 	f.count++
 	m[key] = noted{event, source, f.count}
-	of := runOf{service: ownerOf(sub.name), partition: source.partition}
+	of := runOf{service: ownerOf(sub.Name), partition: source.partition}
 	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
 		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.service, publisher{epoch, of.partition}) })
@@ -299,7 +300,7 @@ func (f *facts) sweep(service string, run publisher) {
 	of := runOf{service: service, partition: run.partition}
 	f.swept[of] = max(f.swept[of], run.epoch)
 	for sub, m := range f.known {
-		if ownerOf(sub.name) != service {
+		if ownerOf(sub.Name) != service {
 			continue
 		}
 		for key, fact := range m {
@@ -322,7 +323,7 @@ func (f *facts) now() uint64 {
 
 // outdate withdraws the facts that a publisher sent up to a note, because it
 // has sent everything it knows since then.
-func (f *facts) outdate(sub *subject, source publisher, since uint64) {
+func (f *facts) outdate(sub *local.Subject, source publisher, since uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, fact := range f.known[sub] {
@@ -334,16 +335,16 @@ func (f *facts) outdate(sub *subject, source publisher, since uint64) {
 
 // withdraw withdraws a fact. The caller holds the lock, so that later events
 // about it come behind.
-func (f *facts) withdraw(sub *subject, key string) {
+func (f *facts) withdraw(sub *local.Subject, key string) {
 	last := f.known[sub][key]
-	event := sub.decl.WithdrawnBy(last.event)
+	event := sub.Decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
 	v := f.n.view.Load()
-	for _, at := range sub.all() {
-		if !v.parts.hears(at.service.spec.Name, v.mine.Partition, last.source.partition) {
+	for _, at := range sub.All() {
+		if !v.parts.hears(at.Service.Spec.Name, v.mine.Partition, last.source.partition) {
 			continue
 		}
-		at.putNow(event)
+		at.PutNow(event)
 	}
 }
 

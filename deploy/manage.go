@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -31,7 +32,7 @@ type Kept struct {
 }
 
 // Tell writes the supervisor's reports on its processes.
-func (d *Directory) Tell(ctx context.Context, store Store, process string, k *Kept) error {
+func (d *Directory) Tell(ctx context.Context, store local.Store, process string, k *Kept) error {
 	bucket, err := store.Bucket(ctx, keeperBucket)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (d *Directory) Tell(ctx context.Context, store Store, process string, k *Ke
 }
 
 // kept reads the supervisor's reports.
-func kept(ctx context.Context, store Store) (map[string]Kept, error) {
+func kept(ctx context.Context, store local.Store) (map[string]Kept, error) {
 	bucket, err := store.Bucket(ctx, keeperBucket)
 	if err != nil {
 		return nil, err

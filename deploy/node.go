@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
@@ -34,7 +35,7 @@ type NodeConfig struct {
 	// Specs are all services that the binary has.
 	Specs []weft.Spec
 	// Store holds the durable state, the plan in force and the directory.
-	Store Store
+	Store local.Store
 	// Settings override those of the plan.
 	Settings []config.Override
 	// Listen offers a handler to other processes and returns its addresses, by
@@ -52,7 +53,7 @@ type NodeConfig struct {
 	// something; nil for none.
 	Changed func(outside.Change)
 	// Tracer takes spans of single packet-ins; nil for none.
-	Tracer Tracer
+	Tracer local.Tracer
 	// Registry is where metrics are exported; nil for nowhere.
 	Registry prometheus.Registerer
 	// Gatherer returns the metrics of this process; nil for none.
@@ -82,7 +83,7 @@ const (
 // plan in force assigns to it, and reaches all others wherever they run.
 type Node struct {
 	config    NodeConfig
-	worker    *Worker
+	worker    *local.Worker
 	directory *Directory
 	configs   *config.Store
 	figuresOf *configFigures
@@ -95,7 +96,7 @@ type Node struct {
 	// again.
 	withdrawAfter time.Duration
 	waiting       bool              // reconcile postponed something
-	setup         setup             // of services; owned by reconcile
+	setup         local.Setup       // of services; owned by reconcile
 	refused       map[string]uint64 // generations that services refuse; owned by reconcile
 	crossing      *crossing
 	storehouse    *Storehouse // nil: the store has none
@@ -166,13 +167,13 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
 		}
 	}
-	n.worker, err = New(Config{Cluster: cluster{n}, Store: c.Store, Scratch: c.Scratch, Process: c.Process, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log})
+	n.worker, err = local.New(local.Config{Cluster: cluster{n}, Store: c.Store, Scratch: c.Scratch, Process: c.Process, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log})
 	if err != nil {
 		return nil, err
 	}
 	if kept, ok := c.Store.(keptStore); ok {
 		n.storehouse = &Storehouse{store: kept}
-		(n.worker.metrics("deploy")).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
+		(n.worker.Metrics("deploy")).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
 	n.figuresOf = newConfigFigures(n)
 	n.crossing = newCrossing(n)
@@ -192,7 +193,7 @@ type storeClock interface {
 func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 
 // Worker returns the worker of the node.
-func (n *Node) Worker() *Worker { return n.worker }
+func (n *Node) Worker() *local.Worker { return n.worker }
 
 // Storehouse returns the Storehouse of the node's store; its methods fail if
 // there is none.
@@ -201,7 +202,7 @@ func (n *Node) Storehouse() *Storehouse { return n.storehouse }
 // Run takes part until ctx ends, or until a service ends by itself, which is an
 // error. It then finishes the work in progress, stops its services and leaves.
 func (n *Node) Run(ctx context.Context) (err error) {
-	undo, err := n.worker.export()
+	undo, err := n.worker.Export()
 	if err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 		select {
 		case <-ctx.Done():
 			return nil
-		case s := <-n.worker.stopped():
+		case s := <-n.worker.Stopped():
 			if err := n.ended(ctx, s); err != nil {
 				return err
 			}
@@ -289,7 +290,7 @@ func (n *Node) leave(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	errs = append(errs, n.announce(stop))
-	for _, s := range slices.Backward(n.worker.running().services) {
+	for _, s := range slices.Backward(n.worker.Running().Services) {
 		errs = append(errs, n.stopService(stop, s))
 	}
 	n.mu.Lock()
@@ -361,15 +362,15 @@ func (n *Node) announce(ctx context.Context) error {
 
 // setState changes the state of a service in our entry; an empty state removes
 // the service.
-func (n *Node) setState(s *service, state string) {
+func (n *Node) setState(s *local.Service, state string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.entry.Services = slices.DeleteFunc(n.entry.Services, func(x ServiceState) bool { return x.Name == s.spec.Name })
+	n.entry.Services = slices.DeleteFunc(n.entry.Services, func(x ServiceState) bool { return x.Name == s.Spec.Name })
 	if state == "" {
 		return
 	}
-	st := ServiceState{Name: s.spec.Name, Epoch: s.epoch.Load(), State: state}
-	for _, sub := range s.spec.Subscribes {
+	st := ServiceState{Name: s.Spec.Name, Epoch: s.Epoch.Load(), State: state}
+	for _, sub := range s.Spec.Subscribes {
 		st.Subscribes = append(st.Subscribes, sub.SubjectName())
 	}
 	n.entry.Services = append(n.entry.Services, st)
@@ -439,20 +440,20 @@ func (n *Node) wake() {
 
 // stopService removes a service from the tables, lets it finish its work in
 // progress, and stops it.
-func (n *Node) stopService(ctx context.Context, s *service) error {
-	s.serving.Store(false)
-	n.worker.refresh() // packets go elsewhere, or wait
+func (n *Node) stopService(ctx context.Context, s *local.Service) error {
+	s.Serving.Store(false)
+	n.worker.Refresh() // packets go elsewhere, or wait
 	// Packets in flight may be with a stage that calls a service here: it still
 	// answers.
-	for end := time.Now().Add(drainWait); s.working() && time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(drainWait); s.Working() && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)
 	}
-	n.worker.remove(s)
+	n.worker.Remove(s)
 	n.flushOutlets(ctx)
-	err := s.stop()
-	t := n.worker.running()
-	for _, p := range s.spec.Publishes { // what it published since its removal
-		t.subjects[p.SubjectName()].forget()
+	err := s.Stop()
+	t := n.worker.Running()
+	for _, p := range s.Spec.Publishes { // what it published since its removal
+		t.Subjects[p.SubjectName()].Forget()
 	}
 	return err
 }

@@ -307,3 +307,17 @@ type named struct {
 }
 
 func (*named) Validate() error { return nil }
+
+// TestCallNow: a call that may not wait does not leave the process.
+func TestCallNow(t *testing.T) {
+	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
+	c.startAll()
+	g := c.run("gateway")
+	if err := find(t.Context(), g, "m"); err != nil { // it can be reached
+		t.Error(err)
+	}
+	if _, err := weft.CallNow(g.env, api.FindHost, &api.FindHostRequest{Address: "m"}); api.KindOf(err) != codes.Unavailable {
+		t.Errorf("a service of another process: %v", err)
+	}
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
@@ -34,7 +35,7 @@ type cluster struct {
 	bases  []weft.Spec // what the services declare
 	setup  map[string]func(*actor)
 	log    *bytes.Buffer
-	tracer deploy.Tracer // of the nodes that are started
+	tracer local.Tracer // of the nodes that are started
 	// withdrawAfter is, if set, that of the nodes that are started.
 	withdrawAfter time.Duration
 	logMu         sync.Mutex
@@ -419,7 +420,7 @@ func (c gatedConn) Call(ctx context.Context, method string, req []byte) ([]byte,
 }
 
 type gatedStore struct {
-	deploy.Store
+	local.Store
 	gate *gate
 }
 

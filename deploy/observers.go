@@ -77,7 +77,7 @@ func (n *Node) setTaps(mine plan.Instance) {
 	}
 	if !slices.Equal(list, old) {
 		n.taps.Store(&list)
-		n.worker.refresh()
+		n.worker.Refresh()
 	}
 }
 

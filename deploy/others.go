@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -25,26 +26,26 @@ func (c cluster) Directed(m weft.Method) bool {
 }
 
 // Direct makes a call to partitions (Cluster).
-func (c cluster) Direct(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+func (c cluster) Direct(ctx context.Context, from *local.Service, m weft.Method, req any) (any, error) {
 	return c.n.direct(ctx, from, m, req)
 }
 
 // Call makes a call to another process (Cluster).
-func (c cluster) Call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+func (c cluster) Call(ctx context.Context, from *local.Service, m weft.Method, req any) (any, error) {
 	return c.n.call(ctx, from, m, req)
 }
 
 // Stray reports whether a subscriber here should ignore an event (Cluster).
-func (c cluster) Stray(to, from *service, sub *subject, key string, event any) bool {
-	return c.n.view.Load().stray(to.spec.Name, sub, key, event, from.partition())
+func (c cluster) Stray(to, from *local.Service, sub *local.Subject, key string, event any) bool {
+	return c.n.view.Load().stray(to.Spec.Name, sub, key, event, from.Partition())
 }
 
 // Note records a retained event of a publisher here (Cluster).
-func (c cluster) Note(from *service, sub *subject, key string, event any) {
+func (c cluster) Note(from *local.Service, sub *local.Subject, key string, event any) {
 	c.n.facts.note(sub, key, event, publisherOf(from))
 }
 
 // Open opens the way through other processes for a session (Cluster).
-func (c cluster) Open(owner *service, sw flow.DPID, later weft.Later) Crossing {
+func (c cluster) Open(owner *local.Service, sw flow.DPID, later weft.Later) local.Crossing {
 	return c.n.crossing.open(owner, sw, later)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 )
 
 // outlet sends events to one run of another process. It sends a queue in
@@ -36,7 +37,7 @@ type outlet struct {
 type outSub struct {
 	service  string
 	epoch    uint64
-	subjects []*subject
+	subjects []*local.Subject
 	gone     atomic.Bool // it has stopped
 }
 
@@ -68,23 +69,23 @@ const (
 type remote struct {
 	outlet  *outlet
 	sub     *outSub
-	subject *subject
+	subject *local.Subject
 }
 
 // Gone reports whether the service has stopped.
 func (r remote) Gone() bool { return r.sub.gone.Load() || r.outlet.over() }
 
 // Send queues an event for the service.
-func (r remote) Send(from *service, event []byte) {
+func (r remote) Send(from *local.Service, event []byte) {
 	if !r.sub.gone.Load() {
-		r.outlet.put(outEvent{outHappened, r.subject.name, r.sub.service, r.sub.epoch, publisherOf(from), event}, false)
+		r.outlet.put(outEvent{outHappened, r.subject.Name, r.sub.service, r.sub.epoch, publisherOf(from), event}, false)
 	}
 }
 
 // supply subscribes every service elsewhere that wants our events. The caller
 // holds the node's lock.
 func (n *Node) supply(v *view) {
-	tables := n.worker.running()
+	tables := n.worker.Running()
 	for process, o := range n.outlets {
 		if n.peers[process] != o.peer {
 			delete(n.outlets, process)
@@ -102,7 +103,7 @@ func (n *Node) supply(v *view) {
 				continue
 			}
 			for _, name := range s.Subscribes {
-				sub, source := tables.subjects[name], source(tables, name)
+				sub, source := tables.Subjects[name], source(tables, name)
 				if sub == nil || source.epoch == 0 {
 					continue
 				}
@@ -119,9 +120,9 @@ func (n *Node) supply(v *view) {
 }
 
 // source returns the run here that publishes a subject; none if its epoch is 0.
-func source(t *tables, subject string) publisher {
-	for _, s := range t.services {
-		for _, p := range s.spec.Publishes {
+func source(t *local.Tables, subject string) publisher {
+	for _, s := range t.Services {
+		for _, p := range s.Spec.Publishes {
 			if p.SubjectName() == subject {
 				return publisherOf(s)
 			}
@@ -145,7 +146,7 @@ func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 
 // attach subscribes a service in the other process to a subject, unless it is
 // subscribed already.
-func (o *outlet) attach(sub *subject, s ServiceState, source publisher) {
+func (o *outlet) attach(sub *local.Subject, s ServiceState, source publisher) {
 	o.mu.Lock()
 	at := o.subs[s.Name]
 	if at == nil || at.epoch != s.Epoch {
@@ -156,18 +157,18 @@ func (o *outlet) attach(sub *subject, s ServiceState, source publisher) {
 		at.subjects = append(at.subjects, sub)
 	}
 	o.mu.Unlock()
-	sub.addRemote(remote{o, at, sub}, func(facts []any) { o.tell(sub, at, source, facts) })
+	sub.AddRemote(remote{o, at, sub}, func(facts []any) { o.tell(sub, at, source, facts) })
 }
 
 // tell queues the retained events of a subject and a mark that they are
 // complete.
-func (o *outlet) tell(sub *subject, at *outSub, source publisher, facts []any) {
+func (o *outlet) tell(sub *local.Subject, at *outSub, source publisher, facts []any) {
 	for _, event := range facts {
 		if data, err := weft.Encode(nil, event); err == nil {
-			o.put(outEvent{outHappened, sub.name, at.service, at.epoch, source, data}, true)
+			o.put(outEvent{outHappened, sub.Name, at.service, at.epoch, source, data}, true)
 		}
 	}
-	o.put(outEvent{outTold, sub.name, at.service, at.epoch, source, nil}, true)
+	o.put(outEvent{outTold, sub.Name, at.service, at.epoch, source, nil}, true)
 }
 
 // put queues an event.
@@ -241,7 +242,7 @@ func (o *outlet) run() {
 func (o *outlet) retell() {
 	o.mu.Lock()
 	lost := o.lost
-	subs := map[*outSub][]*subject{}
+	subs := map[*outSub][]*local.Subject{}
 	if lost > 0 {
 		for _, at := range o.subs {
 			subs[at] = slices.Clone(at.subjects)
@@ -264,12 +265,12 @@ func (o *outlet) retell() {
 	o.mu.Lock()
 	o.lost = 0
 	o.mu.Unlock()
-	tables := o.node.worker.running()
+	tables := o.node.worker.Running()
 	for at, subjects := range subs {
 		for _, sub := range subjects {
-			sub.again(func(facts []any) {
-				source := source(tables, sub.name)
-				o.put(outEvent{outAnew, sub.name, at.service, at.epoch, source, nil}, true)
+			sub.Again(func(facts []any) {
+				source := source(tables, sub.Name)
+				o.put(outEvent{outAnew, sub.Name, at.service, at.epoch, source, nil}, true)
 				o.tell(sub, at, source, facts)
 			})
 		}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -83,7 +84,7 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	}
 	looking.Wait()
 	if ctx.Err() != nil {
-		return nil, apiError(ctx.Err())
+		return nil, local.ErrorOf(ctx.Err())
 	}
 	slices.SortFunc(resp.Processes, func(a, b *api.ProcessProfile) int { return cmp.Compare(a.Process, b.Process) })
 	return resp, nil
@@ -114,8 +115,8 @@ func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 // profile profiles this process.
 func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
 	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
-	for _, s := range n.worker.running().services {
-		p.Services = append(p.Services, s.spec.Name)
+	for _, s := range n.worker.Running().Services {
+		p.Services = append(p.Services, s.Spec.Name)
 	}
 	var cpu, heap bytes.Buffer
 	if err := pprof.StartCPUProfile(&cpu); err != nil {
@@ -123,7 +124,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 		return p
 	}
 	began, used := time.Now(), cputime.Used()
-	before := n.worker.sentSoFar(n.specs())
+	before := n.worker.Traffic(n.specs())
 	p.Delays = n.crossingDelays(ctx)
 	rest := time.NewTimer(time.Duration(r.Milliseconds)*time.Millisecond - time.Since(began))
 	defer rest.Stop()
@@ -134,18 +135,7 @@ func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.Proc
 	pprof.StopCPUProfile()
 	p.Seconds, p.CpuSeconds = time.Since(began).Seconds(), (cputime.Used() - used).Seconds()
 	p.Cpu = cpu.Bytes()
-	for _, t := range n.worker.sentSoFar(n.specs()) {
-		key := trafficKey{t.From, t.To, t.Name, t.Kind}
-		if was := before[key]; was != nil {
-			t.Count -= min(was.Count, t.Count)
-		}
-		if t.Count > 0 {
-			p.Traffic = append(p.Traffic, t)
-		}
-	}
-	slices.SortFunc(p.Traffic, func(a, b *api.ServiceTraffic) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Name, b.Name))
-	})
+	p.Traffic = n.worker.Traffic(n.specs()).Since(before)
 	if r.WithoutMemory {
 		return p
 	}

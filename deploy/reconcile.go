@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -33,13 +34,13 @@ func (n *Node) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, s := range slices.Backward(n.worker.running().services) {
-		wanted := slices.Contains(mine.Services, s.spec.Name)
-		same := n.entry.Partition == mine.Partition && s.asOne == n.worksAsOne(current, mine, s.spec.Name)
-		if wanted && same && !s.stale.Load() && n.reconfigure(ctx, s, settings, current) {
+	for _, s := range slices.Backward(n.worker.Running().Services) {
+		wanted := slices.Contains(mine.Services, s.Spec.Name)
+		same := n.entry.Partition == mine.Partition && s.Clustered == n.worksAsOne(current, mine, s.Spec.Name)
+		if wanted && same && !s.Stale.Load() && n.reconfigure(ctx, s, settings, current) {
 			continue
 		}
-		if !wanted && !s.stale.Load() && !n.succeeded(s, current) && time.Since(since) < successionWait {
+		if !wanted && !s.Stale.Load() && !n.succeeded(s, current) && time.Since(since) < successionWait {
 			n.waiting = true
 			continue
 		}
@@ -51,17 +52,17 @@ func (n *Node) reconcile(ctx context.Context) error {
 	renamed := n.entry.Instance != mine.Name || n.entry.Worker != mine.Worker || n.entry.Partition != mine.Partition
 	n.entry.Instance, n.entry.Worker, n.entry.Partition = mine.Name, mine.Worker, mine.Partition
 	n.mu.Unlock()
-	n.setup = setup{settings: settings, generation: current.Generation}
+	n.setup = local.Setup{Settings: settings, Generation: current.Generation}
 	if mine.Partition != "" {
-		n.setup.prefix = mine.Partition + "."
+		n.setup.Prefix = mine.Partition + "."
 	}
 	if renamed {
 		if err := n.announce(ctx); err != nil {
 			return err
 		}
 	}
-	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.running().pipeline) {
-		n.worker.setPipeline(order)
+	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.Running().Pipeline) {
+		n.worker.SetPipeline(order)
 	}
 	n.mu.Lock()
 	entries := maps.Clone(n.entries)
@@ -69,7 +70,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	var specs, standing []weft.Spec
 	for _, spec := range n.config.Specs {
 		switch {
-		case !slices.Contains(mine.Services, spec.Name) || n.worker.running().service(spec.Name) != nil:
+		case !slices.Contains(mine.Services, spec.Name) || n.worker.Running().Service(spec.Name) != nil:
 		case n.refused[spec.Name] == current.Generation: // until another plan is in force
 		case standsBy(current, mine, &spec):
 			standing = append(standing, spec)
@@ -144,22 +145,22 @@ func (n *Node) pipelineOf(c *Current) []string {
 
 // succeeded reports whether a service of ours may stop: its new place is there,
 // and already serves if the service may run twice.
-func (n *Node) succeeded(s *service, c *Current) bool {
-	if !c.plan.Has(s.spec.Name) {
+func (n *Node) succeeded(s *local.Service, c *Current) bool {
+	if !c.plan.Has(s.Spec.Name) {
 		return true
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, i := range c.plan.Instances() {
-		if !slices.Contains(i.Services, s.spec.Name) {
+		if !slices.Contains(i.Services, s.Spec.Name) {
 			continue
 		}
 		e := n.entries[c.ProcessOf(i.Name)]
 		if e == nil || e.Process == n.config.Process {
 			continue
 		}
-		overlaps := s.spec.Scale == weft.Any && !(s.spec.Listens && e.Machine == n.entry.Machine)
-		if st := e.service(s.spec.Name); !overlaps || st != nil && st.State == StateReady {
+		overlaps := s.Spec.Scale == weft.Any && !(s.Spec.Listens && e.Machine == n.entry.Machine)
+		if st := e.service(s.Spec.Name); !overlaps || st != nil && st.State == StateReady {
 			return true
 		}
 	}
@@ -214,19 +215,19 @@ func (n *Node) beaten(ctx context.Context, c *Current, specs []weft.Spec) bool {
 }
 
 // retire stops a service that now belongs elsewhere.
-func (n *Node) retire(ctx context.Context, s *service) error {
-	n.log.Info("service leaves", "service", s.spec.Name)
+func (n *Node) retire(ctx context.Context, s *local.Service) error {
+	n.log.Info("service leaves", "service", s.Spec.Name)
 	n.setState(s, StateDraining)
 	if err := n.announce(ctx); err != nil {
 		return err
 	}
 	if err := n.stopService(ctx, s); err != nil {
 		select {
-		case <-s.ended:
+		case <-s.Ended:
 		default:
 			return err // nobody else may run it as long as this process lives
 		}
-		n.log.Error("service has not stopped well", "service", s.spec.Name, "error", err)
+		n.log.Error("service has not stopped well", "service", s.Spec.Name, "error", err)
 	}
 	n.setState(s, "")
 	return n.announce(ctx)
@@ -235,16 +236,16 @@ func (n *Node) retire(ctx context.Context, s *service) error {
 // startServices starts services, waits until they have received what others
 // retain, and offers them to others.
 func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec) error {
-	if err := n.setup.settings.Check(n.config.Specs); err != nil {
+	if err := n.setup.Settings.Check(n.config.Specs); err != nil {
 		return err
 	}
-	g, err := n.worker.build(specs, n.setup)
+	g, err := n.worker.Build(specs, n.setup)
 	if err != nil {
 		return err
 	}
 	mine, _ := c.instanceOf(n.config.Process)
-	for _, s := range g.services {
-		s.asOne = n.worksAsOne(c, mine, s.spec.Name)
+	for _, s := range g.Services {
+		s.Clustered = n.worksAsOne(c, mine, s.Spec.Name)
 		n.setState(s, StateStarting)
 	}
 	if err := n.announce(ctx); err != nil {
@@ -252,38 +253,38 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 	}
 	if n.beaten(ctx, c, specs) {
 		n.waiting = true
-		for _, s := range g.services {
+		for _, s := range g.Services {
 			n.setState(s, "")
 		}
 		return n.announce(ctx)
 	}
-	n.worker.enter(g)
+	n.worker.Enter(g)
 	n.mu.Lock()
 	n.rebuild() // others may want what these publish
 	n.mu.Unlock()
-	if ready, err := n.worker.launch(ctx, g); !ready {
+	if ready, err := n.worker.Launch(ctx, g); !ready {
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("a service has not started") // its stop says why
 		}
 		if c.Trial && ctx.Err() == nil {
-			return n.abandon(ctx, c, g.services, err)
+			return n.abandon(ctx, c, g.Services, err)
 		}
 		return err
 	}
-	for _, s := range g.services {
+	for _, s := range g.Services {
 		n.setState(s, StateSyncing)
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
 	}
-	for _, s := range g.services {
+	for _, s := range g.Services {
 		n.inlets.await(ctx, n, s)
 	}
-	for _, s := range g.services {
-		s.serving.Store(true)
+	for _, s := range g.Services {
+		s.Serving.Store(true)
 		n.setState(s, StateReady)
 	}
-	n.worker.refresh()
+	n.worker.Refresh()
 	names := make([]string, len(specs))
 	for i := range specs {
 		names[i] = specs[i].Name

@@ -7,33 +7,34 @@ import (
 	"slices"
 
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 )
 
 // reconfigure applies the current plan's settings to a running service; it
 // returns false if the service must restart.
-func (n *Node) reconfigure(ctx context.Context, s *service, settings *config.Settings, current *Current) bool {
-	next, err := settings.Configure(s.spec)
+func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *config.Settings, current *Current) bool {
+	next, err := settings.Configure(s.Spec)
 	if err != nil {
 		return false
 	}
-	old := s.configured()
+	old := s.Configured()
 	if reflect.DeepEqual(next, old) {
-		s.adopt(old, current.Generation)
+		s.Adopt(old, current.Generation)
 		return true
 	}
-	if n.refused[s.spec.Name] == current.Generation { // it keeps what it has
+	if n.refused[s.Spec.Name] == current.Generation { // it keeps what it has
 		return true
 	}
 	changes := config.ChangesOf(old, next)
-	if !config.TakenLive(s.spec, changes) || s.standing.Load() {
+	if !config.TakenLive(s.Spec, changes) || s.Standing.Load() {
 		return false
 	}
-	if err := s.takeOver(ctx, next); err != nil {
-		n.refuse(current, s.spec.Name, err)
+	if err := s.TakeOver(ctx, next); err != nil {
+		n.refuse(current, s.Spec.Name, err)
 		return true
 	}
-	s.adopt(next, current.Generation)
-	n.log.Info("service has taken over its configuration", "service", s.spec.Name, "changed", config.KeysOf(changes))
+	s.Adopt(next, current.Generation)
+	n.log.Info("service has taken over its configuration", "service", s.Spec.Name, "changed", config.KeysOf(changes))
 	return true
 }
 
@@ -60,15 +61,15 @@ func (n *Node) refuse(current *Current, name string, err error) {
 
 // abandon stops services that did not start with a configuration on trial.
 // Those that failed stay stopped until there is another plan.
-func (n *Node) abandon(ctx context.Context, current *Current, services []*service, cause error) error {
+func (n *Node) abandon(ctx context.Context, current *Current, services []*local.Service, cause error) error {
 	blamed := false
 	for _, s := range slices.Backward(services) {
 		n.setState(s, "")
-		n.worker.remove(s)
-		ended := s.stopping()
-		err := s.stop()
+		n.worker.Remove(s)
+		ended := s.Stopping()
+		err := s.Stop()
 		select {
-		case <-s.ended:
+		case <-s.Ended:
 		default:
 			return err // nobody may run it as long as this process lives
 		}
@@ -77,30 +78,30 @@ func (n *Node) abandon(ctx context.Context, current *Current, services []*servic
 			if err == nil {
 				err = cause
 			}
-			n.refuse(current, s.spec.Name, err)
+			n.refuse(current, s.Spec.Name, err)
 		}
 	}
 	for _, s := range services {
 		if !blamed {
-			n.refuse(current, s.spec.Name, cause)
+			n.refuse(current, s.Spec.Name, cause)
 		}
 	}
 	return n.announce(ctx)
 }
 
 // ended handles a service that ended by itself; an error ends the process.
-func (n *Node) ended(ctx context.Context, s *service) error {
+func (n *Node) ended(ctx context.Context, s *local.Service) error {
 	n.mu.Lock()
 	current := n.current
 	n.mu.Unlock()
-	if n.worker.running().service(s.spec.Name) != s {
+	if n.worker.Running().Service(s.Spec.Name) != s {
 		return nil // it has been removed
 	}
-	cause := s.endedEarly()
-	if current != nil && current.Trial && s.generation() == current.Generation {
-		s.serving.Store(false)
-		n.worker.refresh()
-		return n.abandon(ctx, current, []*service{s}, cause)
+	cause := s.EndedEarly()
+	if current != nil && current.Trial && s.Generation() == current.Generation {
+		s.Serving.Store(false)
+		n.worker.Refresh()
+		return n.abandon(ctx, current, []*local.Service{s}, cause)
 	}
 	if cause == nil {
 		cause = fmt.Errorf("a service has ended") // its stop says why

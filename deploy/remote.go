@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -32,12 +33,12 @@ const (
 // call calls a method of a service in another process, for a service of this
 // process or (from is nil) for a client outside. It waits for a service that is
 // down, and repeats failed requests elsewhere: calls are idempotent.
-func (n *Node) call(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
-	return n.callIn(ctx, from, m, req, reach{patience: callPatience})
+func (n *Node) call(ctx context.Context, from *local.Service, m weft.Method, req any) (any, error) {
+	return n.callIn(ctx, from, m, req, reach{patience: local.CallPatience})
 }
 
 // callIn is call for the instances within reach.
-func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any, within reach) (any, error) {
+func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, req any, within reach) (any, error) {
 	name := m.MethodName()
 	owner, _, _ := strings.Cut(name, ".")
 	wire, caller := name, "somebody outside"
@@ -45,7 +46,7 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 	if from == nil {
 		wire, data = outsideMethod, appendBytes(nil, []byte(name))
 	} else {
-		caller = from.spec.Name
+		caller = from.Spec.Name
 	}
 	data, err := weft.Encode(data, req)
 	if err != nil {
@@ -66,13 +67,13 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 		}
 		t := n.pick(within.instances(v, owner))
 		if t != nil && t.peer == nil { // it has moved here meanwhile
-			if local := n.worker.running().methods[name]; local != nil && local.ready(ctx, from) {
-				resp, err := local.answer(ctx, req)
+			if here := n.worker.Running().Methods[name]; here != nil && here.Ready(ctx, from) {
+				resp, err := here.Answer(ctx, req)
 				if err == nil {
 					return resp, nil
 				}
-				if !local.server.leaving() {
-					return nil, apiError(err)
+				if !here.Server.Leaving() {
+					return nil, local.ErrorOf(err)
 				}
 			}
 			t = nil
@@ -85,7 +86,7 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 					return resp, err
 				}
 			} else if last = err; transport.ErrorOf(err).Code != transport.Unavailable {
-				return nil, fromWire(err)
+				return nil, local.FromWire(err)
 			}
 		}
 		if within.present && t == nil {
@@ -93,7 +94,7 @@ func (n *Node) callIn(ctx context.Context, from *service, m weft.Method, req any
 		}
 		if err := n.pause(ctx, v, deadline); err != nil {
 			if ctx.Err() != nil {
-				return nil, apiError(ctx.Err())
+				return nil, local.ErrorOf(ctx.Err())
 			}
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s%s cannot be reached (waited %v): %v", caller, name, owner, within.where(), within.patience, why(last))
 		}
@@ -223,14 +224,14 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 			return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "%q is not to be called from outside", method)
 		}
 	}
-	m := n.worker.running().methods[method]
+	m := n.worker.Running().Methods[method]
 	if m == nil {
 		return []byte{answerNotHere}, nil
 	}
-	if m.server.standing.Load() || !stamp.meant(m.server) {
+	if m.Server.Standing.Load() || !stamp.meant(m.Server) {
 		return []byte{answerNotHere}, nil
 	}
-	out, here, err := m.serve(ctx, []byte{answerOK}, req)
+	out, here, err := m.Serve(ctx, []byte{answerOK}, req)
 	switch {
 	case !here:
 		return []byte{answerNotHere}, nil

@@ -3,8 +3,10 @@ package deploy
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -12,7 +14,7 @@ import (
 // processes (Crossing).
 type session struct {
 	crossing *crossing
-	owner    *service // the southbound, which opened the session
+	owner    *local.Service // the southbound, which opened the session
 	sw       flow.DPID
 	number   uint64 // of the session
 	later    weft.Later
@@ -31,7 +33,7 @@ type session struct {
 }
 
 // open opens the way of a session.
-func (c *crossing) open(owner *service, sw flow.DPID, later weft.Later) *session {
+func (c *crossing) open(owner *local.Service, sw flow.DPID, later weft.Later) *session {
 	number := c.last.Add(1)
 	return &session{crossing: c, owner: owner, sw: sw, number: number, later: later, lane: &c.lanes[number%laneCount]}
 }
@@ -62,7 +64,7 @@ func (s *session) Send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		*to = lane.begin(s.rest)
 	}
 	if err := (*to).add(s, s.number, in, d, in.Time); err != nil {
-		s.owner.log.Error("packet-in cannot be sent to another process", "error", err)
+		s.owner.Log.Error("packet-in cannot be sent to another process", "error", err)
 		return flow.Drop
 	}
 	if len((*to).data) >= batchFull {
@@ -111,3 +113,14 @@ func (s *session) hand(d *flow.Decision) {
 
 // Close ends the session (Crossing).
 func (s *session) Close() { s.closed.Store(true) }
+
+// traceCrossing records spans for a batch's traced packets that went to another
+// process and back.
+func traceCrossing(t local.Tracer, p *batch, list []int, began time.Time) {
+	ended := time.Now()
+	for _, i := range list {
+		if r := &p.records[i]; r.trace != 0 {
+			t.Span(local.Span{Trace: r.trace, Name: "crossing to " + p.rest[0], Verdict: r.verdict, Began: began, Ended: ended})
+		}
+	}
+}

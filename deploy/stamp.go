@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -53,10 +54,10 @@ func readStamp(name string) (method string, s *stamp, err error) {
 
 // stamp returns the stamp of a request from a service, or (nil) a client
 // outside, to one instance of another service.
-func (v *view) stamp(to *target, from *service) *stamp {
+func (v *view) stamp(to *target, from *local.Service) *stamp {
 	s := &stamp{wiring: v.wiring(), run: to.epoch}
 	if from != nil {
-		s.partition = from.partition()
+		s.partition = from.Partition()
 	}
 	return s
 }
@@ -71,7 +72,9 @@ func (v *view) knows(partition string) bool {
 }
 
 // meant reports whether a request is addressed to this run of a service.
-func (s *stamp) meant(to *service) bool { return s == nil || s.run == 0 || s.run == to.epoch.Load() }
+func (s *stamp) meant(to *local.Service) bool {
+	return s == nil || s.run == 0 || s.run == to.Epoch.Load()
+}
 
 // wiring returns the plan's wiring; 0 if there is no plan yet.
 func (v *view) wiring() uint64 {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -26,32 +27,32 @@ func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
 // stand starts a service that becomes active later; stand does not wait for
 // that.
 func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
-	if err := n.setup.settings.Check(n.config.Specs); err != nil {
+	if err := n.setup.Settings.Check(n.config.Specs); err != nil {
 		return err
 	}
-	g, err := n.worker.build(specs, n.setup)
+	g, err := n.worker.Build(specs, n.setup)
 	if err != nil {
 		return err
 	}
-	for _, s := range g.services {
-		s.standing.Store(true)
+	for _, s := range g.Services {
+		s.Standing.Store(true)
 		n.setState(s, StateStandby)
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
 	}
-	n.worker.enter(g)
-	n.worker.stand(ctx, g, n.wake)
+	n.worker.Enter(g)
+	n.worker.Stand(ctx, g, n.wake)
 	return nil
 }
 
 // ripe returns the standby services that may become active now, by group.
-func (n *Node) ripe() (list []*group) {
-	seen := map[*group]bool{}
-	for _, s := range n.worker.running().services {
-		if s.standing.Load() && s.group.ripe.Load() && !seen[s.group] {
-			seen[s.group] = true
-			list = append(list, s.group)
+func (n *Node) ripe() (list []*local.Group) {
+	seen := map[*local.Group]bool{}
+	for _, s := range n.worker.Running().Services {
+		if s.Standing.Load() && s.Group.Ripe.Load() && !seen[s.Group] {
+			seen[s.Group] = true
+			list = append(list, s.Group)
 		}
 	}
 	return list
@@ -59,33 +60,33 @@ func (n *Node) ripe() (list []*group) {
 
 // work activates standby services: they begin a new run, which replaces all
 // earlier ones.
-func (n *Node) work(ctx context.Context, g *group) error {
+func (n *Node) work(ctx context.Context, g *local.Group) error {
 	epoch := n.nextEpoch()
 	subscribes := false
-	names := make([]string, len(g.services))
-	for i, s := range g.services {
-		s.epoch.Store(epoch)
-		s.standing.Store(false)
-		subscribes = subscribes || len(s.spec.Subscribes) > 0
-		names[i] = s.spec.Name
+	names := make([]string, len(g.Services))
+	for i, s := range g.Services {
+		s.Epoch.Store(epoch)
+		s.Standing.Store(false)
+		subscribes = subscribes || len(s.Spec.Subscribes) > 0
+		names[i] = s.Spec.Name
 	}
 	if subscribes {
-		for _, s := range g.services {
+		for _, s := range g.Services {
 			n.setState(s, StateSyncing)
 		}
 		if err := n.announce(ctx); err != nil {
 			return err
 		}
 	}
-	g.begin()
-	for _, s := range g.services {
+	g.Begin()
+	for _, s := range g.Services {
 		if subscribes {
 			n.inlets.await(ctx, n, s)
 		}
-		s.serving.Store(true)
+		s.Serving.Store(true)
 		n.setState(s, StateReady)
 	}
-	n.worker.refresh()
+	n.worker.Refresh()
 	n.log.Info("services ready, having stood by", "services", names)
 	return n.announce(ctx)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -15,7 +15,7 @@ import (
 type recorder struct {
 	mu    sync.Mutex // guards the following
 	seen  uint64
-	spans map[uint64][]deploy.Span
+	spans map[uint64][]local.Span
 }
 
 func (r *recorder) Sample() uint64 {
@@ -28,7 +28,7 @@ func (r *recorder) Sample() uint64 {
 	return r.seen
 }
 
-func (r *recorder) Span(s deploy.Span) {
+func (r *recorder) Span(s local.Span) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spans[s.Trace] = append(r.spans[s.Trace], s)
@@ -43,7 +43,7 @@ func TestTracesTellOfEveryStage(t *testing.T) {
 		"three":       {"southbound, discovery", "hosts, firewall", "idle, forwarding", "idle"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{spans: map[uint64][]deploy.Span{}}
+			r := &recorder{spans: map[uint64][]local.Span{}}
 			c := newCluster(t, staged(), stageSetup())
 			c.tracer = r
 			c.apply(placed(at...))
@@ -64,9 +64,9 @@ func TestTracesTellOfEveryStage(t *testing.T) {
 	}
 }
 
-func checkTrace(t *testing.T, n uint64, spans []deploy.Span) {
+func checkTrace(t *testing.T, n uint64, spans []local.Span) {
 	t.Helper()
-	var root *deploy.Span
+	var root *local.Span
 	stages := map[string]flow.Verdict{}
 	crossings := 0
 	for i, s := range spans {

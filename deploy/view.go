@@ -119,10 +119,10 @@ func (n *Node) rebuild() {
 	for _, i := range n.current.plan.Instances() {
 		planned[n.current.ProcessOf(i.Name)] = true
 	}
-	for _, s := range n.worker.running().services {
+	for _, s := range n.worker.Running().Services {
 		index, count, counted := 0, 0, false
-		for _, t := range v.routes[s.spec.Name] {
-			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition && !v.parts.worksAsOne(s.spec.Name) {
+		for _, t := range v.routes[s.Spec.Name] {
+			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition && !v.parts.worksAsOne(s.Spec.Name) {
 				continue
 			}
 			if !planned[t.instance] { // it has ended, or will, though it may not have been able to say so
@@ -134,7 +134,7 @@ func (n *Node) rebuild() {
 			count++
 		}
 		if counted {
-			s.setReplicas(index, count)
+			s.SetReplicas(index, count)
 		}
 	}
 	n.setTaps(mine)

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/discovery"
@@ -41,7 +42,7 @@ type configured struct {
 // startConfigured starts one on a store as weft up does: with the configuration
 // given, unless another has been applied over it. More services may run besides
 // those of forwarding.
-func startConfigured(t *testing.T, store deploy.Store, address, given string, more ...weft.Spec) *configured {
+func startConfigured(t *testing.T, store local.Store, address, given string, more ...weft.Spec) *configured {
 	t.Helper()
 	c := &configured{controller: &controller{t: t, store: store, address: address}}
 	got := make(chan *weft.Env, 1)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 )
@@ -113,13 +113,13 @@ func TestMulti(t *testing.T) {
 }
 
 // keys returns how many keys a bucket has.
-func keys(t *testing.T, store deploy.Store, name string) int {
+func keys(t *testing.T, store local.Store, name string) int {
 	t.Helper()
 	return keysWith(t, store, name, "")
 }
 
 // keysWith returns how many keys a bucket has whose values have a text in them.
-func keysWith(t *testing.T, store deploy.Store, name, text string) (n int) {
+func keysWith(t *testing.T, store local.Store, name, text string) (n int) {
 	t.Helper()
 	b, err := store.Bucket(context.Background(), name)
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testprogram"
@@ -60,16 +60,16 @@ type controller struct {
 	env      *weft.Env
 	address  string
 	registry []prometheus.Gatherer // of each process
-	store    deploy.Store
+	store    local.Store
 	known    []weft.Spec // all services, of which options.only leaves some out
 	stop     func()
 }
 
 // options say what a controller is like.
 type options struct {
-	plan    string       // one of modes; empty: that of the environment, or else split
-	store   deploy.Store // nil: a fresh one
-	address string       // HOST:PORT; empty: a free one
+	plan    string      // one of modes; empty: that of the environment, or else split
+	store   local.Store // nil: a fresh one
+	address string      // HOST:PORT; empty: a free one
 	set     []string
 	only    []string // names of the services to run; empty: all
 }

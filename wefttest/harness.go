@@ -16,8 +16,8 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -49,7 +49,7 @@ type Harness struct {
 
 // running is one life of the service.
 type running struct {
-	worker   *deploy.Worker
+	worker   *local.Worker
 	registry *prometheus.Registry
 	cancel   context.CancelFunc
 	ended    chan error
@@ -134,7 +134,7 @@ func (h *Harness) start() error {
 		peers: map[string]weft.Runtime{}, walks: map[flow.DPID]weft.Pipeline{},
 	}
 	var mu sync.Mutex // guards r.peers until all have started
-	config := deploy.Config{
+	config := local.Config{
 		Specs: h.system(), Settings: h.settings, Store: h.Store, Registry: r.registry, Encoded: h.Mode != Pointer,
 		StandIns: map[string]func(context.Context, weft.Runtime) error{}, ReadyTimeout: h.Timeout, StopTimeout: h.Timeout,
 		Log: slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -155,7 +155,7 @@ func (h *Harness) start() error {
 			return h.standIn(ctx, peer, rt)
 		}
 	}
-	worker, err := deploy.New(config)
+	worker, err := local.New(config)
 	if err != nil {
 		return err
 	}

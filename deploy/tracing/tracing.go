@@ -17,7 +17,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -89,7 +89,7 @@ func (e *Exporter) Sample() uint64 {
 
 // Span exports a span. All processes derive the ids of a trace and of its root
 // span from its number alone, so nothing else needs to travel with the packet.
-func (e *Exporter) Span(s deploy.Span) {
+func (e *Exporter) Span(s local.Span) {
 	traceID, rootID := ids(s.Trace)
 	ctx := context.WithValue(context.Background(), number{}, s.Trace)
 	options := []trace.SpanStartOption{trace.WithTimestamp(s.Began)}

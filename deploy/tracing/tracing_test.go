@@ -16,7 +16,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -69,9 +69,9 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	n := both[0].Sample()
 	now := time.Now()
-	both[0].Span(deploy.Span{Trace: n, Name: "discovery", Verdict: flow.Next, Began: now, Ended: now.Add(time.Microsecond)})
-	both[1].Span(deploy.Span{Trace: n, Name: "forwarding", Verdict: flow.Done, Began: now, Ended: now.Add(time.Microsecond)})
-	both[0].Span(deploy.Span{Trace: n, Root: true, Name: "packet-in", Switch: 7, Port: 3, Verdict: flow.Done, Began: now, Ended: now.Add(time.Millisecond)})
+	both[0].Span(local.Span{Trace: n, Name: "discovery", Verdict: flow.Next, Began: now, Ended: now.Add(time.Microsecond)})
+	both[1].Span(local.Span{Trace: n, Name: "forwarding", Verdict: flow.Done, Began: now, Ended: now.Add(time.Microsecond)})
+	both[0].Span(local.Span{Trace: n, Root: true, Name: "packet-in", Switch: 7, Port: 3, Verdict: flow.Done, Began: now, Ended: now.Add(time.Millisecond)})
 	for _, e := range both {
 		if err := e.Close(ctx); err != nil {
 			t.Fatal(err)

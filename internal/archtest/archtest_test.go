@@ -34,7 +34,7 @@ func good() map[string]string {
 		"services/paths/service.go":      "// Package paths finds.\npackage paths\n\nimport \"github.com/weft-sdn/weft\"\n\nfunc Spec() weft.Spec { return weft.Spec{} }\n",
 		"cmd/weft/run/up.go":             "// Package run is all.\npackage run\n\nimport (\n\t\"github.com/weft-sdn/weft/deploy\"\n\t\"github.com/weft-sdn/weft/services\"\n)\n",
 		"lab/testdata/sample.go":         "package util\n",
-		"deploy/worker.go":               "// Package deploy runs.\npackage deploy\n\nimport \"github.com/weft-sdn/weft/transport/inproc\"\n",
+		"deploy/local/worker.go":         "// Package local runs.\npackage local\n\nimport \"github.com/weft-sdn/weft/transport/inproc\"\n",
 		"bus/bus.go":                     "// Package bus keeps.\npackage bus\n\nimport \"github.com/nats-io/nats.go\"\n",
 		"transport/inproc/inproc.go":     "// Package inproc carries.\npackage inproc\n",
 		"internal/archtest/test_test.go": "package archtest_test\n",

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/tracing"
 )
 
@@ -45,7 +45,7 @@ func (o *traceOptions) args() []string {
 
 // open returns the tracer of a process, nil if nothing is to be traced; end
 // exports what is left.
-func (o *traceOptions) open(ctx context.Context, process string) (t deploy.Tracer, end func(), err error) {
+func (o *traceOptions) open(ctx context.Context, process string) (t local.Tracer, end func(), err error) {
 	if o.endpoint == "" {
 		return nil, func() {}, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -271,7 +272,7 @@ func auditDirectory(data string) string { return filepath.Join(data, "audit") }
 func scratchDirectory(data string) string { return filepath.Join(data, "scratch") }
 
 // readyLine says what runs and where.
-func readyLine(w *deploy.Worker, dir string) string {
+func readyLine(w *local.Worker, dir string) string {
 	parts := []string{"weft " + Build().Version + " is up"}
 	parts = append(parts, listening(w.Effective("southbound"))...)
 	parts = append(parts, listening(w.Effective("gateway"))...)

@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -128,7 +129,7 @@ func names(specs []weft.Spec) (list []string) {
 
 // join brings the plan into force with the configuration that counts, and makes
 // the node that carries it out.
-func (a *alone) join(ctx context.Context, store deploy.Store, metrics *prometheus.Registry, tracer deploy.Tracer, log *slog.Logger, data string) (*deploy.Node, error) {
+func (a *alone) join(ctx context.Context, store local.Store, metrics *prometheus.Registry, tracer local.Tracer, log *slog.Logger, data string) (*deploy.Node, error) {
 	configs, err := config.Open(ctx, store)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/plan"
@@ -235,7 +236,7 @@ func inForce(ctx context.Context, store *bus.Store) (*deploy.Current, error) {
 }
 
 // join makes the node of a process.
-func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, tracer deploy.Tracer, listen string) (*deploy.Node, error) {
+func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.Store, identity *certs.Identity, tracer local.Tracer, listen string) (*deploy.Node, error) {
 	data, err := DataPath(o.dataDir)
 	if err != nil {
 		return nil, err

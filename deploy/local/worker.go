@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"context"
@@ -28,31 +28,31 @@ type Worker struct {
 	scratches scratches
 	wire      *wire // nil: by pointer
 	tracer    Tracer
-	first     *group
+	first     *Group
 
 	ran     atomic.Bool
-	failed  chan *service
+	failed  chan *Service
 	started chan struct{} // closed when the first services are set up
 
-	tables  atomic.Pointer[tables]
+	tables  atomic.Pointer[Tables]
 	version atomic.Uint64 // of the pipeline: walks with an older one reopen
 	mu      sync.Mutex    // guards changes of tables
 }
 
-// tables is what runs now. It is replaced, never written to.
-type tables struct {
-	services []*service // in the order of their start
-	methods  map[string]*method
-	subjects map[string]*subject
-	pipeline []string // the stages in order, wherever they run
+// Tables is what runs now. It is replaced, never written to.
+type Tables struct {
+	Services []*Service // in the order of their start
+	Methods  map[string]*method
+	Subjects map[string]*Subject
+	Pipeline []string // the stages in order, wherever they run
 }
 
-// group is services that start together.
-type group struct {
-	services []*service
-	arrived  chan *service // those that are set up
+// Group is services that start together.
+type Group struct {
+	Services []*Service
+	arrived  chan *Service // those that are set up
 	started  chan struct{} // closed when all have arrived
-	ripe     atomic.Bool   // all have arrived, as standbys
+	Ripe     atomic.Bool   // all have arrived, as standbys
 }
 
 // New checks that the services fit together, and their configurations, and
@@ -92,34 +92,34 @@ func New(c Config) (*Worker, error) {
 	}
 	w := &Worker{
 		config: c, cluster: c.Cluster, log: c.Log, registry: newRegistry(), tracer: c.Tracer, scratches: scratches{dir: c.Scratch, process: c.Process},
-		failed: make(chan *service, 64), started: make(chan struct{}),
+		failed: make(chan *Service, 64), started: make(chan struct{}),
 	}
-	w.tables.Store(&tables{methods: map[string]*method{}, subjects: map[string]*subject{}})
-	if w.first, err = w.build(c.Specs, setup{settings: c.Settings}); err != nil {
+	w.tables.Store(&Tables{Methods: map[string]*method{}, Subjects: map[string]*Subject{}})
+	if w.first, err = w.Build(c.Specs, Setup{Settings: c.Settings}); err != nil {
 		return nil, err
 	}
-	for _, s := range w.first.services {
-		s.serving.Store(true) // nobody else does
+	for _, s := range w.first.Services {
+		s.Serving.Store(true) // nobody else does
 	}
-	w.enter(w.first)
-	w.setPipeline(order)
+	w.Enter(w.first)
+	w.SetPipeline(order)
 	return w, nil
 }
 
-// running returns what runs now.
-func (w *Worker) running() *tables { return w.tables.Load() }
+// Running returns what runs now.
+func (w *Worker) Running() *Tables { return w.tables.Load() }
 
-// refresh has every session look up its stages again before its next packet.
-func (w *Worker) refresh() { w.version.Add(1) }
+// Refresh has every session look up its stages again before its next packet.
+func (w *Worker) Refresh() { w.version.Add(1) }
 
-// metrics returns the metrics of a subsystem.
-func (w *Worker) metrics(name string) *metrics { return &metrics{w.registry, name} }
+// Metrics returns the metrics of a subsystem.
+func (w *Worker) Metrics(name string) *Metrics { return &Metrics{w.registry, name} }
 
-// collect adds metrics that are read by a collector.
-func (w *Worker) collect(c prometheus.Collector) { w.registry.inner.MustRegister(c) }
+// Collect adds metrics that are read by a collector.
+func (w *Worker) Collect(c prometheus.Collector) { w.registry.inner.MustRegister(c) }
 
-// export registers the metrics of all services, and returns what undoes that.
-func (w *Worker) export() (undo func(), err error) {
+// Export registers the metrics of all services, and returns what undoes that.
+func (w *Worker) Export() (undo func(), err error) {
 	r := w.config.Registry
 	if r == nil {
 		return func() {}, nil
@@ -130,125 +130,125 @@ func (w *Worker) export() (undo func(), err error) {
 	return func() { r.Unregister(w.registry) }, nil
 }
 
-// stopped returns the channel of the services that have ended by themselves.
-func (w *Worker) stopped() <-chan *service { return w.failed }
+// Stopped returns the channel of the services that have ended by themselves.
+func (w *Worker) Stopped() <-chan *Service { return w.failed }
 
-// setup says how services are set up.
-type setup struct {
-	settings   *config.Settings
-	prefix     string // of their buckets
-	generation uint64 // of the plan that says so; 0 if there is none
+// Setup says how services are set up.
+type Setup struct {
+	Settings   *config.Settings
+	Prefix     string // of their buckets
+	Generation uint64 // of the plan that says so; 0 if there is none
 }
 
-// build makes services from Specs that are known to fit.
-func (w *Worker) build(specs []weft.Spec, how setup) (*group, error) {
+// Build makes services from Specs that are known to fit.
+func (w *Worker) Build(specs []weft.Spec, how Setup) (*Group, error) {
 	began := w.cluster.Now()
-	g := &group{arrived: make(chan *service, len(specs)), started: make(chan struct{})}
+	g := &Group{arrived: make(chan *Service, len(specs)), started: make(chan struct{})}
 	for i := range specs {
 		spec := &specs[i]
-		own, err := how.settings.Configure(spec)
+		own, err := how.Settings.Configure(spec)
 		if err != nil {
 			return nil, err
 		}
-		s := &service{
-			worker: w, group: g, spec: spec, config: own, plan: how.generation, inbox: newInbox(), ended: make(chan struct{}),
-			prefix: how.prefix, log: w.log.With("service", spec.Name), metric: &metrics{w.registry, spec.Name}, subscriptions: map[string]*subscription{},
+		s := &Service{
+			worker: w, Group: g, Spec: spec, config: own, plan: how.Generation, inbox: newInbox(), Ended: make(chan struct{}),
+			Prefix: how.Prefix, Log: w.log.With("service", spec.Name), metric: &Metrics{w.registry, spec.Name}, Subscriptions: map[string]*subscription{},
 			sent: newSent(spec),
 		}
-		s.epoch.Store(uint64(began.UnixNano()))
+		s.Epoch.Store(uint64(began.UnixNano()))
 		s.number.Store(1) // the only one
-		s.replicas = &subscription{subject: &subject{name: "replicas"}, service: s}
-		s.changes = &subscription{subject: &subject{name: "configuration"}, service: s}
-		m := &metrics{w.registry, "deploy"}
+		s.replicas = &subscription{subject: &Subject{Name: "replicas"}, Service: s}
+		s.changes = &subscription{subject: &Subject{Name: "configuration"}, Service: s}
+		m := &Metrics{w.registry, "deploy"}
 		s.panics = m.Counter("panics", "Panics in handlers and stages of a service.", "service", spec.Name)
 		s.slow = m.Counter("slow_publishes", "Publishers that waited longer than a second for a service's full queue.", "service", spec.Name)
 		m.Gauge("queue_depth", "Events that wait for a service.", func() float64 { return float64(s.inbox.pending.Load()) }, "service", spec.Name)
 		for _, m := range spec.Serves {
-			s.methods = append(s.methods, &method{name: m.MethodName(), decl: m, server: s})
+			s.methods = append(s.methods, &method{name: m.MethodName(), decl: m, Server: s})
 		}
-		g.services = append(g.services, s)
+		g.Services = append(g.Services, s)
 	}
 	return g, nil
 }
 
-// enter makes the services of a group known to one another and to the running
+// Enter makes the services of a group known to one another and to the running
 // ones. It queues the retained events for subscribers, which handle them once
 // they are ready.
-func (w *Worker) enter(g *group) {
+func (w *Worker) Enter(g *Group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.tables.Load().clone()
-	for _, s := range g.services {
-		t.services = append(t.services, s)
+	for _, s := range g.Services {
+		t.Services = append(t.Services, s)
 		for _, m := range s.methods {
-			t.methods[m.name] = m
+			t.Methods[m.name] = m
 		}
-		for _, p := range s.spec.Publishes {
+		for _, p := range s.Spec.Publishes {
 			t.subject(p)
 		}
 	}
-	for _, s := range g.services {
-		for _, sub := range s.spec.Subscribes {
+	for _, s := range g.Services {
+		for _, sub := range s.Spec.Subscribes {
 			at := t.subject(sub)
-			s.subscriptions[at.name] = &subscription{subject: at, service: s}
+			s.Subscriptions[at.Name] = &subscription{subject: at, Service: s}
 		}
 	}
 	w.tables.Store(t)
-	for _, s := range g.services {
-		for _, decl := range s.spec.Subscribes { // in the order of the Spec
-			sub := s.subscriptions[decl.SubjectName()]
+	for _, s := range g.Services {
+		for _, decl := range s.Spec.Subscribes { // in the order of the Spec
+			sub := s.Subscriptions[decl.SubjectName()]
 			sub.subject.attach(sub)
 		}
 	}
 	w.version.Add(1)
 }
 
-// remove removes a service: later calls and events go to its instance
+// Remove removes a service: later calls and events go to its instance
 // elsewhere, or wait for it.
-func (w *Worker) remove(s *service) {
+func (w *Worker) Remove(s *Service) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.tables.Load().clone()
-	t.services = slices.DeleteFunc(t.services, func(other *service) bool { return other == s })
-	for _, m := range s.spec.Serves {
-		delete(t.methods, m.MethodName())
+	t.Services = slices.DeleteFunc(t.Services, func(other *Service) bool { return other == s })
+	for _, m := range s.Spec.Serves {
+		delete(t.Methods, m.MethodName())
 	}
-	for _, sub := range s.subscriptions {
+	for _, sub := range s.Subscriptions {
 		sub.subject.detach(sub)
 	}
-	for _, p := range s.spec.Publishes {
-		t.subjects[p.SubjectName()].forget()
+	for _, p := range s.Spec.Publishes {
+		t.Subjects[p.SubjectName()].Forget()
 	}
 	w.tables.Store(t)
 	w.version.Add(1)
 }
 
-// setPipeline sets the order of the stages.
-func (w *Worker) setPipeline(order []string) {
+// SetPipeline sets the order of the stages.
+func (w *Worker) SetPipeline(order []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.tables.Load().clone()
-	t.pipeline = order
+	t.Pipeline = order
 	w.tables.Store(t)
 	w.version.Add(1)
 }
 
 // clone returns a copy whose maps may be written to.
-func (t *tables) clone() *tables {
-	c := &tables{services: slices.Clone(t.services), methods: map[string]*method{}, subjects: map[string]*subject{}, pipeline: t.pipeline}
-	for k, v := range t.methods {
-		c.methods[k] = v
+func (t *Tables) clone() *Tables {
+	c := &Tables{Services: slices.Clone(t.Services), Methods: map[string]*method{}, Subjects: map[string]*Subject{}, Pipeline: t.Pipeline}
+	for k, v := range t.Methods {
+		c.Methods[k] = v
 	}
-	for k, v := range t.subjects {
-		c.subjects[k] = v
+	for k, v := range t.Subjects {
+		c.Subjects[k] = v
 	}
 	return c
 }
 
-// service returns the service of a name that runs here, or nil.
-func (t *tables) service(name string) *service {
-	for _, s := range t.services {
-		if s.spec.Name == name {
+// Service returns the service of a name that runs here, or nil.
+func (t *Tables) Service(name string) *Service {
+	for _, s := range t.Services {
+		if s.Spec.Name == name {
 			return s
 		}
 	}
@@ -265,30 +265,30 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	if w.ran.Swap(true) {
 		return errors.New("the worker has run already; make another with New")
 	}
-	undo, err := w.export()
+	undo, err := w.Export()
 	if err != nil {
 		return err
 	}
 	defer undo()
 	if w.config.Encoded {
-		if w.wire, err = newWire(w.tables.Load().services); err != nil {
+		if w.wire, err = newWire(w.tables.Load().Services); err != nil {
 			return err
 		}
 		defer w.wire.close()
 	}
 	var errs []error
-	if ready, err := w.launch(ctx, w.first); !ready {
+	if ready, err := w.Launch(ctx, w.first); !ready {
 		errs = append(errs, err)
 	} else {
 		close(w.started)
 		select {
 		case s := <-w.failed:
-			errs = append(errs, s.endedEarly())
+			errs = append(errs, s.EndedEarly())
 		case <-ctx.Done():
 		}
 	}
-	for _, s := range slices.Backward(w.tables.Load().services) {
-		errs = append(errs, s.stop())
+	for _, s := range slices.Backward(w.tables.Load().Services) {
+		errs = append(errs, s.Stop())
 	}
 	return errors.Join(errs...)
 }
@@ -298,14 +298,14 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 // plan; if it were stopped before that wait is over, it would wait anew.
 const successionMost = 45 * time.Second
 
-// launch starts the services of a group and waits until all are ready. They are
+// Launch starts the services of a group and waits until all are ready. They are
 // not if ctx ends first, or one of them ends; stop returns the error of its
 // Run.
-func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
+func (w *Worker) Launch(ctx context.Context, g *Group) (ready bool, err error) {
 	w.start(ctx, g)
-	missing := slices.Clone(g.services)
+	missing := slices.Clone(g.Services)
 	limit := w.config.ReadyTimeout
-	if slices.ContainsFunc(g.services, func(s *service) bool { return s.spec.Standby }) {
+	if slices.ContainsFunc(g.Services, func(s *Service) bool { return s.Spec.Standby }) {
 		limit += successionMost
 	}
 	timeout := time.NewTimer(limit)
@@ -313,15 +313,15 @@ func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 	for len(missing) > 0 {
 		select {
 		case s := <-g.arrived:
-			missing = slices.DeleteFunc(missing, func(m *service) bool { return m == s })
+			missing = slices.DeleteFunc(missing, func(m *Service) bool { return m == s })
 		case s := <-w.failed:
-			return false, s.endedEarly()
+			return false, s.EndedEarly()
 		case <-ctx.Done():
 			return false, nil
 		case <-timeout.C:
 			var names []string
 			for _, s := range missing {
-				names = append(names, s.spec.Name)
+				names = append(names, s.Spec.Name)
 			}
 			return false, fmt.Errorf("not set up after %v: %s; each service's Run must reach weft.Ready or weft.Serve", limit, strings.Join(names, ", "))
 		}
@@ -331,39 +331,39 @@ func (w *Worker) launch(ctx context.Context, g *group) (ready bool, err error) {
 }
 
 // start starts the services of a group.
-func (w *Worker) start(ctx context.Context, g *group) {
-	for _, s := range g.services {
-		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+func (w *Worker) start(ctx context.Context, g *Group) {
+	for _, s := range g.Services {
+		s.Context, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	}
-	for _, s := range g.services {
+	for _, s := range g.Services {
 		go s.run(w.failed)
 	}
 }
 
-// stand starts the services of a group, which become active later (begin), and
+// Stand starts the services of a group, which become active later (begin), and
 // calls ripe once all are set up.
-func (w *Worker) stand(ctx context.Context, g *group, ripe func()) {
+func (w *Worker) Stand(ctx context.Context, g *Group, ripe func()) {
 	w.start(ctx, g)
 	go func() {
-		for range g.services {
+		for range g.Services {
 			select {
 			case <-g.arrived:
-			case <-g.services[0].ended:
+			case <-g.Services[0].Ended:
 				return
 			}
 		}
-		g.ripe.Store(true)
+		g.Ripe.Store(true)
 		ripe()
 	}()
 }
 
-// begin makes the services of a group that stood by active.
-func (g *group) begin() { close(g.started) }
+// Begin makes the services of a group that stood by active.
+func (g *Group) Begin() { close(g.started) }
 
 // Settled waits until a service has handled all events that any goroutine
 // published to it before the call. For tests.
 func (w *Worker) Settled(ctx context.Context, name string) error {
-	s := w.tables.Load().service(name)
+	s := w.tables.Load().Service(name)
 	if s == nil {
 		return fmt.Errorf("service %s is not among those that run: %s", name, config.OrNone(config.Names(w.config.Specs)))
 	}

@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"fmt"
@@ -10,14 +10,14 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// stages are consecutive stages of this process for one session of a switch of
+// Stages are consecutive stages of this process for one session of a switch of
 // this process or another. They are not for concurrent use.
-type stages struct {
-	tracer Tracer
-	here   []*service // the services, in order
-	known  map[*service]weft.StageFunc
+type Stages struct {
+	Tracer Tracer
+	here   []*Service // the services, in order
+	known  map[*Service]weft.StageFunc
 	funcs  []weft.StageFunc
-	owners []*service // of funcs
+	owners []*Service // of funcs
 	at     int        // the current stage
 	ended  []uint32   // packets by their last stage, not settled yet
 	any    bool       // of ended
@@ -27,15 +27,15 @@ type stages struct {
 // keep their state of it.
 const strangers = 8
 
-// open makes the stages those of some services. Services that had a stage
+// Open makes the stages those of some services. Services that had a stage
 // before keep their state of the session.
-func (r *stages) open(sw flow.DPID, here []*service) {
+func (r *Stages) Open(sw flow.DPID, here []*Service) {
 	if r.known != nil && slices.Equal(r.here, here) {
 		return
 	}
-	r.settle()
+	r.Settle()
 	if r.known == nil {
-		r.known = map[*service]weft.StageFunc{}
+		r.known = map[*Service]weft.StageFunc{}
 	}
 	r.here, r.funcs, r.owners = slices.Clone(here), nil, nil
 	for _, s := range here {
@@ -49,14 +49,14 @@ func (r *stages) open(sw flow.DPID, here []*service) {
 		}
 	}
 	if len(r.known) > len(here)+strangers {
-		maps.DeleteFunc(r.known, func(s *service, _ weft.StageFunc) bool { return !slices.Contains(here, s) })
+		maps.DeleteFunc(r.known, func(s *Service, _ weft.StageFunc) bool { return !slices.Contains(here, s) })
 	}
 	r.ended = make([]uint32, len(r.funcs))
 }
 
-// run runs the stages on a packet until one of them ends it. If a stage panics,
+// Run runs the stages on a packet until one of them ends it. If a stage panics,
 // the packet and all operations so far are dropped.
-func (r *stages) run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (r *Stages) Run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	v := r.pass(in, d)
 	if r.at < len(r.ended) {
 		r.ended[r.at]++
@@ -65,9 +65,9 @@ func (r *stages) run(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	return v
 }
 
-func (r *stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
+func (r *Stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 	defer r.dropOnPanic(d, &v)
-	trace := in.Trace != 0 && r.tracer != nil
+	trace := in.Trace != 0 && r.Tracer != nil
 	for r.at = range r.funcs {
 		if trace {
 			v = r.traced(in, d)
@@ -78,14 +78,14 @@ func (r *stages) pass(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict) {
 			return v
 		}
 		if len(in.HeldBy) > 0 {
-			in.Pass(r.owners[r.at].spec.Name)
+			in.Pass(r.owners[r.at].Spec.Name)
 		}
 	}
 	return flow.Next
 }
 
 // dropOnPanic, deferred, drops the packet if a stage panics.
-func (r *stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
+func (r *Stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 	if p := recover(); p != nil {
 		_ = r.owners[r.at].panicked("the stage", p) // panicked logs it
 		d.Reset()
@@ -94,16 +94,16 @@ func (r *stages) dropOnPanic(d *flow.Decision, v *flow.Verdict) {
 }
 
 // traced runs the current stage and records the time that it takes.
-func (r *stages) traced(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (r *Stages) traced(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	began := time.Now()
 	v := r.funcs[r.at](in, d)
-	r.tracer.Span(Span{Trace: in.Trace, Name: r.owners[r.at].spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: time.Now()})
+	r.Tracer.Span(Span{Trace: in.Trace, Name: r.owners[r.at].Spec.Name, Switch: in.Switch, Verdict: v, Began: began, Ended: time.Now()})
 	return v
 }
 
-// settle adds the packets to the counts of the services whose stages processed
+// Settle adds the packets to the counts of the services whose stages processed
 // them: one addition per batch instead of one per packet and stage.
-func (r *stages) settle() {
+func (r *Stages) Settle() {
 	if !r.any {
 		return
 	}
@@ -119,12 +119,12 @@ func (r *stages) settle() {
 }
 
 // openStage calls the open function of the service's stage.
-func (s *service) openStage(sw flow.DPID) weft.StageFunc {
+func (s *Service) openStage(sw flow.DPID) weft.StageFunc {
 	s.mu.Lock()
 	open := s.open
 	s.mu.Unlock()
 	if open == nil {
-		panic(fmt.Sprintf("the stage of %s is not set up yet; open the pipeline after weft.Ready", s.spec.Name))
+		panic(fmt.Sprintf("the stage of %s is not set up yet; open the pipeline after weft.Ready", s.Spec.Name))
 	}
 	f := open(sw)
 	if f != nil && s.worker.wire != nil {

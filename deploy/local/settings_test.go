@@ -1,4 +1,4 @@
-package deploy_test
+package local_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -81,7 +81,7 @@ func effective(t *testing.T, s *config.Settings) *limits {
 		got = env.Config.(*limits)
 		return weft.Serve(ctx, env)
 	}
-	if err := start(t, deploy.Config{Specs: specs, Settings: s})(); err != nil {
+	if err := start(t, local.Config{Specs: specs, Settings: s})(); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(specs[0].Config, defaults()) {
@@ -167,7 +167,7 @@ func TestSetOption(t *testing.T) {
 			var s config.Settings
 			err := s.Set(c.set)
 			if err == nil {
-				_, err = deploy.New(deploy.Config{Specs: configured(), Settings: &s})
+				_, err = local.New(local.Config{Specs: configured(), Settings: &s})
 			}
 			wantError(t, err, c.want)
 		})

@@ -1,4 +1,4 @@
-package deploy_test
+package local_test
 
 import (
 	"bytes"
@@ -14,13 +14,13 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
 
 // publisher starts a worker with the given subscribers and returns the
 // environment of hosts, which publishes HostChanged.
-func publisher(t testing.TB, c deploy.Config, subscribers ...weft.Spec) (env *weft.Env, stop func() error) {
+func publisher(t testing.TB, c local.Config, subscribers ...weft.Spec) (env *weft.Env, stop func() error) {
 	t.Helper()
 	ready := make(chan struct{})
 	spec := weft.Spec{Name: "hosts", Publishes: weft.Subjects(api.HostChangedEvent), Run: func(ctx context.Context, e *weft.Env) error {
@@ -50,7 +50,7 @@ func TestEventsKeepOrderAndDoNotOverlap(t *testing.T) {
 		var got []string
 		var busy atomic.Bool
 		done := make(chan struct{})
-		env, _ := publisher(t, deploy.Config{Encoded: encoded}, hearing(func(_ context.Context, e *api.HostChanged) {
+		env, _ := publisher(t, local.Config{Encoded: encoded}, hearing(func(_ context.Context, e *api.HostChanged) {
 			if busy.Swap(true) {
 				t.Error("two handlers at once")
 			}
@@ -85,7 +85,7 @@ func TestEventsBeforeReadyAreKept(t *testing.T) {
 			weft.On(env, api.HostChangedEvent, func(_ context.Context, e *api.HostChanged) { heard <- e.GetChange() })
 			return weft.Serve(ctx, env)
 		})
-		start(t, deploy.Config{Encoded: encoded, Specs: []weft.Spec{early, late}})
+		start(t, local.Config{Encoded: encoded, Specs: []weft.Spec{early, late}})
 		if got := <-heard; got != "7" {
 			t.Errorf("heard %s, want 7", got)
 		}
@@ -98,7 +98,7 @@ func TestFullQueueMakesPublisherWait(t *testing.T) {
 		var heard, published atomic.Int64
 		var log bytes.Buffer
 		registry := prometheus.NewRegistry()
-		env, stop := publisher(t, deploy.Config{Encoded: encoded, Log: logTo(&log), Registry: registry}, hearing(func(context.Context, *api.HostChanged) {
+		env, stop := publisher(t, local.Config{Encoded: encoded, Log: logTo(&log), Registry: registry}, hearing(func(context.Context, *api.HostChanged) {
 			<-release
 			heard.Add(1)
 		}))
@@ -140,7 +140,7 @@ func TestFullQueueMakesPublisherWait(t *testing.T) {
 func TestStopFreesWaitingPublisher(t *testing.T) {
 	inBothModes(t, func(t *testing.T, encoded bool) {
 		done := make(chan struct{})
-		env, stop := publisher(t, deploy.Config{Encoded: encoded}, hearing(func(ctx context.Context, _ *api.HostChanged) { <-ctx.Done() }))
+		env, stop := publisher(t, local.Config{Encoded: encoded}, hearing(func(ctx context.Context, _ *api.HostChanged) { <-ctx.Done() }))
 		go func() {
 			defer close(done)
 			for range 70000 {
@@ -159,7 +159,7 @@ func TestPanicInEventHandlerIsSurvived(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	var log bytes.Buffer
 	heard := make(chan string, 1)
-	env, stop := publisher(t, deploy.Config{Registry: registry, Log: logTo(&log)}, hearing(func(_ context.Context, e *api.HostChanged) {
+	env, stop := publisher(t, local.Config{Registry: registry, Log: logTo(&log)}, hearing(func(_ context.Context, e *api.HostChanged) {
 		if e.GetChange() == "0" {
 			panic("zero hosts")
 		}
@@ -184,7 +184,7 @@ func TestSettled(t *testing.T) {
 		var heard atomic.Int64
 		var env *weft.Env
 		ready := make(chan struct{})
-		w, err := deploy.New(deploy.Config{Encoded: encoded, Specs: []weft.Spec{
+		w, err := local.New(local.Config{Encoded: encoded, Specs: []weft.Spec{
 			{Name: "hosts", Publishes: weft.Subjects(api.HostChangedEvent), Run: func(ctx context.Context, e *weft.Env) error {
 				env = e
 				close(ready)
@@ -242,7 +242,7 @@ func BenchmarkEventLatency(b *testing.B) {
 			var took time.Duration
 			var at time.Time
 			back := make(chan struct{})
-			env, _ := publisher(b, deploy.Config{Encoded: encoded}, hearing(func(context.Context, *api.HostChanged) {
+			env, _ := publisher(b, local.Config{Encoded: encoded}, hearing(func(context.Context, *api.HostChanged) {
 				took += time.Since(at)
 				back <- struct{}{}
 			}))
@@ -259,7 +259,7 @@ func BenchmarkEventLatency(b *testing.B) {
 
 // BenchmarkEvents is the cost of an event when they come without pause.
 func BenchmarkEvents(b *testing.B) {
-	env, _ := publisher(b, deploy.Config{}, hearing(func(context.Context, *api.HostChanged) {}))
+	env, _ := publisher(b, local.Config{}, hearing(func(context.Context, *api.HostChanged) {}))
 	e := numbered(1)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -283,7 +283,7 @@ func TestPipeline(t *testing.T) {
 				}
 			})
 		}
-		open := pipeline(t, deploy.Config{Encoded: encoded},
+		open := pipeline(t, local.Config{Encoded: encoded},
 			stage("forwarding", func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 				d.PacketOut(in.Switch, flow.PacketOut{InPort: in.Src.Port})
 				switch in.Data[0] {
@@ -339,7 +339,7 @@ func stageSpec(name string, open func(flow.DPID) weft.StageFunc) weft.Spec {
 }
 
 // pipeline starts a worker with stages and returns what opens their pipeline.
-func pipeline(t testing.TB, c deploy.Config, stages ...weft.Spec) func(flow.DPID) weft.StageFunc {
+func pipeline(t testing.TB, c local.Config, stages ...weft.Spec) func(flow.DPID) weft.StageFunc {
 	t.Helper()
 	var env *weft.Env
 	c.Specs = append(stages, weft.Spec{Name: "southbound", Pipeline: true, Run: func(ctx context.Context, e *weft.Env) error {
@@ -360,7 +360,7 @@ func TestPanicInStageIsTheStages(t *testing.T) {
 	broken := func(flow.DPID) weft.StageFunc {
 		return func(*flow.PacketIn, *flow.Decision) flow.Verdict { panic("no port") }
 	}
-	open := pipeline(t, deploy.Config{Registry: registry}, stageSpec("discovery", next), stageSpec("hosts", broken), stageSpec("forwarding", next))
+	open := pipeline(t, local.Config{Registry: registry}, stageSpec("discovery", next), stageSpec("hosts", broken), stageSpec("forwarding", next))
 	if v := open(1)(&flow.PacketIn{}, &flow.Decision{}); v != flow.Drop {
 		t.Errorf("verdict %v, want Drop", v)
 	}
@@ -375,12 +375,12 @@ func BenchmarkPipeline(b *testing.B) {
 	for _, n := range []int{1, 3} {
 		b.Run(fmt.Sprintf("stages=%d", n), func(b *testing.B) {
 			var specs []weft.Spec
-			for _, name := range deploy.DefaultPipeline()[:n] {
+			for _, name := range local.DefaultPipeline()[:n] {
 				specs = append(specs, stageSpec(name, func(flow.DPID) weft.StageFunc {
 					return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict { in.Role = flow.RoleEdge; return flow.Next }
 				}))
 			}
-			walk := pipeline(b, deploy.Config{}, specs...)(1)
+			walk := pipeline(b, local.Config{}, specs...)(1)
 			in, d := &flow.PacketIn{}, &flow.Decision{}
 			b.ReportAllocs()
 			for b.Loop() {

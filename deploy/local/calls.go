@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"bytes"
@@ -19,18 +19,18 @@ import (
 type method struct {
 	name    string
 	decl    weft.Method
-	server  *service
+	Server  *Service
 	handler atomic.Pointer[func(context.Context, any) (any, error)] // nil if not set up
 }
 
 // Call calls a method and returns its response: by pointer on this goroutine,
 // or encoded over the transport. Its errors are *api.Error in both cases.
-func (s *service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
+func (s *Service) Call(ctx context.Context, m weft.Method, req any) (any, error) {
 	counted(s.sent.calls, m.MethodName())
 	if s.worker.cluster.Directed(m) {
 		return s.worker.cluster.Direct(ctx, s, m, req)
 	}
-	return s.callHere(ctx, m, req)
+	return s.CallHere(ctx, m, req)
 }
 
 // ended is the context of calls whose handlers must not wait.
@@ -42,23 +42,23 @@ var ended = func() context.Context {
 
 // CallNow calls a method of a service that is set up in this process; the call
 // does not wait.
-func (s *service) CallNow(m weft.Method, req any) (any, error) {
-	to := s.worker.tables.Load().methods[m.MethodName()]
+func (s *Service) CallNow(m weft.Method, req any) (any, error) {
+	to := s.worker.tables.Load().Methods[m.MethodName()]
 	if s.worker.cluster.Directed(m) {
 		to = nil // a call that goes to another partition may have to wait
 	}
 	if to == nil || !to.started() {
-		return nil, api.Errorf(codes.Unavailable, "%s calls %s at once, but it is not served here", s.spec.Name, m.MethodName())
+		return nil, api.Errorf(codes.Unavailable, "%s calls %s at once, but it is not served here", s.Spec.Name, m.MethodName())
 	}
 	counted(s.sent.calls, m.MethodName())
 	if s.worker.wire != nil { // in tests; the other side answers at once
-		return s.callEncoded(s.ctx, to, req)
+		return s.callEncoded(s.Context, to, req)
 	}
 	resp, err := to.run(ended, req)
 	if err == nil {
 		return resp, nil
 	}
-	if err = apiError(err); api.KindOf(err) == codes.Canceled {
+	if err = ErrorOf(err); api.KindOf(err) == codes.Canceled {
 		err = api.Errorf(codes.Unavailable, "%s is not answered at once: %w", m.MethodName(), err)
 	}
 	return nil, err
@@ -67,70 +67,70 @@ func (s *service) CallNow(m weft.Method, req any) (any, error) {
 // started reports whether the server is set up and not stopping.
 func (m *method) started() bool {
 	select {
-	case <-m.server.group.started:
-		return !m.server.leaving()
+	case <-m.Server.Group.started:
+		return !m.Server.Leaving()
 	default:
 		return false
 	}
 }
 
-// callHere calls a method of the service within reach; it prefers this process.
-func (s *service) callHere(ctx context.Context, m weft.Method, req any) (any, error) {
-	to := s.worker.tables.Load().methods[m.MethodName()]
-	if to == nil || !to.ready(ctx, s) {
+// CallHere calls a method of the service within reach; it prefers this process.
+func (s *Service) CallHere(ctx context.Context, m weft.Method, req any) (any, error) {
+	to := s.worker.tables.Load().Methods[m.MethodName()]
+	if to == nil || !to.Ready(ctx, s) {
 		return s.worker.cluster.Call(ctx, s, m, req)
 	}
 	if s.worker.wire != nil {
 		return s.callEncoded(ctx, to, req)
 	}
-	resp, err := to.answer(ctx, req)
+	resp, err := to.Answer(ctx, req)
 	if err != nil {
-		if s.ctx.Err() == nil && to.server.leaving() {
+		if s.Context.Err() == nil && to.Server.Leaving() {
 			return s.worker.cluster.Call(ctx, s, m, req) // the call goes to its successor
 		}
-		return nil, apiError(err)
+		return nil, ErrorOf(err)
 	}
 	return resp, nil
 }
 
-// callPatience is how long a call waits for a service that is away or starts.
-const callPatience = 10 * time.Second
+// CallPatience is how long a call waits for a service that is away or starts.
+const CallPatience = 10 * time.Second
 
-// ready waits until the server is set up, unless the server starts in the same
+// Ready waits until the server is set up, unless the server starts in the same
 // group as the caller. It returns false if the server or ctx ended.
-func (m *method) ready(ctx context.Context, caller *service) bool {
-	if caller != nil && m.server.group == caller.group {
-		return !m.server.leaving()
+func (m *method) Ready(ctx context.Context, caller *Service) bool {
+	if caller != nil && m.Server.Group == caller.Group {
+		return !m.Server.Leaving()
 	}
 	select {
-	case <-m.server.group.started:
-		return !m.server.leaving()
+	case <-m.Server.Group.started:
+		return !m.Server.Leaving()
 	default:
 	}
-	timer := time.NewTimer(callPatience)
+	timer := time.NewTimer(CallPatience)
 	defer timer.Stop()
 	select {
-	case <-m.server.group.started:
+	case <-m.Server.Group.started:
 		return true
-	case <-m.server.ended:
+	case <-m.Server.Ended:
 	case <-ctx.Done():
 	case <-timer.C:
 	}
 	return false
 }
 
-// serve answers an encoded request of another process and appends the response
+// Serve answers an encoded request of another process and appends the response
 // to b. It returns false if the service does not serve here, or no longer.
-func (m *method) serve(ctx context.Context, b, req []byte) (resp []byte, here bool, err error) {
+func (m *method) Serve(ctx context.Context, b, req []byte) (resp []byte, here bool, err error) {
 	select {
-	case <-m.server.group.started:
-	case <-m.server.ended:
+	case <-m.Server.Group.started:
+	case <-m.Server.Ended:
 		return nil, false, nil
 	case <-ctx.Done(): // the caller does not wait any more
 		return nil, false, nil
 	}
 	resp, err = m.answerEncoded(ctx, b, req)
-	return resp, err == nil || !m.server.stopping(), err
+	return resp, err == nil || !m.Server.Stopping(), err
 }
 
 // answerEncoded answers an encoded request and appends the response to b.
@@ -139,9 +139,9 @@ func (m *method) answerEncoded(ctx context.Context, b, data []byte) ([]byte, err
 	if err := weft.Decode(data, req); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "decode the request of %s: %w", m.name, err)
 	}
-	resp, err := m.answer(ctx, req)
+	resp, err := m.Answer(ctx, req)
 	if err != nil {
-		return nil, apiError(err)
+		return nil, ErrorOf(err)
 	}
 	if b, err = weft.Encode(b, resp); err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the response of %s: %w", m.name, err)
@@ -149,10 +149,10 @@ func (m *method) answerEncoded(ctx context.Context, b, data []byte) ([]byte, err
 	return b, nil
 }
 
-// answer runs the handler, or runs it twice if the worker's Config asks for
+// Answer runs the handler, or runs it twice if the worker's Config asks for
 // that.
-func (m *method) answer(ctx context.Context, req any) (any, error) {
-	if m.server.worker.config.CallTwice {
+func (m *method) Answer(ctx context.Context, req any) (any, error) {
+	if m.Server.worker.config.CallTwice {
 		return m.answerTwice(ctx, req)
 	}
 	return m.invoke(ctx, req)
@@ -189,11 +189,11 @@ func (m *method) invoke(ctx context.Context, req any) (resp any, err error) {
 func (m *method) run(ctx context.Context, req any) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			resp, err = nil, m.server.panicked("the handler of "+m.name, p)
+			resp, err = nil, m.Server.panicked("the handler of "+m.name, p)
 		}
 	}()
-	m.server.busy.Add(1)
-	defer m.server.busy.Add(-1)
+	m.Server.busy.Add(1)
+	defer m.Server.busy.Add(-1)
 	h := m.handler.Load()
 	if h == nil {
 		return nil, m.absent()
@@ -204,23 +204,23 @@ func (m *method) run(ctx context.Context, req any) (resp any, err error) {
 // absent returns an error that says why the method has no handler.
 func (m *method) absent() error {
 	select {
-	case <-m.server.group.started:
-		return api.Errorf(codes.Unavailable, "%s: service %s has stopped", m.name, m.server.spec.Name)
+	case <-m.Server.Group.started:
+		return api.Errorf(codes.Unavailable, "%s: service %s has stopped", m.name, m.Server.Spec.Name)
 	default:
-		return api.Errorf(codes.Unavailable, "%s: service %s is not set up yet; call after weft.Ready", m.name, m.server.spec.Name)
+		return api.Errorf(codes.Unavailable, "%s: service %s is not set up yet; call after weft.Ready", m.name, m.Server.Spec.Name)
 	}
 }
 
 // panicked logs and counts a panic of the service and returns it as an error.
-func (s *service) panicked(where string, p any) error {
+func (s *Service) panicked(where string, p any) error {
 	s.panics.Add(1)
-	s.log.Error("panic in "+where, "panic", p, "stack", string(debug.Stack()))
+	s.Log.Error("panic in "+where, "panic", p, "stack", string(debug.Stack()))
 	return api.Errorf(codes.Internal, "panic in %s: %v", where, p)
 }
 
-// apiError returns err as an *api.Error, with the code that it would have after
+// ErrorOf returns err as an *api.Error, with the code that it would have after
 // a remote call.
-func apiError(err error) error {
+func ErrorOf(err error) error {
 	var e *api.Error
 	if errors.As(err, &e) {
 		if error(e) == err {

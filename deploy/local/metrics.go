@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"fmt"
@@ -21,14 +21,14 @@ type registry struct {
 
 	mu      sync.Mutex          // guards figures
 	figures map[string]any      // by name and labels
-	askers  map[string]*metrics // which service asked for a metric last
+	askers  map[string]*Metrics // which service asked for a metric last
 }
 
 func newRegistry() *registry {
 	return &registry{
 		inner:   prometheus.NewRegistry(),
 		desc:    prometheus.NewDesc("weft_deploy_worker", "The figures of one worker.", nil, nil),
-		figures: map[string]any{}, askers: map[string]*metrics{},
+		figures: map[string]any{}, askers: map[string]*Metrics{},
 	}
 }
 
@@ -39,22 +39,22 @@ func (r *registry) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
 // Collect reads all metrics.
 func (r *registry) Collect(ch chan<- prometheus.Metric) { r.inner.Collect(ch) }
 
-// metrics are the metrics of one service: weft.Metrics. A wrong request for a
+// Metrics are the metrics of one service: weft.Metrics. A wrong request for a
 // metric is a programming error and panics.
-type metrics struct {
+type Metrics struct {
 	registry *registry
 	service  string
 }
 
 var metricName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-func (m *metrics) Counter(name, help string, labels ...string) weft.Counter {
+func (m *Metrics) Counter(name, help string, labels ...string) weft.Counter {
 	return figure(m, name, labels, func(full string, l prometheus.Labels) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: full, Help: help, ConstLabels: l})
 	})
 }
 
-func (m *metrics) CounterFunc(name, help string, read func() float64, labels ...string) {
+func (m *Metrics) CounterFunc(name, help string, read func() float64, labels ...string) {
 	f := figure(m, name, labels, func(full string, l prometheus.Labels) *counterFunc {
 		f := &counterFunc{}
 		f.CounterFunc = prometheus.NewCounterFunc(prometheus.CounterOpts{Name: full, Help: help, ConstLabels: l}, f.value)
@@ -64,7 +64,7 @@ func (m *metrics) CounterFunc(name, help string, read func() float64, labels ...
 	f.set(read)
 }
 
-func (m *metrics) Gauge(name, help string, read func() float64, labels ...string) {
+func (m *Metrics) Gauge(name, help string, read func() float64, labels ...string) {
 	f := figure(m, name, labels, func(full string, l prometheus.Labels) *gaugeFunc {
 		f := &gaugeFunc{}
 		f.GaugeFunc = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: full, Help: help, ConstLabels: l}, f.value)
@@ -74,14 +74,14 @@ func (m *metrics) Gauge(name, help string, read func() float64, labels ...string
 	f.set(read)
 }
 
-func (m *metrics) Histogram(name, help string, bounds []float64, labels ...string) weft.Observer {
+func (m *Metrics) Histogram(name, help string, bounds []float64, labels ...string) weft.Observer {
 	return figure(m, name, labels, func(full string, l prometheus.Labels) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: full, Help: help, ConstLabels: l, Buckets: bounds})
 	})
 }
 
 // Remove removes a metric. A later request makes a new one.
-func (m *metrics) Remove(name string, labels ...string) {
+func (m *Metrics) Remove(name string, labels ...string) {
 	_, _, key := m.named(name, labels)
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *metrics) Remove(name string, labels ...string) {
 
 // removeAll removes the metrics of a service that ended, except those that its
 // next run has already asked for.
-func (m *metrics) removeAll() {
+func (m *Metrics) removeAll() {
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()
 	for key, asker := range m.registry.askers {
@@ -128,7 +128,7 @@ type counterFunc struct {
 }
 
 // named returns the full name of a metric, its labels, and its key.
-func (m *metrics) named(name string, labels []string) (full string, set prometheus.Labels, key string) {
+func (m *Metrics) named(name string, labels []string) (full string, set prometheus.Labels, key string) {
 	if !metricName.MatchString(name) {
 		panic(fmt.Sprintf("%s: metric %q: a name is lower-case letters, digits and _", m.service, name))
 	}
@@ -148,7 +148,7 @@ func (m *metrics) named(name string, labels []string) (full string, set promethe
 
 // figure returns the metric with a name and labels; it makes and registers a
 // new one.
-func figure[F prometheus.Collector](m *metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
+func figure[F prometheus.Collector](m *Metrics, name string, labels []string, create func(string, prometheus.Labels) F) F {
 	full, set, key := m.named(name, labels)
 	m.registry.mu.Lock()
 	defer m.registry.mu.Unlock()

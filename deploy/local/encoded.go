@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"context"
@@ -25,10 +25,10 @@ type wire struct {
 	conns map[[2]string]transport.Conn
 }
 
-func newWire(services []*service) (*wire, error) {
+func newWire(services []*Service) (*wire, error) {
 	w := &wire{network: inproc.New(), conns: map[[2]string]transport.Conn{}}
 	for _, s := range services {
-		l, err := w.network.Listen(s.spec.Name, receiver{s})
+		l, err := w.network.Listen(s.Spec.Name, receiver{s})
 		if err != nil {
 			return nil, err
 		}
@@ -57,17 +57,17 @@ func (w *wire) conn(ctx context.Context, from, to string) (transport.Conn, error
 }
 
 // callEncoded makes a call over the wire.
-func (s *service) callEncoded(ctx context.Context, to *method, req any) (any, error) {
+func (s *Service) callEncoded(ctx context.Context, to *method, req any) (any, error) {
 	data, err := weft.Encode(nil, req)
 	if err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the request of %s: %w", to.name, err)
 	}
-	c, err := s.worker.wire.conn(ctx, s.spec.Name, to.server.spec.Name)
+	c, err := s.worker.wire.conn(ctx, s.Spec.Name, to.Server.Spec.Name)
 	if err != nil {
-		return nil, fromWire(err)
+		return nil, FromWire(err)
 	}
 	if data, err = c.Call(ctx, to.name, data); err != nil {
-		return nil, fromWire(err)
+		return nil, FromWire(err)
 	}
 	_, resp := to.decl.NewMessages()
 	if err := weft.Decode(data, resp); err != nil {
@@ -77,20 +77,20 @@ func (s *service) callEncoded(ctx context.Context, to *method, req any) (any, er
 }
 
 // publishEncoded sends an event over the wire to a subscriber.
-func (s *service) publishEncoded(at *subscription, event any) {
+func (s *Service) publishEncoded(at *subscription, event any) {
 	to := at.subject
 	data, err := weft.Encode(nil, event)
 	if err != nil {
-		panic(fmt.Sprintf("encode an event of %s: %v", to.name, err))
+		panic(fmt.Sprintf("encode an event of %s: %v", to.Name, err))
 	}
-	at.service.inbox.announce()
-	c, err := s.worker.wire.conn(s.ctx, s.spec.Name, at.service.spec.Name)
+	at.Service.inbox.announce()
+	c, err := s.worker.wire.conn(s.Context, s.Spec.Name, at.Service.Spec.Name)
 	if err == nil {
-		_, err = c.Call(context.WithoutCancel(s.ctx), eventMethod+to.name, data)
+		_, err = c.Call(context.WithoutCancel(s.Context), eventMethod+to.Name, data)
 	}
 	if err != nil {
-		at.service.inbox.retract()
-		s.log.Debug("event not delivered: the worker is stopping", "subject", to.name, "to", at.service.spec.Name, "err", err)
+		at.Service.inbox.retract()
+		s.Log.Debug("event not delivered: the worker is stopping", "subject", to.Name, "to", at.Service.Spec.Name, "err", err)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *service) publishEncoded(at *subscription, event any) {
 const eventMethod = "event "
 
 // receiver is a service as its peers reach it over the wire.
-type receiver struct{ s *service }
+type receiver struct{ s *Service }
 
 // Call decodes a request and answers it, or takes an event.
 func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, error) {
@@ -107,9 +107,9 @@ func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, e
 		r.take(subject, data)
 		return nil, nil
 	}
-	m := r.s.worker.tables.Load().methods[name]
-	if m == nil || m.server != r.s {
-		return nil, toWire(api.Errorf(codes.Unimplemented, "%s does not serve %s", r.s.spec.Name, name))
+	m := r.s.worker.tables.Load().Methods[name]
+	if m == nil || m.Server != r.s {
+		return nil, toWire(api.Errorf(codes.Unimplemented, "%s does not serve %s", r.s.Spec.Name, name))
 	}
 	resp, err := m.answerEncoded(ctx, nil, data)
 	if err != nil {
@@ -120,11 +120,11 @@ func (r receiver) Call(ctx context.Context, name string, data []byte) ([]byte, e
 
 // take decodes an event and queues it.
 func (r receiver) take(name string, data []byte) {
-	subject := r.s.worker.tables.Load().subjects[name]
-	event := subject.decl.NewMessage()
+	subject := r.s.worker.tables.Load().Subjects[name]
+	event := subject.Decl.NewMessage()
 	if err := weft.Decode(data, event); err != nil {
 		r.s.inbox.retract()
-		r.s.log.Error("event dropped: it cannot be decoded", "subject", name, "err", err)
+		r.s.Log.Error("event dropped: it cannot be decoded", "subject", name, "err", err)
 		return
 	}
 	r.s.enqueue(delivery{subject.subscriptionOf(r.s), event})
@@ -134,7 +134,7 @@ func toWire(err error) error {
 	return &transport.Error{Code: transport.Code(api.KindOf(err)), Text: err.Error()}
 }
 
-func fromWire(err error) error {
+func FromWire(err error) error {
 	e := transport.ErrorOf(err)
 	return &api.Error{Kind: codes.Code(e.Code), Text: e.Text}
 }
@@ -142,14 +142,14 @@ func fromWire(err error) error {
 // encodedStage runs a stage on encoded and decoded copies of packet-in and
 // decision, and returns the stage's additions the same way. It overwrites the
 // copies afterwards: a stage that keeps them reads nonsense.
-func (s *service) encodedStage(stage weft.StageFunc) weft.StageFunc {
+func (s *Service) encodedStage(stage weft.StageFunc) weft.StageFunc {
 	cross := func(what string, src, dst any, buf []byte) []byte {
 		buf, err := weft.Encode(buf[:0], src)
 		if err == nil {
 			err = weft.Decode(buf, dst)
 		}
 		if err != nil {
-			panic(fmt.Sprintf("carry the %s to the stage of %s: %v", what, s.spec.Name, err))
+			panic(fmt.Sprintf("carry the %s to the stage of %s: %v", what, s.Spec.Name, err))
 		}
 		return buf
 	}

@@ -4,7 +4,7 @@
 // imports no service.
 //
 // deploy and wefttest import it, and those who trace packets or store state.
-package deploy
+package local
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // figures but those that its next run has asked for.
 func TestFiguresRemoved(t *testing.T) {
 	r := newRegistry()
-	first, next := &metrics{r, "hosts"}, &metrics{r, "hosts"}
+	first, next := &Metrics{r, "hosts"}, &Metrics{r, "hosts"}
 	told := func() (list []string) {
 		families, err := r.inner.Gather()
 		if err != nil {

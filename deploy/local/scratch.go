@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"errors"
@@ -72,6 +72,6 @@ func mapFile(path string, size int) ([]byte, error) {
 }
 
 // Scratch returns memory that outlives the process.
-func (s *service) Scratch(name string, size int) ([]byte, error) {
-	return s.worker.scratches.open(s.prefix+s.spec.Name, name, size)
+func (s *Service) Scratch(name string, size int) ([]byte, error) {
+	return s.worker.scratches.open(s.Prefix+s.Spec.Name, name, size)
 }

@@ -1,4 +1,4 @@
-package deploy_test
+package local_test
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 )
 
 // measuring runs a service that registers figures, and calls use with them.
 func measuring(t testing.TB, r prometheus.Registerer, use func(weft.Metrics)) (stop func() error) {
 	t.Helper()
-	return start(t, deploy.Config{Registry: r, Specs: []weft.Spec{{Name: "hosts", Run: func(ctx context.Context, env *weft.Env) error {
+	return start(t, local.Config{Registry: r, Specs: []weft.Spec{{Name: "hosts", Run: func(ctx context.Context, env *weft.Env) error {
 		use(env.Metric)
 		return weft.Serve(ctx, env)
 	}}}})
@@ -75,7 +75,7 @@ func TestMetricMistakes(t *testing.T) {
 		"metric weft_hosts_a{x=\"1\"}": func(m weft.Metrics) { m.Counter("a", "A."); m.Counter("a", "A.", "x", "1") },
 	} {
 		t.Run(want, func(t *testing.T) {
-			err := run(t, deploy.Config{Specs: []weft.Spec{{Name: "hosts", Run: func(ctx context.Context, env *weft.Env) error {
+			err := run(t, local.Config{Specs: []weft.Spec{{Name: "hosts", Run: func(ctx context.Context, env *weft.Env) error {
 				use(env.Metric)
 				return nil
 			}}}})

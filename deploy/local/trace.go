@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"time"
@@ -30,4 +30,4 @@ type Span struct {
 	Began, Ended time.Time
 }
 
-const rootSpan = "packet-in"
+const RootSpan = "packet-in"

@@ -1,4 +1,4 @@
-package deploy_test
+package local_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/local"
 )
 
 func TestWiringMistakes(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWiringMistakes(t *testing.T) {
 		{"stage without a place", []weft.Spec{{Name: "mirror", Run: run, Stage: true}}, nil, "pipeline: service mirror is a stage but not listed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := deploy.New(deploy.Config{Specs: c.specs, Pipeline: c.order})
+			_, err := local.New(local.Config{Specs: c.specs, Pipeline: c.order})
 			wantError(t, err, c.want)
 		})
 	}
@@ -69,7 +69,7 @@ type byValue struct{}
 func (byValue) Validate() error { return nil }
 
 func TestAllMistakesAreReported(t *testing.T) {
-	_, err := deploy.New(deploy.Config{Specs: []weft.Spec{{Name: "a"}, {Name: "b"}}, Pipeline: []string{"c"}})
+	_, err := local.New(local.Config{Specs: []weft.Spec{{Name: "a"}, {Name: "b"}}, Pipeline: []string{"c"}})
 	wantError(t, err, "service a", "service b", "pipeline: c")
 	if n := strings.Count(err.Error(), "\n"); n != 2 {
 		t.Errorf("%d lines, want 3:\n%v", n+1, err)
@@ -90,12 +90,12 @@ func TestPartial(t *testing.T) {
 				<-ctx.Done()
 				return nil
 			}}
-		start(t, deploy.Config{Specs: []weft.Spec{alone}, Partial: true, Encoded: encoded})
+		start(t, local.Config{Specs: []weft.Spec{alone}, Partial: true, Encoded: encoded})
 		if err := <-asked; api.KindOf(err) != codes.Unavailable {
 			t.Errorf("got %v, want Unavailable", err)
 		}
 		// What is wrong with services that are there is still an error.
-		_, err := deploy.New(deploy.Config{Specs: []weft.Spec{alone, idle("hosts")}, Partial: true})
+		_, err := local.New(local.Config{Specs: []weft.Spec{alone, idle("hosts")}, Partial: true})
 		wantError(t, err, "the Spec of hosts does not list it in Serves")
 	})
 }
@@ -106,7 +106,7 @@ func TestEffective(t *testing.T) {
 		t.Fatal(err)
 	}
 	specs := append(configured(), weft.Spec{Name: "forwarding", Stage: true, Run: configured()[0].Run}, weft.Spec{Name: "discovery", Stage: true, Run: configured()[0].Run})
-	w, err := deploy.New(deploy.Config{Specs: specs, Settings: &s})
+	w, err := local.New(local.Config{Specs: specs, Settings: &s})
 	if err != nil {
 		t.Fatal(err)
 	}

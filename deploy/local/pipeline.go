@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 // up to the first that runs elsewhere, and the crossing to the rest.
 type pipeline struct {
 	Crossing
-	owner *service // the southbound, which opened it
+	owner *Service // the southbound, which opened it
 	sw    flow.DPID
 
 	version  uint64 // of the worker's pipeline when the stages were looked up
-	stages   stages
+	stages   Stages
 	rest     []string // the remaining stages, from the first that runs elsewhere
 	here     int      // how many stages of the pipeline precede the rest
 	held     bool     // stages could move here, but packets are in flight
@@ -26,11 +26,11 @@ type pipeline struct {
 
 // Pipeline opens every stage for one session of a switch and returns them as
 // one. If a stage panics, the packet and all operations so far are dropped.
-func (s *service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
-	if !s.spec.Pipeline && s.spec.Beside == nil {
-		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.spec.Name))
+func (s *Service) Pipeline(sw flow.DPID, later weft.Later) weft.Pipeline {
+	if !s.Spec.Pipeline && s.Spec.Beside == nil {
+		panic(fmt.Sprintf("%s opens the pipeline, but its Spec does not say Pipeline", s.Spec.Name))
 	}
-	p := &pipeline{Crossing: s.worker.cluster.Open(s, sw, later), owner: s, sw: sw, stages: stages{tracer: s.worker.tracer}}
+	p := &pipeline{Crossing: s.worker.cluster.Open(s, sw, later), owner: s, sw: sw, stages: Stages{Tracer: s.worker.tracer}}
 	p.reopen()
 	return p
 }
@@ -41,29 +41,29 @@ func (p *pipeline) reopen() {
 	p.Flush()
 	p.version = p.owner.worker.version.Load()
 	t := p.owner.worker.tables.Load()
-	names := p.names(t.pipeline)
+	names := p.names(t.Pipeline)
 	most := len(names)
 	if !p.returned() { // no packet overtakes those in flight
 		most = p.here
 	}
-	var here []*service
+	var here []*Service
 	p.here, p.held, p.rest = len(names), false, nil
 	for i, name := range names {
-		s := t.service(name)
-		absent := s == nil || !s.serving.Load()
+		s := t.Service(name)
+		absent := s == nil || !s.Serving.Load()
 		if absent || i >= most {
 			p.here, p.held, p.rest = i, !absent, names[i:]
 			break
 		}
 		here = append(here, s)
 	}
-	p.stages.open(p.sw, here)
+	p.stages.Open(p.sw, here)
 	p.observed = p.Route(p.rest)
 }
 
 // names returns the stages for the packets of the session, in order.
 func (p *pipeline) names(order []string) []string {
-	without := p.owner.spec.Beside
+	without := p.owner.Spec.Beside
 	if !slices.ContainsFunc(order, func(name string) bool { return slices.Contains(without, name) }) {
 		return order
 	}
@@ -95,12 +95,12 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	}
 	in.Trace = 0
 	var began time.Time // of a trace
-	if t := p.stages.tracer; t != nil {
+	if t := p.stages.Tracer; t != nil {
 		if in.Trace = t.Sample(); in.Trace != 0 {
 			began = time.Now()
 		}
 	}
-	v := p.stages.run(in, d)
+	v := p.stages.Run(in, d)
 	if v == flow.Next && len(p.rest) > 0 {
 		return p.Send(in, d) // the crossing ends the trace
 	}
@@ -108,7 +108,7 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		p.Apply(d)
 	}
 	if in.Trace != 0 {
-		p.stages.tracer.Span(Span{Trace: in.Trace, Root: true, Name: rootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
+		p.stages.Tracer.Span(Span{Trace: in.Trace, Root: true, Name: RootSpan, Switch: in.Switch, Port: in.Key.InPort, Src: in.Key.EthSrc, Dst: in.Key.EthDst,
 			Verdict: v, Began: began, Ended: time.Now()})
 	}
 	return v
@@ -116,6 +116,6 @@ func (p *pipeline) Packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 
 // Flush settles the counts and sends the packets for other processes.
 func (p *pipeline) Flush() {
-	p.stages.settle()
+	p.stages.Settle()
 	p.Crossing.Flush()
 }

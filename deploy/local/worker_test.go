@@ -1,4 +1,4 @@
-package deploy_test
+package local_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 )
 
 // server serves FindHost and publishes HostChanged under the name hosts.
@@ -47,9 +47,9 @@ func idle(name string) weft.Spec {
 
 // start runs a worker until the test ends and returns a function that stops it
 // and returns its error.
-func start(t testing.TB, c deploy.Config) (stop func() error) {
+func start(t testing.TB, c local.Config) (stop func() error) {
 	t.Helper()
-	w, err := deploy.New(c)
+	w, err := local.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +67,9 @@ func start(t testing.TB, c deploy.Config) (stop func() error) {
 }
 
 // run runs a worker until it ends by itself.
-func run(t *testing.T, c deploy.Config) error {
+func run(t *testing.T, c local.Config) error {
 	t.Helper()
-	w, err := deploy.New(c)
+	w, err := local.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestServicesStopInReverseOrder(t *testing.T) {
 			return err
 		}}
 	}
-	stop := start(t, deploy.Config{Specs: []weft.Spec{spec("a"), spec("b"), spec("c")}})
+	stop := start(t, local.Config{Specs: []weft.Spec{spec("a"), spec("b"), spec("c")}})
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestServicesStopInReverseOrder(t *testing.T) {
 
 func TestReadyNamesWhoIsMissing(t *testing.T) {
 	slow := func(ctx context.Context, _ *weft.Env) error { <-ctx.Done(); return nil }
-	err := run(t, deploy.Config{
+	err := run(t, local.Config{
 		Specs:        []weft.Spec{idle("quick"), {Name: "slow", Run: slow}, {Name: "slower", Run: slow}},
 		ReadyTimeout: 20 * time.Millisecond,
 	})
@@ -137,7 +137,7 @@ func TestReadyNamesWhoIsMissing(t *testing.T) {
 // TestReadyAfterAnEarlierMaster: who can stand by may wait for a master of an
 // earlier plan for longer than others may set themselves up.
 func TestReadyAfterAnEarlierMaster(t *testing.T) {
-	stop := start(t, deploy.Config{
+	stop := start(t, local.Config{
 		Specs: []weft.Spec{{Name: "heir", Scale: weft.PerPartition, Standby: true, Run: func(ctx context.Context, env *weft.Env) error {
 			time.Sleep(200 * time.Millisecond)
 			return weft.Serve(ctx, env)
@@ -168,7 +168,7 @@ func TestEarlyEndStopsWorker(t *testing.T) {
 		{"panic", func(context.Context, *weft.Env) error { panic("out of wits") }, []string{"service bad: panic in Run: out of wits", "worker_test.go"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := run(t, deploy.Config{Specs: []weft.Spec{idle("good"), {Name: "bad", Run: c.run}}})
+			err := run(t, local.Config{Specs: []weft.Spec{idle("good"), {Name: "bad", Run: c.run}}})
 			wantError(t, err, c.want...)
 		})
 	}
@@ -185,7 +185,7 @@ func TestServiceThatDoesNotStop(t *testing.T) {
 		<-release
 		return nil
 	}}
-	stop := start(t, deploy.Config{Specs: []weft.Spec{idle("good"), stubborn}, StopTimeout: 20 * time.Millisecond})
+	stop := start(t, local.Config{Specs: []weft.Spec{idle("good"), stubborn}, StopTimeout: 20 * time.Millisecond})
 	<-ready
 	wantError(t, stop(), "service stubborn has not stopped within 20ms")
 }
@@ -199,7 +199,7 @@ func TestErrorsOfStopAreJoined(t *testing.T) {
 			return errors.New("disk full")
 		}}
 	}
-	stop := start(t, deploy.Config{Specs: []weft.Spec{spec("a"), spec("b")}})
+	stop := start(t, local.Config{Specs: []weft.Spec{spec("a"), spec("b")}})
 	wantError(t, stop(), "service a: disk full", "service b: disk full")
 }
 
@@ -234,7 +234,7 @@ func TestSetUpMistakes(t *testing.T) {
 		}), "registers the handler of hosts.FindHost after weft.Ready"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wantError(t, run(t, deploy.Config{Specs: []weft.Spec{c.spec}}), c.want)
+			wantError(t, run(t, local.Config{Specs: []weft.Spec{c.spec}}), c.want)
 		})
 	}
 	t.Run("no handler of events", func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestSetUpMistakes(t *testing.T) {
 			weft.Handle(env, api.FindHost, func(context.Context, *api.FindHostRequest) (*api.Host, error) { return nil, nil })
 			return weft.Serve(ctx, env)
 		})
-		wantError(t, run(t, deploy.Config{Specs: []weft.Spec{quiet, listener(serve)}}), "lists hosts.HostChanged in Subscribes, but has no handler")
+		wantError(t, run(t, local.Config{Specs: []weft.Spec{quiet, listener(serve)}}), "lists hosts.HostChanged in Subscribes, but has no handler")
 	})
 }
 
@@ -259,7 +259,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			return weft.Serve(ctx, env)
 		})
 		called := make(chan struct{})
-		stop := start(t, deploy.Config{Encoded: encoded, Specs: []weft.Spec{
+		stop := start(t, local.Config{Encoded: encoded, Specs: []weft.Spec{
 			serving, hearing(func(context.Context, *api.HostChanged) {}),
 			client(func(ctx context.Context, env *weft.Env) error {
 				if err := weft.Ready(ctx, env); err != nil {
@@ -284,7 +284,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 }
 
 func TestWorkerRunsOnce(t *testing.T) {
-	w, err := deploy.New(deploy.Config{Specs: []weft.Spec{idle("a")}})
+	w, err := local.New(local.Config{Specs: []weft.Spec{idle("a")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"cmp"
@@ -11,11 +11,11 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// subject is one kind of event in this process, with its local subscribers and,
+// Subject is one kind of event in this process, with its local subscribers and,
 // if the publisher runs here, the retained events.
-type subject struct {
-	name string
-	decl weft.Subject
+type Subject struct {
+	Name string
+	Decl weft.Subject
 
 	subscribers atomic.Pointer[[]*subscription] // replaced under mu, never written to
 
@@ -28,7 +28,7 @@ type subject struct {
 // Remote is a service in another process that subscribes to a subject.
 type Remote interface {
 	// Send queues an event, encoded, for the service.
-	Send(from *service, event []byte)
+	Send(from *Service, event []byte)
 	// Gone reports whether the service has stopped.
 	Gone() bool
 }
@@ -42,45 +42,45 @@ type fact struct {
 // subscription is a service's subscription to a subject. The handler is set
 // before the service is ready, and is read after all services are.
 type subscription struct {
-	subject *subject
-	service *service
+	subject *Subject
+	Service *Service
 	handler func(context.Context, any)
 }
 
 // subject returns the subject of a declaration, made if it is new.
-func (t *tables) subject(decl weft.Subject) *subject {
-	s := t.subjects[decl.SubjectName()]
+func (t *Tables) subject(decl weft.Subject) *Subject {
+	s := t.Subjects[decl.SubjectName()]
 	if s == nil {
-		s = &subject{name: decl.SubjectName(), decl: decl, retained: map[string]map[string]fact{}}
+		s = &Subject{Name: decl.SubjectName(), Decl: decl, retained: map[string]map[string]fact{}}
 		s.subscribers.Store(&[]*subscription{})
-		t.subjects[s.name] = s
+		t.Subjects[s.Name] = s
 	}
 	return s
 }
 
 // attach adds a subscription and queues the retained events for it.
-func (s *subject) attach(sub *subscription) {
+func (s *Subject) attach(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := append(slices.Clone(s.all()), sub)
+	list := append(slices.Clone(s.All()), sub)
 	s.subscribers.Store(&list)
 	for _, event := range s.facts() {
-		sub.putNow(event)
+		sub.PutNow(event)
 	}
 }
 
-func (s *subject) detach(sub *subscription) {
+func (s *Subject) detach(sub *subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := slices.DeleteFunc(slices.Clone(s.all()), func(other *subscription) bool { return other == sub })
+	list := slices.DeleteFunc(slices.Clone(s.All()), func(other *subscription) bool { return other == sub })
 	s.subscribers.Store(&list)
 }
 
-// all returns the subscriptions of this process.
-func (s *subject) all() []*subscription { return *s.subscribers.Load() }
+// All returns the subscriptions of this process.
+func (s *Subject) All() []*subscription { return *s.subscribers.Load() }
 
 // facts returns the retained events. The caller holds the lock.
-func (s *subject) facts() []any {
+func (s *Subject) facts() []any {
 	var list []fact
 	for _, part := range s.retained {
 		for _, f := range part {
@@ -95,9 +95,9 @@ func (s *subject) facts() []any {
 	return events
 }
 
-// addRemote adds a subscriber in another process, unless it is there, and calls
+// AddRemote adds a subscriber in another process, unless it is there, and calls
 // tell with the retained events while nothing is published.
-func (s *subject) addRemote(r Remote, tell func(facts []any)) {
+func (s *Subject) AddRemote(r Remote, tell func(facts []any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Contains(s.remotes, r) {
@@ -107,8 +107,8 @@ func (s *subject) addRemote(r Remote, tell func(facts []any)) {
 	tell(s.facts())
 }
 
-// again calls tell with the retained events while nothing is published.
-func (s *subject) again(tell func(facts []any)) {
+// Again calls tell with the retained events while nothing is published.
+func (s *Subject) Again(tell func(facts []any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tell(s.facts())
@@ -116,10 +116,10 @@ func (s *subject) again(tell func(facts []any)) {
 
 // retain keeps an event that describes the state of something. The caller holds
 // the lock.
-func (s *subject) retain(key string, event any) {
+func (s *Subject) retain(key string, event any) {
 	first, _, _ := strings.Cut(key, "/")
 	part := s.retained[first]
-	if s.decl.GoneBy(event) {
+	if s.Decl.GoneBy(event) {
 		if delete(part, key); len(part) == 0 {
 			delete(s.retained, first)
 		}
@@ -134,23 +134,23 @@ func (s *subject) retain(key string, event any) {
 }
 
 // drop removes the facts whose keys have the given first part.
-func (s *subject) drop(first string) {
+func (s *Subject) drop(first string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.retained, first)
 }
 
-// forget drops all retained events, because the publisher has gone.
-func (s *subject) forget() {
+// Forget drops all retained events, because the publisher has gone.
+func (s *Subject) Forget() {
 	s.mu.Lock()
 	clear(s.retained)
 	s.mu.Unlock()
 }
 
 // subscriptionOf returns a service's subscription; nil if it has none.
-func (s *subject) subscriptionOf(sv *service) *subscription {
-	for _, sub := range s.all() {
-		if sub.service == sv {
+func (s *Subject) subscriptionOf(sv *Service) *subscription {
+	for _, sub := range s.All() {
+		if sub.Service == sv {
 			return sub
 		}
 	}
@@ -160,11 +160,11 @@ func (s *subject) subscriptionOf(sv *service) *subscription {
 // Publish sends an event to all subscribers: by pointer or encoded here, and to
 // those in other processes. Events of a service that is stopping are dropped: a
 // service that releases something on its way out does not mean that it is gone.
-func (s *service) Publish(decl weft.Subject, event any) {
-	if s.ctx.Err() != nil {
+func (s *Service) Publish(decl weft.Subject, event any) {
+	if s.Context.Err() != nil {
 		return
 	}
-	sub := s.worker.tables.Load().subjects[decl.SubjectName()]
+	sub := s.worker.tables.Load().Subjects[decl.SubjectName()]
 	if sub == nil {
 		return
 	}
@@ -176,22 +176,22 @@ func (s *service) Publish(decl weft.Subject, event any) {
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
 		sub.retain(key, event)
-		if renewed := s.worker.tables.Load().subjects[decl.Renewed()]; renewed != nil {
+		if renewed := s.worker.tables.Load().Subjects[decl.Renewed()]; renewed != nil {
 			renewed.drop(key)
 		}
 	}
-	for _, at := range sub.all() {
-		if at.service == s {
+	for _, at := range sub.All() {
+		if at.Service == s {
 			continue // a replica does not receive its own events
 		}
-		if retained && s.worker.cluster.Stray(at.service, s, sub, key, event) {
+		if retained && s.worker.cluster.Stray(at.Service, s, sub, key, event) {
 			continue
 		}
 		if s.worker.wire != nil {
 			s.publishEncoded(at, event)
 			continue
 		}
-		at.put(event)
+		at.Put(event)
 	}
 	if retained {
 		s.worker.cluster.Note(s, sub, key, event)
@@ -204,7 +204,7 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	}
 	data, err := weft.Encode([]byte{}, event)
 	if err != nil {
-		s.log.Error("event cannot be encoded", "subject", sub.name, "error", err)
+		s.Log.Error("event cannot be encoded", "subject", sub.Name, "error", err)
 		return
 	}
 	for _, r := range sub.remotes {
@@ -212,33 +212,33 @@ func (s *service) Publish(decl weft.Subject, event any) {
 	}
 }
 
-// put queues an event; it waits for room.
-func (at *subscription) put(event any) {
-	at.service.inbox.announce()
-	at.service.enqueue(delivery{at, event})
+// Put queues an event; it waits for room.
+func (at *subscription) Put(event any) {
+	at.Service.inbox.announce()
+	at.Service.enqueue(delivery{at, event})
 }
 
-// putNow queues an event whether or not there is room.
-func (at *subscription) putNow(event any) {
-	at.service.inbox.announce()
-	at.service.inbox.putNow(delivery{at, event})
+// PutNow queues an event whether or not there is room.
+func (at *subscription) PutNow(event any) {
+	at.Service.inbox.announce()
+	at.Service.inbox.putNow(delivery{at, event})
 }
 
 // enqueue puts an announced event into the service's inbox.
-func (s *service) enqueue(d delivery) {
+func (s *Service) enqueue(d delivery) {
 	s.inbox.put(d, func() {
 		s.slow.Add(1)
-		s.log.Warn("publisher has waited for a second: the queue of events is full",
-			"subject", d.to.subject.name, "queue", queueBound)
+		s.Log.Warn("publisher has waited for a second: the queue of events is full",
+			"subject", d.to.subject.Name, "queue", queueBound)
 	})
 }
 
 // deliver handles the service's events one after the other until its inbox is
 // closed.
-func (s *service) deliver() {
+func (s *Service) deliver() {
 	select {
-	case <-s.group.started:
-	case <-s.ctx.Done():
+	case <-s.Group.started:
+	case <-s.Context.Done():
 		return
 	}
 	var events [inboxBatch]delivery
@@ -248,7 +248,7 @@ func (s *service) deliver() {
 			return
 		}
 		for i := range n {
-			if s.ctx.Err() == nil {
+			if s.Context.Err() == nil {
 				s.handle(&events[i])
 			}
 			events[i] = delivery{}
@@ -258,11 +258,11 @@ func (s *service) deliver() {
 }
 
 // handle runs the handler of an event; it logs and counts a panic.
-func (s *service) handle(d *delivery) {
+func (s *Service) handle(d *delivery) {
 	defer func() {
 		if p := recover(); p != nil {
-			_ = s.panicked("the handler of "+d.to.subject.name, p) // logs it; an event has no caller
+			_ = s.panicked("the handler of "+d.to.subject.Name, p) // logs it; an event has no caller
 		}
 	}()
-	d.to.handler(s.ctx, d.event)
+	d.to.handler(s.Context, d.event)
 }

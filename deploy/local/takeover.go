@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"context"
@@ -17,14 +17,14 @@ type takeover struct {
 }
 
 // OnConfig registers the handler of a new configuration.
-func (s *service) OnConfig(take func(ctx context.Context, old, new any) error) {
-	s.register(len(s.spec.Live) > 0, "what takes over configurations", func() bool {
+func (s *Service) OnConfig(take func(ctx context.Context, old, new any) error) {
+	s.register(len(s.Spec.Live) > 0, "what takes over configurations", func() bool {
 		if s.changes.handler != nil {
 			return false
 		}
 		s.changes.handler = func(_ context.Context, event any) {
 			t := event.(*takeover)
-			err := fmt.Errorf("service %s: panic while it took over a configuration; the log says where", s.spec.Name)
+			err := fmt.Errorf("service %s: panic while it took over a configuration; the log says where", s.Spec.Name)
 			defer func() { t.done <- err }()
 			if err = t.ctx.Err(); err == nil {
 				err = take(t.ctx, t.old, t.new)
@@ -34,49 +34,49 @@ func (s *service) OnConfig(take func(ctx context.Context, old, new any) error) {
 	})
 }
 
-// configured returns the configuration that the service runs with.
-func (s *service) configured() any {
+// Configured returns the configuration that the service runs with.
+func (s *Service) Configured() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config
 }
 
-// adopt records a configuration and the plan that it comes from.
-func (s *service) adopt(config any, generation uint64) {
+// Adopt records a configuration and the plan that it comes from.
+func (s *Service) Adopt(config any, generation uint64) {
 	s.mu.Lock()
 	s.config, s.plan = config, generation
 	s.mu.Unlock()
 }
 
-// takeOver passes the running service a configuration that differs only in keys
+// TakeOver passes the running service a configuration that differs only in keys
 // of Live. If the service fails, takeOver passes it the former one.
-func (s *service) takeOver(ctx context.Context, config any) error {
-	old := s.configured()
+func (s *Service) TakeOver(ctx context.Context, config any) error {
+	old := s.Configured()
 	err := s.give(ctx, old, config)
 	if err == nil {
 		return nil
 	}
 	if back := s.give(ctx, config, old); back != nil {
-		s.log.Warn("the service did not go back to its former configuration", "error", back)
+		s.Log.Warn("the service did not go back to its former configuration", "error", back)
 	}
 	return err
 }
 
-func (s *service) give(ctx context.Context, old, new any) error {
+func (s *Service) give(ctx context.Context, old, new any) error {
 	ctx, cancel := context.WithTimeout(ctx, takeLimit)
 	defer cancel()
 	t := &takeover{ctx: ctx, old: old, new: new, done: make(chan error, 1)}
 	s.inbox.announce()
 	if !s.inbox.putNow(delivery{s.changes, t}) {
-		return fmt.Errorf("service %s is being stopped", s.spec.Name)
+		return fmt.Errorf("service %s is being stopped", s.Spec.Name)
 	}
 	select {
 	case err := <-t.done:
 		if err != nil {
-			return fmt.Errorf("service %s does not take it over: %w", s.spec.Name, err)
+			return fmt.Errorf("service %s does not take it over: %w", s.Spec.Name, err)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("service %s has not taken it over within %v", s.spec.Name, takeLimit)
+		return fmt.Errorf("service %s has not taken it over within %v", s.Spec.Name, takeLimit)
 	}
 }

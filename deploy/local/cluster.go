@@ -1,4 +1,4 @@
-package deploy
+package local
 
 import (
 	"context"
@@ -22,20 +22,20 @@ type Cluster interface {
 	// Directed reports whether calls of a method go to partitions of the
 	// network; Direct makes such a call.
 	Directed(m weft.Method) bool
-	Direct(ctx context.Context, from *service, m weft.Method, req any) (any, error)
+	Direct(ctx context.Context, from *Service, m weft.Method, req any) (any, error)
 	// Call makes a call that no service of this process answers now.
-	Call(ctx context.Context, from *service, m weft.Method, req any) (any, error)
+	Call(ctx context.Context, from *Service, m weft.Method, req any) (any, error)
 	// Stray reports whether a subscriber here should ignore a retained event of
 	// a publisher here.
-	Stray(to, from *service, sub *subject, key string, event any) bool
+	Stray(to, from *Service, sub *Subject, key string, event any) bool
 	// Note records a retained event of a publisher here. The subject is locked.
-	Note(from *service, sub *subject, key string, event any)
+	Note(from *Service, sub *Subject, key string, event any)
 	// Open opens the way through other processes for a session of a switch.
-	Open(owner *service, sw flow.DPID, later weft.Later) Crossing
+	Open(owner *Service, sw flow.DPID, later weft.Later) Crossing
 	// Others returns the other instances of the service's worker; Ask sends the
 	// service in one of them a question.
-	Others(s *service) []string
-	Ask(ctx context.Context, s *service, instance string, question []byte) ([]byte, error)
+	Others(s *Service) []string
+	Ask(ctx context.Context, s *Service, instance string, question []byte) ([]byte, error)
 }
 
 // Crossing carries the packets of one session through the stages in other
@@ -67,24 +67,24 @@ type alone struct{ specs []weft.Spec }
 func (alone) Now() time.Time                                        { return time.Now() }
 func (a alone) Specs() []weft.Spec                                  { return slices.Clone(a.specs) }
 func (alone) Directed(weft.Method) bool                             { return false }
-func (alone) Others(*service) []string                              { return nil }
-func (alone) Stray(_, _ *service, _ *subject, _ string, _ any) bool { return false }
-func (alone) Note(*service, *subject, string, any)                  {}
+func (alone) Others(*Service) []string                              { return nil }
+func (alone) Stray(_, _ *Service, _ *Subject, _ string, _ any) bool { return false }
+func (alone) Note(*Service, *Subject, string, any)                  {}
 
-func (a alone) Direct(ctx context.Context, from *service, m weft.Method, req any) (any, error) {
+func (a alone) Direct(ctx context.Context, from *Service, m weft.Method, req any) (any, error) {
 	return a.Call(ctx, from, m, req)
 }
 
-func (alone) Call(_ context.Context, from *service, m weft.Method, _ any) (any, error) {
+func (alone) Call(_ context.Context, from *Service, m weft.Method, _ any) (any, error) {
 	owner, _, _ := strings.Cut(m.MethodName(), ".")
-	return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", from.spec.Name, m.MethodName(), owner)
+	return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", from.Spec.Name, m.MethodName(), owner)
 }
 
-func (alone) Ask(_ context.Context, _ *service, instance string, _ []byte) ([]byte, error) {
+func (alone) Ask(_ context.Context, _ *Service, instance string, _ []byte) ([]byte, error) {
 	return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
 }
 
-func (alone) Open(*service, flow.DPID, weft.Later) Crossing { return alone{} }
+func (alone) Open(*Service, flow.DPID, weft.Later) Crossing { return alone{} }
 
 // Of a session of the only process, no packet crosses.
 func (alone) Route([]string) bool                              { return false }

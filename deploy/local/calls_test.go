@@ -1,4 +1,4 @@
-package deploy_test
+package local_test
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/local"
 )
 
 // caller starts a worker with the given server and returns the environment of
 // a client of it.
-func caller(t testing.TB, c deploy.Config, servers ...weft.Spec) *weft.Env {
+func caller(t testing.TB, c local.Config, servers ...weft.Spec) *weft.Env {
 	t.Helper()
 	var env *weft.Env
 	ready := make(chan struct{})
@@ -34,7 +34,7 @@ func caller(t testing.TB, c deploy.Config, servers ...weft.Spec) *weft.Env {
 func TestCall(t *testing.T) {
 	inBothModes(t, func(t *testing.T, encoded bool) {
 		var seen *api.FindHostRequest
-		env := caller(t, deploy.Config{Encoded: encoded}, answering(func(_ context.Context, req *api.FindHostRequest) (*api.Host, error) {
+		env := caller(t, local.Config{Encoded: encoded}, answering(func(_ context.Context, req *api.FindHostRequest) (*api.Host, error) {
 			seen = req
 			return &api.Host{Mac: "for " + req.GetAddress()}, nil
 		}))
@@ -65,7 +65,7 @@ func TestCallErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBothModes(t, func(t *testing.T, encoded bool) {
-				env := caller(t, deploy.Config{Encoded: encoded}, answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) {
+				env := caller(t, local.Config{Encoded: encoded}, answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) {
 					return nil, c.err
 				}))
 				host, err := weft.Call(t.Context(), env, api.FindHost, &api.FindHostRequest{})
@@ -86,7 +86,7 @@ func TestPanicInHandlerIsAnError(t *testing.T) {
 		var log bytes.Buffer
 		var env *weft.Env
 		ready := make(chan struct{})
-		stop := start(t, deploy.Config{Encoded: encoded, Log: logTo(&log), Specs: []weft.Spec{
+		stop := start(t, local.Config{Encoded: encoded, Log: logTo(&log), Specs: []weft.Spec{
 			answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) { panic("lost my map") }),
 			client(func(ctx context.Context, e *weft.Env) error {
 				env = e
@@ -109,7 +109,7 @@ func TestPanicInHandlerIsAnError(t *testing.T) {
 
 func TestCallHeedsItsContext(t *testing.T) {
 	inBothModes(t, func(t *testing.T, encoded bool) {
-		env := caller(t, deploy.Config{Encoded: encoded}, answering(func(ctx context.Context, _ *api.FindHostRequest) (*api.Host, error) {
+		env := caller(t, local.Config{Encoded: encoded}, answering(func(ctx context.Context, _ *api.FindHostRequest) (*api.Host, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}))
@@ -134,7 +134,7 @@ func TestCallBeforeReady(t *testing.T) {
 			weft.Handle(env, api.FindHost, func(context.Context, *api.FindHostRequest) (*api.Host, error) { return nil, nil })
 			return weft.Serve(ctx, env)
 		})
-		start(t, deploy.Config{Encoded: encoded, Specs: []weft.Spec{late, client(func(ctx context.Context, env *weft.Env) error {
+		start(t, local.Config{Encoded: encoded, Specs: []weft.Spec{late, client(func(ctx context.Context, env *weft.Env) error {
 			_, err := weft.Call(ctx, env, api.FindHost, &api.FindHostRequest{})
 			called <- err
 			return weft.Serve(ctx, env)
@@ -145,7 +145,7 @@ func TestCallBeforeReady(t *testing.T) {
 func TestCallTwice(t *testing.T) {
 	inBothModes(t, func(t *testing.T, encoded bool) {
 		calls := 0
-		config := deploy.Config{Encoded: encoded, CallTwice: true}
+		config := local.Config{Encoded: encoded, CallTwice: true}
 		env := caller(t, config, answering(func(_ context.Context, req *api.FindHostRequest) (*api.Host, error) {
 			calls++
 			switch {
@@ -170,7 +170,7 @@ func TestCallTwice(t *testing.T) {
 // TestCallNow: a call that may not wait is answered by who is here and has an
 // answer; else it fails at once.
 func TestCallNow(t *testing.T) {
-	env := caller(t, deploy.Config{}, answering(func(ctx context.Context, req *api.FindHostRequest) (*api.Host, error) {
+	env := caller(t, local.Config{}, answering(func(ctx context.Context, req *api.FindHostRequest) (*api.Host, error) {
 		switch req.GetAddress() {
 		case "elsewhere":
 			<-ctx.Done()
@@ -186,16 +186,6 @@ func TestCallNow(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", address, host, err, want)
 		}
 	}
-	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
-	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
-	c.startAll()
-	g := c.run("gateway")
-	if err := find(t.Context(), g, "m"); err != nil { // it can be reached
-		t.Error(err)
-	}
-	if _, err := weft.CallNow(g.env, api.FindHost, &api.FindHostRequest{Address: "m"}); api.KindOf(err) != codes.Unavailable {
-		t.Errorf("a service of another process: %v", err)
-	}
 }
 
 // BenchmarkRuntimeCall is Call without what weft.Call adds.
@@ -206,7 +196,7 @@ func BenchmarkRuntimeCall(b *testing.B) {
 		answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) { return host, nil }),
 		client(func(context.Context, *weft.Env) error { return nil }),
 	}
-	start(b, deploy.Config{Specs: specs, StandIns: map[string]func(context.Context, weft.Runtime) error{
+	start(b, local.Config{Specs: specs, StandIns: map[string]func(context.Context, weft.Runtime) error{
 		"gateway": func(ctx context.Context, r weft.Runtime) error {
 			rt = r
 			err := r.Ready(ctx)
@@ -227,7 +217,7 @@ func BenchmarkCall(b *testing.B) {
 	for _, encoded := range []bool{false, true} {
 		b.Run(fmt.Sprintf("encoded=%v", encoded), func(b *testing.B) {
 			host := &api.Host{}
-			env := caller(b, deploy.Config{Encoded: encoded}, answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) { return host, nil }))
+			env := caller(b, local.Config{Encoded: encoded}, answering(func(context.Context, *api.FindHostRequest) (*api.Host, error) { return host, nil }))
 			req := &api.FindHostRequest{Address: "10.0.0.1"}
 			b.ReportAllocs()
 			for b.Loop() {

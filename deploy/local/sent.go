@@ -1,0 +1,84 @@
+package local
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+)
+
+// sent counts the messages that a service sends to others, for profiles.
+type sent struct {
+	calls   map[string]*atomic.Uint64 // by method; never written to
+	events  map[string]*atomic.Uint64 // by subject; never written to
+	packets atomic.Uint64             // that its stage has processed
+}
+
+func newSent(spec *weft.Spec) *sent {
+	s := &sent{calls: map[string]*atomic.Uint64{}, events: map[string]*atomic.Uint64{}}
+	for _, m := range spec.Calls {
+		s.calls[m.MethodName()] = new(atomic.Uint64)
+	}
+	for _, p := range spec.Publishes {
+		s.events[p.SubjectName()] = new(atomic.Uint64)
+	}
+	return s
+}
+
+// counted adds one to the count of a name.
+func counted(by map[string]*atomic.Uint64, name string) {
+	if n := by[name]; n != nil {
+		n.Add(1)
+	}
+}
+
+// message identifies a kind of message between two services.
+type message struct{ from, to, name, kind string }
+
+// The kinds, as in api.ServiceTraffic.
+const (
+	sentCall   = "call"
+	sentEvent  = "event"
+	sentPacket = "packet"
+)
+
+// Traffic counts messages between services.
+type Traffic map[message]uint64
+
+// Traffic returns what the services of this process have sent to those of some
+// specs, and the packets that their stages have processed, since they began. An
+// event counts once for each service that subscribes to it.
+func (w *Worker) Traffic(specs []weft.Spec) Traffic {
+	t := Traffic{}
+	for _, s := range w.Running().Services {
+		t[message{"", s.Spec.Name, "", sentPacket}] = s.sent.packets.Load()
+		for _, other := range specs {
+			for _, m := range other.Serves {
+				if c := s.sent.calls[m.MethodName()]; c != nil {
+					t[message{s.Spec.Name, other.Name, m.MethodName(), sentCall}] = c.Load()
+				}
+			}
+			for _, sub := range other.Subscribes {
+				if c := s.sent.events[sub.SubjectName()]; c != nil && other.Name != s.Spec.Name {
+					t[message{s.Spec.Name, other.Name, sub.SubjectName(), sentEvent}] = c.Load()
+				}
+			}
+		}
+	}
+	return t
+}
+
+// Since returns what was sent after an earlier count, in order.
+func (t Traffic) Since(before Traffic) (list []*api.ServiceTraffic) {
+	for m, n := range t {
+		if n -= min(before[m], n); n > 0 {
+			list = append(list, &api.ServiceTraffic{From: m.from, To: m.to, Name: m.name, Kind: m.kind, Count: n})
+		}
+	}
+	slices.SortFunc(list, func(a, b *api.ServiceTraffic) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}

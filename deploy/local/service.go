@@ -1,0 +1,328 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
+
+// Service is one running instance of a service, and the weft.Runtime that it
+// sees.
+type Service struct {
+	worker    *Worker
+	Group     *Group
+	Spec      *weft.Spec
+	Epoch     atomic.Uint64 // identifies this run: its start, ns since 1970
+	Prefix    string        // of its buckets
+	Log       *slog.Logger
+	metric    *Metrics
+	inbox     *inbox
+	panics    weft.Counter
+	slow      weft.Counter // times that a publisher waited longer than a second for the inbox
+	busy      atomic.Int64 // calls and batches of packets in progress
+	Standing  atomic.Bool  // it is a standby; another process is active
+	Serving   atomic.Bool  // its stage takes packets, and it has received what others retain
+	Stale     atomic.Bool  // it read incomplete state from the store and must restart
+	Clustered bool         // it is clustered across partitions
+	sent      *sent        // what it has sent to others
+
+	methods       []*method                // that it serves, even after its removal from the tables
+	Subscriptions map[string]*subscription // by subject
+	replicas      *subscription            // of changes in their number
+	changes       *subscription            // of its configuration
+	number        atomic.Uint64            // index<<32 | count
+
+	Context context.Context // of its Run
+	cancel  context.CancelFunc
+	Ended   chan struct{} // closed when Run and the handling of events have ended
+	err     error         // of Run; valid once ended
+
+	asked atomic.Pointer[func(question []byte) []byte] // nil: not registered
+
+	mu       sync.Mutex // guards what follows
+	open     func(flow.DPID) weft.StageFunc
+	mistakes []error
+	ready    bool
+	config   any    // that it runs with
+	plan     uint64 // generation of the plan with that configuration
+}
+
+// Handle registers the handler of a method.
+func (s *Service) Handle(m weft.Method, h func(context.Context, any) (any, error)) {
+	at := slices.IndexFunc(s.methods, func(own *method) bool { return own.name == m.MethodName() })
+	s.register(at >= 0, "the handler of "+m.MethodName(), func() bool {
+		return s.methods[at].handler.CompareAndSwap(nil, &h)
+	})
+}
+
+// Subscribe registers an event handler.
+func (s *Service) Subscribe(sub weft.Subject, h func(context.Context, any)) {
+	at := s.Subscriptions[sub.SubjectName()]
+	s.register(at != nil, "the handler of "+sub.SubjectName(), func() bool {
+		if at.handler != nil {
+			return false
+		}
+		at.handler = h
+		return true
+	})
+}
+
+// Stage registers the service's stage.
+func (s *Service) Stage(open func(flow.DPID) weft.StageFunc) {
+	s.register(s.Spec.Stage, "its stage", func() bool {
+		if s.open != nil {
+			return false
+		}
+		s.open = open
+		return true
+	})
+}
+
+// OnReplicas registers a handler of changes in the number of instances.
+func (s *Service) OnReplicas(h func(index, count int)) {
+	s.register(true, "the handler of replicas", func() bool {
+		if s.replicas.handler != nil {
+			return false
+		}
+		s.replicas.handler = func(_ context.Context, event any) {
+			n := event.(uint64)
+			h(int(n>>32), int(uint32(n)))
+		}
+		return true
+	})
+}
+
+// Replicas returns this instance's number and the count of all.
+func (s *Service) Replicas() (index, count int) {
+	n := s.number.Load()
+	return int(n >> 32), int(uint32(n))
+}
+
+// SetReplicas notifies the service of the number of instances.
+func (s *Service) SetReplicas(index, count int) {
+	n := uint64(index)<<32 | uint64(count)
+	if s.number.Swap(n) == n || s.replicas.handler == nil {
+		return
+	}
+	s.replicas.PutNow(n)
+}
+
+// Others returns the other instances of this instance's worker, if it has
+// standbys.
+func (s *Service) Others() []string { return s.worker.cluster.Others(s) }
+
+// Ask sends a question to this service in another instance.
+func (s *Service) Ask(ctx context.Context, instance string, question []byte) ([]byte, error) {
+	return s.worker.cluster.Ask(ctx, s, instance, question)
+}
+
+// OnAsked registers the handler of questions from other instances.
+func (s *Service) OnAsked(h func([]byte) []byte) {
+	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
+}
+
+// AnswerAsked answers a question of another instance; false if nothing is
+// registered for that.
+func (s *Service) AnswerAsked(question []byte) ([]byte, bool) {
+	h := s.asked.Load()
+	if h == nil {
+		return nil, false
+	}
+	return (*h)(question), true
+}
+
+// register makes one registration and records what is wrong with it.
+func (s *Service) register(declared bool, what string, do func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ready:
+		panic(fmt.Sprintf("%s registers %s after weft.Ready; do it before", s.Spec.Name, what))
+	case !declared:
+		s.mistakes = append(s.mistakes, fmt.Errorf("%s registers %s, which its Spec does not declare", s.Spec.Name, what))
+	case !do():
+		s.mistakes = append(s.mistakes, fmt.Errorf("%s registers %s twice", s.Spec.Name, what))
+	}
+}
+
+// Ready reports mistakes in the set-up, or waits until all services of the
+// group are set up.
+func (s *Service) Ready(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.ready
+	s.ready = true
+	if first {
+		s.mistakes = append(s.mistakes, s.unkept()...)
+	}
+	err := errors.Join(s.mistakes...)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if first {
+		s.Group.arrived <- s
+	}
+	select {
+	case <-s.Group.started:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unkept reports what the Spec declares and the set-up did not register.
+func (s *Service) unkept() (errs []error) {
+	for _, m := range s.methods {
+		if m.handler.Load() == nil {
+			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.Spec.Name, m.name))
+		}
+	}
+	for _, sub := range s.Spec.Subscribes {
+		if s.Subscriptions[sub.SubjectName()].handler == nil {
+			errs = append(errs, fmt.Errorf("%s lists %s in Subscribes, but has no handler for it; add weft.On before weft.Ready", s.Spec.Name, sub.SubjectName()))
+		}
+	}
+	if len(s.Spec.Live) > 0 && s.changes.handler == nil {
+		errs = append(errs, fmt.Errorf("%s lists keys in Live, but takes over no configuration; add weft.OnConfig before weft.Ready", s.Spec.Name))
+	}
+	if s.Spec.Stage && s.open == nil {
+		errs = append(errs, fmt.Errorf("%s says Stage, but registers none; add weft.Stage before weft.Ready", s.Spec.Name))
+	}
+	return errs
+}
+
+// Partition returns the partition that the service was started for; empty if it
+// works for all.
+func (s *Service) Partition() string { return strings.TrimSuffix(s.Prefix, ".") }
+
+// Bucket opens durable state.
+func (s *Service) Bucket(name string) (weft.Bucket, error) {
+	b, err := s.worker.config.Store.Bucket(s.Context, s.Prefix+name)
+	if err != nil {
+		return nil, api.Errorf(codes.Unavailable, "open bucket %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// Specs returns all services of the system.
+func (s *Service) Specs() []weft.Spec { return s.worker.cluster.Specs() }
+
+// run runs the service and its events until its context ends.
+func (s *Service) run(failed chan<- *Service) {
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		s.deliver()
+	}()
+	s.err = s.protect()
+	if s.Context.Err() == nil {
+		failed <- s
+	}
+	s.cancel()
+	s.inbox.close()
+	<-delivered
+	close(s.Ended)
+}
+
+// protect calls Run and turns its panic into an error.
+func (s *Service) protect() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics.Add(1)
+			err = fmt.Errorf("panic in Run: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if standIn := s.worker.config.StandIns[s.Spec.Name]; standIn != nil {
+		return standIn(s.Context, s)
+	}
+	return s.Spec.Run(s.Context, weft.NewEnv(s.Spec, s, s.Configured(), s.Log, s.metric))
+}
+
+// Leaving reports whether the service, once started, is stopping.
+func (s *Service) Leaving() bool {
+	select {
+	case <-s.Group.started:
+		return s.Context.Err() != nil
+	default:
+		return false
+	}
+}
+
+// EndedEarly returns an error that says that Run returned before a stop; if Run
+// returned an error, stop reports that.
+func (s *Service) EndedEarly() error {
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		return nil
+	}
+	return fmt.Errorf("service %s stopped by itself without an error; its Run must last until its context ends (weft.Serve does)", s.Spec.Name)
+}
+
+// Stopping reports whether the service is to end, or has ended.
+func (s *Service) Stopping() bool { return s.Context.Err() != nil }
+
+// Working reports whether calls or batches of packets are in progress.
+func (s *Service) Working() bool { return s.busy.Load() > 0 }
+
+// Pending returns how many events wait for the service.
+func (s *Service) Pending() int64 { return s.inbox.pending.Load() }
+
+// Takes reports whether the service's stage takes packets now; if so, the
+// service is working until done is called.
+func (s *Service) Takes() bool {
+	s.busy.Add(1) // before the check, so that it does not stop meanwhile
+	if !s.Serving.Load() {
+		s.Done()
+		return false
+	}
+	return true
+}
+
+func (s *Service) Done() { s.busy.Add(-1) }
+
+// Generation returns the generation of the plan whose configuration the service
+// runs with.
+func (s *Service) Generation() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plan
+}
+
+// Now returns the time of day by the clock that all processes share.
+func (s *Service) Now() time.Time {
+	return s.worker.cluster.Now()
+}
+
+// Stop ends the service, waits for that, and removes its handlers.
+func (s *Service) Stop() error {
+	timeout := s.worker.config.StopTimeout
+	s.cancel()
+	s.inbox.close()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-s.Ended:
+	case <-timer.C:
+		return fmt.Errorf("service %s has not stopped within %v; its Run or one of its event handlers does not heed its context", s.Spec.Name, timeout)
+	}
+	for _, m := range s.methods {
+		m.handler.Store(nil)
+	}
+	s.metric.removeAll()
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		return fmt.Errorf("service %s: %w", s.Spec.Name, s.err)
+	}
+	return nil
+}

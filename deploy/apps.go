@@ -25,15 +25,6 @@ import (
 // service. Its request is the method's name, then the call's request.
 const outsideMethod = "deploy.Outside"
 
-// AppState is an app that is attached to a process.
-type AppState struct {
-	Name      string
-	Kind      string // stage or observer
-	Transport string // transport over which it is attached
-	Peer      string // remote address
-	Epoch     uint64 // distinguishes this attachment from others
-}
-
 // apps holds the apps that are attached to this process.
 type apps struct {
 	node    *Node
@@ -91,8 +82,8 @@ func (n *Node) Ready() error {
 // timeout returns the time that the plan gives an app to answer; 0 if it gives
 // none.
 func (a *apps) timeout(name string) time.Duration {
-	if v := a.node.view.Load(); v.current != nil {
-		if app := v.current.plan.App(name); app != nil {
+	if v := a.node.links.view.Load(); v.current != nil {
+		if app := v.current.InForce().App(name); app != nil {
 			return app.Timeout
 		}
 	}
@@ -102,8 +93,8 @@ func (a *apps) timeout(name string) time.Duration {
 // grant returns the rights that the plan gives an app; none if it does not name
 // the app.
 func (a *apps) grant(name string) outside.Grant {
-	if v := a.node.view.Load(); v.current != nil {
-		if app := v.current.plan.App(name); app != nil {
+	if v := a.node.links.view.Load(); v.current != nil {
+		if app := v.current.InForce().App(name); app != nil {
 			switches, err := flow.ParseSwitchList(app.Switches)
 			if err == nil { // as in a plan that was checked
 				return outside.Grant{May: app.MayCall, Switches: switches, Tables: app.Tables, Entries: app.Entries, PacketsPerSecond: app.PacketsPerS}
@@ -116,7 +107,7 @@ func (a *apps) grant(name string) outside.Grant {
 // refused counts an app's request that the plan does not permit. Apps that the
 // plan does not name share one label in the metrics.
 func (a *apps) refused(name, reason string) {
-	if v := a.node.view.Load(); v.current == nil || v.current.plan.App(name) == nil {
+	if v := a.node.links.view.Load(); v.current == nil || v.current.InForce().App(name) == nil {
 		name = ""
 	}
 	a.metric.Counter("app_refused_total", "Calls and decisions of apps that the plan does not give them, by reason; without a name those of callers that it does not name.", "app", name, "reason", reason).Add(1)
@@ -166,24 +157,24 @@ func (a *apps) retell() {
 
 // fits returns an error that says why an app cannot attach.
 func (a *apps) fits(info outside.AppInfo) error {
-	v := a.node.view.Load()
+	v := a.node.links.view.Load()
 	switch {
 	case a.node.spec(info.Name) != nil:
 		return api.Errorf(codes.InvalidArgument, "a service of Weft's is called %s; choose another name", info.Name)
 	case v.current == nil:
 		return api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	planned := v.current.plan.App(info.Name)
+	planned := v.current.InForce().App(info.Name)
 	switch {
 	case info.Kind == outside.Stage && (planned == nil || planned.Kind == plan.AppObserver):
 		var names []string
-		for _, app := range v.current.plan.Apps {
+		for _, app := range v.current.InForce().Apps {
 			names = append(names, app.Name)
 		}
 		return api.Errorf(codes.FailedPrecondition, "plan %s has no stage %s; add it there, as apps: {%s: {absent: skip}}, and in its place to pipeline if there is one; its apps are: %s",
-			v.current.plan.Name, info.Name, info.Name, config.OrNone(names))
+			v.current.InForce().Name, info.Name, info.Name, config.OrNone(names))
 	case info.Kind == outside.Observer && planned != nil && planned.Kind == plan.AppStage:
-		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.current.plan.Name, info.Name)
+		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.current.InForce().Name, info.Name)
 	}
 	return nil
 }
@@ -244,9 +235,9 @@ func readSign(b []byte) []*api.App {
 	return m.Apps
 }
 
-// apps returns the apps of a process as the directory lists them, with the
+// appsOf returns the apps of a process as the directory lists them, with the
 // details from its last ping answer where there is one.
-func (e *Entry) apps(known []*api.App) (list []*api.App) {
+func appsOf(e *Entry, known []*api.App) (list []*api.App) {
 	for _, s := range e.Apps {
 		if i := slices.IndexFunc(known, func(a *api.App) bool { return a.Name == s.Name }); i >= 0 {
 			list = append(list, known[i])

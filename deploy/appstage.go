@@ -20,8 +20,8 @@ type bundle struct {
 	sessions []uint64 // of each packet
 }
 
-// bundle reads the packets of a request after its header.
-func (r *cursor) bundle() (*bundle, error) {
+// readBundle reads the packets of a request after its header.
+func readBundle(r *cursor) (*bundle, error) {
 	b := &bundle{}
 	for len(r.b) > 0 {
 		session, sw := r.uint64(), flow.DPID(r.uint64())
@@ -32,7 +32,7 @@ func (r *cursor) bundle() (*bundle, error) {
 		for range count {
 			in, d := &flow.PacketIn{}, &flow.Decision{}
 			in.Switch, in.Time = sw, at
-			if err := r.packet(in, d); err != nil {
+			if err := readPacket(r, in, d); err != nil {
 				return nil, err
 			}
 			b.list = append(b.list, outside.Packet{In: in, Decision: d})
@@ -45,7 +45,7 @@ func (r *cursor) bundle() (*bundle, error) {
 // ask sends a batch of packet-ins to an app that is attached here, and passes
 // on those that the app answers with next.
 func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *cursor) ([]byte, error) {
-	b, err := r.bundle()
+	b, err := readBundle(r)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		policy = c.policy(c.node.view.Load(), name)
+		policy = c.policy(c.node.links.view.Load(), name)
 		c.failed(name, policy, len(b.list), err)
 		if policy == plan.AbsentHold {
 			// The sender sends the packets again.
@@ -91,7 +91,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 // only part of an earlier plan.
 func (c *crossing) policy(v *view, stage string) string {
 	if v.current != nil {
-		if app := v.current.plan.App(stage); app != nil {
+		if app := v.current.InForce().App(stage); app != nil {
 			return app.Absent
 		}
 		if !slices.Contains(c.node.pipelineOf(v.current), stage) {
@@ -104,7 +104,7 @@ func (c *crossing) policy(v *view, stage string) string {
 // without handles packets whose next stage is absent and is not waited for.
 func (c *crossing) without(ctx context.Context, p *batch, left []int, policy string) error {
 	name := p.rest[0]
-	if c.node.view.Load().current.plan.App(name) != nil {
+	if c.node.links.view.Load().current.InForce().App(name) != nil {
 		c.spared(name, policy, len(left))
 	}
 	onward := &batch{}
@@ -115,7 +115,7 @@ func (c *crossing) without(ctx context.Context, p *batch, left []int, policy str
 		session := head.uint64()
 		in, d := flow.PacketIn{Switch: flow.DPID(head.uint64()), Time: int64(head.uint64())}, flow.Decision{}
 		at := cursor{b: p.data[rec.start:rec.end]}
-		if err := at.packet(&in, &d); err != nil {
+		if err := readPacket(&at, &in, &d); err != nil {
 			return err
 		}
 		if policy == plan.AbsentSkip && len(p.rest) > 1 {

@@ -10,23 +10,18 @@ import (
 	"github.com/weft-sdn/weft/transport"
 )
 
-// askMethod carries a question to the same service of another instance
-// (weft.Ask): the service's name, then the question. It always uses gRPC,
-// whatever the plan says, so that it works without the bus.
-const askMethod = "deploy.Ask"
-
 // Others returns the other instances of the service's worker, if it has
 // standbys (Cluster).
 func (c cluster) Others(*local.Service) (list []string) {
-	v := c.n.view.Load()
+	v := c.n.links.view.Load()
 	if v.current == nil {
 		return nil
 	}
-	w := v.current.plan.Worker(v.mine.Worker)
+	w := v.current.InForce().Worker(v.mine.Worker)
 	if w == nil || w.Standby == 0 {
 		return nil
 	}
-	for _, i := range v.current.plan.Instances() {
+	for _, i := range v.current.InForce().Instances() {
 		if i.Worker == w.Name && i.Name != v.mine.Name {
 			list = append(list, i.Name)
 		}

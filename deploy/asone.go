@@ -2,9 +2,6 @@ package deploy
 
 import (
 	"slices"
-
-	"github.com/weft-sdn/weft/deploy/local"
-	"github.com/weft-sdn/weft/plan"
 )
 
 // Where the partitions of a plan are parts of one network, the instances of
@@ -39,20 +36,4 @@ func (v *view) speakers(service, publisher string) []*target {
 		}
 	}
 	return list
-}
-
-// listening reports whether any service of this process receives the events
-// published in a process of a partition.
-func (n *Node) listening(told string) bool {
-	v := n.view.Load()
-	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
-		return v.parts.hears(s.Spec.Name, v.mine.Partition, told)
-	})
-}
-
-// worksAsOne reports whether a service is clustered across partitions when a
-// process is the given instance of a plan. When that changes, the service
-// restarts, because the events it received describe another network.
-func (n *Node) worksAsOne(c *Current, mine plan.Instance, service string) bool {
-	return mine.Partition != "" && c.plan.AsOne(n.config.Specs)[service]
 }

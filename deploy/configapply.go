@@ -60,12 +60,12 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 			return nil, api.Errorf(codes.Unavailable, "there is no plan in force yet; try again")
 		}
 		if now.Trial != 0 && req.Number == 0 {
-			if trial, err := n.configs.Get(ctx, now.Trial); err == nil && trial != nil && trial.Hash == plan.Hash(current.plan.Config) {
+			if trial, err := n.configs.Get(ctx, now.Trial); err == nil && trial != nil && trial.Hash == plan.Hash(current.InForce().Config) {
 				r = trial
 			}
 		}
-		if hash := plan.Hash(current.plan.Config); r == nil || r.Hash != hash {
-			text, err := plan.ConfigYAML(current.plan.Config)
+		if hash := plan.Hash(current.InForce().Config); r == nil || r.Hash != hash {
+			text, err := plan.ConfigYAML(current.InForce().Config)
 			if err != nil {
 				return nil, err
 			}
@@ -154,7 +154,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 		Changes: c.changes, Hash: plan.Hash(c.doc.Sections), Number: now.Good, State: "in-force",
 		Notes: config.Notes(c.doc, c.plan, c.changes, n.config.Specs, n.config.Settings),
 	}
-	same := plan.Hash(c.old.plan.Config) == resp.Hash
+	same := plan.Hash(c.old.InForce().Config) == resp.Hash
 	switch {
 	case dry && !same:
 		resp.State = "would-apply"
@@ -212,22 +212,22 @@ func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
 	}
 	var running []weft.Spec
 	for _, s := range n.config.Specs {
-		if old.plan.Has(s.Name) {
+		if old.InForce().Has(s.Name) {
 			running = append(running, s)
 		}
 	}
-	c := &candidate{doc: doc, text: text, old: old, rev: rev, plan: old.plan.WithConfig(doc.Sections)}
-	err = errors.Join(config.StartKeys(doc, old.plan, n.config.Alone), config.CheckDocument("configuration", doc, running, n.config.Settings...))
+	c := &candidate{doc: doc, text: text, old: old, rev: rev, plan: old.InForce().WithConfig(doc.Sections)}
+	err = errors.Join(config.StartKeys(doc, old.InForce(), n.config.Alone), config.CheckDocument("configuration", doc, running, n.config.Settings...))
 	if err == nil {
 		err = config.CheckPlan(c.plan, n.config.Specs, n.config.Settings...)
 	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if err := config.StartOnly(old.plan, c.plan, running, n.config.Settings...); err != nil {
+	if err := config.StartOnly(old.InForce(), c.plan, running, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if c.changes, err = config.Difference(old.plan, c.plan, running, n.config.Settings...); err != nil {
+	if c.changes, err = config.Difference(old.InForce(), c.plan, running, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return c, nil
@@ -235,7 +235,7 @@ func (n *Node) consider(ctx context.Context, text string) (*candidate, error) {
 
 // try applies a configuration on trial, and sends the result to done.
 func (n *Node) try(ctx context.Context, c *candidate, source string, now config.Now, limit time.Duration) (*config.Record, <-chan error, error) {
-	chosen := &config.Chosen{Sections: c.old.plan.Config, Source: "what the controller was started with", Base: plan.Hash(c.old.plan.Config)}
+	chosen := &config.Chosen{Sections: c.old.InForce().Config, Source: "what the controller was started with", Base: plan.Hash(c.old.InForce().Config)}
 	former, err := chosen.Record(n.now())
 	if err != nil {
 		return nil, nil, err

@@ -60,7 +60,7 @@ func (f *configFigures) read() (hash string, since float64) {
 	defer f.mu.Unlock()
 	if current != nil && current.Generation != f.generation {
 		f.generation = current.Generation
-		if hash := plan.Hash(current.plan.Config); hash != f.hash {
+		if hash := plan.Hash(current.InForce().Config); hash != f.hash {
 			f.hash, f.since = hash, float64(came.Add(f.node.ahead).UnixMilli())/1000
 		}
 	}

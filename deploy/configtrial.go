@@ -74,7 +74,7 @@ func (n *Node) lateWith(next *Current) (late []string, err error) {
 	if n.current != nil && n.current.Generation > next.Generation {
 		return nil, fmt.Errorf("another plan has been applied meanwhile")
 	}
-	for _, i := range next.plan.Instances() {
+	for _, i := range next.InForce().Instances() {
 		process := next.ProcessOf(i.Name)
 		e := n.entries[process]
 		if e == nil {
@@ -121,7 +121,7 @@ func (n *Node) putBack(ctx context.Context, trial, former *Current) error {
 	if err != nil || now == nil || now.Generation != trial.Generation {
 		return err
 	}
-	back, err := Succeed(now, former.plan, n.config.Specs)
+	back, err := Succeed(now, former.InForce(), n.config.Specs)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (n *Node) resume(ctx context.Context) {
 		if err != nil || current == nil || !current.Trial {
 			return err
 		}
-		back, err := Succeed(current, current.plan.WithConfig(sections), n.config.Specs)
+		back, err := Succeed(current, current.InForce().WithConfig(sections), n.config.Specs)
 		if err != nil {
 			return err
 		}

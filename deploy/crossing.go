@@ -297,7 +297,7 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 // packet that is not done when it returns has waited too long.
 func (c *crossing) pass(ctx context.Context, p *batch, list []int) {
 	for left := list; len(left) > 0; left = p.left(p.all(nil)) {
-		v := c.node.view.Load()
+		v := c.node.links.view.Load()
 		var replanned atomic.Bool
 		apart(v.parts, p, left, func(list []int, sw flow.DPID) {
 			if !c.passShare(ctx, v.wiring(), p, list, sw) {
@@ -349,7 +349,7 @@ func apart(parts *parts, p *batch, list []int, f func(list []int, sw flow.DPID))
 func (c *crossing) passShare(ctx context.Context, wiring uint64, p *batch, left []int, sw flow.DPID) bool {
 	sent := false
 	for len(left) > 0 && ctx.Err() == nil {
-		v := c.node.view.Load()
+		v := c.node.links.view.Load()
 		if v.wiring() != wiring {
 			return false
 		}
@@ -375,7 +375,7 @@ func (c *crossing) passShare(ctx context.Context, wiring uint64, p *batch, left 
 				continue // an instance has gone: ask the others at once
 			}
 		}
-		if c.node.pause(ctx, v, time.Now().Add(time.Hour)) != nil {
+		if v.pause(ctx, time.Now().Add(time.Hour)) != nil {
 			return true
 		}
 		left = p.left(left)
@@ -425,7 +425,7 @@ func (c *crossing) scatter(ctx context.Context, v *view, p *batch, list []int, t
 		return
 	}
 	shares := make([][]int, len(targets))
-	balance := c.node.balanceOf(v, targets[0])
+	balance := v.balanceOf(targets[0])
 	var round uint32
 	if balance == plan.BalanceRoundRobin {
 		round = c.turn.Add(1)

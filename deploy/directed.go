@@ -32,7 +32,7 @@ const partPatience = time.Second
 // directed returns how to route a call to partitions; false if the call goes to
 // any instance within reach.
 func (n *Node) directed(m weft.Method) (*view, *api.Routing, bool) {
-	v := n.view.Load()
+	v := n.links.view.Load()
 	if v.parts == nil {
 		return nil, nil, false
 	}
@@ -72,24 +72,24 @@ func (c directedCall) make(ctx context.Context, req any) (any, error) {
 	}
 	msg := req.(proto.Message)
 	if dir.List != "" {
-		if shares := divide(msg, dir.List, c.parts.partition); len(shares) > 0 {
+		if shares := divide(msg, dir.List, c.partition); len(shares) > 0 {
 			return c.shared(ctx, shares)
 		}
 	}
 	if sw := textIn(msg, dir.Switch); sw != "" {
-		return c.one(ctx, c.parts.partition(sw), req)
+		return c.one(ctx, c.partition(sw), req)
 	}
 	return c.all(ctx, msg)
 }
 
 // partition returns the partition of a switch by its text. Invalid text goes to
 // the first partition, which rejects it.
-func (p *parts) partition(sw string) string {
+func (c *directedCall) partition(sw string) string {
 	dpid, err := flow.ParseDPID(sw)
 	if err != nil {
-		return p.plan.Partitions[0].Name
+		return c.parts.plan.Partitions[0].Name
 	}
-	return p.plan.PartitionOf(dpid)
+	return c.parts.plan.PartitionOf(dpid)
 }
 
 // directedCall is a call to one partition or several.

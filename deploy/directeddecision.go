@@ -21,7 +21,7 @@ type run struct {
 
 // segment divides the operations from start to the next fence, or to the end,
 // into runs.
-func (p *parts) segment(d *flow.Decision, start int) (runs []run, end int) {
+func segment(p *parts, d *flow.Decision, start int) (runs []run, end int) {
 	var last flow.DPID
 	for end = start; end < len(d.Ops) && d.Ops[end].Kind != flow.OpFence; end++ {
 		sw := d.Ops[end].Switch
@@ -36,7 +36,7 @@ func (p *parts) segment(d *flow.Decision, start int) (runs []run, end int) {
 }
 
 // whole returns the partition of all operations; false if there are several.
-func (p *parts) whole(d *flow.Decision) (partition string, ok bool) {
+func whole(p *parts, d *flow.Decision) (partition string, ok bool) {
 	known := false
 	for i := range d.Ops {
 		if d.Ops[i].Kind == flow.OpFence {
@@ -59,7 +59,7 @@ func (p *parts) whole(d *flow.Decision) (partition string, ok bool) {
 // unreachable partition fail, like those for a disconnected switch; the rest is
 // applied.
 func (c *directedCall) decide(ctx context.Context, d *flow.Decision) (any, error) {
-	if partition, ok := c.parts.whole(d); ok {
+	if partition, ok := whole(c.parts, d); ok {
 		return c.one(ctx, partition, d)
 	}
 	result := &api.ApplyResult{}
@@ -86,7 +86,7 @@ func (c *directedCall) carry(ctx context.Context, d *flow.Decision, result *api.
 	away := map[string]error{}
 segments:
 	for start := 0; start < len(d.Ops); {
-		runs, end := c.parts.segment(d, start)
+		runs, end := segment(c.parts, d, start)
 		for _, r := range runs {
 			if err := away[r.partition]; err != nil {
 				result.Failures = append(result.Failures, failures(d, r.start, r.end, err.Error())...)
@@ -149,7 +149,7 @@ func copyDecision(d *flow.Decision) (*flow.Decision, error) {
 // other switches, as usual.
 func (s *session) Apply(d *flow.Decision) {
 	n := s.crossing.node
-	v := n.view.Load()
+	v := n.links.view.Load()
 	if v.parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
 		return op.Kind != flow.OpFence && op.Switch != s.sw && v.parts.plan.PartitionOf(op.Switch) != v.parts.own
 	}) {

@@ -119,7 +119,7 @@ func (c *directedCall) heeds(partition string, f protoreflect.FieldDescriptor, e
 		return true
 	}
 	sw := textOf(element.Message(), "dpid")
-	return sw == "" || c.parts.partition(sw) == partition
+	return sw == "" || c.partition(sw) == partition
 }
 
 // arrange returns the elements of a joined list without duplicates, ordered by

@@ -39,6 +39,22 @@ type Entry struct {
 	Failed      *ConfigFailure // why it cannot use a configuration on trial; nil if it can
 }
 
+// AppState is an app that is attached to a process.
+type AppState struct {
+	Name      string
+	Kind      string // stage or observer
+	Transport string // transport over which it is attached
+	Peer      string // remote address
+	Epoch     uint64 // distinguishes this attachment from others
+}
+
+// ConfigFailure says why a process cannot use a configuration on trial.
+type ConfigFailure struct {
+	Generation uint64 // of the plan
+	Service    string
+	Error      string
+}
+
 // ServiceState is one service of a process.
 type ServiceState struct {
 	Name       string
@@ -224,7 +240,7 @@ func (d *Directory) Follow(ctx context.Context, current func(*Current), entry fu
 	}, entry, func() {})
 }
 
-func (d *Directory) put(ctx context.Context, e *Entry) error {
+func (d *Directory) announce(ctx context.Context, e *Entry) error {
 	data, err := json.Marshal(e)
 	if err == nil {
 		_, err = d.workers.Put(ctx, e.Process, data)

@@ -103,13 +103,13 @@ func appendLocation(b []byte, l flow.Location) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, uint64(l.Switch)), uint32(l.Port))
 }
 
-func (r *cursor) location() flow.Location {
+func readLocation(r *cursor) flow.Location {
 	return flow.Location{Switch: flow.DPID(r.uint64()), Port: flow.Port(r.uint32())}
 }
 
-// packet decodes a packet into in, whose Data then points into the request, and
+// readPacket decodes a packet into in, whose Data then points into the request, and
 // the decision so far into d. The run supplies the switch and the time.
-func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
+func readPacket(r *cursor, in *flow.PacketIn, d *flow.Decision) error {
 	head := r.take(9)
 	if head == nil {
 		return errFrame
@@ -130,10 +130,10 @@ func (r *cursor) packet(in *flow.PacketIn, d *flow.Decision) error {
 		in.Cookie = flow.Cookie(r.uint64())
 	}
 	if has&packetSrc != 0 {
-		in.Src = r.location()
+		in.Src = readLocation(r)
 	}
 	if has&packetDst != 0 {
-		in.Dst = r.location()
+		in.Dst = readLocation(r)
 		copy(in.DstMAC[:], r.take(6))
 	}
 	k.InPort, k.InPhyPort, k.Metadata, k.TunnelID = port, 0, 0, 0

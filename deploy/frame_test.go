@@ -87,7 +87,7 @@ func TestBatch(t *testing.T) {
 					}
 					list = list[1:]
 					var d flow.Decision
-					if err := c.packet(got, &d); err != nil {
+					if err := readPacket(&c, got, &d); err != nil {
 						t.Fatal(err)
 					}
 					if !bytes.Equal(got.Data, want.Data) {
@@ -124,7 +124,7 @@ func FuzzPacket(f *testing.F) {
 		c := cursor{b: b}
 		var in flow.PacketIn
 		var d flow.Decision
-		if err := c.packet(&in, &d); err == nil && c.err != nil {
+		if err := readPacket(&c, &in, &d); err == nil && c.err != nil {
 			t.Fatal("an error is not told")
 		}
 	})
@@ -158,7 +158,7 @@ func BenchmarkBatch(b *testing.B) {
 		c := cursor{b: p.data[p.head+runHead:]}
 		answer = append(answer[:0], answerOK)
 		for range count {
-			if err := c.packet(&got, &dec); err != nil {
+			if err := readPacket(&c, &got, &dec); err != nil {
 				b.Fatal(err)
 			}
 			answer, _ = appendVerdict(answer, flow.Done, d)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/flow"
 )
-
-var errNotHere = errors.New("the stage is not there")
 
 // sessionID identifies a session of another process.
 type sessionID struct{ process, session uint64 }
@@ -152,7 +149,7 @@ func (c *crossing) runStages(w *workbench, id sessionID, here []*local.Service, 
 	g.stages.Open(w.packet.Switch, here)
 	defer g.stages.Settle()
 	for range count {
-		if err := r.packet(&w.packet, &w.decision); err != nil {
+		if err := readPacket(r, &w.packet, &w.decision); err != nil {
 			return err
 		}
 		if err := c.answer(w, id, g.stages.Run(&w.packet, &w.decision), &w.packet, &w.decision); err != nil {

@@ -2,18 +2,13 @@ package deploy
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -67,8 +62,6 @@ func (l *inlets) of(incarnation uint64) *inlet {
 	return in
 }
 
-var errMalformed = errors.New("malformed batch")
-
 // take receives a batch of events; it acknowledges the batch when all events
 // are in the inboxes. It refuses a batch from a process that goes by another
 // plan.
@@ -81,7 +74,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	tables, v := n.worker.Running(), n.view.Load()
+	tables, v := n.worker.Running(), n.links.view.Load()
 	if !v.agrees(s) {
 		return []byte{answerNotHere}, nil
 	}
@@ -191,7 +184,7 @@ func (l *inlets) await(ctx context.Context, n *Node, s *local.Service) {
 func (l *inlets) complete(n *Node, s *local.Service) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	v := n.view.Load()
+	v := n.links.view.Load()
 	for _, sub := range s.Spec.Subscribes {
 		publisher := ownerOf(sub.SubjectName())
 		for _, t := range v.speakers(s.Spec.Name, publisher) {
@@ -254,7 +247,7 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 		f.known[sub] = m
 	}
 	if sub.Decl.GoneBy(event) {
-		if m[key].source.partition == source.partition || !f.n.view.Load().disowned(sub, key, event, source.partition) { // else another partition owns it by now
+		if m[key].source.partition == source.partition || !f.n.links.view.Load().disowned(sub, key, event, source.partition) { // else another partition owns it by now
 			delete(m, key)
 		}
 		return
@@ -291,7 +284,7 @@ func (f *facts) published(old, new *Entry) {
 // the service any more.
 func (f *facts) sweep(service string, run publisher) {
 	alive := f.n.alive(service)
-	current := f.n.view.Load().current
+	current := f.n.links.view.Load().current
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.swept == nil {
@@ -304,7 +297,7 @@ func (f *facts) sweep(service string, run publisher) {
 			continue
 		}
 		for key, fact := range m {
-			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.plan.Instances(), func(i plan.Instance) bool {
+			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool {
 				return i.Partition == fact.source.partition && slices.Contains(i.Services, service)
 			})
 			if !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
@@ -339,7 +332,7 @@ func (f *facts) withdraw(sub *local.Subject, key string) {
 	last := f.known[sub][key]
 	event := sub.Decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
-	v := f.n.view.Load()
+	v := f.n.links.view.Load()
 	for _, at := range sub.All() {
 		if !v.parts.hears(at.Service.Spec.Name, v.mine.Partition, last.source.partition) {
 			continue
@@ -364,7 +357,7 @@ func (n *Node) partitionOf(incarnation uint64) (string, bool) {
 // alive returns the epochs of all runs of a service that have not died.
 func (n *Node) alive(service string) map[uint64]bool {
 	n.mu.Lock()
-	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.view.Load().over
+	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.links.view.Load().over
 	n.mu.Unlock()
 	epochs := map[uint64]bool{}
 	for process, e := range entries {
@@ -379,72 +372,11 @@ func (n *Node) alive(service string) map[uint64]bool {
 	return epochs
 }
 
-// ownerOf returns the service of a method or subject.
-func ownerOf(name string) string {
-	owner, _, _ := strings.Cut(name, ".")
-	return owner
-}
-
-// cursor decodes what appendBytes and the like encoded.
-type cursor struct {
-	b   []byte
-	err error
-}
-
-func (r *cursor) take(n uint64) []byte {
-	if n > uint64(len(r.b)) {
-		r.b, r.err = nil, api.Errorf(codes.InvalidArgument, "%w", errMalformed)
-		return nil
-	}
-	out := r.b[:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *cursor) uint8() byte {
-	if b := r.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (r *cursor) uint16() uint16 {
-	if b := r.take(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (r *cursor) uint32() uint32 {
-	if b := r.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (r *cursor) uint64() uint64 {
-	if b := r.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (r *cursor) bytes() []byte {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 {
-		r.b, r.err = nil, api.Errorf(codes.InvalidArgument, "%w", errMalformed)
-		return nil
-	}
-	r.b = r.b[size:]
-	return r.take(n)
-}
-
-// strings decodes a list of names.
-func (r *cursor) strings() []string {
-	n := int(r.uint8())
-	list := make([]string, 0, n)
-	for range n {
-		list = append(list, string(r.bytes()))
-	}
-	return slices.Clip(list)
+// listening reports whether any service of this process receives the events
+// published in a process of a partition.
+func (n *Node) listening(told string) bool {
+	v := n.links.view.Load()
+	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
+		return v.parts.hears(s.Spec.Name, v.mine.Partition, told)
+	})
 }

@@ -2,9 +2,7 @@ package deploy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -15,60 +13,14 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
-	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
-
-// keeperBucket holds the supervisor's report on each of its processes.
-const keeperBucket = "deploy.supervisor"
-
-// Kept is the supervisor's report on a process.
-type Kept struct {
-	State     string // starting, up, unresponsive, backing-off, stopped
-	PID       int
-	Restarts  int
-	LastExit  string
-	Unapplied []string
-}
-
-// Tell writes the supervisor's reports on its processes.
-func (d *Directory) Tell(ctx context.Context, store local.Store, process string, k *Kept) error {
-	bucket, err := store.Bucket(ctx, keeperBucket)
-	if err != nil {
-		return err
-	}
-	if k == nil {
-		return bucket.Delete(ctx, process)
-	}
-	data, err := json.Marshal(k)
-	if err == nil {
-		_, err = bucket.Put(ctx, process, data)
-	}
-	return err
-}
-
-// kept reads the supervisor's reports.
-func kept(ctx context.Context, store local.Store) (map[string]Kept, error) {
-	bucket, err := store.Bucket(ctx, keeperBucket)
-	if err != nil {
-		return nil, err
-	}
-	list := map[string]Kept{}
-	err = bucket.All(ctx, func(key string, value []byte, _ uint64) error {
-		var k Kept
-		if json.Unmarshal(value, &k) == nil {
-			list[key] = k
-		}
-		return nil
-	})
-	return list, err
-}
 
 // ListWorkers returns the state of every process of the plan, and of every
 // other process, after pinging each.
 func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
 	n.mu.Lock()
-	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.view.Load().over
+	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.links.view.Load().over
 	n.mu.Unlock()
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
@@ -82,20 +34,20 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 		}
 	}
 	storeCtx, cancel := context.WithTimeout(ctx, time.Second)
-	keeper, err := kept(storeCtx, n.config.Store)
+	keeper, err := readKept(storeCtx, n.config.Store)
 	cancel()
 	if err != nil {
 		n.log.Warn("what the supervisor says is not known now", "error", err)
 	}
 	expected := map[string]bool{}
-	for _, i := range current.plan.Instances() {
+	for _, i := range current.InForce().Instances() {
 		expected[current.ProcessOf(i.Name)] = true
 	}
 	names := maps.Clone(expected)
 	for name := range entries {
 		names[name] = true
 	}
-	resp := &api.ListWorkersResponse{Generation: current.Generation, Plan: current.plan.Name}
+	resp := &api.ListWorkersResponse{Generation: current.Generation, Plan: current.InForce().Name}
 	var asked sync.WaitGroup
 	asked.Go(func() { resp.Store = n.storeState(ctx) })
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -137,11 +89,11 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 		if !expected[name] {
 			alive = "draining"
 		}
-		w.Apps = e.apps(nil)
+		w.Apps = appsOf(e, nil)
 		p := peers[name]
 		if p == nil {
 			if name == n.config.Process {
-				w.Apps = e.apps(n.apps.list())
+				w.Apps = appsOf(e, n.apps.list())
 				w.State = alive
 			}
 			continue
@@ -153,7 +105,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			sign, err := p.request(ctx, PingMethod, nil)
 			switch {
 			case err == nil:
-				w.Apps = e.apps(readSign(sign))
+				w.Apps = appsOf(e, readSign(sign))
 				w.State, w.AnswerUs = alive, uint64(time.Since(began).Microseconds())
 			case errors.Is(ctx.Err(), context.DeadlineExceeded):
 				w.State = "unresponsive"
@@ -224,11 +176,11 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	}
 	resp := &api.ApplyPlanResponse{}
 	if old != nil {
-		if err := config.StartOnly(old.plan, p, n.config.Specs, n.config.Settings...); err != nil {
+		if err := config.StartOnly(old.InForce(), p, n.config.Specs, n.config.Settings...); err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 		resp.Generation = old.Generation
-		for _, c := range plan.Diff(old.plan, p) {
+		for _, c := range plan.Diff(old.InForce(), p) {
 			resp.Changes = append(resp.Changes, c.String())
 		}
 	}
@@ -248,58 +200,4 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	}
 	resp.Generation = next.Generation
 	return resp, nil
-}
-
-// Succeed returns the successor of the plan in force (nil if there is none): p,
-// run by the present processes as far as possible. The process that holds the
-// switches' sessions keeps them, whatever its name in p, because sessions
-// cannot move.
-func Succeed(old *Current, p *plan.Plan, specs []weft.Spec) (*Current, error) {
-	text, err := p.YAML()
-	if err != nil {
-		return nil, err
-	}
-	next := &Current{Generation: 1, Wiring: 1, Plan: string(text), Processes: map[string]string{}, plan: p}
-	if old == nil {
-		return next, nil
-	}
-	next.Generation = old.Generation + 1
-	next.Wiring = next.Generation
-	if sameWiring(old.plan, p) {
-		next.Wiring = old.Wiring
-	}
-	holds := func(i plan.Instance) bool {
-		return slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Pipeline && slices.Contains(i.Services, s.Name) })
-	}
-	free := map[string]plan.Instance{} // processes and their present instances
-	for _, i := range old.plan.Instances() {
-		free[old.ProcessOf(i.Name)] = i
-	}
-	left := p.Instances()
-	take := func(fits func(new, old plan.Instance) bool) {
-		left = slices.DeleteFunc(left, func(i plan.Instance) bool {
-			for _, process := range slices.Sorted(maps.Keys(free)) {
-				if fits(i, free[process]) {
-					next.Processes[i.Name] = process
-					delete(free, process)
-					return true
-				}
-			}
-			return false
-		})
-	}
-	take(func(a, b plan.Instance) bool { return holds(a) && holds(b) && a.Name == b.Name })
-	take(func(a, b plan.Instance) bool { return holds(a) && holds(b) && a.Partition == b.Partition })
-	take(func(a, b plan.Instance) bool { return a.Name == b.Name })
-	take(func(a, b plan.Instance) bool {
-		return slices.ContainsFunc(a.Services, func(s string) bool { return slices.Contains(b.Services, s) })
-	})
-	for _, i := range left {
-		name := i.Name
-		for n := 2; slices.Contains(slices.Collect(maps.Values(next.Processes)), name); n++ {
-			name = fmt.Sprintf("%s-%d", i.Name, n)
-		}
-		next.Processes[i.Name] = name
-	}
-	return next, nil
 }

@@ -27,6 +27,6 @@ func (v *view) disowned(sub *local.Subject, key string, event any, partition str
 	if err != nil || len(text) != 16 {
 		return false
 	}
-	owner := v.current.plan.PartitionOf(sw)
-	return owner != "" && owner != partition && v.current.plan.Partition(partition) != nil
+	owner := v.current.InForce().PartitionOf(sw)
+	return owner != "" && owner != partition && v.current.InForce().Partition(partition) != nil
 }

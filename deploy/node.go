@@ -66,14 +66,10 @@ type NodeConfig struct {
 
 // Time limits of processes that wait for each other.
 const (
-	holdMax         = 10 * time.Second       // a packet-in for a stage that is away
-	redialMost      = 200 * time.Millisecond // the most that redialAfter grows to
-	syncPatience    = 3 * time.Second        // a starting service for what publishers retain
-	successionWait  = 10 * time.Second       // a moving service for its new place
-	withdrawLate    = 10 * time.Second       // for a restarted publisher to send its facts again
-	redialAfter     = 20 * time.Millisecond  // before a peer that was unreachable is tried again
-	stallAfter      = 400 * time.Millisecond // an answer takes longer: ping the peer
-	stallPing       = 400 * time.Millisecond // time that the peer has to answer the ping
+	holdMax         = 10 * time.Second // a packet-in for a stage that is away
+	syncPatience    = 3 * time.Second  // a starting service for what publishers retain
+	successionWait  = 10 * time.Second // a moving service for its new place
+	withdrawLate    = 10 * time.Second // for a restarted publisher to send its facts again
 	reconcilePeriod = 250 * time.Millisecond
 	drainWait       = 300 * time.Millisecond // for packets in flight in a service that ends: well below discovery's timeouts, because no probes reach it meanwhile; the rest is sent again
 	leaveTime       = 5 * time.Second        // to finish work, and again to remove the entry
@@ -86,11 +82,11 @@ type Node struct {
 	worker    *local.Worker
 	directory *Directory
 	configs   *config.Store
+	links     links
 	figuresOf *configFigures
 	trials    sync.WaitGroup // of configurations
 	log       *slog.Logger
 	self      uint64        // incarnation
-	machine   string        // host name
 	ahead     time.Duration // the store's clock minus this machine's
 	// withdrawAfter is how long a restarted publisher has to send its facts
 	// again.
@@ -105,7 +101,6 @@ type Node struct {
 	apps          apps
 	taps          atomic.Pointer[[]*tap] // to observers; replaced, never written to
 
-	view    atomic.Pointer[view]
 	changed chan struct{} // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
@@ -179,7 +174,9 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.crossing = newCrossing(n)
 	n.facts.n = n
 	n.apps.init(n)
-	n.view.Store(&view{routes: map[string][]*target{}, next: make(chan struct{})})
+	n.links.transports, n.links.log = c.Transports, c.Log
+	n.links.machine, _ = os.Hostname()
+	n.links.view.Store(&view{routes: map[string][]*target{}, next: make(chan struct{})})
 	return n, nil
 }
 
@@ -212,9 +209,8 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer listener.Close()
-	n.machine, _ = os.Hostname() // without one, no process counts as on the same machine
 	n.entry = Entry{
-		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.machine, Version: n.config.Version,
+		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.links.machine, Version: n.config.Version,
 		Started: n.now(), Addresses: addresses, Stamps: true,
 	}
 	if err := n.announce(ctx); err != nil {
@@ -314,10 +310,10 @@ func (n *Node) leave(ctx context.Context) error {
 
 // specs returns the declarations of the services of the plan in force.
 func (n *Node) specs() []weft.Spec {
-	current := n.view.Load().current
+	current := n.links.view.Load().current
 	var list []weft.Spec
 	for _, s := range n.config.Specs {
-		if current == nil || slices.ContainsFunc(current.plan.Instances(), func(i plan.Instance) bool { return slices.Contains(i.Services, s.Name) }) {
+		if current == nil || slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool { return slices.Contains(i.Services, s.Name) }) {
 			list = append(list, s)
 		}
 	}
@@ -343,7 +339,7 @@ func (n *Node) announce(ctx context.Context) error {
 	e.Services = slices.Clone(e.Services)
 	n.mu.Unlock()
 	for pause := redialAfter; ; pause = min(2*pause, time.Second) {
-		err := n.directory.put(ctx, &e)
+		err := n.directory.announce(ctx, &e)
 		if err == nil {
 			break
 		}

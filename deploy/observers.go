@@ -139,7 +139,7 @@ func (t *tap) send(ctx context.Context, request []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tapTimeout)
 	defer cancel()
-	answer, err := t.peer.send(ctx, observeMethod, &stamp{wiring: t.node.view.Load().wiring()}, request)
+	answer, err := t.peer.send(ctx, observeMethod, &stamp{wiring: t.node.links.view.Load().wiring()}, request)
 	if err == nil && (len(answer) == 0 || answer[0] != answerOK) {
 		err = errNotHere
 	}
@@ -153,7 +153,7 @@ func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	b, err := r.bundle()
+	b, err := readBundle(&r)
 	if err != nil {
 		return nil, err
 	}

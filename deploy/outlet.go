@@ -292,7 +292,7 @@ func (o *outlet) batch() (data []byte, s *stamp, first uint64, n int) {
 	if len(o.queue) == 0 {
 		return nil, nil, 0, 0
 	}
-	s = &stamp{wiring: o.node.view.Load().wiring(), partition: o.queue[0].source.partition}
+	s = &stamp{wiring: o.node.links.view.Load().wiring(), partition: o.queue[0].source.partition}
 	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
 	for _, e := range o.queue {
@@ -365,8 +365,4 @@ func (n *Node) flushOutlets(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func appendBytes(b, data []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(data))), data...)
 }

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 // so the transport may change at any moment. A connection that is no longer
 // wanted is closed after the last answer.
 type peer struct {
-	node  *Node
+	links *links
 	entry atomic.Pointer[Entry] // its incarnation is fixed
 
 	outstanding atomic.Int64
@@ -28,6 +29,14 @@ type peer struct {
 	conns  map[string]*link
 	closed bool
 	oldest time.Time // how long an answer has been due; zero if none is
+}
+
+// links says how this process reaches others.
+type links struct {
+	transports map[string]transport.Transport
+	machine    string // host name of this one; without one, no process counts as on the same machine
+	log        *slog.Logger
+	view       atomic.Pointer[view] // of now
 }
 
 // link is a connection over one transport.
@@ -42,24 +51,11 @@ type link struct {
 	closed  bool
 }
 
-// meet updates the peer of a process whose entry has changed. The caller holds
-// the node's lock.
-func (n *Node) meet(process string, e *Entry) {
-	p := n.peers[process]
-	if p != nil && (e == nil || p.entry.Load().Incarnation != e.Incarnation) {
-		delete(n.peers, process)
-		go p.close()
-		p = nil
-	}
-	switch {
-	case e == nil:
-	case p == nil:
-		p = &peer{node: n, conns: map[string]*link{}}
-		p.entry.Store(e)
-		n.peers[process] = p
-	default:
-		p.entry.Store(e)
-	}
+// newPeer returns the peer for a run of another process.
+func newPeer(l *links, e *Entry) *peer {
+	p := &peer{links: l, conns: map[string]*link{}}
+	p.entry.Store(e)
+	return p
 }
 
 // dead reports whether nobody listens at the process's address. A process that
@@ -68,7 +64,7 @@ func (p *peer) dead(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, stallPing)
 	defer cancel()
 	name := p.transportOf(PingMethod)
-	t, address := p.node.config.Transports[name], p.entry.Load().Addresses[name]
+	t, address := p.links.transports[name], p.entry.Load().Addresses[name]
 	if t == nil || address == "" {
 		return false
 	}
@@ -82,16 +78,16 @@ func (p *peer) dead(ctx context.Context) bool {
 
 // transportOf returns the transport for a kind of request to the peer.
 func (p *peer) transportOf(method string) string {
-	v := p.node.view.Load()
+	v := p.links.view.Load()
 	if v.current == nil || method == askMethod {
 		return "grpc"
 	}
 	if method == eventsMethod {
-		return v.current.plan.Events
+		return v.current.InForce().Events
 	}
-	t := v.current.plan.TransportBetween(v.mine.Worker, p.entry.Load().Worker)
+	t := v.current.InForce().TransportBetween(v.mine.Worker, p.entry.Load().Worker)
 	if t == plan.Inproc { // two processes that were one, or will be, while a plan is being applied
-		t = v.current.plan.Transport
+		t = v.current.InForce().Transport
 	}
 	return t
 }
@@ -125,6 +121,14 @@ func (p *peer) acquire(ctx context.Context, name string) (*link, error) {
 	return l, nil
 }
 
+// Time limits of requests to other processes.
+const (
+	redialAfter = 20 * time.Millisecond  // before a peer that was unreachable is tried again
+	redialMost  = 200 * time.Millisecond // the most that redialAfter grows to
+	stallAfter  = 400 * time.Millisecond // an answer takes longer: ping the peer
+	stallPing   = 400 * time.Millisecond // time that the peer has to answer the ping
+)
+
 // LocalAddress is the key, among the addresses of a process, of the abstract
 // Unix socket, unix:@NAME, at which others on its machine reach it by grpc, ws
 // and rest without the network stack.
@@ -138,14 +142,14 @@ func (p *peer) dial(l *link) {
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
 	defer cancel()
 	e := p.entry.Load()
-	t, address := p.node.config.Transports[l.transport], e.Addresses[l.transport]
+	t, address := p.links.transports[l.transport], e.Addresses[l.transport]
 	switch {
 	case t == nil:
 		l.err = transport.Errorf(transport.Unavailable, "this process has no transport %s", l.transport)
 	case address == "":
 		l.err = transport.Errorf(transport.Unavailable, "process %s does not listen by %s", e.Process, l.transport)
 	default:
-		if local := e.Addresses[LocalAddress]; local != "" && e.Machine != "" && e.Machine == p.node.machine && l.transport != plan.NATS {
+		if local := e.Addresses[LocalAddress]; local != "" && e.Machine != "" && e.Machine == p.links.machine && l.transport != plan.NATS {
 			l.conn, l.err = t.Dial(ctx, local)
 		}
 		if l.conn == nil { // on another machine, or in its own network namespace
@@ -322,40 +326,13 @@ func (p *peer) hangUp() {
 	}
 }
 
-// watchPeers pings peers whose answer is overdue, and hangs up on those that do
-// not answer the ping.
-func (n *Node) watchPeers(ctx context.Context) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		n.mu.Lock()
-		var slow []*peer
-		for _, p := range n.peers {
-			if p.slow() {
-				slow = append(slow, p)
-			}
-		}
-		n.mu.Unlock()
-		var asked sync.WaitGroup
-		for _, p := range slow {
-			asked.Go(func() { p.check(ctx) })
-		}
-		asked.Wait()
-	}
-}
-
 // check pings a peer.
 func (p *peer) check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stallPing)
 	defer cancel()
 	if _, err := p.request(ctx, PingMethod, nil); err != nil && p.outstanding.Load() > 0 {
 		if !p.stalled.Swap(true) {
-			p.node.log.Warn("process does not answer; what it was sent goes elsewhere or waits", "process", p.entry.Load().Process, "error", err)
+			p.links.log.Warn("process does not answer; what it was sent goes elsewhere or waits", "process", p.entry.Load().Process, "error", err)
 		}
 		p.hangUp()
 	}

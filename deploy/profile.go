@@ -64,10 +64,10 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	for process, p := range peers {
 		looking.Go(func() {
 			found := &api.ProcessProfile{Process: process}
-			answer, err := p.profile(ctx, request)
+			answer, err := profileOf(ctx, p, request)
 			for try := 1; err != nil && ctx.Err() == nil && try < profileTries; try++ {
 				time.Sleep(profileLeast) // the first request must end there before the next
-				answer, err = p.profile(ctx, request)
+				answer, err = profileOf(ctx, p, request)
 			}
 			switch {
 			case err != nil:
@@ -90,9 +90,9 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	return resp, nil
 }
 
-// profile asks the peer for its profile, over a separate connection, because
+// profileOf asks a peer for its profile, over a separate connection, because
 // connections to a busy peer may be hung up.
-func (p *peer) profile(ctx context.Context, request []byte) ([]byte, error) {
+func profileOf(ctx context.Context, p *peer, request []byte) ([]byte, error) {
 	l := &link{transport: p.transportOf(profileMethod), ready: make(chan struct{})}
 	p.dial(l)
 	if l.err != nil {
@@ -114,7 +114,7 @@ func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 
 // profile profiles this process.
 func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
-	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
+	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.links.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
 	for _, s := range n.worker.Running().Services {
 		p.Services = append(p.Services, s.Spec.Name)
 	}
@@ -182,9 +182,9 @@ func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 			if e.Addresses[name] == "" {
 				continue
 			}
-			if d := p.crossingDelay(ctx, name); d > 0 {
+			if d := crossingDelay(ctx, p, name); d > 0 {
 				list = append(list, &api.CrossingDelay{
-					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.machine,
+					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.links.machine,
 					Microseconds: float64(d) / float64(time.Microsecond),
 				})
 			}
@@ -195,7 +195,7 @@ func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 
 // crossingDelay returns the round-trip time of an empty request to the peer
 // over a transport; 0 if it does not answer.
-func (p *peer) crossingDelay(ctx context.Context, name string) time.Duration {
+func crossingDelay(ctx context.Context, p *peer, name string) time.Duration {
 	l := &link{transport: name, ready: make(chan struct{})} // the plan may not use this transport
 	p.dial(l)
 	if l.err != nil {

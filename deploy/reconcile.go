@@ -110,8 +110,8 @@ func (n *Node) reconcile(ctx context.Context) error {
 // settings returns the settings of the services of an instance under a plan.
 func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error) {
 	s := &config.Settings{}
-	errs := []error{s.AddPartition(c.plan, mine.Partition, n.config.Specs), s.AddStandby(c.plan, mine, n.config.Specs)}
-	for _, section := range c.plan.SettingsOf(mine.Worker) {
+	errs := []error{s.AddPartition(c.InForce(), mine.Partition, n.config.Specs), s.AddStandby(c.InForce(), mine, n.config.Specs)}
+	for _, section := range c.InForce().SettingsOf(mine.Worker) {
 		if n.spec(section.Service) == nil {
 			continue // of another version
 		}
@@ -126,7 +126,7 @@ func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error
 // checkSettings reports what is wrong with all settings of a plan, so that all
 // processes accept it or none does.
 func (n *Node) checkSettings(c *Current) error {
-	for _, i := range c.plan.Instances() {
+	for _, i := range c.InForce().Instances() {
 		s, err := n.settings(c, i)
 		if err == nil {
 			err = s.Check(n.config.Specs)
@@ -140,18 +140,18 @@ func (n *Node) checkSettings(c *Current) error {
 
 // pipelineOf returns the stages of a plan in order.
 func (n *Node) pipelineOf(c *Current) []string {
-	return c.plan.Stages(n.config.Specs)
+	return c.InForce().Stages(n.config.Specs)
 }
 
 // succeeded reports whether a service of ours may stop: its new place is there,
 // and already serves if the service may run twice.
 func (n *Node) succeeded(s *local.Service, c *Current) bool {
-	if !c.plan.Has(s.Spec.Name) {
+	if !c.InForce().Has(s.Spec.Name) {
 		return true
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, i := range c.plan.Instances() {
+	for _, i := range c.InForce().Instances() {
 		if !slices.Contains(i.Services, s.Spec.Name) {
 			continue
 		}
@@ -291,4 +291,11 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 	}
 	n.log.Info("services ready", "services", names)
 	return n.announce(ctx)
+}
+
+// worksAsOne reports whether a service is clustered across partitions when a
+// process is the given instance of a plan. When that changes, the service
+// restarts, because the events it received describe another network.
+func (n *Node) worksAsOne(c *Current, mine plan.Instance, service string) bool {
+	return mine.Partition != "" && c.InForce().AsOne(n.config.Specs)[service]
 }

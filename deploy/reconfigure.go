@@ -38,13 +38,6 @@ func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *conf
 	return true
 }
 
-// ConfigFailure says why a process cannot use a configuration on trial.
-type ConfigFailure struct {
-	Generation uint64 // of the plan
-	Service    string
-	Error      string
-}
-
 // refuse records that a service cannot use its configuration in the current
 // plan, and notifies the others.
 func (n *Node) refuse(current *Current, name string, err error) {

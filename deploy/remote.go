@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -13,21 +12,6 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/transport"
-)
-
-// The requests between processes that are not calls of a service's methods.
-const (
-	// PingMethod asks a process whether it is alive.
-	PingMethod    = "deploy.Ping"
-	eventsMethod  = "deploy.Events"
-	packetsMethod = "deploy.Packets"
-)
-
-// The first byte of an answer is its kind.
-const (
-	answerOK      = 0 // the response follows
-	answerError   = 1 // a code and the text of the service's error
-	answerNotHere = 2 // the service is not, or no longer, in this process
 )
 
 // call calls a method of a service in another process, for a service of this
@@ -55,17 +39,17 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 	deadline := time.Now().Add(within.patience)
 	var last error
 	for {
-		v := n.view.Load()
+		v := n.links.view.Load()
 		if within.directed != nil && v.wiring() != within.directed.wiring() {
 			return nil, errReplanned
 		}
-		if v.current != nil && !v.current.plan.Has(owner) {
+		if v.current != nil && !v.current.InForce().Has(owner) {
 			if n.config.Alone {
 				return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", caller, name, owner)
 			}
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", caller, name, owner)
 		}
-		t := n.pick(within.instances(v, owner))
+		t := pick(within.instances(v, owner))
 		if t != nil && t.peer == nil { // it has moved here meanwhile
 			if here := n.worker.Running().Methods[name]; here != nil && here.Ready(ctx, from) {
 				resp, err := here.Answer(ctx, req)
@@ -92,7 +76,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 		if within.present && t == nil {
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s%s cannot be reached: %v", caller, name, owner, within.where(), why(last))
 		}
-		if err := n.pause(ctx, v, deadline); err != nil {
+		if err := v.pause(ctx, deadline); err != nil {
 			if ctx.Err() != nil {
 				return nil, local.ErrorOf(ctx.Err())
 			}
@@ -106,67 +90,6 @@ func why(err error) string {
 		return "it runs nowhere now; weft get workers shows what does"
 	}
 	return err.Error()
-}
-
-// pause waits for a change of the view, but not for long; it fails after the
-// deadline.
-func (n *Node) pause(ctx context.Context, v *view, deadline time.Time) error {
-	timer := time.NewTimer(redialAfter)
-	defer timer.Stop()
-	select {
-	case <-v.next:
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if time.Now().After(deadline) {
-		return errors.New("too late")
-	}
-	return nil
-}
-
-// pick returns the instance of a service for a call: the ready one with the
-// fewest requests; if none is ready, one that is syncing, or one that is
-// draining, which may be waiting for the caller; nil if there is none.
-func (n *Node) pick(instances []*target) *target {
-	var best *target
-	score := func(t *target) int64 {
-		var s int64
-		if t.peer != nil {
-			s = t.peer.outstanding.Load()
-		}
-		switch t.state {
-		case StateSyncing:
-			s += 1 << 40
-		case StateDraining:
-			s += 1 << 41
-		}
-		return s
-	}
-	for _, t := range instances {
-		if t.state == StateStarting || t.peer != nil && !t.peer.usable() {
-			continue
-		}
-		if best == nil || score(t) < score(best) {
-			best = t
-		}
-	}
-	return best
-}
-
-// balanceOf returns how packet-ins are balanced over the replicas of a target.
-func (n *Node) balanceOf(v *view, t *target) string {
-	if v.current == nil {
-		return ""
-	}
-	worker := v.mine.Worker
-	if t.peer != nil {
-		worker = t.peer.entry.Load().Worker
-	}
-	if w := v.current.plan.Worker(worker); w != nil {
-		return w.Balance
-	}
-	return v.current.plan.Balance
 }
 
 // readAnswer decodes an answer; here is false if the service does not run in
@@ -200,7 +123,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	if n.config.Allow != nil && ctx.Value(fromBusKey{}) == nil && !n.config.Allow(transport.Peer(ctx), method) {
 		return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "the certificate of the caller does not allow it %s", method)
 	}
-	if !n.view.Load().agrees(stamp) {
+	if !n.links.view.Load().agrees(stamp) {
 		return []byte{answerNotHere}, nil
 	}
 	switch method {

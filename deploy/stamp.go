@@ -1,13 +1,10 @@
 package deploy
 
 import (
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft/deploy/local"
-	"github.com/weft-sdn/weft/plan"
 )
 
 // stamp is sent with a request between processes, besides its method: it names
@@ -68,7 +65,7 @@ func (v *view) agrees(s *stamp) bool { return s == nil || s.wiring == v.wiring()
 // knows reports whether the plan has a partition; empty stands for services
 // that work for all.
 func (v *view) knows(partition string) bool {
-	return partition == "" || v.current == nil || v.current.plan.Partition(partition) != nil
+	return partition == "" || v.current == nil || v.current.InForce().Partition(partition) != nil
 }
 
 // meant reports whether a request is addressed to this run of a service.
@@ -82,18 +79,4 @@ func (v *view) wiring() uint64 {
 		return 0
 	}
 	return v.current.Wiring
-}
-
-// sameWiring reports whether the same services work together under two plans,
-// for the same switches. If so, one process may go by the one plan while
-// another goes by the other.
-func sameWiring(a, b *plan.Plan) bool {
-	return slices.Equal(a.Pipeline, b.Pipeline) &&
-		slices.EqualFunc(a.Partitions, b.Partitions, func(x, y plan.Partition) bool {
-			return x.Name == y.Name && slices.Equal(x.List(), y.List())
-		}) &&
-		slices.EqualFunc(a.Workers, b.Workers, func(x, y plan.Worker) bool {
-			return x.Name == y.Name && x.Partition == y.Partition && slices.Equal(x.Services, y.Services)
-		}) &&
-		slices.EqualFunc(a.Apps, b.Apps, func(x, y plan.App) bool { return reflect.DeepEqual(x, y) })
 }

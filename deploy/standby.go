@@ -15,12 +15,9 @@ import (
 // chosen one calls weft.Ready. From then on it replaces all that became ready
 // before it, even if their processes still run.
 
-// StateStandby is the state of a standby service in a process.
-const StateStandby = "standby"
-
 // standsBy reports whether a service of an instance may be a standby.
 func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
-	w := c.plan.Worker(mine.Worker)
+	w := c.InForce().Worker(mine.Worker)
 	return spec.Standby && w != nil && w.Standby > 0
 }
 
@@ -103,66 +100,4 @@ func (n *Node) nextEpoch() uint64 {
 		}
 	}
 	return epoch
-}
-
-// runOf identifies a run of a service.
-type runOf struct {
-	service   string
-	partition string
-	epoch     uint64
-}
-
-// superseded returns the runs of services that another run of the same service
-// and partition has replaced by becoming ready later. The caller holds the
-// lock.
-func (n *Node) superseded() map[runOf]bool {
-	latest := map[runOf]uint64{} // by service and partition
-	each := func(f func(key runOf, s *ServiceState)) {
-		for _, e := range n.entries {
-			for i := range e.Services {
-				if spec := n.spec(e.Services[i].Name); spec != nil && spec.Standby {
-					f(runOf{service: e.Services[i].Name, partition: e.Partition}, &e.Services[i])
-				}
-			}
-		}
-	}
-	each(func(key runOf, s *ServiceState) {
-		if s.State == StateReady || s.State == StateSyncing {
-			latest[key] = max(latest[key], s.Epoch)
-		}
-	})
-	var over map[runOf]bool
-	each(func(key runOf, s *ServiceState) {
-		if s.State != StateStandby && s.Epoch < latest[key] {
-			if over == nil {
-				over = map[runOf]bool{}
-			}
-			key.epoch = s.Epoch
-			over[key] = true
-		}
-	})
-	return over
-}
-
-// The roles of a service with standbys in the plan.
-const (
-	roleMaster     = "master"     // it is active
-	roleStandby    = "standby"    // it waits
-	roleSuperseded = "superseded" // it was active, and another is now
-)
-
-// roleOf returns the role of a service in a process; empty if the plan has no
-// standby for it.
-func roleOf(c *Current, over map[runOf]bool, e *Entry, s *ServiceState) string {
-	switch {
-	case s.State == StateStandby:
-		return roleStandby
-	case over[runOf{s.Name, e.Partition, s.Epoch}]:
-		return roleSuperseded
-	case s.State == StateReady && c.plan.HasStandby(s.Name):
-		if w := c.plan.Worker(e.Worker); w != nil && w.Standby > 0 {
-			return roleMaster
-		}
-	}
-	return ""
 }

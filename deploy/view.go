@@ -1,8 +1,13 @@
 package deploy
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/weft-sdn/weft"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/outside"
@@ -43,15 +48,15 @@ type parts struct {
 
 // partsOf returns this process's view of the partitions of a plan; nil if it
 // sees none. Its targets are empty.
-func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
-	if len(c.plan.Partitions) < 2 || mine.Partition != "" && !c.plan.OneNetwork(n.config.Specs) {
+func partsOf(c *Current, mine plan.Instance, specs []weft.Spec) *parts {
+	if len(c.InForce().Partitions) < 2 || mine.Partition != "" && !c.InForce().OneNetwork(specs) {
 		return nil
 	}
-	p := &parts{plan: c.plan, own: mine.Partition, methods: map[string]*api.Routing{}, asOne: c.plan.AsOne(n.config.Specs), runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
-	for _, x := range c.plan.Partitions {
+	p := &parts{plan: c.InForce(), own: mine.Partition, methods: map[string]*api.Routing{}, asOne: c.InForce().AsOne(specs), runs: map[string]map[string]bool{}, targets: map[string]map[string][]*target{}}
+	for _, x := range c.InForce().Partitions {
 		p.runs[x.Name], p.targets[x.Name] = map[string]bool{}, map[string][]*target{}
 	}
-	for _, w := range c.plan.Workers {
+	for _, w := range c.InForce().Workers {
 		for _, s := range w.Services {
 			if w.Partition != "" {
 				p.runs[w.Partition][s] = true
@@ -59,7 +64,7 @@ func (n *Node) partsOf(c *Current, mine plan.Instance) *parts {
 		}
 	}
 	for method, routing := range api.Routings() {
-		if c.plan.RunsPerPartition(ownerOf(method)) {
+		if c.InForce().RunsPerPartition(ownerOf(method)) {
 			p.methods[method] = routing
 		}
 	}
@@ -83,25 +88,21 @@ func (v *view) of(service, partition string) []*target {
 	return v.routes[service]
 }
 
-// rebuild makes a new view. The caller holds the lock.
-func (n *Node) rebuild() {
-	if n.current == nil {
-		return
-	}
-	mine, _ := n.current.instanceOf(n.config.Process)
-	v := &view{current: n.current, mine: mine, routes: map[string][]*target{}, parts: n.partsOf(n.current, mine), over: n.superseded(), next: make(chan struct{})}
-	for _, process := range slices.Sorted(maps.Keys(n.entries)) {
-		e := n.entries[process]
-		near := mine.Partition == "" || e.Partition == "" || e.Partition == mine.Partition
-		p := n.peers[process]
-		if p == nil && process != n.config.Process {
+// newView returns the view of a process by the entries of all.
+func newView(c *Current, process string, entries map[string]*Entry, peers map[string]*peer, specs []weft.Spec) *view {
+	mine, _ := c.instanceOf(process)
+	v := &view{current: c, mine: mine, routes: map[string][]*target{}, parts: partsOf(c, mine, specs), over: superseded(entries, specs), next: make(chan struct{})}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		e, p := entries[name], peers[name]
+		if p == nil && name != process {
 			continue
 		}
+		near := mine.Partition == "" || e.Partition == "" || e.Partition == mine.Partition
 		for _, s := range e.Services {
 			if s.State == StateStandby || v.over[runOf{s.Name, e.Partition, s.Epoch}] {
 				continue
 			}
-			t := &target{peer: p, instance: process, partition: e.Partition, epoch: s.Epoch, state: s.State}
+			t := &target{peer: p, instance: name, partition: e.Partition, epoch: s.Epoch, state: s.State}
 			v.parts.add(s.Name, t)
 			if near || v.parts.worksAsOne(s.Name) {
 				v.routes[s.Name] = append(v.routes[s.Name], t)
@@ -109,34 +110,90 @@ func (n *Node) rebuild() {
 		}
 		for _, a := range e.Apps {
 			if near && a.Kind == outside.Stage.String() {
-				v.routes[a.Name] = append(v.routes[a.Name], &target{peer: p, instance: process, partition: e.Partition, epoch: a.Epoch, state: StateReady})
+				v.routes[a.Name] = append(v.routes[a.Name], &target{peer: p, instance: name, partition: e.Partition, epoch: a.Epoch, state: StateReady})
 			}
 		}
 	}
-	old := n.view.Swap(v)
-	close(old.next)
+	return v
+}
+
+// number returns which of how many instances of a service that of this process
+// is; false if it is none of them. Those that the plan does not have do not
+// count: such a process has ended, or will, though it may not have been able to
+// say so.
+func (v *view) number(service, partition string) (index, count int, ok bool) {
 	planned := map[string]bool{}
-	for _, i := range n.current.plan.Instances() {
-		planned[n.current.ProcessOf(i.Name)] = true
+	for _, i := range v.current.InForce().Instances() {
+		planned[v.current.ProcessOf(i.Name)] = true
 	}
-	for _, s := range n.worker.Running().Services {
-		index, count, counted := 0, 0, false
-		for _, t := range v.routes[s.Spec.Name] {
-			if t.state == StateDraining || t.state == StateStarting || t.partition != n.entry.Partition && !v.parts.worksAsOne(s.Spec.Name) {
-				continue
-			}
-			if !planned[t.instance] { // it has ended, or will, though it may not have been able to say so
-				continue
-			}
-			if t.peer == nil {
-				index, counted = count, true
-			}
-			count++
+	for _, t := range v.routes[service] {
+		if t.state == StateDraining || t.state == StateStarting || !planned[t.instance] || t.partition != partition && !v.parts.worksAsOne(service) {
+			continue
 		}
-		if counted {
-			s.SetReplicas(index, count)
+		if t.peer == nil {
+			index, ok = count, true
+		}
+		count++
+	}
+	return index, count, ok
+}
+
+// pause waits for another view, but not for long; it fails after the deadline.
+func (v *view) pause(ctx context.Context, deadline time.Time) error {
+	timer := time.NewTimer(redialAfter)
+	defer timer.Stop()
+	select {
+	case <-v.next:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if time.Now().After(deadline) {
+		return errors.New("too late")
+	}
+	return nil
+}
+
+// balanceOf returns how packet-ins are balanced over the replicas of a target.
+func (v *view) balanceOf(t *target) string {
+	if v.current == nil {
+		return ""
+	}
+	worker := v.mine.Worker
+	if t.peer != nil {
+		worker = t.peer.entry.Load().Worker
+	}
+	if w := v.current.InForce().Worker(worker); w != nil {
+		return w.Balance
+	}
+	return v.current.InForce().Balance
+}
+
+// pick returns the instance of a service for a call: the ready one with the
+// fewest requests; if none is ready, one that is syncing, or one that is
+// draining, which may be waiting for the caller; nil if there is none.
+func pick(instances []*target) *target {
+	var best *target
+	score := func(t *target) int64 {
+		var s int64
+		if t.peer != nil {
+			s = t.peer.outstanding.Load()
+		}
+		switch t.state {
+		case StateSyncing:
+			s += 1 << 40
+		case StateDraining:
+			s += 1 << 41
+		}
+		return s
+	}
+	for _, t := range instances {
+		if t.state == StateStarting || t.peer != nil && !t.peer.usable() {
+			continue
+		}
+		if best == nil || score(t) < score(best) {
+			best = t
 		}
 	}
-	n.setTaps(mine)
-	n.supply(v)
+	return best
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
@@ -70,9 +71,9 @@ func (n *Node) Ready() error {
 	if n.current == nil {
 		return fmt.Errorf("process %s has not seen the plan yet", n.config.Process)
 	}
-	mine, _ := n.current.instanceOf(n.config.Process)
+	mine, _ := n.current.InstanceOf(n.config.Process)
 	for _, name := range mine.Services {
-		if s := n.entry.service(name); s == nil || s.State != StateReady && s.State != StateStandby {
+		if s := n.entry.Service(name); s == nil || s.State != members.StateReady && s.State != members.StateStandby {
 			return fmt.Errorf("service %s is not ready", name)
 		}
 	}
@@ -82,8 +83,8 @@ func (n *Node) Ready() error {
 // timeout returns the time that the plan gives an app to answer; 0 if it gives
 // none.
 func (a *apps) timeout(name string) time.Duration {
-	if v := a.node.links.view.Load(); v.current != nil {
-		if app := v.current.InForce().App(name); app != nil {
+	if v := a.node.links.View.Load(); v.Current != nil {
+		if app := v.Current.InForce().App(name); app != nil {
 			return app.Timeout
 		}
 	}
@@ -93,8 +94,8 @@ func (a *apps) timeout(name string) time.Duration {
 // grant returns the rights that the plan gives an app; none if it does not name
 // the app.
 func (a *apps) grant(name string) outside.Grant {
-	if v := a.node.links.view.Load(); v.current != nil {
-		if app := v.current.InForce().App(name); app != nil {
+	if v := a.node.links.View.Load(); v.Current != nil {
+		if app := v.Current.InForce().App(name); app != nil {
 			switches, err := flow.ParseSwitchList(app.Switches)
 			if err == nil { // as in a plan that was checked
 				return outside.Grant{May: app.MayCall, Switches: switches, Tables: app.Tables, Entries: app.Entries, PacketsPerSecond: app.PacketsPerS}
@@ -107,7 +108,7 @@ func (a *apps) grant(name string) outside.Grant {
 // refused counts an app's request that the plan does not permit. Apps that the
 // plan does not name share one label in the metrics.
 func (a *apps) refused(name, reason string) {
-	if v := a.node.links.view.Load(); v.current == nil || v.current.InForce().App(name) == nil {
+	if v := a.node.links.View.Load(); v.Current == nil || v.Current.InForce().App(name) == nil {
 		name = ""
 	}
 	a.metric.Counter("app_refused_total", "Calls and decisions of apps that the plan does not give them, by reason; without a name those of callers that it does not name.", "app", name, "reason", reason).Add(1)
@@ -119,14 +120,14 @@ func (a *apps) attach(info outside.AppInfo) (detach func(), err error) {
 		return nil, err
 	}
 	n := a.node
-	state := AppState{Name: info.Name, Kind: info.Kind.String(), Transport: info.Transport, Peer: info.Peer, Epoch: uint64(time.Now().UnixNano())}
+	state := members.AppState{Name: info.Name, Kind: info.Kind.String(), Transport: info.Transport, Peer: info.Peer, Epoch: uint64(time.Now().UnixNano())}
 	a.set(info.Kind, info.Name, info.App)
 	n.mu.Lock()
 	n.entry.Apps = append(slices.Clone(n.entry.Apps), state)
 	n.mu.Unlock()
 	detach = func() {
 		n.mu.Lock()
-		n.entry.Apps = slices.DeleteFunc(slices.Clone(n.entry.Apps), func(s AppState) bool { return s == state })
+		n.entry.Apps = slices.DeleteFunc(slices.Clone(n.entry.Apps), func(s members.AppState) bool { return s == state })
 		n.mu.Unlock()
 		a.set(info.Kind, info.Name, nil)
 		if !a.leaving.Load() {
@@ -157,24 +158,24 @@ func (a *apps) retell() {
 
 // fits returns an error that says why an app cannot attach.
 func (a *apps) fits(info outside.AppInfo) error {
-	v := a.node.links.view.Load()
+	v := a.node.links.View.Load()
 	switch {
 	case a.node.spec(info.Name) != nil:
 		return api.Errorf(codes.InvalidArgument, "a service of Weft's is called %s; choose another name", info.Name)
-	case v.current == nil:
+	case v.Current == nil:
 		return api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	planned := v.current.InForce().App(info.Name)
+	planned := v.Current.InForce().App(info.Name)
 	switch {
 	case info.Kind == outside.Stage && (planned == nil || planned.Kind == plan.AppObserver):
 		var names []string
-		for _, app := range v.current.InForce().Apps {
+		for _, app := range v.Current.InForce().Apps {
 			names = append(names, app.Name)
 		}
 		return api.Errorf(codes.FailedPrecondition, "plan %s has no stage %s; add it there, as apps: {%s: {absent: skip}}, and in its place to pipeline if there is one; its apps are: %s",
-			v.current.InForce().Name, info.Name, info.Name, config.OrNone(names))
+			v.Current.InForce().Name, info.Name, info.Name, config.OrNone(names))
 	case info.Kind == outside.Observer && planned != nil && planned.Kind == plan.AppStage:
-		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.current.InForce().Name, info.Name)
+		return api.Errorf(codes.FailedPrecondition, "in plan %s, %s is a stage; an observer needs a name of its own, and no place in the plan but for what it may do (kind: observer)", v.Current.InForce().Name, info.Name)
 	}
 	return nil
 }
@@ -217,11 +218,11 @@ func (a *apps) list() []*api.App {
 func (a *apps) sign() []byte {
 	list := a.list()
 	if len(list) == 0 {
-		return []byte{answerOK}
+		return []byte{members.AnswerOK}
 	}
-	b, err := proto.MarshalOptions{}.MarshalAppend([]byte{answerOK}, &api.ListAppsResponse{Apps: list})
+	b, err := proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, &api.ListAppsResponse{Apps: list})
 	if err != nil {
-		return []byte{answerOK}
+		return []byte{members.AnswerOK}
 	}
 	return b
 }
@@ -237,7 +238,7 @@ func readSign(b []byte) []*api.App {
 
 // appsOf returns the apps of a process as the directory lists them, with the
 // details from its last ping answer where there is one.
-func appsOf(e *Entry, known []*api.App) (list []*api.App) {
+func appsOf(e *members.Entry, known []*api.App) (list []*api.App) {
 	for _, s := range e.Apps {
 		if i := slices.IndexFunc(known, func(a *api.App) bool { return a.Name == s.Name }); i >= 0 {
 			list = append(list, known[i])
@@ -273,7 +274,7 @@ func (c caller) find(name string) (weft.Method, bool) {
 func (c caller) Call(ctx context.Context, method string, req proto.Message) (proto.Message, error) {
 	m, ok := c.find(method)
 	if !ok {
-		return nil, api.Errorf(codes.Unavailable, "service %s is not in the plan", ownerOf(method))
+		return nil, api.Errorf(codes.Unavailable, "service %s is not in the plan", members.OwnerOf(method))
 	}
 	resp, err := c.node.direct(ctx, nil, m, req)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
@@ -21,13 +22,13 @@ type bundle struct {
 }
 
 // readBundle reads the packets of a request after its header.
-func readBundle(r *cursor) (*bundle, error) {
+func readBundle(r *members.Cursor) (*bundle, error) {
 	b := &bundle{}
-	for len(r.b) > 0 {
-		session, sw := r.uint64(), flow.DPID(r.uint64())
-		at, count := int64(r.uint64()), r.uint32()
-		if r.err != nil {
-			return nil, r.err
+	for len(r.B) > 0 {
+		session, sw := r.Uint64(), flow.DPID(r.Uint64())
+		at, count := int64(r.Uint64()), r.Uint32()
+		if r.Err != nil {
+			return nil, r.Err
 		}
 		for range count {
 			in, d := &flow.PacketIn{}, &flow.Decision{}
@@ -44,7 +45,7 @@ func readBundle(r *cursor) (*bundle, error) {
 
 // ask sends a batch of packet-ins to an app that is attached here, and passes
 // on those that the app answers with next.
-func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *cursor) ([]byte, error) {
+func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *members.Cursor) ([]byte, error) {
 	b, err := readBundle(r)
 	if err != nil {
 		return nil, err
@@ -56,11 +57,11 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		policy = c.policy(c.node.links.view.Load(), name)
+		policy = c.policy(c.node.links.View.Load(), name)
 		c.failed(name, policy, len(b.list), err)
 		if policy == plan.AbsentHold {
 			// The sender sends the packets again.
-			return append([]byte{answerOK}, bytes.Repeat([]byte{byte(undecided)}, len(b.list))...), nil
+			return append([]byte{members.AnswerOK}, bytes.Repeat([]byte{byte(undecided)}, len(b.list))...), nil
 		}
 		verdict := flow.Next
 		if policy == plan.AbsentDrop {
@@ -89,12 +90,12 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 // policy returns what to do with packets for a stage that no process runs: the
 // plan's policy for an app. For a service, packets wait, unless the service was
 // only part of an earlier plan.
-func (c *crossing) policy(v *view, stage string) string {
-	if v.current != nil {
-		if app := v.current.InForce().App(stage); app != nil {
+func (c *crossing) policy(v *members.View, stage string) string {
+	if v.Current != nil {
+		if app := v.Current.InForce().App(stage); app != nil {
 			return app.Absent
 		}
-		if !slices.Contains(c.node.pipelineOf(v.current), stage) {
+		if !slices.Contains(c.node.pipelineOf(v.Current), stage) {
 			return plan.AbsentSkip
 		}
 	}
@@ -104,17 +105,17 @@ func (c *crossing) policy(v *view, stage string) string {
 // without handles packets whose next stage is absent and is not waited for.
 func (c *crossing) without(ctx context.Context, p *batch, left []int, policy string) error {
 	name := p.rest[0]
-	if c.node.links.view.Load().current.InForce().App(name) != nil {
+	if c.node.links.View.Load().Current.InForce().App(name) != nil {
 		c.spared(name, policy, len(left))
 	}
 	onward := &batch{}
 	onward.begin(c.node.self, p.rest[1:])
 	for _, i := range left {
 		rec := &p.records[i]
-		head := cursor{b: p.data[rec.run:]}
-		session := head.uint64()
-		in, d := flow.PacketIn{Switch: flow.DPID(head.uint64()), Time: int64(head.uint64())}, flow.Decision{}
-		at := cursor{b: p.data[rec.start:rec.end]}
+		head := members.Cursor{B: p.data[rec.run:]}
+		session := head.Uint64()
+		in, d := flow.PacketIn{Switch: flow.DPID(head.Uint64()), Time: int64(head.Uint64())}, flow.Decision{}
+		at := members.Cursor{B: p.data[rec.start:rec.end]}
 		if err := readPacket(&at, &in, &d); err != nil {
 			return err
 		}

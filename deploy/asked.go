@@ -7,22 +7,23 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/transport"
 )
 
 // Others returns the other instances of the service's worker, if it has
 // standbys (Cluster).
 func (c cluster) Others(*local.Service) (list []string) {
-	v := c.n.links.view.Load()
-	if v.current == nil {
+	v := c.n.links.View.Load()
+	if v.Current == nil {
 		return nil
 	}
-	w := v.current.InForce().Worker(v.mine.Worker)
+	w := v.Current.InForce().Worker(v.Mine.Worker)
 	if w == nil || w.Standby == 0 {
 		return nil
 	}
-	for _, i := range v.current.InForce().Instances() {
-		if i.Worker == w.Name && i.Name != v.mine.Name {
+	for _, i := range v.Current.InForce().Instances() {
+		if i.Worker == w.Name && i.Name != v.Mine.Name {
 			list = append(list, i.Name)
 		}
 	}
@@ -31,7 +32,7 @@ func (c cluster) Others(*local.Service) (list []string) {
 
 // Ask sends a question to the service in another instance (Cluster).
 func (c cluster) Ask(ctx context.Context, s *local.Service, instance string, question []byte) ([]byte, error) {
-	var p *peer
+	var p *members.Peer
 	c.n.mu.Lock()
 	if c.n.current != nil {
 		p = c.n.peers[c.n.current.ProcessOf(instance)]
@@ -40,15 +41,15 @@ func (c cluster) Ask(ctx context.Context, s *local.Service, instance string, que
 	if p == nil {
 		return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
 	}
-	return p.request(ctx, askMethod, append(appendBytes(nil, []byte(s.Spec.Name)), question...))
+	return p.Request(ctx, members.AskMethod, append(members.AppendBytes(nil, []byte(s.Spec.Name)), question...))
 }
 
 // answerAsked answers a question from another instance.
 func (n *Node) answerAsked(req []byte) ([]byte, error) {
-	r := cursor{b: req}
-	name := string(r.bytes())
-	if s := n.worker.Running().Service(name); r.err == nil && s != nil {
-		if answer, ok := s.AnswerAsked(r.b); ok {
+	r := members.Cursor{B: req}
+	name := string(r.Bytes())
+	if s := n.worker.Running().Service(name); r.Err == nil && s != nil {
+		if answer, ok := s.AnswerAsked(r.B); ok {
 			return answer, nil
 		}
 	}

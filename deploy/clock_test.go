@@ -3,14 +3,16 @@ package deploy
 import (
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // TestNextEpoch checks that a run which begins after the clock was set back counts
 // instead of the earlier ones.
 func TestNextEpoch(t *testing.T) {
 	now := uint64(time.Now().UnixNano())
-	n := &Node{ahead: -time.Hour, entries: map[string]*Entry{
-		"a": {Process: "a", Services: []ServiceState{{Name: "southbound", Epoch: now}, {Name: "hosts", Epoch: now + 7}}},
+	n := &Node{ahead: -time.Hour, entries: map[string]*members.Entry{
+		"a": {Process: "a", Services: []members.ServiceState{{Name: "southbound", Epoch: now}, {Name: "hosts", Epoch: now + 7}}},
 		"b": {Process: "b"},
 	}}
 	if e := n.nextEpoch(); e != now+8 {

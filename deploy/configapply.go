@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -28,7 +29,7 @@ const (
 type candidate struct {
 	doc     *plan.Document
 	text    string
-	old     *Current
+	old     *members.Current
 	rev     uint64 // of the plan in force
 	plan    *plan.Plan
 	changes []*api.ConfigChange
@@ -251,7 +252,7 @@ func (n *Node) try(ctx context.Context, c *candidate, source string, now config.
 		}
 	}
 	r := &config.Record{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.now(), Process: n.config.Process}
-	next, err := Succeed(c.old, c.plan, n.config.Specs)
+	next, err := members.Succeed(c.old, c.plan, n.config.Specs)
 	if err != nil {
 		return nil, nil, err
 	}

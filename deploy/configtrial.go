@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // judge waits until all processes have applied a configuration on trial, and
 // then keeps it. If they fail, it restores the former configuration and records
 // why.
-func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *Current, limit time.Duration) error {
+func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *members.Current, limit time.Duration) error {
 	err := n.carriedOut(ctx, next, limit)
 	if ctx.Err() != nil {
 		return fmt.Errorf("configuration %d: the process has ended before it was known to be good", r.Number)
@@ -40,7 +41,7 @@ func (n *Node) judge(ctx context.Context, r *config.Record, c *candidate, next *
 
 // carriedOut waits until all processes have applied a plan, and trialQuiet
 // longer.
-func (n *Node) carriedOut(ctx context.Context, next *Current, limit time.Duration) error {
+func (n *Node) carriedOut(ctx context.Context, next *members.Current, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	var since time.Time // when all had applied it
 	for {
@@ -68,7 +69,7 @@ func (n *Node) carriedOut(ctx context.Context, next *Current, limit time.Duratio
 
 // lateWith returns the processes that have not applied a plan yet. It returns
 // an error if one of them cannot, or if another plan is in force by now.
-func (n *Node) lateWith(next *Current) (late []string, err error) {
+func (n *Node) lateWith(next *members.Current) (late []string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.current != nil && n.current.Generation > next.Generation {
@@ -86,7 +87,7 @@ func (n *Node) lateWith(next *Current) (late []string, err error) {
 		}
 		var missing []string
 		for _, name := range i.Services {
-			if s := e.service(name); s == nil || s.State != StateReady && s.State != StateStandby {
+			if s := e.Service(name); s == nil || s.State != members.StateReady && s.State != members.StateStandby {
 				missing = append(missing, name)
 			}
 		}
@@ -102,7 +103,7 @@ func (n *Node) lateWith(next *Current) (late []string, err error) {
 }
 
 // keep ends the trial of a plan.
-func (n *Node) keep(ctx context.Context, next *Current) error {
+func (n *Node) keep(ctx context.Context, next *members.Current) error {
 	now, revision, err := n.directory.Current(ctx)
 	if err != nil {
 		return err
@@ -116,12 +117,12 @@ func (n *Node) keep(ctx context.Context, next *Current) error {
 
 // putBack restores the plan that was in force before the one on trial, unless
 // another plan is in force by now.
-func (n *Node) putBack(ctx context.Context, trial, former *Current) error {
+func (n *Node) putBack(ctx context.Context, trial, former *members.Current) error {
 	now, revision, err := n.directory.Current(ctx)
 	if err != nil || now == nil || now.Generation != trial.Generation {
 		return err
 	}
-	back, err := Succeed(now, former.InForce(), n.config.Specs)
+	back, err := members.Succeed(now, former.InForce(), n.config.Specs)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (n *Node) resume(ctx context.Context) {
 		if err != nil || current == nil || !current.Trial {
 			return err
 		}
-		back, err := Succeed(current, current.InForce().WithConfig(sections), n.config.Specs)
+		back, err := members.Succeed(current, current.InForce().WithConfig(sections), n.config.Specs)
 		if err != nil {
 			return err
 		}

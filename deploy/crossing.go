@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
 )
@@ -297,10 +298,10 @@ func (l *lane) deliver(p *batch, d *flow.Decision) {
 // packet that is not done when it returns has waited too long.
 func (c *crossing) pass(ctx context.Context, p *batch, list []int) {
 	for left := list; len(left) > 0; left = p.left(p.all(nil)) {
-		v := c.node.links.view.Load()
+		v := c.node.links.View.Load()
 		var replanned atomic.Bool
-		apart(v.parts, p, left, func(list []int, sw flow.DPID) {
-			if !c.passShare(ctx, v.wiring(), p, list, sw) {
+		apart(v.Parts, p, left, func(list []int, sw flow.DPID) {
+			if !c.passShare(ctx, v.Wiring(), p, list, sw) {
 				replanned.Store(true)
 			}
 		})
@@ -319,7 +320,7 @@ func (p *batch) left(list []int) []int {
 
 // apart calls f for the packets of each partition, with a switch of it;
 // concurrently if there are several.
-func apart(parts *parts, p *batch, list []int, f func(list []int, sw flow.DPID)) {
+func apart(parts *members.Parts, p *batch, list []int, f func(list []int, sw flow.DPID)) {
 	if len(list) == 0 {
 		return
 	}
@@ -329,7 +330,7 @@ func apart(parts *parts, p *batch, list []int, f func(list []int, sw flow.DPID))
 	}
 	shares := map[string][]int{}
 	for _, i := range list {
-		name := parts.plan.PartitionOf(p.switchOf(i))
+		name := parts.Plan.PartitionOf(p.switchOf(i))
 		shares[name] = append(shares[name], i)
 	}
 	if len(shares) == 1 {
@@ -349,8 +350,8 @@ func apart(parts *parts, p *batch, list []int, f func(list []int, sw flow.DPID))
 func (c *crossing) passShare(ctx context.Context, wiring uint64, p *batch, left []int, sw flow.DPID) bool {
 	sent := false
 	for len(left) > 0 && ctx.Err() == nil {
-		v := c.node.links.view.Load()
-		if v.wiring() != wiring {
+		v := c.node.links.View.Load()
+		if v.Wiring() != wiring {
 			return false
 		}
 		targets := c.targets(v, p.rest[0], sw)
@@ -375,7 +376,7 @@ func (c *crossing) passShare(ctx context.Context, wiring uint64, p *batch, left 
 				continue // an instance has gone: ask the others at once
 			}
 		}
-		if v.pause(ctx, time.Now().Add(time.Hour)) != nil {
+		if v.Pause(ctx, time.Now().Add(time.Hour)) != nil {
 			return true
 		}
 		left = p.left(left)
@@ -395,37 +396,37 @@ func undone(p *batch, list []int) []int {
 // targets returns the instances of a stage that serve packets of a switch now:
 // those of its partition, if that runs the stage for itself. If none of them
 // serves and the stage is clustered, it returns those of the other partitions.
-func (c *crossing) targets(v *view, stage string, sw flow.DPID) []*target {
+func (c *crossing) targets(v *members.View, stage string, sw flow.DPID) []*members.Target {
 	partition := ""
-	if v.parts != nil {
-		partition = v.parts.plan.PartitionOf(sw)
+	if v.Parts != nil {
+		partition = v.Parts.Plan.PartitionOf(sw)
 	}
-	list := serving(v.of(stage, partition))
-	if len(list) == 0 && v.parts.worksAsOne(stage) {
-		list = serving(v.routes[stage])
+	list := serving(v.Of(stage, partition))
+	if len(list) == 0 && v.Parts.Clustered(stage) {
+		list = serving(v.Routes[stage])
 	}
 	return list
 }
 
 // serving returns the instances that serve now.
-func serving(all []*target) []*target {
-	var list []*target
+func serving(all []*members.Target) []*members.Target {
+	var list []*members.Target
 	for _, t := range all {
-		if t.state == StateReady {
+		if t.State == members.StateReady {
 			list = append(list, t)
 		}
 	}
-	return usable(list)
+	return members.Usable(list)
 }
 
 // scatter divides packets among instances and waits for all answers.
-func (c *crossing) scatter(ctx context.Context, v *view, p *batch, list []int, targets []*target) {
+func (c *crossing) scatter(ctx context.Context, v *members.View, p *batch, list []int, targets []*members.Target) {
 	if len(targets) == 1 {
 		c.send(ctx, v, p, list, targets[0])
 		return
 	}
 	shares := make([][]int, len(targets))
-	balance := v.balanceOf(targets[0])
+	balance := v.BalanceOf(targets[0])
 	var round uint32
 	if balance == plan.BalanceRoundRobin {
 		round = c.turn.Add(1)
@@ -454,12 +455,12 @@ func (c *crossing) scatter(ctx context.Context, v *view, p *batch, list []int, t
 	sent.Wait()
 }
 
-func leastBusy(targets []*target) int {
+func leastBusy(targets []*members.Target) int {
 	best, least := 0, int64(1<<62)
 	for i, t := range targets {
 		var n int64
-		if t.peer != nil {
-			n = t.peer.outstanding.Load()
+		if t.Peer != nil {
+			n = t.Peer.Outstanding.Load()
 		}
 		if n < least {
 			best, least = i, n
@@ -469,18 +470,18 @@ func leastBusy(targets []*target) int {
 }
 
 // send sends packets to one instance and records its answer.
-func (c *crossing) send(ctx context.Context, v *view, p *batch, list []int, t *target) {
-	request, stamp := p.request(list), v.stamp(t, nil)
+func (c *crossing) send(ctx context.Context, v *members.View, p *batch, list []int, t *members.Target) {
+	request, stamp := p.request(list), v.Stamp(t, nil)
 	var answer []byte
 	var err error
 	if tracer := c.node.config.Tracer; tracer != nil {
 		began := time.Now()
 		defer func() { traceCrossing(tracer, p, list, began) }()
 	}
-	if t.peer == nil {
+	if t.Peer == nil {
 		answer, err = c.packets(ctx, stamp, request)
 	} else {
-		answer, err = t.peer.send(ctx, packetsMethod, stamp, request)
+		answer, err = t.Peer.Send(ctx, members.PacketsMethod, stamp, request)
 	}
 	if err == nil {
 		err = p.answered(answer, list)

@@ -7,13 +7,14 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // Rebuilt returns a function that reports whether services or processes learn
 // or write the content of a bucket anew, so that it may be written to even if
 // damaged.
 func Rebuilt(specs []weft.Spec) func(bucket string) bool {
-	list := []string{planBucket, workersBucket, keeperBucket}
+	list := []string{members.PlanBucket, members.WorkersBucket, members.KeeperBucket}
 	for _, s := range specs {
 		for _, b := range s.Rebuilt {
 			list = append(list, s.Name+"."+b)

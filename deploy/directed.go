@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -31,12 +32,12 @@ const partPatience = time.Second
 
 // directed returns how to route a call to partitions; false if the call goes to
 // any instance within reach.
-func (n *Node) directed(m weft.Method) (*view, *api.Routing, bool) {
-	v := n.links.view.Load()
-	if v.parts == nil {
+func (n *Node) directed(m weft.Method) (*members.View, *api.Routing, bool) {
+	v := n.links.View.Load()
+	if v.Parts == nil {
 		return nil, nil, false
 	}
-	d, ok := v.parts.methods[m.MethodName()]
+	d, ok := v.Parts.Methods[m.MethodName()]
 	return v, d, ok
 }
 
@@ -56,7 +57,7 @@ func (n *Node) direct(ctx context.Context, from *local.Service, m weft.Method, r
 		if !ok {
 			return from.CallHere(ctx, m, req)
 		}
-		c := directedCall{n: n, from: from, view: v, parts: v.parts, method: m, direction: dir}
+		c := directedCall{n: n, from: from, view: v, parts: v.Parts, method: m, direction: dir}
 		resp, err := c.make(ctx, req)
 		if !errors.Is(err, errReplanned) {
 			return resp, err
@@ -87,17 +88,17 @@ func (c directedCall) make(ctx context.Context, req any) (any, error) {
 func (c *directedCall) partition(sw string) string {
 	dpid, err := flow.ParseDPID(sw)
 	if err != nil {
-		return c.parts.plan.Partitions[0].Name
+		return c.parts.Plan.Partitions[0].Name
 	}
-	return c.parts.plan.PartitionOf(dpid)
+	return c.parts.Plan.PartitionOf(dpid)
 }
 
 // directedCall is a call to one partition or several.
 type directedCall struct {
 	n         *Node
 	from      *local.Service // nil: a client outside
-	view      *view          // by which it is routed
-	parts     *parts         // of the view
+	view      *members.View  // by which it is routed
+	parts     *members.Parts // of the view
 	method    weft.Method
 	direction *api.Routing
 }
@@ -111,7 +112,7 @@ func (c *directedCall) one(ctx context.Context, partition string, req any) (any,
 // process.
 func (c *directedCall) put(ctx context.Context, req any, within reach) (any, error) {
 	within.directed = c.view
-	if c.from != nil && within.partition == c.parts.own && c.n.worker.Running().Methods[c.method.MethodName()] != nil {
+	if c.from != nil && within.partition == c.parts.Own && c.n.worker.Running().Methods[c.method.MethodName()] != nil {
 		return c.from.CallHere(ctx, c.method, req)
 	}
 	return c.n.callIn(ctx, c.from, c.method, req, within)
@@ -128,7 +129,7 @@ type answer struct {
 // order of the plan.
 func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Message, within reach) []answer {
 	var answers []answer
-	for _, x := range c.parts.plan.Partitions {
+	for _, x := range c.parts.Plan.Partitions {
 		if requests[x.Name] != nil {
 			answers = append(answers, answer{partition: x.Name})
 		}
@@ -152,10 +153,10 @@ func (c *directedCall) ask(ctx context.Context, requests map[string]proto.Messag
 // all sends a request to all partitions that run the service and merges the
 // answers.
 func (c *directedCall) all(ctx context.Context, req proto.Message) (any, error) {
-	owner := ownerOf(c.method.MethodName())
+	owner := members.OwnerOf(c.method.MethodName())
 	requests := map[string]proto.Message{}
-	for _, x := range c.parts.plan.Partitions {
-		if c.parts.runs[x.Name][owner] {
+	for _, x := range c.parts.Plan.Partitions {
+		if c.parts.Runs[x.Name][owner] {
 			requests[x.Name] = req
 		}
 	}
@@ -233,12 +234,14 @@ func (c *directedCall) failed(answers []answer) error {
 type reach struct {
 	partition string // empty: any instance within reach
 	patience  time.Duration
-	present   bool  // do not wait if there are none now
-	directed  *view // by which the partition was chosen; nil if none was
+	present   bool          // do not wait if there are none now
+	directed  *members.View // by which the partition was chosen; nil if none was
 }
 
 // instances returns the instances of a service within reach now.
-func (r reach) instances(v *view, service string) []*target { return v.of(service, r.partition) }
+func (r reach) instances(v *members.View, service string) []*members.Target {
+	return v.Of(service, r.partition)
+}
 
 // where names, for an error, the place where no instance was reachable.
 func (r reach) where() string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -21,14 +22,14 @@ type run struct {
 
 // segment divides the operations from start to the next fence, or to the end,
 // into runs.
-func segment(p *parts, d *flow.Decision, start int) (runs []run, end int) {
+func segment(p *members.Parts, d *flow.Decision, start int) (runs []run, end int) {
 	var last flow.DPID
 	for end = start; end < len(d.Ops) && d.Ops[end].Kind != flow.OpFence; end++ {
 		sw := d.Ops[end].Switch
-		if n := len(runs); n > 0 && (sw == last || p.plan.PartitionOf(sw) == runs[n-1].partition) {
+		if n := len(runs); n > 0 && (sw == last || p.Plan.PartitionOf(sw) == runs[n-1].partition) {
 			runs[n-1].end = end + 1
 		} else {
-			runs = append(runs, run{p.plan.PartitionOf(sw), end, end + 1})
+			runs = append(runs, run{p.Plan.PartitionOf(sw), end, end + 1})
 		}
 		last = sw
 	}
@@ -36,13 +37,13 @@ func segment(p *parts, d *flow.Decision, start int) (runs []run, end int) {
 }
 
 // whole returns the partition of all operations; false if there are several.
-func whole(p *parts, d *flow.Decision) (partition string, ok bool) {
+func whole(p *members.Parts, d *flow.Decision) (partition string, ok bool) {
 	known := false
 	for i := range d.Ops {
 		if d.Ops[i].Kind == flow.OpFence {
 			continue
 		}
-		switch of := p.plan.PartitionOf(d.Ops[i].Switch); {
+		switch of := p.Plan.PartitionOf(d.Ops[i].Switch); {
 		case !known:
 			partition, known = of, true
 		case of != partition:
@@ -97,7 +98,7 @@ segments:
 			resp, err := c.put(ctx, &sub, reach{partition: r.partition, patience: partPatience, present: true})
 			if errors.Is(err, errReplanned) {
 				if v, _, ok := c.n.directed(c.method); ok {
-					c.view, c.parts, start = v, v.parts, r.start
+					c.view, c.parts, start = v, v.Parts, r.start
 					continue segments
 				}
 			}
@@ -149,13 +150,13 @@ func copyDecision(d *flow.Decision) (*flow.Decision, error) {
 // other switches, as usual.
 func (s *session) Apply(d *flow.Decision) {
 	n := s.crossing.node
-	v := n.links.view.Load()
-	if v.parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
-		return op.Kind != flow.OpFence && op.Switch != s.sw && v.parts.plan.PartitionOf(op.Switch) != v.parts.own
+	v := n.links.View.Load()
+	if v.Parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
+		return op.Kind != flow.OpFence && op.Switch != s.sw && v.Parts.Plan.PartitionOf(op.Switch) != v.Parts.Own
 	}) {
 		return
 	}
-	c := directedCall{n: n, from: s.owner, view: v, parts: v.parts, method: api.Send}
+	c := directedCall{n: n, from: s.owner, view: v, parts: v.Parts, method: api.Send}
 	if d.Fenced() {
 		if _, err := c.decide(s.owner.Context, d); err != nil {
 			s.owner.Log.Error("decision for switches of several partitions cannot be carried out", "error", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -82,7 +83,7 @@ func appendPacket(b []byte, in *flow.PacketIn, d *flow.Decision) ([]byte, error)
 		b[at+1] |= packetUnapproved
 		b = append(b, uint8(len(in.HeldBy)))
 		for _, stage := range in.HeldBy {
-			b = appendBytes(b, []byte(stage))
+			b = members.AppendBytes(b, []byte(stage))
 		}
 	}
 	b = append(b, in.Data...)
@@ -103,14 +104,14 @@ func appendLocation(b []byte, l flow.Location) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, uint64(l.Switch)), uint32(l.Port))
 }
 
-func readLocation(r *cursor) flow.Location {
-	return flow.Location{Switch: flow.DPID(r.uint64()), Port: flow.Port(r.uint32())}
+func readLocation(r *members.Cursor) flow.Location {
+	return flow.Location{Switch: flow.DPID(r.Uint64()), Port: flow.Port(r.Uint32())}
 }
 
 // readPacket decodes a packet into in, whose Data then points into the request, and
 // the decision so far into d. The run supplies the switch and the time.
-func readPacket(r *cursor, in *flow.PacketIn, d *flow.Decision) error {
-	head := r.take(9)
+func readPacket(r *members.Cursor, in *flow.PacketIn, d *flow.Decision) error {
+	head := r.Take(9)
 	if head == nil {
 		return errFrame
 	}
@@ -121,45 +122,45 @@ func readPacket(r *cursor, in *flow.PacketIn, d *flow.Decision) error {
 	in.BufferID, in.TotalLen, in.Cookie = flow.BufferNone, n, 0
 	in.Src, in.Dst, in.DstMAC = flow.Location{}, flow.Location{}, flow.MAC{}
 	if has&packetBuffer != 0 {
-		in.BufferID = r.uint32()
+		in.BufferID = r.Uint32()
 	}
 	if has&packetLength != 0 {
-		in.TotalLen = r.uint16()
+		in.TotalLen = r.Uint16()
 	}
 	if has&packetCookie != 0 {
-		in.Cookie = flow.Cookie(r.uint64())
+		in.Cookie = flow.Cookie(r.Uint64())
 	}
 	if has&packetSrc != 0 {
 		in.Src = readLocation(r)
 	}
 	if has&packetDst != 0 {
 		in.Dst = readLocation(r)
-		copy(in.DstMAC[:], r.take(6))
+		copy(in.DstMAC[:], r.Take(6))
 	}
 	k.InPort, k.InPhyPort, k.Metadata, k.TunnelID = port, 0, 0, 0
 	if has&packetPipeline != 0 {
-		k.InPhyPort, k.Metadata, k.TunnelID = flow.Port(r.uint32()), r.uint64(), r.uint64()
+		k.InPhyPort, k.Metadata, k.TunnelID = flow.Port(r.Uint32()), r.Uint64(), r.Uint64()
 	}
 	in.Trace = 0
 	if has&packetTrace != 0 {
-		in.Trace = r.uint64()
+		in.Trace = r.Uint64()
 	}
 	in.HeldBy = nil
 	if in.Unapproved = head[1]&packetUnapproved != 0; in.Unapproved {
-		in.HeldBy = r.strings()
+		in.HeldBy = r.Strings()
 	}
-	in.Data = r.take(uint64(n))
+	in.Data = r.Take(uint64(n))
 	if in.Parsed = !packet.ParseEthernet(in.Data, k); in.Parsed {
 		packet.Parse(in.Data, k) // too short to parse; clears the previous packet's fields
 	}
 	d.Reset()
 	if has&packetDecision != 0 {
-		decision := r.take(uint64(r.uint32()))
-		if r.err == nil {
+		decision := r.Take(uint64(r.Uint32()))
+		if r.Err == nil {
 			return d.UnmarshalBinary(decision)
 		}
 	}
-	return r.err
+	return r.Err
 }
 
 // batch is packets with the same stages ahead: a request under
@@ -193,7 +194,7 @@ func (p *batch) begin(process uint64, rest []string) {
 	b := binary.LittleEndian.AppendUint64(p.data[:0], process)
 	b = append(b, byte(len(rest)))
 	for _, name := range rest {
-		b = appendBytes(b, []byte(name))
+		b = members.AppendBytes(b, []byte(name))
 	}
 	p.data, p.head, p.run = b, len(b), -1
 }
@@ -302,18 +303,18 @@ func appendVerdict(b []byte, v flow.Verdict, d *flow.Decision) ([]byte, error) {
 
 // answered decodes an answer to the packets of list, and keeps its memory.
 func (p *batch) answered(answer []byte, list []int) error {
-	if len(answer) == 0 || answer[0] != answerOK {
-		return errNotHere
+	if len(answer) == 0 || answer[0] != members.AnswerOK {
+		return members.ErrNotHere
 	}
-	r := cursor{b: answer[1:]}
+	r := members.Cursor{B: answer[1:]}
 	for _, i := range list {
-		verdict := r.uint8()
+		verdict := r.Uint8()
 		var decision []byte
 		if verdict&hasDecision != 0 {
-			decision = r.take(uint64(r.uint32()))
+			decision = r.Take(uint64(r.Uint32()))
 		}
-		if r.err != nil {
-			return r.err
+		if r.Err != nil {
+			return r.Err
 		}
 		if v := flow.Verdict(verdict &^ hasDecision); v != undecided {
 			rec := &p.records[i]

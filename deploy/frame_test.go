@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -74,12 +75,12 @@ func TestBatch(t *testing.T) {
 		}
 		check := func(request []byte, list []int) {
 			t.Helper()
-			c := cursor{b: request}
-			if c.uint64() != 9 || len(c.strings()) != 2 {
+			c := members.Cursor{B: request}
+			if c.Uint64() != 9 || len(c.Strings()) != 2 {
 				t.Fatal("head")
 			}
-			for len(c.b) > 0 {
-				session, sw, at, n := c.uint64(), c.uint64(), c.uint64(), c.uint32()
+			for len(c.B) > 0 {
+				session, sw, at, n := c.Uint64(), c.Uint64(), c.Uint64(), c.Uint32()
 				for range n {
 					got, want := &flow.PacketIn{Switch: flow.DPID(sw), Time: int64(at)}, *sent[list[0]]
 					if sessions[list[0]] != session {
@@ -101,8 +102,8 @@ func TestBatch(t *testing.T) {
 					}
 				}
 			}
-			if c.err != nil || len(list) > 0 {
-				t.Fatalf("%v, %d left", c.err, len(list))
+			if c.Err != nil || len(list) > 0 {
+				t.Fatalf("%v, %d left", c.Err, len(list))
 			}
 		}
 		check(p.request(p.all(nil)), p.all(nil))
@@ -121,10 +122,10 @@ func FuzzPacket(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := cursor{b: b}
+		c := members.Cursor{B: b}
 		var in flow.PacketIn
 		var d flow.Decision
-		if err := readPacket(&c, &in, &d); err == nil && c.err != nil {
+		if err := readPacket(&c, &in, &d); err == nil && c.Err != nil {
 			t.Fatal("an error is not told")
 		}
 	})
@@ -155,8 +156,8 @@ func BenchmarkBatch(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		c := cursor{b: p.data[p.head+runHead:]}
-		answer = append(answer[:0], answerOK)
+		c := members.Cursor{B: p.data[p.head+runHead:]}
+		answer = append(answer[:0], members.AnswerOK)
 		for range count {
 			if err := readPacket(&c, &got, &dec); err != nil {
 				b.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // metricsMethod asks a process for its metrics.
@@ -26,14 +28,14 @@ const gatherTimeout = time.Second
 // figures encodes the metrics of this process.
 func (n *Node) figures() ([]byte, error) {
 	if n.config.Gatherer == nil {
-		return []byte{answerOK}, nil
+		return []byte{members.AnswerOK}, nil
 	}
 	families, err := n.config.Gatherer.Gather()
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteByte(answerOK)
+	b.WriteByte(members.AnswerOK)
 	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim))
 	for _, f := range families {
 		if err := e.Encode(f); err != nil {
@@ -81,7 +83,7 @@ func (n *Node) Gather() ([]*dto.MetricFamily, error) {
 		asked.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), gatherTimeout)
 			defer cancel()
-			if data, err := p.request(ctx, metricsMethod, nil); err == nil && len(data) > 0 && data[0] == answerOK {
+			if data, err := p.Request(ctx, metricsMethod, nil); err == nil && len(data) > 0 && data[0] == members.AnswerOK {
 				add(process, data[1:])
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -62,11 +63,11 @@ var workbenches = sync.Pool{New: func() any { return &workbench{} }}
 
 // packets answers a batch of packet-ins of another process: it runs all
 // consecutive stages that are here and sends the rest on.
-func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([]byte, error) {
-	r := cursor{b: request}
-	process, rest := r.uint64(), r.strings()
-	if r.err != nil {
-		return nil, r.err
+func (c *crossing) packets(ctx context.Context, stamp *members.Stamp, request []byte) ([]byte, error) {
+	r := members.Cursor{B: request}
+	process, rest := r.Uint64(), r.Strings()
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	var here []*local.Service
 	t := c.node.worker.Running()
@@ -79,7 +80,7 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 			break
 		}
 		defer s.Done()
-		if len(here) == 0 && !stamp.meant(s) {
+		if len(here) == 0 && !stamp.Meant(s) {
 			break
 		}
 		here = append(here, s)
@@ -90,7 +91,7 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 				return c.ask(ctx, app, process, rest, &r)
 			}
 		}
-		return []byte{answerNotHere}, nil
+		return []byte{members.AnswerNotHere}, nil
 	}
 	w := c.workbench(rest[len(here):])
 	defer w.free()
@@ -105,7 +106,7 @@ func (c *crossing) packets(ctx context.Context, stamp *stamp, request []byte) ([
 func (c *crossing) workbench(rest []string) *workbench {
 	w := workbenches.Get().(*workbench)
 	w.rest.begin(c.node.self, rest)
-	w.results, w.answer, w.now = w.results[:0], append(w.answer[:0], answerOK), time.Now().UnixNano()
+	w.results, w.answer, w.now = w.results[:0], append(w.answer[:0], members.AnswerOK), time.Now().UnixNano()
 	return w
 }
 
@@ -126,12 +127,12 @@ func (c *crossing) finish(ctx context.Context, w *workbench) []byte {
 }
 
 // work runs the local stages on every packet of a request.
-func (c *crossing) work(w *workbench, process uint64, here []*local.Service, r *cursor) error {
-	for len(r.b) > 0 {
-		id, sw := sessionID{process, r.uint64()}, flow.DPID(r.uint64())
-		_, count := r.uint64(), r.uint32()
-		if r.err != nil {
-			return r.err
+func (c *crossing) work(w *workbench, process uint64, here []*local.Service, r *members.Cursor) error {
+	for len(r.B) > 0 {
+		id, sw := sessionID{process, r.Uint64()}, flow.DPID(r.Uint64())
+		_, count := r.Uint64(), r.Uint32()
+		if r.Err != nil {
+			return r.Err
 		}
 		w.packet.Switch, w.packet.Time = sw, w.now // the sender's clock may differ
 		if err := c.runStages(w, id, here, r, count); err != nil {
@@ -142,7 +143,7 @@ func (c *crossing) work(w *workbench, process uint64, here []*local.Service, r *
 }
 
 // runStages runs the local stages on packets of one session.
-func (c *crossing) runStages(w *workbench, id sessionID, here []*local.Service, r *cursor, count uint32) error {
+func (c *crossing) runStages(w *workbench, id sessionID, here []*local.Service, r *members.Cursor, count uint32) error {
 	g := c.guest(id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +183,7 @@ func (c *crossing) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.P
 
 // merge returns the answer, with the results of the processes further on.
 func (w *workbench) merge() []byte {
-	b := append(make([]byte, 0, 2*len(w.answer)+16*len(w.results)), answerOK)
+	b := append(make([]byte, 0, 2*len(w.answer)+16*len(w.results)), members.AnswerOK)
 	for _, r := range w.results {
 		if r.onward == 0 {
 			b = append(b, w.answer[r.start:r.end]...)

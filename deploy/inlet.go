@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -65,18 +66,18 @@ func (l *inlets) of(incarnation uint64) *inlet {
 // take receives a batch of events; it acknowledges the batch when all events
 // are in the inboxes. It refuses a batch from a process that goes by another
 // plan.
-func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
-	r := cursor{b: batch}
-	incarnation, number := r.uint64(), r.uint64()
-	if r.err != nil {
-		return nil, r.err
+func (l *inlets) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error) {
+	r := members.Cursor{B: batch}
+	incarnation, number := r.Uint64(), r.Uint64()
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	tables, v := n.worker.Running(), n.links.view.Load()
-	if !v.agrees(s) {
-		return []byte{answerNotHere}, nil
+	tables, v := n.worker.Running(), n.links.View.Load()
+	if !v.Agrees(s) {
+		return []byte{members.AnswerNotHere}, nil
 	}
 	if in.next == 0 {
 		in.next = number
@@ -86,17 +87,17 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 	var lastData []byte
 	var key string // key of a retained event
 	var retained, noted bool
-	for ; len(r.b) > 0; number++ {
-		kind, subject, service := r.uint8(), r.bytes(), r.bytes()
-		epoch, source, data := r.uint64(), r.uint64(), r.bytes()
-		if r.err != nil {
-			return nil, r.err
+	for ; len(r.B) > 0; number++ {
+		kind, subject, service := r.Uint8(), r.Bytes(), r.Bytes()
+		epoch, source, data := r.Uint64(), r.Uint64(), r.Bytes()
+		if r.Err != nil {
+			return nil, r.Err
 		}
 		if number < in.next {
 			continue // a duplicate
 		}
 		in.next = number + 1
-		if v.over[runOf{ownerOf(string(subject)), partition, source}] {
+		if v.Superseded[members.RunOf{Service: members.OwnerOf(string(subject)), Partition: partition, Epoch: source}] {
 			continue // late: another run has replaced the publisher
 		}
 		sub := tables.Subjects[string(subject)]
@@ -104,7 +105,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 		if sub == nil || s == nil || s.Epoch.Load() != epoch {
 			continue // no subscriber, or a subject unknown to this build
 		}
-		if !v.knows(partition) || !v.parts.hears(s.Spec.Name, v.mine.Partition, partition) {
+		if !v.Knows(partition) || !v.Parts.Hears(s.Spec.Name, v.Mine.Partition, partition) {
 			continue // queued under an earlier plan
 		}
 		if kind == outAnew {
@@ -136,7 +137,7 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 			last, lastData, noted = sub, data, false
 			key, retained = sub.Decl.KeyOf(event)
 		}
-		if retained && v.stray(s.Spec.Name, sub, key, event, partition) {
+		if retained && v.Stray(s.Spec.Name, sub, key, event, partition) {
 			continue
 		}
 		if retained && !noted {
@@ -145,13 +146,13 @@ func (l *inlets) take(n *Node, s *stamp, batch []byte) ([]byte, error) {
 		}
 		at.Put(event)
 	}
-	return []byte{answerOK}, nil
+	return []byte{members.AnswerOK}, nil
 }
 
 // partitionOf returns the partition of the services that published a batch.
-func (in *inlet) partitionOf(n *Node, incarnation uint64, s *stamp) string {
+func (in *inlet) partitionOf(n *Node, incarnation uint64, s *members.Stamp) string {
 	if s != nil {
-		return s.partition
+		return s.Partition
 	}
 	if known, ok := n.partitionOf(incarnation); ok {
 		in.partition = known
@@ -184,14 +185,14 @@ func (l *inlets) await(ctx context.Context, n *Node, s *local.Service) {
 func (l *inlets) complete(n *Node, s *local.Service) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	v := n.links.view.Load()
+	v := n.links.View.Load()
 	for _, sub := range s.Spec.Subscribes {
-		publisher := ownerOf(sub.SubjectName())
-		for _, t := range v.speakers(s.Spec.Name, publisher) {
-			if t.peer == nil || t.state != StateReady && t.state != StateSyncing || !t.peer.usable() {
+		publisher := members.OwnerOf(sub.SubjectName())
+		for _, t := range v.Speakers(s.Spec.Name, publisher) {
+			if t.Peer == nil || t.State != members.StateReady && t.State != members.StateSyncing || !t.Peer.Usable() {
 				continue
 			}
-			in := l.of(t.peer.entry.Load().Incarnation)
+			in := l.of(t.Peer.Entry.Load().Incarnation)
 			in.toldMu.Lock()
 			ok := in.told[told{s.Spec.Name, s.Epoch.Load(), sub.SubjectName()}]
 			in.toldMu.Unlock()
@@ -211,8 +212,8 @@ type facts struct {
 
 	mu    sync.Mutex
 	known map[*local.Subject]map[string]noted
-	count uint64           // of notes
-	swept map[runOf]uint64 // epoch of the last run after a sweep, by service and partition
+	count uint64                   // of notes
+	swept map[members.RunOf]uint64 // epoch of the last run after a sweep, by service and partition
 }
 
 type noted struct {
@@ -247,31 +248,31 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 		f.known[sub] = m
 	}
 	if sub.Decl.GoneBy(event) {
-		if m[key].source.partition == source.partition || !f.n.links.view.Load().disowned(sub, key, event, source.partition) { // else another partition owns it by now
+		if m[key].source.partition == source.partition || !f.n.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
 			delete(m, key)
 		}
 		return
 	}
 	f.count++
 	m[key] = noted{event, source, f.count}
-	of := runOf{service: ownerOf(sub.Name), partition: source.partition}
+	of := members.RunOf{Service: members.OwnerOf(sub.Name), Partition: source.partition}
 	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
-		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.service, publisher{epoch, of.partition}) })
+		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
 	}
 }
 
 // published schedules a sweep if an entry shows a new run of a publisher.
-func (f *facts) published(old, new *Entry) {
+func (f *facts) published(old, new *members.Entry) {
 	if new == nil || !f.n.listening(new.Partition) {
 		return
 	}
 	for _, s := range new.Services {
-		if s.State != StateReady {
+		if s.State != members.StateReady {
 			continue
 		}
 		if old != nil {
-			if before := old.service(s.Name); before != nil && before.Epoch == s.Epoch && before.State == StateReady {
+			if before := old.Service(s.Name); before != nil && before.Epoch == s.Epoch && before.State == members.StateReady {
 				continue
 			}
 		}
@@ -284,16 +285,16 @@ func (f *facts) published(old, new *Entry) {
 // the service any more.
 func (f *facts) sweep(service string, run publisher) {
 	alive := f.n.alive(service)
-	current := f.n.links.view.Load().current
+	current := f.n.links.View.Load().Current
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.swept == nil {
-		f.swept = map[runOf]uint64{}
+		f.swept = map[members.RunOf]uint64{}
 	}
-	of := runOf{service: service, partition: run.partition}
+	of := members.RunOf{Service: service, Partition: run.partition}
 	f.swept[of] = max(f.swept[of], run.epoch)
 	for sub, m := range f.known {
-		if ownerOf(sub.Name) != service {
+		if members.OwnerOf(sub.Name) != service {
 			continue
 		}
 		for key, fact := range m {
@@ -332,9 +333,9 @@ func (f *facts) withdraw(sub *local.Subject, key string) {
 	last := f.known[sub][key]
 	event := sub.Decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
-	v := f.n.links.view.Load()
+	v := f.n.links.View.Load()
 	for _, at := range sub.All() {
-		if !v.parts.hears(at.Service.Spec.Name, v.mine.Partition, last.source.partition) {
+		if !v.Parts.Hears(at.Service.Spec.Name, v.Mine.Partition, last.source.partition) {
 			continue
 		}
 		at.PutNow(event)
@@ -357,15 +358,15 @@ func (n *Node) partitionOf(incarnation uint64) (string, bool) {
 // alive returns the epochs of all runs of a service that have not died.
 func (n *Node) alive(service string) map[uint64]bool {
 	n.mu.Lock()
-	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.links.view.Load().over
+	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.links.View.Load().Superseded
 	n.mu.Unlock()
 	epochs := map[uint64]bool{}
 	for process, e := range entries {
-		s := e.service(service)
-		if s == nil || s.State == StateStandby || over[runOf{service, e.Partition, s.Epoch}] {
+		s := e.Service(service)
+		if s == nil || s.State == members.StateStandby || over[members.RunOf{Service: service, Partition: e.Partition, Epoch: s.Epoch}] {
 			continue
 		}
-		if p := peers[process]; p == nil || !p.dead(context.Background()) {
+		if p := peers[process]; p == nil || !p.Dead(context.Background()) {
 			epochs[s.Epoch] = true
 		}
 	}
@@ -375,8 +376,8 @@ func (n *Node) alive(service string) map[uint64]bool {
 // listening reports whether any service of this process receives the events
 // published in a process of a partition.
 func (n *Node) listening(told string) bool {
-	v := n.links.view.Load()
+	v := n.links.View.Load()
 	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
-		return v.parts.hears(s.Spec.Name, v.mine.Partition, told)
+		return v.Parts.Hears(s.Spec.Name, v.Mine.Partition, told)
 	})
 }

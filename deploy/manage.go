@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -20,21 +21,21 @@ import (
 // other process, after pinging each.
 func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
 	n.mu.Lock()
-	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.links.view.Load().over
+	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.links.View.Load().Superseded
 	n.mu.Unlock()
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	worked := map[runOf]bool{} // running services, by partition
+	worked := map[members.RunOf]bool{} // running services, by partition
 	for _, e := range entries {
 		for _, s := range e.Services {
-			if s.State == StateReady {
-				worked[runOf{service: s.Name, partition: e.Partition}] = true
+			if s.State == members.StateReady {
+				worked[members.RunOf{Service: s.Name, Partition: e.Partition}] = true
 			}
 		}
 	}
 	storeCtx, cancel := context.WithTimeout(ctx, time.Second)
-	keeper, err := readKept(storeCtx, n.config.Store)
+	keeper, err := members.ReadKept(storeCtx, n.config.Store)
 	cancel()
 	if err != nil {
 		n.log.Warn("what the supervisor says is not known now", "error", err)
@@ -53,7 +54,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		w := &api.Worker{Process: name, State: "down"}
 		resp.Workers = append(resp.Workers, w)
-		if i, ok := current.instanceOf(name); ok {
+		if i, ok := current.InstanceOf(name); ok {
 			w.Instance, w.Partition = i.Name, i.Partition
 		}
 		if k, ok := keeper[name]; ok {
@@ -74,12 +75,12 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			alive = "starting" // it has just published its entry
 		}
 		for _, s := range e.Services {
-			role := roleOf(current, over, e, &s)
+			role := members.RoleOf(current, over, e, &s)
 			w.Services = append(w.Services, &api.WorkerService{Name: s.Name, State: s.State, Role: role})
-			if s.State != StateReady && !(s.State == StateStandby && worked[runOf{service: s.Name, partition: e.Partition}]) {
+			if s.State != members.StateReady && !(s.State == members.StateStandby && worked[members.RunOf{Service: s.Name, Partition: e.Partition}]) {
 				alive = "starting"
 			}
-			if s.State == StateDraining {
+			if s.State == members.StateDraining {
 				alive = "draining"
 			}
 		}
@@ -99,10 +100,10 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			continue
 		}
 		asked.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, stallPing)
+			ctx, cancel := context.WithTimeout(ctx, members.StallPing)
 			defer cancel()
 			began := time.Now()
-			sign, err := p.request(ctx, PingMethod, nil)
+			sign, err := p.Request(ctx, members.PingMethod, nil)
 			switch {
 			case err == nil:
 				w.Apps = appsOf(e, readSign(sign))
@@ -187,7 +188,7 @@ func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.A
 	if req.DryRun || old != nil && len(resp.Changes) == 0 {
 		return resp, nil
 	}
-	next, err := Succeed(old, p, n.config.Specs)
+	next, err := members.Succeed(old, p, n.config.Specs)
 	if err != nil {
 		return nil, err
 	}

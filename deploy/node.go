@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
@@ -80,9 +81,9 @@ const (
 type Node struct {
 	config    NodeConfig
 	worker    *local.Worker
-	directory *Directory
+	directory *members.Directory
 	configs   *config.Store
-	links     links
+	links     members.Links
 	figuresOf *configFigures
 	trials    sync.WaitGroup // of configurations
 	log       *slog.Logger
@@ -106,12 +107,12 @@ type Node struct {
 
 	telling sync.Mutex // held while our entry is written to the directory
 	mu      sync.Mutex // guards what follows
-	current *Current
-	entries map[string]*Entry // of all processes, by name
-	peers   map[string]*peer  // of the others
+	current *members.Current
+	entries map[string]*members.Entry // of all processes, by name
+	peers   map[string]*members.Peer  // of the others
 	outlets map[string]*outlet
-	entry   Entry     // our own
-	since   time.Time // when the current plan came into force
+	entry   members.Entry // our own
+	since   time.Time     // when the current plan came into force
 
 	life      context.Context // lasts until the services have stopped; nil before Run
 	left      bool            // the node has left the plan
@@ -131,7 +132,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	d, err := OpenDirectory(ctx, c.Store)
+	d, err := members.OpenDirectory(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n := &Node{
 		config: c, directory: d, configs: configs, log: c.Log, self: self,
-		entries: map[string]*Entry{}, peers: map[string]*peer{}, outlets: map[string]*outlet{},
+		entries: map[string]*members.Entry{}, peers: map[string]*members.Peer{}, outlets: map[string]*outlet{},
 		changed: make(chan struct{}, 1), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}
 	if clock, ok := c.Store.(storeClock); ok {
@@ -174,9 +175,9 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.crossing = newCrossing(n)
 	n.facts.n = n
 	n.apps.init(n)
-	n.links.transports, n.links.log = c.Transports, c.Log
-	n.links.machine, _ = os.Hostname()
-	n.links.view.Store(&view{routes: map[string][]*target{}, next: make(chan struct{})})
+	n.links.Transports, n.links.Log = c.Transports, c.Log
+	n.links.Machine, _ = os.Hostname()
+	n.links.View.Store(&members.View{Routes: map[string][]*members.Target{}, Next: make(chan struct{})})
 	return n, nil
 }
 
@@ -209,8 +210,8 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer listener.Close()
-	n.entry = Entry{
-		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.links.machine, Version: n.config.Version,
+	n.entry = members.Entry{
+		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.links.Machine, Version: n.config.Version,
 		Started: n.now(), Addresses: addresses, Stamps: true,
 	}
 	if err := n.announce(ctx); err != nil {
@@ -227,7 +228,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	settled := make(chan struct{})
 	watching := make(chan error, 1)
 	work.Go(func() {
-		watching <- n.directory.watch(life, n.planChanged, n.entryChanged, func() { close(settled) })
+		watching <- n.directory.Watch(life, n.planChanged, n.entryChanged, func() { close(settled) })
 	})
 	work.Go(func() { n.crossing.run(life) })
 	work.Go(func() { n.followRepairs(life) })
@@ -280,7 +281,7 @@ func (n *Node) leave(ctx context.Context) error {
 	n.mu.Lock()
 	n.setTaps(plan.Instance{})
 	for i := range n.entry.Services {
-		n.entry.Services[i].State = StateDraining
+		n.entry.Services[i].State = members.StateDraining
 	}
 	n.mu.Unlock()
 	stop, cancel := context.WithTimeout(ctx, leaveTime)
@@ -298,7 +299,7 @@ func (n *Node) leave(ctx context.Context) error {
 		o.close()
 	}
 	for _, p := range peers {
-		p.close()
+		p.Close()
 	}
 	if successor {
 		return errors.Join(errs...)
@@ -310,7 +311,7 @@ func (n *Node) leave(ctx context.Context) error {
 
 // specs returns the declarations of the services of the plan in force.
 func (n *Node) specs() []weft.Spec {
-	current := n.links.view.Load().current
+	current := n.links.View.Load().Current
 	var list []weft.Spec
 	for _, s := range n.config.Specs {
 		if current == nil || slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool { return slices.Contains(i.Services, s.Name) }) {
@@ -338,8 +339,8 @@ func (n *Node) announce(ctx context.Context) error {
 	e := n.entry
 	e.Services = slices.Clone(e.Services)
 	n.mu.Unlock()
-	for pause := redialAfter; ; pause = min(2*pause, time.Second) {
-		err := n.directory.announce(ctx, &e)
+	for pause := members.RedialAfter; ; pause = min(2*pause, time.Second) {
+		err := n.directory.Announce(ctx, &e)
 		if err == nil {
 			break
 		}
@@ -361,11 +362,11 @@ func (n *Node) announce(ctx context.Context) error {
 func (n *Node) setState(s *local.Service, state string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.entry.Services = slices.DeleteFunc(n.entry.Services, func(x ServiceState) bool { return x.Name == s.Spec.Name })
+	n.entry.Services = slices.DeleteFunc(n.entry.Services, func(x members.ServiceState) bool { return x.Name == s.Spec.Name })
 	if state == "" {
 		return
 	}
-	st := ServiceState{Name: s.Spec.Name, Epoch: s.Epoch.Load(), State: state}
+	st := members.ServiceState{Name: s.Spec.Name, Epoch: s.Epoch.Load(), State: state}
 	for _, sub := range s.Spec.Subscribes {
 		st.Subscribes = append(st.Subscribes, sub.SubjectName())
 	}
@@ -373,7 +374,7 @@ func (n *Node) setState(s *local.Service, state string) {
 }
 
 // planChanged handles a plan that has come into force.
-func (n *Node) planChanged(c *Current, err error) {
+func (n *Node) planChanged(c *members.Current, err error) {
 	if err == nil {
 		err = n.checkSettings(c)
 	}
@@ -396,7 +397,7 @@ func (n *Node) planChanged(c *Current, err error) {
 }
 
 // entryChanged handles a change of a process's entry.
-func (n *Node) entryChanged(process string, e *Entry) {
+func (n *Node) entryChanged(process string, e *members.Entry) {
 	n.mu.Lock()
 	old := n.entries[process]
 	if n.left {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -119,7 +119,7 @@ func TestProcessLeavesAndPlanForgetsIt(t *testing.T) {
 	if err := c.leave(c.process("w0")); err != nil {
 		t.Error(err)
 	}
-	if entries, _ := c.directory().Entries(t.Context()); slices.ContainsFunc(entries, func(e *deploy.Entry) bool { return e.Process == "w0" }) {
+	if entries, _ := c.directory().Entries(t.Context()); slices.ContainsFunc(entries, func(e *members.Entry) bool { return e.Process == "w0" }) {
 		t.Error("its entry is still there")
 	}
 	c.apply("{name: a, events: grpc, workers: {w1: {services: [per, single]}}}") // w2 vanishes
@@ -192,7 +192,7 @@ func TestUselessPlanInTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := func(text string) []byte {
-		data, err := json.Marshal(deploy.Current{Generation: first.Generation + 1, Plan: text})
+		data, err := json.Marshal(members.Current{Generation: first.Generation + 1, Plan: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestUselessPlanInTheStore(t *testing.T) {
 	}
 	c.runs("single", 1)
 	c.runs("per", 1)
-	good, err := json.Marshal(deploy.Current{Generation: first.Generation + 2, Plan: "workers: {w0: {services: [per]}, w1: {services: [single]}}"})
+	good, err := json.Marshal(members.Current{Generation: first.Generation + 2, Plan: "workers: {w0: {services: [per]}, w1: {services: [single]}}"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestSucceed(t *testing.T) {
 		}
 		return p
 	}
-	current, err := deploy.Succeed(nil, parse("workers: {all: {services: [southbound, a, b]}}"), specs)
+	current, err := members.Succeed(nil, parse("workers: {all: {services: [southbound, a, b]}}"), specs)
 	if err != nil || current.Generation != 1 || current.ProcessOf("all") != "all" {
 		t.Fatal(current, err)
 	}
@@ -263,7 +263,7 @@ func TestSucceed(t *testing.T) {
 		{"workers: {all: {services: [a]}, sb: {services: [southbound]}, y: {services: [b], replicas: 2}}", map[string]string{"sb": "all", "all": "rest", "y-1": "y-1", "y-2": "y-2"}},
 		{"workers: {one: {services: [southbound, a, b]}}", map[string]string{"one": "all"}},
 	} {
-		next, err := deploy.Succeed(current, parse(step.plan), specs)
+		next, err := members.Succeed(current, parse(step.plan), specs)
 		if err != nil || next.Generation != uint64(i+2) {
 			t.Fatal(next, err)
 		}

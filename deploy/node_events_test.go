@@ -13,7 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // heard is what subscribers have been told, by process, in order.
@@ -156,7 +156,7 @@ func TestStateIsToldToTheLateAndTheRestarted(t *testing.T) {
 	sb := c.run("southbound")
 	c.eventually("southbound publishes", func() bool {
 		entries, _ := c.directory().Entries(t.Context())
-		return len(entries) == 1 && len(entries[0].Services) == 1 && entries[0].Services[0].State == deploy.StateReady
+		return len(entries) == 1 && len(entries[0].Services) == 1 && entries[0].Services[0].State == members.StateReady
 	})
 	for i := 5; i > 0; i-- {
 		switchIs(sb, fmt.Sprint(i), true)

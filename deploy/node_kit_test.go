@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
@@ -125,7 +126,7 @@ func (c *cluster) specs(process string) []weft.Spec {
 }
 
 // apply brings a plan into force.
-func (c *cluster) apply(text string) *deploy.Current {
+func (c *cluster) apply(text string) *members.Current {
 	c.t.Helper()
 	p, err := plan.Parse("test", []byte(text))
 	if err != nil {
@@ -136,7 +137,7 @@ func (c *cluster) apply(text string) *deploy.Current {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	next, err := deploy.Succeed(old, p, c.bases)
+	next, err := members.Succeed(old, p, c.bases)
 	if err == nil {
 		err = d.Put(context.Background(), next, revision)
 	}
@@ -146,9 +147,9 @@ func (c *cluster) apply(text string) *deploy.Current {
 	return next
 }
 
-func (c *cluster) directory() *deploy.Directory {
+func (c *cluster) directory() *members.Directory {
 	c.t.Helper()
-	d, err := deploy.OpenDirectory(context.Background(), c.store)
+	d, err := members.OpenDirectory(context.Background(), c.store)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func (c *cluster) settled() {
 		}
 		done := map[string]bool{}
 		for _, e := range entries {
-			done[e.Process] = e.Generation == current.Generation && !slices.ContainsFunc(e.Services, func(s deploy.ServiceState) bool { return s.State != deploy.StateReady })
+			done[e.Process] = e.Generation == current.Generation && !slices.ContainsFunc(e.Services, func(s members.ServiceState) bool { return s.State != members.StateReady })
 		}
 		for _, i := range current.InForce().Instances() {
 			if !done[current.ProcessOf(i.Name)] {

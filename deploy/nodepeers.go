@@ -4,23 +4,25 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // meet updates the peer of a process whose entry has changed. The caller holds
 // the node's lock.
-func (n *Node) meet(process string, e *Entry) {
+func (n *Node) meet(process string, e *members.Entry) {
 	p := n.peers[process]
-	if p != nil && (e == nil || p.entry.Load().Incarnation != e.Incarnation) {
+	if p != nil && (e == nil || p.Entry.Load().Incarnation != e.Incarnation) {
 		delete(n.peers, process)
-		go p.close()
+		go p.Close()
 		p = nil
 	}
 	switch {
 	case e == nil:
 	case p == nil:
-		n.peers[process] = newPeer(&n.links, e)
+		n.peers[process] = members.NewPeer(&n.links, e)
 	default:
-		p.entry.Store(e)
+		p.Entry.Store(e)
 	}
 }
 
@@ -36,16 +38,16 @@ func (n *Node) watchPeers(ctx context.Context) {
 		case <-tick.C:
 		}
 		n.mu.Lock()
-		var slow []*peer
+		var slow []*members.Peer
 		for _, p := range n.peers {
-			if p.slow() {
+			if p.Slow() {
 				slow = append(slow, p)
 			}
 		}
 		n.mu.Unlock()
 		var asked sync.WaitGroup
 		for _, p := range slow {
-			asked.Go(func() { p.check(ctx) })
+			asked.Go(func() { p.Check(ctx) })
 		}
 		asked.Wait()
 	}
@@ -56,14 +58,14 @@ func (n *Node) rebuild() {
 	if n.current == nil {
 		return
 	}
-	v := newView(n.current, n.config.Process, n.entries, n.peers, n.config.Specs)
-	old := n.links.view.Swap(v)
-	close(old.next)
+	v := members.NewView(n.current, n.config.Process, n.entries, n.peers, n.config.Specs)
+	old := n.links.View.Swap(v)
+	close(old.Next)
 	for _, s := range n.worker.Running().Services {
-		if index, count, ok := v.number(s.Spec.Name, n.entry.Partition); ok {
+		if index, count, ok := v.Number(s.Spec.Name, n.entry.Partition); ok {
 			s.SetReplicas(index, count)
 		}
 	}
-	n.setTaps(v.mine)
+	n.setTaps(v.Mine)
 	n.supply(v)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/plan"
@@ -27,7 +28,7 @@ const (
 type tap struct {
 	node    *Node
 	process string
-	peer    *peer         // nil: this process
+	peer    *members.Peer // nil: this process
 	wake    chan struct{} // there are packets
 	stop    chan struct{}
 
@@ -41,7 +42,7 @@ type tap struct {
 // setTaps makes a tap for every process with observers, if this process holds
 // switches. The caller holds the lock.
 func (n *Node) setTaps(mine plan.Instance) {
-	want := map[string]*peer{}
+	want := map[string]*members.Peer{}
 	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
 		for process, e := range n.entries {
 			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
@@ -51,7 +52,7 @@ func (n *Node) setTaps(mine plan.Instance) {
 			if p == nil && process != n.config.Process {
 				continue
 			}
-			if slices.ContainsFunc(e.Apps, func(a AppState) bool { return a.Kind == outside.Observer.String() }) {
+			if slices.ContainsFunc(e.Apps, func(a members.AppState) bool { return a.Kind == outside.Observer.String() }) {
 				want[process] = p
 			}
 		}
@@ -139,19 +140,19 @@ func (t *tap) send(ctx context.Context, request []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tapTimeout)
 	defer cancel()
-	answer, err := t.peer.send(ctx, observeMethod, &stamp{wiring: t.node.links.view.Load().wiring()}, request)
-	if err == nil && (len(answer) == 0 || answer[0] != answerOK) {
-		err = errNotHere
+	answer, err := t.peer.Send(ctx, observeMethod, &members.Stamp{Wiring: t.node.links.View.Load().Wiring()}, request)
+	if err == nil && (len(answer) == 0 || answer[0] != members.AnswerOK) {
+		err = members.ErrNotHere
 	}
 	return err
 }
 
 // observed passes copies of packet-ins to the observers attached here.
 func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
-	r := cursor{b: request}
-	_, _ = r.uint64(), r.strings()
-	if r.err != nil {
-		return nil, r.err
+	r := members.Cursor{B: request}
+	_, _ = r.Uint64(), r.Strings()
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	b, err := readBundle(&r)
 	if err != nil {
@@ -162,5 +163,5 @@ func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
 			n.log.Debug("observer has not taken packets", "app", app.Name(), "error", err)
 		}
 	}
-	return []byte{answerOK}, nil
+	return []byte{members.AnswerOK}, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // TestOfAnotherPlan: a process that has not learnt of a plan yet goes on by the
@@ -163,7 +163,7 @@ func TestRequestsNameTheRun(t *testing.T) {
 		fmt.Sprintf("southbound.ReadFlows@%d.%d.west", current.Wiring, epoch-1): false,
 		fmt.Sprintf("southbound.ReadFlows@%d.%d.west", current.Wiring+1, epoch): false,
 		fmt.Sprintf("southbound.ReadFlows@%d.%d.west", current.Wiring-1, epoch): false,
-		fmt.Sprintf("%s@%d.0.", deploy.PingMethod, current.Wiring):              true,
+		fmt.Sprintf("%s@%d.0.", members.PingMethod, current.Wiring):             true,
 	} {
 		answer, err := h.process("e").node.Call(t.Context(), name, request)
 		if err != nil || name[:6] == "southb" && (answer[0] == 0) != want {

@@ -37,7 +37,7 @@ func (c cluster) Call(ctx context.Context, from *local.Service, m weft.Method, r
 
 // Stray reports whether a subscriber here should ignore an event (Cluster).
 func (c cluster) Stray(to, from *local.Service, sub *local.Subject, key string, event any) bool {
-	return c.n.links.view.Load().stray(to.Spec.Name, sub, key, event, from.Partition())
+	return c.n.links.View.Load().Stray(to.Spec.Name, sub, key, event, from.Partition())
 }
 
 // Note records a retained event of a publisher here (Cluster).

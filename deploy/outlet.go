@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // outlet sends events to one run of another process. It sends a queue in
@@ -20,7 +21,7 @@ import (
 // again.
 type outlet struct {
 	node *Node
-	peer *peer
+	peer *members.Peer
 	wake chan struct{}
 	stop chan struct{}
 
@@ -84,7 +85,7 @@ func (r remote) Send(from *local.Service, event []byte) {
 
 // supply subscribes every service elsewhere that wants our events. The caller
 // holds the node's lock.
-func (n *Node) supply(v *view) {
+func (n *Node) supply(v *members.View) {
 	tables := n.worker.Running()
 	for process, o := range n.outlets {
 		if n.peers[process] != o.peer {
@@ -93,13 +94,13 @@ func (n *Node) supply(v *view) {
 		}
 	}
 	for process, p := range n.peers {
-		e := p.entry.Load()
-		hears := func(service string) bool { return v.parts.hears(service, e.Partition, v.mine.Partition) }
+		e := p.Entry.Load()
+		hears := func(service string) bool { return v.Parts.Hears(service, e.Partition, v.Mine.Partition) }
 		if o := n.outlets[process]; o != nil {
 			o.detach(e, hears)
 		}
 		for _, s := range e.Services {
-			if s.State == StateStarting || s.State == StateDraining || !hears(s.Name) {
+			if s.State == members.StateStarting || s.State == members.StateDraining || !hears(s.Name) {
 				continue
 			}
 			for _, name := range s.Subscribes {
@@ -133,11 +134,11 @@ func source(t *local.Tables, subject string) publisher {
 
 // detach removes the services that no longer run in the other process, or that
 // must not receive our events any more.
-func (o *outlet) detach(e *Entry, hears func(service string) bool) {
+func (o *outlet) detach(e *members.Entry, hears func(service string) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, at := range o.subs {
-		if s := e.service(name); s == nil || s.Epoch != at.epoch || s.State == StateDraining || !hears(name) {
+		if s := e.Service(name); s == nil || s.Epoch != at.epoch || s.State == members.StateDraining || !hears(name) {
 			at.gone.Store(true)
 			delete(o.subs, name)
 		}
@@ -146,7 +147,7 @@ func (o *outlet) detach(e *Entry, hears func(service string) bool) {
 
 // attach subscribes a service in the other process to a subject, unless it is
 // subscribed already.
-func (o *outlet) attach(sub *local.Subject, s ServiceState, source publisher) {
+func (o *outlet) attach(sub *local.Subject, s members.ServiceState, source publisher) {
 	o.mu.Lock()
 	at := o.subs[s.Name]
 	if at == nil || at.epoch != s.Epoch {
@@ -186,7 +187,7 @@ func (o *outlet) put(e outEvent, must bool) {
 		o.lost = uint64(len(o.queue)) + 1
 		o.number += uint64(len(o.queue))
 		o.queue, o.bytes = nil, 0
-		o.node.log.Warn("process takes no events; what waited for it is dropped, and what is retained will be told again", "process", o.peer.entry.Load().Process)
+		o.node.log.Warn("process takes no events; what waited for it is dropped, and what is retained will be told again", "process", o.peer.Entry.Load().Process)
 	} else {
 		o.queue = append(o.queue, e)
 		o.bytes += len(e.data)
@@ -221,8 +222,8 @@ func (o *outlet) run() {
 			if n == 0 {
 				break
 			}
-			answer, err := o.peer.send(ctx, eventsMethod, stamp, batch)
-			if err != nil || len(answer) == 0 || answer[0] != answerOK {
+			answer, err := o.peer.Send(ctx, members.EventsMethod, stamp, batch)
+			if err != nil || len(answer) == 0 || answer[0] != members.AnswerOK {
 				select {
 				case <-time.After(pause):
 				case <-o.stop:
@@ -252,11 +253,11 @@ func (o *outlet) retell() {
 	if lost == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stallPing)
+	ctx, cancel := context.WithTimeout(context.Background(), members.StallPing)
 	defer cancel()
-	if _, err := o.peer.request(ctx, PingMethod, nil); err != nil {
+	if _, err := o.peer.Request(ctx, members.PingMethod, nil); err != nil {
 		select {
-		case <-time.After(stallPing):
+		case <-time.After(members.StallPing):
 		case <-o.stop:
 		}
 		o.wakeUp()
@@ -286,25 +287,25 @@ func (o *outlet) wakeUp() {
 
 // batch encodes the first events of the queue whose publishers belong to one
 // partition; first is the number of the first event.
-func (o *outlet) batch() (data []byte, s *stamp, first uint64, n int) {
+func (o *outlet) batch() (data []byte, s *members.Stamp, first uint64, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
 		return nil, nil, 0, 0
 	}
-	s = &stamp{wiring: o.node.links.view.Load().wiring(), partition: o.queue[0].source.partition}
+	s = &members.Stamp{Wiring: o.node.links.View.Load().Wiring(), Partition: o.queue[0].source.partition}
 	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
 	for _, e := range o.queue {
-		if n > 0 && len(data)+len(e.data) > batchBytes || e.source.partition != s.partition {
+		if n > 0 && len(data)+len(e.data) > batchBytes || e.source.partition != s.Partition {
 			break
 		}
 		data = append(data, e.kind)
-		data = appendBytes(data, []byte(e.subject))
-		data = appendBytes(data, []byte(e.service))
+		data = members.AppendBytes(data, []byte(e.subject))
+		data = members.AppendBytes(data, []byte(e.service))
 		data = binary.LittleEndian.AppendUint64(data, e.epoch)
 		data = binary.LittleEndian.AppendUint64(data, e.source.epoch)
-		data = appendBytes(data, e.data)
+		data = members.AppendBytes(data, e.data)
 		n++
 	}
 	return data, s, o.number, n
@@ -351,7 +352,7 @@ func (n *Node) flushOutlets(ctx context.Context) {
 	n.mu.Lock()
 	var outlets []*outlet
 	for _, o := range n.outlets {
-		if o.peer.usable() {
+		if o.peer.Usable() {
 			outlets = append(outlets, o)
 		}
 	}
@@ -360,7 +361,7 @@ func (n *Node) flushOutlets(ctx context.Context) {
 		if !slices.ContainsFunc(outlets, func(o *outlet) bool {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			return len(o.queue) > 0 && o.peer.usable()
+			return len(o.queue) > 0 && o.peer.Usable()
 		}) {
 			return
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -72,7 +73,7 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 			switch {
 			case err != nil:
 				found.Error = "it does not answer: " + err.Error()
-			case len(answer) == 0 || answer[0] != answerOK:
+			case len(answer) == 0 || answer[0] != members.AnswerOK:
 				found.Error = "it cannot look at itself; it may be of another version"
 			default:
 				if err := proto.Unmarshal(answer[1:], found); err != nil {
@@ -92,14 +93,14 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 
 // profileOf asks a peer for its profile, over a separate connection, because
 // connections to a busy peer may be hung up.
-func profileOf(ctx context.Context, p *peer, request []byte) ([]byte, error) {
-	l := &link{transport: p.transportOf(profileMethod), ready: make(chan struct{})}
-	p.dial(l)
-	if l.err != nil {
-		return nil, l.err
+func profileOf(ctx context.Context, p *members.Peer, request []byte) ([]byte, error) {
+	l := &members.Link{Transport: p.TransportOf(profileMethod), Ready: make(chan struct{})}
+	p.Dial(l)
+	if l.Err != nil {
+		return nil, l.Err
 	}
-	defer l.conn.Close()
-	return l.conn.Call(ctx, profileMethod, request)
+	defer l.Conn.Close()
+	return l.Conn.Call(ctx, profileMethod, request)
 }
 
 // profiled answers another process's request for a profile.
@@ -109,12 +110,12 @@ func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "decode the request for a profile: %v", err)
 	}
 	r.Milliseconds = min(max(r.Milliseconds, uint32(profileLeast.Milliseconds())), uint32(profileMost.Milliseconds()))
-	return proto.MarshalOptions{}.MarshalAppend([]byte{answerOK}, n.profile(ctx, r))
+	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, n.profile(ctx, r))
 }
 
 // profile profiles this process.
 func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
-	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.links.machine, Processors: uint32(runtime.GOMAXPROCS(0))}
+	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.links.Machine, Processors: uint32(runtime.GOMAXPROCS(0))}
 	for _, s := range n.worker.Running().Services {
 		p.Services = append(p.Services, s.Spec.Name)
 	}
@@ -177,14 +178,14 @@ func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 	var list []*api.CrossingDelay
 	for _, process := range slices.Sorted(maps.Keys(peers)) {
 		p := peers[process]
-		e := p.entry.Load()
+		e := p.Entry.Load()
 		for _, name := range slices.Sorted(maps.Keys(n.config.Transports)) {
 			if e.Addresses[name] == "" {
 				continue
 			}
 			if d := crossingDelay(ctx, p, name); d > 0 {
 				list = append(list, &api.CrossingDelay{
-					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.links.machine,
+					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.links.Machine,
 					Microseconds: float64(d) / float64(time.Microsecond),
 				})
 			}
@@ -195,17 +196,17 @@ func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 
 // crossingDelay returns the round-trip time of an empty request to the peer
 // over a transport; 0 if it does not answer.
-func crossingDelay(ctx context.Context, p *peer, name string) time.Duration {
-	l := &link{transport: name, ready: make(chan struct{})} // the plan may not use this transport
-	p.dial(l)
-	if l.err != nil {
+func crossingDelay(ctx context.Context, p *members.Peer, name string) time.Duration {
+	l := &members.Link{Transport: name, Ready: make(chan struct{})} // the plan may not use this transport
+	p.Dial(l)
+	if l.Err != nil {
 		return 0
 	}
-	defer l.conn.Close()
+	defer l.Conn.Close()
 	var took []time.Duration
 	for range crossings {
 		began := time.Now()
-		if _, err := l.conn.Call(ctx, PingMethod, nil); err != nil {
+		if _, err := l.Conn.Call(ctx, members.PingMethod, nil); err != nil {
 			break
 		}
 		took = append(took, time.Since(began))

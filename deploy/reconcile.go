@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -23,7 +24,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	if current == nil {
 		return nil
 	}
-	mine, _ := current.instanceOf(n.config.Process)
+	mine, _ := current.InstanceOf(n.config.Process)
 	settings, err := n.settings(current, mine)
 	if err != nil {
 		return err
@@ -108,7 +109,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 }
 
 // settings returns the settings of the services of an instance under a plan.
-func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error) {
+func (n *Node) settings(c *members.Current, mine plan.Instance) (*config.Settings, error) {
 	s := &config.Settings{}
 	errs := []error{s.AddPartition(c.InForce(), mine.Partition, n.config.Specs), s.AddStandby(c.InForce(), mine, n.config.Specs)}
 	for _, section := range c.InForce().SettingsOf(mine.Worker) {
@@ -125,7 +126,7 @@ func (n *Node) settings(c *Current, mine plan.Instance) (*config.Settings, error
 
 // checkSettings reports what is wrong with all settings of a plan, so that all
 // processes accept it or none does.
-func (n *Node) checkSettings(c *Current) error {
+func (n *Node) checkSettings(c *members.Current) error {
 	for _, i := range c.InForce().Instances() {
 		s, err := n.settings(c, i)
 		if err == nil {
@@ -139,13 +140,13 @@ func (n *Node) checkSettings(c *Current) error {
 }
 
 // pipelineOf returns the stages of a plan in order.
-func (n *Node) pipelineOf(c *Current) []string {
+func (n *Node) pipelineOf(c *members.Current) []string {
 	return c.InForce().Stages(n.config.Specs)
 }
 
 // succeeded reports whether a service of ours may stop: its new place is there,
 // and already serves if the service may run twice.
-func (n *Node) succeeded(s *local.Service, c *Current) bool {
+func (n *Node) succeeded(s *local.Service, c *members.Current) bool {
 	if !c.InForce().Has(s.Spec.Name) {
 		return true
 	}
@@ -160,7 +161,7 @@ func (n *Node) succeeded(s *local.Service, c *Current) bool {
 			continue
 		}
 		overlaps := s.Spec.Scale == weft.Any && !(s.Spec.Listens && e.Machine == n.entry.Machine)
-		if st := e.service(s.Spec.Name); !overlaps || st != nil && st.State == StateReady {
+		if st := e.Service(s.Spec.Name); !overlaps || st != nil && st.State == members.StateReady {
 			return true
 		}
 	}
@@ -169,28 +170,28 @@ func (n *Node) succeeded(s *local.Service, c *Current) bool {
 
 // takenBy returns the process that still runs a service and must stop it before
 // the service starts here; empty if there is none.
-func (n *Node) takenBy(ctx context.Context, c *Current, spec *weft.Spec, entries map[string]*Entry) string {
+func (n *Node) takenBy(ctx context.Context, c *members.Current, spec *weft.Spec, entries map[string]*members.Entry) string {
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
 	}
 	n.mu.Lock()
 	peers := maps.Clone(n.peers)
 	n.mu.Unlock()
-	mine, _ := c.instanceOf(n.config.Process)
+	mine, _ := c.InstanceOf(n.config.Process)
 	for name, e := range entries {
-		if name == n.config.Process || e.service(spec.Name) == nil {
+		if name == n.config.Process || e.Service(spec.Name) == nil {
 			continue
 		}
 		if e.Partition != "" && mine.Partition != "" && e.Partition != mine.Partition {
 			continue
 		}
 		if spec.Scale == weft.Any {
-			there, _ := c.instanceOf(name)
+			there, _ := c.InstanceOf(name)
 			if e.Machine != n.entry.Machine || slices.Contains(there.Services, spec.Name) {
 				continue // it stays, or is on another machine: both may run
 			}
 		}
-		if p := peers[name]; p != nil && p.dead(ctx) {
+		if p := peers[name]; p != nil && p.Dead(ctx) {
 			continue
 		}
 		return name
@@ -201,13 +202,13 @@ func (n *Node) takenBy(ctx context.Context, c *Current, spec *weft.Spec, entries
 // beaten reports whether another process, whose plan is older or newer than
 // ours, has also begun one of the services. Both publish this before they look,
 // so at least one of them gives way until the plans agree.
-func (n *Node) beaten(ctx context.Context, c *Current, specs []weft.Spec) bool {
+func (n *Node) beaten(ctx context.Context, c *members.Current, specs []weft.Spec) bool {
 	list, err := n.directory.Entries(ctx)
 	if err != nil {
 		n.log.Warn("services wait: it is not known now whether they run elsewhere", "error", err)
 		return true
 	}
-	entries := map[string]*Entry{}
+	entries := map[string]*members.Entry{}
 	for _, e := range list {
 		entries[e.Process] = e
 	}
@@ -217,7 +218,7 @@ func (n *Node) beaten(ctx context.Context, c *Current, specs []weft.Spec) bool {
 // retire stops a service that now belongs elsewhere.
 func (n *Node) retire(ctx context.Context, s *local.Service) error {
 	n.log.Info("service leaves", "service", s.Spec.Name)
-	n.setState(s, StateDraining)
+	n.setState(s, members.StateDraining)
 	if err := n.announce(ctx); err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (n *Node) retire(ctx context.Context, s *local.Service) error {
 
 // startServices starts services, waits until they have received what others
 // retain, and offers them to others.
-func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec) error {
+func (n *Node) startServices(ctx context.Context, c *members.Current, specs []weft.Spec) error {
 	if err := n.setup.Settings.Check(n.config.Specs); err != nil {
 		return err
 	}
@@ -243,10 +244,10 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 	if err != nil {
 		return err
 	}
-	mine, _ := c.instanceOf(n.config.Process)
+	mine, _ := c.InstanceOf(n.config.Process)
 	for _, s := range g.Services {
 		s.Clustered = n.worksAsOne(c, mine, s.Spec.Name)
-		n.setState(s, StateStarting)
+		n.setState(s, members.StateStarting)
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
@@ -272,7 +273,7 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 		return err
 	}
 	for _, s := range g.Services {
-		n.setState(s, StateSyncing)
+		n.setState(s, members.StateSyncing)
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
@@ -282,7 +283,7 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 	}
 	for _, s := range g.Services {
 		s.Serving.Store(true)
-		n.setState(s, StateReady)
+		n.setState(s, members.StateReady)
 	}
 	n.worker.Refresh()
 	names := make([]string, len(specs))
@@ -296,6 +297,6 @@ func (n *Node) startServices(ctx context.Context, c *Current, specs []weft.Spec)
 // worksAsOne reports whether a service is clustered across partitions when a
 // process is the given instance of a plan. When that changes, the service
 // restarts, because the events it received describe another network.
-func (n *Node) worksAsOne(c *Current, mine plan.Instance, service string) bool {
+func (n *Node) worksAsOne(c *members.Current, mine plan.Instance, service string) bool {
 	return mine.Partition != "" && c.InForce().AsOne(n.config.Specs)[service]
 }

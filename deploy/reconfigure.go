@@ -8,11 +8,12 @@ import (
 
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // reconfigure applies the current plan's settings to a running service; it
 // returns false if the service must restart.
-func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *config.Settings, current *Current) bool {
+func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *config.Settings, current *members.Current) bool {
 	next, err := settings.Configure(s.Spec)
 	if err != nil {
 		return false
@@ -40,21 +41,21 @@ func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *conf
 
 // refuse records that a service cannot use its configuration in the current
 // plan, and notifies the others.
-func (n *Node) refuse(current *Current, name string, err error) {
+func (n *Node) refuse(current *members.Current, name string, err error) {
 	n.log.Error("service cannot do with its configuration", "service", name, "generation", current.Generation, "error", err)
 	if n.refused == nil {
 		n.refused = map[string]uint64{}
 	}
 	n.refused[name] = current.Generation
 	n.mu.Lock()
-	n.entry.Failed = &ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
+	n.entry.Failed = &members.ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
 	n.entry.Generation = 0 // so that the entry is published with what follows
 	n.mu.Unlock()
 }
 
 // abandon stops services that did not start with a configuration on trial.
 // Those that failed stay stopped until there is another plan.
-func (n *Node) abandon(ctx context.Context, current *Current, services []*local.Service, cause error) error {
+func (n *Node) abandon(ctx context.Context, current *members.Current, services []*local.Service, cause error) error {
 	blamed := false
 	for _, s := range slices.Backward(services) {
 		n.setState(s, "")

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -28,7 +29,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 	wire, caller := name, "somebody outside"
 	var data []byte
 	if from == nil {
-		wire, data = outsideMethod, appendBytes(nil, []byte(name))
+		wire, data = outsideMethod, members.AppendBytes(nil, []byte(name))
 	} else {
 		caller = from.Spec.Name
 	}
@@ -39,18 +40,18 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 	deadline := time.Now().Add(within.patience)
 	var last error
 	for {
-		v := n.links.view.Load()
-		if within.directed != nil && v.wiring() != within.directed.wiring() {
+		v := n.links.View.Load()
+		if within.directed != nil && v.Wiring() != within.directed.Wiring() {
 			return nil, errReplanned
 		}
-		if v.current != nil && !v.current.InForce().Has(owner) {
+		if v.Current != nil && !v.Current.InForce().Has(owner) {
 			if n.config.Alone {
 				return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s does not run", caller, name, owner)
 			}
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s is not in the plan", caller, name, owner)
 		}
-		t := pick(within.instances(v, owner))
-		if t != nil && t.peer == nil { // it has moved here meanwhile
+		t := members.Pick(within.instances(v, owner))
+		if t != nil && t.Peer == nil { // it has moved here meanwhile
 			if here := n.worker.Running().Methods[name]; here != nil && here.Ready(ctx, from) {
 				resp, err := here.Answer(ctx, req)
 				if err == nil {
@@ -63,7 +64,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 			t = nil
 		}
 		if t != nil {
-			answer, err := t.peer.send(ctx, wire, v.stamp(t, from), data)
+			answer, err := t.Peer.Send(ctx, wire, v.Stamp(t, from), data)
 			if err == nil {
 				resp, here, err := readAnswer(m, answer)
 				if here {
@@ -76,7 +77,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 		if within.present && t == nil {
 			return nil, api.Errorf(codes.Unavailable, "%s calls %s, but service %s%s cannot be reached: %v", caller, name, owner, within.where(), why(last))
 		}
-		if err := v.pause(ctx, deadline); err != nil {
+		if err := v.Pause(ctx, deadline); err != nil {
 			if ctx.Err() != nil {
 				return nil, local.ErrorOf(ctx.Err())
 			}
@@ -99,13 +100,13 @@ func readAnswer(m weft.Method, answer []byte) (resp any, here bool, err error) {
 		return nil, true, api.Errorf(codes.Internal, "%s: empty answer", m.MethodName())
 	}
 	switch answer[0] {
-	case answerOK:
+	case members.AnswerOK:
 		_, resp := m.NewMessages()
 		if err := weft.Decode(answer[1:], resp); err != nil {
 			return nil, true, api.Errorf(codes.Internal, "decode the response of %s: %w", m.MethodName(), err)
 		}
 		return resp, true, nil
-	case answerError:
+	case members.AnswerError:
 		if len(answer) < 2 {
 			return nil, true, api.Errorf(codes.Internal, "%s: malformed answer", m.MethodName())
 		}
@@ -116,48 +117,48 @@ func readAnswer(m weft.Method, answer []byte) (resp any, here bool, err error) {
 
 // Call answers a request of another process (transport.Handler).
 func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error) {
-	method, stamp, err := readStamp(name)
+	method, stamp, err := members.ReadStamp(name)
 	if err != nil {
 		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "%q is no name of a method", name)
 	}
 	if n.config.Allow != nil && ctx.Value(fromBusKey{}) == nil && !n.config.Allow(transport.Peer(ctx), method) {
 		return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "the certificate of the caller does not allow it %s", method)
 	}
-	if !n.links.view.Load().agrees(stamp) {
-		return []byte{answerNotHere}, nil
+	if !n.links.View.Load().Agrees(stamp) {
+		return []byte{members.AnswerNotHere}, nil
 	}
 	switch method {
-	case PingMethod:
+	case members.PingMethod:
 		return n.apps.sign(), nil
-	case askMethod:
+	case members.AskMethod:
 		return n.answerAsked(req)
 	case metricsMethod:
 		return n.figures()
 	case profileMethod:
 		return n.profiled(ctx, req)
-	case eventsMethod:
+	case members.EventsMethod:
 		return n.inlets.take(n, stamp, req)
-	case packetsMethod:
+	case members.PacketsMethod:
 		return n.crossing.packets(ctx, stamp, req)
 	case observeMethod:
 		return n.observed(ctx, req)
 	case outsideMethod:
-		r := cursor{b: req}
-		if method, req = string(r.bytes()), r.b; r.err != nil || outside.Internal(method) {
+		r := members.Cursor{B: req}
+		if method, req = string(r.Bytes()), r.B; r.Err != nil || outside.Internal(method) {
 			return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "%q is not to be called from outside", method)
 		}
 	}
 	m := n.worker.Running().Methods[method]
 	if m == nil {
-		return []byte{answerNotHere}, nil
+		return []byte{members.AnswerNotHere}, nil
 	}
-	if m.Server.Standing.Load() || !stamp.meant(m.Server) {
-		return []byte{answerNotHere}, nil
+	if m.Server.Standing.Load() || !stamp.Meant(m.Server) {
+		return []byte{members.AnswerNotHere}, nil
 	}
-	out, here, err := m.Serve(ctx, []byte{answerOK}, req)
+	out, here, err := m.Serve(ctx, []byte{members.AnswerOK}, req)
 	switch {
 	case !here:
-		return []byte{answerNotHere}, nil
+		return []byte{members.AnswerNotHere}, nil
 	case err != nil:
 		return errorAnswer(err), nil
 	}
@@ -165,5 +166,5 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 }
 
 func errorAnswer(err error) []byte {
-	return append([]byte{answerError, byte(api.KindOf(err))}, err.Error()...)
+	return append([]byte{members.AnswerError, byte(api.KindOf(err))}, err.Error()...)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -16,7 +17,7 @@ import (
 // before it, even if their processes still run.
 
 // standsBy reports whether a service of an instance may be a standby.
-func standsBy(c *Current, mine plan.Instance, spec *weft.Spec) bool {
+func standsBy(c *members.Current, mine plan.Instance, spec *weft.Spec) bool {
 	w := c.InForce().Worker(mine.Worker)
 	return spec.Standby && w != nil && w.Standby > 0
 }
@@ -33,7 +34,7 @@ func (n *Node) stand(ctx context.Context, specs []weft.Spec) error {
 	}
 	for _, s := range g.Services {
 		s.Standing.Store(true)
-		n.setState(s, StateStandby)
+		n.setState(s, members.StateStandby)
 	}
 	if err := n.announce(ctx); err != nil {
 		return err
@@ -69,7 +70,7 @@ func (n *Node) work(ctx context.Context, g *local.Group) error {
 	}
 	if subscribes {
 		for _, s := range g.Services {
-			n.setState(s, StateSyncing)
+			n.setState(s, members.StateSyncing)
 		}
 		if err := n.announce(ctx); err != nil {
 			return err
@@ -81,7 +82,7 @@ func (n *Node) work(ctx context.Context, g *local.Group) error {
 			n.inlets.await(ctx, n, s)
 		}
 		s.Serving.Store(true)
-		n.setState(s, StateReady)
+		n.setState(s, members.StateReady)
 	}
 	n.worker.Refresh()
 	n.log.Info("services ready, having stood by", "services", names)

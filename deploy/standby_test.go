@@ -11,7 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 )
 
 // TestStandbyTakesOver: of a service with a standby both processes run it, and
@@ -43,7 +43,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	c.apply("{name: s, events: grpc, workers: {a: {services: [hosts], standby: 1}, b: {services: [gateway]}}}")
 	c.reconcile()
 	c.eventually("both stand by", func() bool {
-		return c.states("a")["hosts"] == deploy.StateStandby && c.states("a-standby")["hosts"] == deploy.StateStandby
+		return c.states("a")["hosts"] == members.StateStandby && c.states("a-standby")["hosts"] == members.StateStandby
 	})
 	asked := func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

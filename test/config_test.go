@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/discovery"
@@ -72,7 +73,7 @@ func startConfigured(t *testing.T, store local.Store, address, given string, mor
 	if err != nil {
 		t.Fatal(err)
 	}
-	directory, err := deploy.OpenDirectory(ctx, store)
+	directory, err := members.OpenDirectory(ctx, store)
 	if err == nil {
 		err = directory.Take(ctx, p.WithConfig(chosen.Sections), specs)
 	}
@@ -135,7 +136,7 @@ func (c *configured) mustApply(text string) *api.ApplyConfigResponse {
 // epochs returns which run of each service is at work.
 func (c *configured) epochs() map[string]uint64 {
 	c.t.Helper()
-	d, err := deploy.OpenDirectory(context.Background(), c.store)
+	d, err := members.OpenDirectory(context.Background(), c.store)
 	if err != nil {
 		c.t.Fatal(err)
 	}

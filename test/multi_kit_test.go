@@ -16,6 +16,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
@@ -91,11 +92,11 @@ func partitioned(t *testing.T, partitions map[string]string, beside ...weft.Spec
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
 	ctx, cancel := context.WithCancel(context.Background())
-	directory, err := deploy.OpenDirectory(ctx, m.store)
+	directory, err := members.OpenDirectory(ctx, m.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := deploy.Succeed(nil, p, specs)
+	first, err := members.Succeed(nil, p, specs)
 	if err == nil {
 		err = directory.Put(ctx, first, 0)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/plan"
@@ -59,11 +59,11 @@ func hydra(t *testing.T) *halved {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: level}))
-	directory, err := deploy.OpenDirectory(context.Background(), h.store)
+	directory, err := members.OpenDirectory(context.Background(), h.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := deploy.Succeed(nil, p, specs)
+	first, err := members.Succeed(nil, p, specs)
 	if err == nil {
 		err = directory.Put(context.Background(), first, 0)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 	"github.com/weft-sdn/weft/transport/grpc"
@@ -53,7 +54,7 @@ func split(specs []weft.Spec) *plan.Plan {
 // run runs the workers of a plan, each in a node of its own.
 func (c *controller) run(ctx context.Context, p *plan.Plan, set []string, log *slog.Logger) <-chan error {
 	c.t.Helper()
-	directory, err := deploy.OpenDirectory(ctx, c.store)
+	directory, err := members.OpenDirectory(ctx, c.store)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (c *controller) run(ctx context.Context, p *plan.Plan, set []string, log *s
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	next, err := deploy.Succeed(old, p, c.known)
+	next, err := members.Succeed(old, p, c.known)
 	if err == nil {
 		err = directory.Put(ctx, next, revision)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/cmd/weft/run"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -314,7 +314,7 @@ func TestWorkerBesideTheFirstUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	directory, err := deploy.OpenDirectory(t.Context(), store)
+	directory, err := members.OpenDirectory(t.Context(), store)
 	if err == nil {
 		err = directory.Take(t.Context(), p, planner.AllSpecs())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/packet"
@@ -109,7 +110,7 @@ func startStages(ctx context.Context, topo *sim.Topology, rules int) (s *stages,
 	}
 	p := plan.Single(names)
 	p.Partial = true
-	directory, err := deploy.OpenDirectory(ctx, s.store)
+	directory, err := members.OpenDirectory(ctx, s.store)
 	if err == nil {
 		err = directory.Take(ctx, p, specs)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -42,7 +43,7 @@ type cluster struct {
 
 	mu        sync.Mutex // guards what follows
 	processes map[string]*process
-	current   *deploy.Current // what is in force
+	current   *members.Current // what is in force
 	runs      int
 	stopping  bool
 	witnesses []*witness
@@ -71,7 +72,7 @@ func (c *cluster) apply(ctx context.Context, text string) error {
 	if err := config.CheckPlan(p, specs); err != nil {
 		return err
 	}
-	d, err := deploy.OpenDirectory(ctx, c.w.bus.Store)
+	d, err := members.OpenDirectory(ctx, c.w.bus.Store)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c *cluster) apply(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	next, err := deploy.Succeed(old, p, specs)
+	next, err := members.Succeed(old, p, specs)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (c *cluster) apply(ctx context.Context, text string) error {
 // supervise keeps one process for each instance of the plan in force until ctx
 // ends, and ends those that are in it no more.
 func (c *cluster) supervise(ctx context.Context) {
-	d, err := deploy.OpenDirectory(ctx, c.w.bus.Store)
+	d, err := members.OpenDirectory(ctx, c.w.bus.Store)
 	if err != nil {
 		panic(err)
 	}

@@ -15,9 +15,9 @@ var defects = map[string][]edit{
 	"store": {{"services/southbound/pledge.go", "\treturn promised\n}", "\treturn denied\n}"}},
 	// What a process tells by an earlier plan is taken, and stays.
 	"plans": {
-		{"deploy/stamp.go", "return s == nil || s.wiring == v.wiring() }", "return true }"},
-		{"deploy/stamp.go", "return s == nil || s.run == 0 || s.run == to.epoch.Load() }", "return true }"},
-		{"deploy/inlet.go", "if !v.knows(partition) || !v.parts.hears(s.spec.Name, v.mine.Partition, partition) {", "if false {"},
+		{"deploy/members/stamp.go", "return s == nil || s.Wiring == v.Wiring() }", "return true }"},
+		{"deploy/members/stamp.go", "return s == nil || s.run == 0 || s.run == to.Epoch.Load()", "return true"},
+		{"deploy/inlet.go", "if !v.Knows(partition) || !v.Parts.Hears(s.Spec.Name, v.Mine.Partition, partition) {", "if false {"},
 	},
 	// A port that was the end of a link waits for its neighbour for ten minutes,
 	// though its switch has returned with other cables.

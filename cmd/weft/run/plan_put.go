@@ -11,7 +11,7 @@ import (
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/planner"
-	"github.com/weft-sdn/weft/deploy"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -104,7 +104,7 @@ func (o *planPutOptions) put(ctx context.Context, p *plan.Plan) (*putPlan, error
 		return nil, err
 	}
 	defer store.Close()
-	directory, err := deploy.OpenDirectory(ctx, store)
+	directory, err := members.OpenDirectory(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (o *planPutOptions) put(ctx context.Context, p *plan.Plan) (*putPlan, error
 	} else {
 		done.Changes = append(done.Changes, fmt.Sprintf("there was no plan; now %d processes are wanted", len(p.Instances())))
 	}
-	next, err := deploy.Succeed(old, p, planner.AllSpecs())
+	next, err := members.Succeed(old, p, planner.AllSpecs())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services"
 	"github.com/weft-sdn/weft/services/gateway"
@@ -144,7 +145,7 @@ func (a *alone) join(ctx context.Context, store local.Store, metrics *prometheus
 		}
 	}
 	p := a.plan.WithConfig(chosen.Sections)
-	directory, err := deploy.OpenDirectory(ctx, store)
+	directory, err := members.OpenDirectory(ctx, store)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/supervisor"
 	"github.com/weft-sdn/weft/internal/rootpart"
 	"github.com/weft-sdn/weft/plan"
@@ -131,13 +132,13 @@ type keeper struct {
 
 	store     *bus.Store
 	external  *plan.Bus // nil: the bus is ours
-	directory *deploy.Directory
+	directory *members.Directory
 	keeper    *supervisor.Supervisor
 	identity  *certs.Identity
 
 	mu      sync.Mutex // guards what follows
-	current *deploy.Current
-	entries map[string]*deploy.Entry
+	current *members.Current
+	entries map[string]*members.Entry
 	wake    chan struct{}
 	probes  map[string]*probe
 }
@@ -176,7 +177,7 @@ func (k *keeper) open(ctx context.Context, p *plan.Plan) (err error) {
 	}
 	k.store.Replicate(c.Replicas)
 	if err == nil {
-		k.directory, err = deploy.OpenDirectory(ctx, k.store)
+		k.directory, err = members.OpenDirectory(ctx, k.store)
 	}
 	if err != nil {
 		return errors.Join(err, k.store.Close())
@@ -219,7 +220,7 @@ func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*p
 		return nil, err
 	}
 	if old == nil || len(plan.Diff(old.InForce(), p)) > 0 {
-		next, err := deploy.Succeed(old, p, all)
+		next, err := members.Succeed(old, p, all)
 		if err == nil {
 			err = k.directory.Put(ctx, next, revision)
 		}
@@ -232,7 +233,7 @@ func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*p
 
 // run keeps the processes until ctx ends, and then ends them.
 func (k *keeper) run(ctx context.Context, ready func()) (err error) {
-	k.entries, k.probes, k.wake = map[string]*deploy.Entry{}, map[string]*probe{}, make(chan struct{}, 1)
+	k.entries, k.probes, k.wake = map[string]*members.Entry{}, map[string]*probe{}, make(chan struct{}, 1)
 	k.keeper, err = supervisor.New(supervisor.Config{
 		Directory: workersDirectory(k.dir), RootPart: rootpart.Path(), Log: k.log, Probe: k.probe, ProbeEvery: 250 * time.Millisecond, UnresponsiveAfter: 2 * time.Second,
 	})
@@ -249,12 +250,12 @@ func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 		}
 	})
 	work.Go(func() {
-		err := k.directory.Follow(watchCtx, func(c *deploy.Current) {
+		err := k.directory.Follow(watchCtx, func(c *members.Current) {
 			k.mu.Lock()
 			k.current = c
 			k.mu.Unlock()
 			k.poke()
-		}, func(process string, e *deploy.Entry) {
+		}, func(process string, e *members.Entry) {
 			k.mu.Lock()
 			if e == nil {
 				delete(k.entries, process)
@@ -341,7 +342,7 @@ func (k *keeper) complete() bool {
 }
 
 // processes returns the processes of this machine.
-func (k *keeper) processes(c *deploy.Current) []supervisor.Process {
+func (k *keeper) processes(c *members.Current) []supervisor.Process {
 	exe := program()
 	var list []supervisor.Process
 	for _, i := range c.InForce().Instances() {
@@ -411,7 +412,7 @@ func (k *keeper) probe(ctx context.Context, process string) error {
 		k.probes[process] = p
 		k.mu.Unlock()
 	}
-	_, err := p.conn.Call(ctx, deploy.PingMethod, nil)
+	_, err := p.conn.Call(ctx, members.PingMethod, nil)
 	if err != nil && transport.ErrorOf(err).Code != transport.DeadlineExceeded { // one that is late may answer the next
 		k.mu.Lock()
 		if k.probes[process] == p {
@@ -423,7 +424,7 @@ func (k *keeper) probe(ctx context.Context, process string) error {
 	return err
 }
 
-func (k *keeper) dial(ctx context.Context, e *deploy.Entry) (transport.Conn, error) {
+func (k *keeper) dial(ctx context.Context, e *members.Entry) (transport.Conn, error) {
 	t := grpc.New(nil)
 	if k.identity != nil {
 		t = grpc.New(k.identity.Client())
@@ -437,7 +438,7 @@ func (k *keeper) tell(ctx context.Context, list []supervisor.Status, told map[st
 	seen := map[string]bool{}
 	for _, s := range list {
 		seen[s.Name] = true
-		kept := deploy.Kept{State: string(s.State), PID: s.PID, Restarts: s.Restarts}
+		kept := members.Kept{State: string(s.State), PID: s.PID, Restarts: s.Restarts}
 		if s.LastExit != nil {
 			kept.LastExit = s.LastExit.Text
 		}
@@ -460,7 +461,7 @@ func (k *keeper) tell(ctx context.Context, list []supervisor.Status, told map[st
 	}
 }
 
-func (k *keeper) write(ctx context.Context, process string, kept *deploy.Kept) {
+func (k *keeper) write(ctx context.Context, process string, kept *members.Kept) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := k.directory.Tell(ctx, k.store, process, kept); err != nil && ctx.Err() == nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/local"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/internal/auditlog"
 	"github.com/weft-sdn/weft/plan"
@@ -156,7 +157,7 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	defer store.Close()
 	joining, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
-	var current *deploy.Current
+	var current *members.Current
 	err = keepTrying(joining, notThere, func() (err error) { current, err = inForce(joining, store); return err })
 	if err != nil {
 		return err
@@ -220,8 +221,8 @@ func notThere(err error) bool {
 var errNoPlan = errors.New("there is no plan on the bus yet; start one with weft up PLAN")
 
 // inForce returns the plan in force.
-func inForce(ctx context.Context, store *bus.Store) (*deploy.Current, error) {
-	directory, err := deploy.OpenDirectory(ctx, store)
+func inForce(ctx context.Context, store *bus.Store) (*members.Current, error) {
+	directory, err := members.OpenDirectory(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +292,7 @@ func (o *workerOptions) join(ctx context.Context, log *slog.Logger, store *bus.S
 				if err != nil {
 					return nil, nil, errors.Join(err, all.Close())
 				}
-				addresses[deploy.LocalAddress] = local.Address()
+				addresses[members.LocalAddress] = local.Address()
 				all = append(closers{local}, all...)
 			}
 			return addresses, all, nil

@@ -1,4 +1,9 @@
-package deploy
+// Package members knows the processes of a plan: the directory in which they
+// find each other and the plan in force, which of them runs what now (View), and
+// connections to them (Peer).
+//
+// deploy imports it, and those who bring plans into force.
+package members
 
 import (
 	"context"
@@ -15,8 +20,8 @@ import (
 
 // The buckets through which processes find each other.
 const (
-	planBucket    = "deploy.plan"
-	workersBucket = "deploy.workers"
+	PlanBucket    = "deploy.plan"
+	WorkersBucket = "deploy.workers"
 	planKey       = "current"
 )
 
@@ -71,8 +76,8 @@ const (
 	StateDraining = "draining" // it finishes calls and packets in progress
 )
 
-// service returns the state of a service; nil if the process does not run it.
-func (e *Entry) service(name string) *ServiceState {
+// Service returns the state of a service; nil if the process does not run it.
+func (e *Entry) Service(name string) *ServiceState {
 	for i := range e.Services {
 		if e.Services[i].Name == name {
 			return &e.Services[i]
@@ -99,8 +104,8 @@ func (c *Current) ProcessOf(instance string) string {
 	return instance
 }
 
-// instanceOf returns the instance of the plan that a process runs.
-func (c *Current) instanceOf(process string) (plan.Instance, bool) {
+// InstanceOf returns the instance of the plan that a process runs.
+func (c *Current) InstanceOf(process string) (plan.Instance, bool) {
 	if c == nil {
 		return plan.Instance{}, false
 	}
@@ -115,7 +120,7 @@ func (c *Current) instanceOf(process string) (plan.Instance, bool) {
 // ListenOf returns the address at which the plan lets a process listen for
 // others.
 func (c *Current) ListenOf(process string) string {
-	i, _ := c.instanceOf(process)
+	i, _ := c.InstanceOf(process)
 	if w := c.plan.Worker(i.Worker); w != nil {
 		return w.Listen
 	}
@@ -133,11 +138,11 @@ type Directory struct {
 
 // OpenDirectory opens the directory of a store.
 func OpenDirectory(ctx context.Context, store local.Store) (*Directory, error) {
-	plans, err := store.Bucket(ctx, planBucket)
+	plans, err := store.Bucket(ctx, PlanBucket)
 	if err != nil {
 		return nil, err
 	}
-	workers, err := store.Bucket(ctx, workersBucket)
+	workers, err := store.Bucket(ctx, WorkersBucket)
 	return &Directory{plans, workers}, err
 }
 
@@ -233,14 +238,14 @@ func (d *Directory) Remove(ctx context.Context, process string) error {
 // Follow calls current and entry for the present state and for every change,
 // until ctx ends.
 func (d *Directory) Follow(ctx context.Context, current func(*Current), entry func(process string, e *Entry)) error {
-	return d.watch(ctx, func(c *Current, err error) {
+	return d.Watch(ctx, func(c *Current, err error) {
 		if err == nil {
 			current(c)
 		}
 	}, entry, func() {})
 }
 
-func (d *Directory) announce(ctx context.Context, e *Entry) error {
+func (d *Directory) Announce(ctx context.Context, e *Entry) error {
 	data, err := json.Marshal(e)
 	if err == nil {
 		_, err = d.workers.Put(ctx, e.Process, data)
@@ -248,10 +253,10 @@ func (d *Directory) announce(ctx context.Context, e *Entry) error {
 	return err
 }
 
-// watch calls plan and entry for the present state and for every change, until
+// Watch calls plan and entry for the present state and for every change, until
 // ctx ends; an entry is nil when it is gone. It calls settled after the present
 // state.
-func (d *Directory) watch(ctx context.Context, current func(*Current, error), entry func(process string, e *Entry), settled func()) error {
+func (d *Directory) Watch(ctx context.Context, current func(*Current, error), entry func(process string, e *Entry), settled func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make(chan error, 2)

@@ -1,4 +1,4 @@
-package deploy
+package members
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 )
 
-// keeperBucket holds the supervisor's report on each of its processes.
-const keeperBucket = "deploy.supervisor"
+// KeeperBucket holds the supervisor's report on each of its processes.
+const KeeperBucket = "deploy.supervisor"
 
 // Kept is the supervisor's report on a process.
 type Kept struct {
@@ -21,7 +21,7 @@ type Kept struct {
 
 // Tell writes the supervisor's reports on its processes.
 func (d *Directory) Tell(ctx context.Context, store local.Store, process string, k *Kept) error {
-	bucket, err := store.Bucket(ctx, keeperBucket)
+	bucket, err := store.Bucket(ctx, KeeperBucket)
 	if err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ func (d *Directory) Tell(ctx context.Context, store local.Store, process string,
 	return err
 }
 
-// readKept reads the supervisor's reports.
-func readKept(ctx context.Context, store local.Store) (map[string]Kept, error) {
-	bucket, err := store.Bucket(ctx, keeperBucket)
+// ReadKept reads the supervisor's reports.
+func ReadKept(ctx context.Context, store local.Store) (map[string]Kept, error) {
+	bucket, err := store.Bucket(ctx, KeeperBucket)
 	if err != nil {
 		return nil, err
 	}

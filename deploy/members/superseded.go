@@ -1,4 +1,4 @@
-package deploy
+package members
 
 import (
 	"slices"
@@ -9,38 +9,38 @@ import (
 // StateStandby is the state of a standby service in a process.
 const StateStandby = "standby"
 
-// runOf identifies a run of a service.
-type runOf struct {
-	service   string
-	partition string
-	epoch     uint64
+// RunOf identifies a run of a service.
+type RunOf struct {
+	Service   string
+	Partition string
+	Epoch     uint64
 }
 
 // superseded returns the runs of services that another run of the same service
 // and partition has replaced by becoming ready later.
-func superseded(entries map[string]*Entry, specs []weft.Spec) map[runOf]bool {
-	latest := map[runOf]uint64{} // by service and partition
-	each := func(f func(key runOf, s *ServiceState)) {
+func superseded(entries map[string]*Entry, specs []weft.Spec) map[RunOf]bool {
+	latest := map[RunOf]uint64{} // by service and partition
+	each := func(f func(key RunOf, s *ServiceState)) {
 		for _, e := range entries {
 			for i := range e.Services {
 				if slices.ContainsFunc(specs, func(s weft.Spec) bool { return s.Standby && s.Name == e.Services[i].Name }) {
-					f(runOf{service: e.Services[i].Name, partition: e.Partition}, &e.Services[i])
+					f(RunOf{Service: e.Services[i].Name, Partition: e.Partition}, &e.Services[i])
 				}
 			}
 		}
 	}
-	each(func(key runOf, s *ServiceState) {
+	each(func(key RunOf, s *ServiceState) {
 		if s.State == StateReady || s.State == StateSyncing {
 			latest[key] = max(latest[key], s.Epoch)
 		}
 	})
-	var over map[runOf]bool
-	each(func(key runOf, s *ServiceState) {
+	var over map[RunOf]bool
+	each(func(key RunOf, s *ServiceState) {
 		if s.State != StateStandby && s.Epoch < latest[key] {
 			if over == nil {
-				over = map[runOf]bool{}
+				over = map[RunOf]bool{}
 			}
-			key.epoch = s.Epoch
+			key.Epoch = s.Epoch
 			over[key] = true
 		}
 	})
@@ -54,13 +54,13 @@ const (
 	roleSuperseded = "superseded" // it was active, and another is now
 )
 
-// roleOf returns the role of a service in a process; empty if the plan has no
+// RoleOf returns the role of a service in a process; empty if the plan has no
 // standby for it.
-func roleOf(c *Current, over map[runOf]bool, e *Entry, s *ServiceState) string {
+func RoleOf(c *Current, over map[RunOf]bool, e *Entry, s *ServiceState) string {
 	switch {
 	case s.State == StateStandby:
 		return roleStandby
-	case over[runOf{s.Name, e.Partition, s.Epoch}]:
+	case over[RunOf{s.Name, e.Partition, s.Epoch}]:
 		return roleSuperseded
 	case s.State == StateReady && c.InForce().HasStandby(s.Name):
 		if w := c.InForce().Worker(e.Worker); w != nil && w.Standby > 0 {

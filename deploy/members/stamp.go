@@ -1,0 +1,82 @@
+package members
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/weft-sdn/weft/deploy/local"
+)
+
+// Stamp is sent with a request between processes, besides its method: it names
+// the sender's plan and the addressee. Processes learn of a plan one after the
+// other. A process refuses a request from a sender with another plan, and the
+// sender repeats it when both have the same plan; otherwise the request might
+// concern a network, or a partition, that the receiver does not belong to any
+// more.
+type Stamp struct {
+	Wiring    uint64 // of the sender's plan (Current.Wiring)
+	run       uint64 // epoch of the addressed service; 0: any
+	Partition string // of the requesting service; empty if it works for all
+}
+
+// on returns a method's name with the stamp.
+func (s Stamp) on(method string) string {
+	b := append(make([]byte, 0, 80), method...)
+	b = strconv.AppendUint(append(b, '@'), s.Wiring, 10)
+	b = strconv.AppendUint(append(b, '.'), s.run, 10)
+	return string(append(append(b, '.'), s.Partition...))
+}
+
+// ReadStamp splits a name that on made. The stamp is nil if the name has none:
+// such a request needs none, or comes from an earlier build.
+func ReadStamp(name string) (method string, s *Stamp, err error) {
+	method, text, found := strings.Cut(name, "@")
+	if !found {
+		return method, nil, nil
+	}
+	parts := strings.SplitN(text, ".", 3)
+	if len(parts) < 3 {
+		return "", nil, errMalformed
+	}
+	wiring, err := strconv.ParseUint(parts[0], 10, 64)
+	if err != nil {
+		return "", nil, errMalformed
+	}
+	run, err := strconv.ParseUint(parts[1], 10, 64)
+	if err != nil {
+		return "", nil, errMalformed
+	}
+	return method, &Stamp{wiring, run, parts[2]}, nil
+}
+
+// Stamp returns the stamp of a request from a service, or (nil) a client
+// outside, to one instance of another service.
+func (v *View) Stamp(to *Target, from *local.Service) *Stamp {
+	s := &Stamp{Wiring: v.Wiring(), run: to.epoch}
+	if from != nil {
+		s.Partition = from.Partition()
+	}
+	return s
+}
+
+// Agrees reports whether the sender of a request goes by this view's plan.
+func (v *View) Agrees(s *Stamp) bool { return s == nil || s.Wiring == v.Wiring() }
+
+// Knows reports whether the plan has a partition; empty stands for services
+// that work for all.
+func (v *View) Knows(partition string) bool {
+	return partition == "" || v.Current == nil || v.Current.InForce().Partition(partition) != nil
+}
+
+// Meant reports whether a request is addressed to this run of a service.
+func (s *Stamp) Meant(to *local.Service) bool {
+	return s == nil || s.run == 0 || s.run == to.Epoch.Load()
+}
+
+// Wiring returns the plan's wiring; 0 if there is no plan yet.
+func (v *View) Wiring() uint64 {
+	if v.Current == nil {
+		return 0
+	}
+	return v.Current.Wiring
+}

@@ -23,6 +23,7 @@ type adoption struct {
 	switches map[flow.DPID]*told // the connected switches
 	reports  []report            // not audited yet
 	leaving  map[flow.DPID]leaving
+	again    map[flow.DPID]time.Time // when to ask a switch once more
 	askAll   bool
 	asked    time.Time
 }
@@ -52,7 +53,7 @@ const (
 )
 
 func newAdoption() *adoption {
-	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*told{}, leaving: map[flow.DPID]leaving{}}
+	return &adoption{pools: map[pair]*pool{}, switches: map[flow.DPID]*told{}, leaving: map[flow.DPID]leaving{}, again: map[flow.DPID]time.Time{}}
 }
 
 // news postpones the judgement on what was seen: more may follow.
@@ -66,6 +67,7 @@ func (a *adoption) news(now time.Time) {
 func (a *adoption) switchChanged(sw flow.DPID, m *api.Switch, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	delete(a.again, sw) // it reports after it has connected
 	if !m.Connected {
 		delete(a.switches, sw)
 		return
@@ -128,6 +130,28 @@ func (a *adoption) take(p pair) *route {
 	return pl.route(p)
 }
 
+// taken leaves a pair to what another instance programmed or removed. Entries of
+// the pair may remain at the switches that reported some.
+func (a *adoption) taken(p pair, now time.Time) {
+	remains := a.take(p)
+	if remains == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, h := range remains.hops {
+		a.askLater(h.sw, now.Add(unsure))
+	}
+}
+
+// askLater asks a switch once more at a time: what it reported could not be
+// judged. The caller holds the lock.
+func (a *adoption) askLater(sw flow.DPID, at time.Time) {
+	if at.After(a.again[sw]) {
+		a.again[sw] = at
+	}
+}
+
 // drop forgets a pool.
 func (a *adoption) drop(p pair) {
 	delete(a.pools, p)
@@ -187,6 +211,7 @@ func (e *engine) observed(ev *api.FlowsObserved) {
 		}
 		rep.entries[entryAt{p, in}] = true
 		if known {
+			rep.known = append(rep.known, p)
 			continue // left to the audit
 		}
 		if misplaced {
@@ -272,7 +297,7 @@ func (e *engine) adopt(now time.Time) {
 		overdue := now.Sub(pl.since) >= adoptWithin
 		settled := overdue || quiet >= roundQuiet && e.judged(pl, now)
 		switch {
-		case e.hosts.holds(p, pl.rewrite):
+		case e.hosts.holds(p, pl.rewrite) || e.hosts.lacks(p, pl.rewrite):
 			broken[p] = pl // must be removed
 		case whole && (settled || !e.cfg.FastFailover): // detours depend on all links
 			kept = append(kept, &route{pair: p, hops: hops, rewrite: pl.rewrite, since: now.Add(-pl.age).UnixNano()})
@@ -312,7 +337,7 @@ func (e *engine) mend(broken map[pair]*pool, now time.Time) {
 		}
 		remains := pl.route(p)
 		var r *route
-		if from, to, known := e.endsOf(p, pl); known && !e.hosts.holds(p, pl.rewrite) {
+		if from, to, known := e.endsOf(p, pl); known && !e.hosts.holds(p, pl.rewrite) && !e.hosts.lacks(p, pl.rewrite) {
 			r, _ = e.compute(e.findPath, p, from, to, pl.rewrite)
 		}
 		if r == nil {

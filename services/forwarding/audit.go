@@ -12,6 +12,7 @@ type report struct {
 	sw      flow.DPID
 	at      time.Time
 	entries map[entryAt]bool
+	known   []pair // of entries whose routes were known
 }
 
 // entryAt is an entry of a route at one switch.
@@ -21,7 +22,7 @@ type entryAt struct {
 }
 
 // unsure is how long after a route was programmed a report may still date from
-// before.
+// before. The switch is then asked once more.
 const unsure = 10 * time.Second
 
 // audit compares the reports of switches with the routes. It finds switches
@@ -44,10 +45,15 @@ func (e *engine) audit(now time.Time) {
 	}
 	var gone, wrong, misled []*route
 	strays := map[pair][]hop{}
+	later := map[flow.DPID]time.Time{}
 	e.routes.each(func(r *route) {
 		for i, h := range r.hops { // entries of detours are idle, and may have gone
 			rep, told := latest[h.sw]
-			if !told || rep.entries[entryAt{r.pair, h.in}] || rep.at.UnixNano()-r.sent < int64(unsure) {
+			if !told || rep.entries[entryAt{r.pair, h.in}] {
+				continue
+			}
+			if rep.before(r) {
+				later[h.sw] = now.Add(unsure)
 				continue
 			}
 			if !e.replicas.owns(r.pair) {
@@ -65,8 +71,19 @@ func (e *engine) audit(now time.Time) {
 		for at := range rep.entries {
 			e.routes.with(at.pair, func(s *routeShard) {
 				r := s.m[at.pair]
-				if r != nil && !r.keys()[hop{sw: sw, in: at.in}] && rep.at.UnixNano()-r.sent >= int64(unsure) && e.replicas.owns(r.pair) {
+				switch {
+				case r == nil || r.keys()[hop{sw: sw, in: at.in}] || !e.replicas.owns(r.pair):
+				case rep.before(r):
+					later[sw] = now.Add(unsure)
+				default:
 					strays[r.pair] = append(strays[r.pair], hop{sw: sw, in: at.in})
+				}
+			})
+		}
+		for _, p := range rep.known { // routes removed since may have passed another way
+			e.routes.with(p, func(s *routeShard) {
+				if s.m[p] == nil && e.replicas.owns(p) {
+					later[sw] = now.Add(unsure)
 				}
 			})
 		}
@@ -78,6 +95,11 @@ func (e *engine) audit(now time.Time) {
 			}
 		})
 	}
+	a.mu.Lock()
+	for sw, at := range later {
+		a.askLater(sw, at)
+	}
+	a.mu.Unlock()
 	for _, r := range misled {
 		e.replace(r, nil)
 	}
@@ -87,6 +109,9 @@ func (e *engine) audit(now time.Time) {
 	e.forget(gone, now)
 	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.fresh(now, patience), strays: strays})
 }
+
+// before reports whether a report may date from before a route was programmed.
+func (rep *report) before(r *route) bool { return rep.at.UnixNano()-r.sent < int64(unsure) }
 
 // forget removes routes whose first entry is gone.
 func (e *engine) forget(list []*route, now time.Time) {
@@ -109,8 +134,8 @@ func (e *engine) forget(list []*route, now time.Time) {
 }
 
 // Switches are asked for a report if they have not sent one some time after
-// they connected, or after another instance shared a route that they may be
-// part of; but not too often.
+// they connected, after another instance shared a route that they may be part
+// of, or if their last report could not be judged; but not too often.
 const (
 	late     = 3 * time.Second
 	askEvery = 5 * time.Second
@@ -140,7 +165,10 @@ func (e *engine) ask(now time.Time) {
 			}
 		}
 		for sw, t := range a.switches {
-			if (t.at.IsZero() || t.at.Before(wanted)) && now.Sub(t.noticed) >= late {
+			again, due := a.again[sw]
+			due = due && !now.Before(again)
+			if due || (t.at.IsZero() || t.at.Before(wanted)) && now.Sub(t.noticed) >= late {
+				delete(a.again, sw)
 				dpids = append(dpids, sw.String())
 			}
 		}
@@ -155,6 +183,13 @@ func (e *engine) ask(now time.Time) {
 	telling, err := e.observe(dpids)
 	if err != nil {
 		e.log.Warn("switches not asked for their entries", "error", err)
+		a.mu.Lock()
+		for _, dpid := range dpids {
+			if sw, err := flow.ParseDPID(dpid); err == nil {
+				a.askLater(sw, now)
+			}
+		}
+		a.mu.Unlock()
 		return
 	}
 	if all {

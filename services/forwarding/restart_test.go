@@ -360,3 +360,52 @@ func TestProactive(t *testing.T) {
 		t.Errorf("%d routes, want %d; %d writes, want none", n, 10*9, len(net.mods)-written)
 	}
 }
+
+// A switch reports entries of a route that is known, and that is removed before
+// the report is judged, or was programmed elsewhere just before: the switch is
+// asked once more, and keeps no entry of a route that nobody knows.
+func TestUndecidedReport(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		net, hosts, edges := ring(t, 1)
+		c := newCluster(t, net, 1, nil, edges...)
+		c.packet(0, hosts[0], hosts[1])
+		i := c.run[0]
+		var old *route
+		i.routes.each(func(r *route) { old = r })
+		sw := old.hops[1].sw
+		i.observed(c.entries(sw))
+		if moved {
+			r := *old
+			r.hops = slices.DeleteFunc(slices.Clone(r.hops), func(h hop) bool { return h.sw == sw })
+			r.sent = c.clock.UnixNano()
+			i.replace(old, &r)
+		} else {
+			i.replace(old, nil)
+		}
+		for range 60 {
+			c.clock = c.clock.Add(time.Second)
+			i.upkeep()
+		}
+		c.check()
+	}
+}
+
+// A switch that was away comes back with the entries of a route to a host that
+// has gone meanwhile: they are removed, though they form a whole route.
+func TestEntriesOfHostThatHasGone(t *testing.T) {
+	net, hosts, edges := ring(t, 1)
+	c := newCluster(t, net, 1, nil, edges...)
+	c.packet(0, hosts[0], hosts[1])
+	i := c.restart()
+	i.routes = newRouteTable()
+	c.tell(hosts[1], "gone")
+	i.askAgain()
+	for range 20 {
+		c.clock = c.clock.Add(time.Second)
+		i.upkeep()
+	}
+	if n := i.routes.size(); n != 0 {
+		t.Errorf("%d routes to a host that has gone", n)
+	}
+	c.check()
+}

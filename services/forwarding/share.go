@@ -139,7 +139,7 @@ func (e *engine) shared(ev *api.RoutesShared) {
 				s.put(r)
 			}
 		})
-		e.adoption.take(r.pair)
+		e.adoption.taken(r.pair, now)
 		if held {
 			if e.replicas.owns(r.pair) {
 				late = append(late, r)

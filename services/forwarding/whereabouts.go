@@ -69,6 +69,14 @@ func (w *whereabouts) holds(p pair, rewrite []flow.Action) bool {
 	return w.held[knownHost{p.src, p.vlan}] || w.held[receiver(p, rewrite)]
 }
 
+// lacks reports whether one of the hosts of a route was reported gone. Its next
+// packet must come to the controller, so that it is found again.
+func (w *whereabouts) lacks(p pair, rewrite []flow.Action) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gone[knownHost{p.src, p.vlan}] || w.gone[receiver(p, rewrite)]
+}
+
 // ends returns the places of the hosts of a route, if they are known; equal
 // places if one of them is gone.
 func (w *whereabouts) ends(r *route) (from, to flow.Location) {

@@ -38,19 +38,14 @@ func until(ctx context.Context, within time.Duration, look func(context.Context)
 
 // look compares what hosts, switches and the controller say with what is.
 func (w *world) look(ctx context.Context) error {
-	if err := w.unreached(ctx); err != nil {
-		return err
-	}
-	if err := w.masters(); err != nil {
-		return err
-	}
+	deaf := errors.Join(w.unreached(ctx), w.masters())
 	witness := w.cluster.present()
 	if witness == nil {
-		return errAbsent
+		return errors.Join(deaf, errAbsent)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return errors.Join(w.cables(ctx, witness), w.hosts(ctx, witness), w.switches(ctx, witness), w.entries(ctx, witness), w.counted())
+	return errors.Join(deaf, w.cables(ctx, witness), w.hosts(ctx, witness), w.switches(ctx, witness), w.entries(ctx, witness), w.counted())
 }
 
 // unreached says which hosts do not reach which, of those that must.

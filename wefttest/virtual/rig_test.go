@@ -46,6 +46,7 @@ func pick() uint64 {
 
 // changegstatus is called when`},
 	{"runtime/runtime2.go", "\twaitReasonSynctestRun:           true,\n", "\twaitReasonSynctestRun:           true,\n\twaitReasonSyncMutexLock:         true,\n\twaitReasonSyncRWMutexRLock:      true,\n\twaitReasonSyncRWMutexLock:       true,\n"},
+	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif getg().bubble != nil {\n\t\treturn 0\n\t}\n"},
 	{"runtime/proc.go", "if pp.schedtick%61 == 0 && ", "if pp.schedtick == ^uint32(0) && "},
 	{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n\tif now != 0 {\n\t\treturn 0\n\t}\n"},
 }

@@ -35,14 +35,12 @@ type apps struct {
 	untold  atomic.Bool                            // the directory lacks the attached apps
 	leaving atomic.Bool                            // the process stops: nothing is published
 	metric  *local.Metrics
-	dropped weft.Counter // packets not sent to observers
 }
 
 func (a *apps) init(n *Node) {
 	a.node, a.metric = n, n.worker.Metrics("deploy")
 	a.stages.Store(&map[string]outside.App{})
 	a.watch.Store(&map[string]outside.App{})
-	a.dropped = a.metric.Counter("observer_packets_dropped_total", "Copies of packet-ins that were not sent to the process of an observer, which is too slow.")
 }
 
 // Outside returns the server for apps and clients at this process's port;

@@ -45,7 +45,7 @@ func readBundle(r *members.Cursor) (*bundle, error) {
 
 // ask sends a batch of packet-ins to an app that is attached here, and passes
 // on those that the app answers with next.
-func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *members.Cursor) ([]byte, error) {
+func (c *Lanes) ask(ctx context.Context, app outside.App, process uint64, rest []string, r *members.Cursor) ([]byte, error) {
 	b, err := readBundle(r)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		policy = c.policy(c.node.links.View.Load(), name)
+		policy = c.policy(c.Links.View.Load(), name)
 		c.failed(name, policy, len(b.list), err)
 		if policy == plan.AbsentHold {
 			// The sender sends the packets again.
@@ -90,12 +90,12 @@ func (c *crossing) ask(ctx context.Context, app outside.App, process uint64, res
 // policy returns what to do with packets for a stage that no process runs: the
 // plan's policy for an app. For a service, packets wait, unless the service was
 // only part of an earlier plan.
-func (c *crossing) policy(v *members.View, stage string) string {
+func (c *Lanes) policy(v *members.View, stage string) string {
 	if v.Current != nil {
 		if app := v.Current.InForce().App(stage); app != nil {
 			return app.Absent
 		}
-		if !slices.Contains(c.node.pipelineOf(v.Current), stage) {
+		if !slices.Contains(v.Current.InForce().Stages(c.Specs), stage) {
 			return plan.AbsentSkip
 		}
 	}
@@ -103,13 +103,13 @@ func (c *crossing) policy(v *members.View, stage string) string {
 }
 
 // without handles packets whose next stage is absent and is not waited for.
-func (c *crossing) without(ctx context.Context, p *batch, left []int, policy string) error {
+func (c *Lanes) without(ctx context.Context, p *batch, left []int, policy string) error {
 	name := p.rest[0]
-	if c.node.links.View.Load().Current.InForce().App(name) != nil {
+	if c.Links.View.Load().Current.InForce().App(name) != nil {
 		c.spared(name, policy, len(left))
 	}
 	onward := &batch{}
-	onward.begin(c.node.self, p.rest[1:])
+	onward.begin(c.Self, p.rest[1:])
 	for _, i := range left {
 		rec := &p.records[i]
 		head := members.Cursor{B: p.data[rec.run:]}
@@ -152,7 +152,7 @@ func (c *crossing) without(ctx context.Context, p *batch, left []int, policy str
 }
 
 // counted counts an app's decisions.
-func (c *crossing) counted(name string, list []outside.Packet) {
+func (c *Lanes) counted(name string, list []outside.Packet) {
 	var verdicts [3]int
 	for i := range list {
 		if v := list[i].Verdict; int(v) < len(verdicts) {
@@ -162,28 +162,28 @@ func (c *crossing) counted(name string, list []outside.Packet) {
 	for v, n := range verdicts {
 		if n > 0 {
 			word := [...]string{flow.Next: "next", flow.Done: "done", flow.Drop: "drop"}[v]
-			c.node.apps.metric.Counter("app_packets_total", "Packet-ins that an app has dealt with, by verdict.", "app", name, "verdict", word).Add(float64(n))
+			c.metrics.Counter("app_packets_total", "Packet-ins that an app has dealt with, by verdict.", "app", name, "verdict", word).Add(float64(n))
 		}
 	}
 }
 
 // failed counts and logs that an app did not answer.
-func (c *crossing) failed(name, policy string, packets int, err error) {
+func (c *Lanes) failed(name, policy string, packets int, err error) {
 	reason := map[codes.Code]string{codes.DeadlineExceeded: "timeout", codes.InvalidArgument: "malformed"}[api.KindOf(err)]
 	if reason == "" {
 		reason = "gone"
 	}
-	c.node.apps.metric.Counter("app_failures_total", "Batches of packet-ins that an app has not dealt with.", "app", name, "reason", reason).Add(1)
-	c.node.log.Warn("app has not dealt with packet-ins", "app", name, "packets", packets, "then", policy, "error", err)
+	c.metrics.Counter("app_failures_total", "Batches of packet-ins that an app has not dealt with.", "app", name, "reason", reason).Add(1)
+	c.Log.Warn("app has not dealt with packet-ins", "app", name, "packets", packets, "then", policy, "error", err)
 	c.spared(name, policy, packets)
 }
 
 // spared counts packets that skip an app.
-func (c *crossing) spared(name, policy string, packets int) {
+func (c *Lanes) spared(name, policy string, packets int) {
 	switch policy {
 	case plan.AbsentSkip:
-		c.node.apps.metric.Counter("app_skipped_total", "Packet-ins that have gone on to the next stage without an app that was absent or did not answer.", "app", name).Add(float64(packets))
+		c.metrics.Counter("app_skipped_total", "Packet-ins that have gone on to the next stage without an app that was absent or did not answer.", "app", name).Add(float64(packets))
 	case plan.AbsentDrop:
-		c.node.apps.metric.Counter("packets_shed_total", "Packet-ins given up, by reason.", "reason", "app_absent").Add(float64(packets))
+		c.metrics.Counter("packets_shed_total", "Packet-ins given up, by reason.", "reason", "app_absent").Add(float64(packets))
 	}
 }

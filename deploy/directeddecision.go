@@ -144,37 +144,33 @@ func copyDecision(d *flow.Decision) (*flow.Decision, error) {
 	return kept, nil
 }
 
-// Apply applies the part of a packet's decision that is not for the packet's
-// own switch, if any of it is for switches of other partitions, and removes
-// that part from d (Crossing). The session sends the rest after what is for
-// other switches, as usual.
-func (s *session) Apply(d *flow.Decision) {
-	n := s.crossing.node
+// applyAbroad applies the part of a packet's decision that is not for the
+// packet's own switch, if any of it is for switches of other partitions, and
+// removes that part from d. The session sends the rest after what is for other
+// switches, as usual. It returns what failed.
+func (n *Node) applyAbroad(owner *local.Service, at flow.DPID, d *flow.Decision) []*api.ApplyFailure {
 	v := n.links.View.Load()
 	if v.Parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
-		return op.Kind != flow.OpFence && op.Switch != s.sw && v.Parts.Plan.PartitionOf(op.Switch) != v.Parts.Own
+		return op.Kind != flow.OpFence && op.Switch != at && v.Parts.Plan.PartitionOf(op.Switch) != v.Parts.Own
 	}) {
-		return
+		return nil
 	}
-	c := directedCall{n: n, from: s.owner, view: v, parts: v.Parts, method: api.Send}
+	c := directedCall{n: n, from: owner, view: v, parts: v.Parts, method: api.Send}
 	if d.Fenced() {
-		if _, err := c.decide(s.owner.Context, d); err != nil {
-			s.owner.Log.Error("decision for switches of several partitions cannot be carried out", "error", err)
+		if _, err := c.decide(owner.Context, d); err != nil {
+			owner.Log.Error("decision for switches of several partitions cannot be carried out", "error", err)
 		}
 		d.Reset()
-		return
+		return nil
 	}
 	others := &flow.Decision{Flows: d.Flows, Groups: d.Groups, Meters: d.Meters, Outs: d.Outs}
 	for _, op := range d.Ops {
-		if op.Switch != s.sw {
+		if op.Switch != at {
 			others.Ops = append(others.Ops, op)
 		}
 	}
-	d.Ops = slices.DeleteFunc(d.Ops, func(op flow.Op) bool { return op.Switch != s.sw })
+	d.Ops = slices.DeleteFunc(d.Ops, func(op flow.Op) bool { return op.Switch != at })
 	result := &api.ApplyResult{}
-	c.carry(s.owner.Context, others, result)
-	if len(result.Failures) > 0 {
-		n.crossing.astray.Add(float64(len(result.Failures)))
-		s.owner.Log.Debug("operations of a decision are not carried out", "operations", len(result.Failures), "first", result.Failures[0].Text)
-	}
+	c.carry(owner.Context, others, result)
+	return result.Failures
 }

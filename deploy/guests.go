@@ -26,7 +26,7 @@ type guest struct {
 // guestLife is how long the stages' state of an idle session is kept.
 const guestLife = 10 * time.Minute
 
-func (c *crossing) guest(id sessionID) *guest {
+func (c *Lanes) guest(id sessionID) *guest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := c.guests[id]
@@ -38,7 +38,7 @@ func (c *crossing) guest(id sessionID) *guest {
 				}
 			}
 		}
-		g = &guest{stages: local.Stages{Tracer: c.node.config.Tracer}}
+		g = &guest{stages: local.Stages{Tracer: c.Tracer}}
 		c.guests[id] = g
 	}
 	g.used = time.Now()
@@ -61,16 +61,16 @@ type result struct{ start, end, onward int }
 
 var workbenches = sync.Pool{New: func() any { return &workbench{} }}
 
-// packets answers a batch of packet-ins of another process: it runs all
+// Packets answers a batch of packet-ins of another process: it runs all
 // consecutive stages that are here and sends the rest on.
-func (c *crossing) packets(ctx context.Context, stamp *members.Stamp, request []byte) ([]byte, error) {
+func (c *Lanes) Packets(ctx context.Context, stamp *members.Stamp, request []byte) ([]byte, error) {
 	r := members.Cursor{B: request}
 	process, rest := r.Uint64(), r.Strings()
 	if r.Err != nil {
 		return nil, r.Err
 	}
 	var here []*local.Service
-	t := c.node.worker.Running()
+	t := c.Worker.Running()
 	for _, name := range rest {
 		s := t.Service(name)
 		if s == nil {
@@ -87,7 +87,7 @@ func (c *crossing) packets(ctx context.Context, stamp *members.Stamp, request []
 	}
 	if len(here) == 0 {
 		if len(rest) > 0 {
-			if app := (*c.node.apps.stages.Load())[rest[0]]; app != nil {
+			if app := c.Stage(rest[0]); app != nil {
 				return c.ask(ctx, app, process, rest, &r)
 			}
 		}
@@ -103,9 +103,9 @@ func (c *crossing) packets(ctx context.Context, stamp *members.Stamp, request []
 
 // workbench returns memory for a batch of which stages further on are to see
 // what passes those here.
-func (c *crossing) workbench(rest []string) *workbench {
+func (c *Lanes) workbench(rest []string) *workbench {
 	w := workbenches.Get().(*workbench)
-	w.rest.begin(c.node.self, rest)
+	w.rest.begin(c.Self, rest)
 	w.results, w.answer, w.now = w.results[:0], append(w.answer[:0], members.AnswerOK), time.Now().UnixNano()
 	return w
 }
@@ -118,7 +118,7 @@ func (w *workbench) free() {
 }
 
 // finish sends the packets for stages further on, and returns the answer.
-func (c *crossing) finish(ctx context.Context, w *workbench) []byte {
+func (c *Lanes) finish(ctx context.Context, w *workbench) []byte {
 	if w.rest.empty() {
 		return bytes.Clone(w.answer)
 	}
@@ -127,7 +127,7 @@ func (c *crossing) finish(ctx context.Context, w *workbench) []byte {
 }
 
 // work runs the local stages on every packet of a request.
-func (c *crossing) work(w *workbench, process uint64, here []*local.Service, r *members.Cursor) error {
+func (c *Lanes) work(w *workbench, process uint64, here []*local.Service, r *members.Cursor) error {
 	for len(r.B) > 0 {
 		id, sw := sessionID{process, r.Uint64()}, flow.DPID(r.Uint64())
 		_, count := r.Uint64(), r.Uint32()
@@ -143,7 +143,7 @@ func (c *crossing) work(w *workbench, process uint64, here []*local.Service, r *
 }
 
 // runStages runs the local stages on packets of one session.
-func (c *crossing) runStages(w *workbench, id sessionID, here []*local.Service, r *members.Cursor, count uint32) error {
+func (c *Lanes) runStages(w *workbench, id sessionID, here []*local.Service, r *members.Cursor, count uint32) error {
 	g := c.guest(id)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *crossing) runStages(w *workbench, id sessionID, here []*local.Service, 
 
 // answer appends what the stages here made of a packet to the answer, or the
 // packet to those for the stages further on.
-func (c *crossing) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.PacketIn, d *flow.Decision) error {
+func (c *Lanes) answer(w *workbench, id sessionID, v flow.Verdict, in *flow.PacketIn, d *flow.Decision) error {
 	if v == flow.Next && len(w.rest.rest) > 0 {
 		if err := w.rest.add(nil, id.onward(), in, d, w.now); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,7 +66,6 @@ type NodeConfig struct {
 
 // Time limits of processes that wait for each other.
 const (
-	holdMax         = 10 * time.Second // a packet-in for a stage that is away
 	syncPatience    = 3 * time.Second  // a starting service for what publishers retain
 	successionWait  = 10 * time.Second // a moving service for its new place
 	withdrawLate    = 10 * time.Second // for a restarted publisher to send its facts again
@@ -95,12 +93,11 @@ type Node struct {
 	waiting       bool              // reconcile postponed something
 	setup         local.Setup       // of services; owned by reconcile
 	refused       map[string]uint64 // generations that services refuse; owned by reconcile
-	crossing      *crossing
+	packets       *Lanes
 	storehouse    *Storehouse // nil: the store has none
 	inlets        inlets
 	facts         facts
 	apps          apps
-	taps          atomic.Pointer[[]*tap] // to observers; replaced, never written to
 
 	changed chan struct{} // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
@@ -172,9 +169,13 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		(n.worker.Metrics("deploy")).Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
 	n.figuresOf = newConfigFigures(n)
-	n.crossing = newCrossing(n)
 	n.facts.n = n
 	n.apps.init(n)
+	n.packets = New(Config{
+		Self: self, Specs: c.Specs, Worker: n.worker, Links: &n.links, Tracer: c.Tracer, Log: c.Log, Apply: n.applyAbroad,
+		Stage:     func(name string) outside.App { return (*n.apps.stages.Load())[name] },
+		Observers: func() map[string]outside.App { return *n.apps.watch.Load() },
+	})
 	n.links.Transports, n.links.Log = c.Transports, c.Log
 	n.links.Machine, _ = os.Hostname()
 	n.links.View.Store(&members.View{Routes: map[string][]*members.Target{}, Next: make(chan struct{})})
@@ -230,7 +231,8 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() {
 		watching <- n.directory.Watch(life, n.planChanged, n.entryChanged, func() { close(settled) })
 	})
-	work.Go(func() { n.crossing.run(life) })
+	work.Go(func() { n.packets.Run(life) })
+	work.Go(func() { n.watchPeers(life) })
 	work.Go(func() { n.followRepairs(life) })
 	select {
 	case <-settled:

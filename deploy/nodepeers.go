@@ -2,10 +2,13 @@ package deploy
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/plan"
 )
 
 // meet updates the peer of a process whose entry has changed. The caller holds
@@ -51,6 +54,27 @@ func (n *Node) watchPeers(ctx context.Context) {
 		}
 		asked.Wait()
 	}
+}
+
+// setTaps makes packets reach the processes with observers, if this one holds
+// switches. The caller holds the lock.
+func (n *Node) setTaps(mine plan.Instance) {
+	want := map[string]*members.Peer{}
+	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
+		for process, e := range n.entries {
+			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
+				continue
+			}
+			p := n.peers[process]
+			if p == nil && process != n.config.Process {
+				continue
+			}
+			if slices.ContainsFunc(e.Apps, func(a members.AppState) bool { return a.Kind == outside.Observer.String() }) {
+				want[process] = p
+			}
+		}
+	}
+	n.packets.SetObservers(want)
 }
 
 // rebuild makes a new view. The caller holds the lock.

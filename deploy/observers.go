@@ -7,14 +7,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/deploy/outside"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/plan"
 )
-
-// observeMethod carries copies of packet-ins to the observers of a process. Its
-// request is that of packetsMethod, with no stages ahead.
-const observeMethod = "deploy.Observe"
 
 // Bounds of the copies that wait for one process, and of the time to send them.
 const (
@@ -26,7 +20,7 @@ const (
 // tap sends copies of packet-ins to one process with observers, off the packet
 // path. It drops and counts the packets that it has no room for.
 type tap struct {
-	node    *Node
+	lanes   *Lanes
 	process string
 	peer    *members.Peer // nil: this process
 	wake    chan struct{} // there are packets
@@ -39,29 +33,13 @@ type tap struct {
 	drops int
 }
 
-// setTaps makes a tap for every process with observers, if this process holds
-// switches. The caller holds the lock.
-func (n *Node) setTaps(mine plan.Instance) {
-	want := map[string]*members.Peer{}
-	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
-		for process, e := range n.entries {
-			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
-				continue
-			}
-			p := n.peers[process]
-			if p == nil && process != n.config.Process {
-				continue
-			}
-			if slices.ContainsFunc(e.Apps, func(a members.AppState) bool { return a.Kind == outside.Observer.String() }) {
-				want[process] = p
-			}
-		}
+// SetObservers makes a tap for every process with observers: this one, whose
+// peer is nil, or others.
+func (c *Lanes) SetObservers(want map[string]*members.Peer) {
+	var old, list []*tap
+	if taps := c.taps.Load(); taps != nil {
+		old = *taps
 	}
-	var old []*tap
-	if list := n.taps.Load(); list != nil {
-		old = *list
-	}
-	var list []*tap
 	for _, t := range old {
 		if p, ok := want[t.process]; ok && p == t.peer {
 			list = append(list, t)
@@ -71,14 +49,14 @@ func (n *Node) setTaps(mine plan.Instance) {
 		}
 	}
 	for process, p := range want {
-		t := &tap{node: n, process: process, peer: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), batch: &batch{}, spare: &batch{}}
-		t.batch.begin(n.self, nil)
+		t := &tap{lanes: c, process: process, peer: p, wake: make(chan struct{}, 1), stop: make(chan struct{}), batch: &batch{}, spare: &batch{}}
+		t.batch.begin(c.Self, nil)
 		list = append(list, t)
 		go t.run()
 	}
 	if !slices.Equal(list, old) {
-		n.taps.Store(&list)
-		n.worker.Refresh()
+		c.taps.Store(&list)
+		c.Worker.Refresh()
 	}
 }
 
@@ -120,12 +98,12 @@ func (t *tap) run() {
 		t.mu.Lock()
 		p, drops := t.batch, t.drops
 		t.batch, t.drops = t.spare, 0
-		t.batch.begin(t.node.self, nil)
+		t.batch.begin(t.lanes.Self, nil)
 		t.mu.Unlock()
 		if err := t.send(ctx, p.data); err != nil {
 			drops += len(p.records)
 		}
-		t.node.apps.dropped.Add(float64(drops))
+		t.lanes.dropped.Add(float64(drops))
 		p.reset()
 		t.mu.Lock()
 		t.spare = p
@@ -135,20 +113,20 @@ func (t *tap) run() {
 
 func (t *tap) send(ctx context.Context, request []byte) error {
 	if t.peer == nil {
-		_, err := t.node.observed(ctx, request)
+		_, err := t.lanes.Observed(ctx, request)
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, tapTimeout)
 	defer cancel()
-	answer, err := t.peer.Send(ctx, observeMethod, &members.Stamp{Wiring: t.node.links.View.Load().Wiring()}, request)
+	answer, err := t.peer.Send(ctx, members.ObserveMethod, &members.Stamp{Wiring: t.lanes.Links.View.Load().Wiring()}, request)
 	if err == nil && (len(answer) == 0 || answer[0] != members.AnswerOK) {
 		err = members.ErrNotHere
 	}
 	return err
 }
 
-// observed passes copies of packet-ins to the observers attached here.
-func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
+// Observed passes copies of packet-ins to the observers attached here.
+func (c *Lanes) Observed(ctx context.Context, request []byte) ([]byte, error) {
 	r := members.Cursor{B: request}
 	_, _ = r.Uint64(), r.Strings()
 	if r.Err != nil {
@@ -158,9 +136,9 @@ func (n *Node) observed(ctx context.Context, request []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, app := range *n.apps.watch.Load() {
+	for _, app := range c.Observers() {
 		if err := app.Packets(ctx, b.list); err != nil {
-			n.log.Debug("observer has not taken packets", "app", app.Name(), "error", err)
+			c.Log.Debug("observer has not taken packets", "app", app.Name(), "error", err)
 		}
 	}
 	return []byte{members.AnswerOK}, nil

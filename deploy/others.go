@@ -47,5 +47,5 @@ func (c cluster) Note(from *local.Service, sub *local.Subject, key string, event
 
 // Open opens the way through other processes for a session (Cluster).
 func (c cluster) Open(owner *local.Service, sw flow.DPID, later weft.Later) local.Crossing {
-	return c.n.crossing.open(owner, sw, later)
+	return c.n.packets.Open(owner, sw, later)
 }

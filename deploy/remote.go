@@ -139,9 +139,9 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case members.EventsMethod:
 		return n.inlets.take(n, stamp, req)
 	case members.PacketsMethod:
-		return n.crossing.packets(ctx, stamp, req)
-	case observeMethod:
-		return n.observed(ctx, req)
+		return n.packets.Packets(ctx, stamp, req)
+	case members.ObserveMethod:
+		return n.packets.Observed(ctx, req)
 	case outsideMethod:
 		r := members.Cursor{B: req}
 		if method, req = string(r.Bytes()), r.B; r.Err != nil || outside.Internal(method) {

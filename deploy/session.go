@@ -13,13 +13,13 @@ import (
 // session is the way of one session's packets through the stages in other
 // processes (Crossing).
 type session struct {
-	crossing *crossing
-	owner    *local.Service // the southbound, which opened the session
-	sw       flow.DPID
-	number   uint64 // of the session
-	later    weft.Later
-	handing  sync.Mutex // held while later is called: packets and probes use different lanes
-	closed   atomic.Bool
+	lanes   *Lanes
+	owner   *local.Service // the southbound, which opened the session
+	sw      flow.DPID
+	number  uint64 // of the session
+	later   weft.Later
+	handing sync.Mutex // held while later is called: packets and probes use different lanes
+	closed  atomic.Bool
 
 	rest   []string // the stages ahead
 	lane   *lane
@@ -32,16 +32,16 @@ type session struct {
 	seen atomic.Uint64 // of back: probes
 }
 
-// open opens the way of a session.
-func (c *crossing) open(owner *local.Service, sw flow.DPID, later weft.Later) *session {
+// Open opens the way of a session of a switch through other processes.
+func (c *Lanes) Open(owner *local.Service, sw flow.DPID, later weft.Later) local.Crossing {
 	number := c.last.Add(1)
-	return &session{crossing: c, owner: owner, sw: sw, number: number, later: later, lane: &c.lanes[number%laneCount]}
+	return &session{lanes: c, owner: owner, sw: sw, number: number, later: later, lane: &c.lanes[number%laneCount]}
 }
 
 // Route sets the stages ahead (Crossing).
 func (s *session) Route(rest []string) (observed bool) {
 	s.rest, s.taps = rest, nil
-	if list := s.crossing.node.taps.Load(); list != nil {
+	if list := s.lanes.taps.Load(); list != nil {
 		s.taps = *list
 	}
 	return len(s.taps) > 0
@@ -58,7 +58,7 @@ func (s *session) Observe(in *flow.PacketIn) {
 func (s *session) Send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	to, lane := &s.batch, s.lane
 	if in.Key.EthType == flow.EthTypeLLDP {
-		to, lane = &s.probes, s.crossing.probes()
+		to, lane = &s.probes, s.lanes.probes()
 	}
 	if *to == nil {
 		*to = lane.begin(s.rest)
@@ -77,7 +77,7 @@ func (s *session) Send(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 // Flush sends the collected packets (Crossing).
 func (s *session) Flush() {
 	if s.probes != nil {
-		s.crossing.probes().send(s.probes)
+		s.lanes.probes().send(s.probes)
 		s.probes = nil
 	}
 	if s.batch != nil {
@@ -109,6 +109,15 @@ func (s *session) hand(d *flow.Decision) {
 	s.handing.Lock()
 	defer s.handing.Unlock()
 	s.later(d)
+}
+
+// Apply applies the part of a decision that is for switches of other partitions
+// (Crossing).
+func (s *session) Apply(d *flow.Decision) {
+	if failures := s.lanes.Apply(s.owner, s.sw, d); len(failures) > 0 {
+		s.lanes.astray.Add(float64(len(failures)))
+		s.owner.Log.Debug("operations of a decision are not carried out", "operations", len(failures), "first", failures[0].Text)
+	}
 }
 
 // Close ends the session (Crossing).

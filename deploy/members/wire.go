@@ -16,6 +16,9 @@ const (
 	PingMethod    = "deploy.Ping"
 	EventsMethod  = "deploy.Events"
 	PacketsMethod = "deploy.Packets"
+	// ObserveMethod carries copies of packet-ins to the observers of a process.
+	// Its request is that of PacketsMethod, with no stages ahead.
+	ObserveMethod = "deploy.Observe"
 	// askMethod carries a question to the same service of another instance
 	// (weft.Ask): the service's name, then the question. It always uses gRPC,
 	// whatever the plan says, so that it works without the bus.

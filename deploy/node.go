@@ -21,6 +21,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/outside"
+	"github.com/weft-sdn/weft/deploy/packets"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -93,7 +94,7 @@ type Node struct {
 	waiting       bool              // reconcile postponed something
 	setup         local.Setup       // of services; owned by reconcile
 	refused       map[string]uint64 // generations that services refuse; owned by reconcile
-	packets       *Lanes
+	packets       *packets.Lanes
 	storehouse    *Storehouse // nil: the store has none
 	inlets        inlets
 	facts         facts
@@ -171,7 +172,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.figuresOf = newConfigFigures(n)
 	n.facts.n = n
 	n.apps.init(n)
-	n.packets = New(Config{
+	n.packets = packets.New(packets.Config{
 		Self: self, Specs: c.Specs, Worker: n.worker, Links: &n.links, Tracer: c.Tracer, Log: c.Log, Apply: n.applyAbroad,
 		Stage:     func(name string) outside.App { return (*n.apps.stages.Load())[name] },
 		Observers: func() map[string]outside.App { return *n.apps.watch.Load() },

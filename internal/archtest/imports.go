@@ -50,7 +50,7 @@ func lends(to, from string) bool {
 
 // runs reports whether a package is needed only to run services.
 func runs(dir string) bool {
-	return dir == "deploy" || dir == "deploy/local" || dir == "deploy/members" || dir == "bus" || strings.HasPrefix(dir, "services") || strings.HasPrefix(dir, "transport")
+	return dir == "deploy" || dir == "deploy/local" || dir == "deploy/members" || dir == "deploy/packets" || dir == "bus" || strings.HasPrefix(dir, "services") || strings.HasPrefix(dir, "transport")
 }
 
 func matches(patterns []string, dir string) bool {

@@ -1,4 +1,8 @@
-package deploy
+// Package packets carries packet-ins to stages in other processes of a plan and
+// to apps, and runs the stages here on those of others.
+//
+// Only deploy imports it.
+package packets
 
 import (
 	"context"

@@ -21,12 +21,18 @@ type trial struct {
 	frames   [classCount][]byte
 }
 
-func newTrial(change func(*Config)) *trial {
-	cfg := defaults()
-	if change != nil {
-		change(cfg)
-	}
-	t := &trial{a: newAdmission(cfg.flood(), newMemory(cfg).newAccount(&session{})), now: int64(time.Hour), offered: map[flow.Port]int{}, admitted: map[flow.Port]int{}}
+// trialRule is the rule that the southbound has by default.
+var trialRule = floodRule{rate: 5000, factor: 4, floor: 1000, probes: 1000}
+
+// trialMemory is the memory of one session that is established.
+func trialMemory() *account {
+	a := newMemory(256<<20, 1<<30).newAccount(time.Now(), nil, nil)
+	a.establish()
+	return a
+}
+
+func newTrial() *trial {
+	t := &trial{a: newAdmission(trialRule, trialMemory()), now: int64(time.Hour), offered: map[flow.Port]int{}, admitted: map[flow.Port]int{}}
 	src, dst := flow.MAC{2, 0, 0, 0, 0, 1}, flow.MAC{2, 0, 0, 0, 0, 2}
 	ip := packet.IP{Src: addr4(1), Dst: addr4(2)}
 	t.frames[classProbes] = packet.AppendLLDP(nil, packet.Ether{Dst: packet.LLDPNearestBridge, Src: src}, packet.LLDPFields{
@@ -123,7 +129,7 @@ func TestGauge(t *testing.T) {
 // threshold.
 func TestSharedLoadIsNoFlood(t *testing.T) {
 	for _, c := range []struct{ busy, quiet, rate int }{{2, 0, 100_000}, {16, 0, 200_000}, {16, 48, 50_000}, {1, 0, 4000}, {1, 30, 4900}} {
-		tr := newTrial(nil)
+		tr := newTrial()
 		var loads []load
 		var ports []flow.Port
 		for i := range c.busy {
@@ -144,7 +150,7 @@ func TestSharedLoadIsNoFlood(t *testing.T) {
 // TestFlood: a port that floods is limited to the floor; others, and what else
 // comes from that port, are not concerned; and when it is over, so is the limit.
 func TestFlood(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	flood := load{1, 100_000, classUnicast, 0}
 	others := []load{{2, 200, classUnicast, 50}, {3, 250, classNeighbours, 50}, {4, 240, classUnicast, 50}, {5, 40, classProbes, 1}}
 	tr.run(500*time.Millisecond, pressure{}, append(others, flood)...)
@@ -177,7 +183,7 @@ func TestFlood(t *testing.T) {
 
 // TestSeveralFloods: a quarter of the ports may flood together and are found out.
 func TestSeveralFloods(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	var loads []load
 	var quiet []flow.Port
 	for i := range 12 {
@@ -199,7 +205,7 @@ func TestSeveralFloods(t *testing.T) {
 // TestOneAddress: an address that floods leaves half of its port's allowance to
 // others on that port, and is named.
 func TestOneAddress(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	frame := tr.frames[classUnicast]
 	pass := map[bool]int{}
 	var in flow.PacketIn
@@ -235,13 +241,13 @@ func TestOneAddress(t *testing.T) {
 // TestBehind: when packet-ins wait, less is a flood; a load that is shared is
 // none even then.
 func TestBehind(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	tr.run(time.Second, pressure{full: true}, load{1, 4000, classMulticast, 0}, load{2, 100, classUnicast, 3})
 	if len(tr.a.limited) != 1 || tr.a.limited[0].class != classMulticast {
 		t.Errorf("%d limited", len(tr.a.limited))
 	}
 	tr.whole(t, 2)
-	tr = newTrial(nil)
+	tr = newTrial()
 	tr.run(time.Second, pressure{full: true}, load{1, 20_000, classUnicast, 0}, load{2, 15_000, classUnicast, 3}, load{3, 25_000, classUnicast, 3})
 	if len(tr.a.limited) != 0 {
 		t.Errorf("%d limited of a shared load", len(tr.a.limited))
@@ -251,7 +257,7 @@ func TestBehind(t *testing.T) {
 
 // TestProbesBounded: a flood of LLDP costs the port that sends it only.
 func TestProbesBounded(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	tr.run(2*time.Second, pressure{}, load{1, 50_000, classProbes, 0}, load{2, 40, classProbes, 1}, load{1, 100, classUnicast, 3})
 	if n := tr.a.shed[overPort][classProbes]; n < 90_000 || len(tr.a.limited) != 0 {
 		t.Errorf("%d shed", n)
@@ -265,7 +271,7 @@ func TestProbesBounded(t *testing.T) {
 func TestFairness(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		tr := newTrial(nil)
+		tr := newTrial()
 		behind := rng.IntN(2) == 0
 		var loads []load
 		for i := range 2 + rng.IntN(20) {
@@ -307,10 +313,8 @@ func TestFairness(t *testing.T) {
 // TestPortTable: ports are found again as the table grows, and those beyond its
 // bound share a slot.
 func TestPortTable(t *testing.T) {
-	cfg := defaults()
-	account := newMemory(cfg).newAccount(&session{})
-	account.establish()
-	a := newAdmission(cfg.flood(), account)
+	account := trialMemory()
+	a := newAdmission(trialRule, account)
 	for round := range 2 {
 		for p := range flow.Port(3000) {
 			s := a.slot(p * 7)
@@ -333,11 +337,9 @@ func TestPortTable(t *testing.T) {
 
 // TestPortTableIsPaidFor: a session without memory for more slots shares one.
 func TestPortTableIsPaidFor(t *testing.T) {
-	cfg := defaults()
-	account := newMemory(cfg).newAccount(&session{})
-	account.establish()
-	a := newAdmission(cfg.flood(), account)
-	if err := account.take(cfg.SessionBytes - 64<<10); err != nil {
+	account := trialMemory()
+	a := newAdmission(trialRule, account)
+	if err := account.take(256<<20 - 64<<10); err != nil {
 		t.Fatal(err)
 	}
 	for p := range flow.Port(50_000) {
@@ -350,7 +352,7 @@ func TestPortTableIsPaidFor(t *testing.T) {
 
 // TestAdmissionAllocatesNothing, also while ports are limited.
 func TestAdmissionAllocatesNothing(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 100, classUnicast, 1})
 	if len(tr.a.limited) != 1 {
 		t.Fatal("not limited")
@@ -379,7 +381,7 @@ func TestAdmissionAllocatesNothing(t *testing.T) {
 func BenchmarkAdmit(b *testing.B) {
 	for _, flood := range []bool{false, true} {
 		b.Run(fmt.Sprintf("flood=%v", flood), func(b *testing.B) {
-			tr := newTrial(nil)
+			tr := newTrial()
 			if flood {
 				tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 100, classUnicast, 1})
 			}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
 
 // appendOp appends the message of one operation of d.
@@ -73,8 +75,8 @@ type messages struct {
 // decision that does nothing but send a packet out of another switch waits.
 func (s *session) emit(d *flow.Decision) {
 	h := s.hub
-	if h.intake != nil {
-		h.intake.cfg.Carry(s.dpid, d)
+	if h.receiver != nil {
+		h.receiver.carry(s.dpid, d)
 		return
 	}
 	if d.Fenced() {
@@ -143,8 +145,8 @@ func (s *session) later(d *flow.Decision) {
 	case d == nil:
 		s.sendLate()
 		s.progress.back(s.pipeline.Returned())
-	case s.hub.intake != nil:
-		s.hub.intake.cfg.Carry(s.dpid, d)
+	case s.hub.receiver != nil:
+		s.hub.receiver.carry(s.dpid, d)
 	case d.Fenced():
 		s.sendLate()
 		s.hub.applyLater(d)
@@ -175,12 +177,12 @@ func (s *session) sendLate() {
 }
 
 // applyLater carries out a decision that has fences, without waiting for it.
-func (h *hub) applyLater(d *flow.Decision) {
+func (h *shared) applyLater(d *flow.Decision) {
 	kept := copyOps(d)
 	go func() { _, _ = h.apply(context.Background(), kept) }()
 }
 
-func (h *hub) unsendable(s *session, err error) {
+func (h *shared) unsendable(s *session, err error) {
 	if errors.Is(err, errClaimed) {
 		h.total.shed.claimed.Add(1)
 		return
@@ -235,7 +237,7 @@ func copyOps(d *flow.Decision) *flow.Decision {
 // apply answers api.Apply: it carries out a decision and waits until every
 // switch that it touches has confirmed. If not all operations before a fence
 // are confirmed it sends nothing more.
-func (h *hub) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+func (h *shared) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 	h.expect(ctx, d)
 	result := &api.ApplyResult{}
 	for start := 0; start < len(d.Ops); {
@@ -257,6 +259,25 @@ func (h *hub) apply(ctx context.Context, d *flow.Decision) (*api.ApplyResult, er
 	return result, nil
 }
 
+// comingMost bounds how long decisions wait for a switch that is about to be
+// taken over.
+const comingMost = 2 * time.Second
+
+// expect waits for the switches of a decision that are about to come up.
+func (h *shared) expect(ctx context.Context, d *flow.Decision) {
+	for i := range d.Ops {
+		sw := d.Ops[i].Switch
+		if d.Ops[i].Kind == flow.OpFence || h.session(sw) != nil || !h.owner.Coming(sw) {
+			continue
+		}
+		for end := time.Now().Add(comingMost); h.session(sw) == nil && time.Now().Before(end); {
+			if !mastership.Pause(ctx, 2*time.Millisecond) {
+				return
+			}
+		}
+	}
+}
+
 // share is the part of a segment that concerns one switch.
 type share struct {
 	s    *session
@@ -266,7 +287,7 @@ type share struct {
 
 // applySegment sends the operations from start to end, none of them a fence,
 // with a barrier for each switch, and waits for the barriers.
-func (h *hub) applySegment(ctx context.Context, d *flow.Decision, start, end int, result *api.ApplyResult) {
+func (h *shared) applySegment(ctx context.Context, d *flow.Decision, start, end int, result *api.ApplyResult) {
 	fail := func(sw dpid, op int, err error, transient bool) {
 		result.Failures = append(result.Failures, failure(sw, op, err, transient))
 	}
@@ -346,7 +367,7 @@ func failure(sw dpid, op int, err error, transient bool) *api.ApplyFailure {
 
 // send answers api.Send: it queues a decision and does not wait. It sends
 // consecutive operations on one switch together.
-func (h *hub) send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
+func (h *shared) send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 	h.expect(ctx, d)
 	result := &api.ApplyResult{}
 	if d.Fenced() {

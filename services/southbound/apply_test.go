@@ -320,3 +320,41 @@ func TestFlowRemoved(t *testing.T) {
 		}
 	})
 }
+
+// TestAppsReplaceTheirOwn: an app's entry does not get to a switch that has the
+// operator's or another app's in its place, which it may have had before it
+// connected.
+func TestAppsReplaceTheirOwn(t *testing.T) {
+	inAllModes(t, "", func(t *testing.T, w *world) {
+		device := w.device(oftest.Config{DPID: 1})
+		add := func(m flow.Mod) *api.ApplyResult {
+			d := &flow.Decision{}
+			d.Flow(1, m)
+			return w.apply(d)
+		}
+		owners := func() (list []flow.Cookie) {
+			for _, f := range device.Flows() {
+				list = append(list, f.Cookie)
+			}
+			return list
+		}
+		if r := add(claimed(flow.Add, 10, operators)); len(r.Failures) > 0 {
+			t.Fatal(r)
+		}
+		if r := add(claimed(flow.Add, 10, appA)); len(r.Failures) != 1 || r.Failures[0].Transient {
+			t.Errorf("in the operator's place: %v", r)
+		}
+		if r := add(claimed(flow.DeleteStrict, 10, appA)); len(r.Failures) > 0 {
+			t.Error(r)
+		}
+		if list := owners(); len(list) != 1 || list[0] != operators {
+			t.Errorf("entries of %x, want the operator's", list)
+		}
+		if r := add(claimed(flow.Add, 11, appA)); len(r.Failures) > 0 {
+			t.Error(r)
+		}
+		if r := add(claimed(flow.Add, 11, appB)); len(r.Failures) != 1 {
+			t.Errorf("in another app's place: %v", r)
+		}
+	})
+}

@@ -2,13 +2,11 @@ package southbound
 
 import (
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"syscall"
 	"testing"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -37,8 +35,7 @@ func socketPair(tb testing.TB) (ours, theirs net.Conn) {
 func learner(tb testing.TB, v openflow.Version) *session {
 	tb.Helper()
 	ours, theirs := socketPair(tb)
-	h := newHub(*defaults(), nil, slog.New(slog.DiscardHandler))
-	h.switchChanged = func(*api.SwitchChanged) {}
+	h := newAlone()
 	h.open = func(dpid, func(*flow.Decision)) pipeline {
 		return stageOf(func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 			m := d.AddFlow(in.Switch)
@@ -53,11 +50,9 @@ func learner(tb testing.TB, v openflow.Version) *session {
 			return flow.Done
 		})
 	}
-	s := h.admit(ours, nil)
+	s := newSession(h, ours, nil)
 	s.version, s.dpid = v, 1
-	if err := s.activate(); err != nil {
-		tb.Fatal(err)
-	}
+	s.activate()
 	drained := make(chan struct{})
 	go func() {
 		_ = s.out.drain() // the test closes what it writes to

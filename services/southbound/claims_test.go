@@ -4,9 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/openflow/oftest"
 )
 
 // claimed returns a flow-mod at a priority, with a cookie.
@@ -53,42 +51,4 @@ func TestClaims(t *testing.T) {
 	if m := claimed(flow.Add, 20, appA); c.change(&m) != nil {
 		t.Error("what has gone is in the way")
 	}
-}
-
-// TestAppsReplaceTheirOwn: an app's entry does not get to a switch that has the
-// operator's or another app's in its place, which it may have had before it
-// connected.
-func TestAppsReplaceTheirOwn(t *testing.T) {
-	inAllModes(t, "", func(t *testing.T, w *world) {
-		device := w.device(oftest.Config{DPID: 1})
-		add := func(m flow.Mod) *api.ApplyResult {
-			d := &flow.Decision{}
-			d.Flow(1, m)
-			return w.apply(d)
-		}
-		owners := func() (list []flow.Cookie) {
-			for _, f := range device.Flows() {
-				list = append(list, f.Cookie)
-			}
-			return list
-		}
-		if r := add(claimed(flow.Add, 10, operators)); len(r.Failures) > 0 {
-			t.Fatal(r)
-		}
-		if r := add(claimed(flow.Add, 10, appA)); len(r.Failures) != 1 || r.Failures[0].Transient {
-			t.Errorf("in the operator's place: %v", r)
-		}
-		if r := add(claimed(flow.DeleteStrict, 10, appA)); len(r.Failures) > 0 {
-			t.Error(r)
-		}
-		if list := owners(); len(list) != 1 || list[0] != operators {
-			t.Errorf("entries of %x, want the operator's", list)
-		}
-		if r := add(claimed(flow.Add, 11, appA)); len(r.Failures) > 0 {
-			t.Error(r)
-		}
-		if r := add(claimed(flow.Add, 11, appB)); len(r.Failures) != 1 {
-			t.Errorf("in another app's place: %v", r)
-		}
-	})
 }

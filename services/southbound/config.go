@@ -184,9 +184,14 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// flood is the rule by which floods are found.
-func (c *Config) flood() floodRule {
-	return floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)}
+// session is the part that concerns one session.
+func (c *Config) session() *sessionConfig {
+	return &sessionConfig{
+		handshakeTimeout: c.HandshakeTimeout, confirmTimeout: c.ConfirmTimeout,
+		queueBytes: c.QueueBytes, portEventsPerSecond: c.PortEventsPerSecond,
+		flood:       floodRule{rate: float64(c.FloodRate), factor: float64(c.FloodFactor), floor: float64(c.FloodFloor), probes: float64(c.ProbeRate)},
+		floodMeters: c.FloodMeters, realtimeFirst: c.RealtimeFirst,
+	}
 }
 
 // standbysMost bounds the processes that stand by for one.
@@ -225,3 +230,6 @@ func (c *Config) listenAt() []string {
 	}
 	return c.Listen
 }
+
+// partition parses the configured lists of switches.
+func (c *Config) partition() (partition, error) { return parsePartition(c.Switches, c.Elsewhere) }

@@ -103,20 +103,3 @@ func (x *sending) add(now int64, own *sent, rate float64) (elsewhere float64) {
 	}
 	return max(others.rate, 0) / float64(others.n)
 }
-
-// slowEcho is the least time that an echo takes if the queue of a switch is
-// full; slowFactor is how many times its fastest echo it takes then.
-const (
-	slowEcho   = 100 * time.Millisecond
-	slowFactor = 4
-)
-
-// queueFull reports whether an answer of the switch takes so long that the
-// queue before it must be full.
-func (s *session) queueFull(now int64) bool {
-	since := s.echoes.oldest()
-	if at := s.asked.Load(); at != 0 && (since == 0 || at < since) {
-		since = at
-	}
-	return since != 0 && now-since > max(int64(slowEcho), slowFactor*s.fastest.Load())
-}

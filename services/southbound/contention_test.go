@@ -1,13 +1,8 @@
 package southbound
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/wefttest"
 )
 
 // TestLonePort: a port that sends alone is limited only if the processor or the
@@ -29,7 +24,7 @@ func TestLonePort(t *testing.T) {
 		{"full, other switches send little", pressure{full: true, elsewhere: 10}, nil, true},
 		{"full, other switches send as much", pressure{full: true, elsewhere: 40_000}, []load{probes}, false},
 	} {
-		tr := newTrial(nil)
+		tr := newTrial()
 		loads := append([]load{{1, 100_000, classUnicast, 0}}, c.others...)
 		tr.run(5*time.Second, c.by, loads...)
 		if limited := len(tr.a.limited) == 1; limited != c.limited {
@@ -43,7 +38,7 @@ func TestLonePort(t *testing.T) {
 // TestLimitEndsWithContention: a flood goes on when nobody waits any more, and a
 // port that is limited time and again is limited for longer each time.
 func TestLimitEndsWithContention(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	flood, other := load{1, 20_000, classUnicast, 0}, load{2, 100, classUnicast, 3}
 	for round, lasts := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} {
 		tr.run(500*time.Millisecond, pressure{}, flood, other)
@@ -67,7 +62,7 @@ func TestLimitEndsWithContention(t *testing.T) {
 // TestOnePacketStartsNoLimit: a single packet of another port does not limit a
 // busy uplink.
 func TestOnePacketStartsNoLimit(t *testing.T) {
-	tr := newTrial(nil)
+	tr := newTrial()
 	for range 5 {
 		tr.run(time.Second, pressure{}, load{1, 50_000, classUnicast, 0}, load{2, 1.001, classNeighbours, 1})
 	}
@@ -96,23 +91,4 @@ func TestSending(t *testing.T) {
 	if got := x.add(now+10*window, &b, 0); got != 0 {
 		t.Errorf("%v elsewhere after a second of silence, want 0", got)
 	}
-}
-
-// TestLoneFloodPasses: all packets of the only port that sends reach the stages,
-// beside links whose probes arrive.
-func TestLoneFloodPasses(t *testing.T) {
-	t.Parallel()
-	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		var seen atomic.Int64
-		h.Stage(func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
-			seen.Add(1)
-			return flow.Done
-		})
-		w := newWorld(t, h, "")
-		f := floodWith(t, w, &flooder{table: flow.TableForward, other: flow.EthTypeLLDP})
-		w.eventually("20,000 packets are seen", func() bool { return seen.Load() > 20_000 })
-		f.stop.Store(true)
-		w.eventually("all are", func() bool { return seen.Load() == f.sent[1].Load()+f.sent[2].Load() })
-		wefttest.None(h, api.FloodChangedEvent, 10*time.Millisecond)
-	})
 }

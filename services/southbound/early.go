@@ -110,7 +110,7 @@ func (e *early) stop() {
 // toEnd makes it read on after a short read, until nothing is left: epoll may
 // have reported the end of the connection together with the data.
 func (e *early) fill(now int64, toEnd bool) {
-	first := e.s.hub.cfg.Load().RealtimeFirst
+	first := e.s.hub.config.Load().realtimeFirst
 	reads, finished := 0, false
 	for e.full = false; e.err == nil; reads++ {
 		if len(e.buf) >= earlyMost && e.whole > 0 || e.broken || reads >= turnMost {

@@ -145,7 +145,7 @@ func (r *echoRound) end(why string) *api.EchoSwitchesResponse {
 // echoSwitches answers api.EchoSwitches: it sends each switch an echo ahead of
 // all queued messages, and returns when all have answered or the deadline is
 // over (OpenFlow 1.3.5 §7.5.2).
-func (h *hub) echoSwitches(ctx context.Context, req *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
+func (h *shared) echoSwitches(ctx context.Context, req *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
 	deadline := time.Duration(req.GetDeadlineUs()) * time.Microsecond
 	if deadline <= 0 || deadline > echoDeadlineMax {
 		return nil, api.Errorf(codes.InvalidArgument, "deadline_us: %d: want 1 to %d", req.GetDeadlineUs(), echoDeadlineMax.Microseconds())

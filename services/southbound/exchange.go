@@ -73,12 +73,8 @@ func (s *session) unanswered(err error) error {
 	return api.Errorf(codes.Unavailable, "switch %v: %w", s.dpid, err)
 }
 
-// modifyPort answers api.ModifyPort.
-func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
-	s, err := h.connected(req.Dpid)
-	if err != nil {
-		return nil, err
-	}
+// modifyPort asks the switch to change a port.
+func (s *session) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (result *api.ApplyResult, err error) {
 	s.mu.Lock()
 	p := s.ports[flow.Port(req.Port)]
 	if p == nil || p.removed {
@@ -96,14 +92,4 @@ func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.
 		}
 	}
 	return s.confirm(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendPortMod(nil, xid, &m) })
-}
-
-// sendExperimenter answers api.SendExperimenter.
-func (h *hub) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
-	s, err := h.connected(req.Dpid)
-	if err != nil {
-		return nil, err
-	}
-	m := openflow.Experimenter{ID: req.Experimenter, Type: req.ExpType, Data: req.Data}
-	return s.confirm(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendExperimenter(nil, xid, &m) })
 }

@@ -10,7 +10,7 @@ import (
 // roll ends a window of the session's admission. It publishes which ports are
 // now limited and which no longer are, and writes or removes their meters.
 func (s *session) roll(now int64, behind bool) {
-	s.admission.rule = s.hub.cfg.Load().flood()
+	s.admission.rule = s.hub.config.Load().flood
 	before := len(s.admission.limited)
 	by := pressure{full: behind || s.queueFull(now), elsewhere: s.hub.sending.add(now, &s.sent, s.admission.rate)}
 	changes := s.admission.roll(now, by, nil)
@@ -46,9 +46,10 @@ func (s *session) floodChanged(c change) {
 	s.hub.floodChanged(&api.FloodChanged{Limit: l, Ended: c.ended})
 }
 
-// endLimits publishes that the limits are over because the switch has gone.
-// Nobody reads the session any more.
-func (s *session) endLimits() {
+// settleMetrics adds the counts of a session that is over to the totals, and
+// publishes that its limits are over. Nobody reads the session any more.
+func (s *session) settleMetrics() {
+	s.hub.total.closed(&s.count)
 	s.limits.Store(nil)
 	for _, l := range s.admission.limited {
 		s.floodChanged(change{l, true})
@@ -67,4 +68,21 @@ func (s *session) describeLimit(l *portLimit) *api.PortLimit {
 		p.Mac = l.mac.String()
 	}
 	return p
+}
+
+// slowEcho is the least time that an echo takes if the queue of a switch is
+// full; slowFactor is how many times its fastest echo it takes then.
+const (
+	slowEcho   = 100 * time.Millisecond
+	slowFactor = 4
+)
+
+// queueFull reports whether an answer of the switch takes so long that the
+// queue before it must be full.
+func (s *session) queueFull(now int64) bool {
+	since := s.echoes.oldest()
+	if at := s.asked.Load(); at != 0 && (since == 0 || at < since) {
+		since = at
+	}
+	return since != 0 && now-since > max(int64(slowEcho), slowFactor*s.fastest.Load())
 }

@@ -201,3 +201,22 @@ func TestFloodOff(t *testing.T) {
 		w.eventually("all are", func() bool { return seen.Load() == f.sent[1].Load()+f.sent[2].Load() })
 	})
 }
+
+// TestLoneFloodPasses: all packets of the only port that sends reach the stages,
+// beside links whose probes arrive.
+func TestLoneFloodPasses(t *testing.T) {
+	t.Parallel()
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		var seen atomic.Int64
+		h.Stage(func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
+			seen.Add(1)
+			return flow.Done
+		})
+		w := newWorld(t, h, "")
+		f := floodWith(t, w, &flooder{table: flow.TableForward, other: flow.EthTypeLLDP})
+		w.eventually("20,000 packets are seen", func() bool { return seen.Load() > 20_000 })
+		f.stop.Store(true)
+		w.eventually("all are", func() bool { return seen.Load() == f.sent[1].Load()+f.sent[2].Load() })
+		wefttest.None(h, api.FloodChangedEvent, 10*time.Millisecond)
+	})
+}

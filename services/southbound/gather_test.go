@@ -2,16 +2,13 @@ package southbound
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"io"
-	"log/slog"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 )
@@ -20,8 +17,7 @@ import (
 // last. Their other ends are returned.
 func gatheringHub(t *testing.T, n int) (sessions []*session, ends []net.Conn) {
 	t.Helper()
-	h := newHub(*defaults(), nil, slog.New(slog.DiscardHandler))
-	h.switchChanged = func(*api.SwitchChanged) {}
+	h := newAlone()
 	h.open = func(dpid, func(*flow.Decision)) pipeline {
 		return stageOf(func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 			d.PacketOut(dpid(n), flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(flow.Output(2)), Data: in.Data})
@@ -30,11 +26,9 @@ func gatheringHub(t *testing.T, n int) (sessions []*session, ends []net.Conn) {
 	}
 	for i := range n {
 		ours, theirs := socketPair(t)
-		s := h.admit(ours, nil)
+		s := newSession(h, ours, nil)
 		s.version, s.dpid = v13, dpid(i+1)
-		if err := s.activate(); err != nil {
-			t.Fatal(err)
-		}
+		s.activate()
 		drained := make(chan struct{})
 		go func() {
 			defer close(drained)
@@ -121,7 +115,7 @@ func TestPacketsOfManyReadersGoOutOnce(t *testing.T) {
 // once, and what a session has had held goes out though the session ends.
 func TestHeldGoesBeforeWhatFollows(t *testing.T) {
 	ours, theirs := socketPair(t)
-	o := newOutbox(ours, 1<<20, nil, newMemory(defaults()).newAccount(&session{}))
+	o := newOutbox(ours, 1<<20, nil, trialAccount())
 	say := func(text string) []byte { // a message as far as the outbox looks at it
 		b := make([]byte, openflow.HeaderLen, openflow.HeaderLen+len(text))
 		b[3] = byte(openflow.HeaderLen + len(text))
@@ -205,9 +199,9 @@ func TestGatheringIsSentInTime(t *testing.T) {
 func TestHeldDoesNotWaitForSlowReader(t *testing.T) {
 	sessions, ends := gatheringHub(t, 2)
 	slow := sessions[0]
-	cfg := *slow.hub.cfg.Load()
-	cfg.RealtimeFirst = false // answers to echoes wait behind all else
-	slow.hub.cfg.Store(&cfg)
+	cfg := *slow.hub.config.Load()
+	cfg.realtimeFirst = false // answers to echoes wait behind all else
+	slow.hub.config.Store(&cfg)
 	echo := make([]byte, 60<<10)
 	binary.BigEndian.PutUint32(echo, uint32(v13)<<24|uint32(openflow.TypeEchoRequest)<<16|uint32(len(echo)))
 	for slow.out.put(echo) != errQueueFull {
@@ -256,11 +250,7 @@ func TestHeldGoesOutThoughItsHolderIsHeldUp(t *testing.T) {
 	if mine, err := sessions[0].out.hold(numbered(t, nil, 0, 0, 1)); !mine || err != nil {
 		t.Fatal(mine, err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var work sync.WaitGroup
-	defer work.Wait()
-	defer cancel()
-	work.Go(func() { _ = sessions[0].hub.keepAlive(ctx) }) // until ctx ends
+	sessions[0].check(time.Now(), &timeouts{time.Minute, time.Minute, time.Minute})
 	_ = ends[0].SetReadDeadline(time.Now().Add(5 * time.Second))
 	if _, err := ends[0].Read(make([]byte, 4096)); err != nil {
 		t.Error(err)

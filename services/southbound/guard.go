@@ -8,16 +8,6 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// guard is a flood limiter: a meter in the switch of a limited port, and
-// entries that send through it what would come to the controller. The entries
-// time out, and are rewritten as long as the flood lasts.
-type guard struct {
-	pushed int64 // when they were last written, in ns; 0 if they are not in the switch
-	rate   uint32
-	traps  bool // it has entries for ARP, neighbour discovery and DHCP
-	misses bool // it has entries for packets that match no other entry
-}
-
 // guarding is the state of a session's flood limiters.
 type guarding struct {
 	without bool     // the switch refuses them
@@ -27,7 +17,6 @@ type guarding struct {
 // When flood limiters are written.
 const (
 	guardAfter   = int64(200 * time.Millisecond) // after the limit of a port began
-	guardTimeout = 10                            // seconds until the switch removes the entries
 	guardRefresh = int64(4 * time.Second)
 )
 
@@ -44,7 +33,7 @@ func (s *session) guard(l *portLimit, now int64) {
 	}
 	table := flow.ForwardTable(uint32(s.feature.Tables), s.version == openflow.V10)
 	switch {
-	case !s.hub.cfg.Load().FloodMeters || s.version == openflow.V10 || s.guarding.without:
+	case !s.hub.config.Load().floodMeters || s.version == openflow.V10 || s.guarding.without:
 		return
 	case l.calm > 0 || now-l.since < guardAfter || l.table != table || !l.port.Physical() || l.port > 0xffff:
 		return
@@ -72,34 +61,6 @@ func (s *session) guard(l *portLimit, now int64) {
 	s.sendGuard(d)
 }
 
-// guardEntries returns the entries of a flood limiter, without their
-// instructions.
-func guardEntries(g *guard, table uint8, port flow.Port, from flow.MAC) (list []flow.Entry) {
-	add := func(priority uint16, m flow.Match) {
-		if from != (flow.MAC{}) {
-			m = m.WithEthSrc(from)
-		}
-		list = append(list, flow.Entry{
-			Table: table, Priority: priority, HardTimeout: guardTimeout, Match: m.WithInPort(port),
-			Cookie: flow.NewCookie(flow.OwnerGuard, 0, uint32(port)),
-		})
-	}
-	if g.misses {
-		add(flow.PriorityLimitedMiss, flow.Match{})
-	}
-	if g.traps {
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(flow.EthTypeARP))
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Solicit))
-		add(flow.PriorityLimitedTrap, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
-		for _, dhcp := range []struct {
-			ethType, port uint16
-		}{{flow.EthTypeIPv4, 67}, {flow.EthTypeIPv4, 68}, {flow.EthTypeIPv6, 546}, {flow.EthTypeIPv6, 547}} {
-			add(flow.PriorityLimitedTrap, flow.Match{}.WithEthType(dhcp.ethType).WithUDPDst(dhcp.port))
-		}
-	}
-	return list
-}
-
 // unguard removes the flood limiter of a port whose flood is over. With the
 // meter the switch removes the entries that use it (OpenFlow 1.3.5 §6.5).
 func (s *session) unguard(l *portLimit) {
@@ -115,8 +76,8 @@ func (s *session) unguard(l *portLimit) {
 // sendGuard adds the messages of a flood limiter to those of the batch. The
 // meters are confirmed before the entries that use them.
 func (s *session) sendGuard(d *flow.Decision) {
-	if s.hub.intake != nil {
-		s.hub.intake.guard(s.dpid, d)
+	if s.hub.receiver != nil {
+		s.hub.receiver.limit(s.dpid, d)
 		return
 	}
 	s.guarding.xids = s.guarding.xids[:0]

@@ -19,7 +19,7 @@ const missSendLen = 0xffff
 // to be free it sends nothing but the version, and it asks the switch nothing
 // before the switch has confirmed the role.
 func (s *session) handshake() error {
-	if err := s.conn.SetDeadline(time.Now().Add(s.hub.cfg.Load().HandshakeTimeout)); err != nil {
+	if err := s.conn.SetDeadline(time.Now().Add(s.hub.config.Load().handshakeTimeout)); err != nil {
 		return err
 	}
 	if !s.secrets.plain() {
@@ -34,7 +34,7 @@ func (s *session) handshake() error {
 	if err := s.identify(); err != nil {
 		return err
 	}
-	if s.hub.intake != nil {
+	if s.hub.receiver != nil {
 		if err := s.enroll(); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *session) handshake() error {
 			return err
 		}
 	}
-	if err := s.hub.claim(s); err != nil {
+	if err := s.hub.owner.Claim(s); err != nil {
 		return err
 	}
 	return s.conn.SetDeadline(time.Time{})
@@ -159,13 +159,7 @@ func (s *session) identify() error {
 			return err
 		}
 	}
-	if err := s.hub.mine.Load().admits(s.feature.DPID); err != nil && !s.hub.cfg.Load().HoldOthers {
-		s.hub.total.refused.elsewhere.Add(1)
-		s.counted.Store(true)
-		return err
-	}
-	s.dpid = s.feature.DPID
-	return s.hub.vacant(s)
+	return s.hub.owner.Identify(s, s.feature.DPID)
 }
 
 // configure sets which messages the switch sends on its own, and reads its

@@ -1,34 +1,26 @@
 package southbound
 
 import (
-	"context"
 	"slices"
 
 	"github.com/weft-sdn/weft/api"
 )
 
-// listLimits answers api.ListLimits.
-func (h *hub) listLimits(_ context.Context, req *api.ListLimitsRequest) (*api.ListLimitsResponse, error) {
-	if req.GetDpid() != "" {
-		s, err := h.connected(req.Dpid)
-		if err != nil {
-			return nil, err
-		}
-		req = &api.ListLimitsRequest{Dpid: s.dpid.String()}
-	}
-	resp := &api.ListLimitsResponse{Limits: h.limits(req.GetDpid()), Shed: map[string]uint64{}}
+// shed returns how many packet-ins were not admitted, by reason and class.
+func (h *shared) shed() map[string]uint64 {
+	all := map[string]uint64{}
 	for why := overPort; why < reasonCount; why++ {
 		for c := range classCount {
 			if n := h.total.notIn[why][c].Load(); n > 0 {
-				resp.Shed[why.String()+" "+c.String()] = n
+				all[why.String()+" "+c.String()] = n
 			}
 		}
 	}
-	return resp, nil
+	return all
 }
 
 // limits returns the ports that are limited on a switch, or on all, in order.
-func (h *hub) limits(dpid string) (list []*api.PortLimit) {
+func (h *shared) limits(dpid string) (list []*api.PortLimit) {
 	for sw, s := range h.up.all() {
 		if l := s.limits.Load(); l != nil && (dpid == "" || dpid == sw.String()) {
 			list = append(list, *l...)

@@ -27,6 +27,9 @@ type memory struct {
 // of all, that handshakes may use.
 const handshakeShare = 8
 
+// errClosed is the error for sending to a switch that has gone.
+var errClosed = errors.New("the switch is not connected")
+
 // account is the memory held for one session.
 type account struct {
 	memory  *memory
@@ -98,9 +101,20 @@ func (e *excess) Error() string {
 	return fmt.Sprintf("the switch has more than %d %s", e.most, e.bound)
 }
 
-func newMemory(cfg *Config) *memory {
-	return &memory{session: cfg.SessionBytes, all: cfg.TotalBytes, accounts: map[*account]struct{}{}}
+// newMemory returns the memory of sessions that may take session bytes each,
+// and all together.
+func newMemory(session, all int) *memory {
+	return &memory{session: session, all: all, accounts: map[*account]struct{}{}}
 }
+
+// newAccount returns the account of a session that began at a time. drop ends
+// the session, abandon gives up the answers that it is receiving.
+func (m *memory) newAccount(began time.Time, drop, abandon func(*excess)) *account {
+	return &account{memory: m, began: began, drop: drop, abandon: abandon}
+}
+
+// answerMost is how many bytes one answer of the switch may have.
+func (a *account) answerMost() int { return a.memory.session / handshakeShare }
 
 // take adds n bytes. The error is an *excess, or errClosed if the session has
 // ended; then take adds nothing.
@@ -260,29 +274,4 @@ func (b *buffer) resize(n int) error {
 	}
 	b.n = n
 	return nil
-}
-
-// newAccount returns the account of a session.
-func (m *memory) newAccount(s *session) *account {
-	return &account{
-		memory: m, began: s.begun,
-		drop:    func(e *excess) { s.end(s.exceeds(e).Error()) },
-		abandon: func(e *excess) { s.waits.abandon(s.exceeds(e)) },
-	}
-}
-
-// exceeds logs and counts an excess, and returns it. It returns other errors
-// unchanged.
-func (s *session) exceeds(err error) error {
-	e := (*excess)(nil)
-	if !errors.As(err, &e) {
-		return err
-	}
-	s.hub.total.excesses[e.bound].Add(1)
-	attrs := []any{"peer", s.conn.RemoteAddr(), "bound", string(e.bound), "error", err}
-	if s.known.Load() {
-		attrs = append(attrs, "dpid", s.dpid)
-	}
-	s.hub.log.Warn("switch exceeds a bound", attrs...)
-	return err
 }

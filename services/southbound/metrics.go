@@ -2,17 +2,9 @@ package southbound
 
 import (
 	"sync/atomic"
-	"time"
 
-	"github.com/weft-sdn/weft/internal/keypair"
-	"github.com/weft-sdn/weft/services/southbound/mastership"
+	"github.com/weft-sdn/weft"
 )
-
-// figures is the registry of the service's metrics; weft.Metrics is one.
-type figures interface {
-	CounterFunc(name, help string, read func() float64, labels ...string)
-	Gauge(name, help string, read func() float64, labels ...string)
-}
 
 // counts are the metrics of one session, and the sum of those of ended
 // sessions.
@@ -33,10 +25,24 @@ func (c *counts) add(b *batchCounts) {
 	*b = batchCounts{}
 }
 
+// refusal is why a connection did not become a switch.
+type refusal int
+
+const (
+	refusedDuplicate refusal = iota // another connection has its identity
+	refusedElsewhere                // it is of another partition
+	refusedTooMany
+	refusedHandshake
+	refusalCount
+)
+
+// refused counts a connection that did not become a switch.
+func (h *shared) refused(why refusal) { h.total.refused[why].Add(1) }
+
 // totals are the metrics of the whole southbound.
 type totals struct {
 	over     counts // sum over ended sessions
-	refused  struct{ duplicate, elsewhere, tooMany, handshake atomic.Uint64 }
+	refused  [refusalCount]atomic.Uint64
 	shed     struct{ queue, away, unsendable, fenced, claimed atomic.Uint64 }
 	floods   atomic.Uint64 // limits of ports that began
 	unheard  atomic.Uint64 // packet-ins during handshakes that were dropped
@@ -54,7 +60,9 @@ func (t *totals) closed(c *counts) {
 }
 
 // register registers the metrics.
-func (t *totals) register(m figures, h *hub) {
+func (h *shared) register(m weft.Metrics) {
+	t := &h.total
+	h.tally.register(m)
 	sum := func(name, help string, figure func(*counts) *atomic.Uint64) {
 		m.CounterFunc(name, help, func() float64 {
 			n := figure(&t.over).Load()
@@ -69,7 +77,8 @@ func (t *totals) register(m figures, h *hub) {
 	sum("flow_mods_total", "Flow-mods sent.", func(c *counts) *atomic.Uint64 { return &c.flowMods })
 	sum("errors_total", "Error messages received.", func(c *counts) *atomic.Uint64 { return &c.errors })
 	sum("port_events_held_total", "Port-status messages held back because the port sent too many.", func(c *counts) *atomic.Uint64 { return &c.portEventsHeld })
-	for reason, n := range map[string]*atomic.Uint64{"duplicate": &t.refused.duplicate, "elsewhere": &t.refused.elsewhere, "too_many": &t.refused.tooMany, "handshake": &t.refused.handshake} {
+	for why, reason := range [...]string{"duplicate", "elsewhere", "too_many", "handshake"} {
+		n := &t.refused[why]
 		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", reason)
 	}
 	for reason, n := range map[string]*atomic.Uint64{"queue_full": &t.shed.queue, "away": &t.shed.away, "unsendable": &t.shed.unsendable, "not_master": &t.shed.fenced, "not_own": &t.shed.claimed} {
@@ -95,41 +104,4 @@ func (t *totals) register(m figures, h *hub) {
 	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
 	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.limits(""))) })
 	m.Gauge("switches", "Switches connected.", func() float64 { return float64(h.up.count.Load()) })
-	m.Gauge("switches_standing_by", "Switches whose sessions are held ready while another process is their master.", func() float64 { return float64(h.held()) })
-}
-
-// register registers the TLS refusals and when the certificate expires.
-func (s *secrets) register(m figures, pair *keypair.Pair) {
-	if s.plain() {
-		return
-	}
-	for why, n := range s.refuse {
-		m.CounterFunc("connections_refused_total", "Connections that did not become a switch.", func() float64 { return float64(n.Load()) }, "reason", string(why))
-	}
-	m.Gauge("certificate_expiry_seconds", "Time until the certificate that switches are shown expires.", func() float64 { return time.Until(pair.Expires()).Seconds() })
-	m.Gauge("certificate_problem", "1 if the files of the certificate are not right, and the last good ones in use.", func() float64 {
-		if pair.Err() != nil {
-			return 1
-		}
-		return 0
-	})
-}
-
-// registerMastership registers the metrics of the mastership.
-func registerMastership(m *mastership.Mastership, f figures) {
-	f.Gauge("lease_held", "1 if this process is master of its partition's switches and may program them.", func() float64 {
-		if m.Fence.Open() {
-			return 1
-		}
-		return 0
-	})
-	f.Gauge("lease_epoch", "The generation id of the last master that this process knows of.", func() float64 {
-		_, epoch, _ := m.Holder()
-		return float64(epoch)
-	})
-	f.Gauge("lease_seconds", "Time for which the mastership is held if it is not renewed; 0 if it is not held.", func() float64 { return m.Left().Seconds() })
-	f.CounterFunc("lease_renewals_total", "Times that the mastership was taken or renewed.", func() float64 { return float64(m.Renewals.Load()) })
-	f.CounterFunc("lease_promises_total", "Times that all standbys promised to leave the mastership here, since the store was late to renew it.", func() float64 { return float64(m.Pledges.Load()) })
-	f.CounterFunc("lease_failures_total", "Attempts to read or renew the lease of the mastership that failed.", func() float64 { return float64(m.Failures.Load()) })
-	f.CounterFunc("lease_suspensions_total", "Times that the lease ended before it was renewed, and switches were not programmed.", func() float64 { return float64(m.Suspensions.Load()) })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/mastership"
 )
@@ -22,9 +21,6 @@ const (
 	// former owner apply the plan and finish what they have begun. Their later
 	// decisions go to the new owner.
 	moveSettle = 500 * time.Millisecond
-	// comingMost bounds how long decisions wait for a switch that is about to
-	// be taken over.
-	comingMost = 2 * time.Second
 	// yieldPoll is how often the former owner asks the switch who is master.
 	yieldPoll = 50 * time.Millisecond
 	// yieldLinger is how long the former owner then keeps the session, for
@@ -60,7 +56,7 @@ func (h *hub) rearrange(ctx context.Context) error {
 	for mastership.Pause(ctx, yieldPoll) {
 		now := time.Now()
 		h.mu.Lock()
-		if h.before == nil && len(h.mine.Load().elsewhere) == 0 {
+		if h.before == nil && h.mine.Load().alone() {
 			h.mu.Unlock()
 			continue
 		}
@@ -74,17 +70,17 @@ func (h *hub) rearrange(ctx context.Context) error {
 			h.promote(h.epoch.Load())
 		}
 		hold := h.cfg.Load().HoldOthers
-		for _, s := range h.all() {
+		for _, m := range h.all() {
 			switch {
-			case h.owns(s.dpid):
-				s.leavingSince.Store(0)
-			case h.session(s.dpid) == s:
-				s.leavingSince.CompareAndSwap(0, now.UnixNano())
-				if s.yielding.CompareAndSwap(false, true) {
-					go s.yield(ctx)
+			case h.owns(m.dpid):
+				m.leavingSince.Store(0)
+			case h.session(m.dpid) == m.session:
+				m.leavingSince.CompareAndSwap(0, now.UnixNano())
+				if m.yielding.CompareAndSwap(false, true) {
+					go h.yield(ctx, m)
 				}
 			case !hold:
-				s.end(h.mine.Load().admits(s.dpid).Error())
+				m.end(h.mine.Load().admits(m.dpid).Error())
 			}
 		}
 	}
@@ -93,32 +89,27 @@ func (h *hub) rearrange(ctx context.Context) error {
 
 // yield releases a switch if another process is already its master. It releases
 // a switch of OpenFlow 1.0, which has no masters, at once.
-func (s *session) yield(ctx context.Context) {
-	defer s.yielding.Store(false)
+func (h *hub) yield(ctx context.Context, m *member) {
+	defer m.yielding.Store(false)
 	role := openflow.RoleSlave
-	if s.version == openflow.V13 {
-		ctx, cancel := context.WithTimeout(ctx, s.hub.cfg.Load().ConfirmTimeout)
+	if m.version == openflow.V13 {
+		ctx, cancel := context.WithTimeout(ctx, h.cfg.Load().ConfirmTimeout)
 		defer cancel()
-		msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) {
-			return s.version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
-		})
-		if err == nil {
-			role, _, err = s.version.DecodeRoleReply(msg)
-		}
-		if err != nil {
+		var err error
+		if role, _, err = m.currentRole(ctx); err != nil {
 			return
 		}
 	}
-	reason := s.hub.mine.Load().admits(s.dpid)
+	reason := h.mine.Load().admits(m.dpid)
 	switch {
 	case reason == nil: // it has come back meanwhile
 	case role == openflow.RoleSlave:
-		if s.version == openflow.V13 {
+		if m.version == openflow.V13 {
 			mastership.Pause(ctx, yieldLinger)
 		}
-		s.end(movedReason(s.hub.mine.Load(), s.dpid))
-	case time.Since(time.Unix(0, s.leavingSince.Load())) > yieldWarn && s.warned.CompareAndSwap(false, true):
-		s.hub.log.Warn("a switch has gone to another partition in the plan, and nobody there has taken it: add that partition's southbound to the controllers of its bridge", "dpid", s.dpid, "error", reason)
+		m.end(movedReason(h.mine.Load(), m.dpid))
+	case time.Since(time.Unix(0, m.leavingSince.Load())) > yieldWarn && m.warned.CompareAndSwap(false, true):
+		h.log.Warn("a switch has gone to another partition in the plan, and nobody there has taken it: add that partition's southbound to the controllers of its bridge", "dpid", m.dpid, "error", reason)
 	}
 }
 
@@ -130,29 +121,14 @@ func movedReason(p *partition, sw dpid) string {
 	return "it is of another partition now"
 }
 
-// coming reports whether a switch that is not up is about to come up: this
+// Coming reports whether a switch that is not up is about to come up: this
 // process holds its session, and it belongs to this partition.
-func (h *hub) coming(sw dpid) bool {
+func (h *hub) Coming(sw dpid) bool {
 	if !h.owns(sw) {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.claimed[sw]
-	return s != nil && h.master && h.standing[s]
-}
-
-// expect waits for the switches of a decision that are about to come up.
-func (h *hub) expect(ctx context.Context, d *flow.Decision) {
-	for i := range d.Ops {
-		sw := d.Ops[i].Switch
-		if d.Ops[i].Kind == flow.OpFence || h.session(sw) != nil || !h.coming(sw) {
-			continue
-		}
-		for end := time.Now().Add(comingMost); h.session(sw) == nil && time.Now().Before(end); {
-			if !mastership.Pause(ctx, 2*time.Millisecond) {
-				return
-			}
-		}
-	}
+	m := h.claimed[sw]
+	return m != nil && h.master && h.standing[m.session]
 }

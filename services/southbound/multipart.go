@@ -45,9 +45,9 @@ func (h *hub) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) 
 	resp := &api.ReadMultipartResponse{}
 	switch req.Kind {
 	case api.Multipart_MULTIPART_QUEUE_CONFIG:
-		return resp, s.readQueueConfig(ctx, flow.Port(req.Port), resp)
+		return resp, readQueueConfig(ctx, s, flow.Port(req.Port), resp)
 	case api.Multipart_MULTIPART_ROLE:
-		return resp, s.readRole(ctx, resp)
+		return resp, readRole(ctx, s, resp)
 	}
 	r, ok := readings[req.Kind]
 	if !ok {
@@ -85,14 +85,14 @@ func elements(r *api.ReadMultipartResponse) int {
 		len(r.Groups) + len(r.GroupDescs) + len(r.Meters) + len(r.MeterConfigs)
 }
 
-func (s *session) readQueueConfig(ctx context.Context, port flow.Port, resp *api.ReadMultipartResponse) error {
+func readQueueConfig(ctx context.Context, s *session, port flow.Port, resp *api.ReadMultipartResponse) error {
 	msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendQueueGetConfigRequest(nil, xid, port) })
 	if err != nil {
 		return err
 	}
 	port, queues, err := s.version.DecodeQueueGetConfigReply(msg)
 	if err != nil {
-		return garbled(s, err)
+		return s.garbled(err)
 	}
 	c := &api.QueueConfig{Port: uint32(port)}
 	for _, q := range queues {
@@ -102,20 +102,12 @@ func (s *session) readQueueConfig(ctx context.Context, port flow.Port, resp *api
 	return nil
 }
 
-// readRole asks for the role without changing it (OpenFlow 1.3.5 §7.3.9).
-func (s *session) readRole(ctx context.Context, resp *api.ReadMultipartResponse) error {
-	msg, err := s.exchange(ctx, func(xid uint32) ([]byte, error) {
-		return s.version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
-	})
-	if err != nil {
-		return err
+func readRole(ctx context.Context, s *session, resp *api.ReadMultipartResponse) error {
+	role, generation, err := s.currentRole(ctx)
+	if err == nil {
+		resp.Role = &api.RoleState{Role: uint32(role), Generation: generation}
 	}
-	role, generation, err := s.version.DecodeRoleReply(msg)
-	if err != nil {
-		return garbled(s, err)
-	}
-	resp.Role = &api.RoleState{Role: uint32(role), Generation: generation}
-	return nil
+	return err
 }
 
 func addDesc(s *session, body []byte, resp *api.ReadMultipartResponse) error {

@@ -22,9 +22,6 @@ var errQueueFull = errors.New("the send queue of the switch is full: it reads to
 // get their turn.
 const blockMax = 64 << 10
 
-// errClosed is the error for sending to a switch that has gone.
-var errClosed = errors.New("the switch is not connected")
-
 // outbox is the bounded send queue of one switch. Any goroutine may fill it;
 // one at a time writes, without holding its lock. Whoever fills it writes at
 // once as much as the socket takes without blocking and leaves the rest to the

@@ -33,13 +33,14 @@ type neighbour struct {
 	switchList
 }
 
-// partition parses the configured lists of switches.
-func (c *Config) partition() (p partition, err error) {
-	if p.own, err = parseList(c.Switches); err != nil {
+// parsePartition parses the switches of this partition, and of others by their
+// names.
+func parsePartition(own []string, elsewhere map[string][]string) (p partition, err error) {
+	if p.own, err = parseList(own); err != nil {
 		return p, fmt.Errorf("switches: %w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Elsewhere)) {
-		s, err := parseList(c.Elsewhere[name])
+	for _, name := range slices.Sorted(maps.Keys(elsewhere)) {
+		s, err := parseList(elsewhere[name])
 		if err != nil {
 			return p, fmt.Errorf("elsewhere: %s: %w", name, err)
 		}
@@ -63,6 +64,9 @@ func (p *partition) ownerOf(sw dpid) string {
 	}
 	return ""
 }
+
+// alone reports whether there is no other partition.
+func (p *partition) alone() bool { return len(p.elsewhere) == 0 }
 
 // admits returns nil if the switch may connect here; the error says where it
 // belongs and what to do.

@@ -86,12 +86,12 @@ func (s *session) deletePort(no flow.Port) {
 	s.account.give(portBytes)
 }
 
-func (s *session) burst() float64 { return float64(2 * s.hub.cfg.Load().PortEventsPerSecond) }
+func (s *session) burst() float64 { return float64(2 * s.hub.config.Load().portEventsPerSecond) }
 
 // due returns the event for a port if its allowance suffices; else the event is
 // held back.
 func (s *session) due(p *port, now time.Time) *api.PortChanged {
-	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.hub.cfg.Load().PortEventsPerSecond))
+	p.allowance = min(s.burst(), p.allowance+now.Sub(p.filled).Seconds()*float64(s.hub.config.Load().portEventsPerSecond))
 	p.filled = now
 	if p.allowance < 1 {
 		p.held = true

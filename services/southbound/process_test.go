@@ -189,7 +189,7 @@ func (p *process) begin(t *testing.T, place int, switches []dpid) {
 	h.portChanged = func(*api.PortChanged) {}
 	h.flowRemoved = func(*api.FlowRemoved) {}
 	h.switchError = func(*api.SwitchError) {}
-	h.surpassed = h.surpassedBy(m)
+	h.onSurpassed = h.surpassedBy(m)
 	os.Remove(p.address)
 	l, err := net.Listen("unix", p.address)
 	if err != nil {
@@ -222,8 +222,8 @@ func (p *process) kill() {
 	p.set(func() { p.dead = true })
 	p.wakeUp()
 	p.hub.mu.Lock()
-	for conn := range p.hub.conns {
-		conn.Close()
+	for s := range p.hub.members {
+		s.conn.Close()
 	}
 	p.hub.mu.Unlock()
 	p.cancel()

@@ -2,9 +2,7 @@ package southbound
 
 import (
 	"context"
-	"fmt"
 	"sort"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -12,27 +10,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 )
-
-// describe returns the API's description of a session's switch.
-func (s *session) describe() *api.Switch {
-	s.mu.Lock()
-	ports, since := len(s.ports), s.since
-	s.mu.Unlock()
-	d := &api.Switch{
-		Dpid: s.dpid.String(), Connected: true, Address: s.conn.RemoteAddr().String(),
-		Openflow:     map[openflow.Version]string{openflow.V10: "1.0", openflow.V13: "1.3"}[s.version],
-		Manufacturer: s.desc.Manufacturer, Hardware: s.desc.Hardware, Software: s.desc.Software,
-		Serial: s.desc.Serial, Description: s.desc.Datapath,
-		Tables: uint32(s.feature.Tables), Buffers: s.feature.Buffers, Ports: uint32(ports),
-		Since:     since.UTC().Format(time.RFC3339),
-		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
-		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.echo.Load() / 1000),
-	}
-	if s.role != openflow.RoleNoChange {
-		d.Role = s.role.String()
-	}
-	return d
-}
 
 func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
 	resp := &api.ListSwitchesResponse{}
@@ -122,7 +99,7 @@ func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.Re
 	}, func(body []byte) (int, error) {
 		err := s.version.DecodeFlowStats(body, func(f *openflow.FlowStats) error {
 			n++
-			s.claims.seen(&f.Entry)
+			s.seen(&f.Entry)
 			e := api.NewFlowEntry(s.dpid, &f.Entry)
 			if req.Owner != "" && e.Owner != req.Owner {
 				return nil
@@ -247,30 +224,32 @@ func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest
 	return resp, nil
 }
 
-// garbled is the error for a malformed reply. The connection ends, because
-// nothing after it can be trusted.
-func garbled(s *session, err error) error {
-	s.end("malformed reply: " + err.Error())
-	return api.Errorf(codes.Internal, "switch %v sent a malformed reply: %w", s.dpid, err)
+func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
+	return s.modifyPort(ctx, req)
 }
 
-// removedEntry returns the message for an entry that a switch has removed.
-func removedEntry(sw dpid, r *openflow.FlowRemoved) *api.FlowEntry {
-	e := flow.Entry{
-		Table: r.Table, Priority: r.Priority, IdleTimeout: r.IdleTimeout, HardTimeout: r.HardTimeout,
-		Cookie: r.Cookie, Match: r.Match,
+// sendExperimenter answers api.SendExperimenter.
+func (h *hub) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
+	s, err := h.connected(req.Dpid)
+	if err != nil {
+		return nil, err
 	}
-	f := api.NewFlowEntry(sw, &e)
-	f.Packets, f.Bytes = r.Packets, r.Bytes
-	f.Duration = float64(r.DurationSec) + float64(r.DurationNsec)/1e9
-	return f
+	m := openflow.Experimenter{ID: req.Experimenter, Type: req.ExpType, Data: req.Data}
+	return s.confirm(ctx, func(xid uint32) ([]byte, error) { return s.version.AppendExperimenter(nil, xid, &m) })
 }
 
-// removedReason names the reason why a switch removed an entry.
-func removedReason(r openflow.RemovedReason) string {
-	names := [...]string{"idle_timeout", "hard_timeout", "delete", "group_delete"}
-	if int(r) < len(names) {
-		return names[r]
+// listLimits answers api.ListLimits.
+func (h *hub) listLimits(_ context.Context, req *api.ListLimitsRequest) (*api.ListLimitsResponse, error) {
+	if req.GetDpid() != "" {
+		s, err := h.connected(req.Dpid)
+		if err != nil {
+			return nil, err
+		}
+		req = &api.ListLimitsRequest{Dpid: s.dpid.String()}
 	}
-	return fmt.Sprintf("reason_%d", r)
+	return &api.ListLimitsResponse{Limits: h.limits(req.GetDpid()), Shed: h.shed()}, nil
 }

@@ -78,16 +78,6 @@ func newReader(conn net.Conn, spaces *workspaces, a *account) *reader {
 	return r
 }
 
-// rawConn returns access to a connection's file descriptor, nil if it has none.
-func rawConn(conn net.Conn) syscall.RawConn {
-	if sc, ok := conn.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			return raw
-		}
-	}
-	return nil
-}
-
 // take returns the next whole message that was read, nil if there is none. It
 // does no I/O.
 func (r *reader) take() ([]byte, error) {

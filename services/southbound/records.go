@@ -179,3 +179,13 @@ func (r *records) Read(b []byte) (int, error) {
 	r.handed += n
 	return n, r.hands.resize(r.handed)
 }
+
+// rawConn returns access to a connection's file descriptor, nil if it has none.
+func rawConn(conn net.Conn) syscall.RawConn {
+	if sc, ok := conn.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
+}

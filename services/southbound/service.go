@@ -68,16 +68,15 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.flowRemoved = publisher(env, h, api.FlowRemovedEvent)
 	h.switchError = publisher(env, h, api.SwitchErrorEvent)
 	h.floodChanged = publisher(env, h, api.FloodChangedEvent)
-	h.surpassed = h.surpassedBy(m)
+	h.onSurpassed = h.surpassedBy(m)
 	memory, err := weft.Scratch(env, "packet-ins", EstateSize)
 	if err != nil {
 		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
 	}
-	h.tally, h.keep = openEstate(memory, time.Now())
-	h.tally.register(env.Metric)
-	h.total.register(env.Metric, h)
+	h.openEstate(memory)
+	h.register(env.Metric)
 	weft.OnConfig(env, func(_ context.Context, old, c *Config) error {
-		h.cfg.Store(c)
+		h.configure(c)
 		if p, err := c.partition(); err == nil && !(slices.Equal(old.Switches, c.Switches) && maps.EqualFunc(old.Elsewhere, c.Elsewhere, slices.Equal[[]string])) {
 			h.repartition(p, time.Now())
 		}
@@ -115,7 +114,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	if err != nil {
 		return err
 	}
-	secrets.register(env.Metric, pair)
+	registerSecrets(env.Metric, secrets, pair)
 	listeners, err := listen(cfg.listenAt(), secrets, open)
 	if err != nil {
 		return err

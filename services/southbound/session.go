@@ -31,36 +31,31 @@ type pipeline interface {
 // session is the connection of one switch. One goroutine reads it and runs the
 // pipeline for its packets; any goroutine may send.
 type session struct {
-	hub        *hub
-	conn       net.Conn
-	secrets    *secrets // nil, as the next: without TLS
-	secured    *secured
-	begun      time.Time
-	known      atomic.Bool // the handshake is over
-	in         *reader
-	out        *outbox
-	waits      waits
-	account    *account
-	claims     claims
-	said       said
-	waiting    buffer // memory for a workspace that waits for the switch to read
-	xid        atomic.Uint32
-	version    openflow.Version
-	dpid       dpid
-	role       openflow.Role
-	feature    openflow.Features
-	desc       openflow.Desc
-	since      time.Time
-	counted    atomic.Bool // counted among the refused connections
-	identified bool        // dpid is known; guarded by the hub's lock
+	hub     *shared
+	conn    net.Conn
+	secrets *secrets // nil, as the next: without TLS
+	secured *secured
+	begun   time.Time
+	known   atomic.Bool // the handshake is over
+	in      *reader
+	out     *outbox
+	waits   waits
+	account *account
+	claims  claims
+	said    said
+	waiting buffer // memory for a workspace that waits for the switch to read
+	xid     atomic.Uint32
+	version openflow.Version
+	dpid    dpid
+	role    openflow.Role
+	feature openflow.Features
+	desc    openflow.Desc
+	since   time.Time
+	counted atomic.Bool // counted among the refused connections
 
 	mastered bool          // the handshake made this process master
 	claiming atomic.Uint32 // xid of a later request for mastership
 	asking   atomic.Uint32 // xid of the request for the switch's generation
-
-	leavingSince atomic.Int64 // since when the switch is of another partition, ns; 0 if it is not
-	yielding     atomic.Bool  // a check is under way whether the switch may be released
-	warned       atomic.Bool  // the log says that nobody took the switch
 
 	mu    sync.Mutex // guards ports
 	ports map[flow.Port]*port
@@ -76,8 +71,7 @@ type session struct {
 	fastest  atomic.Int64 // shortest round trip, in ns; 0 before the first
 	count    counts
 	lost     atomic.Pointer[string] // why the session ends, if the peer did not end it
-	ending   atomic.Bool            // the session is closing; over is closed soon
-	over     chan struct{}          // closed when the identity is free again
+	ending   atomic.Bool            // the session is closing
 
 	// Only the reading goroutine uses these, again for each packet.
 	active    bool // this process is master, and the system knows the switch
@@ -91,7 +85,7 @@ type session struct {
 	sent      sent
 	guarding  guarding
 
-	taking func(*flow.PacketIn) // of an intake: sets the role of a packet's port; nil: no packets
+	taking func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
 
 	echoes  echoes
 	pulse   pulse
@@ -105,6 +99,51 @@ const yieldAt = 8 << 10
 // flushAt is how many bytes are gathered for the session's own switch before
 // they are sent.
 const flushAt = 48 << 10
+
+// newSession returns the session of a connection.
+func newSession(h *shared, conn net.Conn, secrets *secrets) *session {
+	s := &session{hub: h, secrets: secrets, begun: time.Now(), ports: map[flow.Port]*port{}}
+	s.account = h.memory.newAccount(s.begun,
+		func(e *excess) { s.end(s.exceeds(e).Error()) },
+		func(e *excess) { s.waits.abandon(s.exceeds(e)) })
+	s.waits.account, s.waiting.account, s.said.kept.account = s.account, s.account, s.account
+	s.progress.tally = h.tally
+	if secrets.plain() {
+		s.conn = conn
+	} else {
+		s.secured = secrets.wrap(conn, s.account)
+		s.conn = s.secured
+	}
+	cfg := h.config.Load()
+	s.in, s.out = newReader(s.conn, &h.spaces, s.account), newOutbox(s.conn, cfg.queueBytes, h.fence, s.account)
+	if s.in.raw != nil && s.in.records == nil {
+		s.in.early = newEarly(s, s.in.raw)
+	}
+	s.pipeline, s.admission = idle{}, newAdmission(cfg.flood, s.account)
+	s.lastRead.Store(s.begun.UnixNano())
+	return s
+}
+
+// shaking reports whether the session is in its handshake.
+func (s *session) shaking() bool {
+	return !s.known.Load() && !s.ending.Load() && s.lost.Load() == nil
+}
+
+// refuse counts the connection among the refused ones, once; it returns false
+// if it was counted before.
+func (s *session) refuse(why refusal) bool {
+	if s.counted.Swap(true) {
+		return false
+	}
+	s.hub.refused(why)
+	return true
+}
+
+// isKnown reports whether the handshake is over.
+func (s *session) isKnown() bool { return s.known.Load() }
+
+// isEnding reports whether the session is closing.
+func (s *session) isEnding() bool { return s.ending.Load() }
 
 // end closes the connection for a reason of ours.
 func (s *session) end(reason string) {
@@ -122,7 +161,7 @@ func (s *session) run() (err error) {
 			err = fmt.Errorf("internal error: %v", p)
 			s.hub.log.Error("session ended by a fault of ours", "peer", s.conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
-		err = s.cause(err)
+		err = s.exceeds(s.cause(err))
 		s.letGo() // the session ended in the middle of a batch
 		s.ending.Store(true)
 		s.conn.Close()
@@ -131,22 +170,42 @@ func (s *session) run() (err error) {
 		s.echoes.close()
 		s.progress.end()
 		s.hub.keep.end(s.outgoing.ring)
+		s.account.end()
+		if !s.known.Load() {
+			s.refuse(refusedHandshake)
+		}
 	}()
 	go s.write()
 	if err := s.handshake(); err != nil {
 		return err
 	}
-	if err := s.hub.enlist(s); err != nil {
+	if err := s.establish(); err != nil {
 		return err
 	}
 	defer func() {
 		s.ending.Store(true)
 		if s.active {
 			s.pipeline.Close()
-			s.hub.leave(s, s.cause(err))
+			s.hub.owner.Leave(s, s.cause(err))
 		}
 	}()
 	return s.receive()
+}
+
+// exceeds logs and counts an excess, and returns it. It returns other errors
+// unchanged.
+func (s *session) exceeds(err error) error {
+	e := (*excess)(nil)
+	if !errors.As(err, &e) {
+		return err
+	}
+	s.hub.total.excesses[e.bound].Add(1)
+	attrs := []any{"peer", s.conn.RemoteAddr(), "bound", string(e.bound), "error", err}
+	if s.known.Load() {
+		attrs = append(attrs, "dpid", s.dpid)
+	}
+	s.hub.log.Warn("switch exceeds a bound", attrs...)
+	return err
 }
 
 // write writes what the socket does not take at once, until the session ends.
@@ -178,7 +237,7 @@ func (s *session) receive() error {
 	}
 	for ready := s.in.ws != nil; ; ready = false { // the handshake may have left messages
 		if !ready {
-			if err := s.in.fillFor(s.hub.cfg.Load().RealtimeFirst && s.pulse.beats()); err != nil {
+			if err := s.in.fillFor(s.hub.config.Load().realtimeFirst && s.pulse.beats()); err != nil {
 				if errors.Is(err, io.EOF) {
 					return errors.New("closed by the switch")
 				}
@@ -197,7 +256,7 @@ func (s *session) receive() error {
 		if behind := s.backlog.look(s.in, now); s.admission.due(now) {
 			s.roll(now, behind)
 		}
-		if s.hub.cfg.Load().RealtimeFirst {
+		if s.hub.config.Load().realtimeFirst {
 			if err := s.ahead(); err != nil {
 				return err
 			}
@@ -319,7 +378,7 @@ func (s *session) message(msg []byte) error {
 		s.pulse.beat(s.in.ws.packet.Time)
 		ws := s.in.ws
 		to := &ws.own
-		if s.hub.cfg.Load().RealtimeFirst {
+		if s.hub.config.Load().realtimeFirst {
 			to = &ws.urgent
 		}
 		*to, err = s.version.AppendEchoReply(*to, h.Xid, msg[openflow.HeaderLen:])
@@ -380,7 +439,7 @@ func (s *session) packetIn(msg []byte) error {
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}
 	in.Unapproved, in.HeldBy = false, nil
 	d.Reset()
-	if s.hub.intake != nil && !s.take(in) {
+	if s.hub.receiver != nil && !s.take(in) {
 		return nil
 	}
 	switch v := s.pipeline.Packet(in, d); {

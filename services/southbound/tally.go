@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -64,7 +65,7 @@ func openEstate(memory []byte, now time.Time) (*tally, *keep) {
 }
 
 // register registers the metrics.
-func (t *tally) register(m figures) {
+func (t *tally) register(m weft.Metrics) {
 	m.CounterFunc("packet_ins_read_total", "Packet-ins taken off the sockets of switches, by this process and those of its name before it: those settled, those lost and those that are being dealt with.", func() float64 { return float64(t.read.Load()) })
 	m.CounterFunc("packet_ins_again_total", "Packet-ins that a process was dealing with when it was killed, and that the next dealt with instead; in this process and those of its name before it.", func() float64 { return float64(t.again.Load()) })
 	m.CounterFunc("packet_ins_settled_total", "Packet-ins whose decision was sent, or that were shed and counted by reason, in this process and those of its name before it.", func() float64 { return float64(t.settled.Load()) })

@@ -25,15 +25,15 @@ type wait struct {
 	done        chan struct{}
 
 	// Written before done is closed, read after.
-	refused []refusal
+	refused []rejection
 	bodies  [][]byte
 	size    int // bytes counted
 	err     error
 }
 
-// refusal is a message that the switch refused: its place in the exchange and
+// rejection is a message that the switch refused: its place in the exchange and
 // the switch's error.
-type refusal struct {
+type rejection struct {
 	at  int
 	err openflow.Error
 }
@@ -98,7 +98,7 @@ func (w *waits) giveUp(i int, why error) {
 // If there is no room, kept is false and the exchange ends.
 func (w *waits) keep(i, n int) (kept bool, err error) {
 	p := w.list[i]
-	if most := w.account.memory.session / handshakeShare; p.size+n > most {
+	if most := w.account.answerMost(); p.size+n > most {
 		err = &excess{boundAnswer, most}
 	} else if err = w.account.takeAnswer(n); err == nil {
 		p.size += n
@@ -128,7 +128,7 @@ func (w *waits) refuse(e openflow.Error) (waited bool, err error) {
 	}
 	kept, err := w.keep(i, partBytes)
 	if kept {
-		p.refused = append(p.refused, refusal{int(e.Xid - p.first), e})
+		p.refused = append(p.refused, rejection{int(e.Xid - p.first), e})
 	}
 	return true, err
 }
@@ -176,12 +176,12 @@ func (w *waits) close() {
 // await waits until an exchange ends, for as long as the context and the
 // timeout allow.
 func (s *session) await(ctx context.Context, p *wait) error {
-	timer := time.NewTimer(s.hub.cfg.Load().ConfirmTimeout)
+	timer := time.NewTimer(s.hub.config.Load().confirmTimeout)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
-		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", s.dpid, s.hub.cfg.Load().ConfirmTimeout))
+		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", s.dpid, s.hub.config.Load().confirmTimeout))
 	case <-ctx.Done():
 		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered in time: %w", s.dpid, ctx.Err()))
 	}
@@ -216,7 +216,7 @@ func (s *session) multipart(ctx context.Context, req *openflow.MultipartRequest,
 	for i, b := range bodies {
 		n, err := add(b)
 		if err != nil {
-			return garbled(s, err)
+			return s.garbled(err)
 		}
 		if n > most.most {
 			err := s.exceeds(&most)

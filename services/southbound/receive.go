@@ -1,0 +1,97 @@
+package southbound
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/openflow"
+)
+
+// receives reports whether packets of the switch may be sent here.
+func (s *session) receives() bool { return s.taking != nil }
+
+// enroll makes the connection one for packet-ins: as a slave, which gets
+// packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and with the
+// receiver's number. A switch without such numbers sends it nothing, because the
+// southbound gets its packets.
+func (s *session) enroll() error {
+	if s.version != openflow.V13 {
+		return fmt.Errorf("switch %v speaks %v here: packets are taken over connections with OpenFlow 1.3; set protocols=OpenFlow13 on the bridge, or leave this controller out", s.dpid, s.version)
+	}
+	if err := s.takeSlave(0); err != nil { // with the switch's generation, if it has one
+		return err
+	}
+	s.mastered = true   // nothing to wait for: it stays a slave
+	xid := s.xid.Add(1) // of both messages: the answer is a refusal or the barrier reply
+	msg, err := s.version.AppendSetControllerID(nil, xid, s.hub.receiver.number)
+	if err != nil {
+		return err
+	}
+	err = s.settle(xid, msg)
+	var refused *openflow.Error
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	async := openflow.Async{}
+	if refused == nil {
+		async.PacketIn[0] = 1<<flow.ReasonNoMatch | 1<<flow.ReasonAction | 1<<flow.ReasonInvalidTTL
+		async.PacketIn[1] = async.PacketIn[0]
+	}
+	xid = s.xid.Add(1)
+	if msg, err = s.version.AppendSetAsync(nil, xid, &async); err != nil {
+		return err
+	}
+	if err := s.settle(xid, msg); err != nil {
+		return fmt.Errorf("switch %v: asynchronous configuration: %w", s.dpid, err)
+	}
+	if refused != nil {
+		s.hub.log.Warn("switch knows no numbers of controllers (Open vSwitch's controller id): the southbound gets its packets, and passes them on", "dpid", s.dpid, "error", refused)
+		return nil
+	}
+	s.taking = s.hub.receiver.roles(s.dpid)
+	return nil
+}
+
+// settle sends a message and a barrier with the same xid, and waits until the
+// switch answers one of them.
+func (s *session) settle(xid uint32, msg []byte) error {
+	if err := s.out.put(s.version.AppendBarrierRequest(msg, xid)); err != nil {
+		return err
+	}
+	_, err := s.reply(xid, openflow.TypeBarrierReply)
+	return err
+}
+
+// take prepares a packet-in of a receiver for the stages. It returns false for
+// LLDP, because the southbound gets all of it.
+func (s *session) take(in *flow.PacketIn) bool {
+	switch {
+	case s.taking == nil:
+		s.hub.receiver.strangers.Add(1)
+		return false
+	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == ethTypeBDDP:
+		s.hub.receiver.probes.Add(1)
+		return false
+	}
+	s.taking(in)
+	return true
+}
+
+// limit passes a flood limiter to the southbound, which confirms its meter
+// before it writes the entries that use it.
+func (r *receiver) limit(sw flow.DPID, d *flow.Decision) {
+	all := &flow.Decision{}
+	for k, op := range d.Ops {
+		switch op.Kind {
+		case flow.OpMeter:
+			all.Meter(op.Switch, d.Meters[op.Index])
+		case flow.OpFlow:
+			if k > 0 && d.Ops[k-1].Kind == flow.OpMeter {
+				all.Fence()
+			}
+			all.Flow(op.Switch, d.Flows[op.Index])
+		}
+	}
+	r.carry(sw, all)
+}
